@@ -73,6 +73,7 @@ class Demand:
     rho_min: Array
     rho_max: Array
     weight: Array  # w_k of the objective sum_k w_k rho_k
+    bits_down: Any = 0.0  # [S] or one number; a plan leaves room for it where the downlink takes time
 
 
 @dataclass(frozen=True)
@@ -213,7 +214,7 @@ class Observer(Protocol):
 
 
 class Link(Protocol):
-    def carry(self, bits: float, grant: Grant) -> Generator: ...
+    def carry(self, bits: float, grant: Grant, span: Any = None) -> Generator: ...  # span.bits: what was sent
 
 
 class Device(Protocol):

@@ -1,0 +1,136 @@
+"""A cell: its devices, its links and its band. It answers `view` and `allocate`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import simpy
+
+from edgesim.channel import Channel
+from edgesim.contracts import Array, Demand, Grant, Plan, Streams, View
+from edgesim.device import Fleet
+from edgesim.energy import Ledger
+from edgesim.link import Link, Uplink
+from edgesim.topology import devices_of, star
+from solvers import Infeasible, PruningProblem
+
+
+class Cell:
+    """One cell and everything physical in it.
+
+    Args:
+        allocator: PruningProblem -> Allocation.     budget_s: the latency threshold T_th, s; inf: none.
+        when_infeasible: ``stretch`` plans for the least threshold that is feasible where T_th is too short for the
+            band; ``stop`` lets solvers.Infeasible through.
+        samples: training samples D_k [K].     streams: for availability and failures.
+    """
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        channel: Channel,
+        fleet: Fleet,
+        allocator: Callable[[PruningProblem], Any],
+        uplink: Uplink,
+        downlink: Link,
+        samples: Any,
+        streams: Streams,
+        budget_s: float = math.inf,
+        when_infeasible: str = "stretch",
+    ) -> None:
+        if when_infeasible not in ("stretch", "stop"):
+            raise ValueError(f"when_infeasible is {when_infeasible}; allowed are stretch and stop")
+        self.env, self.channel, self.fleet, self.uplink, self.downlink = env, channel, fleet, uplink, downlink
+        self.allocator, self.budget_s, self.when_infeasible = allocator, float(budget_s), when_infeasible
+        self.samples, self.streams = np.asarray(samples), streams
+        self.ledger = Ledger(fleet)
+        self.topology = star(len(fleet))
+        self.devices = {k: fleet.device(k) for k in devices_of(self.topology)}
+
+    def view(self, g: int, everyone: bool = False) -> View:
+        """What the server knows when round g starts: h_k as r_k, f_k, D_k, and who is there."""
+        here = np.ones(len(self.fleet), dtype=bool)
+        if not everyone and np.any(self.fleet.availability < 1.0):
+            here = self.streams.stream("availability", round=g).random(len(self.fleet)) < self.fleet.availability
+        return View(
+            g=g,
+            now_s=self.env.now,
+            idle=np.flatnonzero(here),
+            rate_bps=self.channel.rate_bps(1.0, self.fleet.tx_power_w, self.channel.gains(self.env.now)),
+            cpu_hz=self.fleet.cpu_hz,
+            samples=self.samples,
+            budget_s=self.budget_s,
+        )
+
+    def failures_s(self, g: int) -> Array:
+        """When each device [K] would fail after the start of round g, s: exponential; inf where none can."""
+        rate_hz = self.fleet.failure_rate_hz
+        if not np.any(rate_hz > 0.0):
+            return np.full(len(self.fleet), np.inf)
+        waits = self.streams.stream("failure", round=g).standard_exponential(len(self.fleet))
+        return np.divide(waits, rate_hz, out=np.full(len(self.fleet), np.inf), where=rate_hz > 0.0)
+
+    def allocate(self, demand: Demand, view: View) -> Plan:
+        """Shares b_k (54) and pruning ratios rho_k (58) for what the chosen devices demand.
+
+        Devices that cannot finish their unprunable work in time (A_k <= 0), or are out of reach, are left out by name.
+
+        Raises:
+            solvers.Infeasible: the least shares do not fit into the band and ``when_infeasible`` is stop.
+        """
+        devices = np.asarray(demand.devices, dtype=int)
+        slack_s = self.slack_s(demand)
+        served = np.flatnonzero((slack_s > 0.0) & (view.rate_bps[devices] > 0.0))
+        left_out = tuple(np.delete(devices, served).tolist())
+        if not served.size:
+            return Plan((), left_out, budget_s=self.budget_s)
+        extra_s = 0.0
+        try:
+            answer = self.allocator(self._problem(demand, view, served, slack_s))
+        except Infeasible as short:
+            if self.when_infeasible == "stop":
+                raise
+            extra_s = short.extra_s
+            answer = self.allocator(self._problem(demand, view, served, slack_s + extra_s))
+        grants = self._grants(devices[served], answer)
+        return Plan(grants, left_out, float(answer.certificate.residual), self.budget_s + extra_s)
+
+    def slack_s(self, demand: Demand) -> Array:
+        """A_k of the digest [S], s: the threshold less all work that cannot be pruned, and less the download."""
+        devices = np.asarray(demand.devices, dtype=int)
+        bits_down = np.broadcast_to(np.asarray(demand.bits_down, dtype=float), devices.shape)
+        fixed_s = self.fleet.seconds(devices, demand.work_fixed) + self.downlink.seconds(bits_down, devices)
+        return self.budget_s - fixed_s
+
+    def _problem(self, demand: Demand, view: View, served: Array, slack_s: Array) -> PruningProblem:
+        """The pruning problem of the devices at the positions ``served`` of the demand."""
+        devices = np.asarray(demand.devices, dtype=int)[served]
+        return PruningProblem(
+            bits=demand.bits_prunable[served],
+            compute_s=self.fleet.seconds(np.asarray(demand.devices, dtype=int), demand.work_prunable)[served],
+            slack_s=slack_s[served],
+            rate_bps=self._planning_bps(view, devices),
+            weight=demand.weight[served],
+            rho_min=demand.rho_min[served],
+            rho_max=demand.rho_max[served],
+            bits_fixed=demand.bits_fixed[served],
+        )
+
+    def _planning_bps(self, view: View, devices: Array) -> Array:
+        """r_k [S] such that b_k r_k is the rate. With a noise density it is exact at equal shares, S R(1 / S)."""
+        if self.channel.noise_w is not None:
+            return view.rate_bps[devices]
+        gains, power_w = self.channel.gains(self.env.now)[devices], self.fleet.tx_power_w[devices]
+        return len(devices) * self.channel.rate_bps(1.0 / len(devices), power_w, gains)
+
+    def _grants(self, devices: Array, answer: Any) -> tuple[Grant, ...]:
+        columns = (devices, answer.share, answer.rho, self.fleet.cpu_hz[devices], self.fleet.tx_power_w[devices])
+        return tuple(Grant(*row) for row in zip(*(np.asarray(column).tolist() for column in columns), strict=True))
+
+    def begin_round(self, plan: Plan) -> None:
+        """Reserve the band for the round and tune the listeners in."""
+        self.uplink.round_begins(plan.grants)
+        self.downlink.round_begins(plan.grants)

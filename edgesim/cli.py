@@ -1,0 +1,244 @@
+"""The command line. Every command imports what it needs when it runs, so that ``edgesim --help`` answers at once.
+
+Exit codes: 0 done, 2 bad input, 3 infeasible scenario, 130 interrupted (the same command resumes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from edgesim.yamlmarks import COMMAND_LINE, ScenarioError
+
+if TYPE_CHECKING:
+    from edgesim.run import Run
+    from edgesim.scenario import Scenario
+
+BAD_INPUT, INFEASIBLE, INTERRUPTED = 2, 3, 130
+
+app = typer.Typer(
+    help="A wireless edge-network co-simulator for federated learning.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+class Kind(StrEnum):
+    """What `edgesim list` lists."""
+
+    methods = "methods"
+    solvers = "solvers"
+    datasets = "datasets"
+    models = "models"
+    scenarios = "scenarios"
+
+
+ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file in YAML.")]
+Overrides = Annotated[
+    list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Keys to change, as a.b.c=value.")
+]
+Seed = Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="Seed of every random stream.")]
+Data = Annotated[Path | None, typer.Option(envvar="EDGESIM_DATA", help="Folder with the data sets' files.")]
+AllowCode = Annotated[bool, typer.Option("--allow-code", help="Run methods, solvers, models from ./file.py:name.")]
+Only = Annotated[str | None, typer.Option(metavar="LABEL", help="Only this one of the file's schemes.")]
+
+
+@app.command()
+def run(
+    scenario: ScenarioFile,
+    overrides: Overrides = None,
+    seed: Seed = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run; with several schemes, of all of them.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start again instead of resuming.")] = False,
+    data: Data = None,
+    allow_code: AllowCode = False,
+    only: Only = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the folders.")] = False,
+) -> None:
+    """Simulate a scenario, every scheme of it; an interrupted run resumes where it was."""
+    with _exits():
+        schemes = _schemes(scenario, overrides, seed)
+        chosen = _only(schemes, only, scenario)
+    given = {"data": str(data) if data else None, "allow_code": allow_code}
+    with _exits(_bad_input(), f"interrupted; edgesim run {scenario} with the same options resumes where it stopped"):
+        from edgesim.console import print_runs
+        from edgesim.run import set_up
+
+        if len(chosen) > 1:  # a mistake in the last scheme should not wait for the others
+            for _, each in chosen:
+                set_up(each, **given)
+        runs = []
+        for label, each in chosen:
+            done = _simulate(each, _folder(each, out, label if len(schemes) > 1 else None), fresh, quiet, given)
+            runs += [(label, done)] if done else []
+        print_runs(runs, quiet)
+    if len(runs) < len(chosen):
+        raise typer.Exit(INFEASIBLE)
+
+
+@app.command()
+def check(
+    scenario: ScenarioFile,
+    overrides: Overrides = None,
+    seed: Seed = None,
+    data: Data = None,
+    allow_code: AllowCode = False,
+    only: Only = None,
+    every: Annotated[bool, typer.Option("--all", help="Every device, not just the first 30.")] = False,
+) -> None:
+    """Check a scenario and print what each device can reach in a round; runs nothing."""
+    with _exits():
+        chosen = _only(_schemes(scenario, overrides, seed), only, scenario)
+    with _exits(_bad_input()):
+        from edgesim.console import print_feasibility
+        from edgesim.run import feasibility
+
+        feasible = True
+        for label, each in chosen:
+            answer = feasibility(each, data=str(data) if data else None, allow_code=allow_code)
+            print_feasibility(label or each.learning.method.name, answer, None if every else 30)
+            feasible = feasible and answer.feasible
+    if not feasible:
+        raise typer.Exit(INFEASIBLE)
+
+
+@app.command()
+def explain(
+    key: Annotated[str | None, typer.Argument(metavar="[KEY]", help="Such as network.bandwidth.")] = None,
+) -> None:
+    """Meaning, unit, allowed values, default and its source, of a scenario key."""
+    with _exits():
+        from edgesim.console import print_keys
+        from edgesim.explain import explain as look_up
+
+        print_keys(look_up(key), brief=key is None)
+
+
+@app.command("list")
+def list_(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
+    """What there is: methods, solvers, datasets, models or scenarios, one line each."""
+    with _exits():
+        from edgesim.console import print_catalog
+
+        if kind is Kind.scenarios:
+            rows = [(str(path), _first_comment(path), "") for path in sorted(Path("scenarios").glob("*.yaml"))]
+        else:
+            from edgesim.run import catalog
+
+            rows = list(catalog(kind.value))
+        if not rows:
+            typer.echo(f"There are no {kind.value} here; scenarios are looked for in ./scenarios.")
+        print_catalog(rows)
+
+
+@app.command()
+def schema() -> None:
+    """JSON Schema of a scenario, for editors."""
+    import json
+
+    from edgesim.explain import schema as make
+
+    typer.echo(json.dumps(make(), indent=2))
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Run folders, or folders of runs.")],
+    out: Annotated[Path | None, typer.Option(help="Folder of the report.")] = None,
+) -> None:
+    """Write one page, figures and tables from any set of finished runs."""
+    from reports.load import ReportError
+    from reports.page import write_report
+
+    with _exits((ReportError,)):
+        page = write_report(runs, out or _report_folder(runs))
+        typer.echo(f"report: {page}")
+
+
+def main() -> None:
+    """The console script ``edgesim``."""
+    app()
+
+
+@contextmanager
+def _exits(bad: tuple = (ScenarioError,), interrupted: str = "interrupted") -> Iterator[None]:
+    """Turn the errors that users can cause into one sentence and an exit code."""
+    try:
+        yield
+    except bad as problem:
+        _complain(problem)
+        raise typer.Exit(BAD_INPUT) from None
+    except KeyboardInterrupt:
+        _complain(f"{interrupted}.")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _bad_input() -> tuple[type[Exception], ...]:
+    """The errors of the engine that mean bad input; the engine is imported only now."""
+    from edgesim.run import RunError
+    from edgesim.runfolder import FolderError
+
+    return ScenarioError, RunError, FolderError
+
+
+def _simulate(scenario: Scenario, folder: Path, fresh: bool, quiet: bool, given: dict[str, Any]) -> Run | None:
+    """One scheme with its progress; None where it is infeasible, which is said at once."""
+    from edgesim.console import Progress
+    from edgesim.run import InfeasibleScenario, simulate
+
+    try:
+        with Progress(scenario.scheme or scenario.learning.method.name, quiet) as progress:
+            return simulate(scenario, out=folder, fresh=fresh, progress=progress, **given)
+    except InfeasibleScenario as problem:
+        _complain(problem)
+        return None
+
+
+def _folder(scenario: Scenario, out: Path | None, label: str | None) -> Path:
+    """--out itself for a file of one scheme, a folder in it for each of several; else a name made of what is run."""
+    from edgesim.run import default_folder
+
+    if out is None:
+        return default_folder(scenario)
+    return out / label.replace(" ", "-") if label else out
+
+
+def _complain(problem: Any) -> None:
+    typer.echo(" ".join(str(problem).split()), err=True)
+
+
+def _schemes(path: Path, overrides: list[str] | None, seed: int | None) -> list[tuple[str | None, Scenario]]:
+    """All schemes of the file; --seed 3 is short for seed=3, so that the resolved scenario of the run holds it."""
+    from edgesim.scenario import expand
+
+    return expand(path, [*(overrides or ()), *([] if seed is None else [f"seed={seed}"])])
+
+
+def _only(schemes: list, label: str | None, path: Path) -> list:
+    """The chosen scheme, or all of them."""
+    chosen = [pair for pair in schemes if label is None or pair[0] == label]
+    if not chosen:
+        known = ", ".join(name for name, _ in schemes if name) or "no schemes"
+        raise ScenarioError(f'{COMMAND_LINE}: {path} has no scheme "{label}"; it has {known}')
+    return chosen
+
+
+def _first_comment(path: Path) -> str:
+    with open(path, encoding="utf-8", errors="replace") as lines:
+        return next((line.lstrip("# ").strip() for line in lines if line.startswith("#")), "")
+
+
+def _report_folder(runs: list[Path]) -> Path:
+    """Inside the one folder given, or beside several."""
+    return (runs[0] if len(runs) == 1 else runs[0].parent) / "report"
+
+
+if __name__ == "__main__":
+    main()

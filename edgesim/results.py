@@ -1,0 +1,65 @@
+"""What a finished run leaves in its folder, beside the checkpoint."""
+
+from __future__ import annotations
+
+import math
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from edgesim.eventlog import EventLog
+from edgesim.runfolder import write_atomic, write_json
+from edgesim.trace import trace_json
+
+
+def keep(path: Path, setup: Any, log: EventLog, state: Any, summary: dict, spent: dict[str, float]) -> None:
+    """Write all files of a finished run; summary.json comes last and says that the rest is there.
+
+    Args:
+        setup: the run's `Setup`.     state: the method's last state.     spent: wall seconds by purpose.
+    """
+    from safetensors.numpy import save
+
+    arrays, _ = state.to_arrays()
+    provenance = {**versions(), "git": git_state()}
+    log.write_tables(path)
+    write_atomic(path / "scenario.yaml", setup.scenario.to_yaml(provenance))
+    write_atomic(path / "model.safetensors", save(arrays))
+    write_atomic(path / "trace.json", trace_json(log.tables["spans"]))
+    write_json(path / "partition.json", partition(setup.task.data))
+    write_atomic(path / "devices.csv", devices_csv(setup))
+    write_json(path / "timing.json", spent)
+    write_json(path / "summary.json", summary)
+
+
+def partition(data: Any) -> dict:
+    """Who holds what: training samples per device and label."""
+    return {"labels": list(data.classes), "counts": data.label_counts().tolist()}
+
+
+def devices_csv(setup: Any) -> str:
+    """Who is in the cell: one line a device, with the rate over the whole band at the start."""
+    fleet, air = setup.fleet, setup.channel
+    rates = air.rate_bps(1.0, fleet.tx_power_w, air.gains(0.0))
+    lines = ["device,distance_m,path_gain_db,tx_power_w,cpu_hz,rate_bps,samples"]
+    for k in range(len(fleet)):
+        gain_db = 10 * math.log10(air.path_gain[k])
+        numbers = (fleet.distance_m[k], gain_db, fleet.tx_power_w[k], fleet.cpu_hz[k], rates[k])
+        texts = ["" if math.isnan(x) else repr(float(x)) for x in numbers]
+        lines.append(",".join([str(k), *texts, str(setup.task.samples[k])]))
+    return "\n".join(lines) + "\n"
+
+
+def versions() -> dict[str, str]:
+    """Versions that can move the last bits of a result."""
+    names = ("edgesim", "numpy", "torch", "simpy", "cvxpy")
+    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+
+
+def git_state() -> str:
+    """Commit of the code, with +changes where the work tree differs; unknown outside of a checkout."""
+    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty=+changes", "--exclude=*"]
+    done = subprocess.run(git, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"

@@ -1,0 +1,380 @@
+"""Builds a run from a scenario, carries it through, and keeps its folder. The only file that knows every room."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import simpy
+
+from edgesim import rounds as servers
+from edgesim.cell import Cell
+from edgesim.channel import Channel, channel
+from edgesim.contracts import Observer, Scores, State
+from edgesim.device import Fleet, fleet
+from edgesim.eventlog import EventLog
+from edgesim.feasibility import Feasibility, feasibility_table
+from edgesim.link import StalledLink, links
+from edgesim.results import keep, versions
+from edgesim.runfolder import FolderError, RunFolder
+from edgesim.scenario import Scenario
+from edgesim.seeds import Seeds
+from edgesim.summary import summarise
+from fl import data as datasets
+from fl import methods, models
+from fl.accounting import Accounting
+from fl.method import Method, MethodError, bind
+from fl.task import Task
+from solvers import METHODS as SOLVERS
+from solvers import Infeasible, InvalidAllocation, Uncertified, allocate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Progress = Callable[[dict], None]
+
+
+class RunError(Exception):
+    """The scenario asks for something that is not there or does not fit: one sentence; exit code 2."""
+
+
+class InfeasibleScenario(Exception):
+    """No device can meet the latency threshold: one sentence with the least that would do; exit code 3."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Everything that a run is made of, before it starts. Building it needs neither torch nor the images."""
+
+    scenario: Scenario
+    seed: int
+    seeds: Seeds
+    fleet: Fleet
+    channel: Channel
+    task: Task
+    method: Method
+    allocator: Callable
+
+    def cell(self, env: simpy.Environment) -> Cell:
+        """The cell of this scenario at the time of ``env``."""
+        uplink, downlink = links(env, self.scenario.network, self.channel)
+        return Cell(
+            env=env,
+            channel=self.channel,
+            fleet=self.fleet,
+            allocator=self.allocator,
+            budget_s=self.budget_s,
+            when_infeasible=self.scenario.allocation.when_infeasible,
+            uplink=uplink,
+            downlink=downlink,
+            samples=self.task.samples,
+            streams=self.seeds,
+        )
+
+    @property
+    def budget_s(self) -> float:
+        threshold_s = self.scenario.budget.latency_threshold_s
+        return float("inf") if threshold_s is None else threshold_s
+
+    def fingerprint(self) -> str:
+        """What decides the bytes of the results: scenario, seed, user code, versions, where torch computes."""
+        parts = [self.scenario.digest(), str(self.seed), self.scenario.learning.device, *map(str, versions().items())]
+        parts += [path.read_text(encoding="utf-8") for path in user_files(self.scenario)]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def set_up(scenario: Scenario, seed: int | None = None, data: str | None = None, allow_code: bool = False) -> Setup:
+    """Resolve every name of a scenario, draw its devices and channel, divide its data.
+
+    Raises:
+        RunError, ScenarioError: what is missing or does not fit, in one sentence.
+    """
+    seed = scenario.seed if seed is None else seed
+    seeds = Seeds(seed)
+    devices = fleet(scenario.devices, seeds)
+    try:
+        task = make_task(scenario, seeds, len(devices), data)
+        air = channel(scenario.network, devices, seeds)
+    except ValueError as error:  # DataError, ModelError and what a draw objects to: each one sentence
+        raise RunError(str(error)) from error
+    return Setup(
+        scenario=scenario,
+        seed=seed,
+        seeds=seeds,
+        fleet=devices,
+        channel=air,
+        task=task,
+        method=make_method(scenario, task, allow_code),
+        allocator=make_allocator(scenario, allow_code),
+    )
+
+
+def make_task(scenario: Scenario, seeds: Seeds, num_devices: int, data: str | None) -> Task:
+    """The learning task: model, divided data, accounting."""
+    learning, accounting = scenario.learning, scenario.accounting
+    datasets.locate(learning.dataset, data)
+    partition = learning.partition.model_dump()
+    held = datasets.federated(
+        learning.dataset,
+        num_devices,
+        seeds,
+        root=data,
+        samples_per_device=learning.samples_per_device,
+        **partition,
+    )
+    return Task(
+        architecture=models.build(learning.model, held.input_shape, len(held.classes)),
+        data=held,
+        batch_size=learning.batch_size,
+        streams=seeds,
+        accounting=Accounting(accounting.bits_per_weight, accounting.mask_overhead, accounting.sparse_efficiency),
+        device=learning.device,
+    )
+
+
+def make_method(scenario: Scenario, task: Task, allow_code: bool) -> Method:
+    """The scenario's method with its parameters checked; a complaint names the line of the key."""
+    spec = scenario.learning.method
+    at = ("learning", "method")
+    try:
+        cls = user_code(scenario, spec.name, (*at, "name"), allow_code) or methods.resolve(spec.name)
+    except MethodError as error:
+        raise scenario.error((*at, "name"), str(error)) from error
+    try:
+        return bind(cls, task, spec.params)
+    except MethodError as error:
+        raise scenario.error((*at, error.key) if error.key else at, error.problem) from error
+
+
+def make_allocator(scenario: Scenario, allow_code: bool) -> Callable:
+    """problem -> Allocation, by the solver that the scenario names."""
+    name, at = scenario.allocation.solver, ("allocation", "solver")
+    solver = user_code(scenario, name, at, allow_code) or name
+    if solver == "printed":
+        raise scenario.error(at, "is printed, which breaks its bounds and is for comparison only; use kkt")
+    if isinstance(solver, str) and solver not in SOLVERS:
+        raise scenario.error(at, f"is {solver}; allowed are kkt, convex, equal or ./file.py:function")
+    density = scenario.network.noise.density_w_per_hz is not None
+    if density and solver in ("kkt", "convex"):
+        raise scenario.error(at, f"is {solver}, which needs a noise power (dBm); with a noise density use equal")
+    if scenario.budget.latency_threshold_s is None and solver in ("kkt", "convex"):
+        raise scenario.error(at, f"is {solver}, which needs budget.latency_threshold; give one, or use equal")
+    return partial(allocate, method=solver)
+
+
+def user_code(scenario: Scenario, name: str, at: tuple[str, ...], allow_code: bool) -> Any | None:
+    """The object that ``./file.py:name`` stands for, None for a plain name. Runs the file, if that was allowed."""
+    if ".py:" not in name:
+        return None
+    if not allow_code:
+        raise scenario.error(at, f"is {name}, which runs code of yours; allow it with --allow-code")
+    file, _, attribute = name.rpartition(":")
+    path = scenario.folder / file
+    if not path.is_file():
+        raise scenario.error(at, f"is {name}, but there is no file {path}")
+    spec = importlib.util.spec_from_file_location(f"edgesim_user_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if not hasattr(module, attribute):
+        raise scenario.error(at, f"is {name}, but {path.name} defines no {attribute}")
+    return getattr(module, attribute)
+
+
+def user_files(scenario: Scenario) -> list[Path]:
+    names = (scenario.learning.method.name, scenario.allocation.solver)
+    return [scenario.folder / name.rpartition(":")[0] for name in names if ".py:" in name]
+
+
+def feasibility(
+    scenario: Scenario, seed: int | None = None, data: str | None = None, allow_code: bool = False
+) -> Feasibility:
+    """What each device can achieve at best in round 0, and what would be planned for it."""
+    return _feasibility(set_up(scenario, seed, data, allow_code))
+
+
+def _feasibility(setup: Setup) -> Feasibility:
+    return feasibility_table(setup.cell(simpy.Environment()), setup.method)
+
+
+@dataclass
+class Run:
+    """A finished run: its summary, its tables (pandas), and its folder (None: kept in memory only)."""
+
+    folder: Path | None
+    summary: dict
+    log: EventLog
+
+    @cached_property
+    def rounds(self) -> pd.DataFrame:
+        return self.log.rounds
+
+    @cached_property
+    def device_rounds(self) -> pd.DataFrame:
+        return self.log.device_rounds
+
+    @cached_property
+    def spans(self) -> pd.DataFrame:
+        return self.log.spans
+
+
+class Recorder(Observer):
+    """Watches a run: evaluates, writes the checkpoint, tells the progress. Costs no simulated time."""
+
+    def __init__(self, setup: Setup, log: EventLog, folder: RunFolder | None, progress: Progress | None):
+        self.setup, self.log, self.folder = setup, log, folder
+        self.progress = progress or (lambda event: None)
+        self.evaluate_s = 0.0
+        self.started_s = time.perf_counter()
+        self.scheme = scheme_of(setup.scenario)
+
+    def scores(self, g: int, state: State) -> Scores | None:
+        every, last = self.setup.scenario.evaluate.every, self.setup.scenario.rounds - 1
+        if (g + 1) % every and g != last:
+            return None
+        from fl.evaluate import evaluate
+
+        start_s = time.perf_counter()
+        scores = evaluate(self.setup.task, self.setup.method, state)
+        self.evaluate_s += time.perf_counter() - start_s
+        return scores
+
+    def finished(self, g: int, state: State) -> None:
+        rows = self.log.drain()
+        row = {name: values[-1] for name, values in rows["rounds"].items()}
+        if self.folder is not None:
+            arrays, facts = state.to_arrays()
+            self.folder.save(g, row["time_s"], arrays, {"state": facts}, rows)
+        self.tell("round", round=g, **{name: row[name] for name in ("time_s", "accuracy", "latency_s")})
+
+    def tell(self, kind: str, **facts: Any) -> None:
+        wall_s = time.perf_counter() - self.started_s
+        self.progress(
+            {"kind": kind, "scheme": self.scheme, "rounds": self.setup.scenario.rounds, "wall_s": wall_s, **facts}
+        )
+
+
+def simulate(
+    scenario: Scenario,
+    seed: int | None = None,
+    out: str | Path | None = None,
+    fresh: bool = False,
+    data: str | None = None,
+    allow_code: bool = False,
+    progress: Progress | None = None,
+) -> Run:
+    """Run a scenario to its end and return its tables; with ``out`` also write, resume and keep its folder.
+
+    Args:
+        seed: of every random stream; None takes the scenario's.   out: the run's folder; None keeps all in memory.
+        fresh: replace what an earlier run left in ``out``.        data: folder of data files, else EDGESIM_DATA.
+        allow_code: a method or solver may be ``./file.py:name``.  progress: called with a dict after each round.
+    Raises:
+        ScenarioError, RunError: bad input.                        InfeasibleScenario: nobody can meet the threshold.
+    """
+    setup = set_up(scenario, seed, data, allow_code)
+    table = _feasibility(setup)
+    if not table.feasible:
+        raise InfeasibleScenario(table.note)
+    folder = None if out is None else RunFolder(Path(out), setup.fingerprint())
+    try:
+        saved = folder.open(fresh) if folder else None
+        if folder and folder.is_finished():
+            return finished_run(folder)
+        return carry_out(setup, folder, saved, progress, table.warnings)
+    except Infeasible as error:
+        raise InfeasibleScenario(f"{error}; or write allocation.when_infeasible: stretch") from error
+    except (FolderError, InvalidAllocation, Uncertified, StalledLink) as error:
+        raise RunError(str(error)) from error
+
+
+def carry_out(setup: Setup, folder: RunFolder | None, saved, progress: Progress | None, warnings: list[str]) -> Run:
+    """Simulate from the start, or from a checkpoint, to the last round."""
+    import torch
+
+    from fl.method import State as Learned
+    from fl.trainer import Trainer
+
+    torch.set_num_threads(1)  # more threads change the last bits, and two processes use two cores better
+    env, state, first = simpy.Environment(), None, 0
+    if saved is not None:
+        env, first = simpy.Environment(initial_time=saved.time_s), saved.g + 1
+        state = Learned.from_arrays(saved.arrays, saved.facts["state"], setup.task.device)
+    log = EventLog()
+    log.restore(saved.tables if saved else ())
+    trainer = Trainer(setup.task, encode=setup.method.encode)
+    recorder = Recorder(setup, log, folder, progress)
+    recorder.tell("start", round=first)
+    server = getattr(servers, setup.scenario.clock.mode)
+    cell, turns = setup.cell(env), range(first, setup.scenario.rounds)
+    state = env.run(env.process(server(env, cell, setup.method, trainer, log, recorder, turns, state)))
+    log.freeze()
+    summary = summary_of(setup, log, warnings)
+    if folder is not None:
+        wall_s = time.perf_counter() - recorder.started_s
+        rest_s = wall_s - trainer.seconds - recorder.evaluate_s
+        spent = {"wall_s": wall_s, "train_s": trainer.seconds, "evaluate_s": recorder.evaluate_s, "engine_s": rest_s}
+        keep(folder.path, setup, log, state, summary, spent)
+    recorder.tell("end", round=setup.scenario.rounds - 1)
+    return Run(folder.path if folder else None, summary, log)
+
+
+def finished_run(folder: RunFolder) -> Run:
+    """A run that had ended before: nothing is computed again."""
+    import json
+
+    saved = folder.open()
+    log = EventLog()
+    log.restore(saved.tables)
+    return Run(folder.path, json.loads((folder.path / "summary.json").read_text(encoding="utf-8")), log)
+
+
+def summary_of(setup: Setup, log: EventLog, warnings: list[str]) -> dict:
+    """summary.json: what was run, and the figures that follow from the event log."""
+    scenario = setup.scenario
+    return {
+        "scenario": scenario.name,
+        "scheme": scheme_of(scenario),
+        "method": scenario.learning.method.name,
+        "solver": scenario.allocation.solver,
+        "seed": setup.seed,
+        "rounds": scenario.rounds,
+        "devices": len(setup.fleet),
+        "weights": setup.method.weights(),
+        "warnings": warnings,
+        **summarise(log.tables["rounds"], scenario.evaluate.targets, scenario.budget.latency_threshold_s),
+    }
+
+
+def scheme_of(scenario: Scenario) -> str:
+    return scenario.scheme or scenario.learning.method.name
+
+
+def default_folder(scenario: Scenario, seed: int | None = None) -> Path:
+    """Where `edgesim run` keeps a run: named by what it is, so that a changed scenario is another run."""
+    seed = scenario.seed if seed is None else seed
+    label = scheme_of(scenario).replace("/", "_").replace(" ", "-")
+    return Path("runs") / scenario.name / f"{label}-{scenario.digest()[:8]}-s{seed}"
+
+
+SOLVER_LINES = {
+    "kkt": ("least total pruning, exact and certified", "Liu, eqs. (54), (58), with all bounds"),
+    "convex": ("the same problem by cvxpy and Clarabel: the reference", "Liu, eqs. (43)-(47)"),
+    "equal": ("equal shares, least pruning that meets the threshold", "Liu, Section V, equal resource"),
+    "printed": ("the paper's formula without bounds; for comparison, not for runs", "Liu, eqs. (54), (58)"),
+}
+
+
+def catalog(kind: str) -> list[tuple[str, str, str]]:
+    """(name, one line, source) of everything of a kind: methods, solvers, datasets, models."""
+    if kind == "methods":
+        return [(name, *methods.describe(name)) for name in methods.available()]
+    if kind == "solvers":
+        return [(name, *SOLVER_LINES[name]) for name in SOLVERS]
+    table = {"datasets": datasets.DATASETS, "models": models.MODELS}[kind]
+    return [(name, line, source) for name, (_, line, source) in table.items()]

@@ -1,0 +1,151 @@
+"""A run's folder: written atomically, appended round by round, resumable after kill -9.
+
+``checkpoint/log.arrows`` grows by one block of Arrow streams a round and is never rewritten;
+``checkpoint/state.safetensors`` is replaced after each round and says how many bytes of the log belong to it. A kill
+between the two leaves a tail that the next start cuts off: at most the round in progress is lost. Nothing read back is
+ever a pickle.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+OURS = [
+    "scenario.yaml",
+    "rounds.csv",
+    "device_rounds.parquet",
+    "spans.parquet",
+    "summary.json",
+    "timing.json",
+    "partition.json",
+    "devices.csv",
+    "model.safetensors",
+    "trace.json",
+    "checkpoint",
+]
+
+
+class FolderError(Exception):
+    """The folder cannot be used for this run; one sentence says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The state after round g: arrays by name, JSON-able facts, and the log's rows so far by table."""
+
+    g: int
+    time_s: float
+    arrays: dict[str, np.ndarray]
+    facts: dict
+    tables: list[dict[str, dict[str, list]]]
+
+
+class RunFolder:
+    """The folder of one run, recognised by its fingerprint (scenario, seed, versions)."""
+
+    def __init__(self, path: Path, fingerprint: str):
+        self.path = Path(path)
+        self.fingerprint = fingerprint
+        self.state_file = self.path / "checkpoint" / "state.safetensors"
+        self.log_file = self.path / "checkpoint" / "log.arrows"
+
+    def open(self, fresh: bool = False) -> Checkpoint | None:
+        """Make the folder, or find what an earlier, interrupted run left in it.
+
+        Raises:
+            FolderError: it holds another run, or something that is not a run.
+        """
+        if self.path.exists() and not self.path.is_dir():
+            raise FolderError(f"{self.path} is a file; give --out a folder")
+        found = set(os.listdir(self.path)) if self.path.exists() else set()
+        if found and not found & set(OURS):
+            raise FolderError(f"{self.path} is not empty and holds no run; give --out a new folder")
+        if fresh:
+            self._remove(found)
+        saved = None if fresh else self._read_state()
+        if saved is None and found & {"summary.json", "rounds.csv"} and not fresh:
+            raise FolderError(f"{self.path} holds a run without its checkpoint; use --fresh to replace it")
+        if saved is not None and saved.facts.get("fingerprint") != self.fingerprint:
+            raise FolderError(f"{self.path} holds another run; use --fresh to replace it, or another --out")
+        self.state_file.parent.mkdir(parents=True, exist_ok=True)
+        if saved is None:
+            self.log_file.write_bytes(b"")
+        return saved
+
+    def is_finished(self) -> bool:
+        return (self.path / "summary.json").exists()
+
+    def save(self, g: int, time_s: float, arrays: dict[str, np.ndarray], facts: dict, tables: dict) -> None:
+        """Append one round's rows to the log, then replace the state: in this order, so that a kill loses neither."""
+        from safetensors.numpy import save
+
+        with open(self.log_file, "ab") as log:
+            write_block(log, tables)
+            end = log.tell()
+        facts = {**facts, "fingerprint": self.fingerprint, "g": g, "time_s": time_s, "log_bytes": end}
+        arrays = {name: np.ascontiguousarray(a) for name, a in arrays.items()}
+        write_atomic(self.state_file, save(arrays, metadata={"facts": json.dumps(facts, sort_keys=True)}))
+
+    def _read_state(self) -> Checkpoint | None:
+        from safetensors import SafetensorError, safe_open
+
+        if not self.state_file.exists():
+            return None
+        try:
+            with safe_open(self.state_file, framework="numpy") as file:
+                facts = json.loads(file.metadata()["facts"])
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+            if self.log_file.stat().st_size < facts["log_bytes"]:
+                raise ValueError("its log is too short")
+            with open(self.log_file, "r+b") as log:
+                log.truncate(facts["log_bytes"])
+            tables = read_blocks(self.log_file)
+        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+            raise FolderError(f"{self.path}/checkpoint is damaged ({error}); use --fresh to start again") from error
+        return Checkpoint(facts["g"], facts["time_s"], arrays, facts, tables)
+
+    def _remove(self, found: set[str]) -> None:
+        for name in found & set(OURS):
+            target = self.path / name
+            shutil.rmtree(target) if target.is_dir() else target.unlink()
+
+
+def write_atomic(path: Path, content: bytes | str) -> None:
+    """The old file or the new one, never half of one."""
+    data = content.encode() if isinstance(content, str) else content
+    new = path.with_name(path.name + ".new")
+    new.write_bytes(data)
+    os.replace(new, path)
+
+
+def write_json(path: Path, value: object) -> None:
+    write_atomic(path, json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n")
+
+
+def write_block(file, tables: dict[str, dict[str, list]]) -> None:
+    """One round: per table an Arrow stream of one record batch, with the table's name in the schema."""
+    import pyarrow as pa
+
+    for name, columns in tables.items():
+        batch = pa.table(columns).replace_schema_metadata({"table": name})
+        with pa.ipc.new_stream(file, batch.schema) as writer:
+            writer.write_table(batch)
+
+
+def read_blocks(path: Path) -> list[dict[str, dict[str, list]]]:
+    """What `write_block` wrote, in order, as a list of {table: columns}."""
+    import pyarrow as pa
+
+    blocks = []
+    size = path.stat().st_size
+    with pa.OSFile(str(path)) as file:
+        while file.tell() < size:
+            table = pa.ipc.open_stream(file).read_all()
+            blocks.append({table.schema.metadata[b"table"].decode(): table.to_pydict()})
+    return blocks

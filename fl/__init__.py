@@ -1,0 +1,1 @@
+"""Federated learning on one flat weight vector: models, data, masks, methods, training. No network here."""

@@ -1,0 +1,31 @@
+"""The methods, one file each. The name ``pruning-only`` is the class PruningOnly in pruning_only.py; no registry."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from importlib import import_module
+from pkgutil import iter_modules
+
+from fl.method import Method, MethodError
+
+
+def available() -> list[str]:
+    """Names of all methods."""
+    return sorted(module.name.replace("_", "-") for module in iter_modules(__path__))
+
+
+def resolve(name: str) -> type[Method]:
+    """The class of a method by its name."""
+    if name not in available():
+        near = get_close_matches(str(name), available(), n=1)
+        hint = f'; did you mean "{near[0]}"?' if near else ""
+        raise MethodError("name", f'is "{name}"; allowed are {", ".join(available())}{hint}')
+    module = import_module(f"fl.methods.{name.replace('-', '_')}")
+    wanted = name.replace("-", "")
+    return next(value for key, value in vars(module).items() if key.lower() == wanted)
+
+
+def describe(name: str) -> tuple[str, str]:
+    """One line about a method, and its source."""
+    cls = resolve(name)
+    return (cls.__doc__ or "").strip().split("\n")[0], cls.source

@@ -1,0 +1,69 @@
+"""Partial personalisation, alternating. Pillutla et al., "Federated Learning with Partial Model Personalization"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from edgesim.contracts import Grant, Phase, Stage, Tensor
+from fl.method import RATE_SOURCE, STEPS_SOURCE, Method, MethodError, State, param
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class FedAlt(Method):
+    """Partial personalisation: first the personal part with the shared one fixed, then the other way round.
+
+    Liu, eqs. (6), (7), "LocalAlt"; also "personalization only" of their comparison (rho = 0).
+    What travels: the shared weights u, down and up. The personal weights v_k stay, also when the upload was late.
+
+    Departs from the paper:
+        Pillutla et al. count epochs, here as in Liu et al. steps.
+        The split is that of Liu's example, convolutions personal; ``personal_part`` turns it round or off.
+    """
+
+    source: ClassVar[str] = "Pillutla et al., ICML 2022, Algorithm 2 (FedAlt)"
+    update: ClassVar[str] = "alternating"
+    personal_part: str = param(
+        "features",
+        "which weights stay at the device: the convolutions or hidden layer, the fully connected part, or none",
+        source="Liu et al., Section V",
+        choices=("features", "classifier", "none"),
+    )
+    personal_steps: int = param(5, "SGD steps on the personal part per round, tau_v", source=STEPS_SOURCE, ge=0)
+    global_steps: int = param(5, "SGD steps on the shared part per round, tau_u", source=STEPS_SOURCE, ge=1)
+    personal_lr: float = param(0.001, "step size on the personal part, eta_v", source=RATE_SOURCE, gt=0)
+    global_lr: float = param(0.001, "step size on the shared part, eta_u", source=RATE_SOURCE, gt=0)
+
+    @classmethod
+    def conflict(cls, values: dict) -> MethodError | None:
+        simultaneous = values.get("update", cls.update) == "simultaneous"
+        if simultaneous and values["personal_steps"] != values["global_steps"]:
+            problem = f"is {values['personal_steps']}, but a simultaneous update makes as many personal steps as "
+            return MethodError("personal_steps", problem + f"global_steps ({values['global_steps']})")
+        return super().conflict(values)
+
+    def personal(self) -> Array:
+        return self.task.layout.role(self.personal_part)
+
+    def stages(self, k: int, rho: float) -> tuple[Stage, ...]:
+        v = self.personal()
+        if self.update == "simultaneous":
+            return (Stage("train", self.work(k, self.everything, self.global_steps, rho)),)
+        return (
+            Stage("personal", self.work(k, v, self.personal_steps)),
+            Stage("global", self.work(k, self.shared, self.global_steps, rho)),
+        )
+
+    def local_update(self, state: State, k: int, w: Tensor, grant: Grant) -> tuple[Phase, ...]:
+        u = self.shared_mask
+        if self.update == "simultaneous":
+            rate = u * self.global_lr + ~u * self.personal_lr
+            return (Phase(start=w, mask=u | ~u, steps=self.global_steps, lr=rate),)
+        return (
+            Phase(start=w, mask=~u, steps=self.personal_steps, lr=self.personal_lr, batches="personal"),
+            Phase(start=lambda done: done[-1], mask=u, steps=self.global_steps, lr=self.global_lr),
+        )

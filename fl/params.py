@@ -1,0 +1,113 @@
+"""Hyper-parameters of methods: declared beside their meaning and source, checked before anything runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from math import isfinite
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
+
+
+class MethodError(ValueError):
+    """A method or a parameter of it that cannot be: ``key`` is which, ``problem`` the rest of the sentence."""
+
+    def __init__(self, key: str, problem: str) -> None:
+        super().__init__(f"{key} {problem}")
+        self.key = key
+        self.problem = problem
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One hyper-parameter: what it means, what it may be, its default and where that comes from."""
+
+    name: str
+    kind: type  # int | float | bool | str
+    optional: bool  # may be none
+    default: Any
+    meaning: str
+    source: str
+    ge: float | None = None
+    le: float | None = None
+    gt: float | None = None
+    choices: tuple[str, ...] = ()
+
+    @property
+    def allowed(self) -> str:
+        """In words: a whole number >= 1, or none."""
+        if self.choices:
+            return ", ".join(self.choices)
+        bounds = [
+            f"{sign} {bound:g}"
+            for sign, bound in ((">=", self.ge), (">", self.gt), ("<=", self.le))
+            if bound is not None
+        ]
+        return " ".join([KINDS[self.kind], " and ".join(bounds)]).strip() + (", or none" if self.optional else "")
+
+    def check(self, value: Any) -> Any:
+        """The value in its type; MethodError where it is not allowed."""
+        if self.optional and (value is None or value == "none"):
+            return None
+        if self.kind is float and type(value) is int:
+            value = float(value)
+        if type(value) is not self.kind or not self._within(value):
+            raise MethodError(self.name, f"is {value!r}; allowed is {self.allowed}")
+        return value
+
+    def _within(self, value: Any) -> bool:
+        if self.choices:
+            return value in self.choices
+        if self.kind not in (int, float):
+            return True
+        above = (self.ge is None or value >= self.ge) and (self.gt is None or value > self.gt)
+        return isfinite(value) and above and (self.le is None or value <= self.le)
+
+
+def param(
+    default: Any,
+    meaning: str,
+    *,
+    source: str,
+    ge: float | None = None,
+    le: float | None = None,
+    gt: float | None = None,
+    choices: tuple[str, ...] = (),
+) -> Any:
+    """A dataclass field that is a hyper-parameter of a method."""
+    about = {"meaning": meaning, "source": source, "ge": ge, "le": le, "gt": gt, "choices": choices}
+    return field(default=default, metadata={"param": about}, kw_only=True)
+
+
+def parameters(cls: type) -> tuple[Parameter, ...]:
+    """The hyper-parameters of a method class, those of its ancestors first."""
+    hints = get_type_hints(cls)
+    found = []
+    for one in fields(cls):
+        if "param" in one.metadata:
+            options = get_args(hints[one.name]) or (hints[one.name],)
+            kind = next(option for option in options if option is not NoneType)
+            found.append(Parameter(one.name, kind, NoneType in options, one.default, **one.metadata["param"]))
+    return tuple(found)
+
+
+def check(cls: type, given: dict[str, Any]) -> dict[str, Any]:
+    """All hyper-parameters of a method class, the given ones checked, the others at their defaults."""
+    known = {p.name: p for p in parameters(cls)}
+    for key in given:
+        if key not in known:
+            near = get_close_matches(str(key), known, n=1)
+            hint = f'; did you mean "{near[0]}"?' if near else ""
+            raise MethodError(str(key), f"is no parameter of this method (it has {', '.join(known)}){hint}")
+    values = {name: p.check(given[name]) if name in given else p.default for name, p in known.items()}
+    conflict = cls.conflict(values)
+    if conflict is not None:
+        raise conflict
+    return values
+
+
+def bind(cls: type, task: Any, given: dict[str, Any]) -> Any:
+    """The method of that class on a task, with its parameters checked."""
+    return cls(task, **check(cls, given))

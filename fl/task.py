@@ -1,0 +1,67 @@
+"""What is learned, apart from how: the model, the data of every device, the batch, the streams, the accounting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from edgesim.contracts import Streams
+from fl.accounting import Accounting
+from fl.data import Federated
+from fl.layout import Layout
+from fl.models import Architecture
+
+Array = np.ndarray
+Tensor = Any
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A learning task over K devices. ``device`` is where torch computes: cpu, cuda. Tensors are made when used."""
+
+    architecture: Architecture
+    data: Federated
+    batch_size: int
+    streams: Streams
+    accounting: Accounting = field(default_factory=Accounting)
+    device: str = "cpu"
+
+    @property
+    def layout(self) -> Layout:
+        return self.architecture.layout
+
+    @property
+    def samples(self) -> Array:
+        """Training samples of every device, D_k [K]."""
+        return self.data.samples
+
+    @property
+    def devices(self) -> int:
+        return len(self.samples)
+
+    def batch(self, k: int) -> int:
+        """Samples in a batch of device k: the batch size, or all that it has."""
+        return min(self.batch_size, int(self.samples[k]))
+
+    def initial(self) -> Tensor:
+        """The model w [P] before the first round, float32."""
+        return self.tensor(self.architecture.initial(self.streams.stream("init")))
+
+    def tensor(self, array: Array) -> Tensor:
+        """A numpy array as a tensor where the task computes."""
+        import torch
+
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
+
+    @cached_property
+    def train(self) -> tuple[Tensor, Tensor]:
+        """All training images [N, *input_shape] and labels [N]."""
+        return self.tensor(self.data.x_train), self.tensor(self.data.y_train)
+
+    @cached_property
+    def test(self) -> tuple[Tensor, Tensor]:
+        """All test images [N, *input_shape] and labels [N]."""
+        return self.tensor(self.data.x_test), self.tensor(self.data.y_test)

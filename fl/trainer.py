@@ -1,0 +1,111 @@
+"""Promises: jobs wait until somebody needs a result; then everything that waits is trained in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Protocol
+
+from edgesim.contracts import Job, Sent, Trained
+from fl import local
+from fl.task import Task
+
+
+class Aborted(RuntimeError):
+    """Somebody asked for the result of a job that was called off."""
+
+
+class Executor(Protocol):
+    """Trains jobs. The result of a job must not depend on its neighbours."""
+
+    def run(self, jobs: Sequence[Job]) -> list[Trained]: ...
+
+
+@dataclass(frozen=True)
+class Resident:
+    """One job after the other, in this process."""
+
+    task: Task
+
+    def run(self, jobs: Sequence[Job]) -> list[Trained]:
+        return [local.run(self.task, job) for job in jobs]
+
+
+class Promise:
+    """The training of one job, now or later (`edgesim.contracts.Update`)."""
+
+    def __init__(self, job: Job, trainer: Trainer) -> None:
+        self.job = job
+        self._trainer = trainer
+        self._trained: Trained | None = None
+        self._aborted = False
+
+    def result(self) -> Trained:
+        """What the training gave; trains everything that waits if this job still does."""
+        if self._aborted:
+            raise Aborted(f"the job of device {self.job.device} in round {self.job.g} was called off")
+        if self._trained is None:
+            self._trainer.flush()
+        return self._trained
+
+    def bits_up(self) -> float:
+        """Bits of the upload: as planned, or, where only the training tells, as encoded."""
+        if self.job.payload.bits_up is not None:
+            return self.job.payload.bits_up
+        return self._trainer.encoded_bits(self.job, self.result())
+
+    def abort(self) -> None:
+        """Calls the job off: it is not trained if it was not yet, and its result is gone."""
+        self._aborted, self._trained = True, None
+        self._trainer.forget(self)
+
+    def fulfil(self, trained: Trained) -> None:
+        self._trained = trained
+
+
+class Trainer:
+    """Queues jobs and trains them at the first need.
+
+    Args:
+        executor: how a pass is run; one by one by default.
+        encode: `Method.encode`, needed only for methods whose bits are known after training.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        executor: Executor | None = None,
+        encode: Callable[[Job, Trained], Sent] | None = None,
+    ) -> None:
+        self.seconds = 0.0  # wall time spent in training
+        self._executor = executor or Resident(task)
+        self._encode = encode
+        self._waiting: list[Promise] = []
+
+    def submit(self, jobs: Sequence[Job]) -> list[Promise]:
+        """One promise per job; nothing is trained yet."""
+        promises = [Promise(job, self) for job in jobs]
+        self._waiting += promises
+        return promises
+
+    def flush(self) -> None:
+        """Trains everything that waits."""
+        start = perf_counter()
+        waiting = list(self._waiting)
+        for promise, trained in zip(waiting, self._executor.run([p.job for p in waiting]), strict=True):
+            promise.fulfil(trained)
+        self._waiting.clear()
+        self.seconds += perf_counter() - start
+
+    def forget(self, promise: Promise) -> None:
+        self._waiting = [one for one in self._waiting if one is not promise]
+
+    def encoded_bits(self, job: Job, trained: Trained) -> float:
+        bits = None if self._encode is None else self._encode(job, trained).bits
+        if bits is None:
+            raise RuntimeError(
+                f"the upload of device {job.device} has no bits: give them in the method's payload, or in what its "
+                "encode returns, and give encode to the trainer"
+            )
+        return bits

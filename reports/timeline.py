@@ -1,0 +1,178 @@
+"""Two figures about devices: the timeline of one round, and who holds which labels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from reports import measures
+from reports.figures import _wrap
+from reports.load import Run
+from reports.schemes import Scheme
+from reports.style import COLUMN_IN, INK, PAGE_IN, THRESHOLD, phase_colours
+
+MOST_DEVICES = 20  # rows of a timeline; of more devices, this many are shown
+MOST_PARTITIONS = 4
+
+
+def timeline(schemes: list[Scheme], wide: bool) -> Figure:
+    """Who downloads, computes and uploads when in one middle round; one panel per scheme, time since its start."""
+    g = measures.middle_round(schemes)
+    phases = measures.ordered_phases(
+        list(dict.fromkeys(phase for scheme in schemes for phase in scheme.first.spans["phase"].unique()))
+    )
+    colours = phase_colours(phases)
+    columns = min(2, len(schemes)) if wide else 1
+    rows = math.ceil(len(schemes) / columns)
+    lanes = max(len(_shown(scheme.first, g)) for scheme in schemes)
+    height = rows * (0.55 + (0.13 if wide else 0.085) * max(lanes, 4)) + 0.7
+    figure = Figure(figsize=(PAGE_IN if wide else COLUMN_IN, height), layout="constrained")
+    same_axis = shares_axis(schemes)
+    panels = figure.subplots(rows, columns, sharex=same_axis, squeeze=False).ravel()
+    drawn: set[str] = set()
+    for panel, scheme in zip(panels, schemes, strict=False):
+        drawn |= _gantt(panel, scheme, g, colours)
+    for panel in panels[len(schemes) :]:
+        panel.set_visible(False)
+    last = panels[max(0, len(schemes) - columns) : len(schemes)]
+    for panel in last:
+        panel.set_xlabel("time since the start of the round (ms)")
+        panel.tick_params(labelbottom=True)
+    for panel in panels:
+        panel.set_xlim(left=0)
+    _timeline_legend(figure, {phase: colours[phase] for phase in phases if phase in drawn}, schemes, g, wide)
+    return figure
+
+
+def shares_axis(schemes: list[Scheme]) -> bool:
+    """One time axis for all panels, unless the longest round would squeeze the shortest to under a third."""
+    g = measures.middle_round(schemes)
+    latency = [
+        float(scheme.first.rounds.loc[scheme.first.rounds["round"] == g, "latency_s"].iloc[0]) for scheme in schemes
+    ]
+    return max(latency) <= 3 * min(latency)
+
+
+def _shown(run: Run, g: int) -> list[int]:
+    """Devices of round g, at most MOST_DEVICES: the one that finishes last, and others evenly spaced by number."""
+    table = run.device_rounds[run.device_rounds["round"] == g]
+    devices = np.sort(table["device"].to_numpy())
+    if len(devices) <= MOST_DEVICES:
+        return [int(device) for device in devices]
+    picked = set(devices[np.linspace(0, len(devices) - 1, MOST_DEVICES - 1).round().astype(int)])
+    spans = run.spans[run.spans["round"] == g]
+    if len(spans):
+        picked.add(spans["device"].iloc[int(spans["end_s"].to_numpy().argmax())])
+    return sorted(int(device) for device in picked)
+
+
+def _gantt(panel: Axes, scheme: Scheme, g: int, colours: dict[str, str]) -> set[str]:
+    """Bars of one scheme's round g; returns the phases that have a visible length."""
+    run = scheme.first
+    row = run.rounds[run.rounds["round"] == g].iloc[0]
+    start = float(row["time_s"] - row["latency_s"])
+    shown = _shown(run, g)
+    lane = {device: i for i, device in enumerate(shown)}
+    spans = run.spans[(run.spans["round"] == g) & run.spans["device"].isin(shown)]
+    drawn: set[str] = set()
+    for phase, part in spans.groupby("phase", sort=False):
+        width = ((part["end_s"] - part["start_s"]) * 1e3).to_numpy()
+        lanes = [lane[int(device)] for device in part["device"]]
+        panel.barh(lanes, width, left=(part["start_s"] - start) * 1e3, height=0.78, color=colours[phase], lw=0)
+        if (width > 0).any():
+            drawn.add(phase)
+    status = run.device_rounds[run.device_rounds["round"] == g].set_index("device")["status"]
+    for device in shown:
+        _mark(panel, lane[device], status.loc[device], spans[spans["device"] == device], start)
+    if scheme.threshold_s is not None:
+        panel.axvline(scheme.threshold_s * 1e3, color=THRESHOLD, ls="--", lw=0.9)
+    panel.set_title(_wrap(scheme.label))
+    panel.set_ylim(len(shown) - 0.4, -0.6)
+    panel.set_yticks(range(len(shown)), [str(device) for device in shown])
+    if len(shown) > 12:
+        panel.tick_params(axis="y", labelsize=5)
+    panel.tick_params(axis="y", length=0)
+    panel.set_ylabel("device")
+    panel.grid(axis="y", visible=False)
+    return drawn
+
+
+def _mark(panel: Axes, lane: int, status: str, spans, start: float) -> None:
+    """A cross at the end of a device that came late or was lost; the word for one that was left out."""
+    if status in ("late", "failed") and len(spans):
+        end = (spans["end_s"].max() - start) * 1e3
+        panel.plot(end, lane, color=THRESHOLD if status == "late" else INK, marker="x", ms=4, mew=1.1, clip_on=False)
+    elif status == "infeasible":
+        panel.text(0.2, lane, " infeasible, left out", va="center", fontsize="x-small", color=INK)
+
+
+def _timeline_legend(figure: Figure, colours: dict[str, str], schemes: list[Scheme], g: int, wide: bool) -> None:
+    handles = [Patch(color=colour, label=phase) for phase, colour in colours.items()]
+    limits = sorted({scheme.threshold_s for scheme in schemes if scheme.threshold_s is not None})
+    if limits:
+        text = f"threshold {limits[0] * 1e3:.4g} ms" if len(limits) == 1 else "threshold"
+        handles.append(Line2D([], [], color=THRESHOLD, ls="--", lw=0.9, label=text))
+    for status, colour in (("late", THRESHOLD), ("failed", INK)):
+        if any((_at(scheme, g)["status"] == status).any() for scheme in schemes):
+            handles.append(Line2D([], [], color=colour, marker="x", ls="none", ms=4, mew=1.1, label=status))
+    columns = min(len(handles), 8 if wide else 4)
+    figure.legend(handles=handles, loc="outside upper left", ncols=columns, handlelength=1.2, columnspacing=1.0)
+
+
+def _at(scheme: Scheme, g: int):
+    table = scheme.first.device_rounds
+    return table[table["round"] == g]
+
+
+def partitions(schemes: list[Scheme]) -> list[tuple[str, dict]]:
+    """The distinct partitions of the schemes' first runs, each with the labels of those who use it."""
+    found: list[tuple[list[str], dict]] = []
+    for scheme in schemes:
+        mine = scheme.first.partition
+        if mine is None:
+            continue
+        same = next((labels for labels, partition in found if partition == mine), None)
+        if same is None:
+            found.append(([scheme.label], mine))
+        else:
+            same.append(scheme.label)
+    return [(", ".join(labels), partition) for labels, partition in found]
+
+
+def partition(schemes: list[Scheme], wide: bool) -> Figure | None:
+    """Training samples of each label on each device."""
+    found = partitions(schemes)[:MOST_PARTITIONS]
+    if not found:
+        return None
+    tall = max(len(partition["counts"]) for _, partition in found)
+    height = 0.9 + min(max(tall, 6) * (0.24 if wide else 0.17), 4.0)
+    figure = Figure(figsize=(PAGE_IN if wide else COLUMN_IN, height * len(found)), layout="constrained")
+    for panel, (labels, part) in zip(figure.subplots(len(found), 1, squeeze=False).ravel(), found, strict=True):
+        counts = np.asarray(part["counts"])
+        image = panel.imshow(counts, cmap="Blues", aspect="auto", vmin=0, interpolation="nearest")
+        panel.set(xlabel="label", ylabel="device")
+        panel.set_xticks(range(counts.shape[1]), [str(label) for label in part["labels"]])
+        if max(len(str(label)) for label in part["labels"]) > 3:
+            panel.tick_params(axis="x", rotation=35)
+        panel.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=12))
+        panel.tick_params(length=0)
+        panel.grid(visible=False)
+        if len(found) > 1:
+            panel.set_title(_wrap(labels))
+        figure.colorbar(image, ax=panel, pad=0.015, aspect=25).set_label("training samples")
+        if counts.size <= 200:
+            _write_counts(panel, counts)
+    return figure
+
+
+def _write_counts(panel: Axes, counts: np.ndarray) -> None:
+    for (k, label), count in np.ndenumerate(counts):
+        if count:
+            dark = count > 0.6 * counts.max()
+            panel.text(label, k, str(count), ha="center", va="center", fontsize=6, color="white" if dark else INK)

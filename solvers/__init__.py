@@ -1,0 +1,74 @@
+"""Who gets which share of the band and prunes how much: `allocate(PruningProblem(...))`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from solvers.certify import feasible
+from solvers.convex import convex
+from solvers.equal import equal
+from solvers.printed import printed
+from solvers.problem import Allocation, Certificate, Infeasible, InvalidAllocation, PruningProblem, Uncertified
+from solvers.pruning import kkt
+
+METHODS = {"kkt": kkt, "convex": convex, "equal": equal, "printed": printed}
+
+__all__ = [
+    "METHODS",
+    "Allocation",
+    "Certificate",
+    "Infeasible",
+    "InvalidAllocation",
+    "PruningProblem",
+    "Uncertified",
+    "allocate",
+]
+
+
+def allocate(problem: PruningProblem, method: str | Callable = "kkt") -> Allocation:
+    """Band shares and pruning ratios of least total pruning within the latency budget.
+
+    Minimise sum_k w_k rho_k subject to sum_k b_k <= 1 and the deadlines: Liu, eqs. (47), (53), with the bounds that
+    (54) leaves out.
+
+    Args:
+        problem: K devices; bits [K], compute_s [K], slack_s [K], rate_bps [K] and bounds, see `PruningProblem`.
+        method: `kkt` (exact, fast), `convex` (cvxpy, the reference), `equal` (equal shares), `printed` (the paper's
+            formula, unclipped, for comparison only), or a function of the problem that returns (share, rho) or an
+            Allocation; its answer must keep the bounds, a device may finish late.
+    Returns:
+        Allocation with share b [K] in [0, 1], rho [K] in [rho_min, rho_max], the multiplier, a Certificate.
+    Raises:
+        Infeasible: the least shares do not fit into the band; says how much more time would do.
+        Uncertified: the answer is off by more than 1e-8.    InvalidAllocation: a function broke a bound.
+        ValueError: no such method, or one that does not apply to this problem.
+    Example:
+        >>> a = allocate(PruningProblem(bits=1e6, compute_s=4e-3, slack_s=20e-3, rate_bps=[4e7, 6e7]))
+        >>> a.share.round(4), a.rho.round(4)
+        (array([0.035, 0.965]), array([0.9722, 0.0598]))
+    """
+    if callable(method):
+        return _checked(problem, method)
+    if not isinstance(method, str) or method not in METHODS:
+        raise ValueError(f"There is no allocation method {method!r}; choose {', '.join(METHODS)} or pass a function.")
+    return METHODS[method](problem)
+
+
+def _checked(problem: PruningProblem, function: Callable) -> Allocation:
+    """Run a user's own allocator and check what it returns."""
+    name = getattr(function, "__name__", type(function).__name__)
+    answer = function(problem)
+    multiplier = float("nan")
+    if isinstance(answer, Allocation):
+        share, rho, multiplier = answer.share, answer.rho, answer.multiplier
+    elif isinstance(answer, tuple) and len(answer) == 2:
+        share, rho = answer
+    else:
+        raise InvalidAllocation(f"{name} returned {type(answer).__name__}; return (share, rho) or an Allocation.")
+    try:
+        share, rho = np.asarray(share, dtype=float), np.asarray(rho, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidAllocation(f"{name} returned shares or ratios that are not numbers.") from None
+    return feasible(problem, share, rho, multiplier, name)

@@ -1,0 +1,86 @@
+"""Liu (9), decibels, and fading that changes at block edges and nowhere else."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgesim.channel import Channel, linear, log_distance_db
+from edgesim.seeds import Seeds
+
+COHERENCE = st.floats(1e-6, 10.0)
+
+
+def fading(num_devices=3, coherence_s=5e-3, seed=0):
+    return Channel(1e6, np.ones(num_devices), noise_w=1.0, coherence_s=coherence_s, streams=Seeds(seed))
+
+
+def test_rate_by_hand():
+    """10 MHz, SNR 1e-10 x 0.3 / 1e-11 = 3: half of the band carries 5e6 x log2(4) = 10 Mbit/s."""
+    assert Channel(10e6, [1e-10], noise_w=1e-11).rate_bps(0.5, 0.3, 1e-10) == pytest.approx(10e6, rel=1e-14)
+
+
+def test_with_a_density_a_narrow_share_hears_less_noise():
+    channel = Channel(10e6, [1e-10], noise_w_per_hz=1e-18)  # over the whole band 1e-11 W
+    assert channel.rate_bps(1.0, 0.3, 1e-10) == pytest.approx(20e6, rel=1e-14)
+    assert channel.rate_bps(0.2, 0.3, 1e-10) == pytest.approx(2e6 * 4, rel=1e-14)  # SNR 15
+    assert channel.rate_bps(np.array([0.0, 0.2]), 0.3, 1e-10) == pytest.approx([0.0, 8e6], rel=1e-14)
+
+
+def test_no_share_or_no_gain_is_no_rate():
+    for noise in ({"noise_w": 1e-11}, {"noise_w_per_hz": 1e-18}):
+        channel = Channel(10e6, [0.0], **noise)
+        assert channel.rate_bps(0.0, 0.3, 1e-10) == 0.0
+        assert channel.rate_bps(1.0, 0.3, 0.0) == 0.0
+
+
+def test_decibels_and_distance():
+    assert linear([0.0, -100.0]) == pytest.approx([1.0, 1e-10])
+    assert log_distance_db([10.0, 100.0], 38.5, 1.0, 3.0) == pytest.approx([68.5, 98.5])
+
+
+def test_a_static_channel_never_changes():
+    channel = Channel(1e6, [1e-10, 1e-9], noise_w=1e-11)
+    assert channel.next_change_s(3.0) == math.inf
+    assert channel.gains(1e9).tolist() == [1e-10, 1e-9]
+
+
+@given(COHERENCE, st.integers(0, 10**6))
+def test_an_edge_belongs_to_the_block_that_begins(coherence_s, n):
+    channel, edge_s = fading(coherence_s=coherence_s), n * coherence_s
+    assert channel.block(edge_s) == n
+    assert channel.block(math.nextafter(edge_s, math.inf)) == n
+    assert n == 0 or channel.block(math.nextafter(edge_s, 0.0)) == n - 1
+    assert channel.next_change_s(edge_s) == (n + 1) * coherence_s
+
+
+@given(COHERENCE, st.floats(0, 1e12))
+def test_the_next_change_lies_ahead(coherence_s, time_s):
+    assert fading(coherence_s=coherence_s).next_change_s(time_s) > time_s
+
+
+def test_gain_is_constant_within_a_block_and_independent_of_the_past():
+    channel = fading()
+    first = channel.gains(0.0)
+    assert (channel.gains(4.999e-3) == first).all()
+    assert (channel.gains(5e-3) != first).all()
+    assert (channel.gains(0.0) == first).all()
+    assert (fading().gains(0.0) == first).all()
+
+
+def test_a_device_added_at_the_end_fades_nobody_else():
+    assert (fading(4).gains(0.1)[:3] == fading(3).gains(0.1)).all()
+
+
+def test_fading_is_exponential_with_mean_one():
+    drawn = np.concatenate([fading(2000, seed=s).gains(0.0) for s in range(10)])
+    assert drawn.mean() == pytest.approx(1.0, abs=4 / math.sqrt(drawn.size))
+    assert (drawn < math.log(2)).mean() == pytest.approx(0.5, abs=4 * 0.5 / math.sqrt(drawn.size))
+
+
+def test_noise_is_a_power_or_a_density():
+    for noise in ({}, {"noise_w": 1e-11, "noise_w_per_hz": 1e-18}):
+        with pytest.raises(ValueError, match="exactly one"):
+            Channel(1e6, [1.0], **noise)

@@ -1,0 +1,105 @@
+"""Joules: by hand for one device, and as the integral of the power over the timeline."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgesim.contracts import Grant
+from edgesim.device import make_fleet
+from edgesim.energy import compute_j
+from edgesim.link import BroadcastDownlink
+
+
+def fleet(num_devices, failure_rate_hz=0.0):
+    steps = np.arange(num_devices)
+    return make_fleet(
+        tx_power_w=0.2 + 0.1 * steps,
+        cpu_hz=1e9 * (2 + steps),
+        cycles_per_weight=5,
+        capacitance=1e-28 * (1 + steps),
+        idle_power_w=0.05 * (1 + steps),
+        receive_power_w=0.3,
+        failure_rate_hz=failure_rate_hz,
+    )
+
+
+def power_w(fleet, device, phase):
+    """Watts while a device is in a phase, from first principles: kappa f^3, radio power, idle power."""
+    if phase == "upload":
+        return fleet.tx_power_w[device]
+    if phase == "download":
+        return fleet.receive_power_w[device]
+    if phase == "idle":
+        return fleet.idle_power_w[device]
+    return fleet.capacitance[device] * fleet.cpu_hz[device] ** 3
+
+
+def test_compute_energy_by_hand():
+    """1e-28 x (2e9)^2 x 1e9 cycles = 0.4 J; at twice the clock four times that."""
+    assert compute_j(1e-28, 2e9, 1e9) == pytest.approx(0.4)
+    assert compute_j(1e-28, 4e9, 1e9) == pytest.approx(1.6)
+
+
+def test_a_round_by_hand(engine):
+    """1 MHz at SNR 1 and 4e5 bits in the whole band: 0.4 s at 0.2 W; 1e6 weight steps x 5 cycles at 1e-28 x 4e18."""
+    method = engine.method(
+        personal_weights=0, warmup_steps=0, global_weights=1e5, global_steps=10, bits_per_weight=4, rho_bounds=(0, 0)
+    )
+    played = engine.play(fleet(1), 1.0, method, solver="equal", budget_s=10.0, bandwidth_hz=1e6, noise_w=0.2)
+    spans = played.log.spans.set_index("phase")
+    assert spans.energy_j["upload"] == pytest.approx(0.2 * 0.4)
+    assert spans.energy_j["global"] == pytest.approx(5e6 * 4e-10)
+    assert played.log.rounds.energy_j[0] == pytest.approx(0.08 + 0.002)
+
+
+@settings(max_examples=15)
+@given(
+    seed=st.integers(0, 1000),
+    num_devices=st.integers(1, 5),
+    clock=st.sampled_from(["synchronous", "deadline"]),
+    share=st.sampled_from(["fixed", "reclaim"]),
+    failure_rate_hz=st.sampled_from([0.0, 30.0]),
+)
+def test_the_ledger_is_the_integral_of_the_power(engine, seed, num_devices, clock, share, failure_rate_hz):
+    played = engine.play(
+        fleet(num_devices, failure_rate_hz),
+        1e-10,
+        clock=clock,
+        share=share,
+        coherence_s=3e-3,
+        rounds=range(3),
+        seed=seed,
+        downlink=lambda env, channel: BroadcastDownlink(env, channel, tx_power_w=10.0),
+    )
+    spans, rounds, rows = played.log.spans, played.log.rounds, played.log.device_rounds
+    edges = np.unique(np.concatenate([spans.start_s, spans.end_s]))
+    watts = np.zeros(len(edges) - 1)
+    for span in spans.itertuples():
+        during = (edges[:-1] >= span.start_s) & (edges[1:] <= span.end_s)
+        watts[during] += power_w(played.cell.fleet, span.device, span.phase)
+    joules = float(watts @ np.diff(edges))
+    assert spans.energy_j.sum() == pytest.approx(joules, rel=1e-9)
+    assert rounds.energy_j.sum() == pytest.approx(joules, rel=1e-9)
+    assert rows.energy_j.sum() == pytest.approx(joules, rel=1e-9)  # here all devices are asked
+
+
+def test_idle_power_fills_the_round_of_devices_that_are_alive(engine):
+    """Two devices of different speed: each is busy or idle at every moment of the round."""
+    played = engine.play(fleet(2), 1e-10, solver="equal", method=engine.method(rho_bounds=(0.5, 0.5)))
+    spans = played.log.spans.assign(seconds=lambda table: table.end_s - table.start_s)
+    assert (spans.phase == "idle").sum() == 1
+    assert spans.groupby("device").seconds.sum().tolist() == pytest.approx([played.env.now] * 2)
+
+
+def test_no_idle_power_no_idle_spans(engine):
+    plain = make_fleet([0.2, 0.5], 2e9, cycles_per_weight=5)
+    assert "idle" not in set(engine.play(plain, 1e-10).log.columns("spans")["phase"])
+
+
+def test_the_clock_that_was_granted_is_the_one_that_is_paid():
+    from edgesim.energy import Ledger
+    from edgesim.span import Span
+
+    span = Span(None, 0, 0, "train", None, cycles=1e9, flops=0.0, planned_s=1.0)
+    assert Ledger(fleet(1)).computing(Grant(0, 1.0, 0.0, 1e9, 0.2))(span) == pytest.approx(0.1)

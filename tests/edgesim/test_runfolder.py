@@ -1,0 +1,96 @@
+"""The run folder: what survives a kill, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from edgesim.runfolder import FolderError, RunFolder, read_blocks
+
+ROWS = {"rounds": {"round": [0], "time_s": [0.1]}, "spans": {"round": [0, 0], "phase": ["upload", "idle"]}}
+NEXT = {"rounds": {"round": [1], "time_s": [0.30000000000000004]}, "spans": {"round": [], "phase": []}}
+ARRAYS = {"w": np.array([1.5, -2.0], np.float32)}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = RunFolder(tmp_path / "run", "abc")
+    assert folder.open() is None
+    return folder
+
+
+def again(folder, fingerprint="abc"):
+    return RunFolder(folder.path, fingerprint)
+
+
+def test_what_was_saved_comes_back_to_the_last_bit(folder):
+    folder.save(0, 0.1, ARRAYS, {"state": {"g": 1}}, ROWS)
+    folder.save(1, 0.30000000000000004, ARRAYS, {"state": {"g": 2}}, NEXT)
+    saved = again(folder).open()
+    assert (saved.g, saved.time_s, saved.facts["state"]) == (1, 0.30000000000000004, {"g": 2})
+    assert saved.arrays["w"].tolist() == [1.5, -2.0]
+    assert [block for block in saved.tables if "rounds" in block] == [
+        {"rounds": ROWS["rounds"]},
+        {"rounds": NEXT["rounds"]},
+    ]
+
+
+def test_a_kill_while_the_log_grows_loses_only_that_round(folder):
+    folder.save(0, 0.1, ARRAYS, {}, ROWS)
+    whole = folder.log_file.read_bytes()
+    for tail in (b"\x00", whole[: len(whole) // 2], whole):
+        folder.log_file.write_bytes(whole + tail)  # killed before the state file was replaced
+        assert again(folder).open().g == 0
+        assert folder.log_file.read_bytes() == whole
+
+
+def test_a_kill_before_the_first_checkpoint_starts_afresh(folder):
+    folder.log_file.write_bytes(b"half a block")
+    assert again(folder).open() is None
+    assert read_blocks(folder.log_file) == []
+
+
+def test_another_run_is_not_overwritten(folder):
+    folder.save(0, 0.1, ARRAYS, {}, ROWS)
+    with pytest.raises(FolderError, match="holds another run; use --fresh"):
+        again(folder, "other").open()
+    assert again(folder).open().g == 0
+    assert again(folder, "other").open(fresh=True) is None
+
+
+def test_fresh_removes_nothing_that_is_not_ours(folder):
+    (folder.path / "notes.txt").write_text("mine")
+    folder.save(0, 0.1, ARRAYS, {}, ROWS)
+    again(folder).open(fresh=True)
+    assert (folder.path / "notes.txt").read_text() == "mine"
+
+
+def test_a_folder_with_other_things_is_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("x")
+    with pytest.raises(FolderError, match="is not empty and holds no run"):
+        RunFolder(tmp_path, "abc").open()
+    with pytest.raises(FolderError, match="is a file"):
+        RunFolder(tmp_path / "thesis.tex", "abc").open()
+
+
+def test_a_damaged_checkpoint_is_said_not_used(folder):
+    folder.save(0, 0.1, ARRAYS, {}, ROWS)
+    content = folder.state_file.read_bytes()
+    folder.state_file.write_bytes(content[:20])
+    with pytest.raises(FolderError, match="checkpoint is damaged"):
+        again(folder).open()
+    folder.state_file.write_bytes(content)
+    folder.log_file.write_bytes(folder.log_file.read_bytes()[:-8])  # shorter than the state says
+    with pytest.raises(FolderError, match="checkpoint is damaged"):
+        again(folder).open()
+
+
+def test_facts_are_json_and_no_pickle(folder):
+    folder.save(0, 0.1, ARRAYS, {"state": {"g": 1}}, ROWS)
+    head = folder.state_file.read_bytes()
+    size = int.from_bytes(head[:8], "little")
+    facts = json.loads(json.loads(head[8 : 8 + size])["__metadata__"]["facts"])
+    assert facts["fingerprint"] == "abc"
+    assert facts["log_bytes"] == folder.log_file.stat().st_size

@@ -1,0 +1,285 @@
+"""Reading scenarios: SI inside, schemes and overrides, resolved YAML, places, explanation and JSON schema."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgesim.draws import Draw
+from edgesim.explain import catalogue, explain, schema
+from edgesim.scenario import ScenarioError, expand, load
+from edgesim.yamlmarks import read_text, scalar
+
+ROOT = Path(__file__).parents[2]
+TEXT = """\
+name: cell
+rounds: 3
+network:
+  bandwidth: 200 MHz
+  noise: -110 dBm
+  channel: {path_loss: {model: constant, loss: 100 dB}}
+devices:
+  - {count: 2, tx_power: 28 dBm, cpu: {frequency: 3 GHz, cycles_per_weight: 5}}
+  - count: 3
+    tx_power: {choice: [20 dBm, 23 dBm]}
+    cpu: {frequency: {uniform: [1 GHz, 2 GHz]}, flops_per_cycle: [1, 2, 4]}
+budget: {latency_threshold: 25 ms}
+learning:
+  dataset: digits
+  partition: {kind: labels, labels_per_device: 2}
+  model: mlp
+  batch_size: 20
+  method: {name: liu, personal_steps: 5, global_lr: 0.01}
+"""
+SCHEMES = """\
+schemes:
+  joint: {}
+  equal bandwidth:
+    allocation.solver: equal
+    rounds: 7
+  fedavg:
+    learning:
+      method: {name: fedavg, lr: 0.1}
+  longer:
+    learning: {method: {personal_steps: 9}}
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    file = tmp_path / "cell.yaml"
+    file.write_text(TEXT)
+    return file
+
+
+def test_values_are_si(path):
+    s = load(path)
+    assert s.network.bandwidth_hz == 2e8
+    assert s.network.noise.power_w == 1e-14 and s.network.noise.density_w_per_hz is None
+    assert s.budget.latency_threshold_s == 0.025
+    assert s.network.channel.path_loss.loss_db == Draw("constant", (100.0,))
+    assert s.devices[0].tx_power_w == Draw("constant", (10**-0.2,))
+    assert s.devices[1].tx_power_w == Draw("choice", (0.1, 10**-0.7))
+    assert s.devices[1].cpu.frequency_hz == Draw("uniform", (1e9, 2e9))
+    assert s.devices[1].cpu.flops_per_cycle == Draw("list", (1.0, 2.0, 4.0))
+    assert s.devices[0].cpu.capacitance == Draw("constant", (1e-28,))
+    assert s.learning.method.params == {"personal_steps": 5, "global_lr": 0.01}
+    assert (s.device_count, s.seed, s.evaluate.targets) == (5, 0, (0.8, 0.9))
+    assert (s.network.downlink.mode, s.network.channel.fading.kind, s.network.uplink.share) == (
+        "ideal",
+        "none",
+        "fixed",
+    )
+    assert s.folder == path.parent
+
+
+def test_noise_density_and_the_broadcast_band(path):
+    s = load(path, ["network.noise=-174 dBm/Hz", "network.downlink={mode: broadcast, tx_power: 46 dBm}"])
+    assert s.network.noise.power_w is None and s.network.noise.density_w_per_hz == 10**-20.4
+    assert s.network.downlink.bandwidth_hz == s.network.bandwidth_hz
+    own = load(path, ["network.downlink={mode: broadcast, tx_power: 46 dBm, bandwidth: 20 MHz}"])
+    assert own.network.downlink.bandwidth_hz == 2e7
+
+
+def test_a_scenario_cannot_be_changed(path):
+    with pytest.raises(ValueError, match="frozen"):
+        load(path).network.bandwidth_hz = 1.0
+
+
+def test_trace_files_lie_beside_the_scenario(path):
+    (path.parent / "gains.csv").write_text("# loss\n90 dB\n\n95.5 dB\n100 dB\n101 dB\n102 dB\n103 dB\n")
+    s = load(path, ["network.channel.path_loss.loss={trace: gains.csv}"])
+    assert s.network.channel.path_loss.loss_db == Draw("trace", (90.0, 95.5, 100.0, 101.0, 102.0, 103.0))
+    copy = path.parent / "sub" / "copy.yaml"
+    copy.parent.mkdir()
+    copy.write_text(s.to_yaml())
+    assert load(copy).digest() == s.digest()  # the values are written out, the file is not needed
+
+
+def test_log_distance_needs_distances(path):
+    model = "network.channel.path_loss={model: log-distance, reference_loss: 40 dB, exponent: 3}"
+    both = [f"devices.{i}.distance={{uniform: [10 m, 20 m]}}" for i in (0, 1)]
+    s = load(path, [model, *both])
+    assert (s.network.channel.path_loss.reference_distance_m, s.network.channel.path_loss.exponent) == (1.0, 3.0)
+    with pytest.raises(ScenarioError, match=r"cell.yaml:9: devices.1.distance is missing"):
+        load(path, [model, both[0]])
+    with pytest.raises(ScenarioError, match=r"command line: devices.0.distance is not read with path_loss"):
+        load(path, both)
+
+
+def test_overrides_win_over_schemes_which_win_over_the_file(path):
+    path.write_text(TEXT + SCHEMES)
+    plain = dict(expand(path))
+    assert list(plain) == ["joint", "equal bandwidth", "fedavg", "longer"]
+    assert [s.rounds for s in plain.values()] == [3, 7, 3, 3]
+    assert [s.scheme for s in plain.values()] == list(plain)
+    assert plain["equal bandwidth"].allocation.solver == "equal"
+    assert plain["fedavg"].learning.method.params == {"lr": 0.1}  # another method: Liu's keys do not linger
+    assert plain["longer"].learning.method.params == {"personal_steps": 9, "global_lr": 0.01}
+    assert {s.rounds for _, s in expand(path, ["rounds=2"])} == {2}
+    assert load(path, label="fedavg") == plain["fedavg"]
+    assert load(path).scheme is None
+    changed = dict(expand(path, ["schemes.joint.rounds=9"]))
+    assert [s.rounds for s in changed.values()] == [9, 7, 3, 3]
+    with pytest.raises(ScenarioError, match='there is no scheme "fedprox"; the file has joint, equal bandwidth'):
+        load(path, label="fedprox")
+
+
+def test_a_file_without_schemes_is_one_scheme(path):
+    assert [label for label, _ in expand(path)] == [None]
+
+
+def test_places_of_keys(path):
+    path.write_text(TEXT + SCHEMES)
+    s = load(path, ["budget.latency_threshold=30 ms", "clock.mode=deadline"], label="fedavg")
+    assert s.where("network.bandwidth") == f"{path}:4"
+    assert s.where("devices", 1, "tx_power") == f"{path}:10"
+    assert s.where("learning.method.lr") == f"{path}:26"
+    assert s.where("learning.method.nothing") == f"{path}:26"
+    assert s.where("budget.latency_threshold") == "command line"
+    assert s.where("clock", "mode") == "command line"
+    assert s.where("evaluate.every") == f"{path}:1"
+    assert str(s.error("learning.method.lr", "is 0.1; no.")) == f"{path}:26: learning.method.lr is 0.1; no."
+    assert str(s.error(("devices", 0, "count"), "is odd.")) == f"{path}:8: devices.0.count is odd."
+
+
+def test_the_resolved_file_gives_the_same_scenario(path):
+    path.write_text(TEXT + SCHEMES)
+    overrides = ["network.channel.fading={kind: rayleigh, coherence: 5 ms}", "budget.latency_threshold=none"]
+    for label, s in expand(path, overrides):
+        copy = path.parent / "resolved.yaml"
+        copy.write_text(s.to_yaml(seed=4, provenance={"git": "abc", "numpy": "2.0"}))
+        again = load(copy)
+        assert again.digest() == s.digest()
+        assert (again.scheme, again.seed) == (label, 4)
+        assert again.model_dump(exclude={"seed", "provenance"}) == s.model_dump(exclude={"seed", "provenance"})
+        assert again.provenance == {"git": "abc", "numpy": "2.0"}
+
+
+@pytest.mark.parametrize(
+    "override",
+    ["rounds=4", "network.bandwidth=200.0001 MHz", "learning.method.personal_steps=6", "devices.0.cpu.capacitance=0"],
+)
+def test_what_shapes_a_result_changes_the_digest(path, override):
+    assert load(path, [override]).digest() != load(path).digest()
+
+
+@pytest.mark.parametrize("override", ["name=other", "seed=5", "network.bandwidth=0.2 GHz", "network.downlink=ideal"])
+def test_what_does_not_keeps_it(path, override):
+    assert load(path, [override]).digest() == load(path).digest()
+
+
+WORDS = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), min_size=1, max_size=12)
+SCALARS = WORDS | st.integers(-(10**20), 10**20) | st.booleans() | st.floats(allow_nan=False, allow_infinity=False)
+
+
+@settings(max_examples=40, deadline=None)
+@given(SCALARS)
+def test_method_parameters_survive_the_resolved_file(tmp_path_factory, value):
+    folder = tmp_path_factory.getbasetemp()
+    (folder / "a.yaml").write_text(TEXT)
+    s = load(folder / "a.yaml")
+    s.learning.method.params["extra"] = value
+    (folder / "b.yaml").write_text(s.to_yaml())
+    again = load(folder / "b.yaml").learning.method.params["extra"]
+    assert again == value and type(again) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1", 1),
+        ("-1.5", -1.5),
+        ("1e-3", 1e-3),
+        (".5", 0.5),
+        ("yes", "yes"),
+        ("true", True),
+        ("~", None),
+        ("1_0", "1_0"),
+    ],
+)
+def test_yaml_words(text, value):
+    assert scalar(text) == value and type(scalar(text)) is type(value)
+
+
+def test_quoted_words_stay_words():
+    assert read_text("a: '1'\nb: \"true\"\nc: 1\n", "x").tree == {"a": "1", "b": "true", "c": 1}
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "scenarios").glob("*.yaml")), ids=lambda file: file.name)
+def test_shipped_scenarios_are_read_and_start_with_a_line_that_says_what_they_are(file):
+    assert expand(file)
+    assert re.match(r"# \S", file.read_text())
+
+
+def test_every_default_has_a_source():
+    assert [info.key for info in catalogue() if info.default != "required" and not info.source] == []
+    assert [info.key for info in catalogue() if info.default == "required" and info.source] == []
+
+
+def test_every_key_is_explained_with_an_example_that_is_allowed(path):
+    for info in catalogue():
+        assert info.meaning and info.allowed and info.example, info.key
+    for info in explain("network.channel.fading") + explain("accounting") + explain("evaluate") + explain("budget"):
+        if not info.section and info.key != "network.channel.fading.coherence":
+            extra = "{kind: rayleigh, coherence: 5 ms}" if info.key.endswith("kind") else info.example
+            load(path, [f"{info.key.removesuffix('.kind')}={extra}"])
+
+
+def test_explain_finds_a_key_a_section_and_the_nearest():
+    assert [info.key for info in explain("budget.latency_threshold")] == ["budget.latency_threshold"]
+    assert explain("devices[0].tx_power") == explain("devices.0.tx_power") == explain("devices.tx_power")
+    assert {"network.noise", "network.channel.path_loss.exponent"} <= {info.key for info in explain("network")}
+    assert explain("devices.tx_power")[0].unit == "W"
+    with pytest.raises(ScenarioError, match=r"latency_threshold is unknown; did you mean budget\.latency_threshold"):
+        explain("latency_threshold")
+
+
+def conforms(value, rule, root):
+    """The part of JSON Schema that ours uses."""
+    if "$ref" in rule:
+        return conforms(value, root["$defs"][rule["$ref"].rpartition("/")[2]], root)
+    for union in ("anyOf", "oneOf"):
+        if union in rule:
+            return any(conforms(value, option, root) for option in rule[union])
+    if "const" in rule or "enum" in rule:
+        return value in rule.get("enum", [rule.get("const")])
+    kinds = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "boolean": bool}
+    names = rule["type"] if isinstance(rule["type"], list) else [rule["type"]]
+    if not isinstance(value, tuple(kinds[name] for name in names)):
+        return False
+    if isinstance(value, dict):
+        known, extra = rule.get("properties", {}), rule.get("additionalProperties", True)
+        unknown = [key for key in value if key not in known]
+        return (
+            (extra is not False or not unknown)
+            and all(key in value for key in rule.get("required", []))
+            and all(conforms(item, known[key], root) for key, item in value.items() if key in known)
+        )
+    if isinstance(value, list):
+        return all(conforms(item, rule["items"], root) for item in value)
+    return re.search(rule.get("pattern", ""), str(value)) is not None
+
+
+@pytest.mark.parametrize(
+    ("change", "fits"),
+    [
+        ({}, True),
+        ({"rounds": "three"}, False),
+        ({"roundz": 3}, False),
+        ({"budget": {"latency_threshold": "25 MHz"}}, False),
+        ({"budget": {"latency_threshold": 25}}, False),
+        ({"budget": {"latency_threshold": "none"}}, True),
+        ({"clock": {"mode": "someday"}}, False),
+    ],
+)
+def test_the_schema_accepts_what_load_accepts(change, fits):
+    tree = {**read_text(TEXT + SCHEMES, "cell.yaml").tree, **change}
+    assert conforms(tree, schema(), schema()) is fits
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "scenarios").glob("*.yaml")), ids=lambda file: file.name)
+def test_the_schema_accepts_the_shipped_scenarios(file):
+    assert conforms(read_text(file.read_text(), file.name).tree, schema(), schema())

@@ -1,0 +1,74 @@
+"""Summary figures by hand from a table of three rounds; the trace from two spans."""
+
+from __future__ import annotations
+
+import json
+from math import nan
+
+import pytest
+
+from edgesim.summary import summarise, to_target
+from edgesim.trace import trace_json
+
+ROUNDS = {
+    "round": [0, 1, 2],
+    "time_s": [0.5, 1.25, 2.0],
+    "latency_s": [0.5, 0.75, 0.75],
+    "selected": [4, 4, 4],
+    "late": [0, 1, 2],
+    "infeasible": [1, 0, 0],
+    "loss": [nan, 1.0, 0.5],
+    "accuracy": [nan, 0.8, 0.7],
+    "bits_up": [10.0, 20.0, 40.0],
+    "bits_down": [1.0, 2.0, 4.0],
+    "energy_j": [0.25, 0.5, 1.0],
+    "rho_mean": [0.5, nan, 0.7],
+    "solver_residual": [nan, 1e-12, 1e-13],
+}
+
+
+def test_target_is_counted_up_to_the_round_that_reached_it():
+    assert to_target(ROUNDS, 0.8) == {"round": 1, "time_s": 1.25, "bits": 33.0, "energy_j": 0.75}
+    assert to_target(ROUNDS, 0.81) is None
+
+
+def test_summary():
+    summary = summarise(ROUNDS, (0.75, 0.9), 0.6)
+    assert summary["final_accuracy"] == 0.7
+    assert summary["best_accuracy"] == 0.8
+    assert summary["final_loss"] == 0.5
+    assert summary["targets"] == {"0.75": to_target(ROUNDS, 0.75), "0.9": None}
+    assert summary["mean_latency_s"] == pytest.approx(2 / 3)
+    assert summary["late_share"] == 3 / 12
+    assert summary["infeasible_share"] == 1 / 12
+    assert (summary["bits_up"], summary["bits_down"], summary["energy_j"]) == (70.0, 7.0, 1.75)
+    assert summary["rho_mean"] == pytest.approx(0.6)
+    assert summary["certificate_worst"] == 1e-12
+
+
+def test_never_evaluated_and_never_certified_is_null():
+    rounds = ROUNDS | {name: [nan] * 3 for name in ("loss", "accuracy", "rho_mean", "solver_residual")}
+    summary = summarise(rounds, (0.8,), None)
+    for name in ("final_accuracy", "best_accuracy", "final_loss", "rho_mean", "certificate_worst"):
+        assert summary[name] is None
+    json.dumps(summary, allow_nan=False)
+
+
+def test_trace_has_a_track_per_device_and_resource():
+    spans = {
+        "round": [0, 0],
+        "device": [3, 3],
+        "phase": ["personal", "upload"],
+        "start_s": [0.0, 0.001],
+        "end_s": [0.001, 0.004],
+        "bits": [0.0, 5.0],
+        "cycles": [7.0, 0.0],
+        "energy_j": [0.1, 0.2],
+    }
+    events = json.loads(trace_json(spans))["traceEvents"]
+    names = [e["args"]["name"] for e in events if e["ph"] == "M"]
+    assert names == ["device 3", "cpu", "radio"]
+    compute, upload = (e for e in events if e["ph"] == "X")
+    assert (compute["tid"], compute["ts"], compute["dur"], compute["args"]["cycles"]) == (0, 0.0, 1000.0, 7.0)
+    assert (upload["tid"], upload["name"], upload["args"]["bits"]) == (1, "upload", 5.0)
+    assert upload["dur"] == pytest.approx(3000.0)

@@ -1,0 +1,79 @@
+"""A small real task (the digits), and one round of a method without a network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+
+from edgesim.contracts import Grant, View
+from edgesim.seeds import Seeds
+from fl.accounting import Accounting
+from fl.data import Federated, federated
+from fl.method import bind
+from fl.methods import resolve
+from fl.models import Architecture, build
+from fl.task import Task
+from fl.trainer import Trainer
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread():
+    torch.set_num_threads(1)
+
+
+def view_of(task: Task, g: int = 0) -> View:
+    ones = np.ones(task.devices)
+    return View(g, 0.0, np.arange(task.devices), ones, ones, task.samples, np.inf)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Binds methods to a task and runs rounds in which everybody arrives."""
+
+    task: Task
+
+    def method(self, name: str, **params):
+        return bind(resolve(name), self.task, params)
+
+    def jobs(self, method, state, rho=0.0, devices=None):
+        view = view_of(self.task, state.g)
+        devices = range(self.task.devices) if devices is None else devices
+        return [method.configure(state, view, Grant(k, 0.1, rho, 1.0, 1.0)) for k in devices]
+
+    def round(self, method, state, rho=0.0):
+        updates = Trainer(self.task).submit(self.jobs(method, state, rho))
+        return method.aggregate(method.retain(state, updates), view_of(self.task, state.g), updates)
+
+    def play(self, name, rounds=2, rho=0.0, **params):
+        method = self.method(name, **params)
+        state = method.start()
+        for _ in range(rounds):
+            state = self.round(method, state, rho)
+        return method, state
+
+
+@pytest.fixture(scope="session")
+def digits():
+    return federated("digits", 4, Seeds(3), kind="labels", labels_per_device=3)
+
+
+@pytest.fixture(scope="session")
+def bench(digits):
+    return Bench(Task(build("digits-cnn", digits.input_shape, 10), digits, 16, Seeds(3)))
+
+
+@pytest.fixture(scope="session")
+def tiny_bench():
+    """Makes a bench of one device per sample: x [N, D] float, y [N] int, on the given layers."""
+
+    def make(layers, x, y, classes=2, accounting=None, batch_size=1):
+        x, y = np.asarray(x, dtype=np.float32), np.asarray(y, dtype=np.int64)
+        each = [np.array([i]) for i in range(len(y))]
+        data = Federated(y, y, lambda: (x, x), x.shape[1:], each, each, tuple(map(str, range(classes))))
+        architecture = Architecture("tiny", x.shape[1:], classes, tuple(layers))
+        return Bench(Task(architecture, data, batch_size, Seeds(0), accounting or Accounting()))
+
+    return make

@@ -1,0 +1,112 @@
+"""Small run folders whose numbers can be worked out by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+NAN = float("nan")
+THRESHOLD_S = 0.025
+
+
+def round_rows(latency_s, accuracy, bits_up=10e6, bits_down=20e6, energy_j=0.5) -> pd.DataFrame:
+    """Rounds of two devices; every round sends and spends the same."""
+    count = len(latency_s)
+    table = pd.DataFrame({"round": range(count), "latency_s": latency_s, "accuracy": accuracy})
+    table["time_s"] = table["latency_s"].cumsum()
+    table["loss"] = 1 - table["accuracy"]
+    table["accuracy_std"] = table["accuracy"].where(table["accuracy"].isna(), 0.1)
+    late = [2 if value > THRESHOLD_S * 1.000001 else 0 for value in latency_s]
+    fixed = {"selected": 2, "arrived": 2, "failed": 0, "infeasible": 0, "rho_mean": 0.5, "rho_max": 0.75, "flops": 0.0}
+    money = {"bits_up": bits_up, "bits_down": bits_down, "cycles": 1e6, "energy_j": energy_j, "solver_residual": 1e-12}
+    return table.assign(late=late, **fixed, **money)
+
+
+def device_rows(rounds: pd.DataFrame, rho=(0.25, 0.75)) -> pd.DataFrame:
+    """Device 0 has 40 % of the band, device 1 has 60 %; device 0 finishes at half of the latency."""
+    rows = []
+    for row in rounds.itertuples():
+        for k in (0, 1):
+            finish_s = row.latency_s * (1 + k) / 2
+            status = "late" if row.late else "arrived"
+            rows.append(
+                (row.round, k, status, (0.4, 0.6)[k], rho[k], 1e8, 0.0, finish_s / 4, finish_s * 3 / 4, finish_s)
+            )
+    names = ["round", "device", "status", "share", "rho", "rate_bps", "download_s", "compute_s", "upload_s", "finish_s"]
+    money = {"bits_up": 5e6, "bits_down": 10e6, "flops": 0.0, "cycles": 5e5, "energy_j": 0.25}
+    return pd.DataFrame(rows, columns=names).assign(**money)
+
+
+def span_rows(rounds: pd.DataFrame) -> pd.DataFrame:
+    """A quarter of each device's time computes (0.05 J), the rest uploads (0.2 J); times are simulated seconds."""
+    rows = []
+    for row in rounds.itertuples():
+        start = row.time_s - row.latency_s
+        for k in (0, 1):
+            finish_s = row.latency_s * (1 + k) / 2
+            middle, end = start + finish_s / 4, start + finish_s
+            rows.append((row.round, k, "download", start, start, 10e6, 0.0, 0.0))
+            rows.append((row.round, k, "train", start, middle, 0.0, 5e5, 0.05))
+            rows.append((row.round, k, "upload", middle, end, 5e6, 0.0, 0.2))
+    return pd.DataFrame(rows, columns=["round", "device", "phase", "start_s", "end_s", "bits", "cycles", "energy_j"])
+
+
+def scenario_text(name: str, scheme: str, method: str, solver: str, seed: int, bandwidth: str) -> str:
+    return "\n".join(
+        [
+            f"name: {name}",
+            f"scheme: {json.dumps(scheme)}",
+            f"seed: {seed}",
+            f"network: {{bandwidth: {bandwidth}}}",
+            f"allocation: {{solver: {solver}}}",
+            f"learning: {{method: {{name: {method}}}}}",
+            "provenance: {python: 3.11.9, git: abc}\n",
+        ]
+    )
+
+
+@pytest.fixture
+def write_run():
+    """write_run(folder, scheme=..., ...) -> folder: a finished run as `edgesim run` leaves it."""
+
+    def write(
+        folder: Path, scheme="joint", method="liu", solver="kkt", seed=0, name="demo", latency_s=(0.025,) * 4,
+        accuracy=(NAN, 0.5, NAN, 0.9), targets=("0.8", "0.95"), threshold_s=THRESHOLD_S, bandwidth="200 MHz",
+        warnings=(), rho=(0.25, 0.75), **money,
+    ) -> Path:  # fmt: skip
+        folder.mkdir(parents=True)
+        rounds = round_rows(latency_s, accuracy, **money)
+        rounds.to_csv(folder / "rounds.csv", index=False)
+        device_rows(rounds, rho).to_parquet(folder / "device_rounds.parquet")
+        span_rows(rounds).to_parquet(folder / "spans.parquet")
+        text = scenario_text(name, scheme, method, solver, seed, bandwidth)
+        (folder / "scenario.yaml").write_text(text, encoding="utf-8")
+        summary = {"scenario": name, "scheme": scheme, "method": method, "solver": solver, "seed": seed}
+        summary |= {"rounds": len(rounds), "devices": 2, "latency_threshold_s": threshold_s}
+        summary |= {"targets": dict.fromkeys(targets), "warnings": list(warnings)}
+        (folder / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+        partition = {"labels": ["cat", "dog", "eel"], "counts": [[30, 0, 5], [0, 20, 0]]}
+        (folder / "partition.json").write_text(json.dumps(partition), encoding="utf-8")
+        devices = "device,distance_m,path_gain_db,tx_power_w,cpu_hz,rate_bps,samples\n"
+        devices += "0,,-100.0,0.63,3e9,1.5e8,35\n1,,-103.0,0.63,1e9,1e8,20\n"
+        (folder / "devices.csv").write_text(devices, encoding="utf-8")
+        return folder
+
+    return write
+
+
+@pytest.fixture
+def scheme_of(tmp_path, write_run):
+    """scheme_of(scheme=..., ...) -> the Scheme of one such run."""
+    from reports.schemes import load_schemes
+
+    made = []
+
+    def make(**given):
+        made.append(write_run(tmp_path / f"run{len(made)}", **given))
+        return load_schemes([made[-1]])[0]
+
+    return make
