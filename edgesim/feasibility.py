@@ -56,8 +56,9 @@ def feasibility_table(cell: Cell, method: Any) -> Feasibility:
 
 
 def unprunable_s(cell: Cell, demand: Demand) -> np.ndarray:
-    """Computation that no pruning saves [S], s: T_th - A_k of the digest."""
-    return cell.fleet.seconds(demand.devices, demand.work_fixed)
+    """Time that no pruning saves [S], s: T_th - A_k of the digest."""
+    download_s = cell.downlink.seconds(demand.bits_down, demand.devices)
+    return cell.fleet.seconds(demand.devices, demand.work_fixed) + download_s
 
 
 def device_row(cell: Cell, method: Any, demand: Demand, view: View, plan: Plan, i: int) -> dict:
@@ -72,11 +73,13 @@ def device_row(cell: Cell, method: Any, demand: Demand, view: View, plan: Plan, 
     def bits(rho: float) -> float:
         return demand.bits_fixed[i] + (1.0 - rho) * demand.bits_prunable[i]
 
-    least = {**seconds(demand.rho_max[i]), "uplink": bits(demand.rho_max[i]) / rate_bps}
+    download_s = float(cell.downlink.seconds(demand.bits_down[[i]], demand.devices)[0])
+    least = {"download": download_s, **seconds(demand.rho_max[i]), "uplink": bits(demand.rho_max[i]) / rate_bps}
     planned_s = float("nan")
     if grant is not None:
         sent = bits(grant.rho)
-        planned_s = sum(seconds(grant.rho).values()) + (sent / (grant.share * rate_bps) if sent else 0.0)
+        upload_s = sent / (grant.share * rate_bps) if sent else 0.0
+        planned_s = download_s + sum(seconds(grant.rho).values()) + upload_s
     return {
         "device": k,
         "gain_db": float(10 * np.log10(cell.channel.gains(view.now_s)[k])),
@@ -100,6 +103,6 @@ def sentence(rows: list[dict], shut_out: list[int], budget_s: float, unprunable:
     needed_ms = max(unprunable[k] for k in shut_out) * MS
     return (
         f"{len(shut_out)} of {len(rows)} devices cannot meet budget.latency_threshold = {budget_s * MS:g} ms, because "
-        f"the computation that cannot be pruned alone takes up to {needed_ms:.6g} ms (devices {names}); "
+        f"what cannot be pruned alone takes up to {needed_ms:.6g} ms (devices {names}); "
         f"give more than {needed_ms:.6g} ms"
     )

@@ -289,7 +289,7 @@ def simulate(
         return carry_out(setup, folder, saved, progress, table.warnings)
     except Infeasible as error:
         raise InfeasibleScenario(f"{error}; or write allocation.when_infeasible: stretch") from error
-    except (FolderError, InvalidAllocation, Uncertified, StalledLink) as error:
+    except (FolderError, InvalidAllocation, Uncertified, StalledLink, servers.NobodyTakesPart) as error:
         raise RunError(str(error)) from error
 
 

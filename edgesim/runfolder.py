@@ -101,14 +101,19 @@ class RunFolder:
             with safe_open(self.state_file, framework="numpy") as file:
                 facts = json.loads(file.metadata()["facts"])
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-            if self.log_file.stat().st_size < facts["log_bytes"]:
-                raise ValueError("its log is too short")
-            with open(self.log_file, "r+b") as log:
-                log.truncate(facts["log_bytes"])
+            self._cut_log(facts["log_bytes"])
             tables = read_blocks(self.log_file)
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
             raise FolderError(f"{self.path}/checkpoint is damaged ({error}); use --fresh to start again") from error
         return Checkpoint(facts["g"], facts["time_s"], arrays, facts, tables)
+
+    def _cut_log(self, size: int) -> None:
+        """Drop what was appended after the last checkpoint."""
+        found = self.log_file.stat().st_size
+        if found < size:
+            raise ValueError(f"its log has {found} bytes of {size}")
+        if found > size:
+            os.truncate(self.log_file, size)
 
     def _remove(self, found: set[str]) -> None:
         for name in found & set(OURS):

@@ -113,6 +113,7 @@ class Method(ABC):
             rho_min=np.full(size, low),
             rho_max=np.full(size, high),
             weight=np.ones(size),
+            bits_down=np.full(size, self.payload(low).bits_down),
         )
 
     def _affine(self, k: int) -> Array:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import math
 import textwrap
-from pathlib import Path
 
-import matplotlib
 import numpy as np
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
@@ -16,9 +14,8 @@ from matplotlib.transforms import blended_transform_factory
 
 from reports import measures
 from reports.schemes import Scheme
-from reports.style import COLUMN_IN, INK, PAGE_IN, QUIET, RHO, THRESHOLD, looks, phase_colours, settings
+from reports.style import COLUMN_IN, INK, PAGE_IN, QUIET, RHO, THRESHOLD, looks, phase_colours
 
-METADATA = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
 DODGE_DEVICES = 16  # up to here every device gets its own error bars; beyond, a line and a band
 
 
@@ -41,7 +38,9 @@ def _curves(schemes: list[Scheme], wide: bool, column: str, label: str, scale: f
     for i, (scheme, curve) in enumerate(found):
         for panel, x in zip(panels, (curve.time_s, curve.round), strict=True):
             every = _stagger(i, found, len(x))
-            _curve(panel, x, curve, scale, look[scheme.label], every, _wrap(scheme.label))
+            _curve(
+                panel, x, curve, scale, look[scheme.label], every, label=_wrap(scheme.label), ms=_nest(i, found, len(x))
+            )
     panels[0].set(xlabel="simulated time (s)", ylabel=label)
     panels[1].set(xlabel="global round", ylabel="" if wide else label)
     for panel in panels:
@@ -53,10 +52,10 @@ def _curves(schemes: list[Scheme], wide: bool, column: str, label: str, scale: f
     return figure
 
 
-def _curve(panel: Axes, x: np.ndarray, curve: measures.Curve, scale: float, look, every, label: str) -> None:
+def _curve(panel: Axes, x: np.ndarray, curve: measures.Curve, scale: float, look, every, **kind) -> None:
     """A line with its spread: a band over seeds (narrow), or bars at the markers over devices (wide)."""
     mean = curve.mean * scale
-    panel.plot(x, mean, color=look.colour, ls=look.line, marker=look.marker, markevery=every, label=label)
+    panel.plot(x, mean, color=look.colour, ls=look.line, marker=look.marker, markevery=every, **kind)
     if curve.spread is None:
         return
     spread = curve.spread * scale
@@ -79,7 +78,7 @@ def latency(schemes: list[Scheme], wide: bool) -> Figure:
         first = scheme.first.rounds
         right.plot(
             first["round"], first["latency_s"] * 1e3, color=mine.colour, ls=mine.line, marker=mine.marker,
-            markevery=_stagger(i, schemes, len(first)),
+            markevery=_stagger(i, schemes, len(first)), ms=_nest(i, schemes, len(first)),
         )  # fmt: skip
     _rows(left, len(schemes))
     log = _stretch([measures.latencies_s(scheme) for scheme in schemes]) > 30
@@ -213,6 +212,11 @@ def _stagger(i: int, items: list, points: int) -> tuple[int, int]:
     return (round(i * step / len(items)) if step > 1 else 0), step
 
 
+def _nest(i: int, items: list, points: int) -> float:
+    """Marker sizes: where there are too few points to stagger them, the earlier ones look out from behind."""
+    return rcParams["lines.markersize"] * (1.0 if points > 6 else 1.0 + 0.3 * (len(items) - 1 - i))
+
+
 def _stretch(values: list[np.ndarray]) -> float:
     low = min(float(value.min()) for value in values)
     return max(float(value.max()) for value in values) / low if low > 0 else 1.0
@@ -242,19 +246,3 @@ def _legend(figure: Figure, panel: Axes, wide: bool) -> None:
     longest = max(len(line) for label in labels for line in label.splitlines())
     columns = max(1, min(len(labels), int((112 if wide else 58) / (longest + 6))))
     figure.legend(handles, labels, loc="outside upper left", ncols=columns, handlelength=2.2, columnspacing=1.2)
-
-
-def write(draw, schemes: list[Scheme], folder: Path, name: str) -> str | None:
-    """Write NAME.pdf, .png and .svg at column width; return the page version as SVG text (None: nothing to draw)."""
-    with matplotlib.rc_context(settings(wide=False)):
-        figure = draw(schemes, False)
-        if figure is None:
-            return None
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # laid out once; the files differ in nothing but their format
-        for kind, metadata in METADATA.items():
-            figure.savefig(folder / f"{name}.{kind}", metadata=metadata)
-    with matplotlib.rc_context(settings(wide=True)):
-        out = io.BytesIO()
-        draw(schemes, True).savefig(out, format="svg", metadata=METADATA["svg"])
-    return out.getvalue().decode("utf-8")

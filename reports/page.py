@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import base64
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import matplotlib
+
 from reports import figures, findings, measures, tables, timeline
 from reports.load import ReportError, Run, find_runs
 from reports.schemes import Scheme, load_schemes
-from reports.style import RHO
+from reports.style import RHO, settings
 
+METADATA = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
 MOST_ROWS = 100  # of the devices' table on the page; the CSV has all
 
 
@@ -74,11 +78,27 @@ def _plates(schemes: list[Scheme], folder: Path) -> list[Plate]:
         ("partition", "Who holds what", timeline.partition, _partition_caption(schemes)),
         ("loss", "Loss over simulated time and over rounds", figures.loss, "Test loss, mean over devices."),
     ):
-        svg = figures.write(draw, schemes, folder, name)
+        svg = write_figure(draw, schemes, folder, name)
         if svg is not None:
             code = base64.b64encode(svg.encode("utf-8")).decode("ascii")
             plates.append(Plate(name, title, caption, f"data:image/svg+xml;base64,{code}"))
     return plates
+
+
+def write_figure(draw, schemes: list[Scheme], folder: Path, name: str) -> str | None:
+    """Write NAME.pdf, .png and .svg at column width; return the page version as SVG text (None: nothing to draw)."""
+    with matplotlib.rc_context(settings(wide=False)):
+        figure = draw(schemes, False)
+        if figure is None:
+            return None
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # laid out once; the files differ in nothing but their format
+        for kind, metadata in METADATA.items():
+            figure.savefig(folder / f"{name}.{kind}", metadata=metadata)
+    with matplotlib.rc_context(settings(wide=True)):
+        out = io.BytesIO()
+        draw(schemes, True).savefig(out, format="svg", metadata=METADATA["svg"])
+    return out.getvalue().decode("utf-8")
 
 
 def _accuracy_caption(schemes: list[Scheme]) -> str:

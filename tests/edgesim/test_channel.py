@@ -1,6 +1,7 @@
 """Liu (9), decibels, and fading that changes at block edges and nowhere else."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -84,3 +85,93 @@ def test_noise_is_a_power_or_a_density():
     for noise in ({}, {"noise_w": 1e-11, "noise_w_per_hz": 1e-18}):
         with pytest.raises(ValueError, match="exactly one"):
             Channel(1e6, [1.0], **noise)
+
+
+SCENARIO = """
+name: three
+rounds: 1
+network:
+  bandwidth: 10 MHz
+  noise: -170 dBm/Hz
+  uplink: {{share: reclaim}}
+  downlink: {{mode: broadcast, tx_power: 40 dBm}}
+  channel: {{path_loss: {loss}, shadowing: {shadowing}, fading: {{kind: rayleigh, coherence: 5 ms}}}}
+devices:
+  - {{count: 2, tx_power: 30 dBm, distance: [10 m, 100 m], cpu: {{frequency: 1 GHz, cycles_per_weight: 5}}}}
+  - {{count: {last}, tx_power: 20 dBm, distance: {{uniform: [20 m, 30 m]}},
+      cpu: {{frequency: 2 GHz, flops_per_cycle: 4}}, failure_rate: 3 Hz}}
+budget: {{latency_threshold: 25 ms}}
+allocation: {{solver: equal}}
+learning:
+  dataset: digits
+  partition: {{kind: iid}}
+  model: mlp
+  batch_size: 32
+  method: fedavg
+"""
+BY_DISTANCE = "{model: log-distance, reference_loss: 40 dB, exponent: 3}"
+
+
+@pytest.fixture
+def built(tmp_path):
+    """(network, fleet, channel) of the scenario above."""
+    from edgesim.channel import channel
+    from edgesim.device import fleet
+    from edgesim.scenario import load
+
+    def build(loss=BY_DISTANCE, shadowing="none", last=1, distances=True):
+        file = tmp_path / "three.yaml"
+        text = SCENARIO.format(loss=loss, shadowing=shadowing, last=last)
+        file.write_text(text if distances else re.sub(r"distance: [\[{].*?[\]}], *", "", text), encoding="utf-8")
+        scenario = load(file)
+        devices = fleet(scenario.devices, Seeds(0))
+        return scenario.network, devices, channel(scenario.network, devices, Seeds(0))
+
+    return build
+
+
+def test_a_scenario_becomes_devices_and_gains(built):
+    _, fleet, air = built()
+    assert fleet.cpu_hz.tolist() == [1e9, 1e9, 2e9]
+    assert fleet.tx_power_w == pytest.approx([1.0, 1.0, 0.1])
+    assert fleet.failure_rate_hz.tolist() == [0.0, 0.0, 3.0]
+    assert np.isnan(fleet.cycles_per_weight).tolist() == [False, False, True]
+    assert air.path_gain[:2] == pytest.approx([1e-7, 1e-10])  # 40 + 30 and 40 + 60 dB
+    assert 10 * np.log10(air.path_gain[2]) == pytest.approx(-40 - 30 * np.log10(fleet.distance_m[2]))
+    assert 20 <= fleet.distance_m[2] <= 30
+    assert (air.bandwidth_hz, air.coherence_s, air.noise_w) == (10e6, 5e-3, None)
+    assert air.noise_w_per_hz == pytest.approx(1e-20)
+
+
+def test_a_list_of_losses_has_one_for_every_device_of_the_cell(built):
+    _, _, air = built("{model: constant, loss: [90 dB, 100 dB, 110 dB]}", distances=False)
+    assert air.path_gain == pytest.approx([1e-9, 1e-10, 1e-11])
+
+
+def test_shadowing_is_normal_in_decibels_and_keeps_its_draws_when_a_device_is_added(built):
+    plain, shadowed, more = built()[2], built(shadowing="8 dB")[2], built(shadowing="8 dB", last=2000)[2]
+    assert (more.path_gain[:3] == shadowed.path_gain).all()
+    assert (shadowed.path_gain != plain.path_gain).all()
+    shadow_db = 10 * np.log10(more.path_gain / built(last=2000)[2].path_gain)
+    assert shadow_db.std() == pytest.approx(8.0, abs=4 * 8 / math.sqrt(2 * 2002))
+    assert shadow_db.mean() == pytest.approx(0.0, abs=4 * 8 / math.sqrt(2002))
+
+
+def test_a_scenario_becomes_links(built):
+    import simpy
+
+    from edgesim.link import BroadcastDownlink, links
+
+    network, _, air = built()
+    _, downlink = links(simpy.Environment(), network, air)
+    assert isinstance(downlink, BroadcastDownlink)
+    assert (downlink.tx_power_w, downlink.bandwidth_hz) == (pytest.approx(10.0), 10e6)
+
+
+def test_the_topology_is_a_star():
+    from edgesim.topology import CELL, devices_of, star
+
+    graph = star(4)
+    assert devices_of(graph) == [0, 1, 2, 3]
+    assert graph.degree(CELL) == 4
+    assert list(graph.neighbors(2)) == [CELL]

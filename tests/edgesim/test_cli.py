@@ -73,6 +73,7 @@ def test_run_writes_the_default_folder_and_a_resolved_file_that_is_the_same_run(
 
 
 def test_several_schemes_with_out_and_only(folder):
+    assert invoke("run", "two.yaml", "--out", "[red]", "--only", "one", "-q").stdout == "one: [red]/one\n"  # no markup
     invoke("run", "two.yaml", "--out", "here", "--only", "other one", "--quiet")
     assert [path.name for path in (folder / "here").iterdir()] == ["other-one"]
     printed = invoke("run", "two.yaml", "rounds=1", "--out", "here", "--fresh").stdout

@@ -92,6 +92,17 @@ def test_idle_power_fills_the_round_of_devices_that_are_alive(engine):
     assert spans.groupby("device").seconds.sum().tolist() == pytest.approx([played.env.now] * 2)
 
 
+def test_a_failed_device_draws_no_idle_power(engine):
+    played = engine.play(fleet(2, failure_rate_hz=np.array([5000.0, 0.0])), 1e-10)
+    assert played.log.columns("device_rounds")["status"][0] == "failed"
+    idle = [
+        k
+        for k, phase in zip(*map(played.log.columns("spans").get, ("device", "phase")), strict=True)
+        if phase == "idle"
+    ]
+    assert 0 not in idle
+
+
 def test_no_idle_power_no_idle_spans(engine):
     plain = make_fleet([0.2, 0.5], 2e9, cycles_per_weight=5)
     assert "idle" not in set(engine.play(plain, 1e-10).log.columns("spans")["phase"])

@@ -168,9 +168,9 @@ def test_a_deadline_round_ends_early_when_all_are_back(engine):
 
 
 def test_a_device_that_cannot_compute_in_time_is_left_out_by_name(engine):
-    played = engine.play(devices((3e9, 1e8)), 1e-10)  # 0.65e6 weight steps x 5 / 1e8 = 32.5 ms > 25 ms
+    played = engine.play(devices((1e8, 3e9)), 1e-10)  # 0.65e6 weight steps x 5 / 1e8 = 32.5 ms > 25 ms
     rows = played.log.device_rounds
-    assert rows.status.tolist() == ["arrived", "infeasible"]
+    assert rows.status.tolist() == ["infeasible", "arrived"]
     assert played.log.rounds.infeasible[0] == 1
     assert played.log.rounds.selected[0] == 2
     assert played.state[-1] == ("observe", 0, (0, 1))
@@ -211,9 +211,10 @@ def test_failures_are_exponential_and_lose_the_upload(engine):
 
 
 def test_a_failed_device_frees_its_band_for_the_others(engine):
+    """It fails within a millisecond, while it computes, and has not sent anything."""
     runs = [
         engine.play(
-            devices([3e9] * 3, failure_rate_hz=[200.0, 0, 0]),
+            devices([3e9] * 3, failure_rate_hz=[5000.0, 0, 0]),
             1e-10,
             share=share,
             solver=hand([0.4, 0.3, 0.3], [0.5] * 3),
@@ -221,6 +222,7 @@ def test_a_failed_device_frees_its_band_for_the_others(engine):
         for share in ("fixed", "reclaim")
     ]
     assert [run.log.rounds.failed[0] for run in runs] == [1, 1]
+    assert runs[0].log.rounds.bits_up[0] == pytest.approx(2 * 0.5 * 32 * 4e5)
     assert runs[1].env.now < runs[0].env.now
 
 

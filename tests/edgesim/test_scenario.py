@@ -141,6 +141,8 @@ def test_places_of_keys(path):
     assert s.where("budget.latency_threshold") == "command line"
     assert s.where("clock", "mode") == "command line"
     assert s.where("evaluate.every") == f"{path}:1"
+    replaced = load(path, ["learning.method={name: fedavg}"])
+    assert replaced.where("learning.method.global_lr") == "command line"  # not the line that the override replaced
     assert str(s.error("learning.method.lr", "is 0.1; no.")) == f"{path}:26: learning.method.lr is 0.1; no."
     assert str(s.error(("devices", 0, "count"), "is odd.")) == f"{path}:8: devices.0.count is odd."
 
@@ -235,6 +237,8 @@ def test_explain_finds_a_key_a_section_and_the_nearest():
     assert explain("devices.tx_power")[0].unit == "W"
     with pytest.raises(ScenarioError, match=r"latency_threshold is unknown; did you mean budget\.latency_threshold"):
         explain("latency_threshold")
+    with pytest.raises(ScenarioError, match=r"did you mean budget\.latency_threshold"):
+        explain("budgt.latency_treshold")  # wrong in both words
 
 
 def conforms(value, rule, root):

@@ -119,6 +119,14 @@ def test_batches_use_every_sample_before_one_comes_back(bench):
     assert not np.array_equal(index, other)
 
 
+def test_batches_are_keyed_by_device_and_round(tiny_bench):
+    task = tiny_bench([Linear(1, 2)], [[1.0]] * 40, [0] * 40, batch_size=20).task
+    task.data.train_index[:2] = np.arange(20), np.arange(20, 40)
+    phase = Phase(None, None, 1, 0.1)
+    orders = [local.batches(task, phase, job_of(device=k, g=g))[0] % 20 for k, g in ((0, 0), (1, 0), (0, 1))]
+    assert len({tuple(order.tolist()) for order in orders}) == 3
+
+
 def test_a_device_with_fewer_samples_than_a_batch(tiny_bench):
     task = tiny_bench([Linear(1, 2)], [[1.0], [2.0]], [0, 1], batch_size=8).task
     assert local.batches(task, Phase(None, None, 3, 0.1), job_of(device=1)).tolist() == [[1], [1], [1]]

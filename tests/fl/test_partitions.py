@@ -85,6 +85,11 @@ def test_apportion_sums_and_rounds(total, shares):
     assert np.abs(counts - total * shares / shares.sum()).max() < 1
 
 
+def test_the_largest_remainder_is_rounded_up():
+    assert partitions.apportion(10, np.array([0.14, 0.33, 0.53])).tolist() == [2, 3, 5]
+    assert partitions.apportion(3, np.array([1.0, 1.0])).tolist() == [2, 1]
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -123,6 +123,8 @@ def test_looks_are_fixed_per_scheme_and_all_different(tmp_path, write_run, schem
     many = style.looks(schemes + load_schemes(own))
     assert many["joint"] == style.looks(schemes[:1])["joint"] == style.Look("#0072B2", "o", "-")
     assert len(set(many.values())) == 14
+    local = [write_run(tmp_path / kind, scheme=kind, method=kind) for kind in ("fedalt", "fedsim")]
+    assert [look.colour for look in style.looks(load_schemes(local)).values()] == ["#CC79A7", "#D55E00"]
 
 
 def test_of_many_devices_twenty_are_shown_with_the_last(tmp_path, write_run):

@@ -1,0 +1,158 @@
+"""What methods charge and let the allocator plan with, and their parameters."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgesim.contracts import View
+from edgesim.seeds import Seeds
+from fl.accounting import Accounting
+from fl.method import MethodError, bind, check, parameters
+from fl.methods import available, describe, resolve
+from fl.task import Task
+
+
+def demand_of(bench, name, accounting=None, **params):
+    task = (
+        bench.task if accounting is None else Task(bench.task.architecture, bench.task.data, 16, Seeds(3), accounting)
+    )
+    method = bind(resolve(name), task, params)
+    view = View(0, 0.0, np.arange(4), np.ones(4), np.ones(4), task.samples, 1.0)
+    return method, method.demand(None, view, np.array([1, 3]))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.floats(0, 1),
+    st.sampled_from(["liu", "pruning-only"]),
+    st.sampled_from(["none", "bitmap"]),
+    st.floats(0, 1),
+)
+def test_demand_is_the_charge_at_every_ratio(bench, rho, name, overhead, efficiency):
+    method, d = demand_of(bench, name, Accounting(mask_overhead=overhead, sparse_efficiency=efficiency))
+    for i, k in enumerate(d.devices):
+        stages = method.stages(int(k), rho)
+        for kind in ("weight_steps", "flops"):
+            planned = getattr(d.work_fixed, kind)[i] + (1 - rho) * getattr(d.work_prunable, kind)[i]
+            assert planned == pytest.approx(sum(getattr(s.work, kind) for s in stages), rel=1e-12)
+        assert d.bits_fixed[i] + (1 - rho) * d.bits_prunable[i] == pytest.approx(method.payload(rho).bits_up, rel=1e-12)
+    assert (d.rho_min.tolist(), d.rho_max.tolist()) == ([0, 0], [1, 1])
+
+
+def test_liu_divides_into_q_G_and_A(bench):
+    """q = 32 N_u, G = tau_u N_u, and the rest is unprunable: tau_v N_v + tau_hat N_u."""
+    _, d = demand_of(bench, "liu", personal_steps=3, warmup_steps=2, global_steps=4, rho_max=0.8)
+    assert d.bits_prunable.tolist() == [32 * 4810] * 2
+    assert d.bits_fixed.tolist() == [0, 0]
+    assert d.work_prunable.weight_steps.tolist() == [4 * 4810] * 2
+    assert d.work_fixed.weight_steps.tolist() == [3 * 1248 + 2 * 4810] * 2
+    assert d.rho_max.tolist() == [0.8, 0.8]
+
+
+def test_the_plan_of_46_forgets_the_warm_up(bench):
+    method, d = demand_of(bench, "liu", personal_steps=3, warmup_steps=2, count_warmup=False)
+    assert d.work_fixed.weight_steps.tolist() == [3 * 1248] * 2
+    assert "warm-up" in [s.name for s in method.stages(1, 0.5)]
+
+
+@pytest.mark.parametrize("name", ["fedavg", "fedalt", "fedsim"])
+def test_without_pruning_all_is_prunable_and_the_ratio_is_zero(bench, name):
+    method, d = demand_of(bench, name)
+    assert not d.bits_fixed.any()
+    assert not d.work_fixed.weight_steps.any()
+    assert d.work_prunable.weight_steps[0] == sum(s.work.weight_steps for s in method.stages(1, 0.0))
+    assert not d.rho_max.any()
+
+
+def test_a_fixed_ratio(bench):
+    method, d = demand_of(bench, "liu", rho=0.75)
+    assert (d.rho_min.tolist(), d.rho_max.tolist()) == ([0.75] * 2, [0.75] * 2)
+    assert 0.25 * d.bits_prunable[0] == pytest.approx(method.payload(0.75).bits_up)
+    assert not d.work_fixed.flops.any()
+
+
+def test_an_entropy_coded_mask_is_planned_with_its_bound(bench):
+    method, d = demand_of(bench, "liu", Accounting(mask_overhead="entropy"))
+    assert d.bits_fixed.tolist() == [4810, 4810]
+    charged = method.payload(0.25).bits_up
+    assert charged < d.bits_fixed[0] + 0.75 * d.bits_prunable[0]
+    assert charged > 0.75 * d.bits_prunable[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "sentence"),
+    [
+        ("fedavg", {"lrr": 1}, r'lrr is no parameter of this method .*did you mean "lr"\?'),
+        ("fedavg", {"lr": 0}, r"lr is 0.0; allowed is a number > 0"),
+        ("fedavg", {"lr": float("nan")}, "lr is nan"),
+        ("fedavg", {"lr": float("inf")}, "lr is inf"),
+        ("fedavg", {"lr": "fast"}, "lr is 'fast'; allowed is a number > 0"),
+        ("fedavg", {"local_steps": 2.5}, "local_steps is 2.5; allowed is a whole number >= 1"),
+        ("fedavg", {"local_steps": True}, "local_steps is True"),
+        ("fedavg", {"weighting": "size"}, "weighting is 'size'; allowed is uniform, samples"),
+        ("fedavg", {"participants": 0}, "participants is 0; allowed is a whole number >= 1, or none"),
+        ("fedalt", {"lr": 0.1}, "lr is no parameter"),
+        ("fedsim", {"personal_steps": 2}, r"personal_steps is 2, .*global_steps \(5\)"),
+        ("liu", {"update": "simultaneous", "global_steps": 1}, r"personal_steps is 5, .*global_steps \(1\)"),
+        ("liu", {"rho": 0.9, "rho_max": 0.5}, r"rho is 0.9, more than rho_max \(0.5\)"),
+        ("liu", {"rho_max": 1.5}, "rho_max is 1.5; allowed is a number >= 0 and <= 1"),
+        ("liu", {"count_warmup": "no"}, "count_warmup is 'no'; allowed is true or false"),
+    ],
+)
+def test_bad_parameters(bench, name, given, sentence):
+    with pytest.raises(MethodError, match=sentence) as caught:
+        bind(resolve(name), bench.task, given)
+    assert str(caught.value) == f"{caught.value.key} {caught.value.problem}"
+
+
+def test_good_parameters(bench):
+    method = bench.method("liu", rho="none", participants=2, global_lr=1, rho_max=0.5)
+    assert method.rho is None
+    assert type(method.global_lr) is float
+    assert method.rho_bounds() == (0.0, 0.5)
+    assert check(resolve("fedsim"), {"personal_steps": 2, "global_steps": 2})["global_steps"] == 2
+
+
+@pytest.mark.parametrize("name", available())
+def test_every_method_says_what_it_is(name):
+    line, source = describe(name)
+    cls = resolve(name)
+    assert line.endswith(".")
+    assert source != "none given"
+    assert "Departs from the paper" in cls.__doc__
+    assert "What travels" in cls.__doc__
+    for parameter in parameters(cls):
+        assert parameter.meaning
+        assert parameter.source
+        assert parameter.check(parameter.default) == parameter.default
+
+
+def test_resolve():
+    assert available() == ["fedalt", "fedavg", "fedsim", "liu", "pruning-only"]
+    assert resolve("pruning-only").__name__ == "PruningOnly"
+    with pytest.raises(MethodError, match=r'name is "fedvag"; .*did you mean "fedavg"'):
+        resolve("fedvag")
+
+
+def test_costs_are_known_without_torch():
+    code = """
+import sys, numpy as np
+from edgesim.contracts import View
+from edgesim.seeds import Seeds
+from fl.data import federated
+from fl.method import bind
+from fl.methods import resolve
+from fl.models import build
+from fl.task import Task
+data = federated("digits", 3, Seeds(0), kind="dirichlet", alpha=1.0)
+task = Task(build("digits-cnn", data.input_shape, 10), data, 8, Seeds(0))
+method = bind(resolve("liu"), task, {})
+method.demand(None, View(0, 0.0, np.arange(3), None, None, task.samples, 1.0), np.arange(3))
+print({"torch", "sklearn", "scipy"} & set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
