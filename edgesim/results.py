@@ -25,7 +25,7 @@ def keep(path: Path, setup: Any, log: EventLog, state: Any, summary: dict, spent
     arrays, _ = state.to_arrays()
     provenance = {**versions(), "git": git_state()}
     log.write_tables(path)
-    write_atomic(path / "scenario.yaml", setup.scenario.to_yaml(provenance))
+    write_atomic(path / "scenario.yaml", setup.scenario.to_yaml(provenance, seed=setup.seed))
     write_atomic(path / "model.safetensors", save(arrays))
     write_atomic(path / "trace.json", trace_json(log.tables["spans"]))
     write_json(path / "partition.json", partition(setup.task.data))

@@ -347,6 +347,7 @@ def summary_of(setup: Setup, log: EventLog, warnings: list[str]) -> dict:
         "devices": len(setup.fleet),
         "weights": setup.method.weights(),
         "warnings": warnings,
+        "stretched_rounds": log.stretched_rounds,
         **summarise(log.tables["rounds"], scenario.evaluate.targets, scenario.budget.latency_threshold_s),
     }
 

@@ -1,6 +1,6 @@
 """An allocator of one's own: band in proportion to what each device has left to send. Run it with
 
-    edgesim run examples/own_allocator.yaml --allow-code
+edgesim run examples/own_allocator.yaml --allow-code
 """
 
 

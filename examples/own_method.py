@@ -1,6 +1,6 @@
 """A method of one's own: FedAvg that leaves each device's classifier at home (FedPer). Run it with
 
-    edgesim run examples/own_method.yaml --allow-code
+edgesim run examples/own_method.yaml --allow-code
 """
 
 from dataclasses import dataclass

@@ -102,7 +102,7 @@ def test_every_method_runs_under_every_clock(tiny, name, clock):
         assert ((rows.status == "late") == rows.finish_s.isna()).all()
     else:
         assert (rounds.arrived == 4).all()
-        assert (rounds.latency_s.to_numpy() == pytest.approx(rows.groupby("round").finish_s.max().to_numpy(), rel=1e-9))
+        assert rounds.latency_s.to_numpy() == pytest.approx(rows.groupby("round").finish_s.max().to_numpy(), rel=1e-9)
 
 
 def test_learning_learns(tiny):
