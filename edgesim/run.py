@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import simpy
 
 from edgesim import rounds as servers
 from edgesim.cell import Cell
 from edgesim.channel import Channel, channel
-from edgesim.contracts import Observer, Scores, State
 from edgesim.device import Fleet, fleet
 from edgesim.eventlog import EventLog
 from edgesim.feasibility import Feasibility, feasibility_table
 from edgesim.link import StalledLink, links
+from edgesim.recorder import Progress, Recorder, scheme_of
 from edgesim.results import keep, versions
 from edgesim.runfolder import FolderError, RunFolder
 from edgesim.scenario import Scenario
 from edgesim.seeds import Seeds
 from edgesim.summary import summarise
+from edgesim.usercode import user_code, user_files
 from fl import data as datasets
 from fl import methods, models
 from fl.accounting import Accounting
@@ -36,8 +35,6 @@ from solvers import Infeasible, InvalidAllocation, Uncertified, allocate
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Progress = Callable[[dict], None]
 
 
 class RunError(Exception):
@@ -168,29 +165,6 @@ def make_allocator(scenario: Scenario, allow_code: bool) -> Callable:
     return partial(allocate, method=solver)
 
 
-def user_code(scenario: Scenario, name: str, at: tuple[str, ...], allow_code: bool) -> Any | None:
-    """The object that ``./file.py:name`` stands for, None for a plain name. Runs the file, if that was allowed."""
-    if ".py:" not in name:
-        return None
-    if not allow_code:
-        raise scenario.error(at, f"is {name}, which runs code of yours; allow it with --allow-code")
-    file, _, attribute = name.rpartition(":")
-    path = scenario.folder / file
-    if not path.is_file():
-        raise scenario.error(at, f"is {name}, but there is no file {path}")
-    spec = importlib.util.spec_from_file_location(f"edgesim_user_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    if not hasattr(module, attribute):
-        raise scenario.error(at, f"is {name}, but {path.name} defines no {attribute}")
-    return getattr(module, attribute)
-
-
-def user_files(scenario: Scenario) -> list[Path]:
-    names = (scenario.learning.method.name, scenario.allocation.solver)
-    return [scenario.folder / name.rpartition(":")[0] for name in names if ".py:" in name]
-
-
 def feasibility(
     scenario: Scenario, seed: int | None = None, data: str | None = None, allow_code: bool = False
 ) -> Feasibility:
@@ -221,42 +195,6 @@ class Run:
     @cached_property
     def spans(self) -> pd.DataFrame:
         return self.log.spans
-
-
-class Recorder(Observer):
-    """Watches a run: evaluates, writes the checkpoint, tells the progress. Costs no simulated time."""
-
-    def __init__(self, setup: Setup, log: EventLog, folder: RunFolder | None, progress: Progress | None):
-        self.setup, self.log, self.folder = setup, log, folder
-        self.progress = progress or (lambda event: None)
-        self.evaluate_s = 0.0
-        self.started_s = time.perf_counter()
-        self.scheme = scheme_of(setup.scenario)
-
-    def scores(self, g: int, state: State) -> Scores | None:
-        every, last = self.setup.scenario.evaluate.every, self.setup.scenario.rounds - 1
-        if (g + 1) % every and g != last:
-            return None
-        from fl.evaluate import evaluate
-
-        start_s = time.perf_counter()
-        scores = evaluate(self.setup.task, self.setup.method, state)
-        self.evaluate_s += time.perf_counter() - start_s
-        return scores
-
-    def finished(self, g: int, state: State) -> None:
-        rows = self.log.drain()
-        row = {name: values[-1] for name, values in rows["rounds"].items()}
-        if self.folder is not None:
-            arrays, facts = state.to_arrays()
-            self.folder.save(g, row["time_s"], arrays, {"state": facts}, rows)
-        self.tell("round", round=g, **{name: row[name] for name in ("time_s", "accuracy", "latency_s")})
-
-    def tell(self, kind: str, **facts: Any) -> None:
-        wall_s = time.perf_counter() - self.started_s
-        self.progress(
-            {"kind": kind, "scheme": self.scheme, "rounds": self.setup.scenario.rounds, "wall_s": wall_s, **facts}
-        )
 
 
 def simulate(
@@ -297,6 +235,7 @@ def carry_out(setup: Setup, folder: RunFolder | None, saved, progress: Progress 
     """Simulate from the start, or from a checkpoint, to the last round."""
     import torch
 
+    from fl.evaluate import evaluate
     from fl.method import State as Learned
     from fl.trainer import Trainer
 
@@ -308,7 +247,7 @@ def carry_out(setup: Setup, folder: RunFolder | None, saved, progress: Progress 
     log = EventLog()
     log.restore(saved.tables if saved else ())
     trainer = Trainer(setup.task, encode=setup.method.encode)
-    recorder = Recorder(setup, log, folder, progress)
+    recorder = Recorder(setup.scenario, log, partial(evaluate, setup.task, setup.method), folder, progress)
     recorder.tell("start", round=first)
     server = getattr(servers, setup.scenario.clock.mode)
     cell, turns = setup.cell(env), range(first, setup.scenario.rounds)
@@ -316,9 +255,8 @@ def carry_out(setup: Setup, folder: RunFolder | None, saved, progress: Progress 
     log.freeze()
     summary = summary_of(setup, log, warnings)
     if folder is not None:
-        wall_s = time.perf_counter() - recorder.started_s
-        rest_s = wall_s - trainer.seconds - recorder.evaluate_s
-        spent = {"wall_s": wall_s, "train_s": trainer.seconds, "evaluate_s": recorder.evaluate_s, "engine_s": rest_s}
+        spent = {"wall_s": recorder.wall_s, "train_s": trainer.seconds, "evaluate_s": recorder.evaluate_s}
+        spent["engine_s"] = 2 * spent["wall_s"] - sum(spent.values())  # all that is neither training nor evaluation
         keep(folder.path, setup, log, state, summary, spent)
     recorder.tell("end", round=setup.scenario.rounds - 1)
     return Run(folder.path if folder else None, summary, log)
@@ -350,10 +288,6 @@ def summary_of(setup: Setup, log: EventLog, warnings: list[str]) -> dict:
         "stretched_rounds": log.stretched_rounds,
         **summarise(log.tables["rounds"], scenario.evaluate.targets, scenario.budget.latency_threshold_s),
     }
-
-
-def scheme_of(scenario: Scenario) -> str:
-    return scenario.scheme or scenario.learning.method.name
 
 
 def default_folder(scenario: Scenario, seed: int | None = None) -> Path:
