@@ -117,8 +117,9 @@ def explain(
     with _exits():
         from edgesim.console import print_keys
         from edgesim.explain import explain as look_up
+        from edgesim.run import method_keys
 
-        print_keys(look_up(key), brief=key is None)
+        print_keys(look_up(key, method_keys()), brief=key is None)
 
 
 @app.command("list")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -33,32 +33,41 @@ class KeyInfo:
     section: bool  # holds other keys
 
 
-def explain(key: str | None = None) -> list[KeyInfo]:
+def explain(key: str | None = None, of_methods: Sequence[KeyInfo] = ()) -> list[KeyInfo]:
     """A key and all keys below it; every key without an argument.
 
+    Args:
+        of_methods: the parameters of the methods, keys ``learning.method.*``, which this room does not know.
     Raises:
         ScenarioError: no such key, with the nearest one.
     """
+    infos = with_parameters(of_methods)
     if key is None:
-        return list(catalogue())
+        return infos
     plain = re.sub(r"\[\d*\]|\.\d+(?=\.|$)", "", key)
-    found = [info for info in catalogue() if info.key == plain or info.key.startswith(plain + ".")]
-    if not found and plain.startswith("learning.method."):
-        found = [info for info in catalogue() if info.key == "learning.method"]
+    found = [info for info in infos if info.key == plain or info.key.startswith(plain + ".")]
     if not found:
-        raise ScenarioError(f"{COMMAND_LINE}: {unknown(plain)}")
+        raise ScenarioError(f"{COMMAND_LINE}: {unknown(plain, infos)}")
     return found
 
 
-def unknown(key: str) -> str:
+def with_parameters(of_methods: Sequence[KeyInfo]) -> list[KeyInfo]:
+    """All keys, those of the methods behind ``learning.method``."""
+    infos = list(catalogue())
+    place = next(i for i, info in enumerate(infos) if info.key == "learning.method") + 1
+    return [*infos[:place], *of_methods, *infos[place:]]
+
+
+def unknown(key: str, infos: Sequence[KeyInfo] = ()) -> str:
     """The sentence about a key that does not exist: the nearest sibling, or the same word elsewhere."""
+    infos = infos or catalogue()
     parent, _, word = key.rpartition(".")
     prefix = f"{parent}." if parent else ""
-    siblings = [i.key[len(prefix) :] for i in catalogue() if i.key.startswith(prefix)]
+    siblings = [i.key[len(prefix) :] for i in infos if i.key.startswith(prefix)]
     siblings = list(dict.fromkeys(name for name in siblings if "." not in name))
     near = difflib.get_close_matches(word, siblings, n=1)
-    elsewhere = [i.key for i in catalogue() if i.key.rpartition(".")[2] == word]
-    far = difflib.get_close_matches(key, [i.key for i in catalogue()], n=1, cutoff=0.75)
+    elsewhere = [i.key for i in infos if i.key.rpartition(".")[2] == word]
+    far = difflib.get_close_matches(key, [i.key for i in infos], n=1, cutoff=0.75)
     if near or elsewhere or far:
         hint = f"did you mean {prefix + near[0] if near else (elsewhere or far)[0]}?"
     else:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import simpy
 
+import solvers
 from edgesim import rounds as servers
 from edgesim.cell import Cell
 from edgesim.channel import Channel, channel
 from edgesim.device import Fleet, fleet
 from edgesim.eventlog import EventLog
+from edgesim.explain import KeyInfo
 from edgesim.feasibility import Feasibility, feasibility_table
 from edgesim.link import StalledLink, links
 from edgesim.recorder import Progress, Recorder, scheme_of
@@ -28,9 +30,8 @@ from edgesim.usercode import user_code, user_files
 from fl import data as datasets
 from fl import methods, models
 from fl.accounting import Accounting
-from fl.method import Method, MethodError, bind
+from fl.method import Method, MethodError, bind, parameters
 from fl.task import Task
-from solvers import METHODS as SOLVERS
 from solvers import Infeasible, InvalidAllocation, Uncertified, allocate
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def make_allocator(scenario: Scenario, allow_code: bool) -> Callable:
     solver = user_code(scenario, name, at, allow_code) or name
     if solver == "printed":
         raise scenario.error(at, "is printed, which breaks its bounds and is for comparison only; use kkt")
-    if isinstance(solver, str) and solver not in SOLVERS:
+    if isinstance(solver, str) and solver not in solvers.METHODS:
         raise scenario.error(at, f"is {solver}; allowed are kkt, convex, equal or ./file.py:function")
     density = scenario.network.noise.density_w_per_hz is not None
     if density and solver in ("kkt", "convex"):
@@ -178,11 +179,15 @@ def _feasibility(setup: Setup) -> Feasibility:
 
 @dataclass
 class Run:
-    """A finished run: its summary, its tables (pandas), and its folder (None: kept in memory only)."""
+    """A finished run: its summary, its tables (pandas), its folder (None: kept in memory only).
+
+    spent: wall seconds by purpose, wall_s, train_s, evaluate_s, engine_s; empty where the run had ended before.
+    """
 
     folder: Path | None
     summary: dict
     log: EventLog
+    spent: dict[str, float] = field(default_factory=dict)
 
     @cached_property
     def rounds(self) -> pd.DataFrame:
@@ -254,12 +259,12 @@ def carry_out(setup: Setup, folder: RunFolder | None, saved, progress: Progress 
     state = env.run(env.process(server(env, cell, setup.method, trainer, log, recorder, turns, state)))
     log.freeze()
     summary = summary_of(setup, log, warnings)
+    spent = {"wall_s": recorder.wall_s, "train_s": trainer.seconds, "evaluate_s": recorder.evaluate_s}
+    spent["engine_s"] = spent["wall_s"] - spent["train_s"] - spent["evaluate_s"]
     if folder is not None:
-        spent = {"wall_s": recorder.wall_s, "train_s": trainer.seconds, "evaluate_s": recorder.evaluate_s}
-        spent["engine_s"] = 2 * spent["wall_s"] - sum(spent.values())  # all that is neither training nor evaluation
         keep(folder.path, setup, log, state, summary, spent)
     recorder.tell("end", round=setup.scenario.rounds - 1)
-    return Run(folder.path if folder else None, summary, log)
+    return Run(folder.path if folder else None, summary, log, spent)
 
 
 def finished_run(folder: RunFolder) -> Run:
@@ -297,19 +302,40 @@ def default_folder(scenario: Scenario, seed: int | None = None) -> Path:
     return Path("runs") / scenario.name / f"{label}-{scenario.digest()[:8]}-s{seed}"
 
 
-SOLVER_LINES = {
-    "kkt": ("least total pruning, exact and certified", "Liu, eqs. (54), (58), with all bounds"),
-    "convex": ("the same problem by cvxpy and Clarabel: the reference", "Liu, eqs. (43)-(47)"),
-    "equal": ("equal shares, least pruning that meets the threshold", "Liu, Section V, equal resource"),
-    "printed": ("the paper's formula without bounds; for comparison, not for runs", "Liu, eqs. (54), (58)"),
-}
-
-
 def catalog(kind: str) -> list[tuple[str, str, str]]:
     """(name, one line, source) of everything of a kind: methods, solvers, datasets, models."""
     if kind == "methods":
         return [(name, *methods.describe(name)) for name in methods.available()]
     if kind == "solvers":
-        return [(name, *SOLVER_LINES[name]) for name in SOLVERS]
+        return [(name, *about) for name, about in solvers.ABOUT.items()]
     table = {"datasets": datasets.DATASETS, "models": models.MODELS}[kind]
     return [(name, line, source) for name, (_, line, source) in table.items()]
+
+
+def method_keys() -> list[KeyInfo]:
+    """The parameters of all methods as scenario keys; what differs between methods is said per method."""
+    found: dict[str, list[KeyInfo]] = {}
+    for name in methods.available():
+        for p in parameters(methods.resolve(name)):
+            info = KeyInfo(
+                key=f"learning.method.{p.name}",
+                meaning=p.meaning,
+                unit="",
+                allowed=p.allowed,
+                default=written(p.default),
+                source=p.source,
+                example=written(p.default),
+                section=False,
+            )
+            same = found.setdefault(p.name, [])
+            known = next((i for i in same if replace(i, meaning=info.meaning) == info), None)
+            if known is None:
+                same.append(replace(info, meaning=f"{p.meaning} (of {name})"))
+            else:
+                same[same.index(known)] = replace(known, meaning=f"{known.meaning[:-1]}, {name})")
+    return [info for infos in found.values() for info in infos]
+
+
+def written(value: object) -> str:
+    """A default as one would write it in YAML."""
+    return {"None": "none", "True": "true", "False": "false"}.get(str(value), str(value))

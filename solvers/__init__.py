@@ -15,7 +15,15 @@ from solvers.pruning import kkt
 
 METHODS = {"kkt": kkt, "convex": convex, "equal": equal, "printed": printed}
 
+ABOUT = {
+    "kkt": ("least total pruning, exact and certified", "Liu, eqs. (54), (58), with all bounds"),
+    "convex": ("the same problem by cvxpy and Clarabel: the reference", "Liu, eqs. (43)-(47)"),
+    "equal": ("equal shares, least pruning that meets the threshold", "Liu, Section V, equal resource"),
+    "printed": ("the paper's formula without bounds; for comparison, not for runs", "Liu, eqs. (54), (58)"),
+}  # name -> (one line, source)
+
 __all__ = [
+    "ABOUT",
     "METHODS",
     "Allocation",
     "Certificate",
