@@ -8,12 +8,12 @@ from __future__ import annotations
 import csv
 import io
 import math
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgesim.contracts import Outcome, Plan, Scores
+from edgesim.runfolder import write_atomic
 from edgesim.span import Span
 from edgesim.totals import device_row, round_row
 
@@ -214,9 +214,9 @@ class EventLog:
         """Write rounds.csv, device_rounds.parquet and spans.parquet; the same rows always give the same bytes."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        _replace(folder / "rounds.csv", csv_text(self.tables["rounds"]).encode())
+        write_atomic(folder / "rounds.csv", csv_text(self.tables["rounds"]).encode())
         for name in ("device_rounds", "spans"):
-            _replace(folder / f"{name}.parquet", parquet_bytes(self.tables[name], SCHEMAS[name]))
+            write_atomic(folder / f"{name}.parquet", parquet_bytes(self.tables[name], SCHEMAS[name]))
 
     def _frame(self, name: str) -> pandas.DataFrame:
         import pandas
@@ -264,9 +264,3 @@ def parquet_bytes(columns: Columns, schema: Mapping[str, type]) -> bytes:
     sink = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.table(columns, schema=pyarrow.schema(fields)), sink, compression="zstd")
     return sink.getvalue()
-
-
-def _replace(path: Path, content: bytes) -> None:
-    new = path.with_name(path.name + ".new")
-    new.write_bytes(content)
-    os.replace(new, path)
