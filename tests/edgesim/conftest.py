@@ -6,7 +6,6 @@ from functools import partial
 import numpy as np
 import pytest
 import simpy
-from hypothesis import settings
 
 from edgesim import rounds as servers
 from edgesim.cell import Cell
@@ -16,9 +15,6 @@ from edgesim.eventlog import EventLog
 from edgesim.link import IdealDownlink, Uplink
 from edgesim.seeds import Seeds
 from solvers import allocate
-
-settings.register_profile("edgesim", deadline=None)  # a busy machine is no failure
-settings.load_profile("edgesim")
 
 
 @dataclass
