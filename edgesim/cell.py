@@ -17,6 +17,8 @@ from edgesim.link import Link, Uplink
 from edgesim.topology import devices_of, star
 from solvers import Infeasible, PruningProblem
 
+SHORTEST_S = 1e-9  # what is left of a threshold that a download of its own exceeds, s
+
 
 class Cell:
     """One cell and everything physical in it.
@@ -83,18 +85,22 @@ class Cell:
         """
         devices = np.asarray(demand.devices, dtype=int)
         slack_s = self.slack_s(demand)
+        decided = np.equal(demand.rho_min, demand.rho_max)  # by the method: such a device is late, never left out
+        slack_s = np.where(decided, np.maximum(slack_s, SHORTEST_S), slack_s)
         served = np.flatnonzero((slack_s > 0.0) & (view.rate_bps[devices] > 0.0))
         left_out = tuple(np.delete(devices, served).tolist())
         if not served.size:
             return Plan((), left_out, budget_s=self.budget_s)
-        extra_s = 0.0
+        problem, extra_s = self._problem(demand, view, served, slack_s), 0.0
         try:
-            answer = self.allocator(self._problem(demand, view, served, slack_s))
+            answer = self.allocator(problem)
         except Infeasible as short:
             if self.when_infeasible == "stop":
                 raise
             extra_s = short.extra_s
             answer = self.allocator(self._problem(demand, view, served, slack_s + extra_s))
+        if self.when_infeasible == "stop":
+            self._refuse_late(problem, answer, devices[served])
         grants = self._grants(devices[served], answer)
         return Plan(grants, left_out, float(answer.certificate.residual), self.budget_s + extra_s)
 
@@ -126,8 +132,19 @@ class Cell:
         gains, power_w = self.channel.gains(self.env.now)[devices], self.fleet.tx_power_w[devices]
         return len(devices) * self.channel.rate_bps(1.0 / len(devices), power_w, gains)
 
+    def _refuse_late(self, problem: PruningProblem, answer: Any, devices: Array) -> None:
+        """Raise Infeasible where a plan is late that an allocator without a bound on time (`equal`) has made."""
+        over_s = problem.finish_s(answer.share, answer.rho) - problem.slack_s
+        late = np.flatnonzero(over_s > 1e-6 * self.budget_s)
+        if late.size:
+            names, worst_s = ", ".join(map(str, devices[late])), float(over_s.max())
+            message = f"devices {names} would be up to {worst_s:.6g} s later than the threshold of {self.budget_s:g} s"
+            raise Infeasible(message, tuple(devices[late].tolist()), worst_s)
+
     def _grants(self, devices: Array, answer: Any) -> tuple[Grant, ...]:
-        columns = (devices, answer.share, answer.rho, self.fleet.cpu_hz[devices], self.fleet.tx_power_w[devices])
+        share = np.asarray(answer.share)
+        share = share / max(1.0, share.sum()) if share.sum() > 1.0 + 1e-12 else share  # an allocator's own rounding
+        columns = (devices, share, answer.rho, self.fleet.cpu_hz[devices], self.fleet.tx_power_w[devices])
         return tuple(Grant(*row) for row in zip(*(np.asarray(column).tolist() for column in columns), strict=True))
 
     def begin_round(self, plan: Plan) -> None:

@@ -81,8 +81,9 @@ class Channel:
 
 
 def linear(decibel: Any) -> Any:
-    """A ratio in dB as a plain factor."""
-    return 10.0 ** (np.asarray(decibel, dtype=float) / 10.0)
+    """A ratio in dB as a plain factor; inf beyond what a double holds."""
+    with np.errstate(over="ignore", under="ignore"):
+        return 10.0 ** (np.asarray(decibel, dtype=float) / 10.0)
 
 
 def log_distance_db(distance_m: Any, reference_loss_db: Any, reference_distance_m: float, exponent: Any) -> Any:

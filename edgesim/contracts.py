@@ -188,7 +188,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Scores:
-    """Personalised test loss and accuracy of every device [K] (nan: no test data)."""
+    """Personalised test loss (inf: diverged) and accuracy of every device [K]; nan: no test data."""
 
     loss: Array
     accuracy: Array

@@ -6,6 +6,7 @@ a run's latencies never come from here, they emerge from the event log.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,7 +50,7 @@ def feasibility_table(cell: Cell, method: Any) -> Feasibility:
             f"the band is too narrow for {view.budget_s * MS:g} ms at the largest pruning ratio; round 0 would be "
             f"planned for {plan.budget_s * MS:.6g} ms, the least that fits"
         )
-    note = sentence(rows, shut_out, view.budget_s, unprunable_s(cell, demand))
+    note = sentence(rows, shut_out, view, unprunable_s(cell, demand))
     if shut_out:
         warnings.append(note)
     return Feasibility(rows, view.budget_s * MS, note, len(shut_out) < len(rows), warnings)
@@ -70,22 +71,21 @@ def device_row(cell: Cell, method: Any, demand: Demand, view: View, plan: Plan, 
     def seconds(rho: float) -> dict[str, float]:
         return {stage.name: device.seconds(stage.work, device.cpu_hz) for stage in method.stages(k, rho)}
 
-    def bits(rho: float) -> float:
-        return demand.bits_fixed[i] + (1.0 - rho) * demand.bits_prunable[i]
+    def upload_s(rho: float, bps: float) -> float:
+        bits = demand.bits_fixed[i] + (1.0 - rho) * demand.bits_prunable[i]
+        return bits / bps if bps else float("inf") if bits else 0.0
 
     download_s = float(cell.downlink.seconds(demand.bits_down[[i]], demand.devices)[0])
-    least = {"download": download_s, **seconds(demand.rho_max[i]), "uplink": bits(demand.rho_max[i]) / rate_bps}
+    least = {"download": download_s, **seconds(demand.rho_max[i]), "uplink": upload_s(demand.rho_max[i], rate_bps)}
     planned_s = float("nan")
     if grant is not None:
-        sent = bits(grant.rho)
-        upload_s = sent / (grant.share * rate_bps) if sent else 0.0
-        planned_s = download_s + sum(seconds(grant.rho).values()) + upload_s
+        planned_s = download_s + sum(seconds(grant.rho).values()) + upload_s(grant.rho, grant.share * rate_bps)
     return {
         "device": k,
-        "gain_db": float(10 * np.log10(cell.channel.gains(view.now_s)[k])),
+        "gain_db": decibel(cell.channel.gains(view.now_s)[k]),
         "rate_mbps": float(rate_bps / 1e6),
         "stages": {name: s * MS for name, s in seconds(0.0).items()},
-        "upload_ms": float(bits(demand.rho_min[i]) / (rate_bps / len(demand.devices)) * MS),
+        "upload_ms": upload_s(demand.rho_min[i], rate_bps / len(demand.devices)) * MS,
         "least_ms": sum(least.values()) * MS,
         "binds": max(least, key=least.get),
         "feasible": k not in plan.infeasible,
@@ -95,14 +95,27 @@ def device_row(cell: Cell, method: Any, demand: Demand, view: View, plan: Plan, 
     }
 
 
-def sentence(rows: list[dict], shut_out: list[int], budget_s: float, unprunable: np.ndarray) -> str:
-    """Who cannot take part, and the least threshold that would let everybody."""
+def decibel(gain: float) -> float:
+    return 10.0 * math.log10(gain) if gain > 0.0 else -math.inf
+
+
+def sentence(rows: list[dict], shut_out: list[int], view: View, unprunable: np.ndarray) -> str:
+    """Who cannot take part and why, and the least threshold that would let everybody."""
     if not shut_out:
         return f"all {len(rows)} devices can take part"
-    names = ", ".join(str(k) for k in shut_out[:10]) + (", ..." if len(shut_out) > 10 else "")
-    needed_ms = max(unprunable[k] for k in shut_out) * MS
-    return (
-        f"{len(shut_out)} of {len(rows)} devices cannot meet budget.latency_threshold = {budget_s * MS:g} ms, because "
-        f"what cannot be pruned alone takes up to {needed_ms:.6g} ms (devices {names}); "
-        f"give more than {needed_ms:.6g} ms"
-    )
+    mute = [k for k in shut_out if view.rate_bps[k] == 0.0]
+    slow = [k for k in shut_out if k not in mute]
+    parts = []
+    if mute:
+        parts.append(f"devices {listed(mute)} are out of reach: their rate is 0 bit/s")
+    if slow:
+        needed_ms = max(unprunable[k] for k in slow) * MS
+        parts.append(
+            f"devices {listed(slow)} cannot meet budget.latency_threshold = {view.budget_s * MS:g} ms, because what "
+            f"cannot be pruned alone takes up to {needed_ms:.6g} ms; give more than {needed_ms:.6g} ms"
+        )
+    return f"{len(shut_out)} of {len(rows)} devices cannot take part: " + "; ".join(parts)
+
+
+def listed(devices: list[int]) -> str:
+    return ", ".join(str(k) for k in devices[:10]) + (", ..." if len(devices) > 10 else "")

@@ -17,7 +17,7 @@ from edgesim.channel import Channel
 from edgesim.contracts import Array, Grant
 from edgesim.span import Span
 
-SHARE_SLACK = 1e-9  # rounding that an allocator may leave in the sum of shares
+SHARE_SLACK = 1e-12  # rounding that an allocator may leave in the sum of shares
 Watcher = Callable[[int, float, float, float, float, float], None]  # device, start_s, end_s, share, rate_bps, bits
 
 

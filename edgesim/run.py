@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import simpy
 
 import solvers
@@ -58,6 +59,7 @@ class Setup:
     task: Task
     method: Method
     allocator: Callable
+    data: str | Path | None = None  # folder of the data files, else EDGESIM_DATA
 
     def cell(self, env: simpy.Environment) -> Cell:
         """The cell of this scenario at the time of ``env``."""
@@ -81,10 +83,14 @@ class Setup:
         return float("inf") if threshold_s is None else threshold_s
 
     def fingerprint(self) -> str:
-        """What decides the bytes of the results: scenario, seed, user code, versions, where torch computes."""
+        """What decides the bytes of the results: scenario, seed, data, user code, versions, where torch computes."""
         parts = [self.scenario.digest(), str(self.seed), self.scenario.learning.device, *map(str, versions().items())]
-        parts += [path.read_text(encoding="utf-8") for path in user_files(self.scenario)]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        total = hashlib.sha256("\n".join(parts).encode())
+        for path in [*user_files(self.scenario), *datasets.locate(self.scenario.learning.dataset, self.data)]:
+            total.update(hashlib.sha256(path.read_bytes()).digest())
+        for labels in (self.task.data.y_train, self.task.data.y_test):
+            total.update(labels.tobytes())
+        return total.hexdigest()
 
 
 def set_up(scenario: Scenario, seed: int | None = None, data: str | None = None, allow_code: bool = False) -> Setup:
@@ -99,6 +105,7 @@ def set_up(scenario: Scenario, seed: int | None = None, data: str | None = None,
     try:
         task = make_task(scenario, seeds, len(devices), data)
         air = channel(scenario.network, devices, seeds)
+        check_gains(air)
     except ValueError as error:  # DataError, ModelError and what a draw objects to: each one sentence
         raise RunError(str(error)) from error
     return Setup(
@@ -110,7 +117,15 @@ def set_up(scenario: Scenario, seed: int | None = None, data: str | None = None,
         task=task,
         method=make_method(scenario, task, allow_code),
         allocator=make_allocator(scenario, allow_code),
+        data=data,
     )
+
+
+def check_gains(air: Channel) -> None:
+    """Refuse gains that no radio has: they come from absurd distances or losses."""
+    odd = np.flatnonzero(~np.isfinite(air.path_gain))
+    if odd.size:
+        raise ValueError(f"the path loss and shadowing of device {odd[0]} give a gain of {air.path_gain[odd[0]]}")
 
 
 def make_task(scenario: Scenario, seeds: Seeds, num_devices: int, data: str | None) -> Task:

@@ -41,12 +41,14 @@ class Downlink(Part):
             raise refuse("broadcast", " without tx_power; write {mode: broadcast, tx_power: 46 dBm}", "mode")
         if self.mode == "ideal" and self.tx_power_w is not None:
             raise refuse("ideal", ", which reads no tx_power; remove it or write mode: broadcast", "mode")
+        if self.mode == "ideal" and self.bandwidth_hz is not None:
+            raise refuse("ideal", ", which reads no bandwidth; remove it or write mode: broadcast", "mode")
         return self
 
 
 class Constant(Part):
     model: Literal["constant"] = key("model", "constant: the same loss whatever the distance", "constant")
-    loss_db: Annotated[Draw, spread("dB", -float("inf"))] = key(
+    loss_db: Annotated[Draw, spread("dB", -200.0, 1000.0)] = key(
         "loss", "path loss; a list has one value for every device of the cell", "100 dB"
     )
 
@@ -55,7 +57,7 @@ class LogDistance(Part):
     model: Literal["log-distance"] = key(
         "model", "log-distance: loss = reference_loss + 10 exponent log10(d / d0)", "log-distance"
     )
-    reference_loss_db: Annotated[float, Quantity("dB", -float("inf"))] = key(
+    reference_loss_db: Annotated[float, Quantity("dB", -200.0, 1000.0)] = key(
         "reference_loss", "path loss at the reference distance", "38.5 dB"
     )
     reference_distance_m: Annotated[float, Quantity("m")] = key(

@@ -47,7 +47,7 @@ def summarise(rounds: dict[str, list], targets: tuple[float, ...], threshold_s: 
 
 
 def _last(values: np.ndarray, seen: np.ndarray) -> float | None:
-    return float(values[seen[-1]]) if seen.size else None
+    return float(values[seen[-1]]) if seen.size and math.isfinite(values[seen[-1]]) else None
 
 
 def _ratio(part: float, whole: float) -> float:

@@ -22,6 +22,8 @@ BATCH = 125  # images at a time: bounds the memory of activations, and keeps the
 def evaluate(task: Task, method: Method, state: Any) -> Scores:
     """Scores [K] of the models that ``method`` personalises from ``state``; nan for a device without test data.
 
+    The loss of a model that diverged to numbers that are none is inf.
+
     Neighbouring devices that use one and the same tensor are evaluated in one pass, with the same numbers.
     """
     parts = [score(task, w, devices) for w, devices in models(task, method, state)]
@@ -60,7 +62,7 @@ def each_sample(task: Task, w: Tensor, index: np.ndarray) -> tuple[np.ndarray, n
     losses, hits = [], []
     for chosen in torch.from_numpy(index).to(w.device).split(BATCH):
         logits, y = task.architecture.logits(w, images[chosen]), labels[chosen]
-        losses.append(cross_entropy(logits, y, reduction="none").double())
+        losses.append(cross_entropy(logits, y, reduction="none").double().nan_to_num(nan=torch.inf))
         hits.append((logits.argmax(dim=1) == y).double())
     if not losses:
         return np.empty(0), np.empty(0)

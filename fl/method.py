@@ -74,8 +74,8 @@ class Method(ABC):
         """Devices asked in this round, int [S], in rising order."""
         if self.participants is None or self.participants >= len(view.idle):
             return np.sort(view.idle)
-        order = self.task.streams.stream("select", round=view.g).permutation(np.sort(view.idle))
-        return np.sort(order[: self.participants])
+        lots = self.task.streams.stream("select", round=view.g).random(self.task.devices)[view.idle]
+        return np.sort(view.idle[np.argsort(lots, kind="stable")[: self.participants]])
 
     def observe(self, state: State, report: Report) -> State:
         return state

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import simpy
 
 from edgesim import load, simulate
-from edgesim.run import set_up
+from edgesim.run import InfeasibleScenario, RunError, set_up
 
 ROOT = Path(__file__).parent.parent
 SCENARIO = """
@@ -112,6 +113,11 @@ def test_learning_learns(tiny):
     assert list(scored.index) == [9, 19, 29, 39]
     assert scored.iloc[-1] > 0.75
     assert run.summary["final_accuracy"] == scored.iloc[-1]
+
+
+def test_the_last_round_is_always_evaluated(tiny):
+    run = simulate(load(tiny, ["evaluate.every=2"]))
+    assert run.rounds.accuracy.notna().tolist() == [False, True, True]
 
 
 def test_rates_that_change_during_an_upload_move_the_latency_away_from_the_plan(tiny):
@@ -215,3 +221,77 @@ def test_liu_scenario_on_the_real_data(dataset):
     assert 0.45 < joint.rounds.rho_mean[0] < 0.65
     assert joint.rounds.bits_up[0] / personal.rounds.bits_up[0] == pytest.approx(1 - joint.rounds.rho_mean[0], rel=1e-9)
     assert joint.summary["weights"] == {"total": 454922, "global": 402826, "personal": 52096}
+
+
+def test_a_run_that_diverges_says_so_and_ends(tiny, tmp_path):
+    run = simulate(
+        load(tiny, ["learning.method={name: fedavg, lr: 1.0e+30}", "allocation.solver=equal"]), out=tmp_path / "o"
+    )
+    assert np.isinf(run.rounds.loss.iloc[-1])
+    assert run.rounds.accuracy.iloc[-1] < 0.5
+    summary = json.loads((run.folder / "summary.json").read_text())
+    assert summary["final_loss"] is None
+    again = simulate(
+        load(tiny, ["learning.method={name: fedavg, lr: 1.0e+30}", "allocation.solver=equal"]), out=tmp_path / "o"
+    )
+    assert again.summary == summary
+
+
+def test_other_data_is_another_run(tiny, tmp_path):
+    """The same scenario on data files that differ in one pixel is not taken for the finished run."""
+    import struct
+
+    folders = []
+    for name, pixel in (("a", 0), ("b", 255)):
+        folder = tmp_path / name / "mnist"
+        folder.mkdir(parents=True)
+        for part, count in (("train", 60), ("t10k", 20)):
+            images = np.random.default_rng(0).integers(0, 255, (count, 28, 28), dtype=np.uint8)
+            images[0, 0, 0] = pixel
+            labels = np.arange(count, dtype=np.uint8) % 10
+            (folder / f"{part}-images-idx3-ubyte").write_bytes(
+                struct.pack(">IIII", 2051, count, 28, 28) + images.tobytes()
+            )
+            (folder / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">II", 2049, count) + labels.tobytes())
+        folders.append(folder.parent)
+    options = ["learning.dataset=mnist", "learning.model=mlp", "learning.samples_per_device=none", "rounds=1"]
+    scenario = load(tiny, options)
+    simulate(scenario, data=folders[0], out=tmp_path / "out")
+    simulate(scenario, data=folders[0], out=tmp_path / "out", progress=lambda event: pytest.fail("computed again"))
+    with pytest.raises(RunError, match="holds another run"):
+        simulate(scenario, data=folders[1], out=tmp_path / "out")
+
+
+def test_devices_out_of_reach_are_named(tiny):
+    scenario = load(
+        tiny,
+        [
+            "network.channel.path_loss={model: log-distance, reference_loss: 900 dB, exponent: 10}",
+            "devices.0.distance=1e300 m",
+        ],
+    )
+    with pytest.raises(InfeasibleScenario, match=r"4 of 4 devices .* are out of reach: their rate is 0 bit/s"):
+        simulate(scenario)
+    odd = load(
+        tiny,
+        [
+            "network.channel.path_loss={model: log-distance, reference_loss: 0 dB, exponent: 10}",
+            "devices.0.distance=1e-200 m",
+        ],
+    )
+    with pytest.raises(RunError, match="device 0 give a gain of inf"):
+        simulate(odd)
+
+
+def test_a_device_more_moves_nobody_elses_lot(tiny):
+    def chosen(count: int) -> list:
+        change = [f"devices.0.count={count}", "network.channel.path_loss.loss=100 dB", "learning.samples_per_device=40"]
+        setup = set_up(load(tiny, [*METHODS["fedavg"], "learning.method.participants=3", *change]))
+        cell = setup.cell(simpy.Environment())
+        return [set(setup.method.select(None, cell.view(g)).tolist()) for g in range(20)]
+
+    few, many = chosen(6), chosen(7)
+    assert any(6 in m for m in many)
+    for before, after in zip(few, many, strict=True):
+        assert len(before) == len(after) == 3
+        assert after - before <= {6}

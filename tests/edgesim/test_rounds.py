@@ -347,3 +347,50 @@ def test_an_error_inside_a_device_ends_the_run(engine):
 
     with pytest.raises(StalledLink):
         engine.play(devices((3e9, 3e9)), 1e-10, solver=hand([0.0, 1.0], [0.5, 0.5]), clock="deadline")
+
+
+@pytest.mark.parametrize(("part", "status"), [(1.0, "arrived"), (1 + 5e-7, "arrived"), (1 + 1e-5, "late")])
+def test_late_begins_a_millionth_after_the_threshold(engine, part, status):
+    """One device whose upload ends at exactly ``part`` of the threshold."""
+    fleet, method = devices([3e9]), engine.method(warmup_steps=0, personal_steps=0, global_steps=0)
+    rate = BANDWIDTH_HZ * np.log2(1 + 1e-10 * 0.63 / NOISE_W)
+    share = method.payload(0.0).bits_up / (rate * BUDGET_S * part)
+    played = engine.play(fleet, 1e-10, method, solver=lambda problem: (np.array([share]), np.zeros(1)))
+    assert played.log.device_rounds.status.tolist() == [status]
+    assert played.log.device_rounds.finish_s[0] == pytest.approx(BUDGET_S * part, rel=1e-12)
+
+
+def test_devices_fail_at_other_times_in_another_round(engine):
+    rows = engine.play(devices([3e9] * 8, failure_rate_hz=40.0), 1e-10, rounds=range(6)).log.device_rounds
+    failed = [tuple(rows[(rows["round"] == g) & (rows.status == "failed")].device) for g in range(6)]
+    assert len(set(failed)) > 1
+
+
+def slow_download(env, channel):
+    return BroadcastDownlink(env, channel, tx_power_w=1e-3, bandwidth_hz=1e4)
+
+
+@pytest.mark.parametrize("solver", ["equal", "kkt"])
+def test_a_method_that_decides_the_ratio_is_late_and_never_left_out(engine, solver):
+    """The broadcast alone takes longer than the threshold; FedAvg-like costs still take part."""
+    method = engine.method(personal_steps=0, warmup_steps=0, rho_bounds=(0.0, 0.0))
+    played = engine.play(devices([3e9] * 3), 1e-10, method, solver=solver, downlink=slow_download)
+    rows = played.log.device_rounds
+    assert (rows.download_s > BUDGET_S).all()
+    assert rows.status.tolist() == ["late"] * 3
+    assert rows.bits_up.tolist() == [32 * 4e5] * 3
+    open_ratio = engine.play(devices([3e9] * 3), 1e-10, solver=solver, downlink=slow_download)
+    assert open_ratio.log.device_rounds.status.tolist() == ["infeasible"] * 3
+
+
+def test_stop_holds_for_plans_that_no_solver_bounds(engine):
+    method = engine.method(rho_bounds=(0.0, 0.0))
+    with pytest.raises(Infeasible, match=r"devices 0, 1 would be up to .* s later than the threshold of 0.002 s"):
+        engine.play(devices([3e9] * 2), 1e-10, method, solver="equal", budget_s=2e-3, when_infeasible="stop")
+    engine.play(devices([3e9] * 2), 1e-10, method, solver="equal", budget_s=1.0, when_infeasible="stop")
+
+
+def test_an_allocators_rounding_never_exceeds_the_band(engine):
+    rounding = lambda problem: (np.full(4, (1 + 9e-10) / 4), np.full(4, 0.5))  # noqa: E731
+    played = engine.play(devices([3e9] * 4), 1e-10, solver=rounding)
+    assert sum(played.log.device_rounds.share) <= 1 + 1e-12
