@@ -69,11 +69,9 @@ def run(
     given = {"data": str(data) if data else None, "allow_code": allow_code}
     with _exits(_bad_input(), f"interrupted; edgesim run {scenario} with the same options resumes where it stopped"):
         from edgesim.console import print_runs
-        from edgesim.run import set_up
 
-        if len(chosen) > 1:  # a mistake in the last scheme should not wait for the others
-            for _, each in chosen:
-                set_up(each, **given)
+        if len(chosen) > 1:
+            _check_all(chosen, given)
         runs = []
         for label, each in chosen:
             done = _simulate(each, _folder(each, out, label if len(schemes) > 1 else None), fresh, quiet, given)
@@ -189,6 +187,20 @@ def _bad_input() -> tuple[type[Exception], ...]:
     return ScenarioError, RunError, FolderError
 
 
+def _check_all(chosen: list, given: dict[str, Any]) -> None:
+    """Before the first of several schemes runs: a mistake in the last one should not wait for the others."""
+    from edgesim.run import feasibility
+
+    answers = [(label, feasibility(each, **given)) for label, each in chosen]
+    impossible = [(label, answer) for label, answer in answers if not answer.feasible]
+    for label, answer in impossible:
+        _complain(f"{label}: {answer.note}")
+    if impossible:
+        possible = [label for label, answer in answers if answer.feasible]
+        _complain("nothing was run" + (f"; --only runs one scheme of {', '.join(possible)}" if possible else ""))
+        raise typer.Exit(INFEASIBLE)
+
+
 def _simulate(scenario: Scenario, folder: Path, fresh: bool, quiet: bool, given: dict[str, Any]) -> Run | None:
     """One scheme with its progress; None where it is infeasible, which is said at once."""
     from edgesim.console import Progress
@@ -198,7 +210,7 @@ def _simulate(scenario: Scenario, folder: Path, fresh: bool, quiet: bool, given:
         with Progress(scenario.scheme or scenario.learning.method.name, quiet) as progress:
             return simulate(scenario, out=folder, fresh=fresh, progress=progress, **given)
     except InfeasibleScenario as problem:
-        _complain(problem)
+        _complain(f"{scenario.scheme}: {problem}" if scenario.scheme else problem)
         return None
 
 

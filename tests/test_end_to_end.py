@@ -295,3 +295,16 @@ def test_a_device_more_moves_nobody_elses_lot(tiny):
     for before, after in zip(few, many, strict=True):
         assert len(before) == len(after) == 3
         assert after - before <= {6}
+
+
+def test_infeasible_schemes_stop_the_command_before_anything_runs(tmp_path):
+    from typer.testing import CliRunner
+
+    from edgesim.cli import app
+
+    demo, out = str(ROOT / "scenarios" / "demo.yaml"), tmp_path / "out"
+    result = CliRunner().invoke(app, ["run", demo, "budget.latency_threshold=0.1 ms", "--out", str(out)])
+    assert result.exit_code == 3
+    assert "joint: 10 of 10 devices cannot take part" in result.output
+    assert "nothing was run; --only runs one scheme of personalization only, fedavg" in result.output
+    assert not out.exists()
