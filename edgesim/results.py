@@ -12,6 +12,7 @@ from typing import Any
 from edgesim.eventlog import EventLog
 from edgesim.runfolder import write_atomic, write_json
 from edgesim.trace import trace_json
+from edgesim.usercode import plain_user_files
 
 
 def keep(path: Path, setup: Any, log: EventLog, state: Any, summary: dict, spent: dict[str, float]) -> None:
@@ -25,6 +26,8 @@ def keep(path: Path, setup: Any, log: EventLog, state: Any, summary: dict, spent
     arrays, _ = state.to_arrays()
     provenance = {**versions(), "git": git_state()}
     log.write_tables(path)
+    for name in plain_user_files(setup.scenario):  # so that the resolved scenario runs again from here
+        write_atomic(path / name, (setup.scenario.folder / name).read_bytes())
     write_atomic(path / "scenario.yaml", setup.scenario.to_yaml(provenance, seed=setup.seed))
     write_atomic(path / "model.safetensors", save(arrays))
     write_atomic(path / "trace.json", trace_json(log.tables["spans"]))

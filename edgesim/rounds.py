@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Sequence
 
+import numpy as np
 import simpy
 
 from edgesim.cell import Cell
@@ -19,6 +20,10 @@ SLACK = 1e-6
 LATE, FAILED = "late", "failed"  # why a device was interrupted
 Out = dict[int, simpy.Process]  # device -> its take_part
 Wait = Callable[[simpy.Environment, Cell, int, Out], Generator]
+
+
+class WrongSelection(Exception):
+    """A method chose devices that are not there."""
 
 
 class NobodyTakesPart(Exception):
@@ -129,6 +134,8 @@ def upload(cell: Cell, update: Update, grant: Grant, log: EventLog) -> Generator
 def make_plan(cell: Cell, method: Method, state: State, view: View) -> Plan:
     """Ask the method whom and at what cost, the cell with which share and pruning ratio."""
     chosen = method.select(state, view) if len(view.idle) else view.idle
+    if not np.isin(chosen, view.idle).all() or len(np.unique(chosen)) != len(chosen):
+        raise WrongSelection(f"the method selected {list(chosen)[:20]}; allowed are idle devices, each once")
     if not len(chosen):
         return Plan((), budget_s=cell.budget_s)
     return cell.allocate(method.demand(state, view, chosen), view)

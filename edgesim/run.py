@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from inspect import isabstract
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,11 +26,11 @@ from edgesim.feasibility import Feasibility, feasibility_table
 from edgesim.link import StalledLink, links
 from edgesim.recorder import Progress, Recorder, scheme_of
 from edgesim.results import keep, versions
-from edgesim.runfolder import FolderError, RunFolder
+from edgesim.runfolder import Checkpoint, FolderError, RunFolder
 from edgesim.scenario import Scenario
 from edgesim.seeds import Seeds
 from edgesim.summary import summarise
-from edgesim.usercode import user_code, user_files
+from edgesim.usercode import UserCodeError, guarded, user_code, user_files
 from fl import data as datasets
 from fl import methods, models
 from fl.accounting import Accounting
@@ -101,13 +104,10 @@ def set_up(scenario: Scenario, seed: int | None = None, data: str | None = None,
     """
     seed = scenario.seed if seed is None else seed
     seeds = Seeds(seed)
+    task = make_task(scenario, seeds, data)
     devices = fleet(scenario.devices, seeds)
-    try:
-        task = make_task(scenario, seeds, len(devices), data)
-        air = channel(scenario.network, devices, seeds)
-        check_gains(air)
-    except ValueError as error:  # DataError, ModelError and what a draw objects to: each one sentence
-        raise RunError(str(error)) from error
+    air = channel(scenario.network, devices, seeds)
+    check_gains(air)
     return Setup(
         scenario=scenario,
         seed=seed,
@@ -125,24 +125,23 @@ def check_gains(air: Channel) -> None:
     """Refuse gains that no radio has: they come from absurd distances or losses."""
     odd = np.flatnonzero(~np.isfinite(air.path_gain))
     if odd.size:
-        raise ValueError(f"the path loss and shadowing of device {odd[0]} give a gain of {air.path_gain[odd[0]]}")
+        raise RunError(f"the path loss and shadowing of device {odd[0]} give a gain of {air.path_gain[odd[0]]}")
 
 
-def make_task(scenario: Scenario, seeds: Seeds, num_devices: int, data: str | None) -> Task:
-    """The learning task: model, divided data, accounting."""
+def make_task(scenario: Scenario, seeds: Seeds, data: str | Path | None) -> Task:
+    """The learning task: model, divided data, accounting; a complaint names the line of the key."""
     learning, accounting = scenario.learning, scenario.accounting
-    datasets.locate(learning.dataset, data)
-    partition = learning.partition.model_dump()
-    held = datasets.federated(
-        learning.dataset,
-        num_devices,
-        seeds,
-        root=data,
-        samples_per_device=learning.samples_per_device,
-        **partition,
-    )
+    with said_of(scenario, "learning.dataset"):
+        datasets.locate(learning.dataset, data)
+        samples = datasets.load(learning.dataset, data)
+    with said_of(scenario, "learning.partition"):
+        options = {**learning.partition.model_dump(), "samples_per_device": learning.samples_per_device}
+        held = datasets.spread(samples, scenario.device_count, seeds, **options)
+    with said_of(scenario, "learning.model"):
+        architecture = models.build(learning.model, held.input_shape, len(held.classes))
+        architecture.input_shapes  # noqa: B018 (does the model fit the images?)
     return Task(
-        architecture=models.build(learning.model, held.input_shape, len(held.classes)),
+        architecture=architecture,
         data=held,
         batch_size=learning.batch_size,
         streams=seeds,
@@ -151,27 +150,44 @@ def make_task(scenario: Scenario, seeds: Seeds, num_devices: int, data: str | No
     )
 
 
+@contextmanager
+def said_of(scenario: Scenario, key: str) -> Iterator[None]:
+    """Complaints of the learning room with the file, line and key that they are about."""
+    try:
+        yield
+    except (datasets.DataError, models.ModelError) as error:
+        raise RunError(f"{scenario.where(key)}: {key}: {error}") from error
+
+
 def make_method(scenario: Scenario, task: Task, allow_code: bool) -> Method:
     """The scenario's method with its parameters checked; a complaint names the line of the key."""
     spec = scenario.learning.method
     at = ("learning", "method")
     try:
         cls = user_code(scenario, spec.name, (*at, "name"), allow_code) or methods.resolve(spec.name)
+        if not (isinstance(cls, type) and issubclass(cls, Method) and not isabstract(cls)):
+            raise MethodError("name", f"is {spec.name}, no complete subclass of fl.method.Method, or of FedAvg")
+        method = bind(cls, task, spec.params)
     except MethodError as error:
-        raise scenario.error((*at, "name"), str(error)) from error
-    try:
-        return bind(cls, task, spec.params)
-    except MethodError as error:
-        raise scenario.error((*at, error.key) if error.key else at, error.problem) from error
+        raise scenario.error((*at, error.key), error.problem) from error
+    personal = np.asarray(method.personal())
+    if personal.shape != (task.layout.size,) or personal.dtype != bool:
+        raise scenario.error((*at, "name"), f"is {spec.name}, whose personal() is no mask bool [{task.layout.size}]")
+    return method
 
 
 def make_allocator(scenario: Scenario, allow_code: bool) -> Callable:
     """problem -> Allocation, by the solver that the scenario names."""
     name, at = scenario.allocation.solver, ("allocation", "solver")
-    solver = user_code(scenario, name, at, allow_code) or name
+    solver = user_code(scenario, name, at, allow_code)
+    if solver is not None:
+        if not callable(solver):
+            raise scenario.error(at, f"is {name}, which is no function of a problem")
+        return partial(allocate, method=guarded(solver, name))
+    solver = name
     if solver == "printed":
         raise scenario.error(at, "is printed, which breaks its bounds and is for comparison only; use kkt")
-    if isinstance(solver, str) and solver not in solvers.METHODS:
+    if solver not in solvers.METHODS:
         raise scenario.error(at, f"is {solver}; allowed are kkt, convex, equal or ./file.py:function")
     density = scenario.network.noise.density_w_per_hz is not None
     if density and solver in ("kkt", "convex"):
@@ -189,7 +205,8 @@ def feasibility(
 
 
 def _feasibility(setup: Setup) -> Feasibility:
-    return feasibility_table(setup.cell(simpy.Environment()), setup.method)
+    with in_one_sentence():
+        return feasibility_table(setup.cell(simpy.Environment()), setup.method)
 
 
 @dataclass
@@ -240,15 +257,50 @@ def simulate(
     if not table.feasible:
         raise InfeasibleScenario(table.note)
     folder = None if out is None else RunFolder(Path(out), setup.fingerprint())
+    with in_one_sentence():
+        if folder is None or not folder.is_finished():
+            check_before_training(setup)
+        try:
+            saved = folder.open(fresh) if folder else None
+            if folder and folder.is_finished():
+                return finished_run(folder, saved)
+            return carry_out(setup, folder, saved, progress, table.warnings)
+        finally:
+            if folder is not None:
+                folder.close()
+
+
+@contextmanager
+def in_one_sentence() -> Iterator[None]:
+    """What a scenario, its data or the user's code can cause, as the two errors that the command line knows."""
     try:
-        saved = folder.open(fresh) if folder else None
-        if folder and folder.is_finished():
-            return finished_run(folder)
-        return carry_out(setup, folder, saved, progress, table.warnings)
+        yield
     except Infeasible as error:
         raise InfeasibleScenario(f"{error}; or write allocation.when_infeasible: stretch") from error
-    except (FolderError, InvalidAllocation, Uncertified, StalledLink, servers.NobodyTakesPart) as error:
+    except (
+        FolderError,
+        InvalidAllocation,
+        Uncertified,
+        UserCodeError,
+        StalledLink,
+        datasets.DataError,
+        servers.NobodyTakesPart,
+        servers.WrongSelection,
+    ) as error:
         raise RunError(str(error)) from error
+
+
+def check_before_training(setup: Setup) -> None:
+    """What only the training would notice, before a folder is written: damaged images, a missing accelerator."""
+    import torch
+
+    name = setup.scenario.learning.device
+    try:
+        torch.zeros(1, device=name).cpu()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise setup.scenario.error("learning.device", f"is {name}, which torch cannot use here: {reason}") from error
+    setup.task.data.x_train  # noqa: B018 (reads the images)
 
 
 def carry_out(setup: Setup, folder: RunFolder | None, saved, progress: Progress | None, warnings: list[str]) -> Run:
@@ -282,14 +334,17 @@ def carry_out(setup: Setup, folder: RunFolder | None, saved, progress: Progress 
     return Run(folder.path if folder else None, summary, log, spent)
 
 
-def finished_run(folder: RunFolder) -> Run:
+def finished_run(folder: RunFolder, saved: Checkpoint) -> Run:
     """A run that had ended before: nothing is computed again."""
     import json
 
-    saved = folder.open()
     log = EventLog()
     log.restore(saved.tables)
-    return Run(folder.path, json.loads((folder.path / "summary.json").read_text(encoding="utf-8")), log)
+    try:
+        summary = json.loads((folder.path / "summary.json").read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise FolderError(f"{folder.path}/summary.json is damaged ({error}); use --fresh to start again") from error
+    return Run(folder.path, summary, log)
 
 
 def summary_of(setup: Setup, log: EventLog, warnings: list[str]) -> dict:
@@ -313,7 +368,7 @@ def summary_of(setup: Setup, log: EventLog, warnings: list[str]) -> dict:
 def default_folder(scenario: Scenario, seed: int | None = None) -> Path:
     """Where `edgesim run` keeps a run: named by what it is, so that a changed scenario is another run."""
     seed = scenario.seed if seed is None else seed
-    label = scheme_of(scenario).replace("/", "_").replace(" ", "-")
+    label = re.sub(r"\W+", "-", scheme_of(scenario)).strip("-")
     return Path("runs") / scenario.name / f"{label}-{scenario.digest()[:8]}-s{seed}"
 
 

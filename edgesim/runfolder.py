@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,32 +53,63 @@ class RunFolder:
         self.fingerprint = fingerprint
         self.state_file = self.path / "checkpoint" / "state.safetensors"
         self.log_file = self.path / "checkpoint" / "log.arrows"
+        self.lock_file = self.path / "checkpoint" / "lock"
+        self._lock = None
 
     def open(self, fresh: bool = False) -> Checkpoint | None:
-        """Make the folder, or find what an earlier, interrupted run left in it.
+        """Make the folder, or find what an earlier, interrupted run left in it. Held until `close`.
 
         Raises:
-            FolderError: it holds another run, or something that is not a run.
+            FolderError: it holds another run, or something that is not a run; it is in use, or cannot be written.
         """
-        if self.path.exists() and not self.path.is_dir():
-            raise FolderError(f"{self.path} is a file; give --out a folder")
-        found = set(os.listdir(self.path)) if self.path.exists() else set()
-        if found and not found & set(OURS):
-            raise FolderError(f"{self.path} is not empty and holds no run; give --out a new folder")
-        if fresh:
-            self._remove(found)
-        saved = None if fresh else self._read_state()
-        if saved is None and found & {"summary.json", "rounds.csv"} and not fresh:
-            raise FolderError(f"{self.path} holds a run without its checkpoint; use --fresh to replace it")
-        if saved is not None and saved.facts.get("fingerprint") != self.fingerprint:
-            raise FolderError(f"{self.path} holds another run; use --fresh to replace it, or another --out")
-        self.state_file.parent.mkdir(parents=True, exist_ok=True)
-        if saved is None:
-            self.log_file.write_bytes(b"")
+        try:
+            self._refuse_strangers()
+            self.state_file.parent.mkdir(parents=True, exist_ok=True)
+            self._hold()
+            if fresh:
+                self._remove()
+            saved = self._read_state()
+            if saved is not None and saved.facts.get("fingerprint") != self.fingerprint:
+                raise FolderError(f"{self.path} holds another run; use --fresh to replace it, or another --out")
+            if saved is None:
+                self.log_file.write_bytes(b"")
+        except OSError as error:
+            raise FolderError(f"{self.path} cannot be used ({error.strerror or error}); give --out a folder") from error
         return saved
 
+    def close(self) -> None:
+        """Let others use the folder."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
     def is_finished(self) -> bool:
-        return (self.path / "summary.json").exists()
+        """All that a run leaves is there; summary.json was written last."""
+        return all((self.path / name).exists() for name in OURS)
+
+    def _refuse_strangers(self) -> None:
+        """Nothing but a run is ever written over: a run has a log beside its checkpoint."""
+        if self.path.exists() and not self.path.is_dir():
+            raise FolderError(f"{self.path} is a file; give --out a folder")
+        inside = [path for path in self.path.rglob("*") if not path.is_dir()] if self.path.exists() else []
+        if set(inside) - {self.lock_file} and not self.log_file.exists():
+            raise FolderError(f"{self.path} is not empty and holds no run; give --out a new folder")
+
+    def _hold(self) -> None:
+        """Two processes must not write one run. (Where the system has no flock, nobody checks.)"""
+        if self._lock is not None:
+            return
+        lock = open(self.lock_file, "a")  # noqa: SIM115 (held until close)
+        try:
+            import fcntl
+
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:
+            pass
+        except BlockingIOError:
+            lock.close()
+            raise FolderError(f"another process is running in {self.path}; wait, or give another --out") from None
+        self._lock = lock
 
     def save(self, g: int, time_s: float, arrays: dict[str, np.ndarray], facts: dict, tables: dict) -> None:
         """Append one round's rows to the log, then replace the state: in this order, so that a kill loses neither."""
@@ -115,10 +145,10 @@ class RunFolder:
         if found > size:
             os.truncate(self.log_file, size)
 
-    def _remove(self, found: set[str]) -> None:
-        for name in found & set(OURS):
-            target = self.path / name
-            shutil.rmtree(target) if target.is_dir() else target.unlink()
+    def _remove(self) -> None:
+        """What a run leaves, and nothing else."""
+        for path in (self.state_file, *(self.path / name for name in OURS if name != "checkpoint")):
+            path.unlink(missing_ok=True)
 
 
 def write_atomic(path: Path, content: bytes | str) -> None:

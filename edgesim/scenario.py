@@ -127,8 +127,12 @@ def _labels(document: Marked) -> list[str]:
     schemes = document.tree.get("schemes", {})
     if not isinstance(schemes, dict) or ("schemes" in document.tree and not schemes):
         raise ScenarioError(sentence(document, ("schemes",), shorten(schemes), "; write a mapping of label: changes"))
+    folders: dict[str, str] = {}
     for label, changes in schemes.items():
         place = document.place(("schemes", label))
+        twin = folders.setdefault(str(label).replace(" ", "-"), label)
+        if twin != label:
+            raise ScenarioError(f'{place}: the labels "{twin}" and "{label}" would share a folder; rename one of them')
         if not LABEL.matches(label):
             raise ScenarioError(f"{place}: the label {shorten(label)} is not allowed; write {LABEL.looks}")
         if not isinstance(changes, dict | None):

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import traceback
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 from edgesim.scenario import Scenario
+
+
+class UserCodeError(Exception):
+    """The user's own function failed: file, line and reason."""
 
 
 def user_code(scenario: Scenario, name: str, at: tuple[str, ...], allow_code: bool) -> Any | None:
@@ -35,15 +42,44 @@ def _run(scenario: Scenario, path: Path, at: tuple[str, ...]) -> Any:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # whatever the user's file raises: say where
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-        line = error.lineno if isinstance(error, SyntaxError) else (lines or ["?"])[-1]
-        reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}"
-        raise scenario.error(at, f"cannot be loaded: {path}:{line}: {reason}") from error
+    except (Exception, SystemExit) as error:  # whatever the user's file raises: say where
+        raise scenario.error(at, f"cannot be loaded: {said(error, path)}") from error
     return module
+
+
+def guarded(function: Callable, name: str) -> Callable:
+    """The user's function; what it raises becomes one sentence with file and line."""
+
+    @wraps(function)
+    def call(*args: Any) -> Any:
+        try:
+            return function(*args)
+        except (Exception, SystemExit) as error:
+            path = Path(inspect.getsourcefile(function) or name)
+            raise UserCodeError(f"{name} failed: {said(error, path)}") from error
+
+    return call
+
+
+def said(error: BaseException, path: Path) -> str:
+    """file:line: kind: message, with the last line of the user's file that was running."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == path.resolve()]
+    line = error.lineno if isinstance(error, SyntaxError) else (lines or [1])[-1]
+    return f"{path}:{line}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}"
 
 
 def user_files(scenario: Scenario) -> list[Path]:
     """The files of user code that a scenario names."""
     names = (scenario.learning.method.name, scenario.allocation.solver)
     return [scenario.folder / name.rpartition(":")[0] for name in names if ".py:" in name]
+
+
+def plain_user_files(scenario: Scenario) -> list[str]:
+    """Names of the user files that lie right beside the scenario."""
+    names = [path.relative_to(scenario.folder).as_posix() for path in user_files(scenario) if is_beside(scenario, path)]
+    return sorted(set(names))
+
+
+def is_beside(scenario: Scenario, path: Path) -> bool:
+    return path.resolve().parent == scenario.folder.resolve() and path.parent.as_posix() == scenario.folder.as_posix()

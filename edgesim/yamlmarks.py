@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-MAX_BYTES = 64 * 1024
+MAX_BYTES = 256 * 1024
 MAX_DEPTH = 20
 COMMAND_LINE = "command line"
 _INTEGER = re.compile(r"[-+]?[0-9]{1,400}")

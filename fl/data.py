@@ -215,7 +215,11 @@ def load(dataset: str, root: str | Path | None = None) -> Samples:
 def federated(
     dataset: str, devices: int, streams: Streams, root: str | Path | None = None, **partition_options
 ) -> Federated:
-    """A data set spread over K devices; the options are those of `fl.partitions.partition`."""
-    s = load(dataset, root)
+    """A data set loaded and spread over K devices; the options are those of `fl.partitions.partition`."""
+    return spread(load(dataset, root), devices, streams, **partition_options)
+
+
+def spread(s: Samples, devices: int, streams: Streams, **partition_options) -> Federated:
+    """Who holds what of a data set: K devices, the options of `fl.partitions.partition`."""
     parts = partition(s.y_train, s.y_test, len(s.classes), devices, streams, **partition_options)
     return Federated(s.y_train, s.y_test, s.images, s.input_shape, *parts, s.classes)

@@ -42,6 +42,7 @@ __all__ = ["Method", "MethodError", "State", "bind", "check", "param", "paramete
 Array = np.ndarray
 STEPS_SOURCE = "our choice: Liu et al. give no number of local steps"
 RATE_SOURCE = "Liu et al., Section V"
+MAX_RATE = 1e6  # far above any use, far below what a float32 holds
 
 
 @dataclass(frozen=True, eq=False)

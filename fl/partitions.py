@@ -156,6 +156,8 @@ def partition(
     Raises:
         DataError: an argument is out of range, or some device would be left without training data.
     """
+    if devices > len(train_labels):
+        raise DataError(f"{len(train_labels)} training samples are too few for {devices} devices")
     rng = streams.stream("partition")
     counts = train_counts(train_labels, classes, devices, rng, kind, labels_per_device, alpha)
     if (counts.sum(axis=1) == 0).any():

@@ -75,6 +75,8 @@ def _checked(problem: PruningProblem, function: Callable) -> Allocation:
         share, rho = answer
     else:
         raise InvalidAllocation(f"{name} returned {type(answer).__name__}; return (share, rho) or an Allocation.")
+    if np.iscomplexobj(share) or np.iscomplexobj(rho):
+        raise InvalidAllocation(f"{name} returned complex shares or ratios; give real numbers.")
     try:
         share, rho = np.asarray(share, dtype=float), np.asarray(rho, dtype=float)
     except (TypeError, ValueError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -224,17 +225,13 @@ def test_liu_scenario_on_the_real_data(dataset):
 
 
 def test_a_run_that_diverges_says_so_and_ends(tiny, tmp_path):
-    run = simulate(
-        load(tiny, ["learning.method={name: fedavg, lr: 1.0e+30}", "allocation.solver=equal"]), out=tmp_path / "o"
-    )
+    scenario = load(tiny, ["learning.method={name: fedavg, lr: 1.0e+6}", "allocation.solver=equal"])
+    run = simulate(scenario, out=tmp_path / "o")
     assert np.isinf(run.rounds.loss.iloc[-1])
     assert run.rounds.accuracy.iloc[-1] < 0.5
     summary = json.loads((run.folder / "summary.json").read_text())
     assert summary["final_loss"] is None
-    again = simulate(
-        load(tiny, ["learning.method={name: fedavg, lr: 1.0e+30}", "allocation.solver=equal"]), out=tmp_path / "o"
-    )
-    assert again.summary == summary
+    assert simulate(scenario, out=tmp_path / "o").summary == summary
 
 
 def test_other_data_is_another_run(tiny, tmp_path):
@@ -308,3 +305,63 @@ def test_infeasible_schemes_stop_the_command_before_anything_runs(tmp_path):
     assert "joint: 10 of 10 devices cannot take part" in result.output
     assert "nothing was run; --only runs one scheme of personalization only, fedavg" in result.output
     assert not out.exists()
+
+
+WRONG = {
+    "learning.device=banana": "learning.device is banana",
+    "learning.device=cuda:7": "learning.device is cuda:7",
+    "learning.method.personal_lr=1e300": "learning.method.personal_lr is 1e",
+    "learning.partition={kind: labels, labels_per_device: 11}": "learning.partition: labels_per_device is 11",
+    "learning.dataset=digit": "learning.dataset: there is no data set",
+    "learning.model=mpl": "learning.model: there is no model",
+    "learning.method={name: FedAvg}": "learning.method.name is",
+    "devices.0.count=10000000": "cannot|too few|values",
+}
+
+
+@pytest.mark.parametrize("change", WRONG)
+def test_what_only_other_rooms_know_is_refused_with_its_key(tiny, tmp_path, change):
+    from typer.testing import CliRunner
+
+    from edgesim.cli import app
+
+    out = tmp_path / "out"
+    more = ["network.channel.path_loss.loss=100 dB"]
+    result = CliRunner().invoke(app, ["run", str(tiny), *more, change, "--out", str(out)])
+    assert result.exit_code == 2, result.output
+    assert re.search(WRONG[change], result.output), result.output
+    assert len(result.output.strip().splitlines()) == 1
+    assert "command line: learning" in result.output or "count" in change
+    assert not out.exists()
+
+
+def test_damaged_images_are_said_before_anything_is_written(tiny, tmp_path):
+    import gzip
+    import struct
+
+    folder = tmp_path / "mnist"
+    folder.mkdir()
+    for part, count in (("train", 60), ("t10k", 20)):
+        images = np.random.default_rng(0).integers(0, 255, (count, 28, 28), dtype=np.uint8)
+        packed = bytearray(gzip.compress(struct.pack(">IIII", 2051, count, 28, 28) + images.tobytes()))
+        packed[len(packed) // 2 : len(packed) // 2 + 400] = bytes(400)
+        (folder / f"{part}-images-idx3-ubyte.gz").write_bytes(packed)
+        labels = struct.pack(">II", 2049, count) + bytes(i % 10 for i in range(count))
+        (folder / f"{part}-labels-idx1-ubyte").write_bytes(labels)
+    options = ["learning.dataset=mnist", "learning.model=mlp", "learning.samples_per_device=none"]
+    with pytest.raises(RunError, match=r"train-images-idx3-ubyte.gz cannot be read"):
+        simulate(load(tiny, options), data=tmp_path, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_finished_folder_that_lost_a_file_gets_it_back(tiny, tmp_path):
+    out = tmp_path / "out"
+    simulate(load(tiny), out=out)
+    before = digest_of(out)
+    (out / "spans.parquet").unlink()
+    (out / "model.safetensors").unlink()
+    simulate(load(tiny), out=out)
+    assert digest_of(out) == before
+    (out / "summary.json").write_text("{")
+    with pytest.raises(RunError, match=r"summary.json is damaged .* use --fresh"):
+        simulate(load(tiny), out=out)

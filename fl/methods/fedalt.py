@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from edgesim.contracts import Grant, Phase, Stage, Tensor
-from fl.method import RATE_SOURCE, STEPS_SOURCE, Method, MethodError, State, param
+from fl.method import MAX_RATE, RATE_SOURCE, STEPS_SOURCE, Method, MethodError, State, param
 
 Array = np.ndarray
 
@@ -35,8 +35,8 @@ class FedAlt(Method):
     )
     personal_steps: int = param(5, "SGD steps on the personal part per round, tau_v", source=STEPS_SOURCE, ge=0)
     global_steps: int = param(5, "SGD steps on the shared part per round, tau_u", source=STEPS_SOURCE, ge=1)
-    personal_lr: float = param(0.001, "step size on the personal part, eta_v", source=RATE_SOURCE, gt=0)
-    global_lr: float = param(0.001, "step size on the shared part, eta_u", source=RATE_SOURCE, gt=0)
+    personal_lr: float = param(0.001, "step size on the personal part, eta_v", source=RATE_SOURCE, gt=0, le=MAX_RATE)
+    global_lr: float = param(0.001, "step size on the shared part, eta_u", source=RATE_SOURCE, gt=0, le=MAX_RATE)
 
     @classmethod
     def conflict(cls, values: dict) -> MethodError | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from edgesim.contracts import Grant, Phase, Stage, Tensor
-from fl.method import RATE_SOURCE, STEPS_SOURCE, Method, State, param
+from fl.method import MAX_RATE, RATE_SOURCE, STEPS_SOURCE, Method, State, param
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +22,7 @@ class FedAvg(Method):
 
     source: ClassVar[str] = "McMahan et al., AISTATS 2017, Algorithm 1"
     local_steps: int = param(5, "SGD steps of a device per round", source=STEPS_SOURCE, ge=1)
-    lr: float = param(0.001, "step size of SGD", source=RATE_SOURCE, gt=0)
+    lr: float = param(0.001, "step size of SGD", source=RATE_SOURCE, gt=0, le=MAX_RATE)
 
     def stages(self, k: int, rho: float) -> tuple[Stage, ...]:
         return (Stage("train", self.work(k, self.everything, self.local_steps, rho)),)

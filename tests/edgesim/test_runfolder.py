@@ -18,10 +18,13 @@ ARRAYS = {"w": np.array([1.5, -2.0], np.float32)}
 def folder(tmp_path):
     folder = RunFolder(tmp_path / "run", "abc")
     assert folder.open() is None
-    return folder
+    yield folder
+    folder.close()
 
 
 def again(folder, fingerprint="abc"):
+    """The next process: the one before has ended, however it ended."""
+    folder.close()
     return RunFolder(folder.path, fingerprint)
 
 
@@ -94,3 +97,27 @@ def test_facts_are_json_and_no_pickle(folder):
     facts = json.loads(json.loads(head[8 : 8 + size])["__metadata__"]["facts"])
     assert facts["fingerprint"] == "abc"
     assert facts["log_bytes"] == folder.log_file.stat().st_size
+
+
+@pytest.mark.parametrize("name", ["scenario.yaml", "checkpoint/precious", "rounds.csv"])
+def test_files_of_the_users_with_our_names_make_no_run(tmp_path, name):
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / name).write_text("mine")
+    for fresh in (False, True):
+        with pytest.raises(FolderError, match="is not empty and holds no run"):
+            RunFolder(tmp_path, "abc").open(fresh)
+    assert (tmp_path / name).read_text() == "mine"
+    assert not (tmp_path / "checkpoint" / "log.arrows").exists()
+
+
+def test_two_processes_do_not_write_one_run(folder):
+    with pytest.raises(FolderError, match="another process is running in"):
+        RunFolder(folder.path, "abc").open()
+    assert again(folder).open() is None
+
+
+@pytest.mark.parametrize("name", ["file/below", "/proc/none", "x" * 300])
+def test_places_where_no_folder_can_be(tmp_path, name):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(FolderError, match=r"cannot be used|is a file"):
+        RunFolder(tmp_path / name, "abc").open()
