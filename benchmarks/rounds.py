@@ -22,6 +22,8 @@ ROOT = Path(__file__).parent.parent
 
 
 def run_shares(path: Path) -> None:
+    import torch  # noqa: F401 (imported before the clock starts: it takes longer than a short run)
+
     print(f"{'scheme':24}{'wall s':>9}{'train':>9}{'evaluate':>10}{'rest':>8}{'rounds/s':>10}")
     for label, scenario in scenarios.expand(path, ["rounds=10"]):
         begin = time.perf_counter()
