@@ -113,9 +113,9 @@ def explain(
 ) -> None:
     """Meaning, unit, allowed values, default and its source, of a scenario key."""
     with _exits():
+        from edgesim.build import method_keys
         from edgesim.console import print_keys
         from edgesim.explain import explain as look_up
-        from edgesim.run import method_keys
 
         print_keys(look_up(key, method_keys()), brief=key is None)
 
@@ -129,7 +129,7 @@ def list_(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
         if kind is Kind.scenarios:
             rows = [(str(path), _first_comment(path), "") for path in sorted(Path("scenarios").glob("*.yaml"))]
         else:
-            from edgesim.run import catalog
+            from edgesim.build import catalog
 
             rows = list(catalog(kind.value))
         if not rows:
@@ -181,7 +181,7 @@ def _exits(bad: tuple = (ScenarioError,), interrupted: str = "interrupted") -> I
 
 def _bad_input() -> tuple[type[Exception], ...]:
     """The errors of the engine that mean bad input; the engine is imported only now."""
-    from edgesim.run import RunError
+    from edgesim.errors import RunError
     from edgesim.runfolder import FolderError
 
     return ScenarioError, RunError, FolderError

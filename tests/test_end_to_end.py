@@ -17,7 +17,8 @@ import pytest
 import simpy
 
 from edgesim import load, simulate
-from edgesim.run import InfeasibleScenario, RunError, set_up
+from edgesim.build import set_up
+from edgesim.errors import InfeasibleScenario, RunError
 
 ROOT = Path(__file__).parent.parent
 SCENARIO = """

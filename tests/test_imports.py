@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "reports": {"edgesim.eventlog"},
 }
 NEVER = {"solvers": {"simpy", "torch"}, "edgesim": {"torch"}}
-EVERY_ROOM = {Path("edgesim/run.py")}  # builds a run: the only file that knows every room
+EVERY_ROOM = {Path("edgesim/build.py")}  # builds a run: the only file that knows every room
 DOOR = {Path("edgesim/cli.py"): {"reports.page", "reports.load"}}  # the command line opens the reports
 
 
