@@ -26,7 +26,7 @@ from edgesim.results import versions
 from edgesim.runfolder import Checkpoint
 from edgesim.scenario import Scenario
 from edgesim.seeds import Seeds
-from edgesim.usercode import guarded, user_code, user_files
+from edgesim.usercode import blamed, guarded, user_code, user_files
 from fl import data as datasets
 from fl import methods, models
 from fl.accounting import Accounting
@@ -189,7 +189,8 @@ def make_method(scenario: Scenario, task: Task, allow_code: bool) -> Method:
         method = bind(cls, task, spec.params)
     except MethodError as error:
         raise scenario.error((*at, error.key), error.problem) from error
-    personal = np.asarray(method.personal())
+    with blamed(scenario):
+        personal = np.asarray(method.personal())
     if personal.shape != (task.layout.size,) or personal.dtype != bool:
         raise scenario.error((*at, "name"), f"is {spec.name}, whose personal() is no mask bool [{task.layout.size}]")
     return method
@@ -202,7 +203,7 @@ def make_allocator(scenario: Scenario, allow_code: bool) -> Callable:
     if solver is not None:
         if not callable(solver):
             raise scenario.error(at, f"is {name}, which is no function of a problem")
-        return partial(allocate, method=guarded(solver, name))
+        return partial(allocate, method=guarded(solver, name, user_files(scenario)[-1]))
     solver = name
     if solver == "printed":
         raise scenario.error(at, "is printed, which breaks its bounds and is for comparison only; use kkt")

@@ -86,7 +86,8 @@ class Cell:
         devices = np.asarray(demand.devices, dtype=int)
         slack_s = self.slack_s(demand)
         decided = np.equal(demand.rho_min, demand.rho_max)  # by the method: such a device is late, never left out
-        slack_s = np.where(decided, np.maximum(slack_s, SHORTEST_S), slack_s)
+        before_s = max(0.0, float((SHORTEST_S - slack_s).max(where=decided, initial=0.0)))  # a broadcast, for instance
+        slack_s = slack_s + before_s
         served = np.flatnonzero((slack_s > 0.0) & (view.rate_bps[devices] > 0.0))
         left_out = tuple(np.delete(devices, served).tolist())
         if not served.size:
@@ -95,12 +96,13 @@ class Cell:
         try:
             answer = self.allocator(problem)
         except Infeasible as short:
+            extra_s = before_s + short.extra_s
             if self.when_infeasible == "stop":
-                raise
-            extra_s = short.extra_s
-            answer = self.allocator(self._problem(demand, view, served, slack_s + extra_s))
+                message = f"the threshold of {self.budget_s:g} s is {extra_s:.6g} s too short"
+                raise Infeasible(message if before_s else str(short), short.devices, extra_s) from short
+            answer = self.allocator(self._problem(demand, view, served, slack_s + short.extra_s))
         if self.when_infeasible == "stop":
-            self._refuse_late(problem, answer, devices[served])
+            self._refuse_late(problem, answer, devices[served], before_s)
         grants = self._grants(devices[served], answer)
         return Plan(grants, left_out, float(answer.certificate.residual), self.budget_s + extra_s)
 
@@ -132,9 +134,9 @@ class Cell:
         gains, power_w = self.channel.gains(self.env.now)[devices], self.fleet.tx_power_w[devices]
         return len(devices) * self.channel.rate_bps(1.0 / len(devices), power_w, gains)
 
-    def _refuse_late(self, problem: PruningProblem, answer: Any, devices: Array) -> None:
+    def _refuse_late(self, problem: PruningProblem, answer: Any, devices: Array, before_s: float) -> None:
         """Raise Infeasible where a plan is late that an allocator without a bound on time (`equal`) has made."""
-        over_s = problem.finish_s(answer.share, answer.rho) - problem.slack_s
+        over_s = problem.finish_s(answer.share, answer.rho) - (problem.slack_s - before_s)
         late = np.flatnonzero(over_s > 1e-6 * self.budget_s)
         if late.size:
             names, worst_s = ", ".join(map(str, devices[late])), float(over_s.max())

@@ -46,7 +46,7 @@ Overrides = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="Seed of every random stream.")]
 Data = Annotated[Path | None, typer.Option(envvar="EDGESIM_DATA", help="Folder with the data sets' files.")]
-AllowCode = Annotated[bool, typer.Option("--allow-code", help="Run methods, solvers, models from ./file.py:name.")]
+AllowCode = Annotated[bool, typer.Option("--allow-code", help="Run methods and solvers from ./file.py:name.")]
 Only = Annotated[str | None, typer.Option(metavar="LABEL", help="Only this one of the file's schemes.")]
 
 

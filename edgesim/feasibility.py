@@ -21,7 +21,7 @@ MS = 1e3
 
 @dataclass(frozen=True)
 class Feasibility:
-    """One row a device, times in ms. ``feasible`` is false when no device can take part.
+    """One row a device, times in ms. ``feasible`` is false when no device can take part, or `stop` refuses the plan.
 
     note: one sentence on the whole.     warnings: what a user should know before running.
     """
@@ -37,12 +37,12 @@ def feasibility_table(cell: Cell, method: Any) -> Feasibility:
     """The table of round 0, with every device taking part, on the channel as it is at the start."""
     view = cell.view(0, everyone=True)
     demand = method.demand(None, view, np.arange(len(cell.fleet)))
-    warnings = []
+    warnings, refused = [], ""
     try:
         plan = cell.allocate(demand, view)
     except Infeasible as error:
-        warnings.append(f"round 0 cannot be planned: {error}")
-        plan = Plan(())
+        refused = f"{str(error).rstrip('.')}; or write allocation.when_infeasible: stretch"
+        plan = Plan((), budget_s=view.budget_s)
     rows = [device_row(cell, method, demand, view, plan, i) for i in range(len(demand.devices))]
     shut_out = [row["device"] for row in rows if not row["feasible"]]
     if plan.budget_s > view.budget_s:
@@ -50,10 +50,10 @@ def feasibility_table(cell: Cell, method: Any) -> Feasibility:
             f"the band is too narrow for {view.budget_s * MS:g} ms at the largest pruning ratio; round 0 would be "
             f"planned for {plan.budget_s * MS:.6g} ms, the least that fits"
         )
-    note = sentence(rows, shut_out, view, unprunable_s(cell, demand))
+    note = refused or sentence(rows, shut_out, view, unprunable_s(cell, demand))
     if shut_out:
         warnings.append(note)
-    return Feasibility(rows, view.budget_s * MS, note, len(shut_out) < len(rows), warnings)
+    return Feasibility(rows, view.budget_s * MS, note, len(shut_out) < len(rows) and not refused, warnings)
 
 
 def unprunable_s(cell: Cell, demand: Demand) -> np.ndarray:

@@ -23,7 +23,7 @@ from edgesim.results import keep
 from edgesim.runfolder import Checkpoint, FolderError, RunFolder
 from edgesim.scenario import Scenario
 from edgesim.summary import summarise
-from edgesim.usercode import UserCodeError
+from edgesim.usercode import UserCodeError, blamed
 from solvers import Infeasible, InvalidAllocation, Uncertified
 
 if TYPE_CHECKING:
@@ -34,11 +34,13 @@ def feasibility(
     scenario: Scenario, seed: int | None = None, data: str | None = None, allow_code: bool = False
 ) -> Feasibility:
     """What each device can achieve at best in round 0, and what would be planned for it."""
-    return _feasibility(set_up(scenario, seed, data, allow_code))
+    with in_one_sentence():
+        setup = set_up(scenario, seed, data, allow_code)
+    return _feasibility(setup)
 
 
 def _feasibility(setup: Setup) -> Feasibility:
-    with in_one_sentence():
+    with in_one_sentence(), blamed(setup.scenario):
         return feasibility_table(setup.cell(simpy.Environment()), setup.method)
 
 
@@ -85,19 +87,21 @@ def simulate(
     Raises:
         ScenarioError, RunError: bad input.                        InfeasibleScenario: nobody can meet the threshold.
     """
-    setup = set_up(scenario, seed, data, allow_code)
+    with in_one_sentence():
+        setup = set_up(scenario, seed, data, allow_code)
     table = _feasibility(setup)
     if not table.feasible:
         raise InfeasibleScenario(table.note)
     folder = None if out is None else RunFolder(Path(out), setup.fingerprint())
     with in_one_sentence():
-        if folder is None or not folder.is_finished():
+        if fresh or folder is None or not folder.is_finished():
             setup.check_before_training()
         try:
             saved = folder.open(fresh) if folder else None
             if folder and folder.is_finished():
                 return finished_run(folder, saved)
-            return carry_out(setup, folder, saved, progress, table.warnings)
+            with blamed(scenario):
+                return carry_out(setup, folder, saved, progress, table.warnings)
         finally:
             if folder is not None:
                 folder.close()
@@ -109,7 +113,7 @@ def in_one_sentence() -> Iterator[None]:
     try:
         yield
     except Infeasible as error:
-        raise InfeasibleScenario(f"{error}; or write allocation.when_infeasible: stretch") from error
+        raise InfeasibleScenario(f"{str(error).rstrip('.')}; or write allocation.when_infeasible: stretch") from error
     except (
         FolderError,
         InvalidAllocation,

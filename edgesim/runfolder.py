@@ -85,7 +85,7 @@ class RunFolder:
 
     def is_finished(self) -> bool:
         """All that a run leaves is there; summary.json was written last."""
-        return all((self.path / name).exists() for name in OURS)
+        return self.state_file.exists() and all((self.path / name).exists() for name in OURS)
 
     def _refuse_strangers(self) -> None:
         """Nothing but a run is ever written over: a run has a log beside its checkpoint."""
@@ -146,8 +146,9 @@ class RunFolder:
             os.truncate(self.log_file, size)
 
     def _remove(self) -> None:
-        """What a run leaves, and nothing else."""
-        for path in (self.state_file, *(self.path / name for name in OURS if name != "checkpoint")):
+        """What a run leaves, and nothing else; first what says that it is finished."""
+        names = sorted(set(OURS) - {"checkpoint"}, key=lambda name: name != "summary.json")
+        for path in (*(self.path / name for name in names), self.state_file):
             path.unlink(missing_ok=True)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -47,24 +47,38 @@ def _run(scenario: Scenario, path: Path, at: tuple[str, ...]) -> Any:
     return module
 
 
-def guarded(function: Callable, name: str) -> Callable:
-    """The user's function; what it raises becomes one sentence with file and line."""
+def guarded(function: Callable, name: str, path: Path) -> Callable:
+    """The user's function, which stands in the file ``path``; what it raises becomes one sentence with its line."""
 
     @wraps(function)
     def call(*args: Any) -> Any:
         try:
             return function(*args)
         except (Exception, SystemExit) as error:
-            path = Path(inspect.getsourcefile(function) or name)
             raise UserCodeError(f"{name} failed: {said(error, path)}") from error
 
     return call
 
 
+@contextmanager
+def blamed(scenario: Scenario) -> Iterator[None]:
+    """What a hook of the user's own method raises, as one sentence with file and line; other errors pass."""
+    try:
+        yield
+    except Exception as error:
+        for path in user_files(scenario):
+            if any(Path(frame.filename).resolve() == path.resolve() for frame in frames_of(error)):
+                raise UserCodeError(said(error, path)) from error
+        raise
+
+
+def frames_of(error: BaseException) -> list[traceback.FrameSummary]:
+    return list(traceback.extract_tb(error.__traceback__))
+
+
 def said(error: BaseException, path: Path) -> str:
     """file:line: kind: message, with the last line of the user's file that was running."""
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == path.resolve()]
+    lines = [frame.lineno for frame in frames_of(error) if Path(frame.filename).resolve() == path.resolve()]
     line = error.lineno if isinstance(error, SyntaxError) else (lines or [1])[-1]
     return f"{path}:{line}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}"
 

@@ -19,6 +19,7 @@ import simpy
 from edgesim import load, simulate
 from edgesim.build import set_up
 from edgesim.errors import InfeasibleScenario, RunError
+from edgesim.scenario import ScenarioError
 
 ROOT = Path(__file__).parent.parent
 SCENARIO = """
@@ -366,3 +367,46 @@ def test_a_finished_folder_that_lost_a_file_gets_it_back(tiny, tmp_path):
     (out / "summary.json").write_text("{")
     with pytest.raises(RunError, match=r"summary.json is damaged .* use --fresh"):
         simulate(load(tiny), out=out)
+
+
+def test_fresh_keeps_a_finished_run_until_the_new_one_can_begin(tiny, tmp_path):
+    out = tmp_path / "out"
+    simulate(load(tiny), out=out)
+    before = digest_of(out)
+    with pytest.raises(ScenarioError, match="torch cannot use"):
+        simulate(load(tiny, ["learning.device=cuda:77"]), out=out, fresh=True)
+    assert digest_of(out) == before
+    (out / "checkpoint" / "state.safetensors").unlink()
+    simulate(load(tiny), out=out)
+    assert digest_of(out) == before
+
+
+def test_stop_refuses_in_check_what_it_refuses_in_run(tiny, tmp_path):
+    from edgesim.run import feasibility
+
+    scenario = load(tiny, ["learning.method.rho_max=0.1", "allocation.when_infeasible=stop"])
+    table = feasibility(scenario)
+    assert not table.feasible
+    assert "or write allocation.when_infeasible: stretch" in table.note
+    assert table.warnings == []
+    with pytest.raises(InfeasibleScenario, match="or write allocation"):
+        simulate(scenario, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_threshold_that_a_slow_broadcast_needs_is_the_one_that_works(tiny):
+    """FedAvg with kkt behind a broadcast longer than T_th: check's least threshold is feasible, a bit less is not."""
+    from edgesim.run import feasibility
+
+    slow = "network.downlink={mode: broadcast, tx_power: 20 dBm, bandwidth: 20 kHz}"
+    options = ["learning.method={name: fedavg}", slow]
+    table = feasibility(load(tiny, options))
+    least_ms = max(row["planned_ms"] for row in table.rows)
+    assert f"planned for {least_ms:.6g} ms" in table.warnings[0]
+
+    def stops(factor):
+        stop = ["allocation.when_infeasible=stop", f"budget.latency_threshold={float(least_ms * factor)!r} ms"]
+        return not feasibility(load(tiny, [*options, *stop])).feasible
+
+    assert stops(1 - 1e-6)
+    assert not stops(1 + 1e-6)

@@ -22,6 +22,12 @@ ALLOCATORS = {
     "return 1 / 0": r"my.py:\d+: ZeroDivisionError",
     "raise SystemExit(7)": r"my.py:\d+: SystemExit",
 }
+HOOKS = [
+    "personal(self)",
+    "select(self, state, view)",
+    "local_update(self, state, k, w, grant)",
+    "demand(self, state, view, chosen)",
+]
 FILES = {
     "import nosuchmodule_at_all": r"my.py:1: ModuleNotFoundError",
     "def f(:": r"my.py:1: SyntaxError",
@@ -73,6 +79,22 @@ def test_wrong_files(tmp_path, kind, code):
 @pytest.mark.parametrize("code", METHODS)
 def test_wrong_methods(tmp_path, code):
     assert_refused(*run(tmp_path, "method", code), METHODS[code], written="99" in code)
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_hooks_that_fail(tmp_path, hook):
+    code = f"from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def {hook}: raise KeyError('lost')"
+    result, _ = run(tmp_path, "method", code)
+    assert result.exit_code == 2, result.output
+    assert result.output.strip().endswith("my.py:3: KeyError: 'lost'")
+
+
+@pytest.mark.parametrize("thing", ["partial(f, a=1)", "C()"])
+def test_allocators_that_are_no_plain_functions(tmp_path, thing):
+    code = "from functools import partial\ndef f(problem, a): return 1 / 0\n"
+    code += "class C:\n    def __call__(self, p): return 1 / 0\n"
+    result, out = run(tmp_path, "allocator", f"{code}thing = {thing}")
+    assert_refused(result, out, r"my.py:[24]: ZeroDivisionError")
 
 
 @pytest.mark.parametrize("kind", ["allocator", "method"])
