@@ -5,6 +5,7 @@ Exit codes: 0 done, 2 bad input, 3 infeasible scenario, 130 interrupted (the sam
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -163,7 +164,11 @@ def report(
 
 def main() -> None:
     """The console script ``edgesim``."""
-    app()
+    try:
+        app()
+    except KeyboardInterrupt:  # before a command had begun, while its libraries were loading
+        _complain("interrupted.")
+        sys.exit(INTERRUPTED)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Sequence
+from typing import Any
 
 import numpy as np
 import simpy
@@ -30,35 +31,24 @@ class NobodyTakesPart(Exception):
     """No device can take part in a round, and no threshold says when that round ends."""
 
 
-def synchronous(
-    env: simpy.Environment,
-    cell: Cell,
-    method: Method,
-    trainer: Trainer,
-    log: EventLog,
-    observer: Observer,
-    rounds: range,
-    state: State | None = None,
-) -> Generator:
-    """Every round lasts until everybody is back: T_g = max_k T_k, Liu, eq. (29). Late uploads are aggregated."""
-    return (yield from serve(env, cell, method, trainer, log, observer, rounds, state, until_all_are_back))
+def synchronous(*run: Any) -> Generator:
+    """Every round lasts until everybody is back: T_g = max_k T_k, Liu, eq. (29). Late uploads are aggregated.
+
+    Args: those of `serve` but its first.
+    """
+    return serve(until_all_are_back, *run)
 
 
-def deadline(
-    env: simpy.Environment,
-    cell: Cell,
-    method: Method,
-    trainer: Trainer,
-    log: EventLog,
-    observer: Observer,
-    rounds: range,
-    state: State | None = None,
-) -> Generator:
-    """A round ends at the threshold at the latest; who is still out is interrupted and not aggregated."""
-    return (yield from serve(env, cell, method, trainer, log, observer, rounds, state, until_the_deadline))
+def deadline(*run: Any) -> Generator:
+    """A round ends at the threshold at the latest; who is still out is interrupted and not aggregated.
+
+    Args: those of `serve` but its first.
+    """
+    return serve(until_the_deadline, *run)
 
 
 def serve(
+    wait: Wait,
     env: simpy.Environment,
     cell: Cell,
     method: Method,
@@ -66,10 +56,14 @@ def serve(
     log: EventLog,
     observer: Observer,
     rounds: range,
-    state: State | None,
-    wait: Wait,
+    state: State | None = None,
 ) -> Generator:
-    """Liu, Algorithm 1: one pass of the loop is one global round g. Returns the last state."""
+    """Liu, Algorithm 1: one pass of the loop is one global round g. Its value is the last state.
+
+    Args:
+        wait: the clock: (env, cell, processes of the devices) -> a generator that ends with the round.
+        rounds: those still to play.     state: that of the round before; None starts anew.
+    """
     log.attach(env)
     state = method.start() if state is None else state
     for g in rounds:

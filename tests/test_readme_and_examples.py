@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,18 @@ def test_the_tour_has_commands():
 def test_commands_of_the_tour(command, monkeypatch):
     monkeypatch.chdir(ROOT)
     assert CliRunner().invoke(app, command.split()[1:]).exit_code == 0
+
+
+RUNS = [c for c in COMMANDS if c.split()[1] == "run"]
+
+
+@pytest.mark.parametrize("command", RUNS)
+def test_runs_of_the_tour(command, monkeypatch, tmp_path):
+    monkeypatch.chdir(ROOT)
+    arguments = [word for word in shlex.split(command)[1:] if not word.startswith("rounds=")]
+    result = CliRunner().invoke(app, [*arguments, "rounds=2", "--quiet", "--out", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    assert list((tmp_path / "out").rglob("summary.json"))
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "scenarios").glob("*.yaml")), ids=lambda path: path.stem)
