@@ -193,7 +193,24 @@ def make_method(scenario: Scenario, task: Task, allow_code: bool) -> Method:
         personal = np.asarray(method.personal())
     if personal.shape != (task.layout.size,) or personal.dtype != bool:
         raise scenario.error((*at, "name"), f"is {spec.name}, whose personal() is no mask bool [{task.layout.size}]")
+    check_read(scenario, method)
     return method
+
+
+def check_read(scenario: Scenario, method: Method) -> None:
+    """Refuse keys without effect. A file with schemes may hold them: they are the conventions of its comparison."""
+    if scenario.scheme is not None:
+        return
+    accounting, defaults = scenario.accounting, type(scenario.accounting)()
+    for key in ("mask_overhead", "sparse_efficiency"):
+        value = getattr(accounting, key)
+        if value != getattr(defaults, key) and not method.prunable().any():
+            problem = f"is {value}, which {scenario.learning.method.name} does not read: it prunes nothing; remove it"
+            raise scenario.error(("accounting", key), problem)
+    if scenario.network.downlink.mode == "ideal":
+        for i, each in enumerate(scenario.devices):
+            if any(each.receive_power_w.values):
+                raise scenario.error(("devices", i, "receive_power"), "is not read with downlink: ideal; remove it")
 
 
 def make_allocator(scenario: Scenario, allow_code: bool) -> Callable:

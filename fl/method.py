@@ -66,6 +66,11 @@ class Method(ABC):
         """What is wrong where parameters, each allowed by itself, contradict each other."""
         return None
 
+    @classmethod
+    def unread(cls, values: dict[str, Any]) -> dict[str, str]:
+        """Parameters without effect beside these values, and why: giving one is an error."""
+        return {}
+
     # --- who -------------------------------------------------------------------------------------------------------
 
     def start(self) -> State:

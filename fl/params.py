@@ -105,6 +105,9 @@ def check(cls: type, given: dict[str, Any]) -> dict[str, Any]:
     conflict = cls.conflict(values)
     if conflict is not None:
         raise conflict
+    for key, reason in cls.unread(values).items():
+        if key in given:
+            raise MethodError(key, f"is not read where {reason}; remove it")
     return values
 
 

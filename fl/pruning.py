@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from edgesim.contracts import Grant, Payload, Phase, Stage, Tensor, Work
-from fl.method import Method, MethodError, State, param, total_work
+from fl.method import Method, State, param, total_work
 
 Array = np.ndarray
 
@@ -36,10 +36,8 @@ class Pruning(Method):
     )
 
     @classmethod
-    def conflict(cls, values: dict) -> MethodError | None:
-        if values["rho"] is not None and values["rho"] > values["rho_max"]:
-            return MethodError("rho", f"is {values['rho']:g}, more than rho_max ({values['rho_max']:g})")
-        return super().conflict(values)
+    def unread(cls, values: dict) -> dict[str, str]:
+        return super().unread(values) | ({} if values["rho"] is None else {"rho_max": "rho is fixed"})
 
     def prunable(self) -> Array:
         """All shared weights, biases included (liu.md, open choice 8)."""

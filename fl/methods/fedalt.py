@@ -41,10 +41,15 @@ class FedAlt(Method):
     @classmethod
     def conflict(cls, values: dict) -> MethodError | None:
         simultaneous = values.get("update", cls.update) == "simultaneous"
-        if simultaneous and values["personal_steps"] != values["global_steps"]:
+        if simultaneous and values["personal_part"] != "none" and values["personal_steps"] != values["global_steps"]:
             problem = f"is {values['personal_steps']}, but a simultaneous update makes as many personal steps as "
             return MethodError("personal_steps", problem + f"global_steps ({values['global_steps']})")
         return super().conflict(values)
+
+    @classmethod
+    def unread(cls, values: dict) -> dict[str, str]:
+        idle = ("personal_steps", "personal_lr") if values["personal_part"] == "none" else ()
+        return super().unread(values) | dict.fromkeys(idle, "personal_part is none")
 
     def personal(self) -> Array:
         return self.task.layout.role(self.personal_part)

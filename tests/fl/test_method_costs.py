@@ -98,7 +98,12 @@ def test_an_entropy_coded_mask_is_planned_with_its_bound(bench):
         ("fedalt", {"lr": 0.1}, "lr is no parameter"),
         ("fedsim", {"personal_steps": 2}, r"personal_steps is 2, .*global_steps \(5\)"),
         ("liu", {"update": "simultaneous", "global_steps": 1}, r"personal_steps is 5, .*global_steps \(1\)"),
-        ("liu", {"rho": 0.9, "rho_max": 0.5}, r"rho is 0.9, more than rho_max \(0.5\)"),
+        ("liu", {"rho": 0.9, "rho_max": 0.5}, "rho_max is not read where rho is fixed"),
+        (
+            "liu",
+            {"personal_part": "none", "personal_steps": 3},
+            "personal_steps is not read where personal_part is none",
+        ),
         ("liu", {"rho_max": 1.5}, "rho_max is 1.5; allowed is a number >= 0 and <= 1"),
         ("liu", {"count_warmup": "no"}, "count_warmup is 'no'; allowed is true or false"),
     ],

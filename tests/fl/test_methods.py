@@ -10,7 +10,7 @@ from fl.trainer import Trainer
 
 FEDAVG = {"local_steps": 3, "lr": 0.1}
 PARTIAL = {"personal_steps": 3, "global_steps": 3, "personal_lr": 0.2, "global_lr": 0.1}
-WHOLE = PARTIAL | {"personal_part": "none"}
+WHOLE = {"global_steps": 3, "global_lr": 0.1, "personal_part": "none"}
 
 
 def same(a: State, b: State) -> bool:
