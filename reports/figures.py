@@ -2,74 +2,26 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 
 import numpy as np
-from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 from matplotlib.transforms import blended_transform_factory
 
 from reports import measures
+from reports.panels import legend, nest, stagger, two_panels, wrap
 from reports.schemes import Scheme
 from reports.style import COLUMN_IN, INK, PAGE_IN, QUIET, RHO, THRESHOLD, looks, phase_colours
 
 DODGE_DEVICES = 16  # up to here every device gets its own error bars; beyond, a line and a band
 
 
-def accuracy(schemes: list[Scheme], wide: bool) -> Figure | None:
-    """Test accuracy (mean over devices) against simulated seconds and against rounds."""
-    return _curves(schemes, wide, "accuracy", "test accuracy (%)", 100.0)
-
-
-def loss(schemes: list[Scheme], wide: bool) -> Figure | None:
-    """Test loss (mean over devices) against simulated seconds and against rounds."""
-    return _curves(schemes, wide, "loss", "test loss", 1.0)
-
-
-def _curves(schemes: list[Scheme], wide: bool, column: str, label: str, scale: float) -> Figure | None:
-    found = [(scheme, curve) for scheme in schemes if (curve := measures.curve(scheme, column))]
-    if not found:
-        return None
-    look = looks(schemes)
-    figure, panels = _panels(wide, 3.0, 2.0)
-    for i, (scheme, curve) in enumerate(found):
-        for panel, x in zip(panels, (curve.time_s, curve.round), strict=True):
-            every = _stagger(i, found, len(x))
-            _curve(
-                panel, x, curve, scale, look[scheme.label], every, label=_wrap(scheme.label), ms=_nest(i, found, len(x))
-            )
-    panels[0].set(xlabel="simulated time (s)", ylabel=label)
-    panels[1].set(xlabel="global round", ylabel="" if wide else label)
-    for panel in panels:
-        panel.margins(x=0.02)
-        if scale == 100.0:
-            panel.set_ylim(bottom=max(panel.get_ylim()[0], -2), top=min(panel.get_ylim()[1], 102))
-    panels[1].xaxis.set_major_locator(MaxNLocator(integer=True))
-    _legend(figure, panels[0], wide)
-    return figure
-
-
-def _curve(panel: Axes, x: np.ndarray, curve: measures.Curve, scale: float, look, every, **kind) -> None:
-    """A line with its spread: a band over seeds (narrow), or bars at the markers over devices (wide)."""
-    mean = curve.mean * scale
-    panel.plot(x, mean, color=look.colour, ls=look.line, marker=look.marker, markevery=every, **kind)
-    if curve.spread is None:
-        return
-    spread = curve.spread * scale
-    if curve.over == "seeds":
-        panel.fill_between(x, mean - spread, mean + spread, color=look.colour, alpha=0.15, lw=0)
-    else:
-        bars = {"ecolor": look.colour, "elinewidth": 0.8, "alpha": 0.5}
-        panel.errorbar(x, mean, spread, fmt="none", errorevery=every, **bars)
-
-
 def latency(schemes: list[Scheme], wide: bool) -> Figure:
     """Latency of the rounds (mean, range) and over the rounds, with the threshold T_th."""
     look = looks(schemes)
-    figure, (left, right) = _panels(wide, 0.9 + 0.42 * max(5, len(schemes)), 0.3 + 0.3 * max(5, len(schemes)), False)
+    figure, (left, right) = two_panels(wide, 0.9 + 0.42 * max(5, len(schemes)), 0.3 + 0.3 * max(5, len(schemes)), False)
     for i, scheme in enumerate(schemes):
         mine, value = look[scheme.label], measures.latencies_s(scheme) * 1e3
         left.plot([value.min(), value.max()], [i, i], color=mine.colour, lw=3, alpha=0.45, solid_capstyle="butt")
@@ -78,7 +30,7 @@ def latency(schemes: list[Scheme], wide: bool) -> Figure:
         first = scheme.first.rounds
         right.plot(
             first["round"], first["latency_s"] * 1e3, color=mine.colour, ls=mine.line, marker=mine.marker,
-            markevery=_stagger(i, schemes, len(first)), ms=_nest(i, schemes, len(first)),
+            markevery=stagger(i, schemes, len(first)), ms=nest(i, schemes, len(first)),
         )  # fmt: skip
     _rows(left, len(schemes))
     log = _stretch([measures.latencies_s(scheme) for scheme in schemes]) > 30
@@ -127,16 +79,16 @@ def devices(schemes: list[Scheme], wide: bool) -> Figure:
         for i, scheme in enumerate(schemes):
             table = measures.per_device(scheme, column) * scale
             few = len(table) <= DODGE_DEVICES
-            stagger = None if few else _stagger(i, schemes, len(table))
+            every = None if few else stagger(i, schemes, len(table))
             offset = (i - (len(schemes) - 1) / 2) * 0.84 / len(schemes) if few else 0.0
-            _range_per_device(panel, table, offset, look[scheme.label], _wrap(scheme.label), stagger)
+            _range_per_device(panel, table, offset, look[scheme.label], wrap(scheme.label), every)
         panel.set_ylabel(label)
         panel.grid(axis="x", visible=False)
         top = max(panel.get_ylim()[1], 0.1) * 1.04
         panel.set_ylim(-0.03 * top, top)
     panels[1].set_xlabel("device")
     panels[1].xaxis.set_major_locator(MaxNLocator(integer=True, nbins=20))
-    _legend(figure, panels[0], wide)
+    legend(figure, panels[0], wide)
     return figure
 
 
@@ -154,7 +106,7 @@ def _range_per_device(panel: Axes, table, offset: float, look, label: str, stagg
 
 def costs(schemes: list[Scheme], wide: bool) -> Figure:
     """Bits (up, down) and joules (by phase) per round of each scheme, means over rounds and seeds."""
-    figure, (left, right) = _panels(wide, 1.3 + 0.42 * len(schemes), 0.8 + 0.3 * len(schemes), False)
+    figure, (left, right) = two_panels(wide, 1.3 + 0.42 * len(schemes), 0.8 + 0.3 * len(schemes), False)
     bits = {
         f"{way}link": [_per_round(scheme, lambda run, way=way: measures.total(run, f"bits_{way}")) / 1e6
                        for scheme in schemes]
@@ -198,25 +150,6 @@ def _bars(panel: Axes, schemes: list[Scheme], parts: dict[str, list[float]], col
         panel.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=columns, **look)
 
 
-def _panels(wide: bool, wide_in: float, narrow_in: float, share_y: bool = True) -> tuple[Figure, np.ndarray]:
-    """Two panels: side by side on the page, one above the other in a column. Heights of one panel in inches."""
-    size = (PAGE_IN, wide_in) if wide else (COLUMN_IN, 2 * narrow_in + 0.6)
-    figure = Figure(figsize=size, layout="constrained")
-    panels = figure.subplots(1, 2, sharey=share_y) if wide else figure.subplots(2, 1)
-    return figure, panels
-
-
-def _stagger(i: int, items: list, points: int) -> tuple[int, int]:
-    """Markers of the lines at different places, so that equal lines show all their markers."""
-    step = max(1, math.ceil(points / 6))
-    return (round(i * step / len(items)) if step > 1 else 0), step
-
-
-def _nest(i: int, items: list, points: int) -> float:
-    """Marker sizes: where there are too few points to stagger them, the earlier ones look out from behind."""
-    return rcParams["lines.markersize"] * (1.0 if points > 6 else 1.0 + 0.3 * (len(items) - 1 - i))
-
-
 def _stretch(values: list[np.ndarray]) -> float:
     low = min(float(value.min()) for value in values)
     return max(float(value.max()) for value in values) / low if low > 0 else 1.0
@@ -235,14 +168,3 @@ def _rows(panel: Axes, count: int) -> None:
     panel.set_yticks([])
     panel.grid(axis="y", visible=False)
     panel.spines["left"].set_color(QUIET)
-
-
-def _wrap(label: str) -> str:
-    return textwrap.fill(label, 34)
-
-
-def _legend(figure: Figure, panel: Axes, wide: bool) -> None:
-    handles, labels = panel.get_legend_handles_labels()
-    longest = max(len(line) for label in labels for line in label.splitlines())
-    columns = max(1, min(len(labels), int((112 if wide else 58) / (longest + 6))))
-    figure.legend(handles, labels, loc="outside upper left", ncols=columns, handlelength=2.2, columnspacing=1.2)

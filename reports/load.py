@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-TABLES = ("rounds", "device_rounds", "spans")
+TABLES = ("rounds", "device_rounds", "spans", "scores", "measures")
 SUMMARY_KEYS = ("scenario", "scheme", "method", "solver", "seed", "rounds", "devices", "latency_threshold_s", "targets")
 COLUMNS = {
     "rounds": "round time_s latency_s selected late infeasible loss accuracy accuracy_std "
     "bits_up bits_down energy_j solver_residual",
     "device_rounds": "round device status share rho",
     "spans": "round device phase start_s end_s energy_j",
+    "scores": "round device loss accuracy",
+    "measures": "round name value",
 }
 
 
@@ -40,6 +42,8 @@ class Run:
     spans: pd.DataFrame
     partition: dict[str, Any] | None  # {"labels": [C], "counts": [K][C]}
     devices: pd.DataFrame | None
+    scores: pd.DataFrame | None = None  # of each device with test data in evaluated rounds; empty in older folders
+    measures: pd.DataFrame | None = None  # what the method says of itself in evaluated rounds; empty in older folders
 
     @property
     def threshold_s(self) -> float | None:
@@ -115,7 +119,7 @@ def load_run(folder: Path) -> Run:
 
 
 def read_tables(folder: Path) -> dict[str, pd.DataFrame]:
-    """The event log's three tables: rounds, device_rounds, spans, sorted by round (and device, time)."""
+    """The event log's tables by name, sorted by round (and device, time)."""
     from edgesim.eventlog import read_tables as read
 
     try:

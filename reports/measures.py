@@ -135,10 +135,15 @@ def ordered_phases(phases: list[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Curve:
-    """A measure over the evaluated rounds [n]: mean over seeds, and a band around it (None: no band)."""
+    """A measure over the evaluated rounds [n]: mean over seeds, and a band around it (None: no band).
+
+    time_s, bits (up and down), energy_j: what had passed by the end of the round, mean over seeds.
+    """
 
     round: np.ndarray
     time_s: np.ndarray
+    bits: np.ndarray
+    energy_j: np.ndarray
     mean: np.ndarray
     spread: np.ndarray | None
     over: str  # what the spread is over: seeds (95 % interval), devices (standard deviation), or nothing
@@ -152,13 +157,22 @@ def curve(scheme: Scheme, column: str) -> Curve | None:
         return None
     values = np.stack([table.loc[common, column].to_numpy(dtype=float) for table in tables])
     times = np.mean([table.loc[common, "time_s"].to_numpy(dtype=float) for table in tables], axis=0)
+    bits, joules = (
+        np.mean([so_far(run, columns)[common].to_numpy(dtype=float) for run in scheme.runs], axis=0)
+        for columns in (["bits_up", "bits_down"], ["energy_j"])
+    )
     if len(tables) > 1:
         spread, over = half_width(values), "seeds"
     elif f"{column}_std" in tables[0]:
         spread, over = tables[0].loc[common, f"{column}_std"].to_numpy(dtype=float), "devices"
     else:
         spread, over = None, ""
-    return Curve(np.asarray(common), times, values.mean(axis=0), spread, over)
+    return Curve(np.asarray(common), times, bits, joules, values.mean(axis=0), spread, over)
+
+
+def so_far(run: Run, columns: list[str]) -> pd.Series:
+    """Sum of some columns of rounds up to and with each round, by round."""
+    return run.rounds.set_index("round")[columns].sum(axis=1).cumsum()
 
 
 def middle_round(schemes: list[Scheme]) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 import matplotlib
 
-from reports import figures, findings, measures, tables, timeline
+from reports import curves, figures, findings, measures, tables, timeline
 from reports.load import ReportError, Run, find_runs
 from reports.schemes import Scheme, load_schemes
 from reports.style import RHO, settings
@@ -70,13 +70,14 @@ def _write_tables(schemes: list[Scheme], folder: Path) -> dict[str, tables.Table
 def _plates(schemes: list[Scheme], folder: Path) -> list[Plate]:
     plates = []
     for name, title, draw, caption in (
-        ("accuracy", "Accuracy over simulated time and over rounds", figures.accuracy, _accuracy_caption(schemes)),
+        ("accuracy", "Accuracy over simulated time and over rounds", curves.accuracy, _accuracy_caption(schemes)),
+        ("spending", "Accuracy over bits and over joules", curves.spending, _spending_caption()),
         ("latency", "Latency per round", figures.latency, _latency_caption(schemes)),
         ("devices", "Pruning ratio and band share per device", figures.devices, _devices_caption(schemes)),
         ("timeline", "Timeline of one round", timeline.timeline, _timeline_caption(schemes)),
         ("costs", "Payload and energy", figures.costs, _costs_caption(schemes)),
         ("partition", "Who holds what", timeline.partition, _partition_caption(schemes)),
-        ("loss", "Loss over simulated time and over rounds", figures.loss, "Test loss, mean over devices."),
+        ("loss", "Loss over simulated time and over rounds", curves.loss, "Test loss, mean over devices."),
     ):
         svg = write_figure(draw, schemes, folder, name)
         if svg is not None:
@@ -99,6 +100,13 @@ def write_figure(draw, schemes: list[Scheme], folder: Path, name: str) -> str | 
         out = io.BytesIO()
         draw(schemes, True).savefig(out, format="svg", metadata=METADATA["svg"])
     return out.getvalue().decode("utf-8")
+
+
+def _spending_caption() -> str:
+    return (
+        "The same accuracy against what it took since the first round: bits of all devices, up and down, and joules of "
+        "all devices. A curve that lies further left reaches its accuracy for less."
+    )
 
 
 def _accuracy_caption(schemes: list[Scheme]) -> str:

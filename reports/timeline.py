@@ -12,8 +12,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from reports import measures
-from reports.figures import _wrap
 from reports.load import Run
+from reports.panels import wrap
 from reports.schemes import Scheme
 from reports.style import COLUMN_IN, INK, PAGE_IN, THRESHOLD, phase_colours
 
@@ -92,7 +92,7 @@ def _gantt(panel: Axes, scheme: Scheme, g: int, colours: dict[str, str]) -> set[
         _mark(panel, lane[device], status.loc[device], spans[spans["device"] == device], start)
     if scheme.threshold_s is not None:
         panel.axvline(scheme.threshold_s * 1e3, color=THRESHOLD, ls="--", lw=0.9)
-    panel.set_title(_wrap(scheme.label))
+    panel.set_title(wrap(scheme.label))
     panel.set_ylim(len(shown) - 0.4, -0.6)
     panel.set_yticks(range(len(shown)), [str(device) for device in shown])
     if len(shown) > 12:
@@ -164,7 +164,7 @@ def partition(schemes: list[Scheme], wide: bool) -> Figure | None:
         panel.tick_params(length=0)
         panel.grid(visible=False)
         if len(found) > 1:
-            panel.set_title(_wrap(labels))
+            panel.set_title(wrap(labels))
         figure.colorbar(image, ax=panel, pad=0.015, aspect=25).set_label("training samples")
         if counts.size <= 200:
             _write_counts(panel, counts)

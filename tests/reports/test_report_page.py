@@ -6,13 +6,13 @@ import matplotlib
 import pytest
 from pytest import approx
 
-from reports import figures, style, timeline
+from reports import curves, figures, style, timeline
 from reports.load import ReportError
 from reports.page import write_report
 from reports.schemes import load_schemes
 
 NASTY = "<script>alert(1)</script> & 'x'"
-FIGURES = ("accuracy", "latency", "devices", "timeline", "costs", "partition", "loss")
+FIGURES = ("accuracy", "spending", "latency", "devices", "timeline", "costs", "partition", "loss")
 
 
 @pytest.fixture
@@ -72,9 +72,16 @@ def drawn(draw, schemes):
 
 
 def test_accuracy_curves(schemes):
-    seconds, rounds = drawn(figures.accuracy, schemes).axes
+    seconds, rounds = drawn(curves.accuracy, schemes).axes
     assert seconds.lines[0].get_xydata().tolist() == [approx([0.05, 50]), approx([0.1, 90])]
     assert rounds.lines[1].get_xydata().tolist() == [approx([1, 50]), approx([3, 90])]
+
+
+def test_accuracy_over_bits_and_joules(schemes):
+    """10 Mbit up and 20 Mbit down, and 0.5 J a round; scheme a is evaluated in rounds 1 and 3, counted from 0."""
+    bits, joules = drawn(curves.spending, schemes).axes
+    assert bits.lines[0].get_xydata().tolist() == [approx([60, 50]), approx([120, 90])]
+    assert joules.lines[0].get_xydata().tolist() == [approx([1.0, 50]), approx([2.0, 90])]
 
 
 def test_latency_has_every_round_and_the_threshold(schemes):
