@@ -3,12 +3,17 @@
     python benchmarks/rounds.py [--scenario scenarios/demo.yaml]
 
 Prints (i) the share of a run's wall time outside of training and evaluation, per scheme (to reach: under 20 %),
-(ii) `kkt` against `convex` on the same random problems, in time and in objective, (iii) simulated rounds per second.
+(ii) `kkt` against `convex` on the same random problems, in time and in objective, (iii) simulated rounds per second,
+(iv) a timing-only run of one round of 1e3, 1e5 and 1e6 devices in a process of its own, folder included: wall and CPU
+seconds from the first import on, and peak memory (to reach: 1e5 under 5 s; 1e6 under 60 s and 6 GB).
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -19,12 +24,33 @@ from edgesim import simulate
 from solvers import PruningProblem, allocate
 
 ROOT = Path(__file__).parent.parent
+CROWD = """
+name: crowd
+rounds: 1
+network:
+  bandwidth: {mhz} MHz
+  noise: -110 dBm
+  channel: {{path_loss: {{model: constant, loss: 100 dB}}}}
+devices:
+  - {{count: {count}, tx_power: 28 dBm, cpu: {{frequency: {{uniform: [1 GHz, 3 GHz]}}, cycles_per_weight: 5}}}}
+budget: {{latency_threshold: 25 ms}}
+allocation: {{solver: {solver}}}
+learning: {{dataset: none, model: liu-cnn, batch_size: 128, method: {{name: {method}}}}}
+"""
+MEASURED = """
+import resource, sys, time
+begin = time.perf_counter()
+from edgesim import load, simulate
+simulate(load(sys.argv[1]), out=sys.argv[2])
+spent = resource.getrusage(resource.RUSAGE_SELF)
+print(time.perf_counter() - begin, spent.ru_utime + spent.ru_stime, spent.ru_maxrss / 2**20)
+"""
 
 
 def run_shares(path: Path) -> None:
     import torch  # noqa: F401 (imported before the clock starts: it takes longer than a short run)
 
-    print(f"{'scheme':24}{'wall s':>9}{'train':>9}{'evaluate':>10}{'rest':>8}{'rounds/s':>10}")
+    print(f"\n{'scheme':24}{'wall s':>9}{'train':>9}{'evaluate':>10}{'rest':>8}{'rounds/s':>10}")
     for label, scenario in scenarios.expand(path, ["rounds=10"]):
         begin = time.perf_counter()
         spent = simulate(scenario).spent
@@ -69,8 +95,24 @@ def solver_ratio() -> None:
         print(f"{devices:9}{median_s(lambda p=p: allocate(p, 'kkt'), 3) * 1e3:10.0f}")
 
 
+def crowds() -> None:
+    """20 MHz a device, one round of Liu's costs and of FedAvg's."""
+    print(f"{'devices':>9}{'method':>9}{'solver':>8}{'wall s':>9}{'CPU s':>8}{'GiB':>7}")
+    for count in (1_000, 100_000, 1_000_000):
+        for method, solver in (("liu", "kkt"), ("liu", "equal"), ("fedavg", "kkt"), ("fedavg", "equal")):
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "crowd.yaml"
+                path.write_text(CROWD.format(count=count, mhz=20 * count, method=method, solver=solver))
+                command = [sys.executable, "-c", MEASURED, str(path), str(Path(folder) / "run")]
+                done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+            wall_s, cpu_s, gib = map(float, done.stdout.split())
+            print(f"{count:9}{method:>9}{solver:>8}{wall_s:9.2f}{cpu_s:8.2f}{gib:7.2f}")
+
+
 if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("--scenario", type=Path, default=ROOT / "scenarios" / "demo.yaml")
-    run_shares(options.parse_args().scenario)
+    given = options.parse_args()
+    crowds()  # first: what a process had in memory before it starts another counts among the other's peak
+    run_shares(given.scenario)
     solver_ratio()

@@ -18,7 +18,7 @@ import solvers
 from edgesim.cell import Cell
 from edgesim.channel import Channel, channel
 from edgesim.contracts import Scores, State
-from edgesim.device import Fleet, fleet
+from edgesim.device import Fleet, capability, fleet
 from edgesim.errors import RunError
 from edgesim.explain import KeyInfo
 from edgesim.link import links
@@ -32,6 +32,8 @@ from fl import methods, models
 from fl.accounting import Accounting
 from fl.method import Method, MethodError, bind, parameters
 from fl.task import Task
+from fl.timing import ABOUT as ABOUT_NONE
+from fl.timing import Counted, NoTrainer, Rounds, Unseen, check_countable, unseen
 from solvers import allocate
 
 
@@ -63,6 +65,7 @@ class Setup:
             downlink=downlink,
             samples=self.task.samples,
             streams=self.seeds,
+            capability=capability(self.scenario.devices, self.fleet, self.seeds),
         )
 
     @property
@@ -70,29 +73,56 @@ class Setup:
         threshold_s = self.scenario.budget.latency_threshold_s
         return float("inf") if threshold_s is None else threshold_s
 
+    @property
+    def counts_only(self) -> bool:
+        """Is nothing trained, but time, bits and joules counted?"""
+        return self.scenario.learning.dataset == datasets.NONE
+
+    def rules(self) -> Any:
+        """The method as the rounds ask it."""
+        return Counted(self.method) if self.counts_only else self.method
+
     def trainer(self) -> Any:
-        """Promises of training on this task, by one torch thread: more would change the last bits."""
+        """Promises of training on this task, one torch thread per process: more would change the last bits."""
+        if self.counts_only:
+            return NoTrainer()
         import torch
 
+        from fl.executors import choose
         from fl.trainer import Trainer
 
         torch.set_num_threads(1)
-        return Trainer(self.task, encode=self.method.encode)
+        executor = choose(self.task, self.scenario.learning.executor)
+        return Trainer(self.task, executor, self.method.encode, self.method.charged)
 
-    def evaluate(self, state: State) -> Scores:
-        """Personalised loss and accuracy of every device."""
+    def arithmetic(self) -> str:
+        """How sums are taken while training, which the last bits of a result depend on."""
+        if self.counts_only:
+            return "none"
+        from fl.executors import arithmetic
+
+        return arithmetic(self.task, self.scenario.learning.executor)
+
+    def evaluate(self, state: State) -> Scores | None:
+        """Personalised loss and accuracy of every device; None where nothing is learned."""
+        if self.counts_only:
+            return None
         from fl.evaluate import evaluate
 
         return evaluate(self.task, self.method, state)
 
     def restored(self, saved: Checkpoint) -> State:
         """The method's state of a checkpoint."""
+        if self.counts_only:
+            return Rounds.from_arrays(saved.arrays, saved.facts["state"])
         from fl.state import State as Learned
 
         return Learned.from_arrays(saved.arrays, saved.facts["state"], self.task.device)
 
     def check_before_training(self) -> None:
         """What only the training would notice: damaged images, an accelerator that is not there."""
+        if self.counts_only:
+            return
         import torch
 
         name = self.scenario.learning.device
@@ -106,7 +136,8 @@ class Setup:
 
     def fingerprint(self) -> str:
         """What decides the bytes of the results: scenario, seed, data, user code, versions, where torch computes."""
-        parts = [self.scenario.digest(), str(self.seed), self.scenario.learning.device, *map(str, versions().items())]
+        where = [self.scenario.learning.device, self.arithmetic()]
+        parts = [self.scenario.digest(), str(self.seed), *where, *map(str, versions().items())]
         total = hashlib.sha256("\n".join(parts).encode())
         for path in [*user_files(self.scenario), *datasets.locate(self.scenario.learning.dataset, self.data)]:
             total.update(hashlib.sha256(path.read_bytes()).digest())
@@ -150,12 +181,7 @@ def check_gains(air: Channel) -> None:
 def make_task(scenario: Scenario, seeds: Seeds, data: str | Path | None) -> Task:
     """The learning task: model, divided data, accounting; a complaint names the line of the key."""
     learning, accounting = scenario.learning, scenario.accounting
-    with said_of(scenario, "learning.dataset"):
-        datasets.locate(learning.dataset, data)
-        samples = datasets.load(learning.dataset, data)
-    with said_of(scenario, "learning.partition"):
-        options = {**learning.partition.model_dump(), "samples_per_device": learning.samples_per_device}
-        held = datasets.spread(samples, scenario.device_count, seeds, **options)
+    held = divided(scenario, seeds, data)
     with said_of(scenario, "learning.model"):
         architecture = models.build(learning.model, held.input_shape, len(held.classes))
         architecture.input_shapes  # noqa: B018 (does the model fit the images?)
@@ -164,9 +190,24 @@ def make_task(scenario: Scenario, seeds: Seeds, data: str | Path | None) -> Task
         data=held,
         batch_size=learning.batch_size,
         streams=seeds,
-        accounting=Accounting(accounting.bits_per_weight, accounting.mask_overhead, accounting.sparse_efficiency),
+        accounting=Accounting(**accounting.model_dump()),
         device=learning.device,
     )
+
+
+def divided(scenario: Scenario, seeds: Seeds, data: str | Path | None) -> datasets.Federated | Unseen:
+    """The data set and who holds what; without a data set D_k samples each, one batch unless the scenario says so."""
+    learning = scenario.learning
+    with said_of(scenario, "learning.dataset"):
+        if learning.dataset == datasets.NONE:
+            size = learning.samples_per_device or learning.batch_size
+            return unseen(learning.model, scenario.device_count, size)
+        datasets.locate(learning.dataset, data)
+        samples = datasets.load(learning.dataset, data)
+    with said_of(scenario, "learning.partition"):
+        given = learning.partition.model_dump(exclude_none=True)
+        options = {**given, "samples_per_device": learning.samples_per_device}
+        return datasets.spread(samples, scenario.device_count, seeds, **options)
 
 
 @contextmanager
@@ -187,12 +228,14 @@ def make_method(scenario: Scenario, task: Task, allow_code: bool) -> Method:
         if not (isinstance(cls, type) and issubclass(cls, Method) and not isabstract(cls)):
             raise MethodError("name", f"is {spec.name}, no complete subclass of fl.method.Method, or of FedAvg")
         method = bind(cls, task, spec.params)
+        if scenario.learning.dataset == datasets.NONE:
+            check_countable(method)
     except MethodError as error:
         raise scenario.error((*at, error.key), error.problem) from error
     with blamed(scenario):
-        personal = np.asarray(method.personal())
-    if personal.shape != (task.layout.size,) or personal.dtype != bool:
-        raise scenario.error((*at, "name"), f"is {spec.name}, whose personal() is no mask bool [{task.layout.size}]")
+        personal, size = np.asarray(method.personal()), method.layout.size
+    if personal.shape != (size,) or personal.dtype != bool:
+        raise scenario.error((*at, "name"), f"is {spec.name}, whose personal() is no mask bool [{size}]")
     check_read(scenario, method)
     return method
 
@@ -241,7 +284,8 @@ def catalog(kind: str) -> list[tuple[str, str, str]]:
     if kind == "solvers":
         return [(name, *about) for name, about in solvers.ABOUT.items()]
     table = {"datasets": datasets.DATASETS, "models": models.MODELS}[kind]
-    return [(name, line, source) for name, (_, line, source) in table.items()]
+    rows = [(name, line, source) for name, (_, line, source) in table.items()]
+    return [*rows, ABOUT_NONE] if kind == "datasets" else rows
 
 
 def method_keys() -> list[KeyInfo]:

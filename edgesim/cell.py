@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import simpy
 
 from edgesim.channel import Channel
-from edgesim.contracts import Array, Demand, Grant, Plan, Streams, View
-from edgesim.device import Fleet
+from edgesim.contracts import Array, Demand, Plan, Streams, View
+from edgesim.device import Device, Fleet
 from edgesim.energy import Ledger
+from edgesim.grants import Grants
 from edgesim.link import Link, Uplink
 from edgesim.topology import devices_of, star
 from solvers import Infeasible, PruningProblem
+
+if TYPE_CHECKING:
+    import networkx
 
 SHORTEST_S = 1e-9  # what is left of a threshold that a download of its own exceeds, s
 
@@ -28,6 +33,7 @@ class Cell:
         when_infeasible: ``stretch`` plans for the least threshold that is feasible where T_th is too short for the
             band; ``stop`` lets solvers.Infeasible through.
         samples: training samples D_k [K].     streams: for availability and failures.
+        capability: g -> z_k [K] in round g; None: the fleet's, in every round.
     """
 
     def __init__(
@@ -42,29 +48,41 @@ class Cell:
         streams: Streams,
         budget_s: float = math.inf,
         when_infeasible: str = "stretch",
+        capability: Callable[[int], Array] | None = None,
     ) -> None:
         if when_infeasible not in ("stretch", "stop"):
             raise ValueError(f"when_infeasible is {when_infeasible}; allowed are stretch and stop")
         self.env, self.channel, self.fleet, self.uplink, self.downlink = env, channel, fleet, uplink, downlink
         self.allocator, self.budget_s, self.when_infeasible = allocator, float(budget_s), when_infeasible
         self.samples, self.streams = np.asarray(samples), streams
+        self.capability = capability or (lambda g: fleet.capability)
         self.ledger = Ledger(fleet)
-        self.topology = star(len(fleet))
-        self.devices = {k: fleet.device(k) for k in devices_of(self.topology)}
+
+    @cached_property
+    def topology(self) -> networkx.Graph:
+        """Who is connected to whom; made when somebody asks, like the devices in it."""
+        return star(len(self.fleet))
+
+    @cached_property
+    def devices(self) -> Mapping[int, Device]:
+        return {k: self.fleet.device(k) for k in devices_of(self.topology)}
 
     def view(self, g: int, everyone: bool = False) -> View:
-        """What the server knows when round g starts: h_k as r_k, f_k, D_k, and who is there."""
+        """What the server knows when round g starts: h_k as r_k, z_k f_k, D_k, and who is there."""
         here = np.ones(len(self.fleet), dtype=bool)
         if not everyone and np.any(self.fleet.availability < 1.0):
             here = self.streams.stream("availability", round=g).random(len(self.fleet)) < self.fleet.availability
+        capability = self.capability(g)
         return View(
             g=g,
             now_s=self.env.now,
             idle=np.flatnonzero(here),
             rate_bps=self.channel.rate_bps(1.0, self.fleet.tx_power_w, self.channel.gains(self.env.now)),
-            cpu_hz=self.fleet.cpu_hz,
+            cpu_hz=self.fleet.cpu_hz * capability,
             samples=self.samples,
             budget_s=self.budget_s,
+            capability=capability,
+            model_budget=self.fleet.model_budget,
         )
 
     def failures_s(self, g: int) -> Array:
@@ -84,7 +102,7 @@ class Cell:
             solvers.Infeasible: the least shares do not fit into the band and ``when_infeasible`` is stop.
         """
         devices = np.asarray(demand.devices, dtype=int)
-        slack_s = self.slack_s(demand)
+        slack_s = self.budget_s - self.unprunable_s(demand, view)  # A_k of the digest
         decided = np.equal(demand.rho_min, demand.rho_max)  # by the method: such a device is late, never left out
         before_s = max(0.0, float((SHORTEST_S - slack_s).max(where=decided, initial=0.0)))  # a broadcast, for instance
         slack_s = slack_s + before_s
@@ -103,22 +121,23 @@ class Cell:
             answer = self.allocator(self._problem(demand, view, served, slack_s + short.extra_s))
         if self.when_infeasible == "stop":
             self._refuse_late(problem, answer, devices[served], before_s)
-        grants = self._grants(devices[served], answer)
+        grants = self._grants(devices[served], answer, view)
         return Plan(grants, left_out, float(answer.certificate.residual), self.budget_s + extra_s)
 
-    def slack_s(self, demand: Demand) -> Array:
-        """A_k of the digest [S], s: the threshold less all work that cannot be pruned, and less the download."""
+    def unprunable_s(self, demand: Demand, view: View) -> Array:
+        """Time that no pruning saves [S], s: the work that cannot be pruned, and the download."""
         devices = np.asarray(demand.devices, dtype=int)
         bits_down = np.broadcast_to(np.asarray(demand.bits_down, dtype=float), devices.shape)
-        fixed_s = self.fleet.seconds(devices, demand.work_fixed) + self.downlink.seconds(bits_down, devices)
-        return self.budget_s - fixed_s
+        compute_s = self.fleet.seconds(devices, demand.work_fixed, view.cpu_hz)
+        return compute_s + self.downlink.seconds(bits_down, devices)
 
     def _problem(self, demand: Demand, view: View, served: Array, slack_s: Array) -> PruningProblem:
         """The pruning problem of the devices at the positions ``served`` of the demand."""
-        devices = np.asarray(demand.devices, dtype=int)[served]
+        everybody = np.asarray(demand.devices, dtype=int)
+        devices = everybody[served]
         return PruningProblem(
             bits=demand.bits_prunable[served],
-            compute_s=self.fleet.seconds(np.asarray(demand.devices, dtype=int), demand.work_prunable)[served],
+            compute_s=self.fleet.seconds(everybody, demand.work_prunable, view.cpu_hz)[served],
             slack_s=slack_s[served],
             rate_bps=self._planning_bps(view, devices),
             weight=demand.weight[served],
@@ -143,11 +162,10 @@ class Cell:
             message = f"devices {names} would be up to {worst_s:.6g} s later than the threshold of {self.budget_s:g} s"
             raise Infeasible(message, tuple(devices[late].tolist()), worst_s)
 
-    def _grants(self, devices: Array, answer: Any) -> tuple[Grant, ...]:
+    def _grants(self, devices: Array, answer: Any, view: View) -> Grants:
         share = np.asarray(answer.share)
         share = share / max(1.0, share.sum()) if share.sum() > 1.0 + 1e-12 else share  # an allocator's own rounding
-        columns = (devices, share, answer.rho, self.fleet.cpu_hz[devices], self.fleet.tx_power_w[devices])
-        return tuple(Grant(*row) for row in zip(*(np.asarray(column).tolist() for column in columns), strict=True))
+        return Grants(devices, share, np.asarray(answer.rho), view.cpu_hz[devices], self.fleet.tx_power_w[devices])
 
     def begin_round(self, plan: Plan) -> None:
         """Reserve the band for the round and tune the listeners in."""

@@ -55,6 +55,12 @@ class Channel:
             return n + 1
         return n - 1 if n * self.coherence_s > time_s else n
 
+    def blocks(self, time_s: Array) -> Array:
+        """`block` of many times, as floats."""
+        n = np.floor(time_s / self.coherence_s)
+        late, early = (n + 1) * self.coherence_s <= time_s, n * self.coherence_s > time_s
+        return np.where(late, n + 1, np.where(early, n - 1, n))
+
     def next_change_s(self, time_s: float) -> float:
         """When the gains change next, always later than ``time_s``; inf for a static channel."""
         if self.static:

@@ -10,7 +10,8 @@ from edgesim.explain import catalogue, example, unknown
 from edgesim.readers import shorten
 from edgesim.yamlmarks import COMMAND_LINE, Keys, Marked, ScenarioError
 
-_TAGS = ("constant", "log-distance", "iid", "labels", "dirichlet")  # pydantic puts the kind of a union into the path
+# pydantic puts the kind of a union into the path
+_TAGS = ("constant", "log-distance", "iid", "labels", "dirichlet", "speakers")
 
 
 def complaint(problem: ValidationError, document: Marked) -> ScenarioError:

@@ -24,7 +24,8 @@ def console() -> Console:
 class Progress:
     """Shows a scheme's rounds as they end: a bar on a terminal, a few plain lines elsewhere.
 
-    Called with the events of `edgesim.run.simulate`: kind (start, round, end), round, rounds, time_s, accuracy.
+    Called with the events of `edgesim.run.simulate`: kind (start, round, trained, end), round, rounds, time_s,
+    accuracy, detours (of the training, with trained).
     """
 
     def __init__(self, label: str, quiet: bool = False):
@@ -43,7 +44,10 @@ class Progress:
     def __call__(self, event: dict[str, Any]) -> None:
         if self.quiet:
             return
-        if self._console.is_terminal:
+        if event["kind"] == "trained":
+            for detour in event["detours"]:
+                self._console.print(f"{self.label}: {detour}", markup=False, soft_wrap=True)
+        elif self._console.is_terminal:
             self._show_bar(event)
         elif event["kind"] == "round":
             self._show_line(event)
@@ -125,7 +129,7 @@ def _summary_row(each: dict[str, Any], targets: Sequence[str]) -> list[Text]:
 
 def print_feasibility(label: str, answer: Any, most: int | None = None) -> None:
     """What each device can reach in a round, and the term that binds."""
-    out, rows = console(), list(answer.rows)
+    out, rows = console(), answer.rows[:most]
     threshold = f", threshold {number(answer.threshold_ms, '.4g')} ms" if _known(answer.threshold_ms) else ""
     stages = list(dict.fromkeys(name for row in rows for name in row["stages"]))
     table = _table(f"{label}{threshold}")
@@ -141,11 +145,11 @@ def print_feasibility(label: str, answer: Any, most: int | None = None) -> None:
     ]
     for name in ["device", *(["gain dB"] if out.width > NARROW else []), *heads]:
         table.add_column(_two_lines(name), justify="right", no_wrap=True)
-    for row in rows[:most]:
+    for row in rows:
         table.add_row(*_feasibility_row(row, stages, out.width > NARROW))
     out.print(table)
-    if most is not None and len(rows) > most:
-        out.print(f"and {len(rows) - most} devices more (--all shows them)")
+    if len(answer.rows) > len(rows):
+        out.print(f"and {len(answer.rows) - len(rows)} devices more (--all shows them)")
     if answer.note and answer.note not in answer.warnings:
         out.print(answer.note, markup=False, soft_wrap=True)
     for warning in answer.warnings:

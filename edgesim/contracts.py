@@ -9,7 +9,7 @@ imports torch, it only passes tensors on.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -55,6 +55,8 @@ class View:
     cpu_hz: Array  # [K]
     samples: Array  # int [K], training samples D_k
     budget_s: float  # T_th; inf where the scenario sets none
+    capability: Array  # [K], z_k in (0, 1]: share of its processor that a device gives in this round; cpu_hz has it
+    model_budget: Array  # [K], gamma_k in (0, 1]: largest share of the model's parameters that a device can hold
 
 
 @dataclass(frozen=True)
@@ -104,12 +106,42 @@ class Payload:
 
 
 @dataclass(frozen=True)
-class Phase:
-    """A stretch of SGD on one device: ``steps`` steps from ``start`` on the coordinates where ``mask`` is true.
+class Sgd:
+    """Stochastic gradient descent: v <- momentum v + g + weight_decay w; w <- w - lr v. ``clip`` bounds |g|_2."""
 
-    ``start`` and ``mask`` are tensors [P], or functions of the list of results [P] of the phases before.
-    ``batches`` names the stream of mini-batches, so that a warm-up does not shift the batches of what follows.
-    ``lr`` is a number or a tensor [P]. ``loss(w, x, y)`` is a scalar of the flat model; None is cross entropy.
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    clip: float | None = None
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Kingma and Ba, ICLR 2015, Algorithm 1."""
+
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-8
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of training on one device: ``steps`` steps from ``start`` on the coordinates where ``mask`` is true.
+
+    ``start``, ``mask`` and ``submodel`` are tensors [P], or functions of the list of results [P] of the phases before.
+    What computes is ``scale * effective(w)`` on the ``submodel``; what is minimised ``criterion(logits, y) +
+    penalty(w)``, or ``loss(w, x, y)`` instead of both. The optimiser is fresh in every phase.
+
+    Args:
+        lr: a number or a tensor [P].
+        batches: names the stream of mini-batches, so that a warm-up does not shift the batches of what follows.
+        first: number of the first mini-batch in that stream: phases can continue one stream.
+        ragged: each pass over the device's data ends with a smaller batch; else batches run on into the next pass.
+        submodel: weights bool [P] that compute; the others count as zero and are not trained. None: all. A tuple has
+            one mask per step.     scale: factor [P] of the weights while they train.
+        effective: (w [P], rng) -> the weights that compute, differentiable; asked once per step. None: w itself.
+        criterion: (logits, y) -> scalar; None: cross entropy.     penalty: w [P] -> scalar that is added to it.
+        project: (w, velocity or None), in place, before the first step and after every step.
+        collect: w [P] -> tensor, at every step before w moves; the sum over the steps is `Trained.collected`.
     """
 
     start: Tensor | Callable[[list[Tensor]], Tensor]
@@ -118,15 +150,28 @@ class Phase:
     lr: float | Tensor
     batches: str = "train"
     loss: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
+    first: int = 0
+    ragged: bool = False
+    submodel: Tensor | tuple[Tensor, ...] | Callable[[list[Tensor]], Tensor] | None = None
+    scale: Tensor | None = None
+    effective: Callable[[Tensor, np.random.Generator], Tensor] | None = None
+    criterion: Callable[[Tensor, Tensor], Tensor] | None = None
+    penalty: Callable[[Tensor], Tensor] | None = None
+    project: Callable[[Tensor, Tensor | None], None] | None = None
+    collect: Callable[[Tensor], Tensor] | None = None
+    optimiser: Sgd | Adam = Sgd()
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What a job ended with: the flat model [P], the mask of its last phase [P], the mean loss of its last phase."""
+    """What a job ended with: the flat model [P], and of its last phase the mask [P] of what was trained, the mean loss,
+    the mean training accuracy (nan where the method has a loss of its own), the sum of what it collected."""
 
     w: Tensor
     mask: Tensor
     loss: float
+    accuracy: float = float("nan")
+    collected: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -145,7 +190,7 @@ class Job:
     device: int
     g: int
     phases: tuple[Phase, ...]
-    stages: tuple[Stage, ...]  # the work that is charged, in order
+    stages: tuple[Stage, ...] | None  # the work that is charged, in order; None: known only after training
     payload: Payload
     rho: float
     finish: Callable[[list[Tensor]], Tensor] | None = None  # result of all phases -> w; None: the last one
@@ -157,6 +202,7 @@ class Update(Protocol):
     job: Job
 
     def result(self) -> Trained: ...
+    def stages(self) -> tuple[Stage, ...]: ...
     def bits_up(self) -> float: ...
     def abort(self) -> None: ...
 
@@ -188,10 +234,14 @@ class Report:
 
 @dataclass(frozen=True)
 class Scores:
-    """Personalised test loss (inf: diverged) and accuracy of every device [K]; nan: no test data."""
+    """Personalised test loss (inf: diverged) and accuracy of every device [K]; nan: no test data.
+
+    measures: further numbers of the round, by name, as the method gives them.
+    """
 
     loss: Array
     accuracy: Array
+    measures: dict[str, float] = field(default_factory=dict)
 
 
 class Method(Protocol):

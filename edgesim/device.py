@@ -1,12 +1,12 @@
 """The devices of a cell: their CPU, radio and reliability. Work -> cycles -> seconds.
 
 Cycles follow Liu, eq. (8), where a device states ``cycles_per_weight`` (C_k), and operations over
-``flops_per_cycle`` where it states that.
+``flops_per_cycle`` where it states that. Of its clock f_k a device gives the share z_k, its capability (FedLPS, 6.3).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -20,7 +20,7 @@ class Device:
     """One device. Exactly one of ``cycles_per_weight`` and ``flops_per_cycle`` is a number, the other is nan."""
 
     k: int
-    cpu_hz: float
+    cpu_hz: float  # f_k, of the whole processor
     cycles_per_weight: float
     flops_per_cycle: float
 
@@ -40,7 +40,7 @@ class Fleet:
     """All devices of a run, one array [K] per quantity; nan where a device does not state the quantity."""
 
     tx_power_w: Array
-    cpu_hz: Array
+    cpu_hz: Array  # f_k, of the whole processor
     cycles_per_weight: Array
     flops_per_cycle: Array
     capacitance: Array  # kappa: joule = kappa f^2 cycles
@@ -49,6 +49,8 @@ class Fleet:
     receive_power_w: Array
     availability: Array  # probability of being there in a round
     failure_rate_hz: Array  # hazard while taking part
+    capability: Array  # z_k in (0, 1]: share of the processor that is given; of round 0 where it is drawn anew
+    model_budget: Array  # gamma_k in (0, 1]: largest share of the model's parameters that fits
 
     def __post_init__(self) -> None:
         if len({getattr(self, field.name).shape for field in fields(self)}) != 1:
@@ -67,9 +69,9 @@ class Fleet:
         per_weight, per_cycle = self.cycles_per_weight[devices], self.flops_per_cycle[devices]
         return np.where(np.isnan(per_weight), work.flops / per_cycle, work.weight_steps * per_weight)
 
-    def seconds(self, devices: Array, work: Work) -> Array:
-        """Time [S] of ``work`` on ``devices`` [S] at their own clock, s."""
-        return self.cycles(devices, work) / self.cpu_hz[devices]
+    def seconds(self, devices: Array, work: Work, cpu_hz: Array) -> Array:
+        """Time [S] of ``work`` on ``devices`` [S] at the clocks ``cpu_hz`` [K] of a round, s."""
+        return self.cycles(devices, work) / cpu_hz[devices]
 
 
 def make_fleet(
@@ -83,15 +85,18 @@ def make_fleet(
     receive_power_w: Any = 0.0,
     availability: Any = 1.0,
     failure_rate_hz: Any = 0.0,
+    capability: Any = 1.0,
+    model_budget: Any = 1.0,
 ) -> Fleet:
     """A fleet from plain numbers and arrays [K], broadcast to one length.
 
     Example:
-        >>> make_fleet(tx_power_w=0.5, cpu_hz=[1e9, 3e9], cycles_per_weight=5).seconds([0, 1], Work(6e6))
+        >>> two = make_fleet(tx_power_w=0.5, cpu_hz=[1e9, 3e9], cycles_per_weight=5)
+        >>> two.seconds([0, 1], Work(6e6), two.cpu_hz)
         array([0.03, 0.01])
     """
     given = (tx_power_w, cpu_hz, cycles_per_weight, flops_per_cycle, capacitance)
-    given += (distance_m, idle_power_w, receive_power_w, availability, failure_rate_hz)
+    given += (distance_m, idle_power_w, receive_power_w, availability, failure_rate_hz, capability, model_budget)
     columns = np.broadcast_arrays(*(np.atleast_1d(np.asarray(value, dtype=float)) for value in given))
     return Fleet(*(column.copy() for column in columns))
 
@@ -127,8 +132,31 @@ def fleet(classes: Sequence[Any], streams: Streams) -> Fleet:
     return Fleet(*(np.concatenate(column) for column in zip(*rows, strict=True)))
 
 
+def capability(classes: Sequence[Any], fleet: Fleet, streams: Streams) -> Callable[[int], Array]:
+    """g -> z_k in round g, all devices [K]: drawn for the run, or anew in every round where a class says so.
+
+    A pure function of the seed and the round: a resumed run needs nothing else, and a device added at the end of the
+    last class moves nobody else's draw.
+    """
+    starts = np.cumsum([0, *(cls.count for cls in classes)])
+    anew = [(index, cls) for index, cls in enumerate(classes) if cls.capability_drawn == "round"]
+
+    def of_round(g: int) -> Array:
+        z = fleet.capability.copy() if anew else fleet.capability
+        for index, cls in anew:
+            stream = streams.stream(_stream_name(index, "capability"), round=g)
+            z[starts[index] : starts[index + 1]] = draw(cls.capability, cls.count, stream)
+        return z
+
+    return of_round
+
+
+def _stream_name(index: int, quantity: str) -> str:
+    return f"devices/{index}/{quantity}"
+
+
 def _columns(cls: Any, index: int, streams: Streams) -> list[Array]:
-    """The ten columns of one device class, in the order of Fleet's fields."""
+    """The columns of one device class, in the order of Fleet's fields."""
     quantities = {
         "tx_power_w": cls.tx_power_w,
         "cpu_hz": cls.cpu.frequency_hz,
@@ -140,8 +168,11 @@ def _columns(cls: Any, index: int, streams: Streams) -> list[Array]:
         "receive_power_w": cls.receive_power_w,
         "availability": cls.availability,
         "failure_rate_hz": cls.failure_rate,
+        "capability": cls.capability,
+        "model_budget": cls.model_budget,
     }
+    rounds = {"capability": 0} if cls.capability_drawn == "round" else {}
     return [
-        draw(quantities[field.name], cls.count, streams.stream(f"devices/{index}/{field.name}"))
-        for field in fields(Fleet)
+        draw(quantities[name], cls.count, streams.stream(_stream_name(index, name), round=rounds.get(name)))
+        for name in (field.name for field in fields(Fleet))
     ]

@@ -164,7 +164,7 @@ class MethodSpec:
     """Which method, and its own parameters as written; the method checks them."""
 
     name: str
-    params: dict[str, int | float | bool | str] = field(default_factory=dict)
+    params: dict[str, int | float | bool | str | list[float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -181,17 +181,18 @@ class MethodReader(Reader):
         if not isinstance(name, str) or not name.strip():
             raise refuse(name, "; write the name of a method, see edgesim list methods", "name")
         for key, value in params.items():
-            if not isinstance(value, int | float | bool | str):
-                raise refuse(value, "; write a number, true, false or a word", key)
-            if isinstance(value, float) and not math.isfinite(value):
-                raise refuse(value, " (not finite); write a finite number", key)
+            for one in value if isinstance(value, list) else [value]:
+                if not isinstance(one, int | float | bool | str):
+                    raise refuse(value, "; write a number, a list of numbers, true, false or a word", key)
+                if isinstance(one, float) and not math.isfinite(one):
+                    raise refuse(value, " (not finite); write a finite number", key)
         return MethodSpec(name, params)
 
     def write(self, value: MethodSpec) -> dict[str, Any]:
         return {"name": value.name, **value.params}
 
     def json_schema(self) -> dict[str, Any]:
-        scalar = {"type": ["number", "boolean", "string"]}
+        scalar = {"type": ["number", "boolean", "string", "array"]}
         spec = {
             "type": "object",
             "properties": {"name": {"type": "string", "minLength": 1}},

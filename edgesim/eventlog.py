@@ -1,77 +1,27 @@
-"""One row per fact: spans, devices in a round, rounds. Append-only and typed; everything reported is read from here.
+"""One row per fact: spans, devices in a round, rounds, scores. Append-only and typed; all reports are read from here.
 
 Within a round, spans are ordered by (device, start), so that a table's bytes do not depend on how ties were scheduled.
+A table is kept as blocks of columns, one a round: lists, or arrays where there are many devices.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from edgesim.contracts import Outcome, Plan, Scores
-from edgesim.runfolder import write_atomic
 from edgesim.span import Span
-from edgesim.totals import device_row, round_row
+from edgesim.tables import SCHEMAS, Columns, frame, joined, read_tables, typed, write_tables
+from edgesim.totals import COUNTED, device_row, measure_columns, plan_row, round_row, score_columns, total
 
 if TYPE_CHECKING:
     import pandas
     import simpy
 
-SPANS = {
-    "round": int,
-    "device": int,
-    "phase": str,
-    "start_s": float,
-    "end_s": float,
-    "bits": float,
-    "cycles": float,
-    "energy_j": float,
-}
-DEVICE_ROUNDS = {
-    "round": int,
-    "device": int,
-    "status": str,  # arrived | late | failed | infeasible
-    "share": float,
-    "rho": float,
-    "rate_bps": float,
-    "download_s": float,
-    "compute_s": float,
-    "upload_s": float,
-    "finish_s": float,
-    "bits_up": float,
-    "bits_down": float,
-    "flops": float,
-    "cycles": float,
-    "energy_j": float,
-}
-ROUNDS = {
-    "round": int,
-    "time_s": float,
-    "latency_s": float,
-    "selected": int,
-    "arrived": int,
-    "late": int,
-    "failed": int,
-    "infeasible": int,
-    "loss": float,
-    "accuracy": float,
-    "accuracy_std": float,
-    "rho_mean": float,
-    "rho_max": float,
-    "bits_up": float,
-    "bits_down": float,
-    "flops": float,
-    "cycles": float,
-    "energy_j": float,
-    "solver_residual": float,
-}
-PLANS = {"round": int, "budget_s": float, "stretched": int}  # kept in the checkpoint, not among a run's tables
-SCHEMAS = {"rounds": ROUNDS, "device_rounds": DEVICE_ROUNDS, "spans": SPANS, "plans": PLANS}
-Columns = dict[str, list]
+__all__ = ["SCHEMAS", "EventLog", "LogError", "read_tables"]
 
 
 class LogError(RuntimeError):
@@ -84,9 +34,9 @@ class EventLog:
     def __init__(self) -> None:
         self._env: simpy.Environment | None = None
         self.open: set[Span] = set()
-        self.tables: dict[str, Columns] = {name: {column: [] for column in schema} for name, schema in SCHEMAS.items()}
+        self._blocks: dict[str, list[Columns]] = {name: [] for name in SCHEMAS}
+        self._fresh: dict[str, list[Columns]] = {name: [] for name in SCHEMAS}  # not yet drained
         self._closed: list[Span] = []  # spans of the round in progress
-        self._drained = dict.fromkeys(SCHEMAS, 0)
         self._frozen = False
 
     def attach(self, env: simpy.Environment) -> None:
@@ -147,7 +97,7 @@ class EventLog:
         scores: Scores | None = None,
         threshold_s: float = math.inf,
     ) -> None:
-        """Write the rows of round g: its spans, one row per device asked, one for the round.
+        """Write the rows of round g: its spans, one row per device asked, one for the round, its scores.
 
         ``threshold_s`` is T_th, s; a plan for a longer time counts as stretched.
         """
@@ -157,15 +107,32 @@ class EventLog:
         for span in sorted(self._closed, key=lambda span: (span.device, span.start_s)):
             by_device.setdefault(span.device, []).append(span)
         spans = [span for device_spans in by_device.values() for span in device_spans]
+        told = {name: "g" if name == "round" else name for name in SCHEMAS["spans"]}
         rows = [device_row(g, outcome, by_device.get(outcome.grant.device, ())) for outcome in outcomes]
-        for span in spans:
-            self._append("spans", {"round": span.g} | {name: getattr(span, name) for name in SPANS if name != "round"})
-        for row in rows:
-            self._append("device_rounds", row)
-        self._append("rounds", round_row(g, start_s, end_s, plan, outcomes, rows, spans, scores))
-        stretched = int(plan.budget_s > threshold_s)
-        self._append("plans", {"round": g, "budget_s": plan.budget_s, "stretched": stretched})
+        totals = {name: total(row[name] for row in rows) for name in COUNTED}
+        totals["energy_j"] = total(span.energy_j for span in spans)
+        status = Counter(outcome.status for outcome in outcomes)
+        received, rho = sum(outcome.received for outcome in outcomes), [grant.rho for grant in plan.grants]
+        block = {
+            "spans": {name: [getattr(span, own) for span in spans] for name, own in told.items()},
+            "device_rounds": {name: [row[name] for row in rows] for name in SCHEMAS["device_rounds"]},
+            "rounds": round_row(g, start_s, end_s, plan.residual, status, received, rho, totals, scores),
+            "plans": plan_row(g, plan, threshold_s),
+        }
+        if scores is not None:
+            block |= {"scores": score_columns(g, scores), "measures": measure_columns(g, scores)}
+        self.add(block)
         self._closed = []
+
+    def add(self, block: Mapping[str, Columns]) -> None:
+        """Write finished rows, table by table: column -> list or array."""
+        if self._frozen:
+            raise LogError("the log is frozen; nothing can be added")
+        for name, columns in block.items():
+            rows = {column: typed(columns[column], kind) for column, kind in SCHEMAS[name].items()}
+            if len(rows["round"]):
+                self._blocks[name].append(rows)
+                self._fresh[name].append(rows)
 
     def freeze(self) -> None:
         """End the log; a span still open would make it depend on the garbage collector."""
@@ -174,29 +141,33 @@ class EventLog:
         self._frozen = True
 
     def drain(self) -> dict[str, Columns]:
-        """The rows recorded since the last drain, per table column -> list."""
-        fresh = {}
-        for name, columns in self.tables.items():
-            fresh[name] = {column: values[self._drained[name] :] for column, values in columns.items()}
-            self._drained[name] = len(columns["round"])
+        """The rows recorded since the last drain, per table column -> list or array."""
+        fresh = {name: joined(blocks, SCHEMAS[name]) for name, blocks in self._fresh.items()}
+        self._fresh = {name: [] for name in SCHEMAS}
         return fresh
 
     def restore(self, blocks: Mapping[str, Columns] | Iterable[Mapping[str, Columns]]) -> None:
         """Put drained rows back, one drain or several in order; they count as drained."""
         for block in [blocks] if isinstance(blocks, Mapping) else blocks:
-            for name, columns in block.items():
-                for column, kind in SCHEMAS[name].items():
-                    self.tables[name][column].extend(kind(value) for value in columns[column])
-                self._drained[name] = len(self.tables[name]["round"])
+            self.add(block)
+        self._fresh = {name: [] for name in SCHEMAS}
 
     def columns(self, table: str) -> Columns:
-        """One table, column -> list: rounds, device_rounds or spans."""
-        return self.tables[table]
+        """One table, column -> list or array: rounds, device_rounds, spans, scores, measures or plans."""
+        blocks = self._blocks[table]
+        if len(blocks) != 1:
+            blocks[:] = [joined(blocks, SCHEMAS[table])]
+        return blocks[0]
+
+    @property
+    def tables(self) -> dict[str, Columns]:
+        """Every table by name."""
+        return {name: self.columns(name) for name in SCHEMAS}
 
     @property
     def stretched_rounds(self) -> int:
         """Rounds that had to be planned for more time than the threshold."""
-        return sum(self.tables["plans"]["stretched"])
+        return int(sum(self.columns("plans")["stretched"]))
 
     @property
     def rounds(self) -> pandas.DataFrame:
@@ -210,57 +181,20 @@ class EventLog:
     def spans(self) -> pandas.DataFrame:
         return self._frame("spans")
 
+    @property
+    def scores(self) -> pandas.DataFrame:
+        return self._frame("scores")
+
+    @property
+    def measures(self) -> pandas.DataFrame:
+        return self._frame("measures")
+
     def write_tables(self, folder: Path) -> None:
-        """Write rounds.csv, device_rounds.parquet and spans.parquet; the same rows always give the same bytes."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomic(folder / "rounds.csv", csv_text(self.tables["rounds"]).encode())
-        for name in ("device_rounds", "spans"):
-            write_atomic(folder / f"{name}.parquet", parquet_bytes(self.tables[name], SCHEMAS[name]))
+        """Write the tables of a run's folder; the same rows always give the same bytes."""
+        write_tables(self.tables, folder)
 
     def _frame(self, name: str) -> pandas.DataFrame:
-        import pandas
-
-        return pandas.DataFrame(
-            {column: pandas.Series(self.tables[name][column], dtype=kind) for column, kind in SCHEMAS[name].items()}
-        )
-
-    def _append(self, table: str, row: Mapping[str, Any]) -> None:
-        if self._frozen:
-            raise LogError("the log is frozen; nothing can be added")
-        for column, kind in SCHEMAS[table].items():
-            self.tables[table][column].append(kind(row[column]))
+        return frame(self.columns(name), SCHEMAS[name])
 
     def _open_spans(self) -> str:
         return "still open: " + ", ".join(sorted(f"{span.phase} of device {span.device}" for span in self.open))
-
-
-def read_tables(folder: Path) -> dict[str, pandas.DataFrame]:
-    """What `EventLog.write_tables` wrote, as {"rounds", "device_rounds", "spans"} data frames."""
-    import pandas
-
-    rounds = pandas.read_csv(Path(folder) / "rounds.csv", dtype=ROUNDS)
-    return {"rounds": rounds} | {
-        name: pandas.read_parquet(Path(folder) / f"{name}.parquet") for name in ("device_rounds", "spans")
-    }
-
-
-def csv_text(columns: Columns) -> str:
-    """Floats as their shortest exact form, nan as an empty field."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    for row in zip(*columns.values(), strict=True):
-        writer.writerow("" if value != value else repr(value) for value in row)
-    return text.getvalue()
-
-
-def parquet_bytes(columns: Columns, schema: Mapping[str, type]) -> bytes:
-    import pyarrow
-    import pyarrow.parquet
-
-    types = {int: pyarrow.int64(), float: pyarrow.float64(), str: pyarrow.string()}
-    fields = [pyarrow.field(column, types[kind]) for column, kind in schema.items()]
-    sink = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.table(columns, schema=pyarrow.schema(fields)), sink, compression="zstd")
-    return sink.getvalue()

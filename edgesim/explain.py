@@ -149,4 +149,5 @@ def _default(field: FieldInfo, reader: Reader | None) -> str:
         return str(word) if word in ("ideal", "none") else "see its keys"
     if field.default is None:
         return "none"
-    return str(reader.write(field.default))
+    written = reader.write(field.default)
+    return str(written).lower() if isinstance(written, bool) else str(written)

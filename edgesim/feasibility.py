@@ -7,13 +7,15 @@ a run's latencies never come from here, they emerge from the event log.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 
 from edgesim.cell import Cell
-from edgesim.contracts import Demand, Plan, View
+from edgesim.contracts import Demand, Grant, Plan, View
 from solvers import Infeasible
 
 MS = 1e3
@@ -26,15 +28,51 @@ class Feasibility:
     note: one sentence on the whole.     warnings: what a user should know before running.
     """
 
-    rows: list[dict]
+    rows: Sequence[dict]
     threshold_ms: float
     note: str
     feasible: bool
     warnings: list[str] = field(default_factory=list)
 
 
-def feasibility_table(cell: Cell, method: Any) -> Feasibility:
-    """The table of round 0, with every device taking part, on the channel as it is at the start."""
+@dataclass(frozen=True, eq=False)
+class Rows(Sequence):
+    """The rows of a table, each worked out when it is looked at: a million devices are checked, and thirty shown."""
+
+    cell: Cell
+    method: Any
+    demand: Demand
+    view: View
+    plan: Plan
+
+    def __len__(self) -> int:
+        return len(self.demand.devices)
+
+    def __getitem__(self, i: int | slice) -> dict | list[dict]:
+        if isinstance(i, slice):
+            return [self[place] for place in range(*i.indices(len(self)))]
+        place = range(len(self))[i]
+        k = int(self.demand.devices[place])
+        grant = self.plan.grants[self._granted[k]] if k in self._granted else None
+        left_out = k in self._left_out
+        return device_row(self.cell, self.method, self.demand, self.view, not left_out, grant, place)
+
+    @cached_property
+    def _granted(self) -> dict[int, int]:
+        """Device -> place of its grant."""
+        grants = self.plan.grants
+        return {} if not grants else {k: place for place, k in enumerate(grants.device.tolist())}
+
+    @cached_property
+    def _left_out(self) -> set[int]:
+        return set(self.plan.infeasible)
+
+
+def feasibility_table(cell: Cell, method: Any, redrawn: bool = False) -> Feasibility:
+    """The table of round 0, with every device taking part, on the channel and the clocks as they are at the start.
+
+    ``redrawn``: capabilities are drawn anew in every round, which the note then says.
+    """
     view = cell.view(0, everyone=True)
     demand = method.demand(None, view, np.arange(len(cell.fleet)))
     warnings, refused = [], ""
@@ -43,33 +81,29 @@ def feasibility_table(cell: Cell, method: Any) -> Feasibility:
     except Infeasible as error:
         refused = f"{str(error).rstrip('.')}; or write allocation.when_infeasible: stretch"
         plan = Plan((), budget_s=view.budget_s)
-    rows = [device_row(cell, method, demand, view, plan, i) for i in range(len(demand.devices))]
-    shut_out = [row["device"] for row in rows if not row["feasible"]]
     if plan.budget_s > view.budget_s:
         warnings.append(
             f"the band is too narrow for {view.budget_s * MS:g} ms at the largest pruning ratio; round 0 would be "
             f"planned for {plan.budget_s * MS:.6g} ms, the least that fits"
         )
-    note = refused or sentence(rows, shut_out, view, unprunable_s(cell, demand))
+    shut_out, count = sorted(plan.infeasible), len(demand.devices)
+    note = refused or sentence(count, shut_out, view, cell.unprunable_s(demand, view))
+    note += "; this is round 0, and capabilities are drawn anew in every round" if redrawn else ""
     if shut_out:
         warnings.append(note)
-    return Feasibility(rows, view.budget_s * MS, note, len(shut_out) < len(rows) and not refused, warnings)
+    rows = Rows(cell, method, demand, view, plan)
+    return Feasibility(rows, view.budget_s * MS, note, len(shut_out) < count and not refused, warnings)
 
 
-def unprunable_s(cell: Cell, demand: Demand) -> np.ndarray:
-    """Time that no pruning saves [S], s: T_th - A_k of the digest."""
-    download_s = cell.downlink.seconds(demand.bits_down, demand.devices)
-    return cell.fleet.seconds(demand.devices, demand.work_fixed) + download_s
-
-
-def device_row(cell: Cell, method: Any, demand: Demand, view: View, plan: Plan, i: int) -> dict:
+def device_row(
+    cell: Cell, method: Any, demand: Demand, view: View, feasible: bool, grant: Grant | None, i: int
+) -> dict:
     k = int(demand.devices[i])
-    device = cell.fleet.device(k)
-    grant = next((grant for grant in plan.grants if grant.device == k), None)
-    rate_bps = view.rate_bps[k]
+    device, rate_bps = cell.fleet.device(k), view.rate_bps[k]
 
+    @cache  # a method that decides rho is asked for one rho only, and a submodel takes a while to price
     def seconds(rho: float) -> dict[str, float]:
-        return {stage.name: device.seconds(stage.work, device.cpu_hz) for stage in method.stages(k, rho)}
+        return {s.name: device.seconds(s.work, view.cpu_hz[k]) for s in method.forecast(view, k, rho)}
 
     def upload_s(rho: float, bps: float) -> float:
         bits = demand.bits_fixed[i] + (1.0 - rho) * demand.bits_prunable[i]
@@ -84,11 +118,11 @@ def device_row(cell: Cell, method: Any, demand: Demand, view: View, plan: Plan, 
         "device": k,
         "gain_db": decibel(cell.channel.gains(view.now_s)[k]),
         "rate_mbps": float(rate_bps / 1e6),
-        "stages": {name: s * MS for name, s in seconds(0.0).items()},
+        "stages": {name: s * MS for name, s in seconds(demand.rho_min[i]).items()},
         "upload_ms": upload_s(demand.rho_min[i], rate_bps / len(demand.devices)) * MS,
         "least_ms": sum(least.values()) * MS,
         "binds": max(least, key=least.get),
-        "feasible": k not in plan.infeasible,
+        "feasible": feasible,
         "share": grant.share if grant else 0.0,
         "rho": grant.rho if grant else float("nan"),
         "planned_ms": planned_s * MS,
@@ -99,22 +133,22 @@ def decibel(gain: float) -> float:
     return 10.0 * math.log10(gain) if gain > 0.0 else -math.inf
 
 
-def sentence(rows: list[dict], shut_out: list[int], view: View, unprunable: np.ndarray) -> str:
+def sentence(count: int, shut_out: list[int], view: View, unprunable: np.ndarray) -> str:
     """Who cannot take part and why, and the least threshold that would let everybody."""
     if not shut_out:
-        return f"all {len(rows)} devices can take part"
+        return f"all {count} devices can take part"
     mute = [k for k in shut_out if view.rate_bps[k] == 0.0]
-    slow = [k for k in shut_out if k not in mute]
+    slow = [k for k in shut_out if view.rate_bps[k] != 0.0]
     parts = []
     if mute:
         parts.append(f"devices {listed(mute)} are out of reach: their rate is 0 bit/s")
     if slow:
-        needed_ms = max(unprunable[k] for k in slow) * MS
+        needed_ms = unprunable[slow].max() * MS
         parts.append(
             f"devices {listed(slow)} cannot meet budget.latency_threshold = {view.budget_s * MS:g} ms, because what "
             f"cannot be pruned alone takes up to {needed_ms:.6g} ms; give more than {needed_ms:.6g} ms"
         )
-    return f"{len(shut_out)} of {len(rows)} devices cannot take part: " + "; ".join(parts)
+    return f"{len(shut_out)} of {count} devices cannot take part: " + "; ".join(parts)
 
 
 def listed(devices: list[int]) -> str:

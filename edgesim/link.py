@@ -93,10 +93,13 @@ class Uplink(Link):
         self._freed: dict[int, float] = {}
         self._gain_factor = 1.0
 
+    @property
+    def reclaims(self) -> bool:
+        """Does the band of those who are done go to the others?"""
+        return self._changed is not None
+
     def round_begins(self, grants: Sequence[Grant]) -> None:
-        total = math.fsum(grant.share for grant in grants)
-        if not total <= 1.0 + SHARE_SLACK or any(grant.share < 0.0 for grant in grants):
-            raise ValueError(f"the band shares sum to {total!r}; they must be at least 0 and sum to at most 1")
+        check_shares([grant.share for grant in grants])
         self._waiting = {grant.device: grant.share for grant in grants}
         self._sending, self._freed, self._gain_factor = {}, {}, 1.0
 
@@ -174,6 +177,13 @@ class BroadcastDownlink(Link):
     def _worst_bps(self, devices: Array) -> float:
         worst = self.channel.gains(self.env.now)[devices].min(initial=np.inf)
         return float(self.channel.rate_bps(1.0, self.tx_power_w, worst, self.bandwidth_hz))
+
+
+def check_shares(shares: Sequence[float]) -> None:
+    """Refuse shares of the band that are negative, or more than all of it."""
+    total = math.fsum(shares)
+    if not total <= 1.0 + SHARE_SLACK or min(shares, default=0.0) < 0.0:
+        raise ValueError(f"the band shares sum to {total!r}; they must be at least 0 and sum to at most 1")
 
 
 def links(env: simpy.Environment, network: Any, channel: Channel) -> tuple[Uplink, Link]:

@@ -184,6 +184,21 @@ class Whole(Reader):
 
 
 @dataclass(frozen=True)
+class Flag(Reader):
+    """true or false."""
+
+    allowed = "true or false"
+
+    def read(self, given: Any, folder: Path) -> bool:
+        if not isinstance(given, bool):
+            raise refuse(given, f"; write {self.allowed}")
+        return given
+
+    def json_schema(self) -> dict[str, Any]:
+        return {"type": "boolean"}
+
+
+@dataclass(frozen=True)
 class Word(Reader):
     """One line of text; ``options`` lists the only words allowed, ``pattern`` what else it must look like."""
 

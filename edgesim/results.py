@@ -9,17 +9,19 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from edgesim.eventlog import EventLog
 from edgesim.runfolder import write_atomic, write_json
 from edgesim.trace import trace_json
 from edgesim.usercode import plain_user_files
 
 
-def keep(path: Path, setup: Any, log: EventLog, state: Any, summary: dict, spent: dict[str, float]) -> None:
+def keep(path: Path, setup: Any, log: EventLog, state: Any, summary: dict, spent: dict[str, Any]) -> None:
     """Write all files of a finished run; summary.json comes last and says that the rest is there.
 
     Args:
-        setup: the run's `Setup`.     state: the method's last state.     spent: wall seconds by purpose.
+        setup: the run's `Setup`.     state: the method's last state.     spent: wall seconds by purpose, the executor.
     """
     from safetensors.numpy import save
 
@@ -30,8 +32,9 @@ def keep(path: Path, setup: Any, log: EventLog, state: Any, summary: dict, spent
         write_atomic(path / name, (setup.scenario.folder / name).read_bytes())
     write_atomic(path / "scenario.yaml", setup.scenario.to_yaml(provenance, seed=setup.seed))
     write_atomic(path / "model.safetensors", save(arrays))
-    write_atomic(path / "trace.json", trace_json(log.tables["spans"]))
-    write_json(path / "partition.json", partition(setup.task.data))
+    write_atomic(path / "trace.json", trace_json(log.columns("spans")))
+    if not setup.counts_only:
+        write_json(path / "partition.json", partition(setup.task.data))
     write_atomic(path / "devices.csv", devices_csv(setup))
     write_json(path / "timing.json", spent)
     write_json(path / "summary.json", summary)
@@ -43,15 +46,21 @@ def partition(data: Any) -> dict:
 
 
 def devices_csv(setup: Any) -> str:
-    """Who is in the cell: one line a device, with the rate over the whole band at the start."""
+    """Who is in the cell: one line a device, with what round 0 has: the rate over the whole band, the capability."""
     fleet, air = setup.fleet, setup.channel
-    rates = air.rate_bps(1.0, fleet.tx_power_w, air.gains(0.0))
-    lines = ["device,distance_m,path_gain_db,tx_power_w,cpu_hz,rate_bps,samples"]
-    for k in range(len(fleet)):
-        gain_db = 10 * math.log10(air.path_gain[k])
-        numbers = (fleet.distance_m[k], gain_db, fleet.tx_power_w[k], fleet.cpu_hz[k], rates[k])
-        texts = ["" if math.isnan(x) else repr(float(x)) for x in numbers]
-        lines.append(",".join([str(k), *texts, str(setup.task.samples[k])]))
+    columns = {
+        "distance_m": fleet.distance_m,
+        "path_gain_db": [10 * math.log10(gain) for gain in air.path_gain],
+        "tx_power_w": fleet.tx_power_w,
+        "cpu_hz": fleet.cpu_hz,
+        "capability": fleet.capability,
+        "model_budget": fleet.model_budget,
+        "rate_bps": air.rate_bps(1.0, fleet.tx_power_w, air.gains(0.0)),
+    }
+    lines = [",".join(["device", *columns, "samples"])]
+    texts = [["" if math.isnan(x) else repr(x) for x in np.asarray(column).tolist()] for column in columns.values()]
+    for k, row in enumerate(zip(*texts, setup.task.samples.tolist(), strict=True)):
+        lines.append(f"{k},{','.join(row[:-1])},{row[-1]}")
     return "\n".join(lines) + "\n"
 
 

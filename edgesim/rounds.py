@@ -75,7 +75,7 @@ def serve(
         pairs = zip(updates, plan.grants, strict=True)
         out = {grant.device: env.process(take_part(env, cell, update, grant, log)) for update, grant in pairs}
         yield from (wait if out else nobody_is_out)(env, cell, g, out)
-        outcomes = conclude(cell, plan, out)
+        outcomes = conclude(cell, view, plan, out)
         log_waiting(cell, log, view, outcomes, start_s)
         state = method.retain(state, [outcome.update for outcome in outcomes if outcome.trained])
         state = method.aggregate(state, view, [outcome.update for outcome in outcomes if outcome.received])  # (26)
@@ -90,7 +90,7 @@ def take_part(env: simpy.Environment, cell: Cell, update: Update, grant: Grant, 
     job, start_s, trained = update.job, env.now, False
     try:
         yield from download(cell, job, grant, log)
-        yield from compute(env, cell, job, grant, log)
+        yield from compute(env, cell, update, grant, log)
         trained = True
         yield from upload(cell, update, grant, log)
     except simpy.Interrupt as stop:
@@ -109,10 +109,10 @@ def download(cell: Cell, job: Job, grant: Grant, log: EventLog) -> Generator:
         yield from cell.downlink.carry(job.payload.bits_down, grant, span)
 
 
-def compute(env: simpy.Environment, cell: Cell, job: Job, grant: Grant, log: EventLog) -> Generator:
-    """The stages of the job, one after the other: Liu, eq. (24)."""
-    device = cell.devices[grant.device]
-    for stage in job.stages:
+def compute(env: simpy.Environment, cell: Cell, update: Update, grant: Grant, log: EventLog) -> Generator:
+    """The stages of the job, one after the other: Liu, eq. (24). Asking for them trains only where that alone tells."""
+    job, device = update.job, cell.devices[grant.device]
+    for stage in update.stages():
         seconds, cycles = device.seconds(stage.work, grant.cpu_hz), device.cycles(stage.work)
         energy, flops = cell.ledger.computing(grant), float(stage.work.flops)
         with log.span(job.g, grant.device, stage.name, energy, cycles, flops, seconds):
@@ -153,12 +153,17 @@ def until_the_deadline(env: simpy.Environment, cell: Cell, g: int, out: Out) -> 
 
 def nobody_is_out(env: simpy.Environment, cell: Cell, g: int, out: Out) -> Generator:
     """An empty round lasts as long as the threshold."""
+    yield env.timeout(empty_round_s(cell, g))
+
+
+def empty_round_s(cell: Cell, g: int) -> float:
+    """The threshold, which ends a round in which nobody takes part."""
     if math.isinf(cell.budget_s):
         raise NobodyTakesPart(
             f"no device can take part in round {g} and no latency threshold would end it; "
             "give budget.latency_threshold, or raise the availability of the devices"
         )
-    yield env.timeout(cell.budget_s)
+    return cell.budget_s
 
 
 def fail(env: simpy.Environment, cell: Cell, g: int, out: Out) -> Generator:
@@ -173,11 +178,11 @@ def fail(env: simpy.Environment, cell: Cell, g: int, out: Out) -> Generator:
         return
 
 
-def conclude(cell: Cell, plan: Plan, out: Out) -> tuple[Outcome, ...]:
+def conclude(cell: Cell, view: View, plan: Plan, out: Out) -> tuple[Outcome, ...]:
     """How the round ended for every device that was asked, in device order."""
     outcomes = [process.value for process in out.values()]
     for k in plan.infeasible:
-        grant = Grant(k, 0.0, 0.0, float(cell.fleet.cpu_hz[k]), float(cell.fleet.tx_power_w[k]))
+        grant = Grant(k, 0.0, 0.0, float(view.cpu_hz[k]), float(cell.fleet.tx_power_w[k]))
         outcomes.append(Outcome(grant, None, "infeasible", received=False, trained=False, finish_s=math.nan))
     return tuple(sorted(outcomes, key=lambda outcome: outcome.grant.device))
 

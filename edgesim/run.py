@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import simpy
 
+from edgesim import lockstep
 from edgesim import rounds as servers
-from edgesim.build import Setup, set_up
+from edgesim.build import MethodError, Setup, set_up
+from edgesim.contracts import State
 from edgesim.errors import InfeasibleScenario, RunError
 from edgesim.eventlog import EventLog
 from edgesim.feasibility import Feasibility, feasibility_table
 from edgesim.link import StalledLink
+from edgesim.lockstep import needs_processes
 from edgesim.recorder import Progress, Recorder, scheme_of
 from edgesim.results import keep
 from edgesim.runfolder import Checkpoint, FolderError, RunFolder
@@ -41,7 +44,8 @@ def feasibility(
 
 def _feasibility(setup: Setup) -> Feasibility:
     with in_one_sentence(), blamed(setup.scenario):
-        return feasibility_table(setup.cell(simpy.Environment()), setup.method)
+        redrawn = any(each.capability_drawn == "round" for each in setup.scenario.devices)
+        return feasibility_table(setup.cell(simpy.Environment()), setup.method, redrawn)
 
 
 @dataclass
@@ -67,6 +71,14 @@ class Run:
     @cached_property
     def spans(self) -> pd.DataFrame:
         return self.log.spans
+
+    @cached_property
+    def scores(self) -> pd.DataFrame:
+        return self.log.scores
+
+    @cached_property
+    def measures(self) -> pd.DataFrame:
+        return self.log.measures
 
 
 def simulate(
@@ -117,6 +129,7 @@ def in_one_sentence() -> Iterator[None]:
     except (
         FolderError,
         InvalidAllocation,
+        MethodError,
         Uncertified,
         UserCodeError,
         StalledLink,
@@ -128,26 +141,35 @@ def in_one_sentence() -> Iterator[None]:
 
 def carry_out(setup: Setup, folder: RunFolder | None, saved, progress: Progress | None, warnings: list[str]) -> Run:
     """Simulate from the start, or from a checkpoint, to the last round."""
-    env, state, first = simpy.Environment(), None, 0
+    start_s, state, first = 0, None, 0
     if saved is not None:
-        env, first = simpy.Environment(initial_time=saved.time_s), saved.g + 1
-        state = setup.restored(saved)
+        start_s, state, first = saved.time_s, setup.restored(saved), saved.g + 1
     log = EventLog()
     log.restore(saved.tables if saved else ())
     trainer = setup.trainer()
     recorder = Recorder(setup.scenario, log, setup.evaluate, folder, progress)
     recorder.tell("start", round=first)
-    server = getattr(servers, setup.scenario.clock.mode)
-    cell, turns = setup.cell(env), range(first, setup.scenario.rounds)
-    state = env.run(env.process(server(env, cell, setup.method, trainer, log, recorder, turns, state)))
+    turns = range(first, setup.scenario.rounds)
+    state = play(setup, start_s, setup.rules(), trainer, log, recorder, turns, state)
     log.freeze()
-    summary = summary_of(setup, log, warnings)
+    summary = summary_of(setup, log, warnings, trainer.notes)
+    recorder.tell("trained", executor=trainer.executor_name, detours=list(trainer.notes))
     spent = {"wall_s": recorder.wall_s, "train_s": trainer.seconds, "evaluate_s": recorder.evaluate_s}
     spent["engine_s"] = spent["wall_s"] - spent["train_s"] - spent["evaluate_s"]
     if folder is not None:
-        keep(folder.path, setup, log, state, summary, spent)
+        keep(folder.path, setup, log, state, summary, {**spent, "executor": trainer.executor_name})
     recorder.tell("end", round=setup.scenario.rounds - 1)
     return Run(folder.path if folder else None, summary, log, spent)
+
+
+def play(setup: Setup, start_s: float, method: Any, *run: Any) -> State:
+    """The rounds of a run from ``start_s``, by one process per device, or in lockstep where that gives the same."""
+    env, mode = simpy.Environment(initial_time=start_s), setup.scenario.clock.mode
+    cell = setup.cell(env)
+    if needs_processes(cell, trained=not setup.counts_only):
+        return env.run(env.process(getattr(servers, mode)(env, cell, method, *run)))
+    clock = lockstep.Clock(float(start_s))
+    return getattr(lockstep, mode)(clock, setup.cell(clock), method, *run)
 
 
 def finished_run(folder: RunFolder, saved: Checkpoint) -> Run:
@@ -163,8 +185,11 @@ def finished_run(folder: RunFolder, saved: Checkpoint) -> Run:
     return Run(folder.path, summary, log)
 
 
-def summary_of(setup: Setup, log: EventLog, warnings: list[str]) -> dict:
-    """summary.json: what was run, and the figures that follow from the event log."""
+def summary_of(setup: Setup, log: EventLog, warnings: list[str], detours: Sequence[str] = ()) -> dict:
+    """summary.json: what was run, and the figures that follow from the event log.
+
+    ``detours``: what the training could not do as chosen, and did in another way; it changes no other number.
+    """
     scenario = setup.scenario
     return {
         "scenario": scenario.name,
@@ -175,9 +200,10 @@ def summary_of(setup: Setup, log: EventLog, warnings: list[str]) -> dict:
         "rounds": scenario.rounds,
         "devices": len(setup.fleet),
         "weights": setup.method.weights(),
+        "training": {"arithmetic": setup.arithmetic(), "detours": list(detours)},
         "warnings": warnings,
         "stretched_rounds": log.stretched_rounds,
-        **summarise(log.tables["rounds"], scenario.evaluate.targets, scenario.budget.latency_threshold_s),
+        **summarise(log.columns("rounds"), scenario.evaluate.targets, scenario.budget.latency_threshold_s),
     }
 
 

@@ -20,6 +20,8 @@ OURS = [
     "rounds.csv",
     "device_rounds.parquet",
     "spans.parquet",
+    "scores.parquet",
+    "measures.csv",
     "summary.json",
     "timing.json",
     "partition.json",
@@ -28,6 +30,9 @@ OURS = [
     "trace.json",
     "checkpoint",
 ]
+
+MAY_LACK = {"partition.json"}  # where nothing is learned
+LONG = 10_000  # rows above which a table of the log is read back as arrays
 
 
 class FolderError(Exception):
@@ -42,7 +47,7 @@ class Checkpoint:
     time_s: float
     arrays: dict[str, np.ndarray]
     facts: dict
-    tables: list[dict[str, dict[str, list]]]
+    tables: list[dict[str, dict[str, list | np.ndarray]]]
 
 
 class RunFolder:
@@ -85,7 +90,7 @@ class RunFolder:
 
     def is_finished(self) -> bool:
         """All that a run leaves is there; summary.json was written last."""
-        return self.state_file.exists() and all((self.path / name).exists() for name in OURS)
+        return self.state_file.exists() and all((self.path / name).exists() for name in set(OURS) - MAY_LACK)
 
     def _refuse_strangers(self) -> None:
         """Nothing but a run is ever written over: a run has a log beside its checkpoint."""
@@ -165,17 +170,18 @@ def write_json(path: Path, value: object) -> None:
 
 
 def write_block(file, tables: dict[str, dict[str, list]]) -> None:
-    """One round: per table an Arrow stream of one record batch, with the table's name in the schema."""
+    """One round: per table with rows an Arrow stream of one record batch, with the table's name in the schema."""
     import pyarrow as pa
 
-    for name, columns in tables.items():
+    filled = {name: columns for name, columns in tables.items() if any(map(len, columns.values()))}
+    for name, columns in filled.items():
         batch = pa.table(columns).replace_schema_metadata({"table": name})
         with pa.ipc.new_stream(file, batch.schema) as writer:
             writer.write_table(batch)
 
 
-def read_blocks(path: Path) -> list[dict[str, dict[str, list]]]:
-    """What `write_block` wrote, in order, as a list of {table: columns}."""
+def read_blocks(path: Path) -> list[dict[str, dict[str, list | np.ndarray]]]:
+    """What `write_block` wrote, in order, as a list of {table: columns}; long columns as arrays."""
     import pyarrow as pa
 
     blocks = []
@@ -183,5 +189,7 @@ def read_blocks(path: Path) -> list[dict[str, dict[str, list]]]:
     with pa.OSFile(str(path)) as file:
         while file.tell() < size:
             table = pa.ipc.open_stream(file).read_all()
-            blocks.append({table.schema.metadata[b"table"].decode(): table.to_pydict()})
+            long = table.num_rows > LONG
+            columns = {c: table[c].to_numpy() if long else table[c].to_pylist() for c in table.column_names}
+            blocks.append({table.schema.metadata[b"table"].decode(): columns})
     return blocks

@@ -16,7 +16,7 @@ from pydantic import PrivateAttr, ValidationError
 
 from edgesim.complaints import complaint, dotted, sentence
 from edgesim.draws import Draw, MethodSpec, Noise
-from edgesim.explain import KeyInfo, explain, reader_of, schema
+from edgesim.explain import KeyInfo, example, explain, reader_of, schema
 from edgesim.overrides import apply, merge, parse_overrides
 from edgesim.readers import LABEL, shorten
 from edgesim.schema import Keys
@@ -163,6 +163,7 @@ def _check(document: Marked, path: Path) -> Scenario:
     scenario._document, scenario._folder = document, path.parent
     _check_devices(scenario)
     _check_clock(scenario)
+    _check_learning(scenario)
     return scenario
 
 
@@ -206,6 +207,17 @@ def _check_clock(scenario: Scenario) -> None:
         raise scenario.error("clock.mode", problem)
 
 
+def _check_learning(scenario: Scenario) -> None:
+    """A data set is divided; without one there is nothing to divide and nothing to train."""
+    learning, counted = scenario.learning, scenario.learning.dataset == "none"
+    if learning.partition is None and not counted:
+        raise scenario.error("learning.partition", f"is missing; write for instance {example('learning.partition')}")
+    if counted and learning.partition is not None:
+        raise scenario.error("learning.partition", "is not read with dataset: none; remove it, or write none")
+    if counted and learning.device != "cpu":
+        raise scenario.error("learning.device", "is not read with dataset: none; remove it")
+
+
 def _plain(part: Part) -> dict[str, Any]:
     """A section as YAML data with units; keys that are not set and need not be are left out."""
     content: dict[str, Any] = {}
@@ -214,6 +226,8 @@ def _plain(part: Part) -> dict[str, Any]:
         if reader is not None:
             if value is not None or getattr(reader, "none", False):
                 content[field.alias] = reader.write(value)
+        elif value is None:
+            continue
         elif isinstance(value, tuple):
             content[field.alias] = [_plain(item) for item in value]
         else:

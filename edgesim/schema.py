@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from edgesim.draws import MethodReader, MethodSpec, Targets
-from edgesim.readers import LABEL, NAME, Anything, Quantity, Whole, Word
+from edgesim.readers import LABEL, NAME, Anything, Flag, Quantity, Whole, Word
 from edgesim.schema_base import OURS, PER_SECTION, Part, key
 from edgesim.schema_cell import DeviceClass, Network
 
@@ -55,18 +55,38 @@ class Labels(Part):
 class Dirichlet(Part):
     kind: Literal["dirichlet"] = key("kind", "dirichlet: label shares drawn from a Dirichlet distribution", "dirichlet")
     alpha: Annotated[float, Quantity()] = key("alpha", "concentration; small means few labels per device", 0.3)
+    min_samples: Annotated[int | None, Whole(1, 10**9, none=True)] = key(
+        "min_samples",
+        "training samples that every device has at least: shares are drawn anew until they do; none: at least one",
+        10,
+        None,
+        f"{OURS}: the first draw is taken",
+    )
+
+
+class Speakers(Part):
+    kind: Literal["speakers"] = key(
+        "kind", "speakers: every device holds the lines of one speaker; only for text with speakers", "speakers"
+    )
 
 
 class Learning(Part):
     dataset: Annotated[str, Word(looks="the name of a data set, see edgesim list datasets")] = key(
-        "dataset", "the data", "digits"
+        "dataset",
+        "the data; none: nothing is trained, only time, bits and joules are counted, for the model on the data that it "
+        "was made for (liu-cnn: 28x28x1, 10 classes)",
+        "digits",
     )
-    partition: Annotated[Iid | Labels | Dirichlet, Field(discriminator="kind")] = key(
-        "partition", "who holds what", "{kind: labels, labels_per_device: 2}"
+    partition: Annotated[Iid | Labels | Dirichlet | Speakers, Field(discriminator="kind")] | None = key(
+        "partition",
+        "who holds what",
+        "{kind: labels, labels_per_device: 2}",
+        None,
+        "not set: needed with every data set",
     )
     samples_per_device: Annotated[int | None, Whole(1, 10**9, none=True)] = key(
         "samples_per_device",
-        "training samples of each device; none: the data is dealt out completely",
+        "training samples of each device; none: the data is dealt out completely; with dataset none, one batch",
         500,
         None,
         f"{OURS}: all data is used",
@@ -76,9 +96,21 @@ class Learning(Part):
     )
     batch_size: Annotated[int, Whole(1, 10**6)] = key("batch_size", "samples per SGD step", 128)
     method: Annotated[MethodSpec, MethodReader()] = key("method", "the algorithm and its parameters", "{name: fedavg}")
+    executor: Annotated[str, Word(("auto", "resident", "pool", "batched"))] = key(
+        "executor",
+        "how waiting jobs are trained: one by one, in several processes, stacked; auto: by docs/performance.md",
+        "pool",
+        "auto",
+        f"{OURS}: a rule written from benchmarks",
+    )
     device: Annotated[str, Word(looks="a torch device such as cpu or cuda:0")] = key(
         "device", "where training runs", "cpu", "cpu", f"{OURS}: runs everywhere, byte-identical"
     )
+
+    @field_validator("partition", mode="before")
+    @classmethod
+    def _word(cls, given: Any) -> Any:
+        return None if given == "none" else given
 
 
 class Accounting(Part):
@@ -94,6 +126,20 @@ class Accounting(Part):
     )
     sparse_efficiency: Annotated[float, Quantity(high=1.0, above=False)] = key(
         "sparse_efficiency", "share of the pruned weights' computation that is really saved", 0.5, 1.0, "Liu, eq. (24)"
+    )
+    backward: Annotated[str, Word(("counted", "twice"))] = key(
+        "backward",
+        "FLOPs of a backward pass: counted layer by layer; or twice the forward pass (FedLPS code; SpaFL, eq. (50))",
+        "twice",
+        "counted",
+        f"{OURS}: torch's own counter agrees",
+    )
+    count_biases: Annotated[bool, Flag()] = key(
+        "count_biases",
+        "true: a bias costs 1 FLOP per output, as in the FedLPS reference code; false: nothing",
+        "true",
+        False,
+        f"{OURS}: torch's own counter agrees",
     )
 
 

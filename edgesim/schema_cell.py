@@ -176,3 +176,31 @@ class DeviceClass(Part):
     failure_rate: Annotated[Draw, spread("Hz", above=False)] = key(
         "failure_rate", "failures per second while taking part", "0.1 Hz", constant(0.0), "Liu, Algorithm 1"
     )
+    capability: Annotated[Draw, spread("1", high=1.0)] = key(
+        "capability",
+        "share z_k of its processor that a device gives; its clock is cpu.frequency times this",
+        "{choice: [1, 0.5, 0.25, 0.125, 0.0625]}",
+        constant(1.0),
+        "Liu, eq. (8): the whole processor",
+    )
+    capability_drawn: Annotated[str, Word(("run", "round"))] = key(
+        "capability_drawn",
+        "run: a device keeps its capability; round: all are drawn anew every round (dynamic in FedLPS)",
+        "round",
+        "run",
+        "Liu, eq. (8): f_k does not change",
+    )
+    model_budget: Annotated[Draw, spread("1", high=1.0)] = key(
+        "model_budget",
+        "largest share gamma_k of the model's parameters that a device can hold; read by methods with submodels",
+        "{choice: [1, 0.25, 0.0625]}",
+        constant(1.0),
+        "Liu: every device holds the whole model",
+    )
+
+    @model_validator(mode="after")
+    def _something_to_draw(self) -> DeviceClass:
+        if self.capability_drawn == "round" and self.capability.kind not in ("uniform", "choice"):
+            rest = ", but capability is given, not drawn; write capability: {choice: [1, 0.5]}, or remove this key"
+            raise refuse("round", rest, "capability_drawn")
+        return self

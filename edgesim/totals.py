@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from edgesim.contracts import Outcome, Plan, Scores
 
 NAN = float("nan")
 RADIO = {"download": "download_s", "upload": "upload_s"}
+COUNTED = ("bits_up", "bits_down", "flops", "cycles")  # what a round adds up over its devices
 
 
 def device_row(g: int, outcome: Outcome, spans: Sequence[Any]) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def device_row(g: int, outcome: Outcome, spans: Sequence[Any]) -> dict[str, Any]
     for span in spans:
         if span.phase != "idle":
             seconds[RADIO.get(span.phase, "compute_s")] += span.seconds
-    up_bits = _total(span.bits for span in spans if span.phase == "upload")
+    up_bits = total(span.bits for span in spans if span.phase == "upload")
     return {
         "round": g,
         "device": grant.device,
@@ -33,10 +33,10 @@ def device_row(g: int, outcome: Outcome, spans: Sequence[Any]) -> dict[str, Any]
         **(dict.fromkeys(seconds, NAN) if out else seconds),
         "finish_s": outcome.finish_s,
         "bits_up": up_bits,
-        "bits_down": _total(span.bits for span in spans if span.phase == "download"),
-        "flops": _total(span.flops for span in spans),
-        "cycles": _total(span.cycles for span in spans),
-        "energy_j": _total(span.energy_j for span in spans),
+        "bits_down": total(span.bits for span in spans if span.phase == "download"),
+        "flops": total(span.flops for span in spans),
+        "cycles": total(span.cycles for span in spans),
+        "energy_j": total(span.energy_j for span in spans),
     }
 
 
@@ -44,35 +44,56 @@ def round_row(
     g: int,
     start_s: float,
     end_s: float,
-    plan: Plan,
-    outcomes: Sequence[Outcome],
-    rows: Sequence[dict[str, Any]],
-    spans: Sequence[Any],
+    residual: float,
+    status: Mapping[str, int],
+    received: int,
+    rho: Sequence[float],
+    totals: Mapping[str, float],
     scores: Scores | None,
-) -> dict[str, Any]:
-    """One row of rounds. ``arrived`` counts uploads that the server received, ``late`` those after the threshold;
-    energy_j also holds the idle energy of devices that were not selected."""
-    status = Counter(outcome.status for outcome in outcomes)
-    rho = [grant.rho for grant in plan.grants]
-    return {
+) -> dict[str, list]:
+    """The row of rounds, column -> [value].
+
+    Args:
+        status: how many devices ended how, ``late`` those after the threshold.
+        received: uploads that the server received, also late ones: ``arrived``.     rho: of the devices granted.
+        totals: sums over devices; energy_j also holds the idle energy of devices that were not selected.
+    """
+    row = {
         "round": g,
         "time_s": end_s,
         "latency_s": end_s - start_s,
-        "selected": len(outcomes),
-        "arrived": sum(outcome.received for outcome in outcomes),
-        **{name: status[name] for name in ("late", "failed", "infeasible")},
+        "selected": sum(status.values()),
+        "arrived": received,
+        **{name: status.get(name, 0) for name in ("late", "failed", "infeasible")},
         "loss": _known(np.mean, scores.loss if scores else ()),
         "accuracy": _known(np.mean, scores.accuracy if scores else ()),
         "accuracy_std": _known(np.std, scores.accuracy if scores else ()),
         "rho_mean": _known(np.mean, rho),
         "rho_max": _known(np.max, rho),
-        **{name: _total(row[name] for row in rows) for name in ("bits_up", "bits_down", "flops", "cycles")},
-        "energy_j": _total(span.energy_j for span in spans),
-        "solver_residual": plan.residual,
+        **totals,
+        "solver_residual": residual,
     }
+    return {name: [value] for name, value in row.items()}
 
 
-def _total(values: Iterable[float]) -> float:
+def plan_row(g: int, plan: Plan, threshold_s: float) -> dict[str, list]:
+    """The row of plans; stretched is a plan for more time than T_th."""
+    return {"round": [g], "budget_s": [plan.budget_s], "stretched": [int(plan.budget_s > threshold_s)]}
+
+
+def score_columns(g: int, scores: Scores) -> dict[str, list]:
+    """Rows of scores: one for every device that has test data."""
+    tested = np.flatnonzero(~np.isnan(scores.accuracy))
+    values = {name: np.asarray(getattr(scores, name), dtype=float)[tested].tolist() for name in ("loss", "accuracy")}
+    return {"round": [g] * len(tested), "device": tested.tolist(), **values}
+
+
+def measure_columns(g: int, scores: Scores) -> dict[str, list]:
+    """Rows of measures, in the order in which the method gives them."""
+    return {"round": [g] * len(scores.measures), "name": list(scores.measures), "value": list(scores.measures.values())}
+
+
+def total(values: Iterable[float]) -> float:
     """Sum that does not depend on the order of its terms."""
     return math.fsum(values)
 

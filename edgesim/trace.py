@@ -5,13 +5,29 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+import numpy as np
+
+from edgesim.tables import Columns, plain
+
 RADIO = {"download", "upload"}
 TRACKS = {"cpu": 0, "radio": 1}
+MOST = 1000  # devices that a trace shows: nobody scrolls through more tracks
 
 
-def trace_json(spans: dict[str, list]) -> str:
-    """Spans (columns as in `eventlog.SPANS`) -> JSON text; times in microseconds of simulated time."""
-    return json.dumps({"displayTimeUnit": "ms", "traceEvents": list(events(spans))}, separators=(",", ":"))
+def trace_json(spans: Columns) -> str:
+    """Spans (columns as in `tables.SPANS`) -> JSON text; times in microseconds of simulated time.
+
+    Of more than `MOST` devices the first ones, which ``otherData`` then says.
+    """
+    devices = np.unique(np.asarray(spans["device"], dtype=int))
+    cut = {}
+    if len(devices) > MOST:
+        shown = np.asarray(spans["device"]) < devices[MOST]
+        spans = {name: np.asarray(values)[shown] for name, values in spans.items()}
+        cut = {"otherData": {"devices": f"the first {MOST} of {len(devices)}; all of them are in spans.parquet"}}
+    shown = {name: plain(values) for name, values in spans.items()}
+    content = {"displayTimeUnit": "ms", **cut, "traceEvents": list(events(shown))}
+    return json.dumps(content, separators=(",", ":"))
 
 
 def events(spans: dict[str, list]) -> Iterator[dict]:

@@ -1,7 +1,7 @@
 """Data sets, and how they are spread over the devices.
 
-Images are float32 in [0, 1], [N, channels, height, width]. Labels are read at once and images only when they are asked
-for, so that a scenario can be checked without loading them.
+Images are float32 in [0, 1], [N, channels, height, width]; text is int64 codes [N, length]. Labels are read at once and
+images only when they are asked for, so that a scenario can be checked without loading them.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from edgesim.contracts import Streams
 from fl import files
 from fl.files import DataError
 from fl.partitions import partition
+from fl.text import CONTEXT, read_play
 
-__all__ = ["DATASETS", "DataError", "Federated", "federated", "load", "locate"]
+__all__ = ["DATASETS", "NONE", "DataError", "Federated", "federated", "load", "locate"]
 
 Array = np.ndarray
 Images = Callable[[], tuple[Array, Array]]
@@ -33,13 +34,17 @@ CIFAR = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse"
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """A data set: labels int [N], and a function that reads the images (train, test)."""
+    """A data set: labels int [N], and a function that reads the images (train, test).
+
+    owners: whose each sample is by nature (train, test), int [N], numbered from who has most on; None: nobody's.
+    """
 
     y_train: Array
     y_test: Array
     images: Images
     input_shape: tuple[int, ...]
     classes: tuple[str, ...]
+    owners: tuple[Array, Array] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +154,23 @@ def cifar10(root: Path | None) -> Samples:
     return Samples(y_train, y_test, lambda: (to_unit(x_train), to_unit(x_test)), (3, 32, 32), CIFAR)
 
 
+def shakespeare_path(root: Path | None) -> Path:
+    if root is not None:
+        return files.text_file(root / "shakespeare", "input.txt")
+    raise DataError(
+        "data set shakespeare is not here: set EDGESIM_DATA or --data to a folder with shakespeare/input.txt, "
+        "which is data/tinyshakespeare/input.txt of github.com/karpathy/char-rnn"
+    )
+
+
+def shakespeare(root: Path | None) -> Samples:
+    """Tiny Shakespeare in ROOT/shakespeare/input.txt: 80 characters of a speaker -> the next one."""
+    play = read_play(shakespeare_path(root))
+    labels = play.codes[play.train], play.codes[play.test]
+    contexts = lambda: (play.contexts(play.train), play.contexts(play.test))  # noqa: E731
+    return Samples(*labels, contexts, (CONTEXT,), play.characters, play.owners)
+
+
 def from_openml(name: str, train: int, shape: tuple[int, ...], classes: tuple[str, ...]) -> Samples:
     """A data set fetched by scikit-learn from OpenML, or from scikit-learn's own cache of it."""
     from sklearn.datasets import fetch_openml
@@ -176,7 +198,10 @@ DATASETS: dict[str, tuple[Callable[[Path | None], Samples], str, str]] = {
         "Xiao et al., 2017",
     ),
     "cifar10": (cifar10, "32x32 colour pictures, 50,000 + 10,000", "Krizhevsky, 2009"),
+    "shakespeare": (shakespeare, "80 characters of a speaker to the next one, by speaker", "Karpathy, char-rnn, 2015"),
 }
+
+NONE = "none"  # no data set: nothing is trained or tested
 
 
 def data_root(root: str | Path | None) -> Path | None:
@@ -187,18 +212,23 @@ def data_root(root: str | Path | None) -> Path | None:
 
 def check_name(dataset: str) -> None:
     if dataset not in DATASETS:
-        near = get_close_matches(dataset, DATASETS, n=1)
+        names = [*DATASETS, NONE]
+        near = get_close_matches(dataset, names, n=1)
         hint = f'; did you mean "{near[0]}"?' if near else ""
-        raise DataError(f'there is no data set "{dataset}" (there are {", ".join(DATASETS)}){hint}')
+        raise DataError(f'there is no data set "{dataset}" (there are {", ".join(names)}){hint}')
 
 
 def locate(dataset: str, root: str | Path | None = None) -> list[Path]:
     """Checks presence, headers and sizes of the data files without loading them. Returns them.
 
-    The list is empty for digits, and where no root is given: the data then come from OpenML or its cache.
+    The list is empty for digits and none, and where no root is given: images then come from OpenML or its cache.
     """
+    if dataset == NONE:
+        return []
     check_name(dataset)
     folder = data_root(root)
+    if dataset == "shakespeare":
+        return [shakespeare_path(folder)]
     if dataset == "digits" or folder is None:
         return []
     if dataset == "cifar10":
@@ -221,5 +251,5 @@ def federated(
 
 def spread(s: Samples, devices: int, streams: Streams, **partition_options) -> Federated:
     """Who holds what of a data set: K devices, the options of `fl.partitions.partition`."""
-    parts = partition(s.y_train, s.y_test, len(s.classes), devices, streams, **partition_options)
+    parts = partition(s.y_train, s.y_test, len(s.classes), devices, streams, owners=s.owners, **partition_options)
     return Federated(s.y_train, s.y_test, s.images, s.input_shape, *parts, s.classes)

@@ -1,4 +1,4 @@
-"""Readers of the files that data sets come in: IDX (MNIST, Fashion-MNIST) and the binary version of CIFAR-10.
+"""Readers of the files that data sets come in: IDX (MNIST, Fashion-MNIST), the binary version of CIFAR-10, text.
 
 A check looks at the header and the size only (for .gz at the size that its trailer states), so that it is quick; a
 read checks again what it got. What is wrong is said in one sentence with the file, the expected and the found bytes.
@@ -22,14 +22,14 @@ class DataError(ValueError):
     """Data that are missing, damaged or cannot be divided as asked: one sentence."""
 
 
-def find(folder: Path, name: str) -> Path:
+def find(folder: Path, name: str, otherwise: str = ", or unset both to fetch the data set from OpenML") -> Path:
     """The file of that name in the folder, plain or with .gz."""
     for path in (folder / name, folder / f"{name}.gz"):
         if path.is_file():
             return path
     raise DataError(
         f"{folder / name} is missing (also as .gz): put it there, or set EDGESIM_DATA or --data to the folder "
-        f'that holds "{folder.name}", or unset both to fetch the data set from OpenML'
+        f'that holds "{folder.name}"{otherwise}'
     )
 
 
@@ -121,3 +121,11 @@ def read_cifar(paths: list[Path]) -> tuple[Array, Array]:
         labels.append(check_labels(rows[:, 0], path))
         images.append(rows[:, 1:].reshape(-1, 3, 32, 32))
     return np.concatenate(images), np.concatenate(labels)
+
+
+def text_file(folder: Path, name: str) -> Path:
+    """Checks that a text is there and not empty. Returns its file."""
+    path = find(folder, name, otherwise="")
+    if unpacked_bytes(path) == 0:
+        raise DataError(f"{path} is empty")
+    return path

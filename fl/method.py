@@ -8,8 +8,7 @@ in which it differs; `local_update` and `stages` belong together, since one is t
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections import deque
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,21 +17,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from edgesim.contracts import (
-    Demand,
     Grant,
     Job,
-    Payload,
     Phase,
     Report,
     Sent,
-    Stage,
     Tensor,
     Trained,
     Update,
     View,
-    Work,
 )
-from fl.accounting import StepCost, step_cost
+from fl.costs import Costs
+from fl.layout import Layout, Slot
 from fl.params import MethodError, bind, check, param, parameters
 from fl.state import State
 from fl.task import Task
@@ -46,7 +42,7 @@ MAX_RATE = 1e6  # far above any use, far below what a float32 holds
 
 
 @dataclass(frozen=True, eq=False)
-class Method(ABC):
+class Method(Costs):
     """The answers that methods share."""
 
     source: ClassVar[str] = "none given"
@@ -74,7 +70,19 @@ class Method(ABC):
     # --- who -------------------------------------------------------------------------------------------------------
 
     def start(self) -> State:
-        return State(0, self.task.initial())
+        """The architecture's initial weights; what the method adds begins at zero."""
+        w = self.task.initial()
+        more = self.layout.size - len(w)
+        return State(0, w if not more else padded(w, more))
+
+    def extra(self) -> tuple[Slot, ...]:
+        """Coordinates behind the architecture's own that the method learns too: thresholds, scores, logits."""
+        return ()
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Which slice of w [P] is what: the architecture's tensors, then what the method adds."""
+        return self.task.layout.extended(self.extra())
 
     def select(self, state: State, view: View) -> Array:
         """Devices asked in this round, int [S], in rising order."""
@@ -86,89 +94,20 @@ class Method(ABC):
     def observe(self, state: State, report: Report) -> State:
         return state
 
-    # --- what it costs ---------------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def stages(self, k: int, rho: float) -> tuple[Stage, ...]:
-        """The computation of device k at pruning ratio rho, in order; affine in rho."""
-
-    def payload(self, rho: float) -> Payload:
-        """What travels: down the shared weights, up the kept ones; affine in rho up to the mask's own bits."""
-        bits = self.task.accounting.weight_bits
-        return Payload(bits_down=bits(self.shared_count), bits_up=bits(self.shared_count, rho))
-
-    def rho_bounds(self) -> tuple[float, float]:
-        """Pruning ratios that the allocator may choose; equal where the method decides."""
-        return 0.0, 0.0
-
-    def planned(self, k: int, rho: float) -> tuple[Work, float]:
-        """Work and upload bits that the allocation plans with; affine in rho."""
-        return total_work(self.stages(k, rho)), self.payload(rho).bits_up
-
-    def demand(self, state: State, view: View, chosen: Array) -> Demand:
-        """`planned` of the chosen devices, as an affine function of rho."""
-        low, high = self.rho_bounds()
-        fixed, prunable = np.stack([self._affine(int(k)) for k in chosen]).transpose(1, 2, 0)
-        size = len(chosen)
-        return Demand(
-            devices=np.asarray(chosen),
-            bits_fixed=fixed[2],
-            bits_prunable=prunable[2],
-            work_fixed=Work(*fixed[:2]),
-            work_prunable=Work(*prunable[:2]),
-            rho_min=np.full(size, low),
-            rho_max=np.full(size, high),
-            weight=np.ones(size),
-            bits_down=np.full(size, self.payload(low).bits_down),
-        )
-
-    def _affine(self, k: int) -> Array:
-        """Fixed and prunable (weight steps, FLOPs, bits) [2, 3] of device k.
-
-        Where the method decides rho, all of it counts as prunable: the threshold then makes the device late, never
-        infeasible.
-        """
-        low, high = self.rho_bounds()
-        if low == high < 1:
-            return np.stack([np.zeros(3), self._costs(k, low) / (1 - low)])
-        fixed = self._costs(k, 1.0)
-        return np.stack([fixed, self._costs(k, 0.0) - fixed])
-
-    def _costs(self, k: int, rho: float) -> Array:
-        work, bits = self.planned(k, rho)
-        return np.array([work.weight_steps, work.flops, bits])
-
-    def work(self, k: int, trained: Array, steps: int, rho: float = 0.0) -> Work:
-        """Work of ``steps`` steps of device k on the weights ``trained`` bool [P], pruned by rho where prunable."""
-        return self.task.accounting.work(self._step_cost(trained), steps, self.task.batch(k), rho)
-
-    def _step_cost(self, trained: Array) -> StepCost:
-        """Remembered per mask object: the masks of a method's parts are the same arrays in every round."""
-        memory = self._step_costs
-        known = next((cost for mask, cost in memory if mask is trained), None)
-        if known is None:
-            known = step_cost(self.task.architecture, trained, self.prunable())
-            memory.append((trained, known))
-        return known
-
-    @cached_property
-    def _step_costs(self) -> deque[tuple[Array, StepCost]]:
-        return deque(maxlen=8)
-
     # --- which weights ---------------------------------------------------------------------------------------------
 
     def personal(self) -> Array:
         """Weights that never leave their device, bool [P]: v of Liu."""
-        return self.task.layout.role("none")
+        return self.layout.role("none")
 
     def prunable(self) -> Array:
         """Weights that rho prunes, bool [P]."""
-        return self.task.layout.role("none")
+        return self.layout.role("none")
 
     @cached_property
     def everything(self) -> Array:
         """All weights, bool [P]."""
-        return np.ones(self.task.layout.size, dtype=bool)
+        return np.ones(self.layout.size, dtype=bool)
 
     @cached_property
     def shared(self) -> Array:
@@ -194,7 +133,7 @@ class Method(ABC):
 
     def weights(self) -> dict[str, int]:
         """How many weights there are in all, global, personal."""
-        total = self.task.layout.size
+        total = self.layout.size
         return {"total": total, "global": self.shared_count, "personal": total - self.shared_count}
 
     # --- how a device trains ---------------------------------------------------------------------------------------
@@ -209,7 +148,7 @@ class Method(ABC):
         return Job(
             device=k,
             g=view.g,
-            phases=self.local_update(state, k, self.personalise(state, k), grant),
+            phases=self.local_update(state, k, self.received(state, k), grant),
             stages=self.stages(k, grant.rho),
             payload=self.payload(grant.rho),
             rho=grant.rho,
@@ -221,11 +160,15 @@ class Method(ABC):
         """The upload: the shared weights that the last phase trained."""
         return Sent(trained.w, trained.mask & self.shared_mask)
 
+    def keep(self, trained: Trained) -> Tensor:
+        """What stays at a device that finished training: its personal weights, in their order in w."""
+        return trained.w[self.personal_index]
+
     def retain(self, state: State, updates: Sequence[Update]) -> State:
-        """Personal weights of the devices that finished training, received or not."""
+        """What stays at the devices that finished training, received or not."""
         if not self.personal().any():
             return state
-        kept = {update.job.device: update.result().w[self.personal_index] for update in updates}
+        kept = {update.job.device: self.keep(update.result()) for update in updates}
         return replace(state, local=state.local | kept)
 
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
@@ -239,6 +182,10 @@ class Method(ABC):
     def _weight(self, view: View, k: int) -> float:
         return float(view.samples[k]) if self.weighting == "samples" else 1.0
 
+    def received(self, state: State, k: int) -> Tensor:
+        """The model w [P] from which device k starts when it is asked: the one that it uses."""
+        return self.personalise(state, k)
+
     def personalise(self, state: State, k: int) -> Tensor:
         """The model w [P] of device k: the shared weights and its own personal ones, [u, v_k]."""
         if k not in state.local:
@@ -247,7 +194,17 @@ class Method(ABC):
         w[self.personal_index] = state.local[k]
         return w
 
+    def probes(self, state: State) -> dict[str, Tensor]:
+        """Further models w [P], by name, whose accuracy on the whole test set is worth a line of the log."""
+        return {}
 
-def total_work(stages: Sequence[Stage]) -> Work:
-    """The sum over stages."""
-    return Work(sum(s.work.weight_steps for s in stages), sum(s.work.flops for s in stages))
+    def measures(self, state: State) -> dict[str, float]:
+        """Further numbers of the round, by name: densities, sizes."""
+        return {}
+
+
+def padded(w: Tensor, more: int) -> Tensor:
+    """w [P] and so many zeros behind it."""
+    grown = w.new_zeros(len(w) + more)
+    grown[: len(w)] = w
+    return grown

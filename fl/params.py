@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from math import isfinite
-from types import NoneType
-from typing import Any, get_args, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
-KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
+KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a word", tuple: "a list of numbers"}
 
 
 class MethodError(ValueError):
@@ -25,7 +25,7 @@ class Parameter:
     """One hyper-parameter: what it means, what it may be, its default and where that comes from."""
 
     name: str
-    kind: type  # int | float | bool | str
+    kind: type  # int | float | bool | str | tuple (of floats)
     optional: bool  # may be none
     default: Any
     meaning: str
@@ -53,6 +53,8 @@ class Parameter:
             return None
         if self.kind is float and type(value) is int:
             value = float(value)
+        if self.kind is tuple and isinstance(value, list | tuple) and all(type(one) in (int, float) for one in value):
+            value = tuple(map(float, value))
         if type(value) is not self.kind or not self._within(value):
             raise MethodError(self.name, f"is {value!r}; allowed is {self.allowed}")
         return value
@@ -60,6 +62,8 @@ class Parameter:
     def _within(self, value: Any) -> bool:
         if self.choices:
             return value in self.choices
+        if self.kind is tuple:
+            return bool(value) and all(replace(self, kind=float)._within(one) for one in value)
         if self.kind not in (int, float):
             return True
         above = (self.ge is None or value >= self.ge) and (self.gt is None or value > self.gt)
@@ -87,8 +91,9 @@ def parameters(cls: type) -> tuple[Parameter, ...]:
     found = []
     for one in fields(cls):
         if "param" in one.metadata:
-            options = get_args(hints[one.name]) or (hints[one.name],)
-            kind = next(option for option in options if option is not NoneType)
+            hint = hints[one.name]
+            options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+            kind = next(get_origin(option) or option for option in options if option is not NoneType)
             found.append(Parameter(one.name, kind, NoneType in options, one.default, **one.metadata["param"]))
     return tuple(found)
 

@@ -1,7 +1,7 @@
 """Who holds what: index lists per device from labels, by named streams. Every sample is used at most once.
 
 Training samples are divided by one of three rules; test samples follow them, so that each device is tested on its own
-mix of labels.
+mix of labels. A fourth one, speakers, leaves the samples with whom they come from.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from edgesim.contracts import Streams
 from fl.files import DataError
 
 Array = np.ndarray
+REDRAWS = 1000  # of a dirichlet partition, until every device has its least number of samples
 
 
 def apportion(total: int, shares: Array) -> Array:
@@ -113,6 +114,20 @@ def counts_for_test(train: Array, test_labels: Array) -> Array:
     return feed_the_empty(counts, train)
 
 
+def redrawn(labels: Array, classes: int, devices: int, alpha: float, least: int, rng: np.random.Generator) -> Array:
+    """`dirichlet_counts`, drawn again until every device has at least so many samples."""
+    if least * devices > len(labels):
+        raise DataError(f"{len(labels)} training samples are too few for {devices} devices with {least} each")
+    for _ in range(REDRAWS):
+        counts = dirichlet_counts(labels, classes, devices, alpha, rng)
+        if counts.sum(axis=1).min() >= least:
+            return counts
+    raise DataError(
+        f"no draw out of {REDRAWS} gave each of {devices} devices the {least} training samples of min_samples; "
+        f"lower it, or raise alpha ({alpha:g})"
+    )
+
+
 def train_counts(
     labels: Array,
     classes: int,
@@ -121,6 +136,7 @@ def train_counts(
     kind: str,
     labels_per_device: int | None,
     alpha: float | None,
+    min_samples: int | None,
 ) -> Array:
     """Training label counts [K, C] of a partition of kind iid | labels | dirichlet."""
     if kind == "iid":
@@ -132,9 +148,25 @@ def train_counts(
     if kind == "dirichlet":
         if alpha is None or not 0 < alpha < np.inf:
             raise DataError(f"alpha of a dirichlet partition is {alpha}; it must be positive and finite")
-        counts = dirichlet_counts(labels, classes, devices, alpha, rng)
+        counts = redrawn(labels, classes, devices, alpha, min_samples or 0, rng)
         return feed_the_empty(counts, np.broadcast_to(rng.random(classes), counts.shape))
-    raise DataError(f'partition kind is "{kind}"; allowed are iid, labels, dirichlet')
+    raise DataError(f'partition kind is "{kind}"; allowed are iid, labels, dirichlet, speakers')
+
+
+def by_speaker(
+    owners: tuple[Array, Array] | None, devices: int, samples_per_device: int | None, rng: np.random.Generator
+) -> tuple[list[Array], list[Array]]:
+    """Training and test indices of the devices: device k has what the k-th speaker says, those who say most first."""
+    if owners is None:
+        raise DataError('partition kind is "speakers", but this data set has none; use iid, labels or dirichlet')
+    sizes = np.bincount(owners[0])
+    largest = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
+    if devices > len(largest):
+        raise DataError(f"{len(largest)} speakers have training samples: too few for {devices} devices")
+    train, test = ([np.flatnonzero(owner == k) for k in largest[:devices]] for owner in owners)
+    if samples_per_device is not None:
+        train = [np.sort(rng.permutation(mine)[:samples_per_device]) for mine in train]
+    return train, test
 
 
 def partition(
@@ -147,19 +179,26 @@ def partition(
     labels_per_device: int | None = None,
     alpha: float | None = None,
     samples_per_device: int | None = None,
+    min_samples: int | None = None,
+    owners: tuple[Array, Array] | None = None,
 ) -> tuple[list[Array], list[Array]]:
     """Training and test indices of every device.
 
     Args:
-        train_labels, test_labels: int [N].     kind: iid | labels (needs labels_per_device) | dirichlet (needs alpha).
-        samples_per_device: a cap on the training samples; the mix of labels is kept.
+        train_labels, test_labels: int [N].     kind: iid | labels (needs labels_per_device) | dirichlet (needs alpha)
+            | speakers (needs owners).
+        samples_per_device: a cap on the training samples; the mix of labels is kept, of a speaker any are taken.
+        min_samples: least training samples of a device in a dirichlet partition, before that cap.
+        owners: whose each sample is (train, test), int [N].
     Raises:
         DataError: an argument is out of range, or some device would be left without training data.
     """
     if devices > len(train_labels):
         raise DataError(f"{len(train_labels)} training samples are too few for {devices} devices")
     rng = streams.stream("partition")
-    counts = train_counts(train_labels, classes, devices, rng, kind, labels_per_device, alpha)
+    if kind == "speakers":
+        return by_speaker(owners, devices, samples_per_device, rng)
+    counts = train_counts(train_labels, classes, devices, rng, kind, labels_per_device, alpha, min_samples)
     if (counts.sum(axis=1) == 0).any():
         raise DataError(f"{len(train_labels)} training samples are too few for {devices} devices")
     tests = deal(test_labels, counts_for_test(counts, test_labels), streams.stream("partition-test"))

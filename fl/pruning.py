@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from edgesim.contracts import Grant, Payload, Phase, Stage, Tensor, Work
-from fl.method import Method, State, param, total_work
+from fl.costs import total_work
+from fl.method import Method, State, param
 
 Array = np.ndarray
 

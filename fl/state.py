@@ -18,19 +18,22 @@ class State:
 
     Args:
         w: the server's model [P]; its personal coordinates are the initial ones, used by devices not yet in ``local``.
-        local: device -> its personal coordinates, in their order in w.     memo: whatever else a method remembers.
+        local: device -> what stays there, as `Method.keep` gives it; its personal coordinates, in their order in w.
+        memo: tensors that a method remembers.     notes: what else it remembers, JSON-able (a bandit's record).
     """
 
     g: int
     w: Tensor
     local: dict[int, Tensor] = field(default_factory=dict)
     memo: dict[str, Tensor] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
 
     def to_arrays(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Arrays by name, and the record that `from_arrays` needs beside them."""
         arrays = {"w": self.w} | {f"memo/{name}": value for name, value in self.memo.items()}
         arrays |= {f"local/{k}": self.local[k] for k in sorted(self.local)}
-        return {name: value.detach().cpu().numpy() for name, value in arrays.items()}, {"g": self.g}
+        record = {"g": self.g, "notes": self.notes}
+        return {name: value.detach().cpu().numpy() for name, value in arrays.items()}, record
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array], record: dict[str, Any], device: str = "cpu") -> State:
@@ -43,4 +46,4 @@ class State:
             for room in ("local/", "memo/")
         }
         local = {int(k): parts["local/"][k] for k in sorted(parts["local/"], key=int)}
-        return cls(int(record["g"]), tensors["w"], local, parts["memo/"])
+        return cls(int(record["g"]), tensors["w"], local, parts["memo/"], dict(record.get("notes", {})))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol
 
-from edgesim.contracts import Job, Sent, Trained
-from fl import local
+from edgesim.contracts import Job, Sent, Stage, Trained
+from fl.executors.notes import Notes
+from fl.executors.resident import Resident
 from fl.task import Task
 
 
@@ -19,17 +19,10 @@ class Aborted(RuntimeError):
 class Executor(Protocol):
     """Trains jobs. The result of a job must not depend on its neighbours."""
 
+    name: str
+    notes: Notes  # what did not go as chosen
+
     def run(self, jobs: Sequence[Job]) -> list[Trained]: ...
-
-
-@dataclass(frozen=True)
-class Resident:
-    """One job after the other, in this process."""
-
-    task: Task
-
-    def run(self, jobs: Sequence[Job]) -> list[Trained]:
-        return [local.run(self.task, job) for job in jobs]
 
 
 class Promise:
@@ -48,6 +41,12 @@ class Promise:
         if self._trained is None:
             self._trainer.flush()
         return self._trained
+
+    def stages(self) -> tuple[Stage, ...]:
+        """The work that is charged: as ordered, or, where only the training tells, as the method says."""
+        if self.job.stages is not None:
+            return self.job.stages
+        return self._trainer.charged_stages(self.job, self.result())
 
     def bits_up(self) -> float:
         """Bits of the upload: as planned, or, where only the training tells, as encoded."""
@@ -68,8 +67,9 @@ class Trainer:
     """Queues jobs and trains them at the first need.
 
     Args:
-        executor: how a pass is run; one by one by default.
+        executor: how a pass is run (`fl.executors.choose`); one by one by default.
         encode: `Method.encode`, needed only for methods whose bits are known after training.
+        charged: `Method.charged`, needed only for methods whose work is known after training.
     """
 
     def __init__(
@@ -77,11 +77,21 @@ class Trainer:
         task: Task,
         executor: Executor | None = None,
         encode: Callable[[Job, Trained], Sent] | None = None,
+        charged: Callable[[Job, Trained], tuple[Stage, ...]] | None = None,
     ) -> None:
         self.seconds = 0.0  # wall time spent in training
         self._executor = executor or Resident(task)
-        self._encode = encode
+        self._encode, self._charged = encode, charged
         self._waiting: list[Promise] = []
+
+    @property
+    def executor_name(self) -> str:
+        return self._executor.name
+
+    @property
+    def notes(self) -> list[str]:
+        """What did not go as chosen, and for how many jobs: repeated, trained one by one, in one process."""
+        return self._executor.notes.lines()
 
     def submit(self, jobs: Sequence[Job]) -> list[Promise]:
         """One promise per job; nothing is trained yet."""
@@ -100,6 +110,14 @@ class Trainer:
 
     def forget(self, promise: Promise) -> None:
         self._waiting = [one for one in self._waiting if one is not promise]
+
+    def charged_stages(self, job: Job, trained: Trained) -> tuple[Stage, ...]:
+        if self._charged is None:
+            raise RuntimeError(
+                f"the work of device {job.device} is not known: give stages in the method's job, or give its charged "
+                "to the trainer"
+            )
+        return self._charged(job, trained)
 
     def encoded_bits(self, job: Job, trained: Trained) -> float:
         bits = None if self._encode is None else self._encode(job, trained).bits

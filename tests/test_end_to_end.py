@@ -40,7 +40,8 @@ learning:
   batch_size: 10
   method: {name: liu, personal_lr: 0.05, global_lr: 0.05}
 """
-TABLES = ("rounds.csv", "device_rounds.parquet", "spans.parquet", "summary.json", "model.safetensors", "trace.json")
+TABLES = ("rounds.csv", "device_rounds.parquet", "spans.parquet", "scores.parquet", "measures.csv", "summary.json")
+TABLES += ("model.safetensors", "trace.json")
 METHODS = {
     "fedavg": ["learning.method={name: fedavg, lr: 0.05}", "allocation.solver=equal"],
     "fedalt": ["learning.method={name: fedalt, personal_lr: 0.05, global_lr: 0.05}", "allocation.solver=equal"],
@@ -317,6 +318,8 @@ WRONG = {
     "learning.dataset=digit": "learning.dataset: there is no data set",
     "learning.model=mpl": "learning.model: there is no model",
     "learning.method={name: FedAvg}": "learning.method.name is",
+    "learning.method={name: fjord, levels: [0.5, 2]}": "learning.method.levels is .*a list of numbers > 0 and <= 1",
+    "learning.method={name: fjord, levels: [0.5, [1]]}": "learning.method.levels.*a list; write a number, a list",
     "devices.0.count=10000000": "cannot|too few|values",
 }
 

@@ -52,7 +52,7 @@ class FedAlt(Method):
         return super().unread(values) | dict.fromkeys(idle, "personal_part is none")
 
     def personal(self) -> Array:
-        return self.task.layout.role(self.personal_part)
+        return self.layout.role(self.personal_part)
 
     def stages(self, k: int, rho: float) -> tuple[Stage, ...]:
         v = self.personal()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from edgesim.contracts import Grant, Phase, Stage, Tensor
+from edgesim.contracts import Grant, Phase, Sgd, Stage, Tensor
 from fl.method import MAX_RATE, RATE_SOURCE, STEPS_SOURCE, Method, State, param
 
 
@@ -16,17 +16,54 @@ class FedAvg(Method):
     What travels: all weights, down and up.
 
     Departs from the paper:
-        A device makes ``local_steps`` mini-batch steps instead of whole epochs (Liu et al. count steps).
+        A device makes ``local_steps`` mini-batch steps (Liu et al. count steps); ``local_epochs`` counts passes over
+        its data as McMahan et al. do, the last batch of a pass being smaller.
         The mean is uniform as in Liu, eq. (11); ``weighting: samples`` is that of McMahan et al.
     """
 
     source: ClassVar[str] = "McMahan et al., AISTATS 2017, Algorithm 1"
     local_steps: int = param(5, "SGD steps of a device per round", source=STEPS_SOURCE, ge=1)
+    local_epochs: int | None = param(
+        None, "passes of a device over its data per round, E; none: local_steps", source="McMahan et al.", ge=1
+    )
     lr: float = param(0.001, "step size of SGD", source=RATE_SOURCE, gt=0, le=MAX_RATE)
+    lr_decay: float = param(1.0, "factor of the step size from round to round", source="Liu: constant", gt=0, le=1)
+    momentum: float = param(
+        0.0, "momentum of SGD, fresh in every round", source="McMahan et al.: none", ge=0, le=0.9999
+    )
+    weight_decay: float = param(0.0, "weight decay of SGD", source="McMahan et al.: none", ge=0, le=MAX_RATE)
+    clip: float | None = param(
+        None, "largest norm of a gradient; none: not clipped", source="McMahan et al.: none", gt=0, le=MAX_RATE
+    )
+
+    @classmethod
+    def unread(cls, values: dict[str, Any]) -> dict[str, str]:
+        counted = {} if values.get("local_epochs") is None else {"local_steps": "local_epochs is given"}
+        return super().unread(values) | counted
+
+    def steps(self, k: int) -> int:
+        """SGD steps of device k per round."""
+        passes = self.local_epochs
+        return self.local_steps if passes is None else passes * -(-int(self.task.samples[k]) // self.task.batch(k))
+
+    def samples_per_step(self, k: int) -> float:
+        """Samples in a mean step: the last batch of a pass may be smaller."""
+        passes = self.local_epochs
+        return self.task.batch(k) if passes is None else passes * int(self.task.samples[k]) / self.steps(k)
+
+    def rate(self, g: int) -> float:
+        """Step size in round g."""
+        return self.lr * self.lr_decay**g
+
+    def training(self, start: Any, mask: Any, g: int, k: int, **more: Any) -> Phase:
+        """The phase in which device k trains in round g, from ``start`` on the weights ``mask``."""
+        sgd = Sgd(self.momentum, self.weight_decay, self.clip)
+        settings = {"steps": self.steps(k), "ragged": self.local_epochs is not None, "optimiser": sgd} | more
+        return Phase(start, mask, lr=self.rate(g), **settings)
 
     def stages(self, k: int, rho: float) -> tuple[Stage, ...]:
-        return (Stage("train", self.work(k, self.everything, self.local_steps, rho)),)
+        return (Stage("train", self.work(k, self.everything, self.steps(k), rho, self.samples_per_step(k))),)
 
     def local_update(self, state: State, k: int, w: Tensor, grant: Grant) -> tuple[Phase, ...]:
         mask = self.task.tensor(self.mask(state, grant))
-        return (Phase(start=w.where(mask, 0.0), mask=mask, steps=self.local_steps, lr=self.lr),)
+        return (self.training(w.where(mask, 0.0), mask, state.g, k),)

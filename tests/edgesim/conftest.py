@@ -1,5 +1,6 @@
 """A method that costs time and bits and learns nothing, and a runner of rounds: the engine without torch."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -20,7 +21,15 @@ from solvers import allocate
 @dataclass
 class TimingUpdate:
     job: Job
+    charged: Callable
     aborted: bool = False
+    forced: bool = False  # somebody asked for what only the training tells
+
+    def stages(self):
+        if self.job.stages is not None:
+            return self.job.stages
+        self.forced = True
+        return self.charged(self.job)
 
     def bits_up(self):
         return self.job.payload.bits_up
@@ -30,8 +39,12 @@ class TimingUpdate:
 
 
 class TimingTrainer:
+    def __init__(self, charged):
+        self.charged, self.updates = charged, []
+
     def submit(self, jobs):
-        return [TimingUpdate(job) for job in jobs]
+        self.updates += (fresh := [TimingUpdate(job, self.charged) for job in jobs])
+        return fresh
 
 
 @dataclass(frozen=True)
@@ -49,6 +62,7 @@ class TimingMethod:
     bits_per_weight: float = 32.0
     bits_down: float = 1e6
     rho_bounds: tuple = (0.0, 1.0)
+    known_before: bool = True  # is the work known before the training?
 
     def start(self):
         return ()
@@ -84,7 +98,11 @@ class TimingMethod:
         )
 
     def configure(self, state, view, grant):
-        return Job(grant.device, view.g, (), self.stages(grant.rho), self.payload(grant.rho), grant.rho)
+        stages = self.stages(grant.rho) if self.known_before else None
+        return Job(grant.device, view.g, (), stages, self.payload(grant.rho), grant.rho)
+
+    def charged(self, job):
+        return self.stages(job.rho)
 
     def _note(self, hook, g, updates):
         return ((hook, g, tuple(update.job.device for update in updates)),)
@@ -119,6 +137,7 @@ class Played:
     log: EventLog
     state: tuple
     segments: list
+    updates: list
 
 
 def play(
@@ -140,8 +159,10 @@ def play(
     log=None,
     state=None,
     start_s=0.0,
+    capability=None,
 ):
-    """Play some rounds of a cell; ``downlink(env, channel)`` makes another downlink than the ideal one."""
+    """Play some rounds of a cell; ``downlink(env, channel)`` makes another downlink than the ideal one,
+    ``capability(g)`` gives other capabilities than the fleet's."""
     env, log, segments = simpy.Environment(initial_time=start_s), log or EventLog(), []
     path_gain = np.broadcast_to(path_gain, len(fleet))
     channel = Channel(
@@ -159,12 +180,13 @@ def play(
         streams=Seeds(seed),
         budget_s=budget_s,
         when_infeasible=when_infeasible,
+        capability=capability,
     )
-    server = getattr(servers, clock)(
-        env, cell, method or TimingMethod(), TimingTrainer(), log, Watcher(), rounds, state
-    )
+    method = method or TimingMethod()
+    trainer = TimingTrainer(method.charged)
+    server = getattr(servers, clock)(env, cell, method, trainer, log, Watcher(), rounds, state)
     state = env.run(env.process(server))
-    return Played(env, cell, log, state, segments)
+    return Played(env, cell, log, state, segments, trainer.updates)
 
 
 @pytest.fixture(scope="session")

@@ -127,6 +127,29 @@ FILES = {
         changed("count: 2", "count: 2, availability: 1.5"),
         "devices.0.availability is 1.5; allowed is more than 0",
     ),
+    "no capability": (changed("count: 2", "count: 2, capability: 0"), "capability is 0; allowed is more than 0 and at"),
+    "a capability as a fraction": (
+        changed("count: 2", "count: 2, capability: {choice: [1, 1/2]}"),
+        'devices.0.capability.choice.1 is "1/2"; write a plain number without unit',
+    ),
+    "more than the whole model": (
+        changed("count: 2", "count: 2, model_budget: 1.5"),
+        "bad.yaml:8: devices.0.model_budget is 1.5; allowed is more than 0 and at most 1",
+    ),
+    "a given capability drawn every round": (
+        changed("count: 2", "count: 2, capability: 0.5, capability_drawn: round"),
+        'bad.yaml:8: devices.0.capability_drawn is "round", but capability is given, not drawn; write',
+    ),
+    "a word for a flag": (GOOD + "accounting: {count_biases: yes}\n", 'count_biases is "yes"; write true or false'),
+    "a number for a flag": (GOOD + "accounting: {count_biases: 1}\n", "count_biases is 1; write true or false"),
+    "speakers with an alpha": (
+        changed("kind: iid", "kind: speakers, alpha: 2"),
+        "alpha belongs to another kind of learning.partition",
+    ),
+    "no sample at all": (
+        changed("kind: iid", "kind: dirichlet, alpha: 2, min_samples: 0"),
+        "learning.partition.min_samples is 0; write a whole number from 1",
+    ),
     "never available": (changed("count: 2", "count: 2, availability: 0"), "allowed is more than 0 and at most 1"),
     "deadline without threshold": (
         changed("budget: {latency_threshold: 25 ms}", "clock: {mode: deadline}"),
@@ -150,7 +173,7 @@ FILES = {
     ),
     "nested parameter": (
         changed("name: fedavg", "name: fedavg, lr: [1]"),
-        "learning.method.lr is a list; write a number",
+        "learning.method.lr is [1]; allowed is a number > 0",
     ),
     "NaN parameter": (changed("name: fedavg", "name: fedavg, lr: .nan"), "learning.method.lr is nan (not finite)"),
     "target in percent": (

@@ -25,7 +25,8 @@ def test_cycles_of_liu_8_and_of_operations():
     assert fleet.device(0).seconds(work, 3e9) == 0.01
     assert fleet.device(1).cycles(work) == 5e7  # 2e8 / 4
     assert fleet.device(1).seconds(work, 0.5e9) == 0.1
-    assert fleet.seconds(np.array([1, 0]), work) == pytest.approx([0.05, 0.01], rel=1e-15)
+    clocks = np.array([3e9, 0.5e9])  # device 1 gives half of its processor
+    assert fleet.seconds(np.array([1, 0]), work, clocks) == pytest.approx([0.1, 0.01], rel=1e-15)
 
 
 def test_arrays_of_work_go_with_the_devices_asked():

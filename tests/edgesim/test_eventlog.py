@@ -15,7 +15,11 @@ DESIGN = {  # design.md, section 3
     "device_rounds": "round device status share rho rate_bps download_s compute_s upload_s finish_s bits_up bits_down "
     "flops cycles energy_j",
     "spans": "round device phase start_s end_s bits cycles energy_j",
+    "scores": "round device loss accuracy",
+    "measures": "round name value",
 }
+FILES = ("rounds.csv", "device_rounds.parquet", "spans.parquet", "scores.parquet", "measures.csv")
+MEASURES = {"density": 0.35, "accuracy global": math.nan, "NA": math.inf, "a, b": 3}
 
 
 def logged(first=0, rounds=2, log=None):
@@ -42,7 +46,8 @@ def logged(first=0, rounds=2, log=None):
             Outcome(plan.grants[1], None, "late", False, False, math.nan),
             Outcome(Grant(2, 0.0, 0.0, 1e9, 1.0), None, "infeasible", False, False, math.nan),
         ]
-        scores = Scores(np.array([1.0, 3.0, math.nan]), np.array([0.5, 1.0, math.nan])) if g else None
+        tests = np.array([1.0, 3.0, math.nan]), np.array([0.5, 1.0, math.nan])  # device 2 has no test data
+        scores = Scores(*tests, MEASURES) if g else None
         log.close_round(g, start_s, env.now, plan, outcomes, scores, threshold_s=2.0)
     return log
 
@@ -122,12 +127,56 @@ def test_drained_rows_put_back_give_the_same_bytes(tmp_path):
     second.restore(parts[0])
     assert second.drain()["spans"]["round"] == []
     for table, columns in whole.drain().items():
-        for column, values in columns.items():
-            second.tables[table][column].extend(values[len(second.tables[table][column]) :])
+        known = len(second.columns(table)["round"])
+        second.add({table: {column: values[known:] for column, values in columns.items()}})
     for log, folder in ((whole, tmp_path / "whole"), (second, tmp_path / "parts")):
         log.write_tables(folder)
-    for file in ("rounds.csv", "device_rounds.parquet", "spans.parquet"):
+    for file in FILES:
         assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "parts" / file).read_bytes()
+
+
+def test_scores_have_a_row_for_every_device_with_test_data_in_an_evaluated_round():
+    log = logged(rounds=3)
+    assert log.columns("scores") == {
+        "round": [1, 1, 2, 2],
+        "device": [0, 1, 0, 1],
+        "loss": [1.0, 3.0] * 2,
+        "accuracy": [0.5, 1.0] * 2,
+    }
+    assert log.scores.groupby("round").accuracy.mean().tolist() == log.rounds.accuracy[1:].tolist()
+
+
+def test_measures_keep_the_order_of_the_method(tmp_path):
+    log = logged()
+    assert log.columns("measures")["name"] == ["density", "accuracy global", "NA", "a, b"]
+    log.write_tables(tmp_path)
+    text = (tmp_path / "measures.csv").read_text()
+    assert text == 'round,name,value\n1,density,0.35\n1,accuracy global,\n1,NA,inf\n1,"a, b",3.0\n'
+    back = read_tables(tmp_path)["measures"]
+    assert back.name.tolist() == list(MEASURES)
+    np.testing.assert_array_equal(back.value, list(MEASURES.values()))
+
+
+def test_a_folder_of_before_has_no_scores_and_no_measures(tmp_path):
+    logged().write_tables(tmp_path)
+    for name in ("scores.parquet", "measures.csv"):
+        (tmp_path / name).unlink()
+    tables = read_tables(tmp_path)
+    assert (len(tables["rounds"]), len(tables["scores"]), len(tables["measures"])) == (2, 0, 0)
+    assert list(tables["scores"].columns) == list(SCHEMAS["scores"])
+    (tmp_path / "spans.parquet").unlink()
+    with pytest.raises(OSError, match=r"spans\.parquet"):
+        read_tables(tmp_path)
+
+
+def test_many_devices_cost_nothing_in_rounds_without_scores():
+    log = EventLog()
+    log.attach(simpy.Environment())
+    log.close_round(0, 0.0, 0.0, Plan(()), [], None)
+    assert log.columns("scores") == {name: [] for name in SCHEMAS["scores"]}
+    unknown = np.full(1_000_000, math.nan)
+    log.close_round(1, 0.0, 0.0, Plan(()), [], Scores(unknown, unknown))
+    assert log.columns("scores")["round"] == []
 
 
 def test_blocks_are_restored_one_after_the_other():

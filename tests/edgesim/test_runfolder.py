@@ -40,6 +40,14 @@ def test_what_was_saved_comes_back_to_the_last_bit(folder):
     ]
 
 
+def test_tables_without_rows_take_no_room_in_the_log(folder):
+    folder.save(0, 0.1, ARRAYS, {}, ROWS)
+    size = folder.log_file.stat().st_size
+    folder.save(1, 0.2, ARRAYS, {}, {"scores": {"round": [], "device": []}})
+    assert folder.log_file.stat().st_size == size
+    assert again(folder).open().g == 1
+
+
 def test_a_kill_while_the_log_grows_loses_only_that_round(folder):
     folder.save(0, 0.1, ARRAYS, {}, ROWS)
     whole = folder.log_file.read_bytes()

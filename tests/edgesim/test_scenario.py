@@ -75,6 +75,28 @@ def test_values_are_si(path):
     assert s.folder == path.parent
 
 
+def test_how_devices_and_conventions_of_the_submodel_papers_are_written(path):
+    s = load(path)
+    assert s.devices[0].capability == s.devices[0].model_budget == Draw("constant", (1.0,))
+    assert s.devices[0].capability_drawn == "run"
+    assert (s.accounting.backward, s.accounting.count_biases) == ("counted", False)
+    levels = "devices.1.capability={choice: [1, 0.5, 0.25, 0.125, 0.0625]}"
+    more = ["devices.1.capability_drawn=round", "devices.0.model_budget=[1, 0.25]"]
+    s = load(path, [levels, *more, "accounting={backward: twice, count_biases: true}"])
+    assert s.devices[1].capability == Draw("choice", (1.0, 0.5, 0.25, 0.125, 0.0625))
+    assert s.devices[1].capability_drawn == "round"
+    assert s.devices[0].model_budget == Draw("list", (1.0, 0.25))
+    assert (s.accounting.backward, s.accounting.count_biases) == ("twice", True)
+    assert s.digest() not in (load(path).digest(), load(path, [levels]).digest())
+
+
+def test_partitions_of_text_and_of_a_least_number_of_samples(path):
+    assert load(path, ["learning.partition={kind: speakers}"]).learning.partition.model_dump() == {"kind": "speakers"}
+    dirichlet = "learning.partition={kind: dirichlet, alpha: 0.2, min_samples: %s}"
+    assert load(path, [dirichlet % 10]).learning.partition.min_samples == 10
+    assert load(path, [dirichlet % "none"]).learning.partition.min_samples is None
+
+
 def test_noise_density_and_the_broadcast_band(path):
     s = load(path, ["network.noise=-174 dBm/Hz", "network.downlink={mode: broadcast, tx_power: 46 dBm}"])
     assert s.network.noise.power_w is None and s.network.noise.density_w_per_hz == 10**-20.4
@@ -150,6 +172,8 @@ def test_places_of_keys(path):
 def test_the_resolved_file_gives_the_same_scenario(path):
     path.write_text(TEXT + SCHEMES)
     overrides = ["network.channel.fading={kind: rayleigh, coherence: 5 ms}", "budget.latency_threshold=none"]
+    overrides += ["devices.1.capability={uniform: [0.5, 1]}", "devices.1.capability_drawn=round"]
+    overrides += ["accounting.count_biases=true", "learning.partition={kind: dirichlet, alpha: 2, min_samples: 3}"]
     for label, s in expand(path, overrides):
         copy = path.parent / "resolved.yaml"
         copy.write_text(s.to_yaml(seed=4, provenance={"git": "abc", "numpy": "2.0"}))
@@ -277,6 +301,8 @@ def conforms(value, rule, root):
         ({"budget": {"latency_threshold": 25}}, False),
         ({"budget": {"latency_threshold": "none"}}, True),
         ({"clock": {"mode": "someday"}}, False),
+        ({"accounting": {"count_biases": True, "backward": "twice"}}, True),
+        ({"accounting": {"count_biases": "yes"}}, False),
     ],
 )
 def test_the_schema_accepts_what_load_accepts(change, fits):

@@ -26,7 +26,7 @@ def one_thread():
 
 def view_of(task: Task, g: int = 0) -> View:
     ones = np.ones(task.devices)
-    return View(g, 0.0, np.arange(task.devices), ones, ones, task.samples, np.inf)
+    return View(g, 0.0, np.arange(task.devices), ones, ones, task.samples, np.inf, ones, ones)
 
 
 @dataclass(frozen=True)

@@ -5,19 +5,43 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch.nn.functional import cross_entropy
 from torch.utils.flop_counter import FlopCounterMode
 
 from edgesim.contracts import Phase
-from fl.accounting import Accounting, binary_entropy, step_cost
+from fl.accounting import Accounting, binary_entropy, is_block, step_cost, submodel_cost
+from fl.layers import Conv, Linear
 from fl.local import slot_step
-from fl.models import Conv, Flatten, Linear, Pool, build
+from fl.models import Architecture, build
+from fl.plain import Flatten, Pool
 
 PARTS = ("features", "classifier", "everything")
-SHAPES = [("mlp", (1, 8, 8)), ("digits-cnn", (1, 8, 8)), ("liu-cnn", (1, 28, 28)), ("lenet5-caffe", (3, 32, 32))]
+SHAPES = [
+    ("mlp", (1, 8, 8)),
+    ("digits-cnn", (1, 8, 8)),
+    ("liu-cnn", (1, 28, 28)),
+    ("lenet5-caffe", (3, 32, 32)),
+    ("fedlps-cnn", (1, 28, 28)),
+    ("spafl-conv4", (3, 32, 32)),
+    ("vgg11", (3, 32, 32)),
+    ("resnet18", (3, 16, 16)),
+]
+TINY = Architecture("tiny", (1, 4, 4), 2, (Conv(1, 2, 3, 1), Pool(), Flatten(), Linear(8, 2)))
 
 
 def part_of(layout, part):
     return np.ones(layout.size, dtype=bool) if part == "everything" else layout.role(part)
+
+
+def counted_by_torch(architecture, trained, x):
+    """FLOPs of forward and backward pass as torch counts them, per sample."""
+    slots = architecture.layout.slots
+    views = architecture.layout.split(torch.randn(architecture.layout.size) * 0.01)
+    leaves = [v.clone().requires_grad_(bool(trained[s.slice].any())) for v, s in zip(views, slots, strict=True)]
+    with FlopCounterMode(display=False) as counter:
+        loss = cross_entropy(architecture.forward(leaves, x), torch.zeros(len(x), dtype=torch.int64))
+        torch.autograd.grad(loss, [leaf for leaf in leaves if leaf.requires_grad])
+    return counter.get_total_flops() / len(x)
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -29,24 +53,107 @@ def test_flops_are_those_that_torch_counts_in_the_real_step(name, shape, part, b
     cost = step_cost(architecture, trained, np.zeros_like(trained))
     task = replace(bench.task, architecture=architecture)
     w = torch.randn(architecture.layout.size) * 0.01
-    step = slot_step(task, Phase(w, trained, 1, 0.1), w, torch.from_numpy(trained))
+    step = slot_step(task, Phase(w, trained, 1, 0.1), w, torch.from_numpy(trained), architecture.layout)
     with FlopCounterMode(display=False) as counter:
         step(torch.rand(3, *shape), torch.tensor([0, 1, 2]))
     assert counter.get_total_flops() == 3 * cost.flops
     assert cost.weights == trained.sum()
 
 
+def test_flops_where_the_first_trained_layer_is_a_residual_block():
+    """Inside it, the second convolution passes a gradient on; the first and the shortcut do not."""
+    architecture = build("resnet18", (3, 16, 16), 10)
+    place = next(slot.layer for slot in architecture.layout.slots if slot.name == "block5.conv1.weight")
+    trained = architecture.layout.where(lambda slot: slot.layer >= place)
+    cost = step_cost(architecture, trained, ~trained)
+    assert cost.flops == counted_by_torch(architecture, trained, torch.rand(2, 3, 16, 16))
+
+
+@pytest.mark.filterwarnings("ignore:TF32")  # torch's, at the switch
+@pytest.mark.parametrize(("first", "layers"), [(0, 2), (2, 1)])
+def test_flops_of_the_lstm(first, layers):
+    """Torch's fused kernel is not counted, so it is switched off. Torch leaves out the gradient by the initial state of
+    a layer, 4 H H multiply-adds of one time step, which is counted here."""
+    architecture = build("shakespeare-lstm", (80,), 90)
+    trained = architecture.layout.where(lambda slot: slot.layer >= first)
+    cost = step_cost(architecture, trained, ~trained)
+    with torch.backends.mkldnn.flags(enabled=False):
+        seen = counted_by_torch(architecture, trained, torch.zeros(2, 80, dtype=torch.int64))
+    assert cost.flops - seen == layers * 2 * 4 * 256 * 256
+
+
 def test_a_conv_by_hand():
     """2 filters of 3x3 over 4x4, padded: 16 x 9 x 2 multiply-adds; pooled to 2x2; linear 8 -> 2: 16."""
-    from fl.models import Architecture
+    features, classifier = TINY.layout.role("features"), TINY.layout.role("classifier")
+    nothing = TINY.layout.role("none")
+    assert step_cost(TINY, classifier, nothing).flops == 2 * (288 + 16 * 2)  # forward, and by the weights of the last
+    assert step_cost(TINY, features, nothing).flops == 2 * (288 * 2 + 16 * 2)  # and by the activations of the last
+    assert step_cost(TINY, features | classifier, classifier).flops_prunable == 2 * 16 * 3
+    assert step_cost(TINY, nothing, nothing).flops == 0
 
-    a = Architecture("tiny", (1, 4, 4), 2, (Conv(1, 2, 3, 1), Pool(), Flatten(), Linear(8, 2)))
-    features, classifier = a.layout.role("features"), a.layout.role("classifier")
-    nothing = a.layout.role("none")
-    assert step_cost(a, classifier, nothing).flops == 2 * (288 + 16 * 2)  # forward, and by the weights of the last
-    assert step_cost(a, features, nothing).flops == 2 * (288 * 2 + 16 * 2)  # and by the activations of the last
-    assert step_cost(a, features | classifier, classifier).flops_prunable == 2 * 16 * 3
-    assert step_cost(a, nothing, nothing).flops == 0
+
+def test_the_conventions_by_hand():
+    """The same net: 2 x 304 FLOP forward; its biases are added 2 x 16 and 2 times."""
+    classifier, nothing = TINY.layout.role("classifier"), TINY.layout.role("none")
+    twice, biases = Accounting(backward="twice"), Accounting(count_biases=True)
+    both = Accounting(backward="twice", count_biases=True)
+    assert step_cost(TINY, classifier, nothing, twice).flops == 3 * 608  # every layer, trained or not
+    assert step_cost(TINY, classifier, nothing, both).flops == 3 * (608 + 34)
+    assert step_cost(TINY, classifier, nothing, biases).flops == 2 * (288 + 16 * 2) + 32 + 2 * 2
+    assert step_cost(TINY, nothing, nothing, both).flops == 0
+
+
+def test_coordinates_behind_the_model_cost_nothing():
+    everything = np.ones(TINY.layout.size, dtype=bool)
+    longer = np.ones(TINY.layout.size + 5, dtype=bool)
+    assert step_cost(TINY, longer, longer) == step_cost(TINY, everything, everything)
+    assert submodel_cost(TINY, longer) == submodel_cost(TINY, everything)
+
+
+def test_a_submodel_by_hand():
+    """The same net with one filter: 144 multiply-adds of the convolution, 8 of the linear layer."""
+    kept = TINY.layout.expand({"conv1": np.array([True, False])})
+    cost = submodel_cost(TINY, kept)
+    assert cost.flops == 2 * (144 * 2 + 8 * 3)
+    assert cost.weights == 9 + 1 + 8 + 2
+    assert (cost.weights_prunable, cost.flops_prunable) == (0, 0)
+    work = Accounting().work(cost, steps=3, batch=5)
+    assert (work.flops, work.weight_steps) == (15 * cost.flops, 3 * 20)
+    everything = np.ones_like(kept)
+    assert submodel_cost(TINY, everything).flops == step_cost(TINY, everything, ~everything).flops
+    head = TINY.layout.role("classifier")
+    assert submodel_cost(TINY, kept, trained=head).flops == 2 * (144 + 8 * 2)
+    assert submodel_cost(TINY, kept, trained=head).weights == 8 + 2
+    assert submodel_cost(TINY, head).flops == 2 * 16 * 2  # no filter is left to pass a gradient on to
+    assert submodel_cost(TINY, ~everything).flops == 0
+
+
+def test_forward_and_backward_on_different_submodels():
+    """FedMAP: forward with the child, backward with its parent."""
+    parent = np.ones(TINY.layout.size, dtype=bool)
+    child = TINY.layout.expand({"conv1": np.array([True, False])})
+    cost = submodel_cost(TINY, child, Accounting(backward="twice"), backward=parent)
+    assert cost.flops == 2 * (144 + 8) + 4 * (288 + 16)
+    assert cost.weights == TINY.layout.size
+
+
+def test_only_a_dense_submodel_saves_everything():
+    """Half of the filters are half of the work; half of the weights here and there save sparse_efficiency of it."""
+    half = Accounting(sparse_efficiency=0.5)
+    filters = TINY.layout.expand({"conv1": np.array([True, False])})
+    assert submodel_cost(TINY, filters, half) == submodel_cost(TINY, filters)
+    scattered = np.ones(TINY.layout.size, dtype=bool)
+    scattered[[0, 10]] = False  # one weight of each filter, at different places
+    full, sparse = submodel_cost(TINY, scattered, Accounting(sparse_efficiency=0.0)), submodel_cost(TINY, scattered)
+    assert full.flops == submodel_cost(TINY, np.ones_like(scattered)).flops
+    assert sparse.flops == full.flops - 2 * 2 * 2 * 16  # two weights, each used 16 times, forward and by the weights
+    assert submodel_cost(TINY, scattered, half).flops == full.flops - 2 * 2 * 16
+    assert submodel_cost(TINY, scattered, half).weights == TINY.layout.size - 1
+    assert [is_block(np.array(m)) for m in ([[1, 0], [1, 0]], [[1, 0], [0, 1]], [[0, 0], [0, 0]])] == [
+        True,
+        False,
+        True,
+    ]
 
 
 def test_liu_24_in_weight_steps(bench):

@@ -1,12 +1,23 @@
-"""Scores of personalised models; a state on disk."""
+"""Scores of personalised models; static batch norm; probes and measures; a state on disk."""
+
+from dataclasses import dataclass
+from math import exp, log, sqrt
 
 import numpy as np
 import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
-from fl.evaluate import evaluate
-from fl.method import State
+from edgesim.seeds import Seeds
+from fl.data import Federated
+from fl.evaluate import evaluate, statistics
+from fl.layers import Linear, Norm
+from fl.method import State, bind
+from fl.methods.fedavg import FedAvg
+from fl.models import Architecture, build
+from fl.norms import Collected
+from fl.plain import Flatten, Relu
+from fl.task import Task
 
 PARTIAL = {"personal_steps": 3, "global_steps": 3, "personal_lr": 0.2, "global_lr": 0.1}
 
@@ -41,8 +52,6 @@ def test_personal_models_are_tested_on_their_own_data(bench):
 
 
 def test_a_device_without_test_data_has_no_score(tiny_bench):
-    from fl.models import Linear
-
     bench = tiny_bench([Linear(1, 2)], [[1.0], [2.0]], [0, 1])
     bench.task.data.test_index[1] = np.array([], dtype=np.int64)
     method = bench.method("fedavg")
@@ -50,6 +59,105 @@ def test_a_device_without_test_data_has_no_score(tiny_bench):
     assert np.isfinite(scores.loss[0])
     assert np.isnan(scores.loss[1])
     assert np.isnan(scores.accuracy[1])
+
+
+# --- static batch norm -----------------------------------------------------------------------------------------------
+
+
+def test_a_shared_model_is_scored_with_the_statistics_of_all_training_data(tiny_bench):
+    """Samples 1 and 3 on two devices: mean 2, unbiased variance 2, so they become -+1 / sqrt 2; logits (z, -z)."""
+    bench = tiny_bench([Norm(), Linear(1, 2, bias=False)], [[1.0], [3.0]], [0, 0])
+    w = torch.tensor([1.0, 0.0, 1.0, -1.0])  # scale, shift, two weights
+    scores = evaluate(bench.task, bench.method("fedavg"), State(0, w))
+    z = 1 / sqrt(2 + 1e-5)
+    assert scores.loss == pytest.approx([log(1 + exp(2 * z)), log(1 + exp(-2 * z))], rel=1e-5)
+    assert scores.accuracy.tolist() == [0, 1]
+
+
+def test_a_personal_model_is_scored_with_the_statistics_of_its_own_data(tiny_bench):
+    """Device 1 has scale and shift of its own and one sample: variance 0, so the norm answers its shift."""
+    bench = tiny_bench([Norm(), Linear(1, 2, bias=False)], [[1.0], [3.0]], [0, 0])
+    alone = bench.method("fedalt", personal_part="features")
+    state = State(0, torch.tensor([1.0, 0.0, 1.0, -1.0]), {1: torch.tensor([1.0, 0.5]), 0: torch.tensor([1.0, -0.5])})
+    assert evaluate(bench.task, alone, state).loss == pytest.approx([log(1 + exp(1)), log(1 + exp(-1))], rel=1e-5)
+
+
+def test_statistics_are_averages_over_samples_of_the_batches_means_and_unbiased_variances():
+    collected = Collected()
+    for batch in ([0.0, 2.0], [3.0, 3.0, 6.0]):
+        x = torch.tensor(batch, dtype=torch.float64)[:, None]
+        seen = collected.begin(len(x))(x, torch.ones(1).double(), torch.zeros(1).double())
+        assert seen.mean().item() == pytest.approx(0, abs=1e-9)
+        assert seen.std(correction=0).item() == pytest.approx(1, abs=1e-4)  # while it collects, by the batch's own
+    ((mean, variance),) = collected.frozen().statistics
+    assert mean.item() == pytest.approx((2 * 1 + 3 * 4) / 5)
+    assert variance.item() == pytest.approx((2 * 2 + 3 * 3) / 5)
+
+
+def test_a_score_does_not_depend_on_the_other_test_samples(digits):
+    """With the batch's own statistics it would. Training data run in 12 batches."""
+    layers = Flatten(), Linear(64, 16, "features"), Norm(), Relu(), Linear(16, 10)
+    task = Task(Architecture("normed", (1, 8, 8), 10, layers), digits, 16, Seeds(0))
+    w = task.initial()
+    norms = statistics(task, w, range(4))
+    x = task.test[0][:50]
+    together = task.architecture.logits(w, x, norms)
+    assert torch.allclose(task.architecture.logits(w, x[7:8], norms), together[7:8], atol=1e-5)
+    assert not torch.allclose(task.architecture.logits(w, x[7:8]), together[7:8], atol=1e-2)
+    inner = x.new_tensor(digits.x_train).flatten(1) @ task.layout.named(w)["linear1.weight"].T
+    inner += task.layout.named(w)["linear1.bias"]
+    ((mean, variance),) = norms.statistics
+    assert torch.allclose(mean, inner.mean(0), atol=1e-5)
+    assert torch.allclose(variance, inner.var(0), rtol=0.02)  # 20 % less where a batch holds one device's labels only
+
+
+# --- probes, measures, text ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Probing(FedAvg):
+    """Looks at further models and numbers."""
+
+    def probes(self, state):
+        return {"global": state.w, "nothing": torch.zeros_like(state.w)}
+
+    def measures(self, state):
+        return {"density": 0.25}
+
+
+def test_probes_and_measures(bench):
+    _, state = bench.play("fedavg", rounds=10, local_steps=20, lr=0.1)
+    scores = evaluate(bench.task, bind(Probing, bench.task, {"local_steps": 1, "lr": 0.1}), state)
+    x, y = (torch.from_numpy(a) for a in (bench.task.data.x_test, bench.task.data.y_test))
+    right = (bench.task.architecture.logits(state.w, x).argmax(1) == y).double().mean().item()
+    assert scores.measures == {
+        "accuracy global": pytest.approx(right),
+        "accuracy nothing": pytest.approx((y == 0).double().mean().item()),  # the first class wins a tie of zeros
+        "density": 0.25,
+    }
+    assert right > 0.3
+    assert evaluate(bench.task, bench.method("fedavg"), state).measures == {}
+
+
+def test_a_probe_has_the_statistics_of_all_devices(tiny_bench):
+    """Samples 1 and 3 become -+1 / sqrt 2; device 0's own data alone would make them 0 and large."""
+    bench = tiny_bench([Norm(), Linear(1, 2, bias=False)], [[1.0], [3.0]], [1, 0])
+    method = bind(Probing, bench.task, {"local_steps": 1, "lr": 0.1})
+    scores = evaluate(bench.task, method, State(0, torch.tensor([1.0, 0.0, 1.0, -1.0])))
+    assert scores.measures["accuracy global"] == 1
+
+
+def test_texts_are_codes():
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 5, (6, 7)), rng.integers(0, 5, 6)
+    each = [np.arange(3), np.arange(3, 6)]
+    data = Federated(y, y, lambda: (x, x), (7,), each, each, tuple("abcde"))
+    task = Task(build("shakespeare-lstm", (7,), 5), data, 3, Seeds(0))
+    method = bind(FedAvg, task, {"local_steps": 1, "lr": 0.1})
+    scores = evaluate(task, method, method.start())
+    logits = task.architecture.logits(method.start().w, torch.from_numpy(x))
+    each_loss = torch.nn.functional.cross_entropy(logits, torch.from_numpy(y), reduction="none")
+    assert scores.loss == pytest.approx(each_loss.view(2, 3).mean(1).tolist(), rel=1e-5)
 
 
 def test_state_goes_to_a_file_and_back(bench, tmp_path):

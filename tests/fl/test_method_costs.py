@@ -21,7 +21,7 @@ def demand_of(bench, name, accounting=None, **params):
         bench.task if accounting is None else Task(bench.task.architecture, bench.task.data, 16, Seeds(3), accounting)
     )
     method = bind(resolve(name), task, params)
-    view = View(0, 0.0, np.arange(4), np.ones(4), np.ones(4), task.samples, 1.0)
+    view = View(0, 0.0, np.arange(4), np.ones(4), np.ones(4), task.samples, 1.0, np.ones(4), np.ones(4))
     return method, method.demand(None, view, np.array([1, 3]))
 
 
@@ -137,7 +137,7 @@ def test_every_method_says_what_it_is(name):
 
 
 def test_resolve():
-    assert available() == ["fedalt", "fedavg", "fedsim", "liu", "pruning-only"]
+    assert {"fedalt", "fedavg", "fedlps", "fedmap", "liu", "pruning-only", "spafl"} <= set(available())
     assert resolve("pruning-only").__name__ == "PruningOnly"
     with pytest.raises(MethodError, match=r'name is "fedvag"; .*did you mean "fedavg"'):
         resolve("fedvag")
@@ -150,13 +150,14 @@ from edgesim.contracts import View
 from edgesim.seeds import Seeds
 from fl.data import federated
 from fl.method import bind
-from fl.methods import resolve
+from fl.methods import available, resolve
 from fl.models import build
 from fl.task import Task
 data = federated("digits", 3, Seeds(0), kind="dirichlet", alpha=1.0)
 task = Task(build("digits-cnn", data.input_shape, 10), data, 8, Seeds(0))
-method = bind(resolve("liu"), task, {})
-method.demand(None, View(0, 0.0, np.arange(3), None, None, task.samples, 1.0), np.arange(3))
+view = View(0, 0.0, np.arange(3), None, None, task.samples, 1.0, np.ones(3), np.full(3, 0.3))
+for name in available():
+    bind(resolve(name), task, {}).demand(None, view, np.arange(3))
 print({"torch", "sklearn", "scipy"} & set(sys.modules))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

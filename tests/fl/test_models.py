@@ -1,43 +1,185 @@
-"""Parameter counts of the papers, layout, initial weights, models that do not fit."""
+"""Parameter counts and multiply-adds of the papers, layers against torch's, initial weights, models that do not fit."""
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from edgesim.seeds import Seeds
+from fl.layers import Conv, Linear, Lstm, Norm, Residual, Signal
 from fl.models import MODELS, ModelError, build
+from fl.norms import batch_norm
+
+MNIST, CIFAR, TEXT = (1, 28, 28), (3, 32, 32), (80,)
+SHAPES = {"vgg11": CIFAR, "resnet18": CIFAR, "spafl-conv4": CIFAR, "shakespeare-lstm": TEXT}
 
 
-def counts(name, shape=(1, 28, 28)):
+def of_kind(layout, kind):
+    return sum(slot.size for slot in layout.slots if slot.kind == kind)
+
+
+def rows(layout):
+    """Filters and neurons, as SpaFL counts its thresholds: rows of all weights."""
+    return sum(slot.shape[0] for slot in layout.slots if slot.kind == "weight")
+
+
+def roles(name, shape=MNIST):
     layout = build(name, shape, 10).layout
     return int(layout.role("features").sum()), int(layout.role("classifier").sum())
 
 
+def samples(shape, count, classes=10, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, classes, (count, *shape)) if len(shape) == 1 else rng.random((count, *shape), dtype=np.float32)
+    return torch.from_numpy(x)
+
+
+# --- counts of the papers --------------------------------------------------------------------------------------------
+
+
 def test_liu_cnn_has_the_weights_of_the_paper():  # liu.md: 52,096 personal, 402,826 global
-    assert counts("liu-cnn") == (52_096, 402_826)
+    assert roles("liu-cnn") == (52_096, 402_826)
 
 
-def test_lenet5_caffe_has_430500_weights_and_580_biases():
-    slots = build("lenet5-caffe", (1, 28, 28), 10).layout.slots
-    assert sum(s.size for s in slots if s.kind == "weight") == 430_500
-    assert sum(s.size for s in slots if s.kind == "bias") == 580
+def test_fedlps_cnn():  # fedlps.md, 7.3
+    layout = build("fedlps-cnn", MNIST, 10).layout
+    assert layout.size == 21_840
+    assert [s.size for s in layout.slots if s.kind == "weight"] == [250, 5000, 16_000, 500]
+    assert of_kind(layout, "bias") == 90
+    assert [group.units for group in layout.groups.values() if group.hidden] == [10, 20, 50]
+
+
+def test_lenet5_caffe():  # spafl.md, section 7; fedmap.md
+    architecture = build("lenet5-caffe", MNIST, 10)
+    assert [slot.size for slot in architecture.layout.slots] == [500, 25_000, 400_000, 5000]
+    assert architecture.layout.size == 430_500
+    assert rows(architecture.layout) == sum(g.units for g in architecture.layout.groups.values()) == 580
+    assert list(architecture.macs.values()) == [288_000, 1_600_000, 400_000, 5000]
+
+
+def test_conv4_of_spafl():
+    """spafl.md, section 7. The paper's 807,366 parameters are ours and 1280 running statistics with 6 counters, which
+    static batch norm does not have; its 1418 thresholds are those of another network (Conv-6)."""
+    architecture = build("spafl-conv4", CIFAR, 10)
+    layout = architecture.layout
+    assert of_kind(layout, "weight") == 804_800
+    assert of_kind(layout, "norm") == 1280
+    assert layout.size == 807_366 - 1280 - 6
+    assert rows(layout) == sum(group.units for group in layout.groups.values()) == 650
+    expected = [3_763_200, 58_982_400, 13_107_200, 6_553_600, 65_536, 16_384, 1280]
+    assert list(architecture.macs.values()) == expected
+    assert sum(expected) == 82_489_600
+    assert build("spafl-conv4", CIFAR, 10).layout.named(np.zeros(layout.size))["linear1.weight"].shape == (128, 512)
+
+
+def test_vgg11_of_fedlps():  # fedlps.md, 7.3
+    layout = build("vgg11", CIFAR, 10).layout
+    assert layout.size == 9_231_114
+    assert [g.units for g in layout.groups.values()] == [64, 128, 256, 256, 512, 512, 512, 512, 10]
+
+
+def test_resnet18():
+    """spafl.md: 11,159,232 parameters and 4800 thresholds are those of the convolutions; the linear layer and the norms
+    are not in them."""
+    architecture = build("resnet18", CIFAR, 100)
+    convolutions = [s for s in architecture.layout.slots if s.kind == "weight" and not s.name.startswith("linear")]
+    assert len(convolutions) == 20
+    assert sum(slot.size for slot in convolutions) == 11_159_232
+    assert sum(slot.shape[0] for slot in convolutions) == 4800
+    assert of_kind(architecture.layout, "norm") == 2 * 4800
+    assert sum(architecture.macs[slot.name] for slot in convolutions) == 555_417_600
+    assert architecture.macs["linear1.weight"] == 51_200
+    assert sum(group.units for group in architecture.layout.groups.values() if group.hidden) == 4800 - 1920
+    # the second convolutions of stage 1 and 2 each, and the shortcuts and second convolutions of stages 2 to 4
+
+
+def test_shakespeare_lstm():
+    """LEAF: embedding 8, two layers of 256. Each time step costs 4 H (inputs + H) multiply-adds per layer."""
+    architecture = build("shakespeare-lstm", TEXT, 90)
+    assert architecture.layout.size == 90 * 8 + 4 * 256 * (8 + 256 + 2) + 4 * 256 * (256 + 256 + 2) + 256 * 90 + 90
+    assert architecture.macs == {
+        "lstm1.weight_ih": 80 * 1024 * 8,
+        "lstm1.weight_hh": 80 * 1024 * 256,
+        "lstm2.weight_ih": 80 * 1024 * 256,
+        "lstm2.weight_hh": 80 * 1024 * 256,
+        "linear1.weight": 256 * 90,
+    }
 
 
 def test_small_models():
-    assert counts("mlp", (1, 8, 8)) == (64 * 64 + 64, 64 * 10 + 10)
-    assert counts("digits-cnn", (1, 8, 8)) == (80 + 1168, 64 * 64 + 64 + 650)
-    assert counts("liu-cnn", (3, 32, 32)) == (3 * 32 * 25 + 32 + 51_264, 64 * 64 * 128 + 128 + 1290)
+    assert roles("mlp", (1, 8, 8)) == (64 * 64 + 64, 64 * 10 + 10)
+    assert roles("digits-cnn", (1, 8, 8)) == (80 + 1168, 64 * 64 + 64 + 650)
+    assert roles("liu-cnn", CIFAR) == (3 * 32 * 25 + 32 + 51_264, 64 * 64 * 128 + 128 + 1290)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_logits_of_every_model_and_the_flat_vector_without_gaps(name):
-    architecture = build(name, (1, 28, 28), 10)
+    architecture = build(name, SHAPES.get(name, MNIST), 10)
     layout = architecture.layout
     ends = [s.offset + s.size for s in layout.slots]
     assert [s.offset for s in layout.slots] == [0, *ends[:-1]]
     assert ends[-1] == layout.size
     w = torch.from_numpy(architecture.initial(Seeds(0).stream("init")))
-    assert architecture.logits(w, torch.rand(3, 1, 28, 28)).shape == (3, 10)
+    x = samples(architecture.input_shape, 3)
+    logits = architecture.logits(w, x)
+    assert logits.shape == (3, 10)
+    assert logits.std() > 0
+    longer = torch.cat([w, torch.full((7,), torch.nan)])  # coordinates behind the model's are a method's own
+    assert torch.equal(architecture.logits(longer, x), logits)
+    assert {s.role for s in layout.slots} == {"features", "classifier"}
+    assert [g.name for g in layout.groups.values() if not g.hidden] == [list(layout.groups)[-1]]
+
+
+# --- layers ----------------------------------------------------------------------------------------------------------
+
+
+def filled(module, seed=0):
+    torch.manual_seed(seed)
+    for parameter in module.parameters():
+        nn.init.normal_(parameter)
+    return module.double()
+
+
+def test_the_lstm_is_torchs():
+    module = filled(nn.LSTM(3, 4, batch_first=True))
+    x = torch.randn(2, 5, 3, dtype=torch.float64)
+    ours = Lstm(3, 4).apply(x, tuple(module.parameters()), batch_norm)
+    assert torch.allclose(ours, module(x)[0], atol=1e-12)
+
+
+def test_the_norm_is_torchs_with_the_batchs_statistics():
+    module = filled(nn.BatchNorm2d(3, track_running_stats=False))
+    x = torch.randn(4, 3, 5, 5, dtype=torch.float64)
+    assert torch.allclose(Norm().apply(x, tuple(module.parameters()), batch_norm), module(x), atol=1e-12)
+    one = torch.randn(1, 3, dtype=torch.float64)  # a batch of one sample: nothing is left but the shift
+    assert torch.allclose(Norm().apply(one, tuple(module.parameters()), batch_norm)[0], module.bias, atol=1e-12)
+
+
+def test_a_convolution_with_stride_and_without_bias():
+    module = filled(nn.Conv2d(2, 3, 3, stride=2, padding=1, bias=False))
+    x = torch.randn(1, 2, 5, 5, dtype=torch.float64)
+    layer = Conv(2, 3, 3, 1, bias=False, stride=2)
+    assert torch.allclose(layer.apply(x, tuple(module.parameters()), batch_norm), module(x))
+    parts, out = layer.wire(Signal((2, 5, 5)), "c")
+    assert [part.name for part in parts] == ["c.weight"]
+    assert out.shape == tuple(module(x).shape[1:]) == (3, 3, 3)
+
+
+@pytest.mark.parametrize(("inputs", "outputs", "stride"), [(2, 2, 1), (2, 3, 2)])
+def test_a_residual_block_is_conv_norm_relu_conv_norm_plus_shortcut(inputs, outputs, stride):
+    def conv(i, o, side, s):
+        return [nn.Conv2d(i, o, side, s, side // 2, bias=False), nn.BatchNorm2d(o, track_running_stats=False)]
+
+    body = filled(nn.Sequential(*conv(inputs, outputs, 3, stride), nn.ReLU(), *conv(outputs, outputs, 3, 1)))
+    same = stride == 1
+    shortcut = nn.Identity() if same else filled(nn.Sequential(*conv(inputs, outputs, 1, stride)), 1)
+    x = torch.randn(3, inputs, 4, 4, dtype=torch.float64)
+    tensors = (*body.parameters(), *shortcut.parameters())
+    ours = Residual(inputs, outputs, stride).apply(x, tensors, batch_norm)
+    assert torch.allclose(ours, torch.relu(body(x) + shortcut(x)), atol=1e-12)
+
+
+# --- initial weights -------------------------------------------------------------------------------------------------
 
 
 def test_split_gives_views():
@@ -58,8 +200,40 @@ def test_initial_weights_are_torchs_default_and_keyed():
         assert 0.6 * fan_in**-0.5 < largest <= fan_in**-0.5 * (1 + 1e-6)
 
 
+def test_initial_weights_of_the_other_layers():
+    lstm = build("shakespeare-lstm", TEXT, 90)
+    named = lstm.layout.named(lstm.initial(Seeds(0).stream("init")))
+    assert named["embedding1.weight"].std() == pytest.approx(1, abs=0.1)  # 720 values N(0, 1)
+    assert named["embedding1.weight"].max() > 2
+    for word in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+        assert 0.98 / 16 < np.abs(named[f"lstm1.{word}"]).max() <= 1 / 16 * (1 + 1e-6)  # 1 / sqrt 256
+    conv4 = build("spafl-conv4", CIFAR, 10)
+    named = conv4.layout.named(conv4.initial(Seeds(0).stream("init")))
+    assert (named["norm3.scale"] == 1).all()
+    assert (named["norm3.shift"] == 0).all()
+
+
+# --- models that do not fit ------------------------------------------------------------------------------------------
+
+
 def test_a_model_that_does_not_fit_says_so():
     with pytest.raises(ModelError, match="lenet5-caffe does not fit images of 1x8x8"):
         build("lenet5-caffe", (1, 8, 8), 10)
+    with pytest.raises(ModelError, match="vgg11 does not fit images of 1x28x28: nothing is left behind a pool layer"):
+        build("vgg11", MNIST, 10)
     with pytest.raises(ModelError, match=r'no model "liu_cnn".*did you mean "liu-cnn"'):
-        build("liu_cnn", (1, 28, 28), 10)
+        build("liu_cnn", MNIST, 10)
+
+
+def test_an_lstm_on_images_and_a_cnn_on_text():
+    with pytest.raises(ModelError, match="shakespeare-lstm does not fit images of 1x28x28; choose one of mlp, digits"):
+        build("shakespeare-lstm", MNIST, 10)
+    for name in ("mlp", "resnet18"):
+        with pytest.raises(
+            ModelError, match=f"{name} does not fit texts of 80 characters; choose one of shakespeare-lstm"
+        ):
+            build(name, TEXT, 90)
+
+
+def test_a_layer_without_bias_has_one_tensor():
+    assert [p.name for p in Linear(3, 2, bias=False).wire(Signal((3,)), "l")[0]] == ["l.weight"]

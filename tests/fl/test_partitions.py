@@ -96,7 +96,12 @@ def test_the_largest_remainder_is_rounded_up():
         ({"kind": "labels", "labels_per_device": 6}, "labels_per_device is 6; allowed are 1 to 5"),
         ({"kind": "labels"}, "labels_per_device is None"),
         ({"kind": "dirichlet", "alpha": 0.0}, "must be positive"),
-        ({"kind": "shards"}, "allowed are iid, labels, dirichlet"),
+        ({"kind": "shards"}, "allowed are iid, labels, dirichlet, speakers"),
+        (
+            {"kind": "dirichlet", "alpha": 0.1, "min_samples": 16},
+            "45 training samples are too few for 3 devices with 16",
+        ),
+        ({"kind": "speakers"}, "this data set has none; use iid, labels or dirichlet"),
     ],
 )
 def test_bad_arguments(options, said):
@@ -107,3 +112,63 @@ def test_bad_arguments(options, said):
 def test_too_many_devices():
     with pytest.raises(DataError, match="5 training samples are too few for 6 devices"):
         divided(labels([1] * 5), labels([1] * 5), 6, kind="iid")
+
+
+def test_shares_are_drawn_until_everybody_has_the_least_number():
+    train, test = labels([40] * 5), labels([10] * 5)
+    once, _ = divided(train, test, 6, seed=1, kind="dirichlet", alpha=0.2)
+    least = min(map(len, once))
+    assert least < 15
+    parts, _ = divided(train, test, 6, seed=1, kind="dirichlet", alpha=0.2, min_samples=15)
+    assert min(map(len, parts)) >= 15
+    assert sum(map(len, parts)) == 200
+    enough, _ = divided(train, test, 6, seed=1, kind="dirichlet", alpha=0.2, min_samples=least)
+    assert all(np.array_equal(a, b) for a, b in zip(once, enough, strict=True))  # the first draw was good enough
+
+
+def test_a_least_number_that_no_draw_gives():
+    with pytest.raises(
+        DataError, match="no draw out of 1000 gave each of 9 devices the 5 training samples of min_samples"
+    ):
+        divided(labels([9] * 5), labels([1] * 5), 9, kind="dirichlet", alpha=0.1, min_samples=5)
+
+
+def test_the_cap_comes_after_the_least_number():
+    train, test = labels([40] * 5), labels([10] * 5)
+    parts, _ = divided(train, test, 6, seed=1, kind="dirichlet", alpha=0.2, min_samples=15, samples_per_device=10)
+    assert list(map(len, parts)) == [10] * 6
+
+
+OWNERS = np.array([0, 0, 1, 1, 1, 2, 3, 3, 3, 3]), np.array([0, 1, 1, 3, 3])
+
+
+def test_speakers_keep_what_they_say():
+    train, test = np.arange(10) % 5, np.arange(5)
+    parts, tests = divided(train, test, 3, kind="speakers", owners=OWNERS)
+    assert [part.tolist() for part in parts] == [[6, 7, 8, 9], [2, 3, 4], [0, 1]]  # who says most comes first
+    assert [part.tolist() for part in tests] == [[3, 4], [1, 2], [0]]
+    parts, tests = divided(train, test, 4, kind="speakers", owners=OWNERS)
+    assert (parts[3].tolist(), tests[3].tolist()) == ([5], [])
+    parts, _ = divided(train, test, 3, kind="speakers", owners=OWNERS, samples_per_device=2)
+    assert list(map(len, parts)) == [2, 2, 2]
+    assert set(parts[0]) < {6, 7, 8, 9}
+    with pytest.raises(DataError, match="4 speakers have training samples: too few for 5 devices"):
+        divided(train, test, 5, kind="speakers", owners=OWNERS)
+
+
+def test_text_can_be_divided_by_labels_too():
+    parts, _ = divided(labels([9] * 5), labels([3] * 5), 5, kind="labels", labels_per_device=1, owners=OWNERS)
+    assert list(map(len, parts)) == [9] * 5
+
+
+def test_two_labels_of_mnist_for_a_hundred_devices():
+    """FedLPS' pathological split: 180 training samples of two labels; the test samples of a label go to its holders."""
+    train, test = np.repeat(np.arange(10), 6000), np.repeat(np.arange(10), 1000)
+    options = {"kind": "labels", "labels_per_device": 2, "samples_per_device": 180}
+    parts, tests = partitions.partition(train, test, 10, 100, Seeds(0), **options)
+    counts = np.stack([np.bincount(train[part], minlength=10) for part in parts])
+    assert all(sorted(row)[-2:] == [90, 90] for row in counts)
+    assert all(
+        np.array_equal(np.bincount(test[part], minlength=10), (row > 0) * 50)
+        for part, row in zip(tests, counts, strict=True)
+    )

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from edgesim.contracts import Payload, Sent
-from fl.trainer import Aborted, Resident, Trainer
+from fl.executors.resident import Resident
+from fl.trainer import Aborted, Trainer
 
 
 class Counting:
@@ -14,6 +15,7 @@ class Counting:
 
     def __init__(self, task):
         self.inner, self.passes = Resident(task), []
+        self.name, self.notes = "counting", self.inner.notes
 
     def run(self, jobs):
         self.passes.append([job.device for job in jobs])
@@ -73,3 +75,13 @@ def test_bits_that_only_the_training_tells(setup, bench):
     assert executor.passes == [[0]]
     with pytest.raises(RuntimeError, match="device 0 has no bits"):
         Trainer(bench.task).submit([job])[0].bits_up()
+
+
+def test_the_trainer_tells_who_trains_and_what_went_otherwise(setup):
+    jobs, executor, trainer = setup
+    trainer.submit(jobs[:1])[0].result()
+    assert (trainer.executor_name, trainer.notes) == ("counting", [])
+    executor.notes.add("the fan was broken", 2)
+    executor.notes.add("the fan was broken", 1)
+    executor.notes.add("a fly flew in", 1)
+    assert trainer.notes == ["the fan was broken (3 jobs)", "a fly flew in (1 job)"]

@@ -1,0 +1,20 @@
+"""One job after the other, in this process: the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from edgesim.contracts import Job, Trained
+from fl import local
+from fl.executors.notes import Notes
+from fl.task import Task
+
+
+class Resident:
+    name = "resident"
+
+    def __init__(self, task: Task) -> None:
+        self.task, self.notes = task, Notes()
+
+    def run(self, jobs: Sequence[Job]) -> list[Trained]:
+        return [local.run(self.task, job) for job in jobs]

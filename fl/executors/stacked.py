@@ -1,0 +1,140 @@
+"""Models of equal shape stacked slot by slot, [C, ...], and the loss and gradients of all of them at once.
+
+`Dense` writes the backward pass of multilayer perceptrons down, `Vmapped` has that of any architecture derived. Both
+treat every model by itself: what becomes of one does not depend on which others are in the stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Protocol
+
+import torch
+from torch import Tensor
+from torch.func import grad, vmap
+from torch.nn.functional import cross_entropy
+
+from fl.layers import Linear
+from fl.local import lean
+from fl.models import Architecture
+from fl.plain import Flatten, Relu
+
+threshold_backward = torch.ops.aten.threshold_backward
+
+
+class Product:
+    """A gradient left^T right [C, out, in], multiplied out when it is asked for, or added to a tensor in one go."""
+
+    def __init__(self, left: Tensor, right: Tensor) -> None:
+        self.left, self.right = left.transpose(1, 2), right
+
+    def value(self) -> Tensor:
+        return torch.bmm(self.left, self.right)
+
+    def subtract_from(self, leaf: Tensor, rate: float) -> None:
+        leaf.baddbmm_(self.left, self.right, alpha=-rate)
+
+
+Gradient = Tensor | Product | None  # of one slot; None: not trained
+Found = tuple[Tensor, Tensor, list[Gradient]]  # of every sample loss and hit [C, B], of every slot the gradient
+
+
+class Arithmetic(Protocol):
+    """How a stack of models computes. without_autograd: the context in which it does."""
+
+    without_autograd: ClassVar[Callable]
+
+    def __init__(self, architecture: Architecture, trained: Sequence[bool]) -> None:
+        """trained: is anything trained in that slot."""
+
+    def gradients(self, leaves: Sequence[Tensor], x: Tensor, y: Tensor, share: Tensor) -> Found:
+        """Of x [C, B, ...], y int [C, B]; share [C, B]: weight of a sample, 1 / n for n samples, 0 for padding."""
+
+
+def is_dense(architecture: Architecture) -> bool:
+    """Is it a multilayer perceptron?"""
+    return all(isinstance(layer, Flatten | Linear | Relu) for layer in architecture.layers)
+
+
+class Dense:
+    """Multilayer perceptrons: a few products of stacks per step, no autograd."""
+
+    without_autograd = torch.inference_mode
+
+    def __init__(self, architecture: Architecture, trained: Sequence[bool]) -> None:
+        self.trained, self.layers = trained, []
+        places = iter(range(len(architecture.layout.slots)))
+        for layer in architecture.layers:
+            if isinstance(layer, Linear):
+                self.layers.append((next(places), next(places) if layer.bias else None))
+            elif isinstance(layer, Relu):
+                self.layers.append(None)
+        used = [i for i, layer in enumerate(self.layers) if layer and any(trained[p] for p in layer if p is not None)]
+        self.first = used[0]  # no gradient is needed below
+
+    def gradients(self, leaves: Sequence[Tensor], x: Tensor, y: Tensor, share: Tensor) -> Found:
+        signals = [x.flatten(2)]
+        for layer in self.layers:
+            signals.append(forward(leaves, layer, signals[-1]))
+        loss, right, back = log_loss(signals[-1], y, share)
+        found: list[Gradient] = [None] * len(leaves)
+        for i in range(len(self.layers) - 1, self.first - 1, -1):
+            if self.layers[i] is None:
+                back = threshold_backward(back, signals[i + 1], 0)
+                continue
+            weight, bias = self.layers[i]
+            if self.trained[weight]:
+                found[weight] = Product(back, signals[i])
+            if bias is not None and self.trained[bias]:
+                found[bias] = back.sum(1)
+            if i > self.first:
+                back = torch.bmm(back, leaves[weight])
+        return loss, right, found
+
+
+def forward(leaves: Sequence[Tensor], layer: tuple[int, int | None] | None, x: Tensor) -> Tensor:
+    """x [C, B, in] through a linear layer, given by the places of its weight and bias, or (None) ReLU, in place."""
+    if layer is None:
+        return x.clamp_min_(0)
+    weight, bias = layer
+    x = torch.bmm(x, leaves[weight].transpose(1, 2))
+    return x if bias is None else x.add_(leaves[bias].unsqueeze(1))
+
+
+def log_loss(logits: Tensor, y: Tensor, share: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Cross entropy and hit of every sample [C, B], and the gradient of their weighted sum by the logits.
+
+    Written out: torch's own softmax takes five times as long along a last dimension of ten.
+    """
+    largest, guess = logits.max(2, keepdim=True)
+    y, share = y.unsqueeze(2), share.unsqueeze(2)
+    logits = logits - largest
+    back = logits.exp()
+    total = back.sum(2, keepdim=True)
+    loss = total.log() - logits.gather(2, y)
+    back.mul_(share / total).scatter_add_(2, y, -share)
+    return loss.squeeze(2), (guess == y).squeeze(2), back
+
+
+class Vmapped:
+    """Any architecture whose operations `torch.func.vmap` knows: mainly for accelerators."""
+
+    without_autograd = torch.no_grad  # `grad` turns it on again
+
+    def __init__(self, architecture: Architecture, trained: Sequence[bool]) -> None:
+        self.trained, self.forward = trained, lean(architecture).forward
+        self._each = vmap(grad(self._loss, has_aux=True))
+
+    def gradients(self, leaves: Sequence[Tensor], x: Tensor, y: Tensor, share: Tensor) -> Found:
+        changing = tuple(leaf for leaf, trained in zip(leaves, self.trained, strict=True) if trained)
+        frozen = tuple(leaf for leaf, trained in zip(leaves, self.trained, strict=True) if not trained)
+        gradients, (loss, right) = self._each(changing, frozen, x, y, share)
+        each = iter(gradients)
+        return loss, right, [next(each) if trained else None for trained in self.trained]
+
+    def _loss(self, changing: tuple[Tensor, ...], frozen: tuple[Tensor, ...], x: Tensor, y: Tensor, share: Tensor):
+        """Of one model: the weighted loss, and to be shown the loss and hit of every sample."""
+        trained, fixed = iter(changing), iter(frozen)
+        logits = self.forward([next(trained if changes else fixed) for changes in self.trained], x)
+        loss = cross_entropy(logits, y, reduction="none")
+        return (loss * share).sum(), (loss, logits.argmax(1) == y)

@@ -1,0 +1,128 @@
+"""SpaFL. Kim, Saad, Debbah, Hong, "SpaFL: Communication-Efficient Federated Learning ...", NeurIPS 2024."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from edgesim.contracts import Job, Payload, Sent, Tensor, Trained, Update, View
+from fl.method import State, param
+from fl.methods.local import PAPER, Local
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class SpaFL(Local):
+    """Sparse personal models: every device keeps its weights, and only the thresholds of filters and neurons travel.
+
+    Algorithm 1: thresholds are received; the last change of the global ones moves the device's own weights, eq. (13);
+    weights and thresholds are trained together (`Local`); the server takes the plain mean of the thresholds, eq. (7).
+    What travels: thresholds, up once, down twice (those of the round before tell their change).
+
+    Departs from the paper:
+        (13) with the sign of its derivation: rows of rising thresholds shrink. The printed one contradicts its text.
+        The paper does not pay for the change in (13): ``delta: broadcast`` counts as it does, and means that everybody
+        listens to every broadcast; ``since_last`` lets a device remember what it received when it last took part.
+        The mean is over those that arrived; if nobody does, the thresholds stay and their change is 0.
+        With less than 24 ``threshold_bits`` thresholds really are rounded, to equal steps of [0, 1].
+    """
+
+    source: ClassVar[str] = f"{PAPER}, Algorithm 1"
+    importance_update: bool = param(
+        True, "own weights follow the last change of the global thresholds", source=f"{PAPER}, eq. (13), Table 3"
+    )
+    importance_divisor: str = param(
+        "n_in",
+        "by what (13) divides a filter: all of its weights, or its kernel area",
+        source=f"{PAPER}, eq. (13); released code: kernel_area",
+        choices=("n_in", "kernel_area"),
+    )
+    delta: str = param(
+        "sent",
+        "how a device knows the change in (13): it is sent, it knows what it received last, it hears every round",
+        source="our choice: the paper sends it free of charge",
+        choices=("sent", "since_last", "broadcast"),
+    )
+    threshold_bits: int = param(32, "bits of a sent threshold", source=f"{PAPER}, eqs. (48), (49)", ge=1, le=32)
+
+    @classmethod
+    def unread(cls, values: dict[str, Any]) -> dict[str, str]:
+        found = super().unread(values)
+        found.pop("weighting")
+        if values["frozen_weights"]:
+            found |= dict.fromkeys(("importance_update", "importance_divisor", "delta"), "frozen_weights is true")
+        elif not values["importance_update"]:
+            found |= dict.fromkeys(("importance_divisor", "delta"), "importance_update is false")
+        return found
+
+    def personal(self) -> Array:
+        return self._weights
+
+    @cached_property
+    def _weights(self) -> Array:
+        return self.layout.where(lambda slot: slot.kind != "threshold")
+
+    @property
+    def moves(self) -> bool:
+        """Do own weights follow the thresholds, eq. (13)?"""
+        return self.importance_update and not self.frozen_weights
+
+    def payload(self, rho: float) -> Payload:
+        """(48), (49); and the change in (13), where it is sent."""
+        once = float(self.shared_count * self.threshold_bits)
+        return Payload(bits_down=2 * once if self.moves and self.delta == "sent" else once, bits_up=once)
+
+    # --- what a device starts from ---------------------------------------------------------------------------------
+
+    def received(self, state: State, k: int) -> Tensor:
+        """Own weights, moved by (13), and the server's thresholds."""
+        own, change = self.own(state, k), self._change(state, k)
+        w = own.clone() if change is None else self.rows.nudged(own, change, self.importance_divisor)
+        self.rows.thresholds(w).copy_(self.rows.thresholds(state.w))
+        return w
+
+    def _change(self, state: State, k: int) -> Tensor | None:
+        """The change of the global thresholds that device k knows of [T]; None: not used, or there was none yet."""
+        if self.moves and self.delta == "since_last" and "seen" in state.memo:
+            return self.rows.thresholds(state.w) - state.memo["seen"][k]
+        return state.memo.get("change")
+
+    # --- what the server makes of it -------------------------------------------------------------------------------
+
+    def encode(self, job: Job, trained: Trained) -> Sent:
+        sent = super().encode(job, trained)
+        return replace(sent, values=self._rounded(sent.values))
+
+    def retain(self, state: State, updates: Sequence[Update]) -> State:
+        """As ever; and which thresholds a device received when it last trained, [K, T]."""
+        after = super().retain(state, updates)
+        if not self.moves or self.delta != "since_last":
+            return after
+        tau = self.rows.thresholds(state.w)
+        seen = state.memo["seen"].clone() if "seen" in state.memo else tau.new_zeros(self.task.devices, len(tau))
+        for update in updates:
+            seen[update.job.device] = tau
+        return replace(after, memo=after.memo | {"seen": seen})
+
+    def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
+        """The mean of the thresholds (7), and how they changed."""
+        after = super().aggregate(state, view, updates)
+        after = replace(after, w=self._rounded(after.w))
+        if not self.moves or self.delta == "since_last":
+            return after
+        change = self.rows.thresholds(after.w) - self.rows.thresholds(state.w)
+        return replace(after, memo=after.memo | {"change": change})
+
+    def _rounded(self, w: Tensor) -> Tensor:
+        """w with thresholds of so many bits; 24 and more hold what a float32 in [0, 1] does."""
+        if self.threshold_bits >= 24:
+            return w
+        w, steps = w.clone(), 2**self.threshold_bits - 1
+        tau = self.rows.thresholds(w)
+        tau.mul_(steps).round_().div_(steps)
+        return w

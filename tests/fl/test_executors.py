@@ -1,0 +1,529 @@
+"""Executors: all give the same weights, and each the same bytes whatever the processes, the chunks, the neighbours."""
+
+import os
+import signal
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from edgesim.contracts import Adam, Grant, Job, Payload, Phase, Sgd
+from edgesim.seeds import Seeds
+from fl import executors, local, masks, methods
+from fl.data import Federated
+from fl.executors import batched as batched_module
+from fl.executors.batched import Batched
+from fl.executors.choice import FORK_PAYS
+from fl.executors.pool import Pool, no_fork
+from fl.executors.resident import Resident
+from fl.executors.stacked import Vmapped
+from fl.executors.work import flops_of
+from fl.layers import Linear
+from fl.models import Architecture, build
+from fl.plain import Relu
+from fl.task import Task
+from tests.fl.conftest import Bench, view_of
+
+DEADLINE_S = 60.0
+OPTIMISERS = [Sgd(), Sgd(0.9), Sgd(0.9, 1e-2, 0.5), Adam()]
+MLP, CNN = "mlp", "digits-cnn"
+
+
+def task_of(model, shape=(1, 8, 8), sizes=(40, 23, 8, 31, 40), batch=8, dtype=np.float32):
+    """Random data on one device per size; the last batch of a pass is mostly smaller, device 2 has one batch."""
+    rng = np.random.default_rng(0)
+    text, count = len(shape) == 1 and not isinstance(model, tuple), sum(sizes)
+    x = rng.integers(0, 10, (count, *shape)) if text else rng.random((count, *shape)).astype(dtype)
+    y = rng.integers(0, 10, count)
+    each = np.split(np.arange(count), np.cumsum(sizes)[:-1])
+    architecture = Architecture("own", shape, 10, model) if isinstance(model, tuple) else build(model, shape, 10)
+    data = Federated(y, y, lambda: (x, x), shape, each, each, tuple("0123456789"))
+    return Task(architecture, data, batch, Seeds(0))
+
+
+def job_of(task, *phases, device=0):
+    return Job(device, 0, phases, (), Payload(0.0, 0.0), 0.0)
+
+
+def job(task, k=0, steps=3, lr=0.1, **more):
+    w = task.initial()
+    everything = torch.ones(len(w), dtype=torch.bool)
+    return job_of(task, Phase(**{"start": w, "mask": everything, "steps": steps, "lr": lr} | more), device=k)
+
+
+def same(one, other):
+    """Byte for byte, all that training gives."""
+    return all(
+        torch.equal(a.w, b.w)
+        and torch.equal(a.mask, b.mask)
+        and np.array([a.loss, a.accuracy]).tobytes() == np.array([b.loss, b.accuracy]).tobytes()
+        and (a.collected is b.collected is None or torch.equal(a.collected, b.collected))
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def assert_close(one, other, tolerance=1e-5):
+    for a, b in zip(one, other, strict=True):
+        assert float((a.w - b.w).abs().max()) <= tolerance * float(b.w.abs().max())
+        assert torch.equal(a.mask, b.mask)
+        assert a.loss == pytest.approx(b.loss, rel=max(tolerance, 1e-6), nan_ok=True)  # one by one it is a float32
+        assert a.accuracy == pytest.approx(b.accuracy, abs=1e-6, nan_ok=True)
+
+
+# --- every method, every executor ------------------------------------------------------------------------------------
+
+MAKERS = {
+    "resident": Resident,
+    "one process": lambda task: Pool(task, Resident(task), 1),
+    "two processes": lambda task: Pool(task, Resident(task), 2),
+    "batched": Batched,
+    "batched, two processes": lambda task: Pool(task, Batched(task), 2, pieces=1),
+}
+
+
+@pytest.fixture(scope="module")
+def benches(digits):
+    """The digits with a small network of each kind, and devices of four sizes."""
+    return {name: Bench(Task(build(name, digits.input_shape, 10), digits, 16, Seeds(3))) for name in (MLP, CNN)}
+
+
+@pytest.fixture(scope="module")
+def rounds(benches):
+    """(model, method) -> method, state, jobs of a round on devices of different capability, results one by one."""
+    found = {}
+
+    def make(model, name):
+        if (model, name) not in found:
+            bench = benches[model]
+            method = bench.method(name)
+            state = method.start()
+            view = replace(view_of(bench.task), capability=np.array([1.0, 0.5, 0.25, 0.5]))
+            chosen = np.arange(4)
+            rho = method.demand(state, view, chosen).rho_max.clip(max=0.4)
+            jobs = [method.configure(state, view, Grant(k, 0.25, float(rho[k]), 1.0, 1.0)) for k in range(4)]
+            found[model, name] = method, state, view, jobs, Resident(bench.task).run(jobs)
+        return found[model, name]
+
+    return make
+
+
+@pytest.mark.parametrize("model", [MLP, CNN])
+@pytest.mark.parametrize("name", methods.available())
+class TestEveryMethod:
+    """A round of four devices, as the method orders it."""
+
+    @pytest.mark.parametrize("executor", MAKERS)
+    def test_the_weights_after_a_round(self, benches, rounds, model, name, executor):
+        method, state, view, jobs, expected = rounds(model, name)
+        trained = MAKERS[executor](benches[model].task).run(jobs)
+        assert_close(trained, expected)
+        arrived = [Executed(job, one) for job, one in zip(jobs, trained, strict=True)]
+        alone = [Executed(job, one) for job, one in zip(jobs, expected, strict=True)]
+        after, reference = (method.aggregate(method.retain(state, u), view, u) for u in (arrived, alone))
+        assert torch.allclose(after.w, reference.w, atol=1e-5 * float(reference.w.abs().max()))
+        assert any(not torch.equal(one.w, method.received(state, k)) for k, one in enumerate(trained))
+
+    @pytest.mark.parametrize("workers", [1, 2, 3])
+    def test_the_bytes_of_any_number_of_processes(self, benches, rounds, model, name, workers):
+        *_, jobs, expected = rounds(model, name)
+        task = benches[model].task
+        assert same(Pool(task, Resident(task), workers).run(jobs), expected)
+        stacked = Batched(task).run(jobs)
+        assert same(Pool(task, Batched(task), workers, pieces=1).run(jobs), stacked)
+        assert same(Batched(task).run(jobs[1:][::-1])[::-1], stacked[1:])
+
+
+class Executed:
+    """An update that is there already."""
+
+    def __init__(self, job, trained):
+        self.job, self.trained = job, trained
+
+    def result(self):
+        return self.trained
+
+
+# --- stacks ----------------------------------------------------------------------------------------------------------
+
+
+def by_hand(w, x, y):
+    """Two layers, w = (a [2], b [2], V [2, 2], c [2]) for one input x: loss and gradient, by the chain rule."""
+    a, b, v, c = w[0:2], w[2:4], w[4:8].reshape(2, 2), w[8:10]
+    h = np.maximum(a * x + b, 0)
+    z = v @ h + c
+    p = np.exp(z) / np.exp(z).sum()
+    back = p - np.eye(2)[y]
+    into = (v.T @ back) * (h > 0)
+    return -np.log(p[y]), np.concatenate([into * x, into, np.outer(back, h).ravel(), back])
+
+
+def two_neurons(samples):
+    """Two inputs of one device each: x = 1 of class 0, x = -2 of class 1; or both of one device."""
+    x, y = np.array([[1.0], [-2.0]], dtype=np.float64), np.array([0, 1])
+    each = [np.array([0]), np.array([1])] if samples == 1 else [np.array([0, 1])]
+    architecture = Architecture("two", (1,), 2, (Linear(1, 2, "features"), Relu(), Linear(2, 2)))
+    return Task(architecture, Federated(y, y, lambda: (x, x), (1,), each, each, ("a", "b")), samples, Seeds(0))
+
+
+W = np.array([0.5, -1.0, 0.1, 0.2, 0.3, -0.4, 0.6, 0.7, 0.05, -0.05])
+
+
+def test_a_step_of_two_perceptrons_by_hand():
+    """x = 1: h = (0.6, 0), z = (0.23, 0.31), p_0 = 0.48001; the dead neuron and its weights do not move."""
+    task = two_neurons(1)
+    start, everything = torch.tensor(W), torch.ones(10, dtype=torch.bool)
+    jobs = [job_of(task, Phase(start, everything, 1, 0.5), device=k) for k in (0, 1)]
+    first, second = Batched(task).run(jobs)
+    for one, x, y in ((first, 1.0, 0), (second, -2.0, 1)):
+        loss, gradient = by_hand(W, x, y)
+        assert one.w.tolist() == pytest.approx(W - 0.5 * gradient, abs=1e-12)
+        assert one.loss == pytest.approx(loss, abs=1e-12)
+    assert first.loss == pytest.approx(-np.log(0.4800107), abs=1e-6)
+    assert first.accuracy == 0.0 and first.w[1] == W[1] and first.w[5] == W[5]
+
+
+def test_a_batch_is_the_mean_of_its_samples_and_a_mask_holds_still():
+    task, mask = two_neurons(2), torch.tensor([True] * 4 + [False, True, True, True] + [False] * 2)
+    (one,) = Batched(task).run([job_of(task, Phase(torch.tensor(W), mask, 1, 0.5))])
+    gradient = (by_hand(W, 1.0, 0)[1] + by_hand(W, -2.0, 1)[1]) / 2
+    assert one.w.tolist() == pytest.approx(W - 0.5 * mask.numpy() * gradient, abs=1e-12)
+
+
+@pytest.mark.parametrize("model", [MLP, CNN])
+@pytest.mark.parametrize("optimiser", OPTIMISERS, ids=str)
+@pytest.mark.parametrize("ragged", [False, True])
+def test_stacks_agree_with_one_by_one_in_double_precision(model, optimiser, ragged):
+    """Different devices, steps, last batches, rates, factors, frozen and scattered weights: all at once."""
+    task = task_of(model, dtype=np.float64)
+    size, rng = task.layout.size, np.random.default_rng(1)
+    w = task.initial().double()
+    some, rates = torch.from_numpy(rng.random(size) < 0.7), torch.from_numpy(rng.uniform(0.01, 0.1, size))
+    head = torch.from_numpy(task.layout.role("classifier").copy())
+    half = torch.from_numpy(task.layout.expand(masks.prefix(task.layout, 0.5)))
+    scale = 1 + torch.from_numpy(rng.random(size))
+    lr = 0.001 if isinstance(optimiser, Adam) else 0.05
+    base = Phase(w, torch.ones(size, dtype=torch.bool), 4, lr, optimiser=optimiser, ragged=ragged)
+    kinds = [
+        {},
+        {"mask": some, "first": 2},
+        {"mask": head, "steps": 7},
+        {"lr": rates},
+        {"scale": scale},
+        {"submodel": half},
+        {"submodel": some, "scale": scale},
+        {"submodel": half, "lr": rates, "scale": scale},
+    ]
+    jobs = [job_of(task, replace(base, **kind), device=k) for kind in kinds for k in range(5)]
+    tail = Phase(lambda done: done[-1], lambda done: done[-1] != w, 2, lr, "more", optimiser=optimiser)
+    jobs += [job_of(task, replace(base, steps=2 + k), tail, device=k) for k in range(4)]
+    executor = Batched(task)
+    assert_close(executor.run(jobs), Resident(task).run(jobs), 1e-9)
+    assert executor.notes.lines() == []
+
+
+@pytest.mark.parametrize("model", [MLP, CNN])
+def test_neighbours_and_chunks_change_no_byte(model):
+    task = task_of(model)
+    mask = torch.rand(task.layout.size, generator=torch.Generator().manual_seed(0)) < 0.5
+    jobs = [job(task, k, steps=1 + k % 4, ragged=k > 2, mask=mask | (k % 2 == 0)) for k in (0, 1, 2, 3, 4) * 5]
+    together = Batched(task).run(jobs)
+    assert same([Batched(task).run([one])[0] for one in jobs[:5]], together[:5])
+    assert same(Batched(task).run(jobs[::-1])[::-1], together)
+    if model == MLP:  # others always compute as many models at once
+        assert same(Batched(task, memory=1).run(jobs), together)
+        assert same(Batched(task, memory=1 << 20).run(jobs), together)
+
+
+def test_the_memory_of_a_chunk():
+    """mlp on 8x8: 4,810 weights, 64 + 64 + 64 + 64 + 10 signals of each of 8 samples: 179 kB per model."""
+    task, sizes = task_of(MLP), []
+    executor = Batched(task, memory=500_000)
+    original = batched_module.take_steps
+
+    def counted(task, arithmetic, chunk, width):
+        sizes.append(len(chunk))
+        original(task, arithmetic, chunk, width)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batched_module, "take_steps", counted)
+        executor.run([job(task, k) for k in (0, 1, 3, 4, 0)])
+    assert sizes == [2, 2, 1]
+
+
+@pytest.mark.parametrize(("limit", "note"), [(2, "fewer than"), (0, "a single model is too large for the memory")])
+def test_a_full_memory_halves_the_chunk_and_says_so(monkeypatch, limit, note):
+    task = task_of(MLP)
+    jobs = [job(task, k) for k in range(5)]
+    expected = Batched(task).run(jobs)
+    original = batched_module.take_steps
+
+    def small(task, arithmetic, chunk, width):
+        if len(chunk) > limit:
+            raise MemoryError
+        original(task, arithmetic, chunk, width)
+
+    monkeypatch.setattr(batched_module, "take_steps", small)
+    executor = Batched(task)
+    trained = executor.run(jobs)
+    assert any(note in line for line in executor.notes.lines())
+    if limit:
+        assert same(trained, expected)
+    else:
+        assert same(trained, Resident(task).run(jobs))
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"penalty": lambda w: w.square().sum()}, "a hook of the method looks at the flat model"),
+        ({"collect": lambda w: w[:1]}, "a hook of the method looks at the flat model"),
+        ({"criterion": lambda logits, y: logits.square().sum()}, "the loss is the method's own"),
+        ({"submodel": (torch.ones(4810, dtype=torch.bool),) * 3}, "every step has a submodel of its own"),
+    ],
+)
+def test_what_cannot_be_stacked_is_trained_one_by_one_and_said(more, reason):
+    task = task_of(MLP)
+    jobs = [job(task, 0), job(task, 1, **more), job(task, 3)]
+    executor = Batched(task)
+    trained, expected = executor.run(jobs), Resident(task).run(jobs)
+    assert same(trained[1:2], expected[1:2])
+    assert not same(trained[:1], expected[:1]) or not same(trained[2:], expected[2:])  # they sum in another order
+    (line,) = executor.notes.lines()
+    assert reason in line and line.startswith("one by one instead of batched") and line.endswith("(1 job)")
+
+
+def test_an_operation_that_cannot_be_stacked_is_said_too(monkeypatch):
+    """The error is that of torch 2.3 where vmap meets an operation that it does not know."""
+    task = task_of(CNN)
+    jobs = [job(task, k, steps=1) for k in (0, 1)]
+
+    def unknown(*_):
+        raise RuntimeError(
+            "Batching rule not implemented for aten::lucky_number. We could not generate a fallback.\n..."
+        )
+
+    monkeypatch.setattr(Vmapped, "gradients", unknown)
+    executor = Batched(task)
+    assert same(executor.run(jobs), Resident(task).run(jobs))
+    assert executor.notes.lines() == [
+        "one by one instead of batched: Batching rule not implemented for aten::lucky_number. We could not generate a "
+        "fallback. (2 jobs)"
+    ]
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_texts_can_be_stacked():
+    task = task_of("shakespeare-lstm", shape=(5,), batch=4)
+    jobs = [job(task, k, steps=1) for k in (0, 1)]
+    executor = Batched(task)
+    assert_close(executor.run(jobs), Resident(task).run(jobs))
+    assert executor.notes.lines() == []
+
+
+def test_batch_norm_and_padding_do_not_go_together():
+    task = task_of("spafl-conv4", shape=(3, 28, 28), sizes=(6, 5), batch=4)
+    executor = Batched(task)
+    trained = executor.run([job(task, 0, steps=1), job(task, 1, steps=2, ragged=True)])
+    assert_close(trained, Resident(task).run([job(task, 0, steps=1), job(task, 1, steps=2, ragged=True)]), 1e-4)
+    assert "batch norm" in executor.notes.lines()[0] and executor.notes.lines()[0].endswith("(1 job)")
+
+
+# --- processes -------------------------------------------------------------------------------------------------------
+
+
+def waits_for(path):
+    until = time.monotonic() + DEADLINE_S
+    while not path.exists() and time.monotonic() < until:
+        time.sleep(0.005)
+
+
+def in_a_helper(task, path, act, devices=range(4)):
+    """Jobs that ``act`` in a forked process, after they left a trace; here they wait for the trace and are as ever."""
+    home, w = os.getpid(), task.initial()
+
+    def start(done):
+        if os.getpid() == home:
+            waits_for(path)
+        elif not path.exists():
+            path.touch()
+            act()
+        return w
+
+    return [job(task, k, start=start) for k in devices]
+
+
+@pytest.fixture
+def cnn():
+    return task_of(CNN)
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize(("number", "word"), [(signal.SIGKILL, "signal 9"), (signal.SIGSEGV, "signal 11")])
+def test_a_killed_process_changes_no_byte(cnn, tmp_path, workers, number, word):
+    expected = Resident(cnn).run([job(cnn, k) for k in range(4)])
+    pool = Pool(cnn, Resident(cnn), workers)
+    jobs = in_a_helper(cnn, tmp_path / "killed", lambda: os.kill(os.getpid(), number))
+    assert same(pool.run(jobs), expected)
+    (line,) = pool.notes.lines()
+    assert word in line and "trained again" in line
+    assert same(pool.run(jobs), expected)  # the next pass has processes again
+    assert pool.notes.lines() == [line]
+
+
+def test_an_error_in_a_process_is_said_and_its_job_repeated(cnn, tmp_path):
+    def fail():
+        raise ValueError("no paper in the printer")
+
+    pool = Pool(cnn, Resident(cnn), 2)
+    trained = pool.run(in_a_helper(cnn, tmp_path / "failed", fail))
+    assert same(trained, Resident(cnn).run([job(cnn, k) for k in range(4)]))
+    assert "ValueError: no paper in the printer" in pool.notes.lines()[0]
+
+
+def test_an_error_that_repeats_itself_is_raised(cnn):
+    def broken(w):
+        raise ZeroDivisionError("by design")
+
+    with pytest.raises(ZeroDivisionError, match="by design"):
+        Pool(cnn, Resident(cnn), 2).run([job(cnn, k, penalty=broken) for k in range(4)])
+    assert_no_children()
+
+
+def assert_no_children():
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_ctrl_c_leaves_no_process_behind(cnn, tmp_path):
+    home, w, there = os.getpid(), cnn.initial(), tmp_path / "there"
+
+    def start(done):
+        if os.getpid() != home:
+            there.touch()
+            time.sleep(DEADLINE_S)
+        waits_for(there)
+        os.kill(home, signal.SIGINT)
+        time.sleep(DEADLINE_S)
+        return w
+
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        Pool(cnn, Resident(cnn), 2).run([job(cnn, k, start=start) for k in range(4)])
+    assert_no_children()
+    assert time.monotonic() - begin < DEADLINE_S / 2
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_a_process_holds_no_file_of_its_parent_open(cnn, tmp_path):
+    """The lock of a run's folder must end with the run, also where its helpers live a moment longer."""
+    lock = (tmp_path / "lock").open("w")
+    home, w, there = os.getpid(), cnn.initial(), tmp_path / "there"
+
+    def start(done):
+        if os.getpid() == home:
+            waits_for(there)
+            return w
+        there.touch()
+        try:
+            os.fstat(lock.fileno())
+        except OSError:
+            return w + 1
+        return w
+
+    jobs = [job(cnn, k, steps=0, start=start) for k in range(4)]
+    started = [float((one.w - w).mean()) for one in Pool(cnn, Resident(cnn), 2).run(jobs)]
+    assert 1.0 in started and not lock.closed
+    os.fstat(lock.fileno())
+
+
+def test_what_a_method_collects_comes_home(cnn):
+    jobs = [job(cnn, k, collect=lambda w: w[:5] ** 2) for k in range(4)]
+    assert same(Pool(cnn, Resident(cnn), 2).run(jobs), Resident(cnn).run(jobs))
+
+
+def test_the_heaviest_pieces_come_first_and_few_jobs_need_no_fork(cnn, monkeypatch):
+    jobs = [job(cnn, k, steps=s) for k, s in ((0, 1), (1, 9), (3, 5))]
+    assert flops_of(cnn, jobs[1]) == 6 * sum(cnn.architecture.macs.values()) * 9 * 8
+    pool = Pool(cnn, Resident(cnn), 2, least_flops=1e12)
+    assert [[one.device for one in piece] for piece in pool._cut(jobs)] == [[1], [3], [0]]
+    monkeypatch.setattr(os, "fork", lambda: pytest.fail("forked"))
+    assert same(pool.run(jobs), Resident(cnn).run(jobs))
+    Pool(cnn, Resident(cnn), 2).run(jobs[:1])
+    Pool(cnn, Resident(cnn), 1).run(jobs)
+
+
+def test_more_jobs_than_tickets(cnn):
+    jobs = [job(cnn, k % 2, steps=0) for k in range(2500)]
+    assert len(Pool(cnn, Resident(cnn), 2)._cut(jobs)) <= 1024
+    assert len(Pool(cnn, Resident(cnn), 2).run(jobs)) == 2500
+
+
+def test_without_fork_a_pool_is_one_process_and_says_so(cnn, monkeypatch):
+    jobs = [job(cnn, k) for k in range(3)]
+    monkeypatch.delattr(os, "fork")
+    pool = Pool(cnn, Resident(cnn), 2)
+    assert same(pool.run(jobs), Resident(cnn).run(jobs))
+    assert pool.notes.lines() == ["one process instead of 2: this system cannot fork a process that computes (3 jobs)"]
+    assert "cuda:0 cannot be shared" in no_fork(replace(cnn, device="cuda:0"))
+
+
+# --- the choice ------------------------------------------------------------------------------------------------------
+
+
+def test_names():
+    task = task_of(CNN)
+    assert [type(executors.choose(task, name, 2)).__name__ for name in executors.NAMES] == [
+        "Pool",
+        "Resident",
+        "Pool",
+        "Batched",
+    ]
+    assert executors.choose(task, "pool", 3).name == "resident, 3 processes"
+    with pytest.raises(ValueError, match='there is no executor "fast"; there are auto, resident, pool, batched'):
+        executors.choose(task, "fast")
+
+
+def test_the_rule_of_auto():
+    """Perceptrons are stacked, on a CPU all else is trained one by one; the cores decide only about processes."""
+    small, cnn = task_of(MLP), task_of(CNN)
+    assert executors.arithmetic(small) == "stacked" and executors.arithmetic(cnn) == "one by one"
+    assert executors.arithmetic(replace(cnn, device="cuda")) == "stacked"
+    assert executors.arithmetic(cnn, "batched") == "stacked"
+    assert executors.arithmetic(small, "pool") == "one by one"
+    for task, inner in ((small, Batched), (cnn, Resident)):
+        assert isinstance(executors.choose(task, workers=1), inner)
+        both = executors.choose(task, workers=2)
+        assert isinstance(both, Pool) and isinstance(both.inner, inner) and both.least_flops == FORK_PAYS
+
+
+# --- one by one, faster ----------------------------------------------------------------------------------------------
+
+
+def test_pooling_before_relu_is_the_same_to_the_bit():
+    task = task_of("liu-cnn", shape=(1, 12, 12))
+    architecture, w = task.architecture, task.initial()
+    lean = local.lean(architecture)
+    kinds = [layer.kind for layer in lean.layers]
+    assert kinds[:6] == ["conv", "pool", "relu", "conv", "pool", "relu"] and lean.layout == architecture.layout
+    x, y = task.train[0][:8] - 0.5, task.train[1][:8]
+    results = []
+    for one in (architecture, lean):
+        leaves = [v.clone().requires_grad_() for v in one.layout.split(w)]
+        loss = torch.nn.functional.cross_entropy(one.forward(leaves, x), y)
+        results.append((loss, *torch.autograd.grad(loss, leaves)))
+    assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
+
+
+def test_the_order_of_pixels_and_channels_is_a_matter_of_speed_only(monkeypatch):
+    task = task_of("digits-cnn")
+    fast = local.run(task, job(task))
+    assert local.pixelwise(task.architecture, 8) and not local.pixelwise(build("vgg11", (3, 32, 32), 10), 8)
+    assert not local.pixelwise(build("mlp", (1, 8, 8), 10), 8)
+    monkeypatch.setattr(local, "pixelwise", lambda architecture, batch: False)
+    assert_close([fast], [local.run(task, job(task))], 1e-6)
+    for channels in (1, 3):
+        x = torch.rand(2, channels, 4, 5)
+        ordered = local.channels_last(x)
+        assert torch.equal(ordered, x) and ordered.stride() == (20 * channels, 1, 5 * channels, channels)

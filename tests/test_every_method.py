@@ -1,0 +1,127 @@
+"""Every method in the simulator: both clocks, a quarter of the devices late, resumed, in the shipped scenarios."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edgesim import load, simulate
+from edgesim.build import set_up
+from edgesim.run import carry_out
+from edgesim.runfolder import RunFolder
+from edgesim.scenario import expand
+from fl.methods import available
+
+ROOT = Path(__file__).parent.parent
+CELL = """
+name: eight
+rounds: 4
+network:
+  bandwidth: 4 MHz
+  noise: -110 dBm
+  channel: {path_loss: {model: constant, loss: 95 dB}, fading: {kind: rayleigh, coherence: 9 ms}}
+devices:
+  - count: 6
+    tx_power: 23 dBm
+    cpu: {frequency: 2 GHz, flops_per_cycle: 4}
+    capability: {choice: [1, 0.5]}
+    capability_drawn: round
+    model_budget: [1, 1, 0.25, 0.25, 0.0625, 0.0625]
+  - {count: 2, tx_power: 23 dBm, cpu: {frequency: 10 MHz, flops_per_cycle: 1}}
+budget: {latency_threshold: 60 ms}
+allocation: {solver: equal}
+learning:
+  dataset: digits
+  partition: {kind: labels, labels_per_device: 3}
+  samples_per_device: 40
+  model: digits-cnn
+  batch_size: 10
+  method: {name: fedavg}
+"""
+PARAMS = {
+    "liu": {"personal_lr": 0.05, "global_lr": 0.05},
+    "fedalt": {"personal_lr": 0.05, "global_lr": 0.05},
+    "fedsim": {"personal_lr": 0.05, "global_lr": 0.05},
+    "fedmap": {"phase_rounds": 1},
+    "spafl": {"local_epochs": 1, "lr": 0.01},
+    "local": {"local_epochs": 1, "lr": 0.01},
+}
+TABLES = ("rounds.csv", "device_rounds.parquet", "spans.parquet", "scores.parquet", "measures.csv", "summary.json")
+SLOW = [6, 7]
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    path = tmp_path / "eight.yaml"
+    path.write_text(CELL)
+
+    def make(name, *changes):
+        params = ", ".join(f"{key}: {value}" for key, value in PARAMS.get(name, {"lr": 0.05}).items())
+        return load(path, [f"learning.method={{name: {name}, {params}}}", *changes])
+
+    return make
+
+
+@pytest.mark.parametrize("name", available())
+def test_a_quarter_of_the_devices_late_at_the_deadline(scenario, name):
+    """Two of eight processors are far too slow: their rounds are lost, everybody else's are aggregated."""
+    run = simulate(scenario(name, "clock.mode=deadline"))
+    rows = run.device_rounds
+    assert len(run.rounds) == 4 and (run.rounds.latency_s <= 0.06 * (1 + 2e-6)).all()
+    assert rows[rows.device.isin(SLOW)].status.isin(["late", "infeasible"]).mean() >= 0.5
+    assert (rows[~rows.device.isin(SLOW)].status == "arrived").mean() > 0.5
+    assert run.rounds.accuracy.between(0, 1).all() and np.isfinite(run.rounds.loss).all()
+    assert run.rounds.bits_down.gt(0).all() or name == "local"
+    waits = simulate(scenario(name))
+    assert (waits.rounds.arrived + waits.rounds.infeasible == 8).all()
+    assert waits.rounds.time_s.iloc[-1] > run.rounds.time_s.iloc[-1] or rows.status.eq("infeasible").any()
+
+
+@pytest.mark.parametrize("name", available())
+def test_interrupted_after_two_rounds_and_resumed(scenario, name, tmp_path):
+    """What a method remembers goes through the checkpoint: same bytes as in one go."""
+    whole = simulate(scenario(name), out=tmp_path / "whole")
+    setup = set_up(scenario(name))
+
+    def stop(event):
+        if event["kind"] == "round" and event["round"] == 1:
+            raise KeyboardInterrupt
+
+    folder = RunFolder(tmp_path / "parts", setup.fingerprint())
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(setup, folder, folder.open(), stop, [])
+    folder.close()
+    parts = simulate(scenario(name), out=tmp_path / "parts")
+    for table in TABLES:
+        assert (parts.folder / table).read_bytes() == (whole.folder / table).read_bytes(), table
+
+
+@pytest.mark.parametrize("name", available())
+def test_what_is_charged_was_sent_and_computed(scenario, name):
+    """Bits and FLOPs of the rounds are the sums over devices, and nobody computes or sends for nothing."""
+    run = simulate(scenario(name))
+    rows = run.device_rounds
+    took_part = rows[rows.status != "infeasible"]
+    assert run.rounds.flops.to_numpy() == pytest.approx(rows.groupby("round").flops.sum().to_numpy(), rel=1e-12)
+    assert took_part.flops.gt(0).all() and took_part.compute_s.gt(0).all()
+    assert (took_part.bits_up.eq(0) == (name == "local")).all()
+
+
+SCENARIOS = sorted((ROOT / "scenarios").rglob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_the_smoke_line_of_every_shipped_scenario_runs(path):
+    """The command in the file's own comment (or the file as it is), one round of its first and of its last scheme."""
+    commands = re.findall(
+        r"edgesim run \S+\.yaml ([^\n]*learning\.dataset=digits[^\n]*)", path.read_text(encoding="utf-8")
+    )
+    assert commands or "dataset: digits" in path.read_text(encoding="utf-8") or path.stem.startswith("liu")
+    changes = commands[0].split() if commands else ["learning.dataset=digits"]
+    schemes = list(expand(path, [*changes, "rounds=1", "evaluate.every=1"]))
+    for _, one in {label: (label, one) for label, one in (schemes[0], schemes[-1])}.values():
+        run = simulate(one)
+        assert len(run.rounds) == 1 and 0 <= run.rounds.accuracy[0] <= 1
