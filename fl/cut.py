@@ -41,13 +41,14 @@ def cut(layout: Layout, submodel: Tensor) -> Cut | None:
 
 
 def kept_units(layout: Layout, mask: Array) -> dict[str, Array]:
-    """Units bool [units] of every group of which at least one own weight is kept."""
+    """Units bool [units] of every group that keep a coordinate of the first tensor in which they appear: their own."""
     kept: dict[str, Array] = {}
     for slot in layout.slots:
-        own = slot.axes[0] if slot.axes else None
-        if own is not None and own.group not in kept:
-            rows = mask[slot.slice].reshape(slot.shape[0], -1).any(axis=1)
-            kept[own.group] = rows.reshape(own.blocks, -1, own.repeat).any(axis=(0, 2))
+        for place, axis in enumerate(slot.axes):
+            if axis is not None and axis.group not in kept:
+                table = np.moveaxis(mask[slot.slice].reshape(slot.shape), place, 0)
+                lines = table.reshape(len(table), -1).any(axis=1)
+                kept[axis.group] = lines.reshape(axis.blocks, -1, axis.repeat).any(axis=(0, 2))
     return kept
 
 
@@ -60,7 +61,7 @@ def slices(layout: Layout, kept: dict[str, Array], device: torch.device) -> Cut:
         slots.append(replace(slot, shape=shape, offset=offset))
         pieces.append(slot.offset + np.ravel_multi_index(np.ix_(*places), slot.shape).ravel())
         offset += prod(shape)
-    return Cut(Layout(tuple(slots)), torch.from_numpy(np.concatenate(pieces)).to(device))
+    return Cut(Layout(tuple(slots), layout.output), torch.from_numpy(np.concatenate(pieces)).to(device))
 
 
 def positions(axis: Axis | None, size: int, kept: dict[str, Array]) -> Array:

@@ -52,6 +52,16 @@ def test_only_structured_masks_are_cut_out(bench):
     assert half.layout.size == len(half.index) == int(layout.expand(masks.prefix(layout, 0.5)).sum())
 
 
+@pytest.mark.parametrize("name", ["shakespeare-lstm", "resnet18", "vgg11", "spafl-conv4", "lenet5-caffe", "fedlps-cnn"])
+def test_prefixes_of_every_model_are_cut_out(name):
+    """Embeddings and shortcuts too: the cut has the very coordinates of the mask."""
+    text, shape = name == "shakespeare-lstm", (1, 28, 28) if name in ("lenet5-caffe", "fedlps-cnn") else (3, 32, 32)
+    layout = build(name, (80,) if text else shape, 65 if text else 10).layout
+    mask = layout.expand(masks.prefix(layout, 0.5, rounding="up"))
+    smaller = cut(layout, torch.from_numpy(mask))
+    assert smaller is not None and np.array_equal(np.sort(smaller.index.numpy()), np.flatnonzero(mask))
+
+
 def test_a_scattered_submodel_trains_where_it_is_and_computes_with_nothing_else(tiny_bench):
     """Logits W x with x = (1, 2), W = [[1, 2], [3, 4]]; without w_01: logits (1, 11), p_1 = 0.9999546."""
     from fl.layers import Linear
