@@ -149,6 +149,6 @@ class Extraction(MaskRounds):
         found = {"spread of p": float(np.std(self.chances(state)))}
         for size in self.tested(state):
             maskable = self.grain.size(self.grain.places(self._extraction(state, size, "sample")[0]))
-            found[f"capacity used {size:g}"] = maskable / self.grain.room(size)
+            found[f"capacity used {size:g}"] = maskable / max(self.grain.room(size), 1)
             found[f"empty layers {size:g}"] = empty_layers(self.task.layout, self._extraction(state, size, "topk")[0])
         return found

@@ -26,12 +26,12 @@ class Ratios(Submodels):
 
     ``state.notes`` remembers per device its bandit's record and its next ratio, and of the last round the ratios that
     were executed. The server knows when an upload came and what accuracy it reports; of a device that was late it only
-    knows that it was, which earns nothing in the time of the round; a device that failed teaches nothing.
+    knows that it was, which earns nothing, also where arriving with less accuracy would cost; a device that failed teaches nothing.
     """
 
     ratio: str = param(
         "p-ucbv",
-        "share of the units that a device keeps: P-UCBV's, at most its capability; its capability (RCR); fixed (FLST)",
+        "share of the units to keep: P-UCBV's, within capability and budget; the capability (RCR); fixed (FLST)",
         source="FedLPS, Algorithm 2, Table II",
         choices=("p-ucbv", "capability", "fixed"),
     )
@@ -42,7 +42,9 @@ class Ratios(Submodels):
         gt=0,
         le=1,
     )
-    partitions: int = param(5, "partitions of the arm space at first, I_0", source="FedLPS, released code", ge=1)
+    partitions: int = param(
+        5, "partitions of the arm space at first, I_0", source="FedLPS, released code", ge=1, le=1000
+    )
     arm_space: str = param(
         "paper",
         "ratios to choose from: [0, 1), or [0.5, 1) as in the released code, where only whole devices have a choice",

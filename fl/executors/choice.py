@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from fl.executors.batched import Batched
+from fl.executors.memory import keep_freed_memory
 from fl.executors.pool import Pool, cores
 from fl.executors.resident import Resident
 from fl.executors.stacked import is_dense
@@ -27,6 +28,7 @@ def choose(task: Task, name: str = "auto", workers: int | None = None) -> Any:
     """
     if name not in NAMES:
         raise ValueError(f'there is no executor "{name}"; there are {", ".join(NAMES)}')
+    keep_freed_memory()
     workers = cores() if workers is None else workers
     stacked = arithmetic(task, name) == "stacked"
     inner = Batched(task) if stacked else Resident(task)

@@ -58,6 +58,13 @@ class Fjord(Nested):
         once = {} if values["resample"] == "batch" else {"distillation": "resample is round"}
         return super().unread(values) | drawn | once
 
+    def largest(self, view: View, k: int) -> float:
+        """The largest width that device k may draw; with distillation its own one teaches, drawn or not."""
+        own = self.width_of(view, k)
+        if self.low is not None or self.distillation:
+            return own
+        return max((level for level in self.levels if level <= own), default=own)
+
     def drawn(self, view: View, k: int) -> list[float]:
         """The widths that device k draws in this round: one per step, or one."""
         largest, count = self.width_of(view, k), self.steps(k) if self.resample == "batch" else 1
@@ -69,7 +76,7 @@ class Fjord(Nested):
         return [allowed[int(lot * len(allowed))] for lot in lots]
 
     def kept(self, state: State | None, view: View, k: int) -> Array:
-        return self.nested(self.drawn(view, k)[0] if self.resample == "round" else self.width_of(view, k))
+        return self.nested(self.drawn(view, k)[0] if self.resample == "round" else self.largest(view, k))
 
     def ordered(self, view: View, k: int, kept: Array) -> tuple[Stage, ...]:
         """The mean of the drawn widths; with distillation also the largest one in every step."""

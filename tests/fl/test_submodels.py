@@ -190,6 +190,15 @@ def test_fjord_draws_a_width_per_batch_and_trains_nothing_beyond_its_own(bench):
     assert torch.equal(done.mask, half)
 
 
+def test_fjord_sends_no_more_than_the_largest_level_it_may_draw(bench):
+    """A device of width 0.8 with the levels 1/4, 1/2 and 1 never trains more than half of the units."""
+    view = sized(view_of(bench.task), [0.8] * 4)
+    method, half = bench.method("fjord", levels=[0.25, 0.5, 1.0]), bench.method("heterofl", width=0.5)
+    assert np.array_equal(method.kept(None, view, 0), half.kept(None, view, 0))
+    teaching = bench.method("fjord", levels=[0.25, 0.5, 1.0], distillation=True)
+    assert np.array_equal(teaching.kept(None, view, 0), method.nested(0.8))
+
+
 def test_fjords_work_is_the_mean_of_the_widths_it_drew(bench):
     method, view = bench.method("fjord", local_steps=8, levels=[0.25, 1.0]), view_of(bench.task)
     share = np.mean(np.array(method.drawn(view, 0)) == 1.0)

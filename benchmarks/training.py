@@ -1,0 +1,323 @@
+"""How fast a cohort trains: every executor against a plain one-thread PyTorch loop of the same work.
+
+    python benchmarks/training.py [--quick] [--only ii,iv] [--repeats 7] [--device cuda]
+
+The contenders take turns, each for at least a tenth of a second; a line gives medians over the turns.
+``ratio``: wall time of the plain loop by that of the contender in the same turn; ``by CPU``: the same of processor
+time, which other programs disturb less, but which does not see that two cores work at once. ``CPU ms``: processor time
+of all processes per update (a client's training). ``of peak``: counted FLOPs by wall time, as a share of what all cores
+reach in a product of large matrices. Before the clock starts, every contender must have come to the plain loop's
+weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from statistics import median
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from edgesim.contracts import Grant, Job, View
+from edgesim.seeds import Seeds
+from fl import executors, masks, methods
+from fl.data import Federated
+from fl.executors.batched import Batched
+from fl.executors.pool import Pool, cores
+from fl.executors.resident import Resident
+from fl.layers import Conv, Linear
+from fl.local import samples
+from fl.method import bind
+from fl.models import Architecture, build
+from fl.plain import Flatten, Relu
+from fl.plain import Pool as MaxPool
+from fl.task import Task
+
+LR = 0.01
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One row of the table: a model, how many devices there are and take part, and what each of them does."""
+
+    name: str
+    model: Architecture
+    devices: int
+    participants: int
+    steps: int
+    batch: int
+    target: float
+
+
+TINY = Architecture("64-32-10", (64,), 10, (Linear(64, 32, "features"), Relu(), Linear(32, 10)))
+PICTURE = (1, 28, 28)
+SETTINGS = {
+    "i": Setting("liu-cnn, 5 steps of 128", build("liu-cnn", PICTURE, 10), 10, 10, 5, 128, 2.7),
+    "ii": Setting("liu-cnn, 27 steps of 20", build("liu-cnn", PICTURE, 10), 100, 10, 27, 20, 2.7),
+    "iii": Setting("lenet5-caffe, 45 steps of 64", build("lenet5-caffe", PICTURE, 10), 100, 10, 45, 64, 3.0),
+    "iv": Setting("64-32-10, 5 steps of 10", TINY, 1000, 100, 5, 10, 35.0),
+}
+
+
+def task_of(setting: Setting, device: str) -> Task:
+    """Random pictures: what they show costs no time. Every device has what its steps use once."""
+    rng, size = np.random.default_rng(0), min(setting.steps * setting.batch, 600)
+    x = rng.random((setting.devices * size, *setting.model.input_shape), dtype=np.float32)
+    y = rng.integers(0, 10, len(x))
+    held = np.split(np.arange(len(x)), setting.devices)
+    data = Federated(y, y, lambda: (x, x), setting.model.input_shape, held, held, tuple("0123456789"))
+    return Task(setting.model, data, setting.batch, Seeds(0), device=device)
+
+
+def jobs_of(task: Task, setting: Setting, turn: int) -> list[Job]:
+    """A round of FedAvg."""
+    method = bind(methods.resolve("fedavg"), task, {"local_steps": setting.steps, "lr": LR})
+    ones, everybody = np.ones(setting.devices), np.arange(setting.devices)
+    view = View(turn, 0.0, everybody, ones, ones, task.samples, np.inf, ones, ones)
+    chosen = np.random.default_rng(turn).choice(setting.devices, setting.participants, replace=False)
+    state = method.start()
+    return [method.configure(state, view, Grant(int(k), 0.1, 0.0, 1.0, 1.0)) for k in np.sort(chosen)]
+
+
+# --- the plain loop --------------------------------------------------------------------------------------------------
+
+
+def module_of(architecture: Architecture) -> nn.Sequential:
+    """The architecture as one would write it in PyTorch."""
+    made: list[nn.Module] = []
+    for layer in architecture.layers:
+        if isinstance(layer, Conv):
+            made.append(nn.Conv2d(layer.inputs, layer.outputs, layer.side, padding=layer.padding, bias=layer.bias))
+        elif isinstance(layer, Linear):
+            made.append(nn.Linear(layer.inputs, layer.outputs, bias=layer.bias))
+        else:
+            made.append({Relu: nn.ReLU, Flatten: nn.Flatten, MaxPool: lambda: nn.MaxPool2d(2)}[type(layer)]())
+    return nn.Sequential(*made)
+
+
+def plain_loop(task: Task, model: nn.Module, start: dict[str, Tensor], jobs: Sequence[Job]) -> list[dict[str, Tensor]]:
+    """Client after client: load the global model, make an optimiser, train, keep the state dict."""
+    images, labels = task.train
+    trained = []
+    for job in jobs:
+        (phase,) = job.phases
+        model.load_state_dict(start)
+        optimiser = torch.optim.SGD(model.parameters(), lr=phase.lr)
+        order = torch.from_numpy(samples(task, phase, job)[0]).to(images.device)
+        total = 0.0
+        for chosen in order.split(task.batch(job.device)):
+            optimiser.zero_grad()
+            loss = cross_entropy(model(images[chosen]), labels[chosen])
+            loss.backward()
+            optimiser.step()
+            total += loss.item()
+        trained.append({name: value.clone() for name, value in model.state_dict().items()})
+    return trained
+
+
+def flat(state: dict[str, Tensor]) -> Tensor:
+    return torch.cat([value.flatten() for value in state.values()])
+
+
+# --- timing ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Times:
+    """Seconds per round, turn by turn."""
+
+    wall: list[float]
+    cpu: list[float]
+
+
+class Apart:
+    """Runs something in a process of its own, which is as it was when this was made: no setting of ours reaches it."""
+
+    def __init__(self, run: Callable[[Sequence[Job]], list[Tensor]], rounds: Sequence[Sequence[Job]]) -> None:
+        self._here, there = get_context("fork").Pipe()
+        self._process = get_context("fork").Process(target=self._serve, args=(there, run, rounds), daemon=True)
+        self._process.start()
+
+    def _serve(self, there: Connection, run: Callable, rounds: Sequence[Sequence[Job]]) -> None:
+        while (asked := there.recv()) is not None:
+            there.send([one.numpy() for one in run(rounds[0])] if asked == "models" else timed(run, rounds))
+
+    def models(self) -> list[Tensor]:
+        self._here.send("models")
+        return [torch.from_numpy(one) for one in self._here.recv()]
+
+    def timed(self) -> tuple[float, float]:
+        self._here.send("time")
+        return self._here.recv()
+
+    def end(self) -> None:
+        self._here.send(None)
+        self._process.join()
+
+
+def plain_contender(task: Task) -> Callable[[Sequence[Job]], list[Tensor]]:
+    model = module_of(task.architecture).to(task.device)
+    with torch.no_grad():
+        for target, value in zip(model.parameters(), task.layout.split(task.initial()), strict=True):
+            target.copy_(value)
+    start = {name: value.clone() for name, value in model.state_dict().items()}
+    return lambda jobs: [flat(one) for one in plain_loop(task, model, start, jobs)]
+
+
+def contenders(task: Task, skip: Sequence[str]) -> dict[str, Callable[[Sequence[Job]], list[Tensor]]]:
+    """Name -> a function of the jobs of a round that gives the trained models."""
+    made = {"resident": Resident(task), "batched": Batched(task), "auto": executors.choose(task)}
+    if task.device == "cpu":
+        made["pool"] = Pool(task, Resident(task))
+    return {
+        name: lambda jobs, executor=executor: [one.w for one in executor.run(jobs)]
+        for name, executor in made.items()
+        if name not in skip
+    }
+
+
+def measure(task: Task, setting: Setting, repeats: int, skip: Sequence[str]) -> dict[str, Times]:
+    """Every contender once per turn, in an order that moves on from turn to turn."""
+    rounds = [jobs_of(task, setting, turn) for turn in range(min(repeats, 7))]
+    task.train  # noqa: B018 (read before it is shared)
+    run = plain_contender(task)
+    apart = Apart(run, rounds) if task.device == "cpu" else None
+    ours = contenders(task, skip)
+    check(ours, rounds[0], apart.models() if apart else run(rounds[0]))
+    timers = {"plain": apart.timed if apart else partial(timed, run, rounds)}
+    timers |= {name: partial(timed, each, rounds) for name, each in ours.items()}
+    times, names = {name: Times([], []) for name in timers}, list(timers)
+    for turn in range(repeats):
+        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+            wall_s, cpu_s = timers[name]()
+            times[name].wall.append(wall_s)
+            times[name].cpu.append(cpu_s)
+    if apart:
+        apart.end()
+    return times
+
+
+def timed(run: Callable, rounds: Sequence[Sequence[Job]]) -> tuple[float, float]:
+    """Seconds per round, of the wall and of the processors, over as many rounds as take a tenth of a second."""
+    cpu_s, begin, played = processor_s(), time.perf_counter(), 0
+    while played == 0 or time.perf_counter() - begin < 0.1:
+        models = run(rounds[played % len(rounds)])
+        float(models[-1][0])  # until an accelerator has finished
+        played += 1
+    return (time.perf_counter() - begin) / played, (processor_s() - cpu_s) / played
+
+
+def check(runners: dict[str, Callable], jobs: Sequence[Job], expected: Sequence[Tensor]) -> None:
+    """All come to the weights of the plain loop, or the comparison means nothing."""
+    for name, run in runners.items():
+        apart = max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(run(jobs), expected, strict=True))
+        if apart > 1e-3:
+            raise SystemExit(f"{name} is {apart:.1e} away from the plain loop")
+
+
+def processor_s() -> float:
+    """Processor time of this process and of its ended children."""
+    spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in spent)
+
+
+def peak_gflops(device: str, size: int = 1024) -> float:
+    """GFLOP/s of one thread (or the accelerator) in a product of large float32 matrices: the best of 30."""
+    a = torch.rand(size, size, device=device)
+    best = np.inf
+    for _ in range(30):
+        begin = time.perf_counter()
+        float((a @ a)[0, 0])
+        best = min(best, time.perf_counter() - begin)
+    return 2 * size**3 / best / 1e9
+
+
+def flops_of_round(jobs: Sequence[Job]) -> float:
+    return sum(float(stage.work.flops) for job in jobs for stage in job.stages)
+
+
+# --- the tables ------------------------------------------------------------------------------------------------------
+
+
+def table(name: str, repeats: int, device: str, peak: float) -> None:
+    setting = SETTINGS[name]
+    task = task_of(setting, device)
+    heavy = ("batched",) if device == "cpu" and executors.arithmetic(task) != "stacked" else ()
+    jobs = jobs_of(task, setting, 0)
+    flops, updates = flops_of_round(jobs), len(jobs)
+    workers = cores() if device == "cpu" else 1
+    times = measure(task, setting, repeats, heavy)
+    print(f"\n({name}) {setting.name}: {setting.participants} of {setting.devices} devices, {flops / 1e9:.3g} GFLOP")
+    print(f"  auto is: {executors.choose(task).name}; at least {setting.target}x the plain loop is to be reached")
+    print(f"  {'':10}{'ratio':>8}{'by CPU':>8}{'updates/s':>12}{'CPU ms':>9}{'GFLOP/s':>10}{'of peak':>9}")
+    plain = times["plain"]
+    for contender, spent in times.items():
+        ratio, by_cpu = paired(plain.wall, spent.wall), paired(plain.cpu, spent.cpu)
+        wall_s, cpu_s = median(spent.wall), median(spent.cpu)
+        rate = flops / wall_s / 1e9
+        print(
+            f"  {contender:10}{ratio:8.2f}{by_cpu:8.2f}{updates / wall_s:12.1f}{1e3 * cpu_s / updates:9.3f}{rate:10.1f}"
+            f"{rate / (peak * workers):9.1%}"
+        )
+
+
+def paired(one: Sequence[float], other: Sequence[float]) -> float:
+    """The median of the ratios turn by turn."""
+    return median(a / b for a, b in zip(one, other, strict=True))
+
+
+def submodels(repeats: int, device: str) -> None:
+    """A step of `liu-cnn` at batch 128 with a share of its units: does time follow the counted FLOPs?"""
+    setting = SETTINGS["i"]
+    task = task_of(setting, device)
+    method = bind(methods.resolve("heterofl"), task, {"local_steps": setting.steps, "lr": LR, "masked_ce": False})
+    ones, state = np.ones(setting.devices), method.start()
+    runner, jobs = Resident(task), {}
+    for width in (1.0, 0.5, 0.25):
+        view = View(0, 0.0, np.arange(10), ones, ones, task.samples, np.inf, ones * width, ones)
+        jobs[width] = method.configure(state, view, Grant(0, 0.1, 0.0, 1.0, 1.0))
+    walls: dict[float, list[float]] = {width: [] for width in jobs}
+    for _ in range(repeats + 1):
+        for width, job in jobs.items():
+            begin = time.perf_counter()
+            float(runner.run([job])[0].w[0])
+            walls[width].append(time.perf_counter() - begin)
+    whole, flops = walls[1.0][1:], flops_of_round([jobs[1.0]])
+    print("\nsubmodels of liu-cnn at batch 128: time by that of the whole model; at most 0.45 at half of the channels")
+    for width, job in jobs.items():
+        share = paired(walls[width][1:], whole)
+        kept = masks.prefix(task.layout, width)["conv2"].mean()
+        print(f"  {kept:5.0%} of the units: time {share:5.2f}, FLOPs {flops_of_round([job]) / flops:5.2f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="two turns of (i) and (iv): does it run?")
+    parser.add_argument("--only", default=",".join(SETTINGS), help="settings, as ii,iv")
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--device", default="cpu")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    chosen, repeats = options.only.split(","), options.repeats
+    if options.quick:
+        chosen, repeats = ["i", "iv"], 2
+    peak = peak_gflops(options.device)
+    load = ", ".join(f"{load:.1f}" for load in os.getloadavg())
+    print(f"torch {torch.__version__}, {cores()} cores, load {load}; a core multiplies matrices at {peak:.0f} GFLOP/s")
+    for name in chosen:
+        table(name, repeats, options.device, peak)
+    submodels(repeats, options.device)
+
+
+if __name__ == "__main__":
+    main()
