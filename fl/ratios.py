@@ -26,7 +26,7 @@ class Ratios(Submodels):
 
     ``state.notes`` remembers per device its bandit's record and its next ratio, and of the last round the ratios that
     were executed. The server knows when an upload came and what accuracy it reports; of a device that was late it only
-    knows that it was, which earns nothing, also where arriving with less accuracy would cost; a device that failed teaches
+    knows that it was, which earns nothing, also where arriving with less accuracy would cost; one that failed teaches
     nothing.
     """
 
