@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from reports import measures
 from reports.panels import legend, nest, stagger, two_panels, wrap
@@ -30,6 +30,8 @@ def spending(schemes: list[Scheme], wide: bool) -> Figure | None:
         spent = [x for line in panel.lines for x in line.get_xdata() if x > 0]
         if spent and max(spent) > 30 * min(spent):
             panel.set_xscale("log")
+            panel.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+            panel.xaxis.set_minor_formatter(NullFormatter())
     return figure
 
 

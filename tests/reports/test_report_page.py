@@ -84,6 +84,16 @@ def test_accuracy_over_bits_and_joules(schemes):
     assert joules.lines[0].get_xydata().tolist() == [approx([1.0, 50]), approx([2.0, 90])]
 
 
+def test_spending_over_decades_is_logarithmic_with_plain_numbers(write_run, tmp_path):
+    folders = [write_run(tmp_path / name, scheme=name, bits_up=bits) for name, bits in (("a", 1e5), ("b", 1e9))]
+    figure = drawn(curves.spending, load_schemes(folders))
+    figure.draw_without_rendering()
+    bits, joules = figure.axes
+    assert bits.get_xscale() == "log" and joules.get_xscale() == "linear"
+    labels = [label.get_text() for label in bits.get_xticklabels()]
+    assert "1000" in labels and not any("$" in label for label in labels)
+
+
 def test_latency_has_every_round_and_the_threshold(schemes):
     left, right = drawn(figures.latency, schemes).axes
     assert right.lines[1].get_ydata().tolist() == approx([30, 50, 40, 40])
