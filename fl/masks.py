@@ -118,6 +118,11 @@ def numbers(layout: Layout, slot: Slot, place: int) -> Array:
     return np.array(-1)
 
 
+def output_layer(layout: Layout) -> Array:
+    """The weights and biases that make the outputs of the model, bool [P]."""
+    return layout.where(lambda slot: any(axis and axis.group == layout.output for axis in slot.axes[:1]))
+
+
 # --- single weights, in torch ----------------------------------------------------------------------------------------
 
 

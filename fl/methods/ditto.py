@@ -1,0 +1,80 @@
+"""Ditto. Li, Hu, Beirami, Smith, "Ditto: Fair and Robust Federated Learning Through Personalization", ICML 2021."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from edgesim.contracts import Grant, Phase, Stage, Tensor
+from fl.layout import Slot
+from fl.method import MAX_RATE, State, param
+from fl.methods.fedavg import FedAvg
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Ditto(FedAvg):
+    """FedAvg, beside which every device trains a model of its own that is held near the received one.
+
+    The personal model v minimises F_k(v) + lam / 2 |v - w^r|^2; both models take as many steps, of the same size.
+    The model is [w, v_k]. What travels: w, down and up. v_k stays, also when the upload was late.
+
+    Departs from the paper:
+        v_k starts at the initial model; a device that was never asked uses the global one.
+        The term's own operations are not charged.
+    """
+
+    source: ClassVar[str] = "Li et al., ICML 2021, Algorithm 1 (fedlps.md, 10.13)"
+    lam: float = param(
+        0.1, "weight of the distance to the received model", source="Li et al.: 0.1, 1 or 2", ge=0, le=MAX_RATE
+    )
+
+    def extra(self) -> tuple[Slot, ...]:
+        return (Slot("personal.model", (self.task.layout.size,), 0, "copy", "personal", -1),)
+
+    def start(self) -> State:
+        state = super().start()
+        return replace(state, w=state.w[: self.task.layout.size].repeat(2))
+
+    def personal(self) -> Array:
+        return self._copy
+
+    @cached_property
+    def _copy(self) -> Array:
+        return self.layout.role("personal")
+
+    # --- what it costs, and how a device trains --------------------------------------------------------------------
+
+    def stages(self, k: int, rho: float) -> tuple[Stage, ...]:
+        (train,) = super().stages(k, rho)
+        return Stage("personal", train.work), train
+
+    def local_update(self, state: State, k: int, w: Tensor, grant: Grant) -> tuple[Phase, ...]:
+        size = self.task.layout.size
+        anchor = w[:size]
+        personal = self.training(
+            w,
+            ~self.shared_mask,
+            state.g,
+            k,
+            batches="personal",
+            effective=lambda v, rng: v[size:],
+            penalty=lambda v: 0.5 * self.lam * (v[size:] - anchor).square().sum(),
+        )
+        return personal, self.training(lambda done: done[-1], self.shared_mask, state.g, k)
+
+    # --- what is used ----------------------------------------------------------------------------------------------
+
+    def received(self, state: State, k: int) -> Tensor:
+        """[w, v_k]."""
+        return super().personalise(state, k)
+
+    def personalise(self, state: State, k: int) -> Tensor:
+        return state.local.get(k, state.w)
+
+    def probes(self, state: State) -> dict[str, Tensor]:
+        return {"global": state.w}

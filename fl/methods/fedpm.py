@@ -1,0 +1,149 @@
+"""FedPM. Isik, Pase, Gunduz, Weissman, Zorzi, "Sparse Random Networks for Communication-Efficient FL", ICLR 2023."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import log2
+from typing import Any, ClassVar
+
+import numpy as np
+
+from edgesim.contracts import Adam, Grant, Job, Payload, Phase, Sent, Sgd, Stage, Tensor, Trained, Update, View
+from fl.accounting import binary_entropy
+from fl.method import MAX_RATE, State, param
+from fl.posterior import Beta
+from fl.submodels import Submodels
+from fl.supermasks import counted, signed_constants
+
+Array = np.ndarray
+AUTHORS = "Isik et al., released program (spafl.md, 10)"
+
+
+@dataclass(frozen=True, eq=False)
+class FedPM(Submodels):
+    """The weights are random and stay as they are; devices learn with which probability theta each of them is used.
+
+    Every step draws a mask m ~ Bern(theta), theta = sigmoid(s), and steps on the scores s; the server's posterior
+    counts one mask per device. State.w is theta [P].
+    What travels: theta down; one mask up, coded to its entropy: its bits are known only after training.
+
+    Departs from the paper:
+        Weights are +c or -c, c = e / sqrt(inputs), biases too; norms have no mask and stay 1 and 0.
+        The backward pass of a draw is theta, not 1 (``surrogate``), and masks are counted as 0.01 and 0.99.
+        Computing is charged at the density of the mask that is sent, also the gradient by the scores, which is dense.
+        The seed of the weights is free. A device uses the mask that the server draws in that round for everybody.
+    """
+
+    source: ClassVar[str] = "Isik et al., ICLR 2023, Algorithms 1, 2"
+    lr: float = param(0.1, "step size on the scores", source=AUTHORS, gt=0, le=MAX_RATE)
+    optimiser: str = param("adam", "of the scores", source=AUTHORS, choices=("adam", "sgd"))
+    surrogate: str = param(
+        "fedpm", "backward pass of a draw: its probability, or 1", source=AUTHORS, choices=("fedpm", "identity")
+    )
+    prior: float = param(1.0, "alpha = beta of a new posterior, lambda_0", source=AUTHORS, ge=1, le=MAX_RATE)
+    reset_rounds: int = param(1, "rounds after which the posterior begins anew", source=AUTHORS, ge=1)
+    softening: float = param(
+        0.01, "a mask counts as this much for 0, and 1 less it for 1", source=AUTHORS, ge=0, le=0.4
+    )
+
+    @classmethod
+    def unread(cls, values: dict[str, Any]) -> dict[str, str]:
+        plain = ("momentum", "weight_decay", "clip") if values["optimiser"] == "adam" else ()
+        fixed = {"width": "masks are drawn", "weighting": "the posterior counts masks"}
+        return super().unread(values) | fixed | dict.fromkeys(plain, "optimiser is adam")
+
+    # --- the frozen weights ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def constants(self) -> Array:
+        """The weights [P]: +c or -c, of norms the initial values."""
+        signed = signed_constants(self.task.layout, self.task.streams.stream("signs"))
+        initial = self.task.architecture.initial(self.task.streams.stream("init"))
+        return np.where(self.maskable, signed, initial).astype(np.float32)
+
+    @cached_property
+    def maskable(self) -> Array:
+        """All but norms, bool [P]."""
+        return self.layout.where(lambda slot: slot.kind != "norm")
+
+    def start(self) -> State:
+        """theta = sigmoid(s), s ~ N(0, 1)."""
+        scores = self.task.streams.stream("scores").standard_normal(self.layout.size)
+        theta = np.where(self.maskable, 1.0 / (1.0 + np.exp(-scores)), 1.0)
+        return State(0, self.task.tensor(theta.astype(np.float32)))
+
+    def drawn(self, theta: Tensor, purpose: str, k: int | None, g: int) -> Array:
+        """A mask, bool [P]."""
+        lots = self.task.streams.stream(purpose, device=k, round=g).random(self.layout.size, dtype=np.float32)
+        return lots < theta.cpu().numpy()
+
+    # --- what it costs ---------------------------------------------------------------------------------------------
+
+    def kept(self, state: State | None, view: View, k: int) -> Array:
+        """What a round is planned with: one draw of the server's theta."""
+        return self.drawn((state or self.start()).w, "foretold", None, view.g)
+
+    def travel(self, kept: Array) -> Payload:
+        places = int(self.maskable.sum())
+        up = places * binary_entropy(float(kept[self.maskable].mean())) + log2(places)
+        return Payload(bits_down=self.task.accounting.weight_bits(places), bits_up=up)
+
+    def configure(self, state: State, view: View, grant: Grant) -> Job:
+        job = super().configure(state, view, grant)
+        return replace(job, stages=None, payload=replace(job.payload, bits_up=None))
+
+    def charged(self, job: Job, trained: Trained) -> tuple[Stage, ...]:
+        return self.ordered(None, job.device, self.sampled(job, trained))
+
+    # --- how a device trains, and what becomes of it ---------------------------------------------------------------
+
+    def phases(self, state: State, view: View, k: int, w: Tensor, kept: Array) -> tuple[Phase, ...]:
+        from fl.probing import StraightThrough, slope
+
+        weights = self.task.tensor(self.constants)
+
+        def effective(s: Tensor, rng: np.random.Generator) -> Tensor:
+            theta = s.detach().sigmoid()
+            mask = self.task.tensor(rng.random(len(s), dtype=np.float32)) < theta
+            return weights * StraightThrough.apply(s, mask.to(s.dtype), slope(theta, 1, self.surrogate))
+
+        steps = Adam() if self.optimiser == "adam" else Sgd(self.momentum, self.weight_decay, self.clip)
+        learned = self.task.tensor(self.maskable)
+        return (self.training(w.logit(), learned, view.g, k, effective=effective, optimiser=steps),)
+
+    def sampled(self, job: Job, trained: Trained) -> Array:
+        """The mask that a device sends, bool [P]."""
+        return self.drawn(trained.w.sigmoid(), "sent", job.device, job.g)
+
+    def encode(self, job: Job, trained: Trained) -> Sent:
+        mask = self.sampled(job, trained)
+        return Sent(self.task.tensor(mask.astype(np.float32)), trained.mask, self.travel(mask).bits_up)
+
+    def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
+        if not updates:
+            return replace(state, g=state.g + 1)
+        prior = Beta(*(state.memo.get(name, state.w.new_full(state.w.shape, self.prior)) for name in ("alpha", "beta")))
+        after = counted(prior, [self.encode(u.job, u.result()).values for u in updates], self.softening)
+        theta = after.mode().where(self.task.tensor(self.maskable), 1.0)
+        keeps = (state.g + 1) % self.reset_rounds != 0
+        return State(state.g + 1, theta, memo={"alpha": after.alpha, "beta": after.beta} if keeps else {})
+
+    # --- what is used ----------------------------------------------------------------------------------------------
+
+    def received(self, state: State, k: int) -> Tensor:
+        return state.w
+
+    def personalise(self, state: State, k: int) -> Tensor:
+        if self._memory[:1] != [state]:
+            mask = self.drawn(state.w, "used", None, state.g)
+            self._memory[:] = [state, self.task.tensor(np.where(mask, self.constants, np.float32(0.0)))]
+        return self._memory[1]
+
+    @cached_property
+    def _memory(self) -> list:
+        return []
+
+    def measures(self, state: State) -> dict[str, float]:
+        return {"density": float(state.w[self.task.tensor(self.maskable)].mean())}

@@ -1,0 +1,58 @@
+"""FedRep. Collins et al., "Exploiting Shared Representations for Personalized Federated Learning", ICML 2021."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from edgesim.contracts import Grant, Phase, Stage, Tensor
+from fl.method import MethodError, State, param
+from fl.methods.fedper import FedPer
+
+
+@dataclass(frozen=True, eq=False)
+class FedRep(FedPer):
+    """FedPer in turns: the first local steps train the head alone, the others the body under it.
+
+    What travels: all weights but the head, down and up. The head stays, also when the upload was late.
+
+    Departs from the paper:
+        2 of 5 steps (with ``local_epochs``, passes) on the head, so that a device computes as long as with FedAvg; the
+        authors' program: all but one.
+        Charged is what is computed: a step on the head needs no gradient below it. As `FedPer`, the output layer.
+    """
+
+    source: ClassVar[str] = "Collins et al., ICML 2021, Algorithm 1 (fedlps.md, 10.15)"
+    head_steps: int = param(
+        2,
+        "how many of the local_steps (or local_epochs) train the head alone, tau_h",
+        source="fedlps.md, 10.15: 2 of 5",
+        ge=1,
+    )
+
+    @classmethod
+    def conflict(cls, values: dict[str, Any]) -> MethodError | None:
+        key = "local_steps" if values.get("local_epochs") is None else "local_epochs"
+        if values["head_steps"] >= values[key]:
+            return MethodError("head_steps", f"is {values['head_steps']}; allowed is less than {key} ({values[key]})")
+        return super().conflict(values)
+
+    def turns(self, k: int) -> tuple[int, int]:
+        """Steps of device k on the head, and on the body."""
+        every, of = self.steps(k), self.local_steps if self.local_epochs is None else self.local_epochs
+        head = every * self.head_steps // of
+        return head, every - head
+
+    def stages(self, k: int, rho: float) -> tuple[Stage, ...]:
+        (head, body), batch = self.turns(k), self.samples_per_step(k)
+        return (
+            Stage("personal", self.work(k, self.personal(), head, batch=batch)),
+            Stage("global", self.work(k, self.shared, body, batch=batch)),
+        )
+
+    def local_update(self, state: State, k: int, w: Tensor, grant: Grant) -> tuple[Phase, ...]:
+        head, body = self.turns(k)
+        return (
+            self.training(w, ~self.shared_mask, state.g, k, steps=head),
+            self.training(lambda done: done[-1], self.shared_mask, state.g, k, steps=body, first=head),
+        )
