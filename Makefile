@@ -26,6 +26,7 @@ check: $(VENV)/.installed  ## lint and format
 
 bench: $(VENV)/.installed  ## ratios measured in one run; never part of the tests
 	$(BIN)/python benchmarks/rounds.py
+	$(BIN)/python benchmarks/solvers.py
 	$(BIN)/python benchmarks/training.py
 
 clean:

@@ -17,7 +17,7 @@ from edgesim.energy import Ledger
 from edgesim.grants import Grants
 from edgesim.link import Link, Uplink
 from edgesim.topology import devices_of, star
-from solvers import Infeasible, PruningProblem
+from solvers import EnergyTerms, Infeasible, PruningProblem
 
 if TYPE_CHECKING:
     import networkx
@@ -139,19 +139,38 @@ class Cell:
             bits=demand.bits_prunable[served],
             compute_s=self.fleet.seconds(everybody, demand.work_prunable, view.cpu_hz)[served],
             slack_s=slack_s[served],
-            rate_bps=self._planning_bps(view, devices),
+            rate_bps=view.rate_bps[devices],
             weight=demand.weight[served],
             rho_min=demand.rho_min[served],
             rho_max=demand.rho_max[served],
             bits_fixed=demand.bits_fixed[served],
+            snr=self._snr(devices),
+            before_s=self.unprunable_s(demand, view)[served],
+            energy=self._energy_terms(demand, view, served),
         )
 
-    def _planning_bps(self, view: View, devices: Array) -> Array:
-        """r_k [S] such that b_k r_k is the rate. With a noise density it is exact at equal shares, S R(1 / S)."""
-        if self.channel.noise_w is not None:
-            return view.rate_bps[devices]
-        gains, power_w = self.channel.gains(self.env.now)[devices], self.fleet.tx_power_w[devices]
-        return len(devices) * self.channel.rate_bps(1.0 / len(devices), power_w, gains)
+    def _snr(self, devices: Array) -> Array | None:
+        """Signal-to-noise ratio over the whole band [S] where noise is a density; a fixed power asks for none."""
+        return None if self.channel.noise_w is not None else self.fleet.tx_power_w[devices] * self._gain_per_w(devices)
+
+    def _gain_per_w(self, devices: Array) -> Array:
+        """Signal-to-noise ratio over the whole band per watt sent [S], 1/W."""
+        noise_w = self.channel.noise_w or self.channel.noise_w_per_hz * self.channel.bandwidth_hz
+        return self.channel.gains(self.env.now)[devices] / noise_w
+
+    def _energy_terms(self, demand: Demand, view: View, served: Array) -> EnergyTerms:
+        """What the joules of the served devices depend on, with all of the work at rho_min."""
+        everybody = np.asarray(demand.devices, dtype=int)
+        prunable, fixed = (self.fleet.cycles(everybody, w) for w in (demand.work_prunable, demand.work_fixed))
+        devices = everybody[served]
+        return EnergyTerms(
+            cycles=np.broadcast_to(fixed + (1.0 - demand.rho_min) * prunable, everybody.shape)[served],
+            kappa=self.fleet.capacitance[devices],
+            f_min_hz=self.fleet.min_cpu_hz[devices] * view.capability[devices],
+            f_max_hz=view.cpu_hz[devices],
+            p_max_w=self.fleet.tx_power_w[devices],
+            gain=self._gain_per_w(devices),
+        )
 
     def _refuse_late(self, problem: PruningProblem, answer: Any, devices: Array, before_s: float) -> None:
         """Raise Infeasible where a plan is late that an allocator without a bound on time (`equal`) has made."""
@@ -165,7 +184,9 @@ class Cell:
     def _grants(self, devices: Array, answer: Any, view: View) -> Grants:
         share = np.asarray(answer.share)
         share = share / max(1.0, share.sum()) if share.sum() > 1.0 + 1e-12 else share  # an allocator's own rounding
-        return Grants(devices, share, np.asarray(answer.rho), view.cpu_hz[devices], self.fleet.tx_power_w[devices])
+        cpu_hz = view.cpu_hz[devices] if answer.cpu_hz is None else answer.cpu_hz
+        power_w = self.fleet.tx_power_w[devices] if answer.power_w is None else answer.power_w
+        return Grants(devices, share, np.asarray(answer.rho), cpu_hz, power_w)
 
     def begin_round(self, plan: Plan) -> None:
         """Reserve the band for the round and tune the listeners in."""

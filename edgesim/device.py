@@ -15,6 +15,10 @@ import numpy as np
 from edgesim.contracts import Array, Streams, Work
 
 
+class FleetError(ValueError):
+    """Quantities of a device that do not go together."""
+
+
 @dataclass(frozen=True, slots=True)
 class Device:
     """One device. Exactly one of ``cycles_per_weight`` and ``flops_per_cycle`` is a number, the other is nan."""
@@ -44,6 +48,7 @@ class Fleet:
     cycles_per_weight: Array
     flops_per_cycle: Array
     capacitance: Array  # kappa: joule = kappa f^2 cycles
+    min_cpu_hz: Array  # f_min, of the whole processor: the least clock that the solver energy may choose
     distance_m: Array
     idle_power_w: Array
     receive_power_w: Array
@@ -57,6 +62,10 @@ class Fleet:
             raise ValueError("the arrays of a fleet differ in length; each needs one value per device")
         if not np.all(np.isnan(self.cycles_per_weight) != np.isnan(self.flops_per_cycle)):
             raise ValueError("each device needs exactly one of cycles_per_weight and flops_per_cycle")
+        if np.any(self.min_cpu_hz > self.cpu_hz):
+            k = int(np.argmax(self.min_cpu_hz > self.cpu_hz))
+            low, clock = self.min_cpu_hz[k], self.cpu_hz[k]
+            raise FleetError(f"device {k} has a least clock of {low:g} Hz, above its clock of {clock:g} Hz")
 
     def __len__(self) -> int:
         return len(self.cpu_hz)
@@ -80,6 +89,7 @@ def make_fleet(
     cycles_per_weight: Any = np.nan,
     flops_per_cycle: Any = np.nan,
     capacitance: Any = 1e-28,
+    min_cpu_hz: Any = 0.0,
     distance_m: Any = np.nan,
     idle_power_w: Any = 0.0,
     receive_power_w: Any = 0.0,
@@ -95,7 +105,7 @@ def make_fleet(
         >>> two.seconds([0, 1], Work(6e6), two.cpu_hz)
         array([0.03, 0.01])
     """
-    given = (tx_power_w, cpu_hz, cycles_per_weight, flops_per_cycle, capacitance)
+    given = (tx_power_w, cpu_hz, cycles_per_weight, flops_per_cycle, capacitance, min_cpu_hz)
     given += (distance_m, idle_power_w, receive_power_w, availability, failure_rate_hz, capability, model_budget)
     columns = np.broadcast_arrays(*(np.atleast_1d(np.asarray(value, dtype=float)) for value in given))
     return Fleet(*(column.copy() for column in columns))
@@ -163,6 +173,7 @@ def _columns(cls: Any, index: int, streams: Streams) -> list[Array]:
         "cycles_per_weight": cls.cpu.cycles_per_weight,
         "flops_per_cycle": cls.cpu.flops_per_cycle,
         "capacitance": cls.cpu.capacitance,
+        "min_cpu_hz": cls.cpu.min_frequency_hz,
         "distance_m": cls.distance_m,
         "idle_power_w": cls.idle_power_w,
         "receive_power_w": cls.receive_power_w,

@@ -102,8 +102,8 @@ def device_row(
     device, rate_bps = cell.fleet.device(k), view.rate_bps[k]
 
     @cache  # a method that decides rho is asked for one rho only, and a submodel takes a while to price
-    def seconds(rho: float) -> dict[str, float]:
-        return {s.name: device.seconds(s.work, view.cpu_hz[k]) for s in method.forecast(view, k, rho)}
+    def seconds(rho: float, cpu_hz: float = view.cpu_hz[k]) -> dict[str, float]:
+        return {s.name: device.seconds(s.work, cpu_hz) for s in method.forecast(view, k, rho)}
 
     def upload_s(rho: float, bps: float) -> float:
         bits = demand.bits_fixed[i] + (1.0 - rho) * demand.bits_prunable[i]
@@ -113,7 +113,8 @@ def device_row(
     least = {"download": download_s, **seconds(demand.rho_max[i]), "uplink": upload_s(demand.rho_max[i], rate_bps)}
     planned_s = float("nan")
     if grant is not None:
-        planned_s = download_s + sum(seconds(grant.rho).values()) + upload_s(grant.rho, grant.share * rate_bps)
+        planned_bps = float(cell.channel.rate_bps(grant.share, grant.power_w, cell.channel.gains(view.now_s)[k]))
+        planned_s = download_s + sum(seconds(grant.rho, grant.cpu_hz).values()) + upload_s(grant.rho, planned_bps)
     return {
         "device": k,
         "gain_db": decibel(cell.channel.gains(view.now_s)[k]),

@@ -126,6 +126,13 @@ class Network(Part):
 
 class Cpu(Part):
     frequency_hz: Annotated[Draw, spread("Hz")] = key("frequency", "clock f_k of the processor", "3 GHz")
+    min_frequency_hz: Annotated[Draw, spread("Hz", above=False)] = key(
+        "min_frequency",
+        "least clock f_min that the solver energy may choose; f_k is the largest",
+        "500 MHz",
+        constant(0.0),
+        "Yang et al., Energy Efficient FL Over Wireless Communication Networks, IEEE TWC 2021: 0 <= f_k <= f_k^max",
+    )
     cycles_per_weight: Annotated[Draw | None, spread("1")] = key(
         "cycles_per_weight",
         "cycles per weight and SGD step, C_k of Liu (8)",

@@ -7,26 +7,62 @@ from collections.abc import Callable
 import numpy as np
 
 from solvers.certify import feasible
-from solvers.convex import convex
+from solvers.convex import convex, convex_energy, convex_fair, convex_latency
+from solvers.energy import energy
+from solvers.energy_terms import EnergyTerms
 from solvers.equal import equal
+from solvers.fair import fair
+from solvers.latency import latency
+from solvers.levels import levels
+from solvers.minmax_blocks import fair_blocks, latency_blocks
 from solvers.printed import printed
 from solvers.problem import Allocation, Certificate, Infeasible, InvalidAllocation, PruningProblem, Uncertified
+from solvers.proportional import proportional
 from solvers.pruning import kkt
+from solvers.pruning_blocks import kkt_blocks
 
-METHODS = {"kkt": kkt, "convex": convex, "equal": equal, "printed": printed}
+METHODS = {
+    "kkt": kkt,
+    "fair": fair,
+    "latency": latency,
+    "energy": energy,
+    "levels": levels,
+    "equal": equal,
+    "proportional": proportional,
+    "printed": printed,
+    "convex": convex,
+    "convex-fair": convex_fair,
+    "convex-latency": convex_latency,
+    "convex-energy": convex_energy,
+}
+
+IN_BLOCKS = {"kkt": kkt_blocks, "fair": fair_blocks, "latency": latency_blocks}  # (problem, blocks) -> Allocation
 
 ABOUT = {
     "kkt": ("least total pruning, exact and certified", "Liu, eqs. (54), (58), with all bounds"),
-    "convex": ("the same problem by cvxpy and Clarabel: the reference", "Liu, eqs. (43)-(47)"),
+    "fair": ("least pruning of the most pruned device, ties by the sum", "ours, beside Liu, Remark 3"),
+    "latency": ("the last device is back earliest, at the least pruning", "Liu, eqs. (28), (29)"),
+    "energy": ("least joules within the threshold, over band, clock and power", "Yang et al., IEEE TWC 2021"),
+    "levels": ("least total pruning to allowed levels; says how near the best", "multiple-choice knapsack, HiGHS"),
     "equal": ("equal shares, least pruning that meets the threshold", "Liu, Section V, equal resource"),
+    "proportional": ("shares in proportion to the bits to send, least pruning that is in time", "ours, a baseline"),
     "printed": ("the paper's formula without bounds; for comparison, not for runs", "Liu, eqs. (54), (58)"),
+    "convex": ("the same problem as kkt by cvxpy and Clarabel: the reference", "Liu, eqs. (43)-(47)"),
+    "convex-fair": ("the same problem as fair by cvxpy and Clarabel", "ours, beside Liu, Remark 3"),
+    "convex-latency": ("the same problem as latency by cvxpy and Clarabel", "Liu, eqs. (28), (29)"),
+    "convex-energy": (
+        "the same problem as energy by cvxpy and Clarabel, fixed noise power",
+        "Yang et al., IEEE TWC 2021",
+    ),
 }  # name -> (one line, source)
 
 __all__ = [
     "ABOUT",
+    "IN_BLOCKS",
     "METHODS",
     "Allocation",
     "Certificate",
+    "EnergyTerms",
     "Infeasible",
     "InvalidAllocation",
     "PruningProblem",
@@ -35,7 +71,7 @@ __all__ = [
 ]
 
 
-def allocate(problem: PruningProblem, method: str | Callable = "kkt") -> Allocation:
+def allocate(problem: PruningProblem, method: str | Callable = "kkt", blocks: int | None = None) -> Allocation:
     """Band shares and pruning ratios of least total pruning within the latency budget.
 
     Minimise sum_k w_k rho_k subject to sum_k b_k <= 1 and the deadlines: Liu, eqs. (47), (53), with the bounds that
@@ -46,6 +82,7 @@ def allocate(problem: PruningProblem, method: str | Callable = "kkt") -> Allocat
         method: `kkt` (exact, fast), `convex` (cvxpy, the reference), `equal` (equal shares), `printed` (the paper's
             formula, unclipped, for comparison only), or a function of the problem that returns (share, rho) or an
             Allocation; its answer must keep the bounds, a device may finish late.
+        blocks: N; every share is a whole number of resource blocks of 1 / N. None: shares of any size.
     Returns:
         Allocation with share b [K] in [0, 1], rho [K] in [rho_min, rho_max], the multiplier, a Certificate.
     Raises:
@@ -57,11 +94,17 @@ def allocate(problem: PruningProblem, method: str | Callable = "kkt") -> Allocat
         >>> a.share.round(4), a.rho.round(4)
         (array([0.035, 0.965]), array([0.9722, 0.0598]))
     """
-    if callable(method):
+    if callable(method) and blocks is None:
         return _checked(problem, method)
+    if callable(method):
+        raise ValueError("blocks is for the methods by name; a function decides itself what it hands out.")
     if not isinstance(method, str) or method not in METHODS:
         raise ValueError(f"There is no allocation method {method!r}; choose {', '.join(METHODS)} or pass a function.")
-    return METHODS[method](problem)
+    if blocks is None:
+        return METHODS[method](problem)
+    if method not in IN_BLOCKS:
+        raise ValueError(f"{method} does not know whole blocks; leave blocks away or choose {', '.join(IN_BLOCKS)}.")
+    return IN_BLOCKS[method](problem, blocks)
 
 
 def _checked(problem: PruningProblem, function: Callable) -> Allocation:

@@ -6,13 +6,18 @@ unless rho has no room left on the side it is drawn to. Gap: objective minus the
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from solvers.problem import FULL, Allocation, Array, Certificate, InvalidAllocation, PruningProblem, Uncertified
+from solvers.marginal import marginal, response
+from solvers.problem import SAME, Allocation, Array, Certificate, InvalidAllocation, PruningProblem, Uncertified
 
 TOLERANCE = 1e-8  # an answer that claims to be optimal must be this close, relative
+BLUR = 1e-14  # rounding of a sum of shares
 ALLOWED = 1e-9  # rounding that a feasible answer may show
 NAMED = 8  # broken bounds that are spelt out, of each kind
+LEAST_SUM = "no shares and ratios have a lesser weighted sum of rho, by more than the duality gap"
 
 
 def certify(problem: PruningProblem, share: Array, rho: Array, multiplier: float) -> Certificate:
@@ -23,24 +28,37 @@ def certify(problem: PruningProblem, share: Array, rho: Array, multiplier: float
     complementarity: lambda times unused band, relative to the objective; pruning that the deadline does not ask for.
     gap: relative to the objective, or to one average device pruned altogether where that is more.
     """
-    on = problem.feasible
-    primal, broken = _primal(problem, share, rho, problem.finish_s(share, rho) - problem.slack_s)
-    if not on.any():
-        return Certificate(primal, 0.0, primal, 0.0, 0.0, broken)
+    primal, broken = violations(problem, share, rho, problem.finish_s(share, rho))
+    if not (problem.usual or problem.feasible.any()):
+        return Certificate(primal, 0.0, primal, 0.0, 0.0, broken, LEAST_SUM)
     low, cap = problem.share_bounds()
-    squeezed = (share < low) & (share >= low * (1 - ALLOWED))  # least shares that exceed the band by rounding
-    low = np.minimum(np.where(squeezed, share, low), cap)
-    scale = max(problem.objective(rho), float(problem.weight[on].mean()))
-    idle = 1.0 - float(share[on].sum())
-    idle = 0.0 if abs(idle) <= 1.0 - FULL else idle  # nobody's, however much a starved device would pay for it
-    price = max(multiplier, 0.0)
-    excess = float(np.max(rho - problem.rho_at(share), where=on, initial=0.0))
-    dual = max(_dual(problem, share, multiplier, low, cap), -min(multiplier, 0.0) / scale)
-    best = _inner_minimum(problem, price, low, cap)
-    lost = problem.weight * (rho - problem.rho_at(best)) + price * (share - best)
-    gap = abs(float(lost[on].sum()) + price * idle) / scale
-    complementarity = max(price * max(idle, 0.0) / scale, excess)
-    return Certificate(max(primal, dual, complementarity), gap, primal, dual, complementarity, broken)
+    low = np.minimum(np.minimum(low, np.maximum(share, low * (1 - ALLOWED))), cap)  # squeezed into the band by rounding
+    scale, price = unit(problem, rho), max(multiplier, 0.0)
+    best, asked = response(problem, price, low, cap), problem.rho_at(share)
+    near = np.abs(best - share) <= SAME * share  # `_dual` sees to those that are that close
+    ideal = asked if near.all() else np.where(near, asked, problem.rho_at(best))
+    idle = 1.0 - float(share.sum())
+    idle = 0.0 if abs(idle) <= BLUR else idle  # nobody's, however much a starved device would pay for it
+    lost = problem.weight * (rho - ideal) + price * np.where(near, 0.0, share - best)
+    gap = abs(float(lost.sum()) + price * idle) / scale
+    dual = max(_dual(problem, share, asked, multiplier, low, cap), -min(multiplier, 0.0) / scale)
+    complementarity = max(price * max(idle, 0.0) / scale, float((rho - asked).max()))
+    return Certificate(max(primal, dual, complementarity), gap, primal, dual, complementarity, broken, LEAST_SUM)
+
+
+def unit(problem: PruningProblem, rho: Array) -> float:
+    """What an objective is compared with: itself, or one average device pruned altogether where that is more."""
+    return max(problem.objective(rho), problem.mean_weight)
+
+
+def _dual(problem: PruningProblem, share: Array, rho: Array, price: float, low: Array, cap: Array) -> float:
+    """Worst violation of stationarity: the marginal differs from lambda although rho has room to follow it."""
+    m = marginal(problem, share)
+    with np.errstate(invalid="ignore"):  # of a device without any rate, caught as late
+        mismatch = np.abs(m - price) / np.maximum(np.maximum(m, abs(price)), 1e-300)
+        gain = np.fmin(rho - problem.rho_min, m * (cap - share) / problem.weight)  # of all it could take: rho is convex
+    room = np.where(m > price, gain, (problem.rho_max - rho) * (share > low))
+    return float((np.fmin(mismatch, room) * (cap > low)).max())
 
 
 def certified(
@@ -51,22 +69,40 @@ def certified(
     Raises:
         Uncertified: primal, complementarity or gap above 1e-8, or dual above `stationarity`.
     """
-    answer = _allocation(problem, share, rho, multiplier, certify(problem, share, rho, multiplier), method)
-    proof = answer.certificate
-    parts = (proof.primal, proof.complementarity, proof.gap)
-    if not (max(parts) <= TOLERANCE and proof.dual <= stationarity):
+    proof = certify(problem, share, rho, multiplier)
+    return accepted(problem, share, rho, multiplier, proof, method, stationarity)
+
+
+def accepted(
+    problem: PruningProblem,
+    share: Array,
+    rho: Array,
+    multiplier: float,
+    proof: Certificate,
+    method: str,
+    stationarity: float = TOLERANCE,
+    claims_gap: bool = True,
+) -> Allocation:
+    """The allocation, if its certificate is good.
+
+    Raises:
+        Uncertified: primal, complementarity or gap (where it is claimed) above 1e-8, or dual above `stationarity`.
+    """
+    parts = (proof.primal, proof.complementarity, proof.gap if claims_gap else 0.0)
+    if not (all(part <= TOLERANCE for part in parts) and proof.dual <= stationarity):
         broken = f" ({'; '.join(proof.broken)})" if proof.broken else ""
         raise Uncertified(
             f"The answer of {method} has residual {proof.residual:.2g} and duality gap {proof.gap:.2g}, "
             f"more than the allowed {TOLERANCE:g}{broken}; "
             "check that the quantities are SI units of sensible size, or use another method."
         )
-    return answer
+    return _allocation(problem, share, rho, multiplier, proof, method)
 
 
 def compared(problem: PruningProblem, share: Array, rho: Array, multiplier: float, method: str) -> Allocation:
     """The allocation with its full certificate, whatever it says: for comparison only."""
-    return _allocation(problem, share, rho, multiplier, certify(problem, share, rho, multiplier), method)
+    proof = replace(certify(problem, share, rho, multiplier), claim="nothing; for comparison only")
+    return _allocation(problem, share, rho, multiplier, proof, method)
 
 
 def feasible(problem: PruningProblem, share: Array, rho: Array, multiplier: float, method: str) -> Allocation:
@@ -76,9 +112,10 @@ def feasible(problem: PruningProblem, share: Array, rho: Array, multiplier: floa
         InvalidAllocation: names what is broken.
     """
     check_feasible(problem, share, rho, method)
-    primal, broken = _primal(problem, share, rho, np.zeros_like(share))
+    primal, broken = violations(problem, share, rho)
     nan = float("nan")
-    return _allocation(problem, share, rho, multiplier, Certificate(primal, nan, primal, nan, nan, broken), method)
+    proof = Certificate(primal, nan, primal, nan, nan, broken, "the bounds are kept; nothing about optimality")
+    return _allocation(problem, share, rho, multiplier, proof, method)
 
 
 def check_feasible(problem: PruningProblem, share: Array, rho: Array, method: str = "the allocator") -> None:
@@ -92,60 +129,39 @@ def check_feasible(problem: PruningProblem, share: Array, rho: Array, method: st
         if not np.isfinite(values).all():
             k = int(np.argmin(np.isfinite(values)))
             raise InvalidAllocation(f"{method} returned {name} with {values[k]} for device {k}; give finite numbers.")
-    _, broken = _primal(problem, share, rho, np.zeros_like(share))
+    _, broken = violations(problem, share, rho)
     if broken:
         raise InvalidAllocation(f"{method} returned an allocation that breaks a bound: {'; '.join(broken)}.")
 
 
 def _allocation(problem, share, rho, multiplier, certificate, method) -> Allocation:
-    infeasible = tuple(int(k) for k in np.flatnonzero(~problem.feasible))
-    return Allocation(share, rho, float(multiplier), certificate, infeasible, method, problem.objective(rho))
+    infeasible = () if problem.usual else tuple(np.flatnonzero(~problem.feasible).tolist())
+    objective = problem.objective(rho)
+    return Allocation(share, rho, float(multiplier), certificate, infeasible, method, objective, problem=problem)
 
 
-def _primal(problem: PruningProblem, share: Array, rho: Array, late_s: Array) -> tuple[float, tuple[str, ...]]:
-    """Worst relative violation, and all of them in words. late_s [K]: seconds after the deadline, s."""
-    on = problem.feasible
-    with np.errstate(divide="ignore", invalid="ignore"):
-        late = np.where(on & (late_s > 0), late_s / problem.slack_s, 0.0)
-    kinds = (
-        (late, late_s, "finishes {:.4g} s after its deadline"),
+def violations(
+    problem: PruningProblem, share: Array, rho: Array, finish_s: Array | None = None
+) -> tuple[float, tuple[str, ...]]:
+    """Worst relative violation of a bound, and all of them in words. finish_s [K]: checked against slack_s, s."""
+    total = float(share.sum())
+    kinds = [
         (-share, share, "has share {:.4g}, below 0"),
         (share - 1.0, share, "has share {:.4g}, above 1"),
         (problem.rho_min - rho, rho, "has rho {:.4g}, below rho_min"),
         (rho - problem.rho_max, rho, "has rho {:.4g}, above rho_max"),
-    )
-    total = float(share.sum())
-    worst, broken = max(total - 1.0, 0.0), []
-    if not total <= 1.0 + ALLOWED:
-        broken.append(f"the shares add up to {total:.10g}, above 1")
+    ]
+    if finish_s is not None:
+        late_s = finish_s - problem.slack_s
+        late = np.where(problem.feasible, late_s, 0.0) / np.maximum(problem.slack_s, 1e-300)
+        kinds.insert(0, (late, late_s, "finishes {:.4g} s after its deadline"))
+    worst = [total - 1.0, *(float(excess.max()) for excess, _, _ in kinds)]
+    if all(excess <= ALLOWED for excess in worst):
+        return max(0.0, *worst), ()
+    broken = [] if total <= 1.0 + ALLOWED else [f"the shares add up to {total:.10g}, above 1"]
     for excess, values, words in kinds:
-        worst = max(worst, float(excess.max()))
         devices = np.flatnonzero(~(excess <= ALLOWED))
         broken += [f"device {k} " + words.format(values[k]) for k in devices[:NAMED]]
         if len(devices) > NAMED:
             broken.append(f"and so on for {len(devices) - NAMED} more devices")
-    return worst, tuple(broken)
-
-
-def _dual(problem: PruningProblem, share: Array, multiplier: float, low: Array, cap: Array) -> float:
-    """Worst violation of stationarity: the marginal differs from lambda although rho has room to follow it."""
-    gain = problem.weight * (problem.slack_s * problem.bits + problem.bits_fixed * problem.compute_s)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        spent = problem.rate_bps * problem.compute_s * share + problem.bits
-        marginal = np.where(gain > 0, problem.rate_bps * gain / spent**2, 0.0)
-        mismatch = np.abs(marginal - multiplier) / np.maximum(marginal, abs(multiplier))
-    rho = problem.rho_at(share)
-    room = np.where(marginal > multiplier, rho - problem.rho_at(cap), problem.rho_at(low) - rho)
-    movable = problem.feasible & (cap > low)
-    return float(np.max(np.minimum(np.nan_to_num(mismatch, nan=1.0), room), where=movable, initial=0.0))
-
-
-def _inner_minimum(problem: PruningProblem, multiplier: float, low: Array, cap: Array) -> Array:
-    """Shares [K] of least w rho(b) + lambda b, each within its bounds: Liu (54), clipped; at a bound where G = 0."""
-    gain = problem.weight * (problem.slack_s * problem.bits + problem.bits_fixed * problem.compute_s)
-    if multiplier == 0:
-        return cap
-    with np.errstate(divide="ignore", invalid="ignore"):
-        root = np.sqrt(np.maximum(gain, 0.0) * problem.rate_bps / multiplier)
-        share = (root - problem.bits) / (problem.rate_bps * problem.compute_s)  # +-inf where G = 0
-    return np.clip(np.nan_to_num(share, nan=0.0, posinf=2.0, neginf=-2.0), low, cap)
+    return float(np.nanmax([0.0, *worst])), tuple(broken)

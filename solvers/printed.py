@@ -14,12 +14,15 @@ def printed(problem: PruningProblem) -> Allocation:
     `certificate.broken` says in words which bounds are broken. Devices with A <= 0 are left out.
 
     Raises:
-        ValueError: the printed form divides by G and q and knows neither weights, fixed bits nor infinite slack.
+        ValueError: the printed form divides by G and q and knows neither weights, fixed bits, a density
+            of noise nor infinite slack.
     """
     on = problem.feasible
     q, g, a, r = (v[on] for v in (problem.bits, problem.compute_s, problem.slack_s, problem.rate_bps))
     if (q == 0).any() or (g == 0).any() or np.isinf(a).any():
         raise ValueError("printed needs bits > 0, compute_s > 0 and finite slack_s on every device; use kkt instead.")
+    if problem.snr is not None:
+        raise ValueError("printed knows noise of a fixed power only; leave snr away or use kkt instead.")
     if (problem.weight != 1).any() or problem.bits_fixed.any():
         raise ValueError("printed knows neither weights nor bits_fixed; leave them at 1 and 0 or use kkt instead.")
     share, rho = np.zeros(problem.num_devices), np.array(problem.rho_max)

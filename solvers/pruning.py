@@ -5,7 +5,8 @@ The optimal share is (54) clipped to its bounds. In mu = lambda^(-1/2) it is a c
     b_k(mu) = clip(mu s_k - o_k, low_k, cap_k),     s_k = sqrt(w (A q + f G) / r) / G,    o_k = q / (r G),
 
 so that sum_k b_k(mu) = 1 is piecewise linear and increasing: Newton steps, kept inside a bracket, end at the root.
-Where G = 0, rho is linear in b and b_k(mu) jumps from low to cap at mu_k = sqrt(r) q / sqrt(w (A q + f G)).
+Where G = 0, rho is linear in b and b_k(mu) jumps from low to cap at mu_k = q / sqrt(w (A q + f G) r).
+Where noise is a density b_k(mu) is smooth and has no closed form (`marginal.DensityResponse`); the search is the same.
 """
 
 from __future__ import annotations
@@ -15,84 +16,116 @@ from collections.abc import Callable
 import numpy as np
 
 from solvers.certify import certified
+from solvers.marginal import DensityResponse, marginal
 from solvers.problem import FULL, Allocation, Array, PruningProblem
 from solvers.stretch import fitting_bounds
 
 EPS = float(np.finfo(float).eps)
+AMPLE = 2.0  # no share reaches it: sum b <= 1 is the only limit, and its multiplier is what more band is worth
+CLOSE = 1e-8  # relative step of mu of which the square is below rounding
+Shares = Callable[[float], tuple[Array, Array]]  # mu -> b [K], db / dmu [K]
 
 
 def kkt(problem: PruningProblem) -> Allocation:
-    """Shares and pruning ratios of least weighted pruning, from the KKT conditions; see `solvers.allocate`."""
-    low, cap = fitting_bounds(problem)
+    """Shares and pruning ratios of least weighted pruning, from the KKT conditions; see `solvers.allocate`.
+
+    Raises:
+        Infeasible: the least shares do not fit.     Uncertified: off by more than 1e-8.
+        ValueError: a device has no deadline, or a set of levels.
+    """
+    if problem.levels is not None:
+        raise ValueError("kkt chooses any rho within its bounds; for levels use the method levels, or leave them away.")
+    low, cap = fitting_bounds(problem, most=AMPLE)
     if cap.sum() <= 1:
         share, multiplier = cap, 0.0  # everybody gets all that is of use
     elif low.sum() >= FULL:
-        share, multiplier = low, steepest(problem, low, cap)  # nobody can get more than the least
+        share, multiplier = low.copy(), steepest(problem, low, cap)  # nobody can get more than the least
     else:
-        share, multiplier = _fill(problem, low, cap)
+        share, multiplier = (_straight if problem.snr is None else _smooth)(problem, low, cap)
     return certified(problem, share, problem.rho_at(share), multiplier, "kkt")
 
 
 def steepest(problem: PruningProblem, low: Array, cap: Array) -> float:
     """A multiplier that holds everybody at the lower bound: the largest marginal there."""
-    on = cap > low
-    gain = _gain(problem)[on]
-    spent = (problem.rate_bps * problem.compute_s * low + problem.bits)[on]
-    return float((gain / spent * (problem.rate_bps[on] / spent)).max(initial=0.0))
+    return float(marginal(problem, low).max(where=cap > low, initial=0.0))
 
 
-def _gain(problem: PruningProblem) -> Array:
-    """w (A q + f G): numerator of the marginal -d(w rho)/db = r w (A q + f G) / (r G b + q)^2."""
-    return problem.weight * (problem.slack_s * problem.bits + problem.bits_fixed * problem.compute_s)
+def _straight(problem: PruningProblem, low: Array, cap: Array) -> tuple[Array, float]:
+    """Shares that fill the band exactly, and lambda, where the rate is linear in the share."""
+    free, work, root = cap > low, problem.rate_bps * problem.compute_s, np.sqrt(problem.gain * problem.rate_bps)
+    bent = free & (work > EPS * problem.bits)  # the others: curvature below rounding, or band is of no use
+    work = np.where(bent, work, np.inf)
+    slope, offset = root / work, problem.bits / work
+    jump = _jumps(problem, root, free & ~bent)
+
+    def shares(mu: float) -> tuple[Array, Array]:
+        line = mu * slope - offset
+        b = np.minimum(np.maximum(line, low), cap)
+        return (b if jump is None else np.where(mu >= jump, cap, b)), slope * (line == b)
+
+    def ends() -> tuple[float, float]:
+        per = np.where(bent, slope, 1.0)
+        enter, leave = np.where(bent, (low + offset) / per, np.inf), np.where(bent, (cap + offset) / per, 0.0)
+        if jump is not None:
+            enter, leave = np.minimum(enter, jump), np.where(jump < np.inf, jump, leave)
+        return 0.5 * float(enter.min()), 2.0 * float(leave.max())
+
+    start = (1.0 + float(offset.sum())) / max(float(slope.sum()), 1e-300)
+    share, mu = _balance(shares, low, cap, ends, start)
+    return share, mu**-2
 
 
-def _fill(problem: PruningProblem, low: Array, cap: Array) -> tuple[Array, float]:
-    """Shares that fill the band exactly, and lambda. Works in units of the largest slack and weight."""
-    unit_s, unit_weight = problem.slack_s.max(), problem.weight.max()
-    u = problem.bits / problem.rate_bps / unit_s
-    phi = problem.bits_fixed / problem.rate_bps / unit_s
-    g, a = problem.compute_s / unit_s, problem.slack_s / unit_s
-    varies = cap > low
-    linear = varies & (g <= EPS * u)  # curvature below rounding
-    bent = varies & ~linear
-    root = np.sqrt(np.where(varies, problem.weight / unit_weight * (a * u + phi * g), 0.0))
-    slope = np.divide(root, g, out=np.zeros_like(g), where=bent)
-    offset = np.divide(u, g, out=np.zeros_like(g), where=bent)
-    jump = np.divide(u, root, out=np.full_like(g, np.inf), where=linear)
-
-    def shares(mu: float) -> Array:
-        b = np.minimum(np.maximum(mu * slope - offset, low), cap)
-        return np.where(mu >= jump, cap, b) if linear.any() else b
-
-    enter = np.where(bent, low + offset, np.inf) / np.where(bent, slope, 1.0)
-    leave = np.where(bent, cap + offset, 0.0) / np.where(bent, slope, 1.0)
-    below = 0.5 * min(enter.min(), jump.min())
-    above = 2.0 * max(leave.max(), np.where(linear, jump, 0.0).max())
-    start = (1.0 + offset.sum()) / slope.sum() if bent.any() else below
-    share, mu = _balance(shares, slope, low, cap, below, above, start)
-    return share, float(unit_weight / mu**2)
+def _jumps(problem: PruningProblem, root: Array, linear: Array) -> Array | None:
+    """mu at which the devices whose rho is linear in b take their cap [K], inf for the others; None without any."""
+    if not linear.any():
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(linear, problem.bits / root, np.inf)
 
 
-def _balance(
-    shares: Callable, slope: Array, low: Array, cap: Array, below: float, above: float, mu: float
-) -> tuple[Array, float]:
-    """Newton for sum b(mu) = 1 within [below, above]; a bisection of log mu where Newton leaves it or is slow."""
-    mu = mu if below < mu < above else float(np.sqrt(below * above))
+def _smooth(problem: PruningProblem, low: Array, cap: Array) -> tuple[Array, float]:
+    """The same where noise is a density."""
+    respond = DensityResponse(problem, low, cap)
+
+    def shares(mu: float) -> tuple[Array, Array]:
+        return respond(mu**-2), 2.0 / mu * respond.fall()
+
+    def ends() -> tuple[float, float]:
+        return 0.5 * float(np.exp(-0.5 * respond.at_low.max())), 2.0 * float(np.exp(-0.5 * respond.at_cap.min()))
+
+    share, mu = _balance(shares, low, cap, ends, 0.0)
+    return share, mu**-2
+
+
+def _balance(shares: Shares, low: Array, cap: Array, ends: Callable, mu: float) -> tuple[Array, float]:
+    """Newton for sum b(mu) = 1, from mu; a bisection of log mu where Newton leaves the bracket or is slow.
+
+    The last Newton step is taken by the shares themselves, so that they fill the band to the last bit.
+    `ends`: a bracket of the root, asked for when it is needed.
+    """
+    below, above = (0.0, np.inf) if mu > 0 else ends()
+    mu = mu or float(np.sqrt(below) * np.sqrt(above))
     for turn in range(400):
-        b = shares(mu)
-        excess = b.sum() - 1.0
-        below, above = (below, mu) if excess > 0 else (mu, above)
-        inside = slope.sum(where=(b > low) & (b < cap))
-        following = mu - excess / inside if inside > 0 else np.inf  # a step out of the bracket
-        if abs(following - mu) <= 2 * EPS * mu or above <= below * (1 + 4 * EPS):
+        b, rise = shares(mu)
+        excess, inside = float(b.sum()) - 1.0, float(rise.sum())
+        below, above = (below, mu) if excess > 1.0 - FULL else (mu, above)  # where many mu fit, the largest
+        step = excess / inside if inside > 0 else np.inf  # out of the bracket
+        if abs(step) <= CLOSE * mu:
+            b = np.minimum(np.maximum(b - step * rise, low), cap)
+            if abs(float(b.sum()) - 1.0) <= 1.0 - FULL:
+                return b, mu - step
+        if abs(step) <= 2 * EPS * mu or above <= below * (1 + 4 * EPS):
             break
-        if not below < following < above or turn % 4 == 3:
-            following = float(np.sqrt(below) * np.sqrt(above))
-        mu = following
+        mu, previous = mu - step, mu
+        if not below < mu < above or turn % 6 == 5:
+            if not (below > 0 and above < np.inf):
+                low_mu, high_mu = ends()
+                below, above = max(below, min(low_mu, previous)), min(above, max(high_mu, previous))
+            mu = float(np.sqrt(below) * np.sqrt(above))
     return _between(shares, below, above, mu), mu
 
 
-def _between(shares: Callable, below: float, above: float, mu: float) -> Array:
+def _between(shares: Shares, below: float, above: float, mu: float) -> Array:
     """Fill the band to the last bit: a mixture of the shares at two neighbouring mu, one short and one in excess.
 
     Every mixture has its marginals between the two multipliers, so it satisfies the KKT conditions to rounding;
@@ -100,8 +133,8 @@ def _between(shares: Callable, below: float, above: float, mu: float) -> Array:
     """
     width = 4 * EPS
     while True:
-        short, full = shares(max(below, mu * (1 - width))), shares(min(above, mu * (1 + width)))
-        total_short, total_full = short.sum(), full.sum()
+        short, full = shares(max(below, mu * (1 - width)))[0], shares(min(above, mu * (1 + width)))[0]
+        total_short, total_full = float(short.sum()), float(full.sum())
         if (total_short <= 1 <= total_full and total_short < total_full) or width > 1:
             break
         width *= 4

@@ -13,8 +13,8 @@ from solvers.problem import Array, Infeasible, PruningProblem
 ROUNDING = 1e-9  # least shares that exceed the band by less are squeezed into it
 
 
-def fitting_bounds(problem: PruningProblem) -> tuple[Array, Array]:
-    """Bounds of the share [K], [K]; the lower ones add up to at most 1.
+def fitting_bounds(problem: PruningProblem, most: float = 1.0) -> tuple[Array, Array]:
+    """Bounds of the share [K], [K]; the lower ones add up to at most 1, the upper ones are at most `most`.
 
     Raises:
         Infeasible: names the devices and the least additional time with which they fit.
@@ -23,10 +23,10 @@ def fitting_bounds(problem: PruningProblem) -> tuple[Array, Array]:
     if np.isinf(problem.slack_s).any():
         k = int(np.argmax(np.isinf(problem.slack_s)))
         raise ValueError(f"slack_s of device {k} is inf; without a deadline only the method equal can share the band.")
-    low, cap = problem.share_bounds()
+    low, cap = problem.share_bounds(most)
     total = low.sum()
     if total > 1 + ROUNDING:
-        raise _infeasible(problem, low, total)
+        raise refusal(problem, low, least_extra_s(problem))
     if total > 1:
         low, cap = low / total, np.where(cap > low, cap, low / total)
     return low, cap
@@ -38,52 +38,56 @@ def least_extra_s(problem: PruningProblem) -> float:
     A device with A <= 0 that the added time brings back must fit as well. The result is rounded up until the
     problem with slack_s + extra_s fits in floating point too.
     """
-    kept = 1.0 - problem.rho_max
-    band_s = (kept * problem.bits + problem.bits_fixed) / problem.rate_bps
-    busy_s = kept * problem.compute_s
     extra_s, inside = 0.0, problem.feasible
     while True:
-        extra_s = max(extra_s, _root(band_s[inside], (busy_s - problem.slack_s)[inside]))
+        extra_s = max(extra_s, least_time_s(problem, inside))
         joined = problem.slack_s + extra_s > 0
         if (joined == inside).all():
             break
         inside = joined
     step = float(np.spacing(np.abs(problem.slack_s).max() + extra_s))
-    while _total(band_s, busy_s, problem.slack_s + extra_s) > 1:
+    while np.where(inside, problem.share_at(problem.rho_max, extra_s), 0.0).sum() > 1:
         extra_s, step = extra_s + step, 2 * step
+        inside = problem.slack_s + extra_s > 0
     return extra_s
 
 
-def _total(band_s: Array, busy_s: Array, slack_s: Array) -> float:
-    left_s = slack_s - busy_s
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where((band_s == 0) & (left_s >= 0), 0.0, np.where(left_s > 0, band_s / left_s, np.inf))
-    return float(np.where(slack_s > 0, share, 0.0).sum())  # as share_bounds and sum do it, to the last bit
+def least_time_s(problem: PruningProblem, inside: Array) -> float:
+    """Least x with which the devices `inside` fit: Newton on 1 / sum of shares, bisection where it oversteps.
 
-
-def _root(n: Array, c: Array) -> float:
-    """Least x with x >= c and sum n / (x - c) <= 1, by Newton on 1 / sum, which is concave: it climbs to the root."""
-    x = float((c + n).max(initial=0.0))  # nobody can do with less, alone in the band
-    n, c = n[n > 0], c[n > 0]
-    for _ in range(100):
-        part = n / (x - c)
-        total = part.sum()
-        if total <= 1:
+    Where noise is a fixed power 1 / sum is concave, and Newton climbs to the root without overstepping.
+    """
+    kept = 1.0 - problem.rho_max
+    bits, busy_s = kept * problem.bits + problem.bits_fixed, kept * problem.compute_s - problem.slack_s
+    alone_s = busy_s + bits / problem.rate_bps  # nobody can do with less, alone in the band
+    x = below = float(alone_s.max(where=inside, initial=0.0))
+    inside, above = inside & (bits > 0), np.inf
+    for _ in range(200):
+        with np.errstate(divide="ignore"):
+            rate_bps = np.where(inside, bits / np.where(inside, x - busy_s, 1.0), 0.0)
+        share = problem.share_for_rate(rate_bps)
+        total = float(share.sum())
+        below, above = (x, above) if total > 1 else (below, x)
+        if total == 1 or below >= above * (1 - 2e-16) or not inside.any():
             break
-        step = total * (total - 1) / (part / (x - c)).sum()
-        x += step
-        if step <= 1e-16 * x:
+        with np.errstate(divide="ignore", invalid="ignore"):  # sending takes no time that shows beside busy_s
+            fall = rate_bps / np.where(inside, problem.slope_at(share) * (x - busy_s), 1.0)
+            following = x + total * (total - 1) / fall.sum()
+        if not abs(following - x) > 1e-16 * x:
             break
-    return x
+        x = following if below < following < above else 0.5 * (below + above)
+    return float(x)
 
 
-def _infeasible(problem: PruningProblem, low: Array, total: float) -> Infeasible:
-    extra_s = least_extra_s(problem)
+def refusal(problem: PruningProblem, low: Array, extra_s: float, whole: str = "") -> Infeasible:
+    """What to say where the least shares low [K] do not fit into the band."""
+    total = float(low.sum())
     devices = np.flatnonzero(low > 1) if (low > 1).any() else np.flatnonzero(low > 0)
     names = ", ".join(str(k) for k in devices[:8]) + (f" and {len(devices) - 8} more" if len(devices) > 8 else "")
-    need = f"{total:.6g} times the band" if np.isfinite(total) else "more time than they have, with any band"
+    need = f"{total:.6g} times the band{whole}" if np.isfinite(total) else "more time than they have, with any band"
+    advice = f"give {extra_s:.6g} s more time" if np.isfinite(extra_s) else "no time is enough: give more blocks"
     return Infeasible(
-        f"Even pruned to rho_max, device(s) {names} need {need}; give {extra_s:.6g} s more time or raise rho_max.",
+        f"Even pruned to rho_max, device(s) {names} need {need}; {advice} or raise rho_max.",
         tuple(int(k) for k in devices),
         extra_s,
     )

@@ -103,7 +103,7 @@ def test_nobody_has_time():
 
 
 def test_unknown_method_and_missing_deadline():
-    with pytest.raises(ValueError, match="choose kkt, convex, equal, printed or pass a function"):
+    with pytest.raises(ValueError, match=r"choose kkt, .*printed.* or pass a function"):
         allocate(problem((4e7, 6e7)), "magic")
     for method in ("kkt", "convex"):
         with pytest.raises(ValueError, match="slack_s of device 1 is inf"):
@@ -207,4 +207,4 @@ def test_the_gap_is_the_distance_to_a_lower_bound():
     proof = certify(p, b, p.rho_at(b), a.multiplier)
     objective = p.objective(p.rho_at(b))
     assert proof.gap == approx((objective - dual) / max(objective, 1.5), rel=1e-6)
-    assert proof.gap >= (objective - a.objective) / max(objective, 1.5) > 1e-3
+    assert proof.gap * (1 + 1e-12) >= (objective - a.objective) / max(objective, 1.5) > 1e-3

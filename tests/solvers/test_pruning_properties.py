@@ -209,10 +209,16 @@ def test_equally_good_linear_devices_share_what_is_left():
 
 def test_linear_beside_curved_devices():
     """lambda = 0.4 is the slope of the linear device; the curved one stops where its marginal is 0.4."""
+    a = allocate(PruningProblem(1e6, [0.0, 40e-3], 20e-3, [2e7, 4e7]))
+    curved = (np.sqrt(20e-3 * 1e6 * 4e7 / 0.4) - 1e6) / (4e7 * 40e-3)
+    assert 0.2 < curved < 0.3 and a.multiplier == approx(0.4, rel=1e-13)
+    assert a.share == approx([1 - curved, curved], abs=1e-12)
+
+
+def test_one_device_with_the_whole_band_prices_it():
+    """The curved device would take 2.6 bands at the price 0.4 of the linear one: lambda is its marginal at b = 1."""
     a = allocate(PruningProblem(1e6, [0.0, 4e-3], 20e-3, [2e7, 4e7]))
-    curved = (np.sqrt(20e-3 * 1e6 * 4e7 / 0.4) - 1e6) / (4e7 * 4e-3)
-    assert a.multiplier == approx(0.4, rel=1e-13)
-    assert a.share == approx([1 - min(curved, 1.0), min(curved, 1.0)], abs=1e-12)
+    assert a.share.tolist() == [0, 1] and a.multiplier == approx(4e7 * 20e-3 * 1e6 / (4e7 * 4e-3 + 1e6) ** 2, rel=1e-13)
 
 
 def test_almost_linear_devices_are_solved_as_exactly():

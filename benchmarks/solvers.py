@@ -1,0 +1,136 @@
+"""What a solve costs: milliseconds and memory by number of devices, and the ratio to cvxpy. Ratios from one run.
+
+    python benchmarks/solvers.py [--most 1000000]
+
+Prints (i) the median time of `allocate` for 10 to 1,000,000 devices, certificate included, per method and noise, and
+the peak memory of a process that makes the largest problem and solves it once (to reach with kkt: 10 devices under
+0.15 ms, 1e6 under 1 s and 1 GiB); (ii) `allocate` beside re-solves of the parametrised cvxpy problem, which is built
+before the clock starts, in turn on the same problems, and how far the objectives are apart (to reach with kkt: 200
+times faster at 1000 devices). refused: problems on which the certificate refuses what Clarabel says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).parent.parent
+sys.path[0] = str(ROOT)  # else this file would be the package of its name
+
+from solvers import EnergyTerms, PruningProblem, Uncertified, allocate  # noqa: E402
+
+BAND_HZ, POWER_W, CLOCK_HZ = 20e6, 0.63, 3e9  # a device
+METHODS = ("kkt", "fair", "latency", "energy")
+REFERENCE = {"kkt": "convex", "fair": "convex-fair", "latency": "convex-latency", "energy": "convex-energy"}
+
+
+def problem(devices: int, seed: int, noise: str = "power", small: bool = False) -> PruningProblem:
+    """A random cell around Liu's setting, 20 MHz a device, 5 to 33 dB in an equal share of it.
+
+    Unpruned uploads take about twice the slack; small: a tenth of that, which all can send unpruned.
+    """
+    rng = np.random.default_rng(seed)
+    snr = 10 ** rng.uniform(0.5, 3.3, devices) / (devices if noise == "density" else 1)
+    cycles = rng.uniform(3e6, 18e6, devices)
+    return PruningProblem(
+        bits=rng.uniform(0.5e6, 1e6, devices) if small else 1.3e7,
+        compute_s=cycles / CLOCK_HZ,
+        slack_s=rng.uniform(18e-3, 24e-3, devices),
+        rate_bps=BAND_HZ * devices * np.log2(1.0 + snr),
+        snr=snr if noise == "density" else None,
+        energy=EnergyTerms(cycles, 1e-28, 0.0, CLOCK_HZ, POWER_W, snr / POWER_W),
+    )
+
+
+def seconds(method: str, p: PruningProblem) -> float:
+    begin = time.perf_counter()
+    allocate(p, method)
+    return time.perf_counter() - begin
+
+
+def repeats(devices: int) -> int:
+    return 100 if devices <= 10 else 20 if devices <= 1000 else 3
+
+
+def costs(most: int) -> None:
+    """Fresh problems every time: nothing that a problem remembers is timed away."""
+    sizes = [k for k in (10, 1_000, 100_000, 1_000_000) if k <= most]
+    print(f"{'method':10}{'noise':9}" + "".join(f"{k:>12}" for k in sizes) + "   devices; ms, and peak GiB of the last")
+    for method in METHODS:
+        for noise in ("power", "density"):
+            medians = []
+            for devices in sizes[:-1]:
+                times = [seconds(method, fresh(method, devices, i, noise)) for i in range(repeats(devices))]
+                medians.append(float(np.median(times)))
+            last_s, gib = alone(method, sizes[-1], noise)
+            times = "".join(f"{1e3 * s:12.4g}" for s in (*medians, last_s))
+            print(f"{method:10}{noise:9}{times}{gib:10.2f}", flush=True)
+
+
+def fresh(method: str, devices: int, seed: int, noise: str) -> PruningProblem:
+    return problem(devices, seed, noise, small=method == "energy")
+
+
+def alone(method: str, devices: int, noise: str) -> tuple[float, float]:
+    """(seconds of one solve, peak memory in GiB) of a process of its own."""
+    command = [sys.executable, __file__, "--once", method, str(devices), noise]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    spent_s, gib = map(float, done.stdout.split())
+    return spent_s, gib
+
+
+def once(method: str, devices: str, noise: str) -> None:
+    import resource
+
+    seconds(method, fresh(method, 10, 0, noise))  # what is imported on the way
+    spent_s = seconds(method, fresh(method, int(devices), 0, noise))
+    print(spent_s, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+
+
+def ratios() -> None:
+    print(f"\n{'method':10}{'noise':9}{'devices':>9}{'ms':>10}{'cvxpy ms':>10}{'ratio':>8}{'apart':>10}{'refused':>9}")
+    for method in METHODS:
+        for noise in ("power", "density"):
+            if (method, noise) != ("energy", "density"):  # which cvxpy's rules do not know to be convex
+                for devices in (10, 100, 1000):
+                    compare(method, noise, devices)
+
+
+def compare(method: str, noise: str, devices: int) -> None:
+    """Both in turn on the same problems."""
+    ours, theirs, apart, refused, count = [], [], [], 0, 9 if devices < 1000 else 5
+    for seed in range(count + 1):
+        p = fresh(method, devices, seed, noise)
+        fast = seconds(method, p)
+        begin = time.perf_counter()
+        try:
+            reference = allocate(p, REFERENCE[method]).objective
+        except Uncertified:
+            refused, reference = refused + (seed > 0), np.nan
+        slow = time.perf_counter() - begin
+        if seed:  # the first solve builds the cvxpy problem
+            ours, theirs = [*ours, fast], [*theirs, slow]
+            best = allocate(p, method).objective
+            apart.append(abs(best - reference) / max(best, 1e-300))
+    fast, slow = 1e3 * float(np.median(ours)), 1e3 * float(np.median(theirs))
+    worst = np.nan if np.isnan(apart).all() else np.nanmax(apart)
+    print(
+        f"{method:10}{noise:9}{devices:9}{fast:10.3f}{slow:10.1f}{slow / fast:8.0f}{worst:10.1e}{refused:5} of {count}"
+    )
+
+
+if __name__ == "__main__":
+    options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    options.add_argument("--most", type=int, default=1_000_000, help="devices of the largest problem")
+    options.add_argument("--once", nargs=3, metavar=("METHOD", "DEVICES", "NOISE"), help=argparse.SUPPRESS)
+    given = options.parse_args()
+    if given.once:
+        once(*given.once)
+    else:
+        costs(given.most)
+        ratios()

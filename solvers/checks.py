@@ -1,0 +1,81 @@
+"""What a problem's numbers must be: one sentence that names the field and the device."""
+
+from __future__ import annotations
+
+import numpy as np
+
+Array = np.ndarray
+FINITE = float(np.finfo(float).max)
+NUMBERS = "give a number or an array of numbers, one per device"
+
+
+def numbers(name: str, value, advice: str = NUMBERS) -> Array:
+    """A new array of floats."""
+    try:
+        if np.iscomplexobj(value):
+            raise TypeError
+        return np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is {value!r:.60}; {advice}.") from None
+
+
+def broadcast(fields: dict) -> dict[str, Array]:
+    """Every field as a read-only array [K]; at least one of them decides K."""
+    arrays = {name: numbers(name, value) for name, value in fields.items()}
+    try:
+        shape = np.broadcast_shapes((1,), *(a.shape for a in arrays.values()))
+    except ValueError:
+        shape = ()
+    if len(shape) != 1 or shape[0] == 0:
+        given = ", ".join(f"{name} {a.shape}" for name, a in arrays.items() if a.ndim)
+        raise ValueError(f"The fields have shapes {given}; give every field one number or one value per device.")
+    return {name: read_only(np.broadcast_to(a, shape)) for name, a in arrays.items()}
+
+
+def read_only(values: Array) -> Array:
+    values.setflags(write=False)
+    return values
+
+
+def require(name: str, values: Array, good: Array, allowed: str) -> None:
+    """Raise ValueError with the first device for which `good` [K] is false."""
+    if not good.all():
+        k = int(np.argmin(good))
+        raise ValueError(f"{name} of device {k} is {values[k]:g}; it must be {allowed}.")
+
+
+def between(name: str, values: Array, low: float | Array, high: float | Array, allowed: str, open_: bool = False):
+    """low <= values <= high, or low < values <= high where ``open_``."""
+    require(name, values, (values > low if open_ else values >= low) & (values <= high), allowed)
+
+
+def validate(p) -> None:
+    """Raise ValueError unless the fields of a `PruningProblem` are what they may be."""
+    for name in ("bits", "compute_s", "bits_fixed") + (("before_s",) if p.before_s is not None else ()):
+        between(name, getattr(p, name), 0.0, FINITE, "finite and not negative")
+    for name in ("rate_bps", "weight") + (("snr",) if p.snr is not None else ()):
+        between(name, getattr(p, name), 0.0, FINITE, "finite and positive", open_=True)
+    between("slack_s", p.slack_s, -np.inf, np.inf, "a number (inf stands for no deadline)", open_=True)
+    between("rho_max", p.rho_max, 0.0, 1.0, "between 0 and 1")
+    between("rho_min", p.rho_min, 0.0, p.rho_max, "between 0 and rho_max")
+
+
+def level_table(levels, rho_min: Array, rho_max: Array) -> Array:
+    """Allowed pruning ratios [K, L], ascending, nan behind the last: those within [rho_min, rho_max].
+
+    Raises:
+        ValueError: a level outside [0, 1], a shape that does not fit, a device without any level.
+    """
+    count, table = len(rho_min), numbers("levels", levels, "give the allowed values of rho, [L] or [K, L]")
+    if table.ndim not in (1, 2) or table.shape[-1] == 0 or (table.ndim == 2 and table.shape[0] != count):
+        raise ValueError(f"levels has shape {table.shape}; give [L] or [K, L] with K = {count}, nan-padded.")
+    table = np.broadcast_to(table, (count, table.shape[-1]))
+    wrong = ~np.isnan(table) & ~((table >= 0) & (table <= 1))
+    if wrong.any():
+        k = int(np.argmax(wrong.any(axis=1)))
+        raise ValueError(f"levels of device {k} contain {table[k][wrong[k]][0]:g}; a level is between 0 and 1.")
+    table = np.sort(np.where((table >= rho_min[:, None]) & (table <= rho_max[:, None]), table, np.nan), axis=1)
+    if np.isnan(table[:, 0]).any():
+        k = int(np.argmax(np.isnan(table[:, 0])))
+        raise ValueError(f"levels of device {k} have none between rho_min {rho_min[k]:g} and rho_max {rho_max[k]:g}.")
+    return read_only(table)

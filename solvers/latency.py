@@ -1,0 +1,92 @@
+"""The least latency of a round at given pruning ratios: min max_k of Liu, eq. (28), over the shares of the band.
+
+With c_k seconds spent before the upload and n_k bits to send, device k is back at T with the share
+
+    b_k(T) = R_k^-1(n_k / (T - c_k)),
+
+decreasing in T under both noises: the least T is the root of sum_k b_k(T) = 1, where all who send are back together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from solvers.certify import accepted, check_feasible
+from solvers.problem import Allocation, Array, Certificate, PruningProblem
+from solvers.stretch import least_time_s
+
+CLAIM = "no shares bring the last device back earlier, at these pruning ratios"
+
+
+def latency(problem: PruningProblem) -> Allocation:
+    """Shares [K] with which the last device is back as early as possible; nobody is pruned more than rho_min.
+
+    That is what FedAvg and personalisation without pruning need (rho_min = rho_max = 0). Back means `before_s` +
+    finish_s; a deadline is no bound here: with a budget that is too short devices finish late, as with `equal`. The
+    allocation's objective is that time, its multiplier the seconds it falls by per unit of band.
+
+    Raises:
+        Uncertified: the answer is off by more than 1e-8.     ValueError: before_s is neither given nor implied.
+    """
+    before_s, on = time_before(problem), problem.feasible
+    bits, busy_s = work(problem, before_s)
+    sends = on & (bits > 0)
+    share = np.zeros(problem.num_devices)
+    if sends.any():
+        last_s = least_time_s(replace(problem, slack_s=-before_s, rho_max=problem.rho_min, levels=None), sends)
+        rate_bps = np.where(sends, bits / np.where(sends, last_s - busy_s, 1.0), 0.0)
+        share = problem.share_for_rate(rate_bps)
+        share = share / share.sum()
+    rho = np.where(on, problem.rho_min, problem.rho_max)
+    objective, multiplier, proof = certify_latency(problem, share, rho)
+    return replace(accepted(problem, share, rho, multiplier, proof, "latency"), objective=objective)
+
+
+def time_before(problem: PruningProblem) -> Array:
+    """`before_s`, or what the slack says where all have the same threshold: T_th - A_k but for a constant [K], s."""
+    if problem.before_s is not None:
+        return problem.before_s
+    endless = np.isinf(problem.slack_s)
+    if endless.all():
+        return np.zeros(problem.num_devices)
+    if endless.any():
+        k = int(np.argmax(endless))
+        raise ValueError(f"slack_s of device {k} is inf and others are not; give all a deadline, or none, or before_s.")
+    return problem.slack_s.max() - problem.slack_s
+
+
+def work(problem: PruningProblem, before_s: Array) -> tuple[Array, Array]:
+    """Bits to send [K] and seconds before the upload starts [K], with nobody pruned more than rho_min."""
+    kept = 1.0 - problem.rho_min
+    return kept * problem.bits + problem.bits_fixed, before_s + kept * problem.compute_s
+
+
+def certify_latency(problem: PruningProblem, share: Array, rho: Array) -> tuple[float, float, Certificate]:
+    """(last finish in s, multiplier in s per unit of band, certificate) of shares [K], evaluated in SI.
+
+    The finish F_k is convex in b_k, so every weighting mu >= 0 with sum mu = 1 bounds the last finish from below:
+    max F >= sum mu_k F_k(b*) >= sum mu_k F_k(b) - lambda (1 - sum b), with mu_k = lambda / |F_k'(b)| over those who
+    send. gap: the last finish less that bound, relative. dual is zero by the choice of mu.
+    """
+    check_feasible(problem, share, rho, "latency")
+    on, before_s = problem.feasible, time_before(problem)
+    bits, busy_s = work(problem, before_s)
+    sends = on & (bits > 0)
+    finish_s = before_s + problem.finish_s(share, rho)
+    last_s = float(finish_s.max(where=on, initial=0.0))
+    primal = max(float(share.sum()) - 1.0, -float(share.min(initial=0.0)), 0.0)
+    idle_s = float(busy_s.max(where=on & ~sends, initial=0.0))  # no band brings these back earlier
+    if not sends.any() or not np.isfinite(last_s):
+        gap = (last_s - idle_s) / max(last_s, 1e-300) if np.isfinite(last_s) else np.inf
+        return last_s, 0.0, Certificate(primal, gap, primal, 0.0, 0.0, claim=CLAIM)
+    steep = (problem.slope_at(share) * bits)[sends] / problem.rate_at(share)[sends] ** 2  # |F'|
+    price = 1.0 / float((1.0 / steep).sum())
+    mu, idle = price / steep, max(1.0 - float(share.sum()), 0.0)
+    bound_s = float(mu @ finish_s[sends]) - price * (1.0 - float(share.sum()))
+    latest_s = float(finish_s[sends].max())  # of those who send: also best where somebody who computes is last
+    complementarity = max(float((mu * (latest_s - finish_s[sends])).max()), price * idle) / last_s
+    gap = abs(latest_s - bound_s) / last_s
+    multiplier = price if latest_s >= idle_s else 0.0
+    return last_s, multiplier, Certificate(max(primal, complementarity), gap, primal, 0.0, complementarity, claim=CLAIM)

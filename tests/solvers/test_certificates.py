@@ -1,0 +1,110 @@
+"""Every method's certificate: it holds for the method's own answer, and fails for one that is a little off."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from solvers import ABOUT, METHODS, InvalidAllocation, PruningProblem, Uncertified, allocate
+from solvers.certify import TOLERANCE, accepted, certified, certify, feasible
+
+NOISE = {"fixed": None, "density": [3.0, 10.0, 30.0]}
+
+
+def problem(noise, **more):
+    return PruningProblem(1e6, 4e-3, 20e-3, [4e7, 6e7, 9e7], [1, 2, 1.5], snr=NOISE[noise], **more)
+
+
+def spoilt(a, kind):
+    """Share, rho and multiplier of an allocation with one thing wrong."""
+    share, rho, price = a.share.copy(), a.rho.copy(), a.multiplier
+    if kind == "moved":
+        share += 1e-4 * (np.arange(3) - 1)
+        share = np.abs(share)
+        rho = a.problem.rho_at(share)
+    elif kind == "price":
+        price *= 1 + 1e-6
+    elif kind == "idle":
+        share *= 1 - 1e-6
+        rho = a.problem.rho_at(share)
+    elif kind == "late":
+        rho -= 1e-6 * (rho > 0)
+    elif kind == "lavish":
+        rho += 1e-6 * (rho < 1)
+    else:
+        share *= 1 + 1e-6
+    return share, rho, price
+
+
+@pytest.mark.parametrize("kind", ["moved", "price", "idle", "late", "lavish", "overfull"])
+@pytest.mark.parametrize("noise", NOISE)
+def test_least_sum(noise, kind):
+    a = allocate(problem(noise))
+    assert certify(a.problem, a.share, a.rho, a.multiplier).residual < 1e-12
+    with pytest.raises(Uncertified, match="duality gap"):
+        certified(a.problem, *spoilt(a, kind), "kkt")
+
+
+@pytest.mark.parametrize("kind", ["overfull", "below", "above"])
+def test_those_that_claim_feasibility_only(kind):
+    p = problem("fixed", rho_min=0.1, rho_max=0.99)
+    a = allocate(p, "equal")
+    share = a.share * (1 + 1e-6) if kind == "overfull" else a.share
+    rho = {"below": np.full(3, 0.05), "above": np.ones(3)}.get(kind, a.rho)
+    with pytest.raises(InvalidAllocation, match="breaks a bound"):
+        feasible(p, share, rho, float("nan"), "equal")
+
+
+def test_nan_is_no_proof():
+    a = allocate(problem("fixed"))
+    for part in ("primal", "dual", "complementarity", "gap"):
+        with pytest.raises(Uncertified):
+            accepted(a.problem, a.share, a.rho, a.multiplier, replace(a.certificate, **{part: np.nan}), "kkt")
+
+
+def test_every_method_says_what_it_claims_and_where_it_is_from():
+    assert set(ABOUT) == set(METHODS)
+    p = PruningProblem(1e6, 4e-3, 20e-3, [4e7, 6e7])
+    claims = {method: allocate(p, method).certificate.claim for method in ("kkt", "equal", "printed", "convex")}
+    assert claims["kkt"] == claims["convex"] and "no shares and ratios have a lesser" in claims["kkt"]
+    assert "comparison" in claims["printed"] and "nothing about optimality" in claims["equal"]
+
+
+def test_printed_knows_no_density():
+    with pytest.raises(ValueError, match="printed knows noise of a fixed power only"):
+        allocate(problem("density"), "printed")
+
+
+def test_the_tolerance_is_the_promised_one():
+    assert TOLERANCE == 1e-8
+
+
+FIELDS = {
+    "bits": -1.0, "compute_s": -1e-3, "slack_s": -np.inf, "rate_bps": 0.0, "weight": 0.0, "rho_min": -0.1,
+    "rho_max": 1.1, "bits_fixed": -1.0, "snr": 0.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("value", ["out of range", np.nan, np.inf])
+@pytest.mark.parametrize("field", FIELDS)
+def test_each_bad_number_is_one_sentence_with_field_and_device(field, value):
+    good = {"bits": 1e6, "compute_s": 4e-3, "slack_s": 20e-3, "rate_bps": 4e7}
+    if field == "slack_s" and value == np.inf:
+        return  # no deadline: allowed
+    bad = np.full(3, {"bits_fixed": 0.0, "rho_min": 0.0, "rho_max": 1.0}.get(field, 1.0))
+    bad[1] = FIELDS[field] if isinstance(value, str) else value
+    with pytest.raises(ValueError) as caught:
+        PruningProblem(**{**good, field: bad})
+    words = str(caught.value)
+    assert words.startswith(f"{field} of device 1 is ") and "must be" in words and "\n" not in words
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_shapes_and_words_are_named(field):
+    good = {"bits": [1e6, 1e6], "compute_s": 4e-3, "slack_s": 20e-3, "rate_bps": 4e7}
+    with pytest.raises(ValueError, match=f"{field} is 'much'; give a number"):
+        PruningProblem(**{**good, field: "much"})
+    with pytest.raises(ValueError, match=f"{field} is 1j; give a number"):
+        PruningProblem(**{**good, field: 1j})
+    with pytest.raises(ValueError, match="shapes"):
+        PruningProblem(**{**good, "bits": [1e6, 1e6], field: np.ones((2, 2))})

@@ -1,0 +1,76 @@
+"""The cvxpy models: DPP, built once, re-solved with other numbers, and exact on what is linear or known by hand."""
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from solvers import PruningProblem, Uncertified, allocate
+from solvers import convex_models as models
+from solvers.convex import FLAT
+
+FORMS = [(True, False), (False, True), (True, True)]
+ALL = [
+    *((models.pruning_model, (3, density, *form)) for density in (False, True) for form in FORMS),
+    *((models.fair_model, (3, density, *form)) for density in (False, True) for form in FORMS),
+    *((models.latency_model, (3, density)) for density in (False, True)),
+    (models.energy_model, (3,)),
+]
+
+
+@pytest.mark.parametrize(("build", "kind"), ALL)
+def test_every_model_is_dpp(build, kind):
+    """Only then does a re-solve skip the construction."""
+    model = build(*kind)
+    assert model.task.is_dcp(dpp=True)
+    assert build(*kind) is model
+    assert {p.name() for p in model.task.parameters()} <= {p.name() for p in model.parameters.values()}
+
+
+def test_a_model_is_solved_again_with_other_numbers(monkeypatch):
+    """The second problem is another one of the same size: nothing of the first may stay behind."""
+    first = PruningProblem(1e6, 4e-3, 20e-3, [4e7, 6e7, 5e7])
+    second = PruningProblem([1e6, 2e6, 5e5], 8e-3, 30e-3, [4e8, 6e7, 5e6], weight=[1, 2, 1])
+    for method, reference in (("kkt", "convex"), ("fair", "convex-fair"), ("latency", "convex-latency")):
+        allocate(first, reference)
+        built = []
+        monkeypatch.setattr(models, "Parts", lambda *args, built=built: built.append(args))
+        again = allocate(second, reference)
+        monkeypatch.undo()
+        assert built == [] and again.objective == approx(allocate(second, method).objective, rel=1e-8)
+
+
+@pytest.mark.parametrize("snr", [None, (10.0, 1e3)])
+@pytest.mark.parametrize("method", ["convex", "convex-fair", "convex-latency"])
+def test_an_answer_does_not_depend_on_what_was_solved_before(method, snr):
+    p, other = (PruningProblem(1e6, 4e-3, 20e-3, rate, snr=snr) for rate in ((4e7, 6e7), (5e6, 4e8)))
+    models.pruning_model.cache_clear()
+    models.fair_model.cache_clear()
+    models.latency_model.cache_clear()
+    first = allocate(p, method)
+    allocate(other, method)
+    again = allocate(p, method)
+    assert again.share.tolist() == first.share.tolist() and again.multiplier == first.multiplier
+
+
+def test_little_and_much_curvature_in_one_problem():
+    """Uploads of 25 us and of 25 ms beside 0.3 s and 4 ms of computing: the second is curved 1e4 times less."""
+    p = PruningProblem([10.0, 1e6], [0.3, 4e-3], 20e-3, [4e7, 4e7])
+    curvature = p.compute_s / (p.bits / p.rate_bps)
+    assert curvature[0] > FLAT > curvature[1]
+    assert allocate(p, "convex").objective == approx(allocate(p).objective, rel=1e-8)
+
+
+@pytest.mark.parametrize("snr", [None, (10.0, 1e3)])
+def test_latency_by_hand_and_by_clarabel(snr):
+    p = PruningProblem(1e6, 4e-3, np.inf, (4e7, 6e7), snr=snr)
+    a = allocate(p, "convex-latency")
+    if snr is None:
+        assert a.objective == approx(4e-3 + 1e6 / 4e7 + 1e6 / 6e7, rel=1e-9)
+    assert np.ptp(p.finish_s(a.share, a.rho)) < 1e-9
+
+
+def test_no_answer_is_said():
+    model = models.latency_model(2, False)
+    values = {"part": np.ones(2), "band": 0.0, "unit": np.ones(2), "busy": np.ones(2), "upload": np.ones(2)}
+    with pytest.raises(Uncertified, match="Clarabel"):
+        model.solve(**values)  # no band at all

@@ -1,0 +1,47 @@
+"""What binds for whom, in words."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from solvers import PruningProblem, allocate
+
+
+def test_everybody_in_one_cell():
+    p = PruningProblem(
+        bits=[1e6, 1e6, 1e6, 1e6, 1e6],
+        compute_s=4e-3,
+        slack_s=[20e-3, 20e-3, 20e-3, -1e-3, 20e-3],
+        rate_bps=[4e7, 6e7, 3e9, 6e7, 1e5],
+        rho_max=[0.8, 1, 1, 1, 1],
+    )
+    a = allocate(p)
+    words = a.explain().split("\n")
+    assert words[0] == "Device 3: no time is left for what can be pruned (A <= 0): left out."
+    assert words[1] == "Device 2: the full model, within the deadline."
+    assert words[2].startswith("Device 1: pruned just so far that the deadline is met")
+    assert words[3].startswith("Device 0: held at rho_max")
+    assert words[4].startswith("Device 4: pruned altogether")
+    assert words[5].startswith(f"The band is full; its price is {a.multiplier:.4g}")
+    assert words[6].startswith("kkt claims: no shares and ratios have a lesser weighted sum") and len(words) == 7
+
+
+def test_idle_band_and_many_devices():
+    words = allocate(PruningProblem(1e6, 4e-3, 20e-3, np.full(20, 4e9))).explain()
+    assert words.startswith("Devices 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 8 more: the full model")
+    assert "Of the band 68.8 % is idle; nobody has a use for it, its price is 0." in words  # 20 / (4e9 x 16 ms) / 1e-6
+
+
+def test_a_method_without_a_price_and_a_late_device():
+    p = PruningProblem(1e6, 4e-3, 20e-3, [4e7, 6e8], rho_max=0.3)
+    words = allocate(p, "equal").explain()
+    assert words.startswith("Device 0: late even so") and "this method puts no price on it" in words
+    assert "nothing about optimality" in words
+
+
+def test_what_is_broken_is_repeated_and_an_orphan_refused():
+    p = PruningProblem(1e6, 4e-3, 20e-3, [4e7, 3e8])
+    assert "Broken: device 0 has share -0.3288, below 0" in allocate(p, "printed").explain()
+    with pytest.raises(ValueError, match="does not carry its problem"):
+        replace(allocate(p), problem=None).explain()

@@ -1,0 +1,114 @@
+"""A few allowed levels per device: exact by enumeration, and honest about how far it can be from the best."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pytest import approx
+
+from solvers import Infeasible, PruningProblem, Uncertified, allocate
+from solvers.certify import accepted
+from solvers.levels import certify_levels
+
+HALVES = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+def instance(seed, count, own, density=False):
+    """K devices with levels for all, or (`own`) with one to four of their own."""
+    rng = np.random.default_rng(seed)
+    table = np.round(rng.random((count, 4)), 2)
+    table[:, 0] = 1.0
+    table[rng.random((count, 4)) < 0.3] = np.nan
+    table[:, 0] = 1.0
+    return PruningProblem(
+        bits=10 ** rng.uniform(5.5, 6.5, count),
+        compute_s=10 ** rng.uniform(-3, -2, count),
+        slack_s=rng.choice([20e-3, 30e-3, 15e-3, -1e-3], count),
+        rate_bps=10 ** rng.uniform(7, 8.5, count) * count / 3,
+        weight=rng.uniform(0.5, 2, count),
+        levels=table if own else HALVES,
+        snr=10 ** rng.uniform(0, 2, count) if density else None,
+    )
+
+
+@settings(max_examples=80)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.booleans(), st.booleans())
+def test_enumeration_finds_nothing_better(seed, count, own, density):
+    p = instance(seed, count, own, density)
+    a, on = allocate(p, "levels"), p.feasible
+    best = np.inf
+    for choice in product(*(row[~np.isnan(row)] for row in p.levels)):
+        if np.where(on, p.share_at(np.array(choice)), 0.0).sum() <= 1:
+            best = min(best, p.objective(np.array(choice)))
+    assert a.objective == approx(best, abs=1e-12) and a.certificate.gap <= 1e-9
+    assert all(a.rho[k] in p.levels[k] for k in np.flatnonzero(on))
+    assert (p.finish_s(a.share, a.rho)[on] <= p.slack_s[on] * (1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("count, gap", [(60, 1e-9), (5000, 1e-4)])
+def test_never_better_than_any_ratio_and_as_near_as_it_says(count, gap):
+    p = instance(7, count, own=False)
+    a = allocate(p, "levels")
+    free = allocate(PruningProblem(p.bits, p.compute_s, p.slack_s, p.rate_bps, p.weight))
+    assert free.objective <= a.objective and a.certificate.gap <= gap
+    assert ("branch and bound" in a.certificate.claim) == (count == 60)
+    assert f"{a.certificate.gap:.2g}" in a.certificate.claim and "no allowed levels" in a.certificate.claim
+    assert 0 < certify_levels(p, a.share, a.rho).gap < 1e-2  # the price of the band alone proves less
+
+
+def test_by_hand():
+    """G = 0: level 0.5 needs q / 2 / (r A), that is 0.625 and 0.41667, level 0 twice that; two halves do not fit."""
+    p = PruningProblem(1e6, 0.0, 20e-3, [4e7, 6e7], levels=[0, 0.5, 1])
+    a = allocate(p, "levels")
+    assert a.rho.tolist() == [1.0, 0.0] and a.share == approx([0, 1e6 / (6e7 * 20e-3)])
+    heavy = allocate(PruningProblem(1e6, 0.0, 20e-3, [4e7, 6e7], [3, 1], levels=[0, 0.5, 1]), "levels")
+    assert heavy.rho.tolist() == [0.5, 1.0] and heavy.objective == 2.5
+
+
+def test_the_largest_levels_do_not_fit():
+    with pytest.raises(Infeasible) as caught:
+        allocate(PruningProblem(1e6, 4e-3, 20e-3, [4e7, 4e7], levels=[0, 0.5]), "levels")
+    p = PruningProblem(1e6, 4e-3, 20e-3 + caught.value.extra_s, [4e7, 4e7], levels=[0, 0.5])
+    assert allocate(p, "levels").rho.tolist() == [0.5, 0.5]
+
+
+def test_the_certificate_sees_a_wrong_answer():
+    p = PruningProblem(1e6, 0.0, 20e-3, [4e7, 6e7], levels=[0, 0.5, 1])
+    a = allocate(p, "levels")
+    proof = certify_levels(p, a.share, np.array([0.5, 0.0]))
+    assert proof.primal > 0.1 and "device 0 finishes" in proof.broken[0]
+    assert certify_levels(p, a.share, np.array([1.0, 0.6])).primal == approx(0.1)  # no level
+    lazy = certify_levels(p, np.zeros(2), np.ones(2))
+    assert lazy.dual > 0.1 and lazy.gap > 0.1
+    with pytest.raises(Uncertified):
+        accepted(p, np.zeros(2), np.ones(2), 0.0, lazy, "levels", claims_gap=False)
+
+
+def test_kkt_and_levels_do_not_stand_in_for_each_other():
+    with pytest.raises(ValueError, match="use the method levels"):
+        allocate(PruningProblem(1e6, 4e-3, 20e-3, 4e7, levels=[0.5]))
+    with pytest.raises(ValueError, match="allowed values of rho"):
+        allocate(PruningProblem(1e6, 4e-3, 20e-3, 4e7), "levels")
+
+
+def test_equal_shares_take_the_next_level():
+    p = PruningProblem(1e6, 0.0, 20e-3, [4e7, 6e7], levels=[[0, 0.5, 0.7, np.nan], [0, 0.3, 0.4, 1]])
+    assert allocate(p, "equal").rho.tolist() == [0.7, 0.4]  # 0.6 and 0.4 are asked
+
+
+@pytest.mark.parametrize(
+    "levels, words",
+    [
+        ([0.2, 1.2], "levels of device 0 contain 1.2; a level is between 0 and 1"),
+        ([[0.5], [np.nan]], "levels of device 1 have none between rho_min 0 and rho_max 0.9"),
+        ([0.95], "levels of device 0 have none"),
+        ([[0.5, 0.6]] * 3, "shape \\(3, 2\\); give \\[L\\] or \\[K, L\\] with K = 2"),
+        ("half", "allowed values of rho"),
+        ([], "shape"),
+    ],
+)
+def test_levels_are_checked(levels, words):
+    with pytest.raises(ValueError, match=words):
+        PruningProblem(1e6, 4e-3, 20e-3, [4e7, 6e7], rho_max=0.9, levels=levels)

@@ -1,0 +1,170 @@
+"""Every solver in a run: its plan is what the event log shows, with and without a threshold, under both noises."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from edgesim import load, simulate
+from edgesim.build import NO_DEADLINE, set_up
+from edgesim.errors import InfeasibleScenario, RunError
+from edgesim.feasibility import feasibility_table
+from edgesim.scenario import ScenarioError
+
+SCENARIO = """
+name: solvers
+rounds: 2
+network:
+  bandwidth: 20 MHz
+  noise: -110 dBm
+  channel: {path_loss: {model: constant, loss: [90 dB, 97 dB, 104 dB, 110 dB]}}
+devices:
+  - {count: 4, tx_power: 28 dBm, cpu: {frequency: [1 GHz, 2 GHz, 3 GHz, 1.5 GHz], cycles_per_weight: 40}}
+budget: {latency_threshold: 700 ms}
+learning: {dataset: none, model: liu-cnn, batch_size: 128, method: {name: fedavg}}
+"""
+LIU = "learning.method={name: liu}"
+DENSITY = "network.noise=-180 dBm/Hz"
+NONE = "budget={latency_threshold: none}"
+TABLES = ("rounds.csv", "device_rounds.parquet", "spans.parquet")
+
+
+def ran(tmp_path, *changes):
+    path = tmp_path / "solvers.yaml"
+    path.write_text(SCENARIO)
+    return simulate(load(path, list(changes)))
+
+
+def planned(tmp_path, *changes):
+    """(cell, demand, view) of round 0, as the run will ask them."""
+    import simpy
+
+    path = tmp_path / "solvers.yaml"
+    path.write_text(SCENARIO)
+    setup = set_up(load(path, list(changes)))
+    cell, method = setup.cell(simpy.Environment()), setup.rules()
+    view = cell.view(0)
+    return cell, method.demand(method.start(), view, view.idle), view
+
+
+@pytest.mark.parametrize("noise", [(), (DENSITY,)])
+@pytest.mark.parametrize("solver", ["kkt", "convex", "fair", "convex-fair"])
+def test_pruning_meets_the_threshold_in_the_log(tmp_path, solver, noise):
+    rows = ran(tmp_path, f"allocation.solver={solver}", LIU, "budget.latency_threshold=200 ms", *noise).device_rounds
+    inner = rows[(rows.rho > 0) & (rows.rho < 1)]
+    assert len(inner) and inner.finish_s.to_numpy() == pytest.approx(0.2, rel=1e-9)
+    assert (rows.status == "arrived").all()
+    if "fair" in solver:
+        assert np.ptp(rows.rho) < 1e-7  # all four have something to prune
+
+
+@pytest.mark.parametrize("noise", [(), (DENSITY,)])
+@pytest.mark.parametrize("threshold", [(), (NONE,)])
+@pytest.mark.parametrize("solver", ["latency", "convex-latency"])
+def test_all_are_back_together(tmp_path, solver, threshold, noise):
+    run = ran(tmp_path, f"allocation.solver={solver}", *threshold, *noise)
+    finish_s = run.device_rounds.finish_s.to_numpy()
+    assert (run.device_rounds.rho == 0).all() and np.ptp(finish_s) <= 1e-9 * finish_s.max()
+    equal = ran(tmp_path, "allocation.solver=equal", *threshold, *noise)
+    assert run.rounds.latency_s[0] < equal.rounds.latency_s[0]
+
+
+def test_latency_counts_unprunable_work_without_a_threshold(tmp_path):
+    """Liu's personal and warm-up steps come before: devices with other clocks still are back together."""
+    run = ran(tmp_path, "allocation.solver=latency", LIU, NONE)
+    compute_s = run.device_rounds.compute_s.to_numpy()
+    assert np.ptp(compute_s) > 1e-3 and np.ptp(run.device_rounds.finish_s) <= 1e-9
+
+
+@pytest.mark.parametrize("noise", [(), (DENSITY,)])
+def test_energy_is_what_the_ledger_says(tmp_path, noise):
+    """The plan's joules are those of the log; everybody is back at T_th; kkt with full clocks and powers takes more."""
+    run = ran(tmp_path, "allocation.solver=energy", *noise)
+    rows = run.device_rounds[run.device_rounds["round"] == 0]
+    assert rows.finish_s.to_numpy() == pytest.approx(0.7, rel=1e-9) and (rows.status == "arrived").all()
+    cell, demand, view = planned(tmp_path, "allocation.solver=energy", *noise)
+    grants = cell.allocate(demand, view).grants
+    answer = cell.allocator(cell._problem(demand, view, np.arange(4), np.full(4, 0.7)))
+    assert answer.objective == pytest.approx(rows.energy_j.sum(), rel=1e-12)
+    assert (grants.cpu_hz < view.cpu_hz).all() and (grants.power_w < cell.fleet.tx_power_w).all()
+    spent = ran(tmp_path, "allocation.solver=kkt", *noise).rounds.energy_j[0]
+    assert run.rounds.energy_j[0] < 0.2 * spent
+    rows = feasibility_table(cell, set_up(load(tmp_path / "solvers.yaml")).method).rows
+    assert [row["planned_ms"] for row in rows] == pytest.approx([700.0] * 4)
+
+
+def test_the_reference_spends_the_same(tmp_path):
+    ours, theirs = (
+        ran(tmp_path, f"allocation.solver={name}").rounds.energy_j[0] for name in ("energy", "convex-energy")
+    )
+    assert ours == pytest.approx(theirs, rel=1e-7) and ours <= theirs * (1 + 1e-9)
+
+
+def test_energy_keeps_f_min_and_the_capability(tmp_path):
+    """f_min is one of the whole processor: half of it given, half of it is the least clock."""
+    slow = "devices.0.cpu.min_frequency=900 MHz"
+    run, _, _ = planned(
+        tmp_path, "allocation.solver=energy", slow, "devices.0.capability=0.5", "budget.latency_threshold=5 s"
+    )
+    assert run.fleet.min_cpu_hz.tolist() == [9e8] * 4
+    cell, demand, view = planned(
+        tmp_path, "allocation.solver=energy", slow, "devices.0.capability=0.5", "budget.latency_threshold=5 s"
+    )
+    grants = cell.allocate(demand, view).grants
+    assert grants.cpu_hz == pytest.approx([4.5e8] * 4)
+
+
+@pytest.mark.parametrize("solver", ["energy", "kkt", "fair"])
+def test_too_short_a_threshold_is_stretched_to_the_same_least_one(tmp_path, solver):
+    short = "budget.latency_threshold=10 ms"
+    cell, demand, view = planned(tmp_path, f"allocation.solver={solver}", short)
+    least_s = ran(tmp_path, "allocation.solver=latency", NONE).rounds.latency_s[0]
+    assert cell.allocate(demand, view).budget_s == pytest.approx(least_s, rel=1e-6)
+    with pytest.raises(InfeasibleScenario):
+        ran(tmp_path, f"allocation.solver={solver}", short, "allocation.when_infeasible=stop")
+
+
+def test_proportional_and_late(tmp_path):
+    run = ran(tmp_path, "allocation.solver=proportional", "budget.latency_threshold=10 ms")
+    assert run.device_rounds.share.to_numpy() == pytest.approx(0.25) and (run.device_rounds.status == "late").all()
+
+
+def test_which_solvers_need_a_threshold(tmp_path):
+    for solver in ("kkt", "fair", "energy", "convex-energy"):
+        with pytest.raises(ScenarioError, match=f"is {solver}, which needs budget.latency_threshold"):
+            ran(tmp_path, f"allocation.solver={solver}", NONE)
+    for solver in NO_DEADLINE:
+        ran(tmp_path, f"allocation.solver={solver}", NONE)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (["allocation.solver=levels"], "allowed are kkt, fair, latency, energy, equal, proportional, convex, "),
+        (["allocation.solver=convex-energy", DENSITY], "needs a noise power"),
+        (["devices.0.cpu.min_frequency=1 GHz"], "min_frequency is not read by the solver kkt"),
+        (
+            ["devices.0.cpu.min_frequency=2 GHz", "allocation.solver=energy"],
+            "least clock of 2e[+]09 Hz, above its clock",
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_said(tmp_path, changes, words):
+    with pytest.raises((ScenarioError, RunError), match=words) as caught:
+        ran(tmp_path, *changes)
+    assert "solvers.yaml:" in str(caught.value) or "command line" in str(caught.value)
+
+
+@pytest.mark.parametrize("solver", ["energy", "latency", "fair"])
+def test_devices_that_train_keep_the_plan_as_well(tmp_path, solver):
+    """The same grants by processes instead of columns: a trained round on the digits."""
+    model = "model: digits-cnn, batch_size: 10, method: {name: fedavg, lr: 0.05}"
+    digits = f"learning={{dataset: digits, partition: {{kind: iid}}, {model}}}"
+    run = ran(tmp_path, digits, f"allocation.solver={solver}", "rounds=1")
+    finish_s = run.device_rounds.finish_s.to_numpy()
+    assert (finish_s <= 0.7 * (1 + 1e-9)).all() and len(finish_s) == 4
+    if solver == "energy":
+        assert finish_s == pytest.approx(0.7, rel=1e-9)
+    if solver == "latency":
+        assert np.ptp(finish_s) <= 1e-9
+    assert run.rounds.energy_j[0] == pytest.approx(run.spans.energy_j.sum(), rel=1e-12)
