@@ -11,6 +11,7 @@ import hashlib
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random.bit_generator import ISeedSequence
 
 
 @dataclass(frozen=True)
@@ -31,5 +32,14 @@ class Seeds:
     def stream(self, purpose: str, device: int | None = None, round: int | None = None) -> np.random.Generator:
         """A fresh generator at the beginning of the stream of that name."""
         name = (int(self.seed), purpose, *(None if part is None else int(part) for part in (device, round)))
-        key = hashlib.blake2b(repr(name).encode(), digest_size=16).digest()
-        return np.random.Generator(np.random.Philox(key=int.from_bytes(key, "little")))
+        return np.random.Generator(np.random.Philox(Key(hashlib.blake2b(repr(name).encode(), digest_size=16).digest())))
+
+
+class Key(ISeedSequence):
+    """The key of a Philox generator: as ``Philox(key=...)``, which asks the system for randomness that goes unused."""
+
+    def __init__(self, digest: bytes) -> None:
+        self._words = np.frombuffer(digest, dtype="<u8").astype(np.uint64)
+
+    def generate_state(self, n_words: int, dtype: type = np.uint64) -> np.ndarray:
+        return self._words

@@ -31,7 +31,7 @@ class Pool(Plain):
     def apply(self, x: Tensor, tensors: tuple[Tensor, ...], normalise: Normalise) -> Tensor:
         from torch.nn.functional import max_pool2d
 
-        return max_pool2d(x, 2)
+        return max_pool2d(x, 2, 2)
 
 
 @dataclass(frozen=True)

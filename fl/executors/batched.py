@@ -18,6 +18,7 @@ from fl.executors.notes import Notes
 from fl.executors.pieces import Desk, Piece, Run, not_stacked
 from fl.executors.stacked import Dense, Vmapped, is_dense
 from fl.executors.steps import take_steps
+from fl.executors.work import Pace
 from fl.task import Task
 
 SMALL, LARGE = 64 << 20, 1 << 30  # bytes of a chunk: of perceptrons on a CPU, of anything else
@@ -34,6 +35,7 @@ class Batched:
     """
 
     name = "batched"
+    pace = Pace(step_s=1e-5, flops_per_s=7e10)
 
     def __init__(self, task: Task, memory: int | None = None) -> None:
         self.task, self.notes = task, Notes()

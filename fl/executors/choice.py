@@ -16,7 +16,7 @@ from fl.executors.stacked import is_dense
 from fl.task import Task
 
 NAMES = ("auto", "resident", "pool", "batched")
-FORK_PAYS = 5e9  # FLOPs of a pass: some 30 ms of one core, against some 5 ms for a fork
+FORK_PAYS_S = 0.15  # seconds of a pass: sharing it costs about 0.03 s, for what a process copies at first touch
 
 
 def choose(task: Task, name: str = "auto", workers: int | None = None) -> Any:
@@ -35,7 +35,7 @@ def choose(task: Task, name: str = "auto", workers: int | None = None) -> Any:
     if name == "pool":
         return Pool(task, inner, workers)
     if name == "auto" and workers > 1 and task.device == "cpu":
-        return Pool(task, inner, workers, least_flops=FORK_PAYS, pieces=2 if stacked else None)
+        return Pool(task, inner, workers, least_s=FORK_PAYS_S, pieces=2 if stacked else None)
     return inner
 
 

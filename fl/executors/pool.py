@@ -23,7 +23,7 @@ import torch
 
 from edgesim.contracts import Job, Trained
 from fl.executors.notes import Notes
-from fl.executors.work import flops_of, most_flops
+from fl.executors.work import flops_of
 from fl.task import Task
 
 TICKET = struct.Struct("=I")
@@ -37,21 +37,21 @@ class Pool:
 
     Args:
         workers: processes, this one included; None: one per core that this process may use.
-        least_flops: a pass with less work is trained in this process: forking takes some milliseconds.
+        least_s: a pass that takes about less than so many seconds is trained in this process alone.
         pieces: pieces per worker into which a pass is cut; None: every job is one.
     """
 
     def __init__(
-        self, task: Task, inner: Any, workers: int | None = None, least_flops: float = 0.0, pieces: int | None = None
+        self, task: Task, inner: Any, workers: int | None = None, least_s: float = 0.0, pieces: int | None = None
     ) -> None:
         self.task, self.inner = task, inner
         self.workers = cores() if workers is None else workers
-        self.least_flops, self.pieces = least_flops, pieces
+        self.least_s, self.pieces = least_s, pieces
         self.name = f"{inner.name}, {self.workers} processes"
         self.notes: Notes = inner.notes
 
     def run(self, jobs: Sequence[Job]) -> list[Trained]:
-        if min(self.workers, len(jobs)) < 2 or most_flops(self.task, jobs) < self.least_flops:
+        if min(self.workers, len(jobs)) < 2 or self.inner.pace.seconds(self.task, jobs) < self.least_s:
             return self.inner.run(jobs)
         if (obstacle := no_fork(self.task)) is not None:
             self.notes.add(f"one process instead of {self.workers}: {obstacle}", len(jobs))

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from edgesim.contracts import Job, Trained
 from fl import local
 from fl.executors.notes import Notes
+from fl.executors.work import Pace
 from fl.task import Task
 
 
 class Resident:
     name = "resident"
+    pace = Pace(step_s=8e-4, flops_per_s=9e10)
 
     def __init__(self, task: Task) -> None:
         self.task, self.notes = task, Notes()

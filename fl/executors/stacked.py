@@ -7,6 +7,7 @@ treat every model by itself: what becomes of one does not depend on which others
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import ClassVar, Protocol
 
 import torch
@@ -15,7 +16,7 @@ from torch.func import grad, vmap
 from torch.nn.functional import cross_entropy
 
 from fl.layers import Linear
-from fl.local import lean
+from fl.lean import lean
 from fl.models import Architecture
 from fl.plain import Flatten, Relu
 
@@ -71,6 +72,10 @@ class Dense:
                 self.layers.append(None)
         used = [i for i, layer in enumerate(self.layers) if layer and any(trained[p] for p in layer if p is not None)]
         self.first = used[0]  # no gradient is needed below
+
+    def logits(self, leaves: Sequence[Tensor], x: Tensor) -> Tensor:
+        """Logits [C, B, classes] of x [C, B, ...]."""
+        return reduce(lambda signal, layer: forward(leaves, layer, signal), self.layers, x.flatten(2))
 
     def gradients(self, leaves: Sequence[Tensor], x: Tensor, y: Tensor, share: Tensor) -> Found:
         signals = [x.flatten(2)]

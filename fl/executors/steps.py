@@ -32,8 +32,9 @@ def trained(task: Task, stack: Stack, chunk: Sequence[Piece], width: int | None)
     images, labels = task.train
     index, share = schedule(chunk, stack.size, images.device)
     loss, right = torch.zeros_like(share[0]), torch.zeros_like(share[0])
+    ends = np.array([piece.steps for piece in chunk])
     for t in range(chunk[0].steps):
-        going = sum(piece.steps > t for piece in chunk)
+        going = int((ends > t).sum())
         stack.narrow(going, computing=width or going)
         chosen, counts = index[t, : stack.computing], share[t, : stack.computing]
         x = images.index_select(0, chosen.flatten()).view(*chosen.shape, *images.shape[1:])

@@ -1,11 +1,25 @@
-"""How much work a job is, for choices that change no result: who trains it, and where."""
+"""How much work a job is: for choices that change no result, so that a rough answer will do."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from edgesim.contracts import Job
 from fl.task import Task
+
+
+@dataclass(frozen=True)
+class Pace:
+    """About how fast a core trains: seconds of a step beside its arithmetic, and FLOPs per second of that."""
+
+    step_s: float
+    flops_per_s: float
+
+    def seconds(self, task: Task, jobs: Sequence[Job]) -> float:
+        """About how long some jobs take, as if they trained all of the model in every step."""
+        steps = sum(phase.steps for job in jobs for phase in job.phases)
+        return steps * (self.step_s + step_flops(task) / self.flops_per_s)
 
 
 def step_flops(task: Task) -> float:
@@ -13,12 +27,7 @@ def step_flops(task: Task) -> float:
     return 6.0 * sum(task.architecture.macs.values()) * task.batch_size
 
 
-def most_flops(task: Task, jobs: Sequence[Job]) -> float:
-    """FLOPs of some jobs as if they trained all of the model in every step: quickly said of very many."""
-    return step_flops(task) * sum(phase.steps for job in jobs for phase in job.phases)
-
-
 def flops_of(task: Task, job: Job) -> float:
-    """FLOPs of a job: as it is charged where that is known."""
+    """FLOPs of a job: as it is charged where that is known, else as if it trained all of the model in every step."""
     charged = sum(float(stage.work.flops) for stage in job.stages or ())
-    return charged or most_flops(task, [job])
+    return charged or step_flops(task) * sum(phase.steps for phase in job.phases)

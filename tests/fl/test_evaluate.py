@@ -9,6 +9,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from edgesim.seeds import Seeds
+from fl import evaluate as evaluation
 from fl.data import Federated
 from fl.evaluate import evaluate, statistics
 from fl.layers import Linear, Norm
@@ -18,6 +19,7 @@ from fl.models import Architecture, build
 from fl.norms import Collected
 from fl.plain import Flatten, Relu
 from fl.task import Task
+from tests.fl.test_executors import task_of
 
 PARTIAL = {"personal_steps": 3, "global_steps": 3, "personal_lr": 0.2, "global_lr": 0.1}
 
@@ -49,6 +51,57 @@ def test_personal_models_are_tested_on_their_own_data(bench):
     own = evaluate(bench.task, method, state).accuracy
     rotated = State(state.g, state.w, {k: state.local[(k + 1) % 4] for k in range(4)})
     assert own.mean() > evaluate(bench.task, method, rotated).accuracy.mean() + 0.1
+
+
+class Own:
+    """Every device has a model of its own."""
+
+    def __init__(self, each):
+        self.each = each
+
+    def personalise(self, state, k):
+        return self.each[k]
+
+    def probes(self, state):
+        return {}
+
+    measures = probes
+
+
+@pytest.mark.parametrize("held", [evaluation.MEMORY, 250_000, 1])
+def test_perceptrons_of_different_devices_are_scored_in_stacks(monkeypatch, held):
+    """Test sets of 40, 23, 0, 31 and 1 samples, one model without numbers: as one by one, whatever the memory holds.
+
+    A model takes 2 x 4,810 weights and 4 x 64 + 4 x 10 signals of a sample: 86 kB with 40 of them, 75 kB with 31.
+    """
+    task = task_of("mlp", sizes=(40, 23, 8, 31, 1))
+    task.data.test_index[2] = np.empty(0, dtype=np.int64)
+    scale = torch.linspace(0.5, 3, 5)
+    each = [task.initial() * s + 0.1 * torch.randn(4810, generator=torch.Generator().manual_seed(0)) for s in scale]
+    each[1][:] = torch.nan
+    sizes, original = [], evaluation.score
+
+    def counted(task, stack):
+        sizes.append(len(stack))
+        return original(task, stack)
+
+    monkeypatch.setattr(evaluation, "MEMORY", held)
+    monkeypatch.setattr(evaluation, "score", counted)
+    scores = evaluate(task, Own(each), None)
+    pairs = [original(task, [(w, [k])])[0] for k, w in enumerate(each)]
+    assert sizes == {evaluation.MEMORY: [5], 250_000: [2, 3], 1: [1] * 5}[held]
+    assert scores.accuracy.tolist() == pytest.approx([float(a[0]) for _, a in pairs], abs=0, nan_ok=True)
+    assert scores.loss.tolist() == pytest.approx([float(loss[0]) for loss, _ in pairs], rel=1e-6, nan_ok=True)
+    assert scores.loss[1] == np.inf and np.isnan(scores.loss[2]) and len(set(scores.loss[[0, 3, 4]])) == 3
+
+
+def test_convolutions_are_scored_in_the_order_in_which_they_are_fastest(monkeypatch):
+    """In blocks the very numbers of torch's default order."""
+    task = task_of("liu-cnn", shape=(1, 12, 12))
+    expected = evaluate(task, Own([task.initial()] * 5), None)
+    monkeypatch.setattr(evaluation, "quickest", lambda architecture, *_: (architecture, lambda x: x))
+    plain = evaluate(task, Own([task.initial()] * 5), None)
+    assert np.array_equal(expected.loss, plain.loss) and np.array_equal(expected.accuracy, plain.accuracy)
 
 
 def test_a_device_without_test_data_has_no_score(tiny_bench):

@@ -11,11 +11,11 @@ import torch
 
 from edgesim.contracts import Adam, Grant, Job, Payload, Phase, Sgd
 from edgesim.seeds import Seeds
-from fl import executors, local, masks, methods
+from fl import executors, masks, methods
 from fl.data import Federated
 from fl.executors import batched as batched_module
 from fl.executors.batched import Batched
-from fl.executors.choice import FORK_PAYS
+from fl.executors.choice import FORK_PAYS_S
 from fl.executors.pool import Pool, no_fork
 from fl.executors.resident import Resident
 from fl.executors.stacked import Vmapped
@@ -446,8 +446,9 @@ def test_what_a_method_collects_comes_home(cnn):
 def test_the_heaviest_pieces_come_first_and_few_jobs_need_no_fork(cnn, monkeypatch):
     jobs = [job(cnn, k, steps=s) for k, s in ((0, 1), (1, 9), (3, 5))]
     assert flops_of(cnn, jobs[1]) == 6 * sum(cnn.architecture.macs.values()) * 9 * 8
-    pool = Pool(cnn, Resident(cnn), 2, least_flops=1e12)
+    pool = Pool(cnn, Resident(cnn), 2, least_s=10.0)
     assert [[one.device for one in piece] for piece in pool._cut(jobs)] == [[1], [3], [0]]
+    assert Resident.pace.seconds(cnn, jobs) == pytest.approx(15 * (8e-4 + flops_of(cnn, jobs[1]) / 9 / 9e10))
     monkeypatch.setattr(os, "fork", lambda: pytest.fail("forked"))
     assert same(pool.run(jobs), Resident(cnn).run(jobs))
     Pool(cnn, Resident(cnn), 2).run(jobs[:1])
@@ -495,35 +496,4 @@ def test_the_rule_of_auto():
     for task, inner in ((small, Batched), (cnn, Resident)):
         assert isinstance(executors.choose(task, workers=1), inner)
         both = executors.choose(task, workers=2)
-        assert isinstance(both, Pool) and isinstance(both.inner, inner) and both.least_flops == FORK_PAYS
-
-
-# --- one by one, faster ----------------------------------------------------------------------------------------------
-
-
-def test_pooling_before_relu_is_the_same_to_the_bit():
-    task = task_of("liu-cnn", shape=(1, 12, 12))
-    architecture, w = task.architecture, task.initial()
-    lean = local.lean(architecture)
-    kinds = [layer.kind for layer in lean.layers]
-    assert kinds[:6] == ["conv", "pool", "relu", "conv", "pool", "relu"] and lean.layout == architecture.layout
-    x, y = task.train[0][:8] - 0.5, task.train[1][:8]
-    results = []
-    for one in (architecture, lean):
-        leaves = [v.clone().requires_grad_() for v in one.layout.split(w)]
-        loss = torch.nn.functional.cross_entropy(one.forward(leaves, x), y)
-        results.append((loss, *torch.autograd.grad(loss, leaves)))
-    assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
-
-
-def test_the_order_of_pixels_and_channels_is_a_matter_of_speed_only(monkeypatch):
-    task = task_of("digits-cnn")
-    fast = local.run(task, job(task))
-    assert local.pixelwise(task.architecture, 8) and not local.pixelwise(build("vgg11", (3, 32, 32), 10), 8)
-    assert not local.pixelwise(build("mlp", (1, 8, 8), 10), 8)
-    monkeypatch.setattr(local, "pixelwise", lambda architecture, batch: False)
-    assert_close([fast], [local.run(task, job(task))], 1e-6)
-    for channels in (1, 3):
-        x = torch.rand(2, channels, 4, 5)
-        ordered = local.channels_last(x)
-        assert torch.equal(ordered, x) and ordered.stride() == (20 * channels, 1, 5 * channels, channels)
+        assert isinstance(both, Pool) and isinstance(both.inner, inner) and both.least_s == FORK_PAYS_S
