@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from reports import measures
-from reports.panels import legend, nest, stagger, two_panels, wrap
+from reports.panels import legend, nest, plain_log, stagger, two_panels, whole_numbers, within_percent, wrap
 from reports.schemes import Scheme
-from reports.style import looks
+from reports.style import Style, looks
 
 TIME = ("time_s", 1.0, "simulated time (s)")
 ROUND = ("round", 1.0, "global round")
@@ -18,37 +17,35 @@ BITS = ("bits", 1e-6, "payload, up and down (Mbit)")
 JOULES = ("energy_j", 1.0, "energy, all devices (J)")
 
 
-def accuracy(schemes: list[Scheme], wide: bool) -> Figure | None:
+def accuracy(schemes: list[Scheme], style: Style) -> Figure | None:
     """Test accuracy (mean over devices) against simulated seconds and against rounds."""
-    return _curves(schemes, wide, "accuracy", "test accuracy (%)", 100.0)
+    return _curves(schemes, style, "accuracy", "test accuracy (%)", 100.0)
 
 
-def spending(schemes: list[Scheme], wide: bool) -> Figure | None:
+def spending(schemes: list[Scheme], style: Style) -> Figure | None:
     """Test accuracy against what it took: bits up and down, and joules of all devices, from the first round on."""
-    figure = _curves(schemes, wide, "accuracy", "test accuracy (%)", 100.0, (BITS, JOULES))
+    figure = _curves(schemes, style, "accuracy", "test accuracy (%)", 100.0, (BITS, JOULES))
     for panel in figure.axes if figure else ():
         spent = [x for line in panel.lines for x in line.get_xdata() if x > 0]
         if spent and max(spent) > 30 * min(spent):
-            panel.set_xscale("log")
-            panel.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-            panel.xaxis.set_minor_formatter(NullFormatter())
+            plain_log(panel.xaxis, panel.set_xscale)
     return figure
 
 
-def loss(schemes: list[Scheme], wide: bool) -> Figure | None:
+def loss(schemes: list[Scheme], style: Style) -> Figure | None:
     """Test loss (mean over devices) against simulated seconds and against rounds."""
-    return _curves(schemes, wide, "loss", "test loss", 1.0)
+    return _curves(schemes, style, "loss", "test loss", 1.0)
 
 
 def _curves(
-    schemes: list[Scheme], wide: bool, column: str, label: str, scale: float, against: tuple = (TIME, ROUND)
+    schemes: list[Scheme], style: Style, column: str, label: str, scale: float, against: tuple = (TIME, ROUND)
 ) -> Figure | None:
     """One panel for each of two quantities (attribute of `measures.Curve`, factor, name) that it is drawn against."""
     found = [(scheme, curve) for scheme in schemes if (curve := measures.curve(scheme, column))]
     if not found:
         return None
-    look = looks(schemes)
-    figure, panels = two_panels(wide, 3.0, 2.0)
+    look = looks(schemes, style.grey)
+    figure, panels = two_panels(style, 3.0, 2.0)
     for i, (scheme, curve) in enumerate(found):
         for panel, (name, factor, _) in zip(panels, against, strict=True):
             x = getattr(curve, name) * factor
@@ -57,13 +54,13 @@ def _curves(
                 panel, x, curve, scale, look[scheme.label], every, label=wrap(scheme.label), ms=nest(i, found, len(x))
             )
     for panel, (name, _, title) in zip(panels, against, strict=True):
-        panel.set(xlabel=title, ylabel=label if not wide or panel is panels[0] else "")
+        panel.set(xlabel=title, ylabel=label if not style.wide or panel is panels[0] else "")
         panel.margins(x=0.02)
         if scale == 100.0:
-            panel.set_ylim(bottom=max(panel.get_ylim()[0], -2), top=min(panel.get_ylim()[1], 102))
+            within_percent(panel)
         if name == "round":
-            panel.xaxis.set_major_locator(MaxNLocator(integer=True))
-    legend(figure, panels[0], wide)
+            whole_numbers(panel.xaxis)
+    legend(figure, panels[0], style)
     return figure
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -15,6 +15,7 @@ from reports.schemes import Scheme
 SAME_LATENCY = 0.01  # relative
 SAME_ACCURACY = 0.005  # half a point
 CLOSE_ACCURACY = 0.02
+MOST_LISTED = 8
 ABOUT_HALF = 0.1  # of the bits, to either side
 SPACE = "\N{NO-BREAK SPACE}"
 
@@ -56,7 +57,7 @@ def orders(schemes: list[Scheme]) -> list[str]:
     by_latency = sorted(schemes, key=mean_latency_s)
     sentences = [
         "Mean latency per round, shortest first: "
-        + "; ".join(f"{scheme.label} {ms(mean_latency_s(scheme))}" for scheme in by_latency)
+        + _series(f"{scheme.label} {ms(mean_latency_s(scheme))}" for scheme in by_latency)
         + "."
     ]
     known = [scheme for scheme in schemes if not math.isnan(accuracy(scheme))]
@@ -64,10 +65,19 @@ def orders(schemes: list[Scheme]) -> list[str]:
         ranked = sorted(known, key=accuracy, reverse=True)
         sentences.append(
             "Final test accuracy (mean over devices), highest first: "
-            + "; ".join(f"{scheme.label} {_accuracy_text(scheme)}" for scheme in ranked)
+            + _series(f"{scheme.label} {_accuracy_text(scheme)}" for scheme in ranked)
             + "."
         )
     return sentences
+
+
+def _series(items: Iterable[str]) -> str:
+    """All of a few, or the first and the last of many."""
+    items = list(items)
+    many = len(items) > MOST_LISTED
+    return "; ".join(
+        [*items[: MOST_LISTED - 2], f"{len(items) - MOST_LISTED + 1} others", items[-1]] if many else items
+    )
 
 
 def _accuracy_text(scheme: Scheme) -> str:
@@ -145,8 +155,15 @@ def _of(schemes: list[Scheme], role: str) -> list[Scheme]:
 def _pairs(schemes: list[Scheme], one: str, other: str) -> Iterator[tuple[Scheme, Scheme]]:
     for a in _of(schemes, one):
         for b in _of(schemes, other):
-            if a.threshold_s == b.threshold_s and a.first.summary["scenario"] == b.first.summary["scenario"]:
+            if _same_point(a, b):
                 yield a, b
+
+
+def _same_point(a: Scheme, b: Scheme) -> bool:
+    """Only schemes of one scenario and threshold, and of a sweep at the same values, are held against each other."""
+    if a.threshold_s != b.threshold_s or a.first.summary["scenario"] != b.first.summary["scenario"]:
+        return False
+    return all(a.values.get(key) == b.values.get(key) for key in a.numbers.keys() | b.numbers.keys())
 
 
 def _both_known(a: Scheme, b: Scheme) -> bool:

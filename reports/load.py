@@ -8,13 +8,14 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import pandas as pd
 
 TABLES = ("rounds", "device_rounds", "spans", "scores", "measures")
 SUMMARY_KEYS = ("scenario", "scheme", "method", "solver", "seed", "rounds", "devices", "latency_threshold_s", "targets")
+SUMMARY_KINDS = {"seed": int, "rounds": int, "devices": int, "targets": dict}
 COLUMNS = {
     "rounds": "round time_s latency_s selected late infeasible loss accuracy accuracy_std "
     "bits_up bits_down energy_j solver_residual",
@@ -23,6 +24,7 @@ COLUMNS = {
     "scores": "round device loss accuracy",
     "measures": "round name value",
 }
+WORDS = frozenset({"status", "phase", "name"})  # columns of text
 
 
 class ReportError(Exception):
@@ -56,39 +58,50 @@ class Run:
         return int(self.summary["seed"])
 
 
-def find_runs(places: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """Run folders in or below the given places, and the unfinished ones found on the way.
+class Found(NamedTuple):
+    """Folders in or below some places: finished runs, unfinished ones, and those of sweeps (with a sweep.json)."""
+
+    finished: list[Path]
+    unfinished: list[Path]
+    sweeps: list[Path]
+
+
+def find_runs(places: Sequence[Path]) -> Found:
+    """Run folders in or below the given places, each once, and the sweeps found on the way.
 
     Raises:
-        ReportError: a place that is no folder, or holds no finished run.
+        ReportError: a place that is no folder, cannot be read, or holds neither a run nor a sweep.
     """
-    finished: dict[Path, Path] = {}
-    unfinished: dict[Path, Path] = {}
-    for place in places:
-        here: list[Path] = []
-        left_out: list[Path] = []
-        _search(Path(place), here, left_out)
-        if not here and left_out:
-            raise ReportError(f"{left_out[0]} is unfinished (no summary.json); run its scenario again to resume it.")
-        if not here:
+    found: tuple[dict[Path, Path], ...] = ({}, {}, {})
+    for place in map(Path, places):
+        if not place.is_dir():
+            raise ReportError(f"{place} is not a folder; give a run's folder or one that contains some.")
+        here = _search(place)
+        if not any(here):
             raise ReportError(f"No runs found in {place}; give a run's folder or one that contains some.")
-        finished.update({folder.resolve(): folder for folder in here})
-        unfinished.update({folder.resolve(): folder for folder in left_out})
-    return list(finished.values()), list(unfinished.values())
+        for known, folders in zip(found, here, strict=True):
+            known.update({folder.resolve(): folder for folder in folders})
+    return Found(*(list(known.values()) for known in found))
 
 
-def _search(place: Path, finished: list[Path], unfinished: list[Path]) -> None:
+def _search(place: Path) -> Found:
     """Walk in name order; a run folder is not searched further."""
-    if not place.is_dir():
-        raise ReportError(f"{place} is not a folder; give a run's folder or one that contains some.")
-    for folder, below, files in os.walk(place):
+    here = Found([], [], [])
+    for folder, below, files in os.walk(place, onerror=_unreadable):
         below.sort()
         if "summary.json" in files:
-            finished.append(Path(folder))
+            here.finished.append(Path(folder))
             below.clear()
-        elif {"scenario.yaml", "rounds.csv"} & set(files):
-            unfinished.append(Path(folder))
+        elif {"scenario.yaml", "rounds.csv"} & set(files) or (Path(folder) / "checkpoint" / "log.arrows").is_file():
+            here.unfinished.append(Path(folder))
             below.clear()
+        elif "sweep.json" in files:
+            here.sweeps.append(Path(folder))
+    return here
+
+
+def _unreadable(error: OSError) -> None:
+    raise ReportError(f"{error.filename} cannot be read: {error.strerror}.")
 
 
 def load_run(folder: Path) -> Run:
@@ -97,43 +110,80 @@ def load_run(folder: Path) -> Run:
     Raises:
         ReportError: a file or column is missing or broken, or the run is unfinished.
     """
-    summary = _read_json(folder / "summary.json")
+    summary = read_json(folder / "summary.json")
     missing = [key for key in SUMMARY_KEYS if key not in summary]
     if missing:
         raise ReportError(f"{folder / 'summary.json'} lacks {', '.join(missing)}; it is not a run of this version.")
+    wrong = [key for key, kind in SUMMARY_KINDS.items() if not isinstance(summary[key], kind)]
+    if wrong:
+        raise ReportError(f"{folder / 'summary.json'} is damaged: {wrong[0]} is {str(summary[wrong[0]])[:40]!r}.")
     tables = read_tables(folder)
     done, planned = len(tables["rounds"]), summary["rounds"]
     if done != planned or not done:
         raise ReportError(f"{folder} is unfinished ({done} of {planned} rounds in rounds.csv); resume it first.")
-    text, scenario = _read_scenario(folder / "scenario.yaml")
+    text, scenario = read_scenario(folder / "scenario.yaml")
     partition = folder / "partition.json"
     return Run(
         folder=folder,
         summary=summary,
         scenario=scenario,
         scenario_text=text,
-        partition=_read_json(partition) if partition.is_file() else None,
+        partition=read_json(partition) if partition.is_file() else None,
         devices=_read_devices(folder / "devices.csv"),
         **tables,
     )
 
 
 def read_tables(folder: Path) -> dict[str, pd.DataFrame]:
-    """The event log's tables by name, sorted by round (and device, time)."""
+    """The event log's tables by name, sorted by round (and device, time).
+
+    Raises:
+        ReportError: a table is missing, cannot be read, lacks a column, or has text where numbers belong.
+    """
+    tables = read_raw(folder)
+    for name in TABLES:
+        _check(tables[name], name, folder)
+    return tables
+
+
+def read_raw(folder: Path) -> dict[str, pd.DataFrame]:
+    """The tables as they are, whatever their columns.
+
+    Raises:
+        ReportError: a table is missing or cannot be read.
+    """
     from edgesim.eventlog import read_tables as read
 
     try:
         tables = read(folder)
-    except (OSError, ValueError) as error:
-        raise ReportError(f"The event log in {folder} cannot be read: {error}.") from None
-    for name in TABLES:
-        missing = [column for column in COLUMNS[name].split() if column not in tables[name].columns]
-        if missing:
-            raise ReportError(f"The table {name} in {folder} lacks the column {missing[0]}.")
+    except (OSError, ValueError, KeyError, NotImplementedError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")[:300]
+        raise ReportError(f"The event log in {folder} cannot be read: {reason}.") from None
     return {name: tables[name].reset_index(drop=True) for name in TABLES}
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _check(table: pd.DataFrame, name: str, folder: Path) -> None:
+    wanted = COLUMNS[name].split()
+    missing = [column for column in wanted if column not in table.columns]
+    if missing:
+        lacking = f"lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}"
+        raise ReportError(f"The table {name} in {folder} {lacking}; {_made_by(folder)}: run its scenario again.")
+    texts = [c for c in wanted if c not in WORDS and table[c].dtype.kind not in "iuf" and len(table)]
+    if texts:
+        raise ReportError(f"The table {name} in {folder} is damaged: its column {texts[0]} holds no numbers.")
+
+
+def _made_by(folder: Path) -> str:
+    """Which version wrote a run, for people who wonder why it lacks something."""
+    try:
+        provenance = read_scenario(folder / "scenario.yaml")[1].get("provenance") or {}
+    except ReportError:
+        provenance = {}
+    known = [f"{key} {provenance[key]}" for key in ("edgesim", "git") if key in provenance]
+    return f"another version wrote it ({', '.join(known)})" if known else "another version wrote it"
+
+
+def read_json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -143,7 +193,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def _read_scenario(path: Path) -> tuple[str, dict[str, Any]]:
+def read_scenario(path: Path) -> tuple[str, dict[str, Any]]:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 

@@ -61,6 +61,24 @@ def over_runs(scheme: Scheme, value) -> float:
     return float(np.mean([value(run) for run in scheme.runs]))
 
 
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over n seeds with half of its 95 % interval (Student's t); half is nan with one seed."""
+
+    mean: float
+    half: float
+    n: int
+
+
+def estimate(scheme: Scheme, value) -> Estimate:
+    """``value(run)`` over the seeds that have one; nan, nan, 0 where none has."""
+    known = np.array([x for run in scheme.runs if not math.isnan(x := float(value(run)))])
+    if not len(known):
+        return Estimate(math.nan, math.nan, 0)
+    half = float(half_width(known)) if len(known) > 1 else math.nan
+    return Estimate(float(known.mean()), half, len(known))
+
+
 def half_width(values: np.ndarray, axis: int = 0) -> np.ndarray | float:
     """Half of the 95 % confidence interval of the mean over n >= 2 seeds (Student's t)."""
     from scipy.special import stdtrit

@@ -4,153 +4,141 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import matplotlib
+from matplotlib.figure import Figure
 
-from reports import curves, figures, findings, measures, tables, timeline
+from reports import findings, output, tables
 from reports.load import ReportError, Run, find_runs
+from reports.plates import SECTIONS, Plate, plates
 from reports.schemes import Scheme, load_schemes
-from reports.style import RHO, settings
+from reports.sheet import Table
+from reports.style import PAGE_IN, SCREEN, STYLES, Style, settings
+from reports.sweeps import Missing, listed, missing, nothing_finished, superseded
 
 METADATA = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
-MOST_ROWS = 100  # of the devices' table on the page; the CSV has all
+MOST_ROWS = 100  # of a table on the page; the CSV has all
+MOST_LINK = 400_000  # characters of CSV that the page itself carries; longer ones are only beside it
 
 
 @dataclass(frozen=True)
-class Plate:
-    """A figure on the page: its file name, its title, its caption, and the picture as a data URI."""
+class Picture:
+    """A figure on the page: its plate, the picture and its numbers as data URIs (no link where they are too long).
 
-    name: str
-    title: str
-    caption: str
-    picture: str
+    percent: how much of the page's width it takes.
+    """
+
+    plate: Plate
+    image: str
+    percent: int
+    table: Table | None
+    link: str
 
 
-def write_report(dirs: Sequence[Path], out: Path) -> Path:
-    """Write OUT/index.html, OUT/figures/*.{pdf,png,svg} and OUT/tables/*.{csv,tex}; return the page.
+def write_report(dirs: Sequence[Path], out: Path, style: str = SCREEN.name) -> Path:
+    """Write OUT/index.html, OUT/figures/*.{pdf,png,svg,csv} and OUT/tables/*.{csv,md,tex}; return the page.
 
     Args:
-        dirs: run folders, or folders that contain some.     out: the report's folder, made where it is missing.
+        dirs: run folders, or folders that contain some, such as a sweep's.
+        out: the report's folder, made where it is missing; an earlier report there is replaced.
+        style: of the files in figures/, "screen" or "ieee"; the page always shows the screen's.
     Raises:
-        ReportError: no finished run there, a broken or unfinished run, runs that do not go together, or no room.
+        ReportError: no finished run there, a broken run, runs that do not go together, an unknown style, or no room.
     """
-    folders, unfinished = find_runs([Path(place) for place in dirs])
-    schemes = load_schemes(folders)
-    out = Path(out)
-    try:
+    if style not in STYLES:
+        raise ReportError(f'The style "{style}" is unknown; there are {" and ".join(STYLES)}.')
+    found = find_runs(dirs)
+    lacking = missing(found)
+    if not found.finished:
+        raise ReportError(nothing_finished(dirs, lacking))
+    schemes = load_schemes(found.finished, listed(found))
+    reported = [run.folder for scheme in schemes for run in scheme.runs]
+    lacking += superseded(found, reported)
+    with output.replacing(Path(out)) as new:
         for part in ("figures", "tables"):
-            (out / part).mkdir(parents=True, exist_ok=True)
-        shown = _write_tables(schemes, out / "tables")
-        plates = _plates(schemes, out / "figures")
-        page = out / "index.html"
-        page.write_text(_render(schemes, shown, plates, unfinished), encoding="utf-8")
-    except OSError as error:
-        raise ReportError(f"The report cannot be written to {out}: {error.strerror or error}.") from None
-    return page
+            (new / part).mkdir()
+        shown = _write_tables(schemes, new / "tables")
+        made = [write_plate(plate, new / "figures", STYLES[style]) for plate in plates(schemes)]
+        pictures = [picture for picture in made if picture is not None]
+        page = _render(schemes, shown, pictures, lacking)
+        (new / "index.html").write_text(page, encoding="utf-8")
+    return Path(out) / "index.html"
 
 
-def _write_tables(schemes: list[Scheme], folder: Path) -> dict[str, tables.Table]:
+def _write_tables(schemes: list[Scheme], folder: Path) -> dict[str, Table]:
     made = (
         tables.scheme_table(schemes),
         tables.cost_table(schemes),
         tables.target_table(schemes),
         tables.device_table(schemes[0].first),
+        tables.difference_table(schemes),
     )
     shown = {table.name: table for table in made if table is not None}
     for name, table in shown.items():
         (folder / f"{name}.csv").write_text(table.csv(), encoding="utf-8")
+        (folder / f"{name}.md").write_text(table.markdown(), encoding="utf-8")
         (folder / f"{name}.tex").write_text(table.latex(), encoding="utf-8")
     return shown
 
 
-def _plates(schemes: list[Scheme], folder: Path) -> list[Plate]:
-    plates = []
-    for name, title, draw, caption in (
-        ("accuracy", "Accuracy over simulated time and over rounds", curves.accuracy, _accuracy_caption(schemes)),
-        ("spending", "Accuracy over bits and over joules", curves.spending, _spending_caption()),
-        ("latency", "Latency per round", figures.latency, _latency_caption(schemes)),
-        ("devices", "Pruning ratio and band share per device", figures.devices, _devices_caption(schemes)),
-        ("timeline", "Timeline of one round", timeline.timeline, _timeline_caption(schemes)),
-        ("costs", "Payload and energy", figures.costs, _costs_caption(schemes)),
-        ("partition", "Who holds what", timeline.partition, _partition_caption(schemes)),
-        ("loss", "Loss over simulated time and over rounds", curves.loss, "Test loss, mean over devices."),
-    ):
-        svg = write_figure(draw, schemes, folder, name)
-        if svg is not None:
-            code = base64.b64encode(svg.encode("utf-8")).decode("ascii")
-            plates.append(Plate(name, title, caption, f"data:image/svg+xml;base64,{code}"))
-    return plates
+def write_plate(plate: Plate, folder: Path, style: Style) -> Picture | None:
+    """Write NAME.pdf, .png, .svg in a style, and NAME.csv; return what the page shows (None: nothing to draw)."""
+    svg = write_figure(plate, folder, style)
+    if svg is None:
+        return None
+    if style is not SCREEN:
+        with matplotlib.rc_context(settings(SCREEN)):
+            svg = _svg(_laid_out(plate, SCREEN))
+    table = plate.data()
+    text = table.csv() if table else ""
+    if table:
+        (folder / f"{plate.name}.csv").write_text(text, encoding="utf-8")
+    link = _uri("text/csv", text.encode("utf-8")) if 0 < len(text) <= MOST_LINK else ""
+    return Picture(plate, _uri("image/svg+xml", svg), _percent(svg), table, link)
 
 
-def write_figure(draw, schemes: list[Scheme], folder: Path, name: str) -> str | None:
-    """Write NAME.pdf, .png and .svg at column width; return the page version as SVG text (None: nothing to draw)."""
-    with matplotlib.rc_context(settings(wide=False)):
-        figure = draw(schemes, False)
+def _percent(svg: bytes) -> int:
+    """The width of a picture, of that of the page."""
+    points = re.search(rb'width="([\d.]+)pt"', svg[:2000])
+    return min(100, round(float(points[1]) / 72 / PAGE_IN * 100)) if points else 100
+
+
+def write_figure(plate: Plate, folder: Path, style: Style) -> bytes | None:
+    """Write NAME.pdf, .png and .svg; return the SVG (None: nothing to draw, nothing written)."""
+    with matplotlib.rc_context(settings(style)):
+        figure = _laid_out(plate, style)
         if figure is None:
             return None
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # laid out once; the files differ in nothing but their format
         for kind, metadata in METADATA.items():
-            figure.savefig(folder / f"{name}.{kind}", metadata=metadata)
-    with matplotlib.rc_context(settings(wide=True)):
-        out = io.BytesIO()
-        draw(schemes, True).savefig(out, format="svg", metadata=METADATA["svg"])
-    return out.getvalue().decode("utf-8")
+            figure.savefig(folder / f"{plate.name}.{kind}", metadata=metadata)
+    return (folder / f"{plate.name}.svg").read_bytes()
 
 
-def _spending_caption() -> str:
-    return (
-        "The same accuracy against what it took since the first round: bits of all devices, up and down, and joules of "
-        "all devices. A curve that lies further left reaches its accuracy for less."
-    )
+def _laid_out(plate: Plate, style: Style) -> Figure | None:
+    """The figure, laid out once, so that its files differ in nothing but their format."""
+    figure = plate.draw(style)
+    if figure is not None:
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+    return figure
 
 
-def _accuracy_caption(schemes: list[Scheme]) -> str:
-    over = {curve.over for scheme in schemes if (curve := measures.curve(scheme, "accuracy"))}
-    band = " Bands: 95 % interval over seeds." if "seeds" in over else ""
-    band += " Bars: one standard deviation over devices." if "devices" in over else ""
-    return f"Test accuracy of every device's own model on its own test data, mean over devices.{band}"
+def _svg(figure: Figure) -> bytes:
+    out = io.BytesIO()
+    figure.savefig(out, format="svg", metadata=METADATA["svg"])
+    return out.getvalue()
 
 
-def _latency_caption(schemes: list[Scheme]) -> str:
-    seeds = " The curves show the first seed." if any(len(scheme.runs) > 1 for scheme in schemes) else ""
-    return (
-        "Simulated time that each global round took: mean (marker) and range over all rounds, and round by round; "
-        f"dashed: the latency threshold. Markers are staggered, so that equal lines show all of theirs.{seeds}"
-    )
+def _uri(kind: str, content: bytes) -> str:
+    return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
 
-def _devices_caption(schemes: list[Scheme]) -> str:
-    return (
-        "Mean (marker or line) and range (bar or band) over the rounds in which the device took part, all seeds "
-        f"together. {RHO} is the pruned share of the prunable weights; schemes without pruning stay at zero."
-    )
-
-
-def _timeline_caption(schemes: list[Scheme]) -> str:
-    g = measures.middle_round(schemes)
-    axis = "" if timeline.shares_axis(schemes) else " The panels have different time axes."
-    many = any(scheme.first.summary["devices"] > timeline.MOST_DEVICES for scheme in schemes)
-    some = f" Shown are {timeline.MOST_DEVICES} devices, among them the last to finish." if many else ""
-    return f"Round {g} of the run with the smallest seed.{axis}{some} Phases without a duration are not visible."
-
-
-def _costs_caption(schemes: list[Scheme]) -> str:
-    return "Sums over the devices, per round (means over rounds and seeds). Joules are those of the energy ledger."
-
-
-def _partition_caption(schemes: list[Scheme]) -> str:
-    found = timeline.partitions(schemes)
-    more = f" {len(found) - timeline.MOST_PARTITIONS} further partitions are not shown." if len(found) > 4 else ""
-    same = " All schemes have the same." if len(found) == 1 and len(schemes) > 1 else ""
-    return f"Training samples per device and label, smallest seed.{same}{more}"
-
-
-def _render(schemes: list[Scheme], shown: dict[str, tables.Table], plates: list[Plate], unfinished: list[Path]) -> str:
+def _render(schemes: list[Scheme], shown: dict[str, Table], pictures: list[Picture], lacking: list[Missing]) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     here = FileSystemLoader(Path(__file__).parent)
@@ -166,10 +154,11 @@ def _render(schemes: list[Scheme], shown: dict[str, tables.Table], plates: list[
         reference=findings.reference_note(schemes),
         aiming=aiming,
         others=others,
-        unfinished=sorted(folder.name for folder in unfinished),
+        lacking=lacking,
+        finished=sum(len(scheme.runs) for scheme in schemes),
         tables=shown,
         most_rows=MOST_ROWS,
-        plates=plates,
+        sections={name: [p for p in pictures if p.plate.section == name] for name in SECTIONS},
         schemes=schemes,
         warnings=_warnings(schemes),
         provenance=_provenance(schemes),
@@ -177,13 +166,15 @@ def _render(schemes: list[Scheme], shown: dict[str, tables.Table], plates: list[
 
 
 def _warnings(schemes: list[Scheme]) -> list[tuple[str, str]]:
-    """(whose, text): every warning once per scheme, with the seeds that had it."""
+    """(whose, text): every warning once per scheme, with the seeds that had it; first that versions differ."""
     said: dict[tuple[str, str], list[int]] = {}
     for scheme in schemes:
         for run in scheme.runs:
             for text in run.summary.get("warnings", ()):
                 said.setdefault((scheme.label, str(text)), []).append(run.seed)
-    return [(f"{label}, seed {', '.join(map(str, seeds))}", text) for (label, text), seeds in said.items()]
+    mixed = [f"{what} {versions}" for what, versions in _provenance(schemes) if " / " in versions]
+    notes = [("all", f"the runs were not made by the same versions: {', '.join(mixed)}.")] if mixed else []
+    return notes + [(f"{label}, seed {', '.join(map(str, seeds))}", text) for (label, text), seeds in said.items()]
 
 
 def _provenance(schemes: list[Scheme]) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What the figures share: two panels, markers that do not hide each other, a legend above."""
+"""What the figures share: panels, markers that do not hide each other, a legend above, plain numbers on log axes."""
 
 from __future__ import annotations
 
@@ -8,17 +8,27 @@ import textwrap
 import numpy as np
 from matplotlib import rcParams
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
-from reports.style import COLUMN_IN, PAGE_IN
+from reports.style import Style
 
 
-def two_panels(wide: bool, wide_in: float, narrow_in: float, share_y: bool = True) -> tuple[Figure, np.ndarray]:
+def two_panels(style: Style, wide_in: float, narrow_in: float, share_y: bool = True) -> tuple[Figure, np.ndarray]:
     """Two panels: side by side on the page, one above the other in a column. Heights of one panel in inches."""
-    size = (PAGE_IN, wide_in) if wide else (COLUMN_IN, 2 * narrow_in + 0.6)
+    size = (style.width_in, wide_in if style.wide else 2 * narrow_in + 0.6)
     figure = Figure(figsize=size, layout="constrained")
-    panels = figure.subplots(1, 2, sharey=share_y) if wide else figure.subplots(2, 1)
+    figure.get_layout_engine().set(wspace=0.05)  # room between the last number of one axis and the first of the next
+    panels = figure.subplots(1, 2, sharey=share_y) if style.wide else figure.subplots(2, 1)
     return figure, panels
+
+
+def one_panel(style: Style, wide_in: float, narrow_in: float) -> tuple[Figure, Axes]:
+    """A single panel; heights in inches."""
+    size = (min(style.width_in, 5.4), wide_in if style.wide else narrow_in)
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.subplots()
 
 
 def stagger(i: int, items: list, points: int) -> tuple[int, int]:
@@ -36,8 +46,40 @@ def wrap(label: str) -> str:
     return textwrap.fill(label, 34)
 
 
-def legend(figure: Figure, panel: Axes, wide: bool) -> None:
+def legend(figure: Figure, panel: Axes, style: Style, extra: list = ()) -> None:
+    """The panel's labels, and the extra handles, above the figure in as many columns as fit."""
     handles, labels = panel.get_legend_handles_labels()
+    handles, labels = [*handles, *extra], [*labels, *(handle.get_label() for handle in extra)]
+    if not labels:
+        return
     longest = max(len(line) for label in labels for line in label.splitlines())
-    columns = max(1, min(len(labels), int((112 if wide else 58) / (longest + 6))))
-    figure.legend(handles, labels, loc="outside upper left", ncols=columns, handlelength=2.2, columnspacing=1.2)
+    room = figure.get_figwidth() * 132 / style.size  # characters, about
+    columns = max(1, min(len(labels), int(room / (longest + 7))))
+    rows = math.ceil(len(labels) / columns) * max(len(label.splitlines()) for label in labels)
+    figure.set_figheight(figure.get_figheight() + max(0, rows - 2) * style.size * 1.4 / 72)
+    figure.legend(handles, labels, loc="outside upper left", ncols=columns, handlelength=2.6, columnspacing=1.2)
+
+
+def whole_numbers(axis: Axis, bins: int | str = "auto") -> None:
+    """Ticks at whole numbers only, also where there is a single one."""
+    axis.set_major_locator(MaxNLocator(integer=True, nbins=bins, min_n_ticks=1))
+    low, high = axis.get_view_interval()
+    if abs(high - low) < 1:
+        middle = round((low + high) / 2)
+        axis.axes.set(**{f"{axis.axis_name}lim": (middle - 0.5, middle + 0.5)})
+
+
+def within_percent(panel: Axes) -> None:
+    """Cut the axis where percentages end; the interval of few seeds goes on beyond."""
+    low, high = panel.get_ylim()
+    panel.set_ylim(max(low, -2), min(high, 102))
+
+
+def plain_log(axis, set_scale) -> None:
+    """A logarithmic axis with plain numbers at its decades, or at 1, 2, 5 where it has few of them."""
+    set_scale("log")
+    low, high = axis.get_view_interval()
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+    if high / max(low, 1e-300) < 300:
+        axis.get_major_locator().set_params(subs=(1.0, 2.0, 5.0))

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
+from reports.keys import Axis, Flat, axis, flatten, telling, words
 from reports.load import ReportError, Run, load_run
 from reports.paper import ROLE_ORDER, role_of
 
-NOT_CONFIG = frozenset({"name", "scheme", "schemes", "seed", "provenance"})
+__all__ = ["MOST_SERIES", "Scheme", "axes_of", "flatten", "load_schemes", "slice_of"]
+MOST_SERIES = 8  # lines that a figure still shows apart
 
 
 @dataclass(frozen=True, eq=False)
 class Scheme:
-    """The runs of one scheme, ordered by seed. ``role`` is its place in Liu et al., Table I, if it has one."""
+    """The runs of one scheme, ordered by seed. ``role`` is its place in Liu et al., Table I, if it has one.
+
+    series: the label without the numeric keys that were swept.     values: the resolved scenario, key -> text.
+    numbers: the numeric keys that tell it from others of its label -> text.
+    """
 
     label: str
     role: str | None
     runs: tuple[Run, ...]
+    series: str = ""
+    values: Flat = field(default_factory=dict)
+    numbers: Flat = field(default_factory=dict)
 
     @property
     def first(self) -> Run:
@@ -32,8 +40,10 @@ class Scheme:
         return self.first.threshold_s
 
 
-def load_schemes(folders: Sequence[Path]) -> list[Scheme]:
+def load_schemes(folders: Sequence[Path], listed: Collection[Path] = ()) -> list[Scheme]:
     """Read the runs and group them by configuration: schemes in the order of Liu et al., then by label.
+
+    listed: resolved folders that a sweep lists; of runs with the same scheme and seed, others give way to them.
 
     Raises:
         ReportError: runs with different target accuracies, or two runs of one scheme with the same seed.
@@ -44,12 +54,49 @@ def load_schemes(folders: Sequence[Path]) -> list[Scheme]:
     for run in runs:
         config = json.dumps(sorted(flatten(run.scenario).items()))
         groups.setdefault((run.summary["scheme"], run.summary["scenario"], config), []).append(run)
-    ordered = sorted(groups.values(), key=_place)
-    labels = _labels([group[0] for group in ordered])
-    return [_scheme(label, group) for label, group in zip(labels, ordered, strict=True)]
+    ordered = sorted((_current(group, listed) for group in groups.values()), key=_place)
+    named = _names([group[0] for group in ordered])
+    return sorted((_scheme(group, *name) for group, name in zip(ordered, named, strict=True)), key=_by_number)
 
 
-def _scheme(label: str, group: list[Run]) -> Scheme:
+def axes_of(schemes: Sequence[Scheme]) -> list[Axis]:
+    """The numeric keys in which schemes of one label differ, in the order of the scenario."""
+    keys = dict.fromkeys(key for scheme in schemes for key in scheme.numbers)
+    last = [key.rpartition(".")[2] for key in keys]
+    texts = {key: [scheme.values[key] for scheme in schemes if key in scheme.values] for key in keys}
+    made = [axis(key, texts[key], last.count(key.rpartition(".")[2]) > 1) for key in keys]
+    return [each for each in made if each is not None]
+
+
+def slice_of(schemes: list[Scheme], axes: Sequence[Axis]) -> tuple[list[Scheme], str]:
+    """At most `MOST_SERIES` schemes for figures with a line each, and what was chosen: "" where all are shown.
+
+    Of a sweep those at the middle value of every axis.
+    """
+    if len(schemes) <= MOST_SERIES:
+        return schemes, ""
+    kept, chosen = schemes, []
+    for each in axes:
+        values = sorted({number for scheme in kept if (number := each.of(scheme.values)) is not None})
+        if len(values) > 1:
+            middle = values[(len(values) - 1) // 2]
+            kept = [scheme for scheme in kept if each.of(scheme.values) in (middle, None)]
+            chosen.append(f"{each.name} {middle:g} {each.unit}".rstrip())
+    if len(kept) > MOST_SERIES:
+        chosen.append(f"the first {MOST_SERIES} of {len(kept)} schemes")
+    if len({scheme.series for scheme in kept}) == len(kept):  # what they share need not be said in every label
+        kept = [replace(scheme, label=scheme.series) for scheme in kept]
+    return kept[:MOST_SERIES], ", ".join(chosen)
+
+
+def _current(group: list[Run], listed: Collection[Path]) -> list[Run]:
+    """Without the runs that a listed one of the same seed replaces."""
+    is_listed = [run.folder.resolve() in listed for run in group]
+    replaced = {run.seed for run, yes in zip(group, is_listed, strict=True) if yes}
+    return [run for run, yes in zip(group, is_listed, strict=True) if yes or run.seed not in replaced]
+
+
+def _scheme(group: list[Run], label: str, series: str, numbers: Flat) -> Scheme:
     runs = sorted(group, key=lambda run: run.seed)
     for one, other in pairwise(runs):
         if one.seed == other.seed:
@@ -57,7 +104,15 @@ def _scheme(label: str, group: list[Run]) -> Scheme:
                 f'{one.folder} and {other.folder} are the same scheme "{label}" with the same seed {one.seed}; '
                 "give one of them."
             )
-    return Scheme(label, role_of(runs[0].summary["method"], runs[0].summary["solver"]), tuple(runs))
+    role = role_of(runs[0].summary["method"], runs[0].summary["solver"])
+    return Scheme(label, role, tuple(runs), series, flatten(runs[0].scenario), numbers)
+
+
+def _by_number(scheme: Scheme) -> tuple:
+    """Within a series by its numbers; Python's sort leaves the rest in place."""
+    rank = ROLE_ORDER.index(scheme.role) if scheme.role else len(ROLE_ORDER)
+    made = [axis(key, [text]) for key, text in scheme.numbers.items()]
+    return rank, scheme.series, tuple(one.of(scheme.values) if one else 0.0 for one in made)
 
 
 def _same_targets(runs: Sequence[Run]) -> None:
@@ -81,37 +136,18 @@ def _place(group: list[Run]) -> tuple:
     return rank, summary["scheme"], summary["scenario"], json.dumps(sorted(flatten(group[0].scenario).items()))
 
 
-def flatten(scenario: dict[str, Any], prefix: str = "") -> dict[str, str]:
-    """The scenario as {"network.bandwidth": "200 MHz", ...}, without name, scheme, seed and provenance."""
-    flat: dict[str, str] = {}
-    for key, value in scenario.items():
-        if not prefix and key in NOT_CONFIG:
-            continue
-        if isinstance(value, dict):
-            flat.update(flatten(value, f"{prefix}{key}."))
-        else:
-            flat[f"{prefix}{key}"] = str(value)
-    return flat
-
-
-def _labels(firsts: Sequence[Run]) -> list[str]:
-    """The schemes' own labels; where several share one, what tells them apart is added."""
-    labels = [str(run.summary["scheme"]) for run in firsts]
-    return [
-        label if labels.count(label) == 1 else f"{label} ({_difference(run, twins)})"
-        for label, run in zip(labels, firsts, strict=True)
-        for twins in [[other for other in firsts if other.summary["scheme"] == label]]
-    ]
-
-
-def _difference(run: Run, twins: list[Run]) -> str:
-    """Scenario name and up to two settings in which the run differs from others of the same label."""
-    parts = [str(run.summary["scenario"])] if len({twin.summary["scenario"] for twin in twins}) > 1 else []
-    flats = [flatten(twin.scenario) for twin in twins]
-    mine = flatten(run.scenario)
-    keys = sorted({key for flat in flats for key in flat if any(other.get(key) != flat[key] for other in flats)})
-    if not parts or len(keys) <= 2:
-        parts += [f"{key.rpartition('.')[2]} {mine.get(key, 'unset')}" for key in keys[:2]]
-    if len(keys) > 2:
-        parts.append(f"no. {twins.index(run) + 1}")
-    return ", ".join(parts)
+def _names(firsts: Sequence[Run]) -> list[tuple[str, str, Flat]]:
+    """(label, series, numbers): the schemes' own labels; where several share one, what tells them apart is added."""
+    flats = [flatten(run.scenario) for run in firsts]
+    kinds = [(str(run.summary["scheme"]), str(run.summary["scenario"])) for run in firsts]
+    names = []
+    for flat, (scheme, scenario) in zip(flats, kinds, strict=True):
+        twins = [other for other, kind in zip(flats, kinds, strict=True) if kind == (scheme, scenario)]
+        by_word, by_number = telling(twins)
+        several = len({kind for kind in kinds if kind[0] == scheme}) > 1
+        parts = [scenario] * several + words(flat, by_word)
+        series = f"{scheme} ({', '.join(parts)})" if parts else scheme
+        parts += words(flat, by_number)
+        label = f"{scheme} ({', '.join(parts)})" if parts else scheme
+        names.append((label, series, {key: flat[key] for key in by_number if key in flat}))
+    return names

@@ -1,4 +1,4 @@
-"""A table as CSV in full precision, as LaTeX with booktabs, and as rounded cells for the page."""
+"""A table as CSV in full precision, as LaTeX with booktabs, as Markdown, and as rounded cells for the page."""
 
 from __future__ import annotations
 
@@ -72,6 +72,14 @@ class Table:
         writer.writerow([column.name for column in self.columns])
         writer.writerows([["" if _nothing(value) else _plain(value) for value in row] for row in self.rows])
         return out.getvalue()
+
+    def markdown(self) -> str:
+        """A pipe table of the rounded cells, numbers to the right."""
+        kept = self.filled()
+        rule = ["---:" if self.columns[i].number else "---" for i in kept]
+        rows = [[self.columns[i].title for i in kept], rule, *[[cells[i] for i in kept] for cells in self.cells()]]
+        lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+        return "\n".join([" ".join(self.caption.split()), "", *lines]) + "\n"
 
     def latex(self) -> str:
         """A booktabs tabular; all text escaped."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import numpy as np
 
 from reports import measures
+from reports.keys import differing
 from reports.load import Run
 from reports.schemes import Scheme
 from reports.sheet import DASH, Column, Table, digits, figures
@@ -142,3 +145,22 @@ def device_table(run: Run) -> Table | None:
         tuple(known[name] for name in names),
         tuple(tuple(row) for row in rows),
     )
+
+
+def difference_table(schemes: list[Scheme]) -> Table | None:
+    """One line per scheme, one column per key that not all resolved scenarios have alike; None with one scheme."""
+    if len(schemes) < 2:
+        return None
+    keys = differing([scheme.values for scheme in schemes])
+    columns = [Column("scheme", "Scheme", number=False), Column("seeds", "Seeds", number=False)]
+    columns += [Column(key, key, _shortened, number=False) for key in keys]
+    rows = [
+        (scheme.label, ", ".join(str(run.seed) for run in scheme.runs), *(scheme.values.get(key) for key in keys))
+        for scheme in schemes
+    ]
+    caption = "Every key of the resolved scenarios in which the schemes differ; a dash: the scenario does not have it."
+    return Table("differences", caption, tuple(columns), tuple(rows))
+
+
+def _shortened(text: str) -> str:
+    return textwrap.shorten(text, 60, placeholder="…")

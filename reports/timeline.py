@@ -9,35 +9,35 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
 
 from reports import measures
 from reports.load import Run
-from reports.panels import wrap
+from reports.panels import whole_numbers, wrap
 from reports.schemes import Scheme
-from reports.style import COLUMN_IN, INK, PAGE_IN, THRESHOLD, phase_colours
+from reports.style import INK, THRESHOLD, Style, hatches, phase_colours
 
 MOST_DEVICES = 20  # rows of a timeline; of more devices, this many are shown
+FULL_LANES = 12  # of a timeline with every device's number
 MOST_PARTITIONS = 4
 
 
-def timeline(schemes: list[Scheme], wide: bool) -> Figure:
+def timeline(schemes: list[Scheme], style: Style) -> Figure:
     """Who downloads, computes and uploads when in one middle round; one panel per scheme, time since its start."""
     g = measures.middle_round(schemes)
     phases = measures.ordered_phases(
         list(dict.fromkeys(phase for scheme in schemes for phase in scheme.first.spans["phase"].unique()))
     )
-    colours = phase_colours(phases)
-    columns = min(2, len(schemes)) if wide else 1
+    colours, hatched = phase_colours(phases), hatches(phases, style)
+    columns = min(2, len(schemes)) if style.wide else 1
     rows = math.ceil(len(schemes) / columns)
     lanes = max(len(_shown(scheme.first, g)) for scheme in schemes)
-    height = rows * (0.55 + (0.13 if wide else 0.085) * max(lanes, 4)) + 0.7
-    figure = Figure(figsize=(PAGE_IN if wide else COLUMN_IN, height), layout="constrained")
+    height = rows * (0.55 + _lane_in(lanes, style) * max(lanes, 4)) + 0.7
+    figure = Figure(figsize=(style.width_in, height), layout="constrained")
     same_axis = shares_axis(schemes)
     panels = figure.subplots(rows, columns, sharex=same_axis, squeeze=False).ravel()
     drawn: set[str] = set()
     for panel, scheme in zip(panels, schemes, strict=False):
-        drawn |= _gantt(panel, scheme, g, colours)
+        drawn |= _gantt(panel, scheme, g, colours, hatched)
     for panel in panels[len(schemes) :]:
         panel.set_visible(False)
     last = panels[max(0, len(schemes) - columns) : len(schemes)]
@@ -46,8 +46,15 @@ def timeline(schemes: list[Scheme], wide: bool) -> Figure:
         panel.tick_params(labelbottom=True)
     for panel in panels:
         panel.set_xlim(left=0)
-    _timeline_legend(figure, {phase: colours[phase] for phase in phases if phase in drawn}, schemes, g, wide)
+    seen = [phase for phase in phases if phase in drawn]
+    handles = [Patch(label=phase, lw=0, **_fill(colours, hatched, phase)) for phase in seen]
+    _timeline_legend(figure, handles, schemes, g, style)
     return figure
+
+
+def _lane_in(lanes: int, style: Style) -> float:
+    """Height of a device's lane, inches: room for its number, or for every second one."""
+    return (0.14 if style.wide else 0.12) if lanes <= FULL_LANES else 0.09
 
 
 def shares_axis(schemes: list[Scheme]) -> bool:
@@ -72,35 +79,40 @@ def _shown(run: Run, g: int) -> list[int]:
     return sorted(int(device) for device in picked)
 
 
-def _gantt(panel: Axes, scheme: Scheme, g: int, colours: dict[str, str]) -> set[str]:
+def _gantt(panel: Axes, scheme: Scheme, g: int, colours: dict, hatched: dict) -> set[str]:
     """Bars of one scheme's round g; returns the phases that have a visible length."""
-    run = scheme.first
-    row = run.rounds[run.rounds["round"] == g].iloc[0]
-    start = float(row["time_s"] - row["latency_s"])
-    shown = _shown(run, g)
+    shown = _shown(scheme.first, g)
     lane = {device: i for i, device in enumerate(shown)}
-    spans = run.spans[(run.spans["round"] == g) & run.spans["device"].isin(shown)]
+    spans, start, status = spans_of(scheme.first, g)
+    spans = spans[spans["device"].isin(shown)]
     drawn: set[str] = set()
     for phase, part in spans.groupby("phase", sort=False):
         width = ((part["end_s"] - part["start_s"]) * 1e3).to_numpy()
         lanes = [lane[int(device)] for device in part["device"]]
-        panel.barh(lanes, width, left=(part["start_s"] - start) * 1e3, height=0.78, color=colours[phase], lw=0)
+        panel.barh(
+            lanes, width, left=(part["start_s"] - start) * 1e3, height=0.78, lw=0, **_fill(colours, hatched, phase)
+        )
         if (width > 0).any():
             drawn.add(phase)
-    status = run.device_rounds[run.device_rounds["round"] == g].set_index("device")["status"]
     for device in shown:
         _mark(panel, lane[device], status.loc[device], spans[spans["device"] == device], start)
     if scheme.threshold_s is not None:
         panel.axvline(scheme.threshold_s * 1e3, color=THRESHOLD, ls="--", lw=0.9)
     panel.set_title(wrap(scheme.label))
     panel.set_ylim(len(shown) - 0.4, -0.6)
-    panel.set_yticks(range(len(shown)), [str(device) for device in shown])
-    if len(shown) > 12:
-        panel.tick_params(axis="y", labelsize=5)
+    step = 1 if len(shown) <= FULL_LANES else 2
+    panel.set_yticks(range(0, len(shown), step), [str(device) for device in shown[::step]])
     panel.tick_params(axis="y", length=0)
     panel.set_ylabel("device")
     panel.grid(axis="y", visible=False)
     return drawn
+
+
+def spans_of(run: Run, g: int):
+    """(spans of round g, its start in simulated seconds, status by device)."""
+    row = run.rounds[run.rounds["round"] == g].iloc[0]
+    status = run.device_rounds[run.device_rounds["round"] == g].set_index("device")["status"]
+    return run.spans[run.spans["round"] == g], float(row["time_s"] - row["latency_s"]), status
 
 
 def _mark(panel: Axes, lane: int, status: str, spans, start: float) -> None:
@@ -109,11 +121,14 @@ def _mark(panel: Axes, lane: int, status: str, spans, start: float) -> None:
         end = (spans["end_s"].max() - start) * 1e3
         panel.plot(end, lane, color=THRESHOLD if status == "late" else INK, marker="x", ms=4, mew=1.1, clip_on=False)
     elif status == "infeasible":
-        panel.text(0.2, lane, " infeasible, left out", va="center", fontsize="x-small", color=INK)
+        panel.text(0.2, lane, " infeasible, left out", va="center", color=INK)
 
 
-def _timeline_legend(figure: Figure, colours: dict[str, str], schemes: list[Scheme], g: int, wide: bool) -> None:
-    handles = [Patch(color=colour, label=phase) for phase, colour in colours.items()]
+def _fill(colours: dict, hatched: dict, phase: str) -> dict:
+    return {"facecolor": colours[phase], "hatch": hatched[phase], "edgecolor": INK}
+
+
+def _timeline_legend(figure: Figure, handles: list, schemes: list[Scheme], g: int, style: Style) -> None:
     limits = sorted({scheme.threshold_s for scheme in schemes if scheme.threshold_s is not None})
     if limits:
         text = f"threshold {limits[0] * 1e3:.4g} ms" if len(limits) == 1 else "threshold"
@@ -121,7 +136,7 @@ def _timeline_legend(figure: Figure, colours: dict[str, str], schemes: list[Sche
     for status, colour in (("late", THRESHOLD), ("failed", INK)):
         if any((_at(scheme, g)["status"] == status).any() for scheme in schemes):
             handles.append(Line2D([], [], color=colour, marker="x", ls="none", ms=4, mew=1.1, label=status))
-    columns = min(len(handles), 8 if wide else 4)
+    columns = min(len(handles), 8 if style.wide else 4)
     figure.legend(handles=handles, loc="outside upper left", ncols=columns, handlelength=1.2, columnspacing=1.0)
 
 
@@ -145,14 +160,14 @@ def partitions(schemes: list[Scheme]) -> list[tuple[str, dict]]:
     return [(", ".join(labels), partition) for labels, partition in found]
 
 
-def partition(schemes: list[Scheme], wide: bool) -> Figure | None:
+def partition(schemes: list[Scheme], style: Style) -> Figure | None:
     """Training samples of each label on each device."""
     found = partitions(schemes)[:MOST_PARTITIONS]
     if not found:
         return None
     tall = max(len(partition["counts"]) for _, partition in found)
-    height = 0.9 + min(max(tall, 6) * (0.24 if wide else 0.17), 4.0)
-    figure = Figure(figsize=(PAGE_IN if wide else COLUMN_IN, height * len(found)), layout="constrained")
+    height = 0.9 + min(max(tall, 6) * (0.24 if style.wide else 0.17), 4.0)
+    figure = Figure(figsize=(style.width_in, height * len(found)), layout="constrained")
     for panel, (labels, part) in zip(figure.subplots(len(found), 1, squeeze=False).ravel(), found, strict=True):
         counts = np.asarray(part["counts"])
         image = panel.imshow(counts, cmap="Blues", aspect="auto", vmin=0, interpolation="nearest")
@@ -160,7 +175,7 @@ def partition(schemes: list[Scheme], wide: bool) -> Figure | None:
         panel.set_xticks(range(counts.shape[1]), [str(label) for label in part["labels"]])
         if max(len(str(label)) for label in part["labels"]) > 3:
             panel.tick_params(axis="x", rotation=35)
-        panel.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=12))
+        whole_numbers(panel.yaxis, 12)
         panel.tick_params(length=0)
         panel.grid(visible=False)
         if len(found) > 1:
@@ -172,7 +187,8 @@ def partition(schemes: list[Scheme], wide: bool) -> Figure | None:
 
 
 def _write_counts(panel: Axes, counts: np.ndarray) -> None:
+    size = {} if counts.max() < 1000 else {"fontsize": "x-small"}
     for (k, label), count in np.ndenumerate(counts):
         if count:
             dark = count > 0.6 * counts.max()
-            panel.text(label, k, str(count), ha="center", va="center", fontsize=6, color="white" if dark else INK)
+            panel.text(label, k, str(count), ha="center", va="center", color="white" if dark else INK, **size)

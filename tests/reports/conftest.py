@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
 from pathlib import Path
 
@@ -54,7 +56,7 @@ def span_rows(rounds: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["round", "device", "phase", "start_s", "end_s", "bits", "cycles", "energy_j"])
 
 
-def scenario_text(name: str, scheme: str, method: str, solver: str, seed: int, bandwidth: str) -> str:
+def scenario_text(name: str, scheme: str, method: str, solver: str, seed: int, bandwidth: str, extra: str = "") -> str:
     return "\n".join(
         [
             f"name: {name}",
@@ -63,39 +65,101 @@ def scenario_text(name: str, scheme: str, method: str, solver: str, seed: int, b
             f"network: {{bandwidth: {bandwidth}}}",
             f"allocation: {{solver: {solver}}}",
             f"learning: {{method: {{name: {method}}}}}",
+            extra,
             "provenance: {python: 3.11.9, git: abc}\n",
         ]
     )
 
 
+def finished_run(
+    folder: Path, scheme="joint", method="liu", solver="kkt", seed=0, name="demo", latency_s=(0.025,) * 4,
+    accuracy=(NAN, 0.5, NAN, 0.9), targets=("0.8", "0.95"), threshold_s=THRESHOLD_S, bandwidth="200 MHz",
+    warnings=(), rho=(0.25, 0.75), extra="", **money,
+) -> Path:  # fmt: skip
+    """A finished run as `edgesim run` leaves it."""
+    folder.mkdir(parents=True)
+    rounds = round_rows(latency_s, accuracy, **money)
+    rounds.to_csv(folder / "rounds.csv", index=False)
+    device_rows(rounds, rho).to_parquet(folder / "device_rounds.parquet")
+    span_rows(rounds).to_parquet(folder / "spans.parquet")
+    text = scenario_text(name, scheme, method, solver, seed, bandwidth, extra)
+    (folder / "scenario.yaml").write_text(text, encoding="utf-8")
+    summary = {"scenario": name, "scheme": scheme, "method": method, "solver": solver, "seed": seed}
+    summary |= {"rounds": len(rounds), "devices": 2, "latency_threshold_s": threshold_s}
+    summary |= {"targets": dict.fromkeys(targets), "warnings": list(warnings)}
+    (folder / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    partition = {"labels": ["cat", "dog", "eel"], "counts": [[30, 0, 5], [0, 20, 0]]}
+    (folder / "partition.json").write_text(json.dumps(partition), encoding="utf-8")
+    devices = "device,distance_m,path_gain_db,tx_power_w,cpu_hz,rate_bps,samples\n"
+    devices += "0,,-100.0,0.63,3e9,1.5e8,35\n1,,-103.0,0.63,1e9,1e8,20\n"
+    (folder / "devices.csv").write_text(devices, encoding="utf-8")
+    return folder
+
+
 @pytest.fixture
 def write_run():
-    """write_run(folder, scheme=..., ...) -> folder: a finished run as `edgesim run` leaves it."""
+    """write_run(folder, scheme=..., ...) -> folder."""
+    return finished_run
 
-    def write(
-        folder: Path, scheme="joint", method="liu", solver="kkt", seed=0, name="demo", latency_s=(0.025,) * 4,
-        accuracy=(NAN, 0.5, NAN, 0.9), targets=("0.8", "0.95"), threshold_s=THRESHOLD_S, bandwidth="200 MHz",
-        warnings=(), rho=(0.25, 0.75), **money,
-    ) -> Path:  # fmt: skip
-        folder.mkdir(parents=True)
-        rounds = round_rows(latency_s, accuracy, **money)
-        rounds.to_csv(folder / "rounds.csv", index=False)
-        device_rows(rounds, rho).to_parquet(folder / "device_rounds.parquet")
-        span_rows(rounds).to_parquet(folder / "spans.parquet")
-        text = scenario_text(name, scheme, method, solver, seed, bandwidth)
-        (folder / "scenario.yaml").write_text(text, encoding="utf-8")
-        summary = {"scenario": name, "scheme": scheme, "method": method, "solver": solver, "seed": seed}
-        summary |= {"rounds": len(rounds), "devices": 2, "latency_threshold_s": threshold_s}
-        summary |= {"targets": dict.fromkeys(targets), "warnings": list(warnings)}
-        (folder / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
-        partition = {"labels": ["cat", "dog", "eel"], "counts": [[30, 0, 5], [0, 20, 0]]}
-        (folder / "partition.json").write_text(json.dumps(partition), encoding="utf-8")
-        devices = "device,distance_m,path_gain_db,tx_power_w,cpu_hz,rate_bps,samples\n"
-        devices += "0,,-100.0,0.63,3e9,1.5e8,35\n1,,-103.0,0.63,1e9,1e8,20\n"
-        (folder / "devices.csv").write_text(devices, encoding="utf-8")
-        return folder
 
-    return write
+def finished_sweep(
+    sweep: Path, thresholds=("15 ms", "30 ms"), bands=("10 MHz", "20 MHz", "40 MHz"), seeds=(0, 1)
+) -> Path:
+    """A sweep's folder; liu's latency is its threshold, fedavg's ten times it.
+
+    Accuracy: band / 100 MHz + seed / 100 (+ 0.1 for liu), so that means over seeds are known by heart.
+    """
+    listed = []
+    for method in ("liu", "fedavg"):
+        for threshold, band, seed in itertools.product(thresholds, bands, seeds):
+            name = f"{method}-{threshold}-{band}-{seed}".replace(" ", "")
+            limit_s = float(threshold.split()[0]) / 1e3
+            final = float(band.split()[0]) / 100 + seed / 100 + (0.1 if method == "liu" else 0.0)
+            finished_run(
+                sweep / "points" / name, scheme=method, method=method, solver="kkt", seed=seed, bandwidth=band,
+                latency_s=(limit_s * (1 if method == "liu" else 10),) * 2, accuracy=(0.05, final),
+                threshold_s=limit_s, extra=f"budget: {{latency_threshold: {threshold}}}", targets=("0.2",),
+            )  # fmt: skip
+            values = {"budget.latency_threshold": threshold.replace(" ", ""), "network.bandwidth": band}
+            listed.append({"folder": f"points/{name}", "label": method, "values": values, "seed": seed})
+    content = {"name": "demo", "points": [{**point, "status": "done", "error": None} for point in listed]}
+    (sweep / "sweep.json").write_text(json.dumps(content), encoding="utf-8")
+    return sweep
+
+
+@pytest.fixture
+def write_sweep(tmp_path):
+    """write_sweep(thresholds=..., bands=..., seeds=...) -> folder."""
+    return functools.partial(finished_sweep, tmp_path / "sweep")
+
+
+@pytest.fixture(scope="session")
+def swept_folder(tmp_path_factory):
+    """The sweep of all defaults: two methods, two thresholds, three bands, two seeds; only to be read."""
+    return finished_sweep(tmp_path_factory.mktemp("swept") / "sweep")
+
+
+TINY = """
+name: tiny
+rounds: 2
+network: {bandwidth: 5 MHz, noise: -110 dBm, channel: {path_loss: {model: constant, loss: 100 dB}}}
+devices: [{count: 3, tx_power: 23 dBm, cpu: {frequency: {uniform: [1 GHz, 3 GHz]}, cycles_per_weight: 100}}]
+allocation: {solver: equal}
+learning: {dataset: none, model: mlp, batch_size: 20, method: {name: fedavg, lr: 0.1}}
+"""
+
+
+@pytest.fixture(scope="session")
+def real_runs(tmp_path_factory) -> Path:
+    """runs/<band>MHz-s<seed>: four real runs of two rounds, made once; nothing is learned in them."""
+    import edgesim
+
+    place = tmp_path_factory.mktemp("real")
+    (place / "tiny.yaml").write_text(TINY, encoding="utf-8")
+    for band, seed in itertools.product((5, 10), (0, 1)):
+        scenario = edgesim.load(place / "tiny.yaml", [f"network.bandwidth={band} MHz"])
+        edgesim.simulate(scenario, seed=seed, out=place / "runs" / f"{band}MHz-s{seed}")
+    return place / "runs"
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ def test_runs_are_found_below_a_folder_once(tmp_path, write_run):
     two = write_run(tmp_path / "runs" / "demo" / "b", seed=1)
     (one / "checkpoint").mkdir()
     (one / "checkpoint" / "summary.json").write_text("{}")
-    assert find_runs([tmp_path / "runs", one]) == ([one, two], [])
+    assert find_runs([tmp_path / "runs", one]) == ([one, two], [], [])
 
 
 def test_no_runs(tmp_path):
@@ -27,10 +27,12 @@ def test_no_runs(tmp_path):
 def test_an_unfinished_run_is_named(tmp_path, write_run):
     run = write_run(tmp_path / "a")
     (run / "summary.json").unlink()
-    with pytest.raises(ReportError, match="a is unfinished"):
-        find_runs([run])
+    assert find_runs([run]) == ([], [run], [])
     other = write_run(tmp_path / "b")
-    assert find_runs([tmp_path]) == ([other], [run])
+    assert find_runs([tmp_path]) == ([other], [run], [])
+    (interrupted := tmp_path / "c" / "checkpoint").mkdir(parents=True)
+    (interrupted / "log.arrows").write_bytes(b"")
+    assert find_runs([tmp_path]).unfinished == [run, tmp_path / "c"]
 
 
 def test_a_run_with_fewer_rounds_than_planned_is_unfinished(tmp_path, write_run):
@@ -48,7 +50,11 @@ def test_a_run_with_fewer_rounds_than_planned_is_unfinished(tmp_path, write_run)
         ("summary.json", "[]", "no JSON object"),
         ("summary.json", "{}", "lacks scenario"),
         ("rounds.csv", "", "event log .* cannot be read"),
-        ("rounds.csv", "round,time_s\n0,1.0\n", "rounds in .* lacks the column latency_s"),
+        (
+            "rounds.csv",
+            "round,time_s\n0,1.0\n",
+            "rounds in .* lacks the columns latency_s, .* another version",
+        ),
         ("spans.parquet", "no parquet", "event log .* cannot be read"),
         ("scenario.yaml", "a: [", "scenario.yaml cannot be read"),
         ("partition.json", "{", "partition.json cannot be read"),

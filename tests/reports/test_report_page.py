@@ -1,49 +1,172 @@
 """The page and its figures: what is drawn is what was logged; the same runs give the same bytes."""
 
+import base64
 import re
+import shutil
+import subprocess
 
 import matplotlib
 import pytest
+from PIL import Image
 from pytest import approx
 
-from reports import curves, figures, style, timeline
+from reports import curves, figures, page, style, timeline
 from reports.load import ReportError
 from reports.page import write_report
 from reports.schemes import load_schemes
+from tests.reports.conftest import finished_run
 
 NASTY = "<script>alert(1)</script> & 'x'"
-FIGURES = ("accuracy", "spending", "latency", "devices", "timeline", "costs", "partition", "loss")
+FIGURES = (
+    "accuracy",
+    "spending",
+    "loss",
+    "latency",
+    "cdf",
+    "decomposition",
+    "timeline",
+    "pareto",
+    "to-target",
+    "costs",
+)
+FIGURES += ("devices", "topology", "partition")
 
 
-@pytest.fixture
-def two_runs(tmp_path, write_run):
-    runs = tmp_path / "runs"
-    write_run(runs / "a", scheme="joint", warnings=["device 1 <b>fades</b>"])
-    write_run(runs / "b", scheme=NASTY, method="fedavg", solver="equal", latency_s=(0.03, 0.05, 0.04, 0.04))
+@pytest.fixture(scope="module")
+def two_runs(tmp_path_factory):
+    runs = tmp_path_factory.mktemp("two") / "runs"
+    finished_run(runs / "a", scheme="joint", warnings=["device 1 <b>fades</b>"])
+    finished_run(runs / "b", scheme=NASTY, method="fedavg", solver="equal", latency_s=(0.03, 0.05, 0.04, 0.04))
+    unfinished = finished_run(runs / "c", seed=5)
+    (unfinished / "summary.json").unlink()
     return runs
 
 
-def test_page_files_escapes_and_bytes(tmp_path, two_runs, write_run):
-    unfinished = write_run(two_runs / "c", seed=5)
-    (unfinished / "summary.json").unlink()
-    page = write_report([two_runs], tmp_path / "one")
-    assert page == tmp_path / "one" / "index.html"
+@pytest.fixture(scope="module")
+def report(two_runs, tmp_path_factory):
+    """A whole report, made once; only to be read."""
+    return write_report([two_runs], tmp_path_factory.mktemp("report") / "out").parent
+
+
+@pytest.fixture
+def only(monkeypatch):
+    """only("cdf", ...): reports with these figures, to be quick."""
+    every = page.plates
+
+    def keep(*names):
+        monkeypatch.setattr(page, "plates", lambda schemes: [p for p in every(schemes) if p.name in names])
+
+    return keep
+
+
+def test_every_figure_in_every_format_with_its_data(report):
     for name in FIGURES:
         for kind in ("pdf", "png", "svg"):
-            assert (tmp_path / "one" / "figures" / f"{name}.{kind}").stat().st_size > 1000
-    html = page.read_text(encoding="utf-8")
+            assert (report / "figures" / f"{name}.{kind}").stat().st_size > 1000
+        assert len((report / "figures" / f"{name}.csv").read_text().splitlines()) > 1
+    assert {path.stem for path in (report / "figures").iterdir()} == set(FIGURES)
+    tables = {path.name for path in (report / "tables").iterdir()}
+    names = ("schemes", "costs", "targets", "devices", "differences")
+    assert tables == {f"{name}.{kind}" for name in names for kind in ("csv", "md", "tex")}
+
+
+def test_the_page_escapes_and_needs_nothing_from_outside(report, two_runs):
+    html = (report / "index.html").read_text(encoding="utf-8")
     assert "<script" not in html and "&lt;script&gt;alert(1)" in html
     assert "<b>fades" not in html and "device 1 &lt;b&gt;fades&lt;/b&gt;" in html
-    assert not re.search(r"""(src|href)=["'](https?:)?//""", html) and "@import" not in html
+    assert not re.search(r"""(src|href)=["'](https?:)?//""", html) and "@import" not in html and "url(" not in html
     assert html.count("data:image/svg+xml;base64,") == len(FIGURES)
-    assert "Left out, unfinished:</strong> c." in html
-    assert str(tmp_path) not in html
+    assert str(two_runs.parent) not in html
     assert "joint: every round takes 25.0\u00a0ms" in html and "not reached" in html and "200 MHz" in html
-    write_report([two_runs], tmp_path / "two")
-    files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*.*"))
-    assert len(files) == 1 + 3 * len(FIGURES) + 8
+
+
+def test_the_table_of_contents_leads_to_what_is_there(report):
+    html = (report / "index.html").read_text(encoding="utf-8")
+    targets, places = set(re.findall(r'href="#([^"]+)"', html)), re.findall(r' id="([^"]+)"', html)
+    assert len(places) == len(set(places)) and targets <= set(places) and set(FIGURES) <= targets
+    files = set(re.findall(r'href="((?:figures|tables)/[^"]+)"', html))
+    assert len(files) == 3 * len(FIGURES) + 15 and all((report / file).is_file() for file in files)
+
+
+def test_every_figures_data_is_one_click_away(report):
+    html = (report / "index.html").read_text(encoding="utf-8")
+    links = re.findall(r'href="data:text/csv;base64,([^"]+)" download="([^"]+)"', html)
+    assert {name: base64.b64decode(code) for code, name in links} == {
+        f"{name}.csv": (report / "figures" / f"{name}.csv").read_bytes() for name in FIGURES
+    }
+
+
+def test_the_page_says_what_is_missing_and_what_differs(report):
+    html = (report / "index.html").read_text(encoding="utf-8")
+    assert "2 finished runs reported, 1 <a" in html and re.search(r"<td>c</td>.*<td>unfinished</td>", html)
+    assert "learning.method.name" in html.split("Differences between the runs")[1]
+    rows = (report / "tables" / "differences.csv").read_text().splitlines()
+    assert rows[0] == "scheme,seeds,allocation.solver,learning.method.name" and rows[1] == "joint,0,kkt,liu"
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_browser_shows_the_page_without_complaints(report, tmp_path, width):
+    picture = tmp_path / f"{width}.png"
+    browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=1"]
+    browser += [f"--user-data-dir={tmp_path}", f"--window-size={width},2000", f"--screenshot={picture}"]
+    done = subprocess.run([*browser, (report / "index.html").as_uri()], capture_output=True, text=True, timeout=120)
+    assert "CONSOLE" not in done.stderr
+    with Image.open(picture) as shown:
+        assert shown.size == (width, 2000) and shown.convert("L").getextrema() <= (80, 255)
+
+
+def test_long_data_is_only_beside_the_page(only, two_runs, tmp_path, monkeypatch):
+    only("cdf")
+    monkeypatch.setattr(page, "MOST_LINK", 10)
+    html = write_report([two_runs], tmp_path / "out").read_text(encoding="utf-8")
+    assert "data:text/csv" not in html and 'href="figures/cdf.csv" download="cdf.csv"' in html
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"), [("screen", ("accuracy", "decomposition", "topology")), ("ieee", ("pareto", "costs"))]
+)
+def test_the_same_runs_give_the_same_bytes(only, two_runs, tmp_path, kind, names):
+    only(*names)
+    one, two = (write_report([two_runs], tmp_path / name, kind).parent for name in ("one", "two"))
+    files = sorted(path.relative_to(one) for path in one.rglob("*.*"))
+    assert len(files) == 1 + 4 * len(names) + 15
     for file in files:
-        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes(), file
+        assert (one / file).read_bytes() == (two / file).read_bytes(), file
+
+
+def test_ieee_files_are_a_column_wide_and_the_page_stays_as_it_is(only, two_runs, report, tmp_path):
+    only("accuracy")
+    out = write_report([two_runs], tmp_path / "out", "ieee").parent
+    width = re.search(r'width="([\d.]+)pt"', (out / "figures" / "accuracy.svg").read_text())[1]
+    assert float(width) / 72 == approx(3.5)
+    pictures = [re.search(r"data:image/svg[^\"]+", (p / "index.html").read_text())[0] for p in (out, report)]
+    assert pictures[0] == pictures[1]
+
+
+def test_a_sweep_has_its_figures_and_says_at_which_values_the_others_are(swept_folder, tmp_path, only):
+    only("accuracy-map", "rho-by-latency-threshold", "accuracy")
+    html = write_report([swept_folder], tmp_path / "out").read_text(encoding="utf-8")
+    assert "95 % interval (Student t) over n = 2 seeds" in html
+    assert "Shown: bandwidth 20 MHz, latency threshold 15 ms; the data has all." in html
+    assert (tmp_path / "out" / "figures" / "accuracy-map.pdf").is_file()
+    assert len((tmp_path / "out" / "figures" / "accuracy.csv").read_text().splitlines()) == 1 + 12 * 2
+
+
+def test_real_runs_make_a_report(real_runs, tmp_path, only):
+    only("energy-by-bandwidth", "decomposition", "topology", "accuracy")
+    html = write_report([real_runs], tmp_path / "out").read_text(encoding="utf-8")
+    assert "2 schemes on the scenario tiny: 3 devices, 2 global rounds, seeds 0, 1" in html
+    assert html.count("data:image/svg+xml") == 3  # nothing is learned, so no accuracy
+
+
+def test_runs_of_different_versions_are_noted(tmp_path, write_run, only):
+    only("cdf")
+    write_run(tmp_path / "runs" / "a")
+    other = write_run(tmp_path / "runs" / "b", seed=1)
+    (other / "scenario.yaml").write_text((other / "scenario.yaml").read_text().replace("git: abc", "git: def"))
+    html = write_report([tmp_path / "runs"], tmp_path / "out").read_text(encoding="utf-8")
+    assert "the runs were not made by the same versions: git abc / def." in html
 
 
 def test_a_run_without_accuracy_partition_and_threshold(tmp_path, write_run):
@@ -51,7 +174,7 @@ def test_a_run_without_accuracy_partition_and_threshold(tmp_path, write_run):
     (run / "partition.json").unlink()
     (run / "devices.csv").unlink()
     html = write_report([run], tmp_path / "out").read_text(encoding="utf-8")
-    assert "no latency threshold" in html and html.count("data:image") == 4
+    assert "no latency threshold" in html and html.count("data:image") == 6
     assert not (tmp_path / "out" / "figures" / "accuracy.pdf").exists()
 
 
@@ -67,8 +190,8 @@ def schemes(two_runs):
 
 
 def drawn(draw, schemes):
-    with matplotlib.rc_context(style.settings(wide=True)):
-        return draw(schemes, True)
+    with matplotlib.rc_context(style.settings(style.SCREEN)):
+        return draw(schemes, style.SCREEN)
 
 
 def test_accuracy_curves(schemes):
@@ -100,6 +223,12 @@ def test_latency_has_every_round_and_the_threshold(schemes):
     assert right.lines[2].get_ydata()[0] == approx(25)
     assert left.lines[2].get_xdata().tolist() == approx([30, 50]) and left.lines[3].get_xdata()[0] == approx(40)
     assert "threshold 25 ms" in [text.get_text() for text in left.texts]
+
+
+def test_one_round_has_one_tick(scheme_of):
+    right = drawn(figures.latency, [scheme_of(latency_s=(0.02,), accuracy=(0.5,))]).axes[1]
+    low, high = right.get_xlim()
+    assert [tick for tick in right.get_xticks() if low <= tick <= high] == [0]
 
 
 def test_devices_show_ratio_and_share(schemes):
@@ -142,6 +271,14 @@ def test_looks_are_fixed_per_scheme_and_all_different(tmp_path, write_run, schem
     assert len(set(many.values())) == 14
     local = [write_run(tmp_path / kind, scheme=kind, method=kind) for kind in ("fedalt", "fedsim")]
     assert [look.colour for look in style.looks(load_schemes(local)).values()] == ["#CC79A7", "#D55E00"]
+
+
+def test_in_grey_every_line_has_its_own_dashes(tmp_path, write_run):
+    folders = [write_run(tmp_path / str(i), scheme=f"own {i}", method="./x.py:X") for i in range(8)]
+    schemes = load_schemes(folders)
+    for made in (style.looks(schemes, grey=True), style.series_looks(schemes, grey=True)):
+        assert len({str(look.line) for look in made.values()}) == 8
+    assert len({str(look.line) for look in style.looks(schemes).values()}) == 1  # colours do it on a screen
 
 
 def test_of_many_devices_twenty_are_shown_with_the_last(tmp_path, write_run):

@@ -1,0 +1,185 @@
+"""A sweep: labels and series, curves and maps over its keys, and what is missing of it."""
+
+import itertools
+import json
+import math
+
+import matplotlib
+import numpy as np
+import pytest
+from pytest import approx
+
+from reports import findings, style, swept
+from reports.load import ReportError, find_runs
+from reports.page import write_report
+from reports.schemes import MOST_SERIES, axes_of, load_schemes, slice_of
+from reports.sweeps import listed, missing, points, superseded
+
+
+@pytest.fixture
+def schemes(swept_folder):
+    return load_schemes(find_runs([swept_folder]).finished)
+
+
+def test_labels_series_and_axes(schemes):
+    assert len(schemes) == 12 and {len(scheme.runs) for scheme in schemes} == {2}
+    assert schemes[0].label == "liu (bandwidth 10 MHz, latency threshold 15 ms)"
+    assert {scheme.series for scheme in schemes} == {"liu", "fedavg"}
+    assert [axis.title for axis in axes_of(schemes)] == ["bandwidth (MHz)", "latency threshold (ms)"]
+
+
+def test_schemes_come_in_the_order_of_their_numbers(write_sweep):
+    folders = find_runs([write_sweep(bands=("100 MHz", "20 MHz", "3 MHz"), thresholds=("15 ms",))]).finished
+    numbers = [scheme.numbers["network.bandwidth"] for scheme in load_schemes(folders)]
+    assert numbers == ["3 MHz", "20 MHz", "100 MHz"] * 2
+
+
+def test_a_slice_is_the_middle_of_every_axis(schemes):
+    shown, chosen = slice_of(schemes, axes_of(schemes))
+    assert chosen == "bandwidth 20 MHz, latency threshold 15 ms"
+    assert [scheme.label for scheme in shown] == ["liu", "fedavg"]
+    assert shown[0].numbers == {"network.bandwidth": "20 MHz", "budget.latency_threshold": "15 ms"}
+    assert slice_of(schemes[:MOST_SERIES], axes_of(schemes)) == (schemes[:MOST_SERIES], "")
+
+
+def test_lines_are_means_with_the_interval_of_the_t_table(schemes):
+    band, threshold = axes_of(schemes)
+    lines, fixed = swept.lines(schemes, [band, threshold], band, swept.ACCURACY)
+    assert fixed == "" and [line.label for line in lines][:2] == [
+        "liu, latency threshold 15 ms",
+        "liu, latency threshold 30 ms",
+    ]
+    assert lines[0].x == [10, 20, 40]
+    assert [y.mean for y in lines[0].y] == approx([0.205, 0.305, 0.505])
+    assert lines[0].y[0].half == approx(12.7062 * 0.005, rel=1e-5)  # t of 1 degree; s / sqrt(2) = 0.005
+    assert {y.n for line in lines for y in line.y} == {2}
+
+
+def test_too_many_lines_leave_the_middle_of_the_other_key(write_sweep):
+    sweep = write_sweep(thresholds=tuple(f"{t} ms" for t in (10, 15, 20, 25, 30)), seeds=(0,))
+    schemes = load_schemes(find_runs([sweep]).finished)
+    band, threshold = axes_of(schemes)
+    lines, fixed = swept.lines(schemes, [band, threshold], band, swept.LATENCY)
+    assert fixed == "latency threshold 20 ms" and [line.label for line in lines] == ["liu", "fedavg"]
+    assert [y.mean for y in lines[1].y] == approx([0.2] * 3)
+    assert all(math.isnan(y.half) for y in lines[0].y)
+
+
+def test_of_three_keys_only_as_many_are_fixed_as_needed(tmp_path, write_run):
+    """3 x 3 lines are too many: the first other key goes to its middle value, the second one keeps its lines."""
+    for i, (noise, threshold, band) in enumerate(itertools.product((1, 2, 3), (10, 20, 30), (5, 6))):
+        extra = f"budget: {{latency_threshold: {threshold} ms}}\nevaluate: {{every: {noise}}}"
+        latency_s = (noise + threshold / 100 + band / 1000,) * 2
+        folder = tmp_path / "runs" / str(i)
+        write_run(folder, bandwidth=f"{band} MHz", extra=extra, latency_s=latency_s, accuracy=(0.1, 0.2))
+    schemes = load_schemes(find_runs([tmp_path / "runs"]).finished)
+    band, threshold, every = axes_of(schemes)
+    lines, chosen = swept.lines(schemes, [band, threshold, every], band, swept.LATENCY)
+    assert chosen == "latency threshold 20 ms"
+    assert [line.label for line in lines] == [f"joint, every {n}" for n in (1, 2, 3)]
+    assert [y.mean for y in lines[1].y] == approx([2.205, 2.206])
+
+
+def test_what_is_drawn_against_the_threshold(schemes):
+    band, threshold = axes_of(schemes)
+    with matplotlib.rc_context(style.settings(style.IEEE)):
+        figure = swept.against(schemes, [band, threshold], threshold, swept.LATENCY, style.IEEE)
+    (panel,) = figure.axes
+    assert (panel.get_xlabel(), panel.get_ylabel()) == ("latency threshold (ms)", "mean latency per round (ms)")
+    drawn = [line for line in panel.lines if line.get_marker() not in ("None", "", "_", "|")]
+    assert drawn[0].get_xydata().tolist() == [approx([15, 15]), approx([30, 30])]
+    assert drawn[-1].get_xydata().tolist() == [approx([15, 150]), approx([30, 300])]
+    looks = {(line.get_marker(), str(line._unscaled_dash_pattern)) for line in drawn}
+    assert len(looks) == len(drawn) == 6  # in grey, every line has its own dashes and marker
+    assert figure.get_figwidth() == 3.5
+
+
+def test_heat_map_cells_are_means_over_seeds_and_blank_without_runs(schemes):
+    axes = axes_of(schemes)
+    kept = [s for s in schemes if s.label != "fedavg (bandwidth 40 MHz, latency threshold 30 ms)"]
+    (liu, grid, x, y), (fedavg, other, _, _) = swept.heat_maps(kept, axes, swept.ACCURACY)
+    assert (liu, fedavg, x, y) == ("liu", "fedavg", [10, 20, 40], [15, 30])
+    assert grid == approx(np.array([[0.205, 0.305, 0.505]] * 2))
+    assert other == approx(np.array([[0.105, 0.205, 0.405], [0.105, 0.205, math.nan]]), nan_ok=True)
+
+
+def test_one_axis_has_no_map(write_sweep):
+    schemes = load_schemes(find_runs([write_sweep(thresholds=("15 ms",))]).finished)
+    assert swept.heat_maps(schemes, axes_of(schemes), swept.ACCURACY) == []
+
+
+def test_the_data_of_a_figure_has_the_keys_the_interval_and_n(schemes):
+    table = swept.data(schemes, axes_of(schemes), swept.ACCURACY)
+    assert table.csv().splitlines()[:2] == [
+        "scheme,network.bandwidth,budget.latency_threshold,accuracy,accuracy_ci95,seeds",
+        f"liu,10.0,15.0,{table.rows[0][3]!r},{table.rows[0][4]!r},2",
+    ]
+    assert table.rows[0][3] == approx(0.205)
+
+
+def test_only_schemes_at_the_same_values_are_held_against_each_other(tmp_path, write_run):
+    folders = [
+        write_run(tmp_path / f"{solver}-{band}", scheme=solver, solver=solver, bandwidth=f"{band} MHz")
+        for solver in ("kkt", "equal")
+        for band in (10, 20)
+    ]
+    claims = findings.compare(load_schemes(folders))
+    assert [claim.text.count("20 MHz") for claim in claims if "equally long" in claim.text] == [0, 2]
+
+
+def test_missing_points_are_said_with_their_reason(write_sweep, tmp_path):
+    sweep = write_sweep(seeds=(0,))
+    listed = json.loads((sweep / "sweep.json").read_text())
+    first, second, third = listed["points"][:3]
+    first |= {"status": "failed", "error": "MemoryError: no room"}
+    for point in (first, second, third):
+        (sweep / point["folder"] / "summary.json").unlink()
+    for file in (sweep / third["folder"]).iterdir():
+        file.unlink()
+    third["status"] = "infeasible"
+    (sweep / "sweep.json").write_text(json.dumps(listed))
+    found = missing(find_runs([sweep]))
+    assert [(one.status, one.error) for one in found] == [
+        ("failed", "MemoryError: no room"), ("unfinished", ""), ("infeasible", ""),
+    ]  # fmt: skip
+    assert found[1].what == "liu: budget.latency_threshold=15ms, network.bandwidth=20 MHz" and found[1].seed == "0"
+
+
+def test_a_finished_run_is_not_missing_whatever_the_file_says(write_sweep):
+    sweep = write_sweep(seeds=(0,))
+    text = (sweep / "sweep.json").read_text().replace('"done"', '"missing"')
+    (sweep / "sweep.json").write_text(text)
+    assert missing(find_runs([sweep])) == []
+
+
+def test_points_of_an_earlier_sweep_are_reported_unless_a_listed_one_is_the_same(write_sweep, write_run, tmp_path):
+    sweep = write_sweep(seeds=(0,), thresholds=("15 ms",), bands=("10 MHz",))
+    extra = "budget: {latency_threshold: 15 ms}"
+    same = {"scheme": "liu", "method": "liu", "targets": ("0.2",), "extra": extra, "accuracy": (0.1,) * 4}
+    write_run(sweep / "points" / "old", bandwidth="10 MHz", **same)
+    write_run(sweep / "points" / "other", bandwidth="7 MHz", **same)
+    with pytest.raises(ReportError, match="same seed 0"):
+        load_schemes(find_runs([sweep / "points"]).finished)
+    found = find_runs([sweep])
+    schemes = load_schemes(found.finished, listed(found))
+    reported = [run.folder for scheme in schemes for run in scheme.runs]
+    assert {folder.name for folder in reported} == {"liu-15ms-10MHz-0", "fedavg-15ms-10MHz-0", "other"}
+    assert [(one.what, one.status) for one in superseded(found, reported)] == [("old", "superseded")]
+
+
+def test_a_sweep_without_a_finished_point(write_sweep, tmp_path):
+    sweep = write_sweep(seeds=(0,), thresholds=("15 ms",), bands=("10 MHz",))
+    for summary in sweep.rglob("summary.json"):
+        summary.unlink()
+    with pytest.raises(ReportError, match=r"No finished run in .*sweep \(2 unfinished\)"):
+        write_report([sweep], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"points": [{}]}', '{"points": 3}'])
+def test_a_broken_sweep_json_is_one_sentence(write_sweep, text):
+    sweep = write_sweep(seeds=(0,), thresholds=("15 ms",), bands=("10 MHz",))
+    (sweep / "sweep.json").write_text(text)
+    with pytest.raises(ReportError, match=r"sweep\.json") as error:
+        points(sweep)
+    assert "\n" not in str(error.value)
