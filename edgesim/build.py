@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from inspect import isabstract
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import solvers
 from edgesim.cell import Cell
 from edgesim.channel import Channel, channel
 from edgesim.contracts import Scores, State
-from edgesim.device import Fleet, capability, fleet
+from edgesim.device import Fleet, FleetError, capability, fleet
 from edgesim.errors import RunError
 from edgesim.explain import KeyInfo
 from edgesim.link import links
@@ -31,10 +31,14 @@ from fl import data as datasets
 from fl import methods, models
 from fl.accounting import Accounting
 from fl.method import Method, MethodError, bind, parameters
+from fl.reuse import Reuse
+from fl.store import Store
 from fl.task import Task
 from fl.timing import ABOUT as ABOUT_NONE
 from fl.timing import Counted, NoTrainer, Rounds, Unseen, check_countable, unseen
 from solvers import allocate
+
+NO_DEADLINE = {"equal", "proportional", "latency", "convex-latency"}  # solvers that do without a threshold
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,8 @@ class Setup:
     method: Method
     allocator: Callable
     data: str | Path | None = None  # folder of the data files, else EDGESIM_DATA
+    processes: int | None = None  # that may train at once; None: one per core
+    reuse: Reuse | None = None  # what other runs have trained already
 
     def cell(self, env: simpy.Environment) -> Cell:
         """The cell of this scenario at the time of ``env``."""
@@ -80,7 +86,9 @@ class Setup:
 
     def rules(self) -> Any:
         """The method as the rounds ask it."""
-        return Counted(self.method) if self.counts_only else self.method
+        if self.counts_only:
+            return Counted(self.method)
+        return self.reuse.watch(self.method) if self.reuse else self.method
 
     def trainer(self) -> Any:
         """Promises of training on this task, one torch thread per process: more would change the last bits."""
@@ -92,7 +100,8 @@ class Setup:
         from fl.trainer import Trainer
 
         torch.set_num_threads(1)
-        executor = choose(self.task, self.scenario.learning.executor)
+        executor = choose(self.task, self.scenario.learning.executor, self.processes)
+        executor = self.reuse.share(executor) if self.reuse else executor
         return Trainer(self.task, executor, self.method.encode, self.method.charged)
 
     def arithmetic(self) -> str:
@@ -109,7 +118,16 @@ class Setup:
             return None
         from fl.evaluate import evaluate
 
+        if self.reuse:
+            return self.reuse.scores(state, lambda state: evaluate(self.task, self.method, state))
         return evaluate(self.task, self.method, state)
+
+    def sharing(self, folder: str | Path | None) -> Setup:
+        """The same run, which gives what it trains to others by ``folder`` and takes theirs; see `fl.reuse`."""
+        identity = None if folder is None else self.learning()
+        if identity is None:
+            return self
+        return replace(self, reuse=Reuse(Store(Path(folder) / identity[:16]), identity, self.task.tensor))
 
     def restored(self, saved: Checkpoint) -> State:
         """The method's state of a checkpoint."""
@@ -140,14 +158,56 @@ class Setup:
         parts = [self.scenario.digest(), str(self.seed), *where, *map(str, versions().items())]
         total = hashlib.sha256("\n".join(parts).encode())
         for path in [*user_files(self.scenario), *datasets.locate(self.scenario.learning.dataset, self.data)]:
-            total.update(hashlib.sha256(path.read_bytes()).digest())
+            total.update(file_digest(path))
         for labels in (self.task.data.y_train, self.task.data.y_test):
             total.update(labels.tobytes())
         return total.hexdigest()
 
+    def learning(self) -> str | None:
+        """What decides training and evaluation beside states and orders: data and who holds them, model, method,
+        seed, arithmetic, code. None where nothing is trained, or by code of the user's own, which could read anything.
+        """
+        if self.counts_only or ".py:" in self.scenario.learning.method.name:
+            return None
+        import torch
 
-def set_up(scenario: Scenario, seed: int | None = None, data: str | None = None, allow_code: bool = False) -> Setup:
+        place = [self.scenario.learning.device, self.arithmetic(), torch.backends.cpu.get_cpu_capability()]
+        parts = [
+            self.scenario.digest(("learning", "accounting")),
+            str(self.seed),
+            *place,
+            *map(str, versions().items()),
+        ]
+        total = hashlib.sha256("\n".join(parts).encode())
+        data, room = self.task.data, Path(datasets.__file__).parent
+        for path in [*sorted(room.rglob("*.py")), *datasets.locate(self.scenario.learning.dataset, self.data)]:
+            total.update(file_digest(path))
+        for array in (data.y_train, data.y_test, self.task.samples, *data.train_index, *data.test_index):
+            total.update(f"{array.dtype} {array.shape}".encode() + array.tobytes())
+        return total.hexdigest()
+
+
+def file_digest(path: Path) -> bytes:
+    """SHA-256 of a file; asked again, it is read again only if it has changed."""
+    found = path.stat()
+    return _file_digest(path, found.st_size, found.st_mtime_ns, found.st_ino)
+
+
+@lru_cache(maxsize=1024)
+def _file_digest(path: Path, *stamp: int) -> bytes:
+    return hashlib.sha256(path.read_bytes()).digest()
+
+
+def set_up(
+    scenario: Scenario,
+    seed: int | None = None,
+    data: str | None = None,
+    allow_code: bool = False,
+    processes: int | None = None,
+) -> Setup:
     """Resolve every name of a scenario, draw its devices and channel, divide its data.
+
+    processes: that may train at once; None: one per core.
 
     Raises:
         RunError, ScenarioError: what is missing or does not fit, in one sentence.
@@ -155,7 +215,8 @@ def set_up(scenario: Scenario, seed: int | None = None, data: str | None = None,
     seed = scenario.seed if seed is None else seed
     seeds = Seeds(seed)
     task = make_task(scenario, seeds, data)
-    devices = fleet(scenario.devices, seeds)
+    with said_of(scenario, "devices"):
+        devices = fleet(scenario.devices, seeds)
     air = channel(scenario.network, devices, seeds)
     check_gains(air)
     return Setup(
@@ -168,6 +229,7 @@ def set_up(scenario: Scenario, seed: int | None = None, data: str | None = None,
         method=make_method(scenario, task, allow_code),
         allocator=make_allocator(scenario, allow_code),
         data=data,
+        processes=processes,
     )
 
 
@@ -212,10 +274,10 @@ def divided(scenario: Scenario, seeds: Seeds, data: str | Path | None) -> datase
 
 @contextmanager
 def said_of(scenario: Scenario, key: str) -> Iterator[None]:
-    """Complaints of the learning room with the file, line and key that they are about."""
+    """Complaints of another room with the file, line and key that they are about."""
     try:
         yield
-    except (datasets.DataError, models.ModelError) as error:
+    except (datasets.DataError, models.ModelError, FleetError) as error:
         raise RunError(f"{scenario.where(key)}: {key}: {error}") from error
 
 
@@ -250,6 +312,11 @@ def check_read(scenario: Scenario, method: Method) -> None:
         if value != getattr(defaults, key) and not method.prunable().any():
             problem = f"is {value}, which {scenario.learning.method.name} does not read: it prunes nothing; remove it"
             raise scenario.error(("accounting", key), problem)
+    if scenario.allocation.solver not in ("energy", "convex-energy"):
+        for i, each in enumerate(scenario.devices):
+            if any(each.cpu.min_frequency_hz.values):
+                problem = f"is not read by the solver {scenario.allocation.solver}; remove it, or use energy"
+                raise scenario.error(("devices", i, "cpu", "min_frequency"), problem)
     if scenario.network.downlink.mode == "ideal":
         for i, each in enumerate(scenario.devices):
             if any(each.receive_power_w.values):
@@ -267,13 +334,14 @@ def make_allocator(scenario: Scenario, allow_code: bool) -> Callable:
     solver = name
     if solver == "printed":
         raise scenario.error(at, "is printed, which breaks its bounds and is for comparison only; use kkt")
-    if solver not in solvers.METHODS:
-        raise scenario.error(at, f"is {solver}; allowed are kkt, convex, equal or ./file.py:function")
-    density = scenario.network.noise.density_w_per_hz is not None
-    if density and solver in ("kkt", "convex"):
-        raise scenario.error(at, f"is {solver}, which needs a noise power (dBm); with a noise density use equal")
-    if scenario.budget.latency_threshold_s is None and solver in ("kkt", "convex"):
-        raise scenario.error(at, f"is {solver}, which needs budget.latency_threshold; give one, or use equal")
+    if solver not in solvers.METHODS or solver == "levels":
+        allowed = ", ".join(name for name in solvers.METHODS if name not in ("printed", "levels"))
+        raise scenario.error(at, f"is {solver}; allowed are {allowed} or ./file.py:function")
+    if scenario.network.noise.density_w_per_hz is not None and solver == "convex-energy":
+        raise scenario.error(at, f"is {solver}, which needs a noise power (dBm); with a noise density use energy")
+    if scenario.budget.latency_threshold_s is None and solver not in NO_DEADLINE:
+        free = ", ".join(sorted(NO_DEADLINE))
+        raise scenario.error(at, f"is {solver}, which needs budget.latency_threshold; give one, or use one of {free}")
     return partial(allocate, method=solver)
 
 

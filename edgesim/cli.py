@@ -1,6 +1,7 @@
 """The command line. Every command imports what it needs when it runs, so that ``edgesim --help`` answers at once.
 
-Exit codes: 0 done, 2 bad input, 3 infeasible scenario, 130 interrupted (the same command resumes).
+Exit codes: 0 done, 1 points of a sweep failed, 2 bad input, 3 infeasible scenario, 130 interrupted (the same command
+resumes).
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from edgesim.run import Run
     from edgesim.scenario import Scenario
 
-BAD_INPUT, INFEASIBLE, INTERRUPTED = 2, 3, 130
+FAILED, BAD_INPUT, INFEASIBLE, INTERRUPTED = 1, 2, 3, 130
+DIFFERENT = 1  # of edgesim compare
 
 app = typer.Typer(
     help="A wireless edge-network co-simulator for federated learning.",
@@ -29,6 +31,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+class Where(StrEnum):
+    """Where a sweep's points are carried out."""
+
+    local = "local"
+    dask = "dask"
 
 
 class Kind(StrEnum):
@@ -41,6 +50,13 @@ class Kind(StrEnum):
     scenarios = "scenarios"
 
 
+class Figures(StrEnum):
+    """How `edgesim report` draws its files."""
+
+    screen = "screen"
+    ieee = "ieee"
+
+
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file in YAML.")]
 Overrides = Annotated[
     list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Keys to change, as a.b.c=value.")
@@ -49,6 +65,7 @@ Seed = Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="Seed of ev
 Data = Annotated[Path | None, typer.Option(envvar="EDGESIM_DATA", help="Folder with the data sets' files.")]
 AllowCode = Annotated[bool, typer.Option("--allow-code", help="Run methods and solvers from ./file.py:name.")]
 Only = Annotated[str | None, typer.Option(metavar="LABEL", help="Only this one of the file's schemes.")]
+Board = Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard scalars into the run's folder.")]
 
 
 @app.command()
@@ -61,6 +78,7 @@ def run(
     data: Data = None,
     allow_code: AllowCode = False,
     only: Only = None,
+    tensorboard: Board = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the folders.")] = False,
 ) -> None:
     """Simulate a scenario, every scheme of it; an interrupted run resumes where it was."""
@@ -71,15 +89,78 @@ def run(
     with _exits(_bad_input(), f"interrupted; edgesim run {scenario} with the same options resumes where it stopped"):
         from edgesim.console import print_runs
 
+        if tensorboard:
+            from edgesim.tracker import check_tensorboard
+
+            check_tensorboard()
         if len(chosen) > 1:
             _check_all(chosen, given)
         runs = []
         for label, each in chosen:
-            done = _simulate(each, _folder(each, out, label if len(schemes) > 1 else None), fresh, quiet, given)
+            place = _folder(each, out, label if len(schemes) > 1 else None)
+            done = _simulate(each, place, fresh, quiet, tensorboard, given)
             runs += [(label, done)] if done else []
         print_runs(runs, quiet)
     if len(runs) < len(chosen):
         raise typer.Exit(INFEASIBLE)
+
+
+@app.command()
+def sweep(
+    scenario: ScenarioFile,
+    values: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KEY=VALUES]...",
+            help="Keys to vary, such as rounds=10,20; budget.latency_threshold='range(15ms,30ms,5ms)'; "
+            "network.bandwidth='log(1MHz,1GHz,4)'; network.bandwidth:rounds=100MHz:10,200MHz:20 for keys that change "
+            "together. One value only: a key to change. They win over the file's sweep block.",
+        ),
+    ] = None,
+    seeds: Annotated[str | None, typer.Option(help="Such as 0-4 or 0,3,7; else those of the file.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, max=1024, help="Points at a time; else one per core.")] = None,
+    backend: Annotated[Where, typer.Option(help="Processes of this machine, or workers of dask.distributed.")] = (
+        Where.local
+    ),
+    scheduler: Annotated[str | None, typer.Option(help="Of --backend dask, such as tcp://host:8786.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the sweep; else runs/<name>-sweep.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the points and how long they take.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="--dry-run: every point, not just the first 40.")] = False,
+    reuse: Annotated[bool, typer.Option("--reuse/--no-reuse", help="Train once what is provably the same.")] = True,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going/--fail-fast", help="Go on, or start no more points, once one failed.")
+    ] = True,
+    data: Data = None,
+    allow_code: AllowCode = False,
+    only: Annotated[list[str] | None, typer.Option(metavar="LABEL", help="Only these of the file's schemes.")] = None,
+    tensorboard: Board = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the folder.")] = False,
+) -> None:
+    """Simulate every combination of some keys, in parallel; finished points are never run again."""
+    again = f"interrupted; edgesim sweep {scenario} with the same options goes on where it stopped"
+    with _exits():
+        if scheduler is not None and backend is not Where.dask:
+            raise ScenarioError(f"{COMMAND_LINE}: --scheduler is only read with --backend dask")
+    with _exits(_bad_input(), again):
+        from edgesim.sweep import command
+        from edgesim.sweep.points import plan
+
+        if tensorboard:
+            from edgesim.tracker import check_tensorboard
+
+            check_tensorboard()
+        given = {"data": str(data.resolve()) if data else None, "allow_code": allow_code}
+        planned, count = plan(scenario, values or (), seeds, only or (), **given), workers or command.cores()
+        if dry_run:
+            command.dry_run(planned, out, count, every)
+            return
+        how = {"reuse": reuse, "fail_fast": not keep_going, "tensorboard": tensorboard}
+        place = command.backend(backend.value, scheduler)
+        folder = command.sweep(planned, out, quiet, count, place, given, **how)
+    if not command.possible(folder):
+        raise typer.Exit(INFEASIBLE)
+    if not command.succeeded(folder):
+        raise typer.Exit(FAILED)
 
 
 @app.command()
@@ -152,14 +233,31 @@ def schema() -> None:
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Run folders, or folders of runs.")],
     out: Annotated[Path | None, typer.Option(help="Folder of the report.")] = None,
+    style: Annotated[Figures, typer.Option(help="Of the figures' files; ieee: 3.5 in wide, 8 pt.")] = Figures.screen,
 ) -> None:
-    """Write one page, figures and tables from any set of finished runs."""
+    """Write one page, figures and tables from any set of finished runs, such as a sweep's folder."""
     from reports.load import ReportError
     from reports.page import write_report
 
     with _exits((ReportError,)):
-        page = write_report(runs, out or _report_folder(runs))
+        page = write_report(runs, out or _report_folder(runs), style)
         typer.echo(f"report: {page}")
+
+
+@app.command()
+def compare(
+    a: Annotated[Path, typer.Argument(metavar="A", help="A run's folder, or a folder of runs.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Another one.")],
+) -> None:
+    """Say where two runs differ: keys, tables, first diverging round. Exit code 0: equal, 1: different."""
+    from reports.compare import compare as look
+    from reports.load import ReportError
+
+    with _exits((ReportError,)):
+        lines, same = look(a, b)
+        typer.echo("\n".join(lines))
+    if not same:
+        raise typer.Exit(DIFFERENT)
 
 
 def main() -> None:
@@ -206,13 +304,19 @@ def _check_all(chosen: list, given: dict[str, Any]) -> None:
         raise typer.Exit(INFEASIBLE)
 
 
-def _simulate(scenario: Scenario, folder: Path, fresh: bool, quiet: bool, given: dict[str, Any]) -> Run | None:
+def _simulate(
+    scenario: Scenario, folder: Path, fresh: bool, quiet: bool, tensorboard: bool, given: dict[str, Any]
+) -> Run | None:
     """One scheme with its progress; None where it is infeasible, which is said at once."""
     from edgesim.console import Progress
     from edgesim.run import InfeasibleScenario, simulate
+    from edgesim.tracker import tracked
 
     try:
-        with Progress(scenario.scheme or scenario.learning.method.name, quiet) as progress:
+        with (
+            Progress(scenario.scheme or scenario.learning.method.name, quiet) as shown,
+            tracked(folder, tensorboard, shown) as progress,
+        ):
             return simulate(scenario, out=folder, fresh=fresh, progress=progress, **given)
     except InfeasibleScenario as problem:
         _complain(f"{scenario.scheme}: {problem}" if scenario.scheme else problem)

@@ -93,7 +93,7 @@ class Grant:
 class Plan:
     """The allocation of one round: who takes part and with what, and the certificate's numbers."""
 
-    grants: tuple[Grant, ...]
+    grants: Sequence[Grant]
     infeasible: tuple[int, ...] = ()  # devices that cannot meet the budget at all; left out
     residual: float = float("nan")  # worst KKT residual of the certificate, relative
     budget_s: float = float("inf")  # the threshold planned for: T_th, or the least feasible one where T_th is too short

@@ -26,11 +26,29 @@ def parse_overrides(texts: Sequence[str]) -> list[tuple[Keys, Marked]]:
 
 
 def apply(document: Marked, overrides: Sequence[tuple[Keys, Marked]]) -> Marked:
-    """A copy with each override set exactly as given, in order."""
+    """A copy with each override set exactly as given, in order.
+
+    One that changes the kind of a section, such as learning.method.name, starts that section afresh, as in a scheme;
+    overrides of its other keys hold wherever they stand.
+    """
     changed = copy.deepcopy(document)
-    for path, part in overrides:
+    for i, (path, part) in enumerate(overrides):
+        if _changes_kind(changed, path, part):
+            _put(changed, path[:-1], Marked({}, {(): part.place(())}))
+            for earlier, value in overrides[:i]:
+                if len(earlier) >= len(path) and earlier[: len(path) - 1] == path[:-1]:
+                    _put(changed, earlier, value)
         _put(changed, path, part)
     return changed
+
+
+def _changes_kind(document: Marked, path: Keys, part: Marked) -> bool:
+    """Does this override make another kind of its section, whose old keys then mean nothing?"""
+    if _KIND.get(path[:-1]) != path[-1]:
+        return False
+    there = _find(document.tree, path[:-1])
+    kind = there.get(path[-1]) if isinstance(there, dict) else there
+    return isinstance(there, dict | str) and kind != part.tree
 
 
 def merge(document: Marked, patch: Marked) -> Marked:

@@ -12,6 +12,7 @@ from edgesim.runfolder import RunFolder
 from edgesim.scenario import Scenario
 
 Progress = Callable[[dict], None]
+TOLD = ("time_s", "latency_s", "late", "loss", "accuracy", "rho_mean", "bits_up", "bits_down", "energy_j")
 
 
 class Recorder(Observer):
@@ -53,7 +54,7 @@ class Recorder(Observer):
         if self.folder is not None:
             arrays, facts = state.to_arrays()
             self.folder.save(g, row["time_s"], arrays, {"state": facts}, rows)
-        self.tell("round", round=g, **{name: row[name] for name in ("time_s", "accuracy", "latency_s")})
+        self.tell("round", round=g, **{name: row[name] for name in TOLD})
 
     def tell(self, kind: str, **facts: Any) -> None:
         about = {"scheme": scheme_of(self.scenario), "rounds": self.scenario.rounds, "wall_s": self.wall_s}

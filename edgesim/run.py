@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from edgesim.eventlog import EventLog
 from edgesim.feasibility import Feasibility, feasibility_table
 from edgesim.link import StalledLink
 from edgesim.lockstep import needs_processes
+from edgesim.memory import peak_bytes
 from edgesim.recorder import Progress, Recorder, scheme_of
 from edgesim.results import keep
 from edgesim.runfolder import Checkpoint, FolderError, RunFolder
@@ -32,6 +34,8 @@ from solvers import Infeasible, InvalidAllocation, Uncertified
 if TYPE_CHECKING:
     import pandas as pd
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # what a full disk answers
+
 
 def feasibility(
     scenario: Scenario, seed: int | None = None, data: str | None = None, allow_code: bool = False
@@ -39,10 +43,10 @@ def feasibility(
     """What each device can achieve at best in round 0, and what would be planned for it."""
     with in_one_sentence():
         setup = set_up(scenario, seed, data, allow_code)
-    return _feasibility(setup)
+    return feasibility_of(setup)
 
 
-def _feasibility(setup: Setup) -> Feasibility:
+def feasibility_of(setup: Setup) -> Feasibility:
     with in_one_sentence(), blamed(setup.scenario):
         redrawn = any(each.capability_drawn == "round" for each in setup.scenario.devices)
         return feasibility_table(setup.cell(simpy.Environment()), setup.method, redrawn)
@@ -89,6 +93,8 @@ def simulate(
     data: str | None = None,
     allow_code: bool = False,
     progress: Progress | None = None,
+    shared: str | Path | None = None,
+    processes: int | None = None,
 ) -> Run:
     """Run a scenario to its end and return its tables; with ``out`` also write, resume and keep its folder.
 
@@ -96,12 +102,14 @@ def simulate(
         seed: of every random stream; None takes the scenario's.   out: the run's folder; None keeps all in memory.
         fresh: replace what an earlier run left in ``out``.        data: folder of data files, else EDGESIM_DATA.
         allow_code: a method or solver may be ``./file.py:name``.  progress: called with a dict after each round.
+        shared: folder by which runs share what they train (`fl.reuse`); it changes no result.
+        processes: that may train at once; None: one per core. They change no result either.
     Raises:
         ScenarioError, RunError: bad input.                        InfeasibleScenario: nobody can meet the threshold.
     """
     with in_one_sentence():
-        setup = set_up(scenario, seed, data, allow_code)
-    table = _feasibility(setup)
+        setup = set_up(scenario, seed, data, allow_code, processes).sharing(shared)
+    table = feasibility_of(setup)
     if not table.feasible:
         raise InfeasibleScenario(table.note)
     folder = None if out is None else RunFolder(Path(out), setup.fingerprint())
@@ -137,6 +145,11 @@ def in_one_sentence() -> Iterator[None]:
         servers.WrongSelection,
     ) as error:
         raise RunError(str(error)) from error
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        at = f"{error.filename}: " if error.filename else ""
+        raise RunError(f"{at}{error.strerror}; make room, and the same command resumes where it stopped") from error
 
 
 def carry_out(setup: Setup, folder: RunFolder | None, saved, progress: Progress | None, warnings: list[str]) -> Run:
@@ -156,8 +169,10 @@ def carry_out(setup: Setup, folder: RunFolder | None, saved, progress: Progress 
     recorder.tell("trained", executor=trainer.executor_name, detours=list(trainer.notes))
     spent = {"wall_s": recorder.wall_s, "train_s": trainer.seconds, "evaluate_s": recorder.evaluate_s}
     spent["engine_s"] = spent["wall_s"] - spent["train_s"] - spent["evaluate_s"]
+    noted = {"executor": trainer.executor_name, "peak_memory_bytes": peak_bytes()}
+    passes = {"passes_taken": setup.reuse.taken, "passes_made": setup.reuse.made} if setup.reuse else {}
     if folder is not None:
-        keep(folder.path, setup, log, state, summary, {**spent, "executor": trainer.executor_name})
+        keep(folder.path, setup, log, state, summary, {**spent, **noted, **passes})
     recorder.tell("end", round=setup.scenario.rounds - 1)
     return Run(folder.path if folder else None, summary, log, spent)
 

@@ -39,6 +39,10 @@ class FolderError(Exception):
     """The folder cannot be used for this run; one sentence says why and what to do."""
 
 
+class FolderInUse(FolderError):
+    """Another process is running there."""
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """The state after round g: arrays by name, JSON-able facts, and the log's rows so far by table."""
@@ -113,7 +117,7 @@ class RunFolder:
             pass
         except BlockingIOError:
             lock.close()
-            raise FolderError(f"another process is running in {self.path}; wait, or give another --out") from None
+            raise FolderInUse(f"another process is running in {self.path}; wait, or give another --out") from None
         self._lock = lock
 
     def save(self, g: int, time_s: float, arrays: dict[str, np.ndarray], facts: dict, tables: dict) -> None:

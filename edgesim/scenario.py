@@ -28,7 +28,7 @@ __all__ = [
     "Constant", "DeviceClass", "Draw", "KeyInfo", "LogDistance", "MethodSpec", "Noise", "Scenario", "ScenarioError",
     "expand", "explain", "load", "schema",
 ]  # fmt: skip
-_NOT_PHYSICS = ("name", "seed", "schemes", "scheme", "provenance")
+_NOT_PHYSICS = ("name", "seed", "schemes", "scheme", "sweep", "provenance")
 
 
 class Scenario(Keys):
@@ -56,10 +56,14 @@ class Scenario(Keys):
         path = _path(key if isinstance(key, tuple) else (key,))
         return ScenarioError(f"{self._document.place(path)}: {dotted(path)} {problem}")
 
-    def digest(self) -> str:
+    def digest(self, sections: Sequence[str] | None = None) -> str:
         """SHA-256 [64 hex digits] of all that shapes a result, except the seed, which stands beside it in a run's
-        folder name; the name, the scheme's label and the provenance do not count either."""
-        content = {key: value for key, value in _plain(self).items() if key not in _NOT_PHYSICS}
+        folder name; the name, the scheme's label, a sweep and the provenance do not count either.
+
+        sections: only these count, such as learning.
+        """
+        every = {key: value for key, value in _plain(self).items() if key not in _NOT_PHYSICS}
+        content = every if sections is None else {key: every[key] for key in sections}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def to_yaml(self, provenance: dict[str, Any] | None = None, seed: int | None = None) -> str:
@@ -71,7 +75,7 @@ class Scenario(Keys):
 
         from ruamel.yaml import YAML
 
-        content = {key: value for key, value in _plain(self).items() if key not in ("schemes", "provenance")}
+        content = {key: value for key, value in _plain(self).items() if key not in ("schemes", "sweep", "provenance")}
         if seed is not None:
             content["seed"] = seed
         if provenance is not None:
@@ -92,7 +96,7 @@ def load(path: str | Path, overrides: Sequence[str] = (), label: str | None = No
     Raises:
         ScenarioError: the first thing that is wrong, in one sentence.
     """
-    document, changes = _read(path, overrides)
+    document, changes = _with_schemes(read(path), parse_overrides(overrides))
     if label is None:
         return _check(apply(document, changes), Path(path))
     labels = _labels(document)
@@ -104,21 +108,30 @@ def load(path: str | Path, overrides: Sequence[str] = (), label: str | None = No
 
 def expand(path: str | Path, overrides: Sequence[str] = ()) -> list[tuple[str | None, Scenario]]:
     """All schemes of a file as (label, scenario), in its order; one pair with the file's own label (None) without."""
-    document, changes = _read(path, overrides)
+    return schemes_of(read(path), parse_overrides(overrides), Path(path))
+
+
+def schemes_of(document: Marked, changes: list, path: Path) -> list[tuple[str | None, Scenario]]:
+    """`expand` of a file that is read already, with overrides that are parsed already."""
+    document, changes = _with_schemes(document, changes)
     if "schemes" not in document.tree:
-        scenario = _check(apply(document, changes), Path(path))
+        scenario = _check(apply(document, changes), path)
         return [(scenario.scheme, scenario)]
-    return [(label, _scheme(document, label, changes, Path(path))) for label in _labels(document)]
+    return [(label, _scheme(document, label, changes, path)) for label in _labels(document)]
 
 
-def _read(path: str | Path, overrides: Sequence[str]) -> tuple[Marked, list]:
-    """The file with the overrides of ``schemes`` applied, and the other overrides."""
+def read(path: str | Path) -> Marked:
+    """A scenario file, a mapping, not yet checked."""
     document = read_file(Path(path))
     if not isinstance(document.tree, dict):
         raise ScenarioError(
             sentence(document, (), shorten(document.tree), "; write a mapping of keys, name: ... first")
         )
-    changes = parse_overrides(overrides)
+    return document
+
+
+def _with_schemes(document: Marked, changes: list) -> tuple[Marked, list]:
+    """The file with the overrides of ``schemes`` applied, and the other overrides."""
     document = apply(document, [change for change in changes if change[0][0] == "schemes"])
     return document, [change for change in changes if change[0][0] != "schemes"]
 

@@ -183,6 +183,13 @@ class Keys(Part):
         {},
         f"{OURS}: one scheme, the file itself",
     )
+    sweep: Annotated[dict[str, Any], Anything(dict)] = key(
+        "sweep",
+        "key -> values: what edgesim sweep varies, and seeds; edgesim run runs the file without it",
+        "{budget.latency_threshold: [15 ms, 20 ms], network.bandwidth: 'log(1 MHz, 1 GHz, 4)', seeds: 0-4}",
+        {},
+        f"{OURS}: nothing is varied",
+    )
     scheme: Annotated[str | None, LABEL] = key(
         "scheme", "label of the scheme; written into a run's folder", "joint", None, f"{OURS}: no label"
     )

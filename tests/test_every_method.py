@@ -116,12 +116,12 @@ SCENARIOS = sorted((ROOT / "scenarios").rglob("*.yaml"))
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_the_smoke_line_of_every_shipped_scenario_runs(path):
     """The command in the file's own comment (or the file as it is), one round of its first and of its last scheme."""
-    commands = re.findall(
-        r"edgesim run \S+\.yaml ([^\n]*learning\.dataset=digits[^\n]*)", path.read_text(encoding="utf-8")
-    )
-    assert commands or "dataset: digits" in path.read_text(encoding="utf-8") or path.stem.startswith("liu")
-    changes = commands[0].split() if commands else ["learning.dataset=digits"]
+    text = path.read_text(encoding="utf-8")
+    commands = re.findall(r"edgesim run \S+\.yaml ([^\n]*learning\.dataset=digits[^\n]*)", text)
+    learns = "dataset: none" not in text
+    assert commands or "dataset: digits" in text or path.stem.startswith("liu-20mhz") or not learns
+    changes = commands[0].split() if commands else ["learning.dataset=digits"] * learns
     schemes = list(expand(path, [*changes, "rounds=1", "evaluate.every=1"]))
     for _, one in {label: (label, one) for label, one in (schemes[0], schemes[-1])}.values():
         run = simulate(one)
-        assert len(run.rounds) == 1 and 0 <= run.rounds.accuracy[0] <= 1
+        assert len(run.rounds) == 1 and (not learns or 0 <= run.rounds.accuracy[0] <= 1)

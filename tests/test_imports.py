@@ -15,11 +15,11 @@ MAY_IMPORT = {
     "solvers": set(),
     "edgesim": {"solvers"},
     "fl": {"edgesim.contracts"},
-    "reports": {"edgesim.eventlog"},
+    "reports": {"edgesim.eventlog", "edgesim.explain", "edgesim.units"},
 }
 NEVER = {"solvers": {"simpy", "torch"}, "edgesim": {"torch"}}
 EVERY_ROOM = {Path("edgesim/build.py")}  # builds a run: the only file that knows every room
-DOOR = {Path("edgesim/cli.py"): {"reports.page", "reports.load"}}  # the command line opens the reports
+DOOR = {Path("edgesim/cli.py"): {"reports.page", "reports.load", "reports.compare"}}  # the command line opens them
 
 
 def imported(path: Path) -> set[str]:
