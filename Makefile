@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench paper-liu clean
 .DEFAULT_GOAL := demo
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -28,6 +28,14 @@ bench: $(VENV)/.installed  ## ratios measured in one run; never part of the test
 	$(BIN)/python benchmarks/rounds.py
 	$(BIN)/python benchmarks/solvers.py
 	$(BIN)/python benchmarks/training.py
+
+paper-liu: $(VENV)/.installed  ## Liu's table and figures on MNIST and Fashion-MNIST (EDGESIM_DATA); hours
+	$(BIN)/edgesim run scenarios/papers/liu-table1.yaml --out runs/paper-liu/table1 --quiet
+	$(BIN)/edgesim report runs/paper-liu/table1 --out runs/paper-liu/report-table1
+	for figure in fig3 fig4 fig5 fig6; do \
+	  $(BIN)/edgesim sweep scenarios/papers/liu-$$figure.yaml --out runs/paper-liu/$$figure && \
+	  $(BIN)/edgesim report runs/paper-liu/$$figure --out runs/paper-liu/report-$$figure || exit 1; \
+	done
 
 clean:
 	rm -rf $(VENV) runs build *.egg-info

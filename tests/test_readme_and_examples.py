@@ -81,6 +81,15 @@ def test_runs_of_the_tour(command, monkeypatch, tmp_path):
     assert list((tmp_path / "out").rglob("summary.json"))
 
 
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c.split()[1] == "sweep"])
+def test_sweeps_of_the_tour(command, monkeypatch, tmp_path):
+    monkeypatch.chdir(ROOT)
+    arguments = [word for word in shlex.split(command)[1:] if not word.startswith("rounds=")]
+    result = CliRunner().invoke(app, [*arguments, "rounds=2", "--out", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    assert len(list((tmp_path / "out").rglob("summary.json"))) == 4
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "scenarios").glob("*.yaml")), ids=lambda path: path.stem)
 def test_shipped_scenarios_say_what_they_are_and_are_valid(path):
     from edgesim.scenario import expand
