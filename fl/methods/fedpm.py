@@ -68,22 +68,24 @@ class FedPM(Submodels):
         """All but norms, bool [P]."""
         return self.layout.where(lambda slot: slot.kind != "norm")
 
-    def start(self) -> State:
-        """theta = sigmoid(s), s ~ N(0, 1)."""
+    @cached_property
+    def first_theta(self) -> Array:
+        """theta = sigmoid(s), s ~ N(0, 1), [P]."""
         scores = self.task.streams.stream("scores").standard_normal(self.layout.size)
-        theta = np.where(self.maskable, 1.0 / (1.0 + np.exp(-scores)), 1.0)
-        return State(0, self.task.tensor(theta.astype(np.float32)))
+        return np.where(self.maskable, 1.0 / (1.0 + np.exp(-scores)), 1.0).astype(np.float32)
 
-    def drawn(self, theta: Tensor, purpose: str, k: int | None, g: int) -> Array:
+    def start(self) -> State:
+        return State(0, self.task.tensor(self.first_theta), memo={"used": self.sparse_model(self.first_theta, 0)})
+
+    def drawn(self, theta: Array, purpose: str, k: int | None, g: int) -> Array:
         """A mask, bool [P]."""
-        lots = self.task.streams.stream(purpose, device=k, round=g).random(self.layout.size, dtype=np.float32)
-        return lots < theta.cpu().numpy()
+        return self.task.streams.stream(purpose, device=k, round=g).random(self.layout.size, dtype=np.float32) < theta
 
     # --- what it costs ---------------------------------------------------------------------------------------------
 
     def kept(self, state: State | None, view: View, k: int) -> Array:
         """What a round is planned with: one draw of the server's theta."""
-        return self.drawn((state or self.start()).w, "foretold", None, view.g)
+        return self.drawn(state.w.cpu().numpy() if state else self.first_theta, "foretold", None, view.g)
 
     def travel(self, kept: Array) -> Payload:
         places = int(self.maskable.sum())
@@ -115,7 +117,7 @@ class FedPM(Submodels):
 
     def sampled(self, job: Job, trained: Trained) -> Array:
         """The mask that a device sends, bool [P]."""
-        return self.drawn(trained.w.sigmoid(), "sent", job.device, job.g)
+        return self.drawn(trained.w.sigmoid().cpu().numpy(), "sent", job.device, job.g)
 
     def encode(self, job: Job, trained: Trained) -> Sent:
         mask = self.sampled(job, trained)
@@ -123,27 +125,25 @@ class FedPM(Submodels):
 
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
         if not updates:
-            return replace(state, g=state.g + 1)
+            return self._after(state, state.w, state.memo)
         prior = Beta(*(state.memo.get(name, state.w.new_full(state.w.shape, self.prior)) for name in ("alpha", "beta")))
         after = counted(prior, [self.encode(u.job, u.result()).values for u in updates], self.softening)
-        theta = after.mode().where(self.task.tensor(self.maskable), 1.0)
-        keeps = (state.g + 1) % self.reset_rounds != 0
-        return State(state.g + 1, theta, memo={"alpha": after.alpha, "beta": after.beta} if keeps else {})
+        memo = {} if (state.g + 1) % self.reset_rounds == 0 else {"alpha": after.alpha, "beta": after.beta}
+        return self._after(state, after.mode().where(self.task.tensor(self.maskable), 1.0), memo)
 
-    # --- what is used ----------------------------------------------------------------------------------------------
+    def _after(self, state: State, theta: Tensor, memo: dict[str, Tensor]) -> State:
+        g = state.g + 1
+        return State(g, theta, memo=memo | {"used": self.sparse_model(theta.cpu().numpy(), g)})
+
+    def sparse_model(self, theta: Array, g: int) -> Tensor:
+        """The weights under the mask of round g, [P]."""
+        return self.task.tensor(np.where(self.drawn(theta, "used", None, g), self.constants, np.float32(0.0)))
 
     def received(self, state: State, k: int) -> Tensor:
         return state.w
 
     def personalise(self, state: State, k: int) -> Tensor:
-        if self._memory[:1] != [state]:
-            mask = self.drawn(state.w, "used", None, state.g)
-            self._memory[:] = [state, self.task.tensor(np.where(mask, self.constants, np.float32(0.0)))]
-        return self._memory[1]
-
-    @cached_property
-    def _memory(self) -> list:
-        return []
+        return state.memo["used"]
 
     def measures(self, state: State) -> dict[str, float]:
         return {"density": float(state.w[self.task.tensor(self.maskable)].mean())}

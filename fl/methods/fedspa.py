@@ -65,17 +65,22 @@ class FedSpa(Submodels):
         """The tensors that have a mask."""
         return tuple(slot for slot in self.task.layout.slots if slot.kind in ("weight", "embedding"))
 
-    def start(self) -> State:
+    @cached_property
+    def first_mask(self) -> Array:
+        """With what every device starts, 0 or 1 [P]."""
         shapes = [slot.shape for slot in self.sparse]
         shares = erk(shapes, self.density) if self.densities == "erk" else [self.density] * len(shapes)
+        return random_mask(self.sparse, shares, self.task.layout.size, self.task.streams.stream("mask"))
+
+    def start(self) -> State:
         state, size = super().start(), self.task.layout.size
-        state.w[size:] = self.task.tensor(random_mask(self.sparse, shares, size, self.task.streams.stream("mask")))
+        state.w[size:] = self.task.tensor(self.first_mask)
         return state
 
     def kept(self, state: State | None, view: View, k: int) -> Array:
-        size, w = self.task.layout.size, self.received(state or self.start(), k)
+        size = self.task.layout.size
         mask = np.zeros(self.layout.size, dtype=bool)
-        mask[:size] = w[size:].cpu().numpy() > 0
+        mask[:size] = (self.received(state, k)[size:].cpu().numpy() if state else self.first_mask) > 0
         return mask
 
     # --- what it costs, and how a device trains --------------------------------------------------------------------
