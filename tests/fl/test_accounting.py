@@ -53,7 +53,7 @@ def test_flops_are_those_that_torch_counts_in_the_real_step(name, shape, part, b
     cost = step_cost(architecture, trained, np.zeros_like(trained))
     task = replace(bench.task, architecture=architecture)
     w = torch.randn(architecture.layout.size) * 0.01
-    step = slot_step(task, Phase(w, trained, 1, 0.1), w, torch.from_numpy(trained), architecture.layout)
+    step = slot_step(architecture, Phase(w, trained, 1, 0.1), w, torch.from_numpy(trained), architecture.layout)
     with FlopCounterMode(display=False) as counter:
         step(torch.rand(3, *shape), torch.tensor([0, 1, 2]))
     assert counter.get_total_flops() == 3 * cost.flops
