@@ -1,0 +1,102 @@
+"""What training could not do as chosen is said at the end of a run and in summary.json, and changes no result."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from edgesim.cli import app
+from fl import local
+from fl.executors import batched
+from fl.executors.stacked import Vmapped
+
+CELL = """
+name: four
+rounds: 2
+network: {bandwidth: 4 MHz, noise: -110 dBm, channel: {path_loss: {model: constant, loss: 95 dB}}}
+devices: [{count: 4, tx_power: 23 dBm, cpu: {frequency: 2 GHz, flops_per_cycle: 4}}]
+allocation: {solver: equal}
+learning:
+  dataset: digits
+  partition: {kind: iid}
+  samples_per_device: 20
+  model: digits-cnn
+  batch_size: 10
+  method: {name: fedavg, lr: 0.1, local_steps: 2}
+"""
+TABLES = ("rounds.csv", "device_rounds.parquet", "spans.parquet", "scores.parquet", "model.safetensors")
+HOME = os.getpid()
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs the scenario with an executor into a folder; what the command said, and the folder."""
+    (tmp_path / "four.yaml").write_text(CELL)
+
+    def make(executor: str, name: str) -> tuple[str, Path]:
+        command = ["run", str(tmp_path / "four.yaml"), f"learning.executor={executor}", "--out", str(tmp_path / name)]
+        result = CliRunner().invoke(app, command)
+        assert result.exit_code == 0, result.output
+        return result.output, tmp_path / name
+
+    return make
+
+
+def killed(monkeypatch, marker: Path) -> None:
+    """The first process of a pool that trains something is killed."""
+    train = local.run
+
+    def once(task, job):
+        if os.getpid() != HOME and not marker.exists():
+            marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return train(task, job)
+
+    monkeypatch.setattr(local, "run", once)
+
+
+def too_small(monkeypatch, marker: Path) -> None:
+    """The memory holds two models."""
+    steps = batched.take_steps
+
+    def small(task, arithmetic, chunk, width):
+        if len(chunk) > 2:
+            raise torch.OutOfMemoryError
+        steps(task, arithmetic, chunk, width)
+
+    monkeypatch.setattr(batched, "take_steps", small)
+
+
+def unknown(monkeypatch, marker: Path) -> None:
+    """The architecture has an operation that vmap does not know."""
+
+    def refuse(*_):
+        raise NotImplementedError("no batching rule for aten::knead")
+
+    monkeypatch.setattr(Vmapped, "gradients", refuse)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "executor", "said"),
+    [
+        (killed, "pool", "signal 9"),
+        (too_small, "batched", "too large for the memory"),
+        (unknown, "batched", "no batching rule for aten::knead"),
+    ],
+)
+def test_a_detour_is_said_and_changes_nothing(run, monkeypatch, tmp_path, trouble, executor, said):
+    reference = "resident" if trouble is not too_small else executor
+    _, straight = run(reference, "straight")
+    trouble(monkeypatch, tmp_path / "marker")
+    output, round_about = run(executor, "round-about")
+    detours = json.loads((round_about / "summary.json").read_text())["training"]["detours"]
+    assert detours and all(said in detour and detour in output for detour in detours)
+    assert json.loads((straight / "summary.json").read_text())["training"]["detours"] == []
+    for table in TABLES:
+        assert (straight / table).read_bytes() == (round_about / table).read_bytes(), table
