@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from edgesim.contracts import Tensor
 from fl.layout import Layout
 from fl.posterior import Beta
 
 Array = np.ndarray
 Values = Any  # [P], a numpy array or a torch tensor
+CERTAIN = 104.0  # in float32 its sigmoid is 1 and that of -CERTAIN 0; of an infinity decay would make nan
 
 
 def signed_constants(layout: Layout, rng: np.random.Generator) -> Array:
@@ -22,6 +24,11 @@ def signed_constants(layout: Layout, rng: np.random.Generator) -> Array:
         inputs = inputs if slot.kind == "bias" else prod(slot.shape[1:])
         c[slot.slice] = e / inputs**0.5
     return np.where(rng.random(layout.size) < 0.5, -c, c)
+
+
+def logits(theta: Tensor) -> Tensor:
+    """The scores s [P] of probabilities theta [P], finite also where these are 0 or 1."""
+    return theta.logit().clamp(-CERTAIN, CERTAIN)
 
 
 def counted(prior: Beta, masks: Sequence[Values], softening: float = 0.0) -> Beta:

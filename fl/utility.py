@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 Array = np.ndarray
+MOST = 1e30  # the largest mean squared loss; what diverged, nan too, counts as this
 LEAST = 1e-12  # a weight of zero can still be drawn when no others are left
 
 
 def statistical(samples: float, mean_square: float) -> float:
     """U = |B| sqrt(mean of the squared losses of the samples)."""
-    return samples * mean_square**0.5
+    return samples * (mean_square if mean_square <= MOST else MOST) ** 0.5
 
 
 def limit(durations_s: Array, percentile: float) -> float:

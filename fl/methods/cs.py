@@ -91,9 +91,9 @@ class CS(FedAvg):
         return Sent(trained.w, complement if job.g else trained.mask)
 
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
-        """State.w is the sum; the memo holds what is sent next."""
+        """State.w is the sum; the memo holds what is sent next, from round 1 on pruned, whoever arrived."""
         if not updates:
-            return replace(state, g=state.g + 1)
+            return replace(state, g=state.g + 1, memo={"sent": self.pruned(state.w)})
         base = self.personalise(state, 0)
         after = super().aggregate(replace(state, w=base), view, updates)
         w = after.w.where((base != 0) | self._dense, self.server_lr * after.w)

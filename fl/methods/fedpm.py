@@ -15,7 +15,7 @@ from fl.accounting import binary_entropy
 from fl.method import MAX_RATE, State, param
 from fl.posterior import Beta
 from fl.submodels import Submodels
-from fl.supermasks import counted, signed_constants
+from fl.supermasks import counted, logits, signed_constants
 
 Array = np.ndarray
 AUTHORS = "Isik et al., released program (spafl.md, 10)"
@@ -113,7 +113,7 @@ class FedPM(Submodels):
 
         steps = Adam() if self.optimiser == "adam" else Sgd(self.momentum, self.weight_decay, self.clip)
         learned = self.task.tensor(self.maskable)
-        return (self.training(w.logit(), learned, view.g, k, effective=effective, optimiser=steps),)
+        return (self.training(logits(w), learned, view.g, k, effective=effective, optimiser=steps),)
 
     def sampled(self, job: Job, trained: Trained) -> Array:
         """The mask that a device sends, bool [P]."""
@@ -124,12 +124,11 @@ class FedPM(Submodels):
         return Sent(self.task.tensor(mask.astype(np.float32)), trained.mask, self.travel(mask).bits_up)
 
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
-        if not updates:
-            return self._after(state, state.w, state.memo)
         prior = Beta(*(state.memo.get(name, state.w.new_full(state.w.shape, self.prior)) for name in ("alpha", "beta")))
         after = counted(prior, [self.encode(u.job, u.result()).values for u in updates], self.softening)
         memo = {} if (state.g + 1) % self.reset_rounds == 0 else {"alpha": after.alpha, "beta": after.beta}
-        return self._after(state, after.mode().where(self.task.tensor(self.maskable), 1.0), memo)
+        theta = after.mode().where(self.task.tensor(self.maskable), 1.0) if updates else state.w
+        return self._after(state, theta, memo)
 
     def _after(self, state: State, theta: Tensor, memo: dict[str, Tensor]) -> State:
         g = state.g + 1

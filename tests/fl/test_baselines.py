@@ -15,7 +15,7 @@ from edgesim.contracts import Grant, Outcome, Phase, Report, Trained, View
 from edgesim.seeds import Seeds
 from fl import local, staleness, utility
 from fl.accounting import Accounting
-from fl.data import federated
+from fl.data import Federated, federated
 from fl.layers import Linear
 from fl.layout import Slot
 from fl.maml import after_a_step, halves
@@ -269,6 +269,28 @@ def test_the_constants_of_fedpm(bench):
     assert abs(np.sign(method.constants).mean()) < 4 / len(method.constants) ** 0.5
 
 
+def test_the_posterior_of_fedpm_begins_anew_also_after_a_round_in_which_nobody_arrived(bench):
+    method = bench.method("fedpm", reset_rounds=2, local_steps=1)
+    once = bench.round(method, method.start())
+    lost = method.aggregate(once, view_of(bench.task, 1), [])
+    assert sorted(once.memo) == ["alpha", "beta", "used"] and sorted(lost.memo) == ["used"]
+    assert torch.equal(lost.w, once.w) and lost.g == 2
+
+
+@pytest.mark.parametrize("params", [{}, {"optimiser": "sgd", "weight_decay": 1e-4, "momentum": 0.9}])
+def test_norms_of_fedpm_stay_and_probabilities_of_0_and_1_are_numbers(params):
+    y, x = np.arange(8), np.random.default_rng(0).random((8, 3, 32, 32), dtype=np.float32)
+    data = Federated(y, y, lambda: (x, x), (3, 32, 32), [y], [y], tuple("0123456789"))
+    bench = Bench(Task(build("spafl-conv4", (3, 32, 32), 10), data, 4, Seeds(0)))
+    method = bench.method("fedpm", local_steps=2, softening=0.0, **params)
+    theta = method.start().w
+    theta[:2] = torch.tensor([0.0, 1.0])
+    w = trained(bench, method, replace(method.start(), w=theta)).w
+    norms = ~torch.from_numpy(method.maskable)
+    assert norms.any() and (w[norms].sigmoid() == 1).all() and not w.isnan().any()
+    assert w[:2].sigmoid().tolist() == [0.0, 1.0]
+
+
 # --- FedSpa ----------------------------------------------------------------------------------------------------------
 
 
@@ -436,6 +458,20 @@ def test_cs_sends_half_and_receives_the_other_half(bench):
     assert charged.bits_down < charged.bits_up
 
 
+def test_a_first_round_of_cs_in_which_nobody_arrives_costs_no_second_one(bench):
+    """The server then prunes the initial model: what is charged, sent and trained in round 1 is a half all the same."""
+    method, size = bench.method("cs", local_steps=3, lr=LR), bench.task.layout.size
+    lost = method.aggregate(method.start(), view_of(bench.task), [])
+    (job, *_) = bench.jobs(method, lost)
+    places = sum(slot.size for slot in method.sparse)
+    assert int((job.phases[0].start != 0).sum()) == size - places // 2 == job.payload.bits_down / 32
+    after = bench.round(method, lost)
+    moved = after.w != lost.w
+    assert all(moved[slot.slice].sum() > slot.size / 4 for slot in method.sparse)
+    again = method.aggregate(after, view_of(bench.task, 2), [])
+    assert torch.equal(again.memo["sent"], after.memo["sent"]) and torch.equal(again.w, after.w)
+
+
 # --- Per-FedAvg ------------------------------------------------------------------------------------------------------
 
 
@@ -508,6 +544,16 @@ def test_the_utility_of_oort():  # fedlps.md, check 19
     assert utility.slowness([2.0, 1.0, 0.5], 1.0).tolist() == [0.25, 1.0, 1.0]
     durations = np.arange(10.0)[::-1] + 1
     assert [utility.limit(durations, p) for p in (30, 95, 100)] == [4.0, 10.0, np.inf]
+
+
+@pytest.mark.parametrize("loss", [np.inf, np.nan])
+@pytest.mark.parametrize("diverged", [1, 20])
+def test_oort_goes_on_choosing_where_losses_are_no_numbers(bench, loss, diverged):
+    worth = {k: (utility.statistical(10, loss if k < diverged else 1.0), 1.0) for k in range(20)}
+    method = bench.method("oort", participants=4, exploration=0.0, least_exploration=0.0)
+    found = selections(bench, method, notes_of(worth), rounds=20)
+    assert found.shape == (20, 4) and (np.diff(found) > 0).all()
+    assert utility.statistical(10, loss) == 1e16 > utility.statistical(10, 1e29)
 
 
 def test_scores_of_oort_by_hand():

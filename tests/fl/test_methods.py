@@ -6,7 +6,9 @@ import torch
 
 from edgesim.contracts import View
 from fl.method import State
+from fl.methods import available
 from fl.trainer import Trainer
+from tests.fl.conftest import view_of
 
 FEDAVG = {"local_steps": 3, "lr": 0.1}
 PARTIAL = {"personal_steps": 3, "global_steps": 3, "personal_lr": 0.2, "global_lr": 0.1}
@@ -104,6 +106,26 @@ def test_late_devices_keep_their_personal_part(bench):
     nobody = method.aggregate(method.retain(state, updates[:1]), view, [])
     assert torch.equal(nobody.w, state.w)
     assert nobody.g == 1
+
+
+KEEP = {"fedalt", "fedsim", "liu", "ditto", "fedper", "fedrep"}  # their personal weights
+KEEP |= {"fedlps", "spafl", "local"}  # the whole model with its scores or thresholds
+KEEP |= {"fedspa", "refl"}  # its next mask; the update that it still has to send
+
+
+@pytest.mark.parametrize("name", available())
+def test_the_server_never_hears_of_what_a_late_device_trained_and_the_device_keeps_it(bench, name):
+    method = bench.method(name, participants=4)
+    state, view = method.start(), view_of(bench.task)
+    updates = Trainer(bench.task).submit(bench.jobs(method, state))
+    after = method.aggregate(method.retain(state, updates), view, updates[:3])
+    without = method.aggregate(method.retain(state, updates[:3]), view, updates[:3])
+    assert torch.equal(after.w, without.w)
+    assert (3 in after.local) == (name in KEEP) and 3 not in without.local
+    if name in KEEP:
+        done = updates[3].result()
+        assert torch.equal(after.local[3], done.w - state.w if name == "refl" else method.keep(done))
+        assert not torch.equal(done.w, method.received(state, 3))
 
 
 # --- who, and with what weight ---------------------------------------------------------------------------------------

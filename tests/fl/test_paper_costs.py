@@ -5,6 +5,8 @@ from math import ceil
 import numpy as np
 import pytest
 
+from edgesim.contracts import Work
+from edgesim.device import make_fleet
 from fl.accounting import Accounting, step_cost, submodel_cost
 from fl.models import build
 
@@ -77,6 +79,17 @@ def test_a_round_of_mnist_in_full():
 )
 def test_the_rows_of_cifar(share, mflop):
     assert round_mflop(CIFAR, rows_kept(CIFAR, share), 45, 20) == pytest.approx(mflop, abs=0.05)
+
+
+def test_times_of_cifar_on_the_papers_devices():
+    """fedlps.md, check 15, at 744,448 MFLOP/s: the dense round, and rows in proportion to the capability (RCR)."""
+    levels = 0.5 ** np.arange(5)
+    devices = make_fleet(0.5, 744_448e6, flops_per_cycle=1, capability=levels)
+    kept = np.array([1e6 * round_mflop(CIFAR, rows_kept(CIFAR, z), 45, 20) for z in levels])
+    dense, equal = (devices.seconds(np.arange(5), Work(0.0, flops), 744_448e6 * levels) for flops in (kept[0], kept))
+    assert dense[[0, 4]] == pytest.approx([1.10869, 17.739], abs=5e-4)
+    assert dense[0] == pytest.approx(1.10869, abs=5e-6)
+    assert equal == pytest.approx(dense[0], rel=0.01)  # rounding of units, and layers that are never cut
 
 
 @pytest.mark.parametrize(
