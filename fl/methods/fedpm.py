@@ -11,9 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from edgesim.contracts import Adam, Grant, Job, Payload, Phase, Sent, Sgd, Stage, Tensor, Trained, Update, View
-from fl.accounting import binary_entropy
 from fl.method import MAX_RATE, State, param
-from fl.posterior import Beta
+from fl.posterior import Beta, mask_bits
 from fl.submodels import Submodels
 from fl.supermasks import counted, logits, signed_constants
 
@@ -89,7 +88,7 @@ class FedPM(Submodels):
 
     def travel(self, kept: Array) -> Payload:
         places = int(self.maskable.sum())
-        up = places * binary_entropy(float(kept[self.maskable].mean())) + log2(places)
+        up = mask_bits(places, int(kept[self.maskable].sum()), "entropy") + log2(places)  # the mask, and its density
         return Payload(bits_down=self.task.accounting.weight_bits(places), bits_up=up)
 
     def configure(self, state: State, view: View, grant: Grant) -> Job:

@@ -29,7 +29,8 @@ class FedSpa(Submodels):
 
     Departs from the paper:
         Biases and norms are dense. All devices start with the same mask.
-        The new mask decides what computes from the device's next round on; what it uses at once is w under it.
+        The new mask decides what computes from the device's next round on; what it uses at once is w under it. The
+        server is taken to know it also where the upload that told it was late.
     """
 
     source: ClassVar[str] = "Huang et al., arXiv 2201.11380; no released program"
