@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,8 @@ from edgesim.energy import Ledger
 from edgesim.grants import Grants
 from edgesim.link import Link, Uplink
 from edgesim.topology import devices_of, star
-from solvers import EnergyTerms, Infeasible, PruningProblem
+from solvers import Allocation, EnergyTerms, Infeasible, PruningProblem
+from solvers.sensitivity import KNOWN as SMOOTH
 
 if TYPE_CHECKING:
     import networkx
@@ -122,7 +124,15 @@ class Cell:
         if self.when_infeasible == "stop":
             self._refuse_late(problem, answer, devices[served], before_s)
         grants = self._grants(devices[served], answer, view)
-        return Plan(grants, left_out, float(answer.certificate.residual), self.budget_s + extra_s)
+        plan = Plan(grants, left_out, float(answer.certificate.residual), self.budget_s + extra_s)
+        return replace(plan, **self._slopes(answer))
+
+    def _slopes(self, answer: Allocation) -> dict[str, float]:
+        """What a little more band or time would be worth, where the allocator minimises the pruning."""
+        if answer.method not in SMOOTH or math.isnan(answer.certificate.gap):
+            return {}
+        worth = answer.sensitivity(self.channel.bandwidth_hz)
+        return {"pruning_per_hz": worth.per_hz, "pruning_per_s": worth.per_s}
 
     def unprunable_s(self, demand: Demand, view: View) -> Array:
         """Time that no pruning saves [S], s: the work that cannot be pruned, and the download."""

@@ -97,6 +97,8 @@ class Plan:
     infeasible: tuple[int, ...] = ()  # devices that cannot meet the budget at all; left out
     residual: float = float("nan")  # worst KKT residual of the certificate, relative
     budget_s: float = float("inf")  # the threshold planned for: T_th, or the least feasible one where T_th is too short
+    pruning_per_hz: float = float("nan")  # what a wider band or more time would change sum w rho by, 1/Hz and 1/s; nan:
+    pruning_per_s: float = float("nan")  # the allocator does not tell
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def rows(
     totals["energy_j"] = exact(table["energy_j"])
     status = {name: int(np.count_nonzero(devices["status"] == name)) for name in STATUS}
     received = int(played.back.sum()) if played else 0
-    row = round_row(g, start_s, end_s, plan.residual, status, received, grants.rho, totals, scores)
+    row = round_row(g, start_s, end_s, plan, status, received, grants.rho, totals, scores)
     return {"spans": table, "device_rounds": devices, "rounds": row, "plans": plan_row(g, plan, threshold_s)}
 
 

@@ -116,7 +116,7 @@ class EventLog:
         block = {
             "spans": {name: [getattr(span, own) for span in spans] for name, own in told.items()},
             "device_rounds": {name: [row[name] for row in rows] for name in SCHEMAS["device_rounds"]},
-            "rounds": round_row(g, start_s, end_s, plan.residual, status, received, rho, totals, scores),
+            "rounds": round_row(g, start_s, end_s, plan, status, received, rho, totals, scores),
             "plans": plan_row(g, plan, threshold_s),
         }
         if scores is not None:

@@ -62,6 +62,8 @@ ROUNDS = {
     "cycles": float,
     "energy_j": float,
     "solver_residual": float,
+    "pruning_per_hz": float,  # derivatives of the sum of the pruning ratios, see contracts.Plan
+    "pruning_per_s": float,
 }
 SCORES = {"round": int, "device": int, "loss": float, "accuracy": float}  # of evaluated rounds
 MEASURES = {"round": int, "name": str, "value": float}  # what a method says of itself in evaluated rounds

@@ -44,7 +44,7 @@ def round_row(
     g: int,
     start_s: float,
     end_s: float,
-    residual: float,
+    plan: Plan,
     status: Mapping[str, int],
     received: int,
     rho: Sequence[float],
@@ -71,7 +71,9 @@ def round_row(
         "rho_mean": _known(np.mean, rho),
         "rho_max": _known(np.max, rho),
         **totals,
-        "solver_residual": residual,
+        "solver_residual": plan.residual,
+        "pruning_per_hz": plan.pruning_per_hz,
+        "pruning_per_s": plan.pruning_per_s,
     }
     return {name: [value] for name, value in row.items()}
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from matplotlib.figure import Figure
 
-from reports import curves, data, figures, latencies, measures, places, swept, timeline, tradeoffs
+from reports import curves, data, figures, latencies, measures, places, swept, timeline, tradeoffs, worth
 from reports.schemes import Scheme, axes_of, slice_of
 from reports.sheet import Table
 from reports.style import RHO, Style
@@ -123,6 +123,8 @@ def _cell(schemes: list[Scheme], shown: list[Scheme], some: str) -> list[Plate]:
     return [
         Plate(CELL, "devices", "Pruning ratio and band share per device", _devices_caption() + some,
               partial(figures.devices, shown), partial(data.devices, schemes)),
+        Plate(CELL, "worth", "What would more band or time buy?", _worth_caption() + some,
+              partial(worth.worth, shown), partial(worth.worth_data, schemes)),
         Plate(CELL, "topology", "The cell", _topology_caption(schemes),
               partial(places.topology, schemes), partial(places.topology_data, schemes)),
         Plate(CELL, "partition", "Who holds what", _partition_caption(schemes),
@@ -174,6 +176,14 @@ def _devices_caption() -> str:
     return (
         "Mean (marker or line) and range (bar or band) over the rounds in which the device took part, all seeds "
         f"together. {RHO} is the pruned share of the prunable weights; schemes without pruning stay at zero."
+    )
+
+
+def _worth_caption() -> str:
+    return (
+        f"By how many percentage points the mean {RHO} of the devices that are served would fall, to first order, if "
+        "the band were 1 MHz wider or the threshold 1 ms longer: the multipliers of the allocation (kkt or convex). "
+        "Zero: nobody is pruned for want of it."
     )
 
 

@@ -35,6 +35,23 @@ def ran(tmp_path, *changes):
     return simulate(load(path, list(changes)))
 
 
+def test_the_logged_slopes_are_those_of_wider_bands_and_longer_thresholds(tmp_path):
+    """Central differences of the summed ratios of round 0, by 0.2 MHz in 20 and by 2 ms in 250."""
+
+    short = "budget.latency_threshold=250 ms"
+
+    def pruned(change):
+        run = ran(tmp_path, LIU, short, change)
+        return run.device_rounds.rho[run.device_rounds["round"] == 0].sum()
+
+    row = ran(tmp_path, LIU, short).rounds.iloc[0]
+    by_band = (pruned("network.bandwidth=20.1 MHz") - pruned("network.bandwidth=19.9 MHz")) / 0.2e6
+    by_time = (pruned("budget.latency_threshold=251 ms") - pruned("budget.latency_threshold=249 ms")) / 2e-3
+    assert row.pruning_per_hz < 0 and row.pruning_per_hz == pytest.approx(by_band, rel=1e-3)
+    assert row.pruning_per_s < 0 and row.pruning_per_s == pytest.approx(by_time, rel=1e-3)
+    assert ran(tmp_path, LIU, short, "allocation.solver=equal").rounds.pruning_per_hz.isna().all()
+
+
 def planned(tmp_path, *changes):
     """(cell, demand, view) of round 0, as the run will ask them."""
     import simpy

@@ -9,9 +9,9 @@ import simpy
 from edgesim.contracts import Grant, Outcome, Plan, Scores
 from edgesim.eventlog import SCHEMAS, EventLog, LogError, read_tables
 
-DESIGN = {  # design.md, section 3
+DESIGN = {  # design.md, section 3; and what more band or time would be worth
     "rounds": "round time_s latency_s selected arrived late failed infeasible loss accuracy accuracy_std rho_mean "
-    "rho_max bits_up bits_down flops cycles energy_j solver_residual",
+    "rho_max bits_up bits_down flops cycles energy_j solver_residual pruning_per_hz pruning_per_s",
     "device_rounds": "round device status share rho rate_bps download_s compute_s upload_s finish_s bits_up bits_down "
     "flops cycles energy_j",
     "spans": "round device phase start_s end_s bits cycles energy_j",
@@ -26,7 +26,8 @@ def logged(first=0, rounds=2, log=None):
     """Two devices compute for 2 s (8 cycles) and 4 s; device 1 is cut off after 3 s; device 2 is infeasible."""
     env, log = simpy.Environment(), log or EventLog()
     log.attach(env)
-    plan = Plan((Grant(0, 0.25, 0.5, 1e9, 1.0), Grant(1, 0.75, 0.0, 1e9, 1.0)), (2,), 1e-12, budget_s=3.0)
+    grants = (Grant(0, 0.25, 0.5, 1e9, 1.0), Grant(1, 0.75, 0.0, 1e9, 1.0))
+    plan = Plan(grants, (2,), 1e-12, budget_s=3.0, pruning_per_hz=-2e-7, pruning_per_s=-50.0)
 
     def work(g, device, seconds):
         with log.span(g, device, "upload") as span:
@@ -72,6 +73,7 @@ def test_a_round_adds_up_its_spans():
     assert [row[name] for name in ("selected", "arrived", "late", "failed", "infeasible")] == [3, 1, 1, 0, 1]
     assert [row[name] for name in ("loss", "accuracy", "accuracy_std")] == [2.0, 0.75, 0.25]
     assert [row[name] for name in ("rho_mean", "rho_max", "solver_residual")] == [0.25, 0.5, 1e-12]
+    assert (row["pruning_per_hz"], row["pruning_per_s"]) == (-2e-7, -50.0)
     assert [row[name] for name in ("bits_up", "bits_down", "flops", "cycles", "energy_j")] == [20, 0, 28, 14, 28]
     assert math.isnan(log.columns("rounds")["accuracy"][0])
     assert log.stretched_rounds == 2  # planned for 3 s, the threshold is 2 s
@@ -115,7 +117,7 @@ def test_csv_is_exact_and_leaves_unknown_numbers_empty(tmp_path):
     log.write_tables(tmp_path)
     header, row = (tmp_path / "rounds.csv").read_bytes().decode().splitlines()
     assert header.replace(",", " ") == DESIGN["rounds"]
-    assert row == "0,3.0,3.0,3,1,1,0,1,,,,0.25,0.5,0.30000000000000004,0.0,28.0,14.0,28.0,1e-12"
+    assert row == "0,3.0,3.0,3,1,1,0,1,,,,0.25,0.5,0.30000000000000004,0.0,28.0,14.0,28.0,1e-12,-2e-07,-50.0"
 
 
 def test_drained_rows_put_back_give_the_same_bytes(tmp_path):

@@ -1,7 +1,5 @@
 """FLOPs as torch counts them, weights as Liu (8), (24) count them, bits as (25) and the mask's own."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -51,7 +49,6 @@ def test_flops_are_those_that_torch_counts_in_the_real_step(name, shape, part, b
     architecture = build(name, shape, 10)
     trained = part_of(architecture.layout, part)
     cost = step_cost(architecture, trained, np.zeros_like(trained))
-    task = replace(bench.task, architecture=architecture)
     w = torch.randn(architecture.layout.size) * 0.01
     step = slot_step(architecture, Phase(w, trained, 1, 0.1), w, torch.from_numpy(trained), architecture.layout)
     with FlopCounterMode(display=False) as counter:

@@ -14,7 +14,7 @@ NAN = float("nan")
 THRESHOLD_S = 0.025
 
 
-def round_rows(latency_s, accuracy, bits_up=10e6, bits_down=20e6, energy_j=0.5) -> pd.DataFrame:
+def round_rows(latency_s, accuracy, bits_up=10e6, bits_down=20e6, energy_j=0.5, **more) -> pd.DataFrame:
     """Rounds of two devices; every round sends and spends the same."""
     count = len(latency_s)
     table = pd.DataFrame({"round": range(count), "latency_s": latency_s, "accuracy": accuracy})
@@ -24,7 +24,7 @@ def round_rows(latency_s, accuracy, bits_up=10e6, bits_down=20e6, energy_j=0.5) 
     late = [2 if value > THRESHOLD_S * 1.000001 else 0 for value in latency_s]
     fixed = {"selected": 2, "arrived": 2, "failed": 0, "infeasible": 0, "rho_mean": 0.5, "rho_max": 0.75, "flops": 0.0}
     money = {"bits_up": bits_up, "bits_down": bits_down, "cycles": 1e6, "energy_j": energy_j, "solver_residual": 1e-12}
-    return table.assign(late=late, **fixed, **money)
+    return table.assign(late=late, **fixed, **money, **more)
 
 
 def device_rows(rounds: pd.DataFrame, rho=(0.25, 0.75)) -> pd.DataFrame:
