@@ -125,10 +125,13 @@ class Cell:
             self._refuse_late(problem, answer, devices[served], before_s)
         grants = self._grants(devices[served], answer, view)
         plan = Plan(grants, left_out, float(answer.certificate.residual), self.budget_s + extra_s)
-        return replace(plan, **self._slopes(answer))
+        return plan if extra_s else replace(plan, **self._slopes(answer))
 
     def _slopes(self, answer: Allocation) -> dict[str, float]:
-        """What a little more band or time would be worth, where the allocator minimises the pruning."""
+        """What a little more band for the uplink, or time, would be worth, where the allocator minimises the pruning.
+
+        Unknown where the plan had to be stretched: more band would shorten it, and nobody would be pruned less.
+        """
         if answer.method not in SMOOTH or math.isnan(answer.certificate.gap):
             return {}
         worth = answer.sensitivity(self.channel.bandwidth_hz)

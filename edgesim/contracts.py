@@ -23,6 +23,7 @@ class Streams(Protocol):
     """Named random streams; the same name gives the same numbers whatever else was drawn before."""
 
     def stream(self, purpose: str, device: int | None = None, round: int | None = None) -> np.random.Generator: ...
+    def brief(self, purpose: str, device: int | None = None, round: int | None = None) -> np.random.Generator: ...
 
 
 @dataclass(frozen=True)
@@ -97,8 +98,8 @@ class Plan:
     infeasible: tuple[int, ...] = ()  # devices that cannot meet the budget at all; left out
     residual: float = float("nan")  # worst KKT residual of the certificate, relative
     budget_s: float = float("inf")  # the threshold planned for: T_th, or the least feasible one where T_th is too short
-    pruning_per_hz: float = float("nan")  # what a wider band or more time would change sum w rho by, 1/Hz and 1/s; nan:
-    pruning_per_s: float = float("nan")  # the allocator does not tell
+    pruning_per_hz: float = float("nan")  # what a wider uplink band or more time would change sum w rho by, 1/Hz and 1/s;
+    pruning_per_s: float = float("nan")  # nan: the allocator does not tell, or the plan was stretched
 
 
 @dataclass(frozen=True)
