@@ -98,8 +98,8 @@ class Plan:
     infeasible: tuple[int, ...] = ()  # devices that cannot meet the budget at all; left out
     residual: float = float("nan")  # worst KKT residual of the certificate, relative
     budget_s: float = float("inf")  # the threshold planned for: T_th, or the least feasible one where T_th is too short
-    pruning_per_hz: float = float("nan")  # what a wider uplink band or more time would change sum w rho by, 1/Hz and 1/s;
-    pruning_per_s: float = float("nan")  # nan: the allocator does not tell, or the plan was stretched
+    pruning_per_hz: float = float("nan")  # what more band for the uplink, or time, would change sum w rho by, 1/Hz and
+    pruning_per_s: float = float("nan")  # 1/s; nan: the allocator does not tell, or the plan was stretched
 
 
 @dataclass(frozen=True)

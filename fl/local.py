@@ -82,7 +82,7 @@ def samples(task: Task, phase: Phase, job: Job) -> tuple[Array, list[int] | None
     """
     mine = task.data.train_index[job.device]
     batch = min(task.batch_size, len(mine))
-    rng = task.streams.stream(f"batches/{phase.batches}", device=job.device, round=job.g)
+    rng = task.streams.brief(f"batches/{phase.batches}", device=job.device, round=job.g)
     sizes, first, end = None, phase.first * batch, (phase.first + phase.steps) * batch
     if phase.ragged:
         once = [min(batch, len(mine) - start) for start in range(0, len(mine), batch)]
@@ -90,7 +90,9 @@ def samples(task: Task, phase: Phase, job: Job) -> tuple[Array, list[int] | None
         sizes = every[phase.first :]
         first, end = sum(every) - sum(sizes), sum(every)
     if end <= len(mine):
-        return rng.permutation(mine)[first:end], sizes
+        order = mine.copy()
+        rng.shuffle(order)  # what permutation(mine) gives
+        return order[first:end], sizes
     orders = [rng.permutation(mine) for _ in range(-(-end // len(mine)))]
     return np.concatenate(orders)[first:end], sizes
 

@@ -182,8 +182,8 @@ def _devices_caption() -> str:
 def _worth_caption() -> str:
     return (
         f"By how many percentage points the mean {RHO} of the devices that are served would fall, to first order, if "
-        "the uplink had 1 MHz more or the threshold were 1 ms longer: the multipliers of the allocation (kkt or convex). "
-        "Zero: nobody is pruned for want of it."
+        "the uplink had 1 MHz more or the threshold were 1 ms longer: the multipliers of the allocation (kkt or "
+        "convex). Zero: nobody is pruned for want of it."
     )
 
 

@@ -68,14 +68,13 @@ class Piece:
         return shapes, self.extent, rate, self.factor is None, self.optimiser, self.batch
 
     def finish(self, part: Tensor, loss: float, accuracy: float) -> None:
-        """Puts the trained part [p] into the model."""
-        if part.numel() == self.whole.numel():
-            w = part.clone()  # memory of its own: what is kept of one job must not hold a whole stack
-        else:
+        """Puts the trained part [p], which is its own from now on, into the model."""
+        run, w = self.run, part
+        if part.numel() < self.whole.numel():
             w = self.whole.clone()
             w[slice(part.numel()) if self.where is None else self.where] = part
-        self.run.done.append(w)
-        self.run.loss, self.run.accuracy = loss, accuracy
+        run.done.append(w)
+        run.loss, run.accuracy = loss, accuracy
 
 
 def not_stacked(task: Task, job: Job) -> str | None:

@@ -14,6 +14,8 @@ from fl.executors.stacked import Arithmetic, Gradient, Product
 from fl.optimisers import descent
 from fl.task import Task
 
+PICTURES = 4 << 20  # bytes: as many steps of a chunk have their pictures fetched at once, at least one
+
 
 def take_steps(task: Task, arithmetic: type[Arithmetic], chunk: Sequence[Piece], width: int | None) -> None:
     """Trains pieces of one kind, those with most steps first, and puts the results into their models.
@@ -22,48 +24,63 @@ def take_steps(task: Task, arithmetic: type[Arithmetic], chunk: Sequence[Piece],
     """
     with arithmetic.without_autograd():
         models, loss, right = trained(task, Stack(task, arithmetic, chunk, width or len(chunk)), chunk, width)
-    each = zip(chunk, models, loss.tolist(), right.tolist(), strict=False)
+    parts = torch.unbind_copy(models)  # memory of their own: what is kept of one job must not hold a whole stack
+    each = zip(chunk, parts, loss.tolist(), right.tolist(), strict=False)
     for piece, part, total, hits in each:
         piece.finish(part, total / piece.steps, hits / piece.steps)
 
 
 def trained(task: Task, stack: Stack, chunk: Sequence[Piece], width: int | None) -> tuple[Tensor, Tensor, Tensor]:
     """The models after all steps [C, p], and loss and accuracy [C], summed over the steps."""
-    images, labels = task.train
+    images, _ = task.train
     index, share = schedule(chunk, stack.size, images.device)
     loss, right = torch.zeros_like(share[0]), torch.zeros_like(share[0])
-    ends = np.array([piece.steps for piece in chunk])
+    going = going_on(chunk)
+    at_once = max(1, PICTURES // (stack.size * chunk[0].batch * images[0].nbytes))
     for t in range(chunk[0].steps):
-        going = int((ends > t).sum())
-        stack.narrow(going, computing=width or going)
-        chosen, counts = index[t, : stack.computing], share[t, : stack.computing]
-        x = images.index_select(0, chosen.flatten()).view(*chosen.shape, *images.shape[1:])
-        y = labels.index_select(0, chosen.flatten()).view(chosen.shape)
-        one_loss, one_right = stack.step(x, y, counts)
-        loss[: stack.computing].addcmul_(one_loss, counts)
-        right[: stack.computing].addcmul_(one_right, counts)
+        stack.narrow(going[t], computing=width or going[t])
+        ours = slice(stack.computing)
+        if t % at_once == 0:
+            pictures, labels = fetched(task, index[ours, t : t + at_once])
+        counts = share[t, ours]
+        one_loss, one_right = stack.step(pictures[ours, t % at_once], labels[t % at_once, ours], counts)
+        loss[ours].addcmul_(one_loss, counts)
+        right[ours].addcmul_(one_right, counts)
     return stack.models(), loss.sum(1), right.sum(1)
 
 
+def going_on(chunk: Sequence[Piece]) -> list[int]:
+    """How many models take each step."""
+    ends = np.array([piece.steps for piece in chunk])
+    return np.count_nonzero(ends[:, None] > np.arange(chunk[0].steps), axis=0).tolist()
+
+
+def fetched(task: Task, index: Tensor) -> tuple[Tensor, Tensor]:
+    """Pictures [C, steps, B, ...], where a model's own lie together, which is read fastest; labels [steps, C, B]."""
+    images, labels = task.train
+    pictures = images.index_select(0, index.flatten()).view(*index.shape, *images.shape[1:])
+    each = index.transpose(0, 1)
+    return pictures, labels.index_select(0, each.flatten()).view(each.shape)
+
+
 def schedule(chunk: Sequence[Piece], models: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Sample indices [steps, C, B], and the weight of each sample in its batch: 1 / n, or 0 for padding."""
-    steps, batch = chunk[0].steps, chunk[0].batch
+    """Sample indices [C, steps, B]; the weight of each in its batch [steps, C, B]: 1 / n, or 0 for padding."""
+    steps, batch, dtype = chunk[0].steps, chunk[0].batch, chunk[0].whole.dtype
     if len(chunk) == models and all(piece.steps == steps and piece.sizes is None for piece in chunk):
-        index = np.concatenate([piece.samples for piece in chunk]).reshape(models, steps, batch).swapaxes(0, 1)
-        ones = torch.ones(index.shape, dtype=chunk[0].whole.dtype, device=device)
-        return torch.from_numpy(np.ascontiguousarray(index)).to(device), ones / batch
-    index = np.zeros((steps, models, batch), dtype=np.int64)
+        index = torch.from_numpy(np.concatenate([piece.samples for piece in chunk])).view(models, steps, batch)
+        return index.to(device), torch.full((steps, models, batch), 1.0 / batch, dtype=dtype, device=device)
+    index = np.zeros((models, steps, batch), dtype=np.int64)
     share = np.zeros(index.shape)
     for i, piece in enumerate(chunk):
         if piece.sizes is None:
-            index[: piece.steps, i] = piece.samples.reshape(-1, batch)
-            share[: piece.steps, i] = 1.0 / batch
+            index[i, : piece.steps] = piece.samples.reshape(-1, batch)
+            share[i, : piece.steps] = 1.0 / batch
         else:
             counts = np.array(piece.sizes)[:, None]
             real = np.arange(batch) < counts
-            index[: piece.steps, i][real] = piece.samples
-            share[: piece.steps, i] = real / counts
-    weights = torch.from_numpy(share).to(chunk[0].whole.dtype)
+            index[i, : piece.steps][real] = piece.samples
+            share[i, : piece.steps] = real / counts
+    weights = torch.from_numpy(share.swapaxes(0, 1).copy()).to(dtype)
     return torch.from_numpy(index).to(device), weights.to(device)
 
 
@@ -91,8 +108,13 @@ class Stack:
         self.move = descent(first.optimiser, moved, stacked=True)
 
     def _slots(self, flats: Sequence[Tensor]) -> list[Tensor]:
-        stack = torch.stack([*flats, *[flats[0]] * (self.size - len(flats))])
-        return [stack[:, slot.slice].reshape(self.size, *slot.shape).contiguous() for slot in self.layout.slots]
+        """The flat tensors [p] slot by slot; what is the same tensor for all, a common start, is read once."""
+        if all(flat is flats[0] for flat in flats):
+            stack = flats[0].expand(self.size, -1)
+        else:
+            stack = torch.stack([*flats, *[flats[0]] * (self.size - len(flats))])
+        parts = [stack[:, slot.slice].reshape(self.size, *slot.shape) for slot in self.layout.slots]
+        return [part.clone(memory_format=torch.contiguous_format) for part in parts]
 
     def narrow(self, going: int, computing: int) -> None:
         """From now on the first models move, ``going`` of them, and as many as ``computing`` compute."""

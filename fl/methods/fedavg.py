@@ -65,5 +65,7 @@ class FedAvg(Method):
         return (Stage("train", self.work(k, self.everything, self.steps(k), rho, self.samples_per_step(k))),)
 
     def local_update(self, state: State, k: int, w: Tensor, grant: Grant) -> tuple[Phase, ...]:
-        mask = self.task.tensor(self.mask(state, grant))
-        return (self.training(w.where(mask, 0.0), mask, state.g, k),)
+        kept = self.mask(state, grant)
+        mask = self.task.tensor(kept)
+        start = w if kept is self.everything else w.where(mask, 0.0)
+        return (self.training(start, mask, state.g, k),)

@@ -15,11 +15,12 @@ from edgesim.seeds import Seeds
 from fl import executors, masks, methods
 from fl.data import Federated
 from fl.executors import batched as batched_module
+from fl.executors import steps
 from fl.executors.batched import Batched
 from fl.executors.choice import FORK_PAYS_S
 from fl.executors.pool import Pool, no_fork
 from fl.executors.resident import Resident
-from fl.executors.stacked import Vmapped
+from fl.executors.stacked import Vmapped, log_loss
 from fl.executors.work import flops_of
 from fl.layers import Linear
 from fl.models import Architecture, build
@@ -235,6 +236,48 @@ def test_neighbours_and_chunks_change_no_byte(model):
     if model == MLP:  # others always compute as many models at once
         assert same(Batched(task, memory=1).run(jobs), together)
         assert same(Batched(task, memory=1 << 20).run(jobs), together)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(("batch", "classes"), [(10, 10), (1, 10), (7, 3), (16, 62)])
+def test_the_loss_of_a_sample_does_not_know_its_neighbours(dtype, batch, classes):
+    """A processor computes the numbers at the end of a row, short of a whole vector, by another rule."""
+    generator = torch.Generator().manual_seed(0)
+    logits = 5 * torch.randn(40, batch, classes, generator=generator, dtype=dtype)
+    y = torch.randint(0, classes, (40, batch), generator=generator)
+    share = torch.rand(40, batch, generator=generator, dtype=dtype)
+    together = log_loss(logits, y, share)
+    for first, count in ((0, 1), (0, 3), (1, 3), (5, 7), (17, 16), (3, 31)):
+        some = slice(first, first + count)
+        alone = log_loss(logits[some], y[some], share[some])
+        assert all(torch.equal(one, each[some]) for one, each in zip(alone, together, strict=True))
+    leaf = logits.double().requires_grad_()
+    expected = torch.nn.functional.cross_entropy(leaf.flatten(0, 1), y.flatten(), reduction="none")
+    (expected * share.flatten()).sum().backward()
+    assert torch.allclose(together[0].flatten().double(), expected, rtol=1e-5, atol=4e-6)
+    assert torch.equal(together[1], logits.argmax(2) == y)
+    assert torch.allclose(together[2].double(), leaf.grad, atol=1e-6)
+
+
+@pytest.mark.parametrize("devices", [(0,), (0, 1, 3)])
+def test_a_common_start_stays_as_it_is_and_every_model_has_memory_of_its_own(devices):
+    task = task_of(MLP)
+    w, everything = task.initial(), torch.ones(4810, dtype=torch.bool)
+    jobs = [job_of(task, Phase(w, everything, 2, 0.1), device=k) for k in devices]
+    trained = Batched(task).run(jobs)
+    assert torch.equal(w, task.initial())
+    apart = [replace(one, phases=(replace(one.phases[0], start=w.clone()),)) for one in jobs]
+    assert same(Batched(task).run(apart), trained)
+    assert all(one.w.untyped_storage().nbytes() == 4 * 4810 for one in trained)
+
+
+def test_how_many_steps_are_fetched_at_once_changes_no_byte(monkeypatch):
+    task = task_of(MLP)
+    jobs = [job(task, k, steps=2 + k, ragged=k > 2) for k in (0, 1, 2, 3, 4)]
+    together = Batched(task).run(jobs)
+    for size in (1, 30_000):  # bytes: a picture has 256
+        monkeypatch.setattr(steps, "PICTURES", size)
+        assert same(Batched(task).run(jobs), together)
 
 
 def test_the_memory_of_a_chunk():
