@@ -19,11 +19,13 @@ from pathlib import Path
 
 import numpy as np
 
-from edgesim import scenario as scenarios
-from edgesim import simulate
-from solvers import PruningProblem, allocate
-
 ROOT = Path(__file__).parent.parent
+sys.path[0] = str(ROOT)  # else solvers.py beside this file would be the package of its name
+
+from edgesim import scenario as scenarios  # noqa: E402
+from edgesim import simulate  # noqa: E402
+from solvers import PruningProblem, allocate  # noqa: E402
+
 CROWD = """
 name: crowd
 rounds: 1
