@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -79,9 +80,12 @@ def allocate(problem: PruningProblem, method: str | Callable = "kkt", blocks: in
 
     Args:
         problem: K devices; bits [K], compute_s [K], slack_s [K], rate_bps [K] and bounds, see `PruningProblem`.
-        method: `kkt` (exact, fast), `convex` (cvxpy, the reference), `equal` (equal shares), `printed` (the paper's
-            formula, unclipped, for comparison only), or a function of the problem that returns (share, rho) or an
-            Allocation; its answer must keep the bounds, a device may finish late.
+        method: `kkt` (exact, fast), `fair` (the most pruned device is pruned least), `latency` (the last is back
+            earliest), `energy` (least joules), `levels` (rho one of given levels), `equal` (equal shares),
+            `proportional` (shares by the bits to send), `printed` (the paper's formula, unclipped, for comparison
+            only), `convex`, `convex-fair`, `convex-latency`, `convex-energy` (cvxpy, the reference); or a function of
+            the problem that returns (share, rho) or an Allocation; its answer must keep the bounds, a device may
+            finish late.
         blocks: N; every share is a whole number of resource blocks of 1 / N. None: shares of any size.
     Returns:
         Allocation with share b [K] in [0, 1], rho [K] in [rho_min, rho_max], the multiplier, a Certificate.
@@ -111,9 +115,10 @@ def _checked(problem: PruningProblem, function: Callable) -> Allocation:
     """Run a user's own allocator and check what it returns."""
     name = getattr(function, "__name__", type(function).__name__)
     answer = function(problem)
-    multiplier = float("nan")
+    multiplier, chosen = float("nan"), {}
     if isinstance(answer, Allocation):
         share, rho, multiplier = answer.share, answer.rho, answer.multiplier
+        chosen = {kind: _chosen(problem, getattr(answer, kind), kind, name) for kind in ("cpu_hz", "power_w")}
     elif isinstance(answer, tuple) and len(answer) == 2:
         share, rho = answer
     else:
@@ -122,6 +127,18 @@ def _checked(problem: PruningProblem, function: Callable) -> Allocation:
         raise InvalidAllocation(f"{name} returned complex shares or ratios; give real numbers.")
     try:
         share, rho = np.asarray(share, dtype=float), np.asarray(rho, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidAllocation(f"{name} returned shares or ratios that are not numbers.") from None
-    return feasible(problem, share, rho, multiplier, name)
+    return replace(feasible(problem, share, rho, multiplier, name), **chosen)
+
+
+def _chosen(problem: PruningProblem, values, kind: str, name: str) -> np.ndarray | None:
+    """Clocks or powers [K] of a user's own allocator; None where it chooses none."""
+    if values is None:
+        return None
+    values = np.asarray(values, dtype=float)
+    if values.shape != (problem.num_devices,) or not (np.isfinite(values) & (values >= 0)).all():
+        raise InvalidAllocation(
+            f"{name} returned {kind} {values!r:.60}; give {problem.num_devices} finite numbers that are not negative."
+        )
+    return values

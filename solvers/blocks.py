@@ -34,8 +34,8 @@ def least_sum(cost: Callable[[Array], Array], low: Array, cap: Array, blocks: in
 
     while True:  # the best blocks are all those up to `few` and some of those up to `many`
         price = _middle(gain, few + 1, many + 1)
-        better = _first(lambda n, price=price: gain(n + 1) <= price, few, many)
-        as_good = _first(lambda n, price=price: gain(n + 1) < price, better, many)
+        better = fewest(lambda n, price=price: gain(n + 1) <= price, few, many)
+        as_good = fewest(lambda n, price=price: gain(n + 1) < price, better, many)
         if better.sum() > blocks:
             many = better
         elif as_good.sum() <= blocks:
@@ -51,14 +51,14 @@ def least_max(cost: Callable[[Array], Array], low: Array, cap: Array, blocks: in
     """
     best, few = np.array(low), np.array(low)
     worst = cost(np.array(cap)).max()  # nobody needs to do better than somebody can
-    many = _first(lambda n: cost(n) <= worst, few, np.array(cap))
+    many = fewest(lambda n: cost(n) <= worst, few, np.array(cap))
     if many.sum() <= blocks:
         return many
     while (few < many).any():  # the least bound that fits is the cost of somebody with few <= n < many
         bound = _middle(cost, few, many)
-        enough = _first(lambda n, bound=bound: cost(n) <= bound, few, many)
+        enough = fewest(lambda n, bound=bound: cost(n) <= bound, few, many)
         if enough.sum() <= blocks:
-            best, few = enough, _first(lambda n, bound=bound: cost(n) < bound, enough, many)
+            best, few = enough, fewest(lambda n, bound=bound: cost(n) < bound, enough, many)
         else:
             many = enough
     return best
@@ -74,7 +74,7 @@ def _middle(value: Callable[[Array], Array], start: Array, stop: Array) -> float
     return float(values[order][np.searchsorted(weight, 0.5 * weight[-1])])
 
 
-def _first(holds: Callable[[Array], Array], low: Array, cap: Array) -> Array:
+def fewest(holds: Callable[[Array], Array], low: Array, cap: Array) -> Array:
     """Least n [K] in [low, cap] for which it holds, cap where it holds for none below; monotone in n."""
     while (low < cap).any():
         middle = (low + cap) // 2

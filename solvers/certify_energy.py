@@ -28,13 +28,21 @@ def certified_energy(
         Uncertified: a bound is broken, or the energy is more than `tolerance` above what the multipliers prove.
     """
     joules, proof = certify_energy(task, share, cpu_hz, power_w, price)
-    if not (proof.primal <= TOLERANCE and max(proof.residual, proof.gap) <= tolerance):
+    parts = (proof.dual, proof.complementarity, proof.gap)
+    if not (proof.primal <= TOLERANCE and all(part <= tolerance for part in parts)):  # nan is no proof
         broken = f" ({'; '.join(proof.broken)})" if proof.broken else ""
         raise Uncertified(
             f"The answer of energy has residual {proof.residual:.2g} and duality gap {proof.gap:.2g}, more than the "
             f"allowed {tolerance:g}{broken}; check that the quantities are SI units of sensible size."
         )
     return joules, proof
+
+
+def raised(task: Task, share: Array, power_w: Array, price: float) -> float:
+    """The price, raised to what the keenest device would pay: that a search ends a digit below shows in no share."""
+    on = task.sends
+    in_b, _ = task.radio.slopes(share[on], task.air_s(share, power_w)[on])
+    return max(price, float(-in_b.min(initial=0.0)))
 
 
 def certify_energy(task: Task, share: Array, cpu_hz: Array, power_w: Array, price: float) -> tuple[float, Certificate]:
@@ -48,7 +56,7 @@ def certify_energy(task: Task, share: Array, cpu_hz: Array, power_w: Array, pric
     primal, broken = _primal(task, share, cpu_hz, power_w, tau + air_s)
     if not (np.isfinite(joules) and np.isfinite(primal)):
         return joules, Certificate(np.inf, np.inf, primal, np.nan, np.nan, broken, CLAIM)
-    nu, wasted_j, unused_j = np.zeros_like(tau), 0.0, 0.0
+    nu, wasted_j, unused_j = np.zeros_like(tau), 0.0, abs(price)  # who sends nothing needs no band
     if task.sends.any():
         nu[task.sends], wasted_j, unused_j = _sending(task, share, power_w, air_s, price)
     slope = nu - 2.0 * task.terms.kappa * task.terms.cycles * cpu_hz**2 / np.maximum(tau, 1e-300)
@@ -63,18 +71,19 @@ def certify_energy(task: Task, share: Array, cpu_hz: Array, power_w: Array, pric
 def _sending(task: Task, share: Array, power_w: Array, air_s: Array, price: float) -> tuple[Array, float, float]:
     """(nu [S], joules that the tangent gives up in b, joules of unused band and power) of those who send.
 
-    lambda is raised to what the keenest device would pay; eta makes up the difference for those at full power.
+    eta makes up the difference of lambda and dE/db for those at full power. The tangent of the others is least at a
+    share of 0 or 1: a price below what they would pay is no better a proof than one above.
     """
     radio, on = task.radio, task.sends
     b, t = share[on], air_s[on]
     in_b, in_t = radio.slopes(b, t)
-    price = max(price, float(-in_b.min()))
     limit, limit_b, limit_t = _power_limit(task, b, t)
     held = power_w[on] >= radio.p_max * (1.0 - AT_LIMIT)
-    eta = np.where(held, (price + in_b) / -limit_b, 0.0)
-    wasted_j = float(((in_b + price + eta * limit_b) * b).sum())
-    unused_j = price * abs(1.0 - float(share.sum())) + float((eta * np.abs(limit)).sum())
-    return -(in_t + eta * limit_t), abs(wasted_j), unused_j
+    eta = np.where(held, np.maximum(price + in_b, 0.0) / -limit_b, 0.0)
+    slope = in_b + price + eta * limit_b
+    wasted_j = float(np.maximum(slope * b, slope * (b - 1.0)).sum())
+    unused_j = abs(price) * abs(1.0 - float(share.sum())) + float((eta * np.abs(limit)).sum())
+    return -(in_t + eta * limit_t), wasted_j, unused_j
 
 
 def _power_limit(task: Task, share: Array, air_s: Array) -> tuple[Array, Array, Array]:

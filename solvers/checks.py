@@ -10,13 +10,23 @@ NUMBERS = "give a number or an array of numbers, one per device"
 
 
 def numbers(name: str, value, advice: str = NUMBERS) -> Array:
-    """A new array of floats."""
+    """A new array of floats; of what numpy would turn into one, text, dates and masked values are none."""
     try:
-        if np.iscomplexobj(value):
+        given = np.asarray(value)
+        words = given.dtype.kind == "O" and any(isinstance(each, str | bytes) for each in given.flat)
+        if np.ma.is_masked(value) or given.dtype.kind not in "biufO" or words:
             raise TypeError
-        return np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} is {value!r:.60}; {advice}.") from None
+        return np.array(given, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} is {_shown(value)}; {advice}.") from None
+
+
+def _shown(value) -> str:
+    """The beginning of it, on one line."""
+    try:
+        return f"{' '.join(repr(value).split()):.60}"
+    except ValueError:  # Python does not print integers of more than some thousand digits
+        return "a number of too many digits"
 
 
 def broadcast(fields: dict) -> dict[str, Array]:

@@ -17,18 +17,23 @@ from dataclasses import replace
 import numpy as np
 
 from solvers.certify import accepted, certified, certify
-from solvers.certify_energy import certified_energy
+from solvers.certify_energy import certified_energy, raised
 from solvers.convex_models import energy_model, fair_model, latency_model, pruning_model
 from solvers.energy import clocks, least_shares
 from solvers.energy_terms import Task
 from solvers.fair import certify_fair, lowered
 from solvers.latency import certify_latency, time_before, work
 from solvers.marginal import marginal
-from solvers.problem import Allocation, Array, PruningProblem
+from solvers.problem import Allocation, Array, PruningProblem, Uncertified
 from solvers.pruning import steepest
 from solvers.stretch import ROUNDING, fitting_bounds
 
-STATIONARITY = 1e-4  # the duality gap, which must be below 1e-8, is quadratic in the error of the marginals
+STATIONARITY = 1e-2  # what proves the optimum is the gap, below 1e-8: quadratic in the errors of the marginals
+EXACT = 1e-9  # duality gap that is good enough
+PASSES = 4  # at most
+LEAST = 1e-12  # of its scale that an objective can be told from zero
+DIGITS = 1e-15  # of rho
+FILLS = 4  # rounds of handing back
 FLAT = 1e4  # curvature up to which the first form of the deadline is well scaled
 FILLED = 1e-6  # shares that add up to this far from one are taken to fill the band
 ENERGY_GAP = 1e-4  # the bound on the joules is linear in the error of the marginals
@@ -46,15 +51,46 @@ def convex(problem: PruningProblem) -> Allocation:
     if low.sum() >= 1 - ROUNDING:  # the feasible set is one point: no interior to walk through, nothing to solve
         share, multiplier = low / low.sum(), steepest(problem, low, cap)
     elif len(on):
-        total = float(problem.weight[on].sum())
-        values, scale = _pruning_values(problem, on, low)
-        beta, price = pruning_model(len(on), problem.snr is not None, *_forms(values)).solve(
-            weight=problem.weight[on] / total, **values
-        )
-        share[on] = np.clip(scale * beta, low[on], cap[on])  # band beyond cap is of no use and is handed back
-        share /= max(1.0, float(share.sum()))
-        multiplier = price / scale.max() * total
+        share, multiplier = _least_pruning(problem, on, low, cap)
     return certified(problem, share, problem.rho_at(share), multiplier, "convex", STATIONARITY)
+
+
+def _least_pruning(problem: PruningProblem, on: Array, low: Array, cap: Array) -> tuple[Array, float]:
+    """(shares, multiplier) of Clarabel; where they are not exact solved again in units of the answer, that is, with all
+    shares and the objective of order one. The best of these."""
+    unit, scale, answers = _usual_shares(problem, on), float(problem.weight[on].sum()), []
+    for _ in range(PASSES):
+        values = _pruning_values(problem, on, low, unit)
+        model = pruning_model(len(on), problem.snr is not None, *_forms(values))
+        try:
+            beta, price = model.solve(weight=problem.weight[on] / scale, **values)
+        except Uncertified:
+            if not answers:
+                raise
+            break
+        share, price = low.copy(), price / unit.max() * scale
+        share[on] = unit * beta
+        share = _filling(share, low, cap)
+        rho = problem.rho_at(share)
+        answers.append((certify(problem, share, rho, price).gap, share, price))
+        if answers[-1][0] <= EXACT:
+            break
+        unit, scale = np.where(share[on] > 0, share[on], unit), max(problem.objective(rho), LEAST * scale)
+    return min(answers, key=lambda answer: answer[0])[1:]
+
+
+def _filling(share: Array, low: Array, cap: Array) -> Array:
+    """Shares [K] made feasible exactly: what is above `low` is scaled to the band; what is beyond `cap` handed back."""
+    share = np.clip(share, low, cap)
+    for _ in range(FILLS):
+        above, left = share - low, 1.0 - float(low.sum())
+        rises = above.sum() < left
+        moves = (share < cap) if rises else (above > 0)
+        wanted, moving = left - float(above[~moves].sum()), float(above[moves].sum())
+        if moving <= 0:
+            break
+        share = np.where(moves, np.minimum(low + above * (wanted / moving), cap), share)
+    return share
 
 
 def convex_fair(problem: PruningProblem) -> Allocation:
@@ -66,9 +102,10 @@ def convex_fair(problem: PruningProblem) -> Allocation:
     on = np.flatnonzero(cap > low)
     bound = float(problem.rho_at(cap).max(where=problem.feasible, initial=0.0))
     if low.sum() < 1 - ROUNDING and len(on):
-        values, _ = _pruning_values(problem, on, low)
+        values = _pruning_values(problem, on, low, _usual_shares(problem, on))
         _, rho, _ = fair_model(len(on), problem.snr is not None, *_forms(values)).solve(**values)
         bound = max(bound, float(rho.max()))
+    bound = min(bound + DIGITS, 1.0)  # else one who sends nothing may be late by rounding, with any band
     least = lowered(problem, bound).share_bounds()[0] if low.sum() < 1 - ROUNDING else low
     answer = _filled(problem, least) if least.sum() >= 1 - FILLED else convex(lowered(problem, bound))
     objective, multiplier, proof = certify_fair(problem, answer)
@@ -125,6 +162,7 @@ def convex_energy(problem: PruningProblem) -> Allocation:
         share /= max(1.0, float(share.sum()))
         power = task.radio.power(share[task.sends], air_s[task.sends])
         power_w[task.sends] = np.minimum(power, task.radio.p_max)
+        price = raised(task, share, power_w, price)
     cpu_hz = clocks(task, air_s)
     joules, proof = certified_energy(task, share, cpu_hz, power_w, price, ENERGY_GAP)
     rho = np.where(on, problem.rho_min, problem.rho_max)
@@ -155,12 +193,16 @@ def _least_energy(task: Task) -> tuple[Array, Array, float]:
     return unit * beta, u * radio.time_s, price / unit.max() * joule
 
 
-def _pruning_values(problem: PruningProblem, on: Array, low: Array) -> tuple[dict[str, Array], Array]:
-    """Parameters of the pruning models for the devices `on` [S], and the unit [S] of their shares."""
-    bits, fixed, slack_s = problem.bits[on], problem.bits_fixed[on], problem.slack_s[on]
+def _usual_shares(problem: PruningProblem, on: Array) -> Array:
+    """Shares [S] with which the devices `on` [S] would prune nothing if they had nothing to compute."""
     rate_bps = np.zeros(problem.num_devices)
-    rate_bps[on] = (bits + fixed) / slack_s  # with which a device without computation would prune nothing
-    unit = np.minimum(1.0, problem.share_for_rate(rate_bps)[on])
+    rate_bps[on] = (problem.bits[on] + problem.bits_fixed[on]) / problem.slack_s[on]
+    return np.minimum(1.0, problem.share_for_rate(rate_bps)[on])
+
+
+def _pruning_values(problem: PruningProblem, on: Array, low: Array, unit: Array) -> dict[str, Array]:
+    """Parameters of the pruning models for the devices `on` [S], with shares in units [S]."""
+    bits, fixed, slack_s = problem.bits[on], problem.bits_fixed[on], problem.slack_s[on]
     full = _rates(problem, on, unit) * slack_s  # bits that beta = 1 sends within the slack
     u, phi, g = bits / full, fixed / full, problem.compute_s[on] / slack_s
     flat = g < FLAT * u
@@ -177,7 +219,7 @@ def _pruning_values(problem: PruningProblem, on: Array, low: Array) -> tuple[dic
         }
     bounds = {"rho_min": problem.rho_min[on], "rho_max": problem.rho_max[on]}
     left = 1.0 - float(low.sum() - low[on].sum())
-    return _band_values(problem, on, unit, left) | bounds | forms, unit
+    return _band_values(problem, on, unit, left) | bounds | forms
 
 
 def _forms(values: dict[str, Array]) -> tuple[bool, bool]:

@@ -18,13 +18,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from solvers.certify_energy import certified_energy
+from solvers.certify_energy import certified_energy, raised
 from solvers.energy_curve import Radio
 from solvers.energy_terms import Task
-from solvers.problem import FULL, Allocation, Array, Infeasible, PruningProblem
-from solvers.stretch import fitting_bounds
+from solvers.problem import FULL, Allocation, Array, Infeasible, PruningProblem, Uncertified
+from solvers.stretch import at_least, fitting_bounds
 
 EPS = float(np.finfo(float).eps)
+SPENT = 1.0 - 1e-6  # least shares that add up to this leave next to nothing to choose from
 
 
 def energy(problem: PruningProblem) -> Allocation:
@@ -45,11 +46,27 @@ def energy(problem: PruningProblem) -> Allocation:
         b, t, price = balance(task.radio, low[task.sends])
         share[task.sends], air_s[task.sends] = b, t
         power_w[task.sends] = np.minimum(task.radio.power(b, t), task.radio.p_max)
+        price = raised(task, share, power_w, price)
     cpu_hz = clocks(task, air_s)
-    joules, proof = certified_energy(task, share, cpu_hz, power_w, price)
+    try:
+        joules, proof = certified_energy(task, share, cpu_hz, power_w, price)
+    except Uncertified as off:
+        raise _nearly_all(low, off) from off
     rho = np.where(on, problem.rho_min, problem.rho_max)
     left_out = tuple(np.flatnonzero(~on).tolist())
     return Allocation(share, rho, price, proof, left_out, "energy", joules, cpu_hz, power_w, problem)
+
+
+def _nearly_all(low: Array, off: Uncertified) -> Uncertified:
+    """Who it is that leaves no choice, where the least shares low [K] all but fill the band; else what was said."""
+    k = int(np.argmax(low))
+    if low.sum() < SPENT:
+        return off
+    return Uncertified(
+        f"At full clock and power all devices need {100 * low.sum():.10g} % of the band, device {k} alone "
+        f"{100 * low[k]:.4g} %: too little is left to choose from for energy to be certified (gap or residual above "
+        f"1e-8); give more time, or leave device {k} out."
+    )
 
 
 def clocks(task: Task, air_s: Array) -> Array:
@@ -65,10 +82,11 @@ def least_shares(problem: PruningProblem) -> Array:
     try:
         return fitting_bounds(replace(problem, rho_max=problem.rho_min, levels=None))[0]
     except Infeasible as short:
-        names = ", ".join(map(str, short.devices[:8]))
+        many = len(short.devices) > 1
+        names = f"device{'s' if many else ''} {', '.join(map(str, short.devices[:8]))} {'are' if many else 'is'}"
         raise Infeasible(
-            f"At full clock and power device(s) {names} are late with any shares of the band; "
-            f"give {short.extra_s:.6g} s more time or raise rho_min.",
+            f"At full clock and power {names} late with any share{'s' if many else ''} of the band; "
+            f"give {at_least(short.extra_s)} s more time or raise rho_min.",
             short.devices,
             short.extra_s,
         ) from short

@@ -15,6 +15,7 @@ stationarity dE/dt + 2 W / tau^3 = 0 only where the frequency or the power is at
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 
@@ -48,11 +49,16 @@ class Radio:
     tau_max: Array
     density: bool
 
-    @property
+    @cached_property
     def p_max(self) -> Array:
         return self.snr / self.gain
 
-    @property
+    @cached_property
+    def x_max(self) -> Array:
+        """Nats per second and hertz at full power in the whole band [S]."""
+        return np.log1p(self.snr)
+
+    @cached_property
     def longest_s(self) -> Array:
         """Air time with the processor at f_max [S]."""
         return self.time_s - self.tau_min
@@ -78,14 +84,15 @@ class Radio:
 
     def ends(self) -> tuple[Array, Array]:
         """Parameters u [S]: from more than the whole band to the least share that any price can lead to."""
-        alone, x_max = self.s / self.longest_s, np.log1p(self.snr)  # nats of a device with the whole band to itself
+        alone = self.s / self.longest_s  # nats of a device with the whole band to itself
         if not self.density:
-            return 0.5 * alone, x_max + np.log(self.longest_s / self._least_air_s())
-        return 0.5 * alone, alone / share_for_factor(alone / x_max, self.snr)
+            return 0.5 * alone, self.x_max + np.log(self.longest_s / self._least_air_s)
+        return 0.5 * alone, alone / share_for_factor(alone / self.x_max, self.snr)
 
+    @cached_property
     def _least_air_s(self) -> Array:
         """Where full power would take twice the whole band: no price of use leads to less."""
-        return 0.5 * self.s / np.log1p(self.snr)
+        return 0.5 * self.s / self.x_max
 
     def at(self, u: Array) -> tuple[Array, Array, Array]:
         """(share, air time, log of the price) [S] of the parameter u [S]; the price is increasing in u."""
@@ -94,12 +101,10 @@ class Radio:
 
     def _at_power(self, u: Array) -> tuple[Array, Array, Array]:
         """u <= x_max: x = u, the power p = (e^x - 1) / g rises. Beyond: full power, and t rises by e^(u - x_max)."""
-        x_max = np.log1p(self.snr)
-        x = np.minimum(u, x_max)
-        tau = np.clip(np.cbrt(2.0 * self.work * self.gain / psi(x)), self.tau_min, self.tau_max)
+        x, full = np.minimum(u, self.x_max), u > self.x_max
+        tau = self._computing(np.cbrt(2.0 * self.work * self.gain / psi(x)))
         air_s = np.maximum(self.time_s - tau, 0.0)
-        full = u > x_max
-        air_s = np.where(full, np.maximum(air_s, self._least_air_s()) * np.exp(u - x), air_s)
+        air_s = np.where(full, np.maximum(air_s, self._least_air_s) * np.exp(u - x), air_s)
         air_s = np.minimum(air_s, self.longest_s)
         worth = np.maximum(np.where(full, self.saved(air_s) + self.p_max, 0.0), x * np.exp(x) / self.gain)
         price = worth * x * air_s**2 / self.s
@@ -111,7 +116,7 @@ class Radio:
         p = 2.0 * self.work * self.gain * x / (self.s * psi(x))
         scale = np.sqrt(p / 3.0)
         tau = 2.0 * scale * np.sinh(np.arcsinh(1.5 * self.time_s / scale) / 3.0)
-        tau = np.clip(np.where(p > 0, tau, 0.0), self.tau_min, self.tau_max)
+        tau = self._computing(np.where(p > 0, tau, 0.0))
         free_s = np.maximum(self.time_s - tau, 0.0)
         full_s = np.minimum(self.s * np.expm1(x) / (self.snr * x), self.longest_s)
         full = full_s > free_s
@@ -119,6 +124,10 @@ class Radio:
         air_s = np.where(full, full_s, free_s)
         price = np.where(full, (self.saved(full_s) + self.p_max) * steep, free_s * psi(x) / self.gain)
         return self.s / (x * air_s), air_s, np.log(price)
+
+    def _computing(self, tau: Array) -> Array:
+        """The nearest computing time that the clock allows [S], s."""
+        return np.minimum(np.maximum(tau, self.tau_min), self.tau_max)
 
     def of(self, on: Array) -> Radio:
         """Some of the devices."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from solvers.certify_energy import AT_LIMIT
+from solvers.energy_terms import Task
 from solvers.problem import Allocation, Array
 
 NAMED = 12  # devices that are named in one list
 NEAR = 1e-9  # relative difference that counts as none
 FULL_BAND = 1.0 - 1e-9
+SECONDS, JOULES = ("latency", "convex-latency"), ("energy", "convex-energy")  # methods that keep rho_min
 
 
 def explain(allocation: Allocation) -> str:
@@ -19,7 +22,8 @@ def explain(allocation: Allocation) -> str:
     """
     if allocation.problem is None:
         raise ValueError("This allocation does not carry its problem; explain the answer of solvers.allocate.")
-    return "\n".join([*_devices(allocation), _band(allocation), _proof(allocation)])
+    limits = _limits(allocation) if allocation.method in JOULES else []
+    return "\n".join([*_devices(allocation), *limits, _band(allocation), _proof(allocation)])
 
 
 def _devices(a: Allocation) -> list[str]:
@@ -29,13 +33,15 @@ def _devices(a: Allocation) -> list[str]:
     on_time = on & ~late
     least, most = a.rho <= p.rho_min, (a.rho >= p.rho_max) & (p.rho_max > p.rho_min)
     full, unsent = on_time & least & (a.rho == 0), on_time & most & (a.rho == 1)
+    between = on_time & ~least & ~most
     kinds = (
         (~on, "no time is left for what can be pruned (A <= 0): left out"),
-        (late, "late even so: the share, or what rho_max leaves to send, is beyond the deadline"),
+        (late, _late(a.method)),
         (full, "the full model, within the deadline"),
         (on_time & least & ~full, "pruned to rho_min and no more, within the deadline"),
-        (on_time & ~least & ~most, _between(p)),
-        (on_time & most & ~unsent, "held at rho_max: their band is the least that meets the deadline"),
+        (between & ~p.needs_no_band, _between(p)),
+        (between & p.needs_no_band, "nothing to send: pruned until the deadline is met, time alone binds"),
+        (on_time & most & ~unsent, "held at rho_max: the least band that meets the deadline"),
         (unsent, "pruned altogether: nothing is sent, the band is worth more to others"),
     )
     return [f"{_named(np.flatnonzero(who))}: {words}." for who, words in kinds if who.any()]
@@ -44,7 +50,27 @@ def _devices(a: Allocation) -> list[str]:
 def _between(problem) -> str:
     if problem.levels is not None:
         return "pruned to one of the allowed levels, so that the deadline is met"
-    return "pruned just so far that the deadline is met: for them time and band bind"
+    return "pruned just so far that the deadline is met: time and band bind"
+
+
+def _late(method: str) -> str:
+    if method in SECONDS:
+        return f"late: {method} keeps rho_min, and a deadline is no bound of it"
+    return "late even so: the share, or what rho_max leaves to send, is beyond the deadline"
+
+
+def _limits(a: Allocation) -> list[str]:
+    """Whose clock, power or deadline binds, of an answer that chooses clocks and powers."""
+    task = Task.of(a.problem)
+    busy, terms = a.problem.feasible & (task.terms.cycles > 0), task.terms
+    used_s = task.computing_s(a.cpu_hz) + task.air_s(a.share, a.power_w)
+    kinds = (
+        (busy & (a.cpu_hz <= terms.f_min_hz * (1.0 + NEAR)), "the clock is at f_min"),
+        (busy & (a.cpu_hz >= terms.f_max_hz * (1.0 - NEAR)), "the clock is at f_max"),
+        (task.sends & (a.power_w >= terms.p_max_w * (1.0 - AT_LIMIT)), "the power is at p_max"),
+        (a.problem.feasible & (used_s >= task.time_s * (1.0 - NEAR)), "the deadline binds, all of the time is used"),
+    )
+    return [f"{_named(np.flatnonzero(who))}: {words}." for who, words in kinds if who.any()]
 
 
 def _named(devices: Array) -> str:
@@ -61,7 +87,15 @@ def _band(a: Allocation) -> str:
         return f"Of the band {100 * (1 - used):.3g} % is idle{why}."
     if not np.isfinite(price):
         return "The band is full; this method puts no price on it."
-    return f"The band is full; its price is {price:.4g}: 1 % more would lower the objective by {price / 100:.3g}."
+    unit, what = _unit(a.method)
+    return f"The band is full; its price is {price:.4g}{unit}: 1 % more would lower {what} by {price / 100:.3g}{unit}."
+
+
+def _unit(method: str) -> tuple[str, str]:
+    """Of the price of the whole band, and what it lowers."""
+    if method in SECONDS:
+        return " s", "the last finish"
+    return (" J", "the energy") if method in JOULES else ("", "the objective")
 
 
 def _proof(a: Allocation) -> str:

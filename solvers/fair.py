@@ -101,7 +101,7 @@ def certify_fair(problem: PruningProblem, answer: Allocation) -> tuple[float, fl
     top = float(answer.rho.max(where=on, initial=0.0))
     bound, multiplier = float(problem.rho_at(np.ones(problem.num_devices)).max(where=on, initial=0.0)), 0.0
     if top > bound:
-        bound, multiplier = max((bound, multiplier), *_bounds(problem, answer, top))
+        bound, multiplier = max([(bound, multiplier), *_bounds(problem, answer, top)])
     gap = max(abs(top - bound), tie.gap)
     return top, multiplier, replace(tie, gap=gap, claim=CLAIM)
 

@@ -35,13 +35,24 @@ def latency(problem: PruningProblem) -> Allocation:
     sends = on & (bits > 0)
     share = np.zeros(problem.num_devices)
     if sends.any():
-        last_s = least_time_s(replace(problem, slack_s=-before_s, rho_max=problem.rho_min, levels=None), sends)
-        rate_bps = np.where(sends, bits / np.where(sends, last_s - busy_s, 1.0), 0.0)
+        rate_bps = np.where(sends, bits / np.where(sends, _upload_s(problem, bits, busy_s, sends), 1.0), 0.0)
         share = problem.share_for_rate(rate_bps)
         share = share / share.sum()
     rho = np.where(on, problem.rho_min, problem.rho_max)
     objective, multiplier, proof = certify_latency(problem, share, rho)
     return replace(accepted(problem, share, rho, multiplier, proof, "latency"), objective=objective)
+
+
+def _upload_s(problem: PruningProblem, bits: Array, busy_s: Array, sends: Array) -> Array:
+    """Upload times [K] of those who send, with which all are back together in the full band, s.
+
+    Counted from where the last of them starts: what follows may be far below the digits of the time before.
+    """
+    start_s = busy_s - float(busy_s.max(where=sends, initial=0.0))
+    upload = replace(
+        problem, bits=bits, bits_fixed=0.0, compute_s=0.0, slack_s=-start_s, rho_min=0.0, rho_max=0.0, levels=None
+    )
+    return least_time_s(upload, sends) - start_s
 
 
 def time_before(problem: PruningProblem) -> Array:
@@ -68,7 +79,8 @@ def certify_latency(problem: PruningProblem, share: Array, rho: Array) -> tuple[
 
     The finish F_k is convex in b_k, so every weighting mu >= 0 with sum mu = 1 bounds the last finish from below:
     max F >= sum mu_k F_k(b*) >= sum mu_k F_k(b) - lambda (1 - sum b), with mu_k = lambda / |F_k'(b)| over those who
-    send. gap: the last finish less that bound, relative. dual is zero by the choice of mu.
+    send in time left (A > 0), and the sum over their shares: what others hold is lost. gap: the last finish less that
+    bound, relative. dual is zero by the choice of mu.
     """
     check_feasible(problem, share, rho, "latency")
     on, before_s = problem.feasible, time_before(problem)
@@ -83,10 +95,10 @@ def certify_latency(problem: PruningProblem, share: Array, rho: Array) -> tuple[
         return last_s, 0.0, Certificate(primal, gap, primal, 0.0, 0.0, claim=CLAIM)
     steep = (problem.slope_at(share) * bits)[sends] / problem.rate_at(share)[sends] ** 2  # |F'|
     price = 1.0 / float((1.0 / steep).sum())
-    mu, idle = price / steep, max(1.0 - float(share.sum()), 0.0)
-    bound_s = float(mu @ finish_s[sends]) - price * (1.0 - float(share.sum()))
+    mu, idle = price / steep, 1.0 - float(share[sends].sum())
+    bound_s = float(mu @ finish_s[sends]) - price * idle
     latest_s = float(finish_s[sends].max())  # of those who send: also best where somebody who computes is last
-    complementarity = max(float((mu * (latest_s - finish_s[sends])).max()), price * idle) / last_s
+    complementarity = max(float((mu * (latest_s - finish_s[sends])).max()), price * max(idle, 0.0)) / last_s
     gap = abs(latest_s - bound_s) / last_s
     multiplier = price if latest_s >= idle_s else 0.0
     return last_s, multiplier, Certificate(max(primal, complementarity), gap, primal, 0.0, complementarity, claim=CLAIM)

@@ -16,6 +16,7 @@ import numpy as np
 
 from solvers.certify import accepted, unit, violations
 from solvers.problem import Allocation, Array, Certificate, PruningProblem
+from solvers.silence import silence
 from solvers.stretch import fitting_bounds
 
 EXACT = 1000  # options in all, up to which branch and bound is tried
@@ -107,7 +108,8 @@ def _branch(cost: Array, share: Array, choice: Array, bound: float) -> tuple[Arr
     for band in (1.0, 1.0 - 1e-6):  # HiGHS keeps constraints to 1e-6 only: once more, where that shows
         rules = [LinearConstraint(one_each.tocsr(), 1, 1), LinearConstraint(share[k, j][None, :], -np.inf, band)]
         options = {"mip_rel_gap": 0.0, "node_limit": NODES}
-        found = milp(cost[k, j] / scale, integrality=1, bounds=Bounds(0, 1), constraints=rules, options=options)
+        with silence():
+            found = milp(cost[k, j] / scale, integrality=1, bounds=Bounds(0, 1), constraints=rules, options=options)
         if band == 1.0 and found.mip_dual_bound is not None:
             bound = max(bound, float(found.mip_dual_bound) * scale)
         if found.x is None:

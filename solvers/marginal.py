@@ -80,7 +80,9 @@ class DensityResponse:
             height -= aim
             below, above = np.where(height <= 0, here, low[live]), np.where(height >= 0, here, high[live])
             step = height / slope  # of log v where log m ~ 2 log v, of v where it is straight
-            there = np.where(here < 1.0, here * np.exp(np.clip(-step / here, -700.0, 700.0)), here - step)
+            there = np.where(
+                here < 1.0, here * np.exp(np.minimum(np.maximum(-step / here, -700.0), 700.0)), here - step
+            )
             there = np.where((there > below) & (there < above), there, np.sqrt(below * above))
             done = (np.abs(there - here) <= CLOSE * here) | (above <= below * (1.0 + CLOSE)) | (np.abs(height) <= noise)
             low[live], high[live], v[live] = below, above, np.where(done, here, there)

@@ -12,8 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from solvers.blocks import _first as fewest
-from solvers.blocks import block_bounds, least_max, least_sum
+from solvers.blocks import block_bounds, fewest, least_max, least_sum
 from solvers.certify import feasible
 from solvers.latency import time_before, work
 from solvers.problem import Allocation, Array, PruningProblem, Uncertified

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from solvers.checks import broadcast, level_table, read_only, validate
-from solvers.shannon import rate_factor, share_for_factor, slope_factor
+from solvers.shannon import TINY, rate_factor, share_for_factor, slope_factor
 
 Array = np.ndarray
 FULL = 1.0 - 2e-15  # shares that add up to this fill the band: the rest is the rounding of the sum
@@ -191,10 +191,12 @@ class PruningProblem:
     def finish_s(self, share: Array, rho: Array) -> Array:
         """Time used of the slack [K], s: Liu, eqs. (24) + (25), the prunable parts; inf where bits have no band."""
         kept = 1.0 - np.asarray(rho, dtype=float)
-        bits = kept * self.bits + self.bits_fixed
+        return kept * self.compute_s + self.upload_s(share, kept * self.bits + self.bits_fixed)
+
+    def upload_s(self, share: Array, bits: Array) -> Array:
+        """Time that these bits [K] take with these shares [K], s: Liu, eq. (25); inf where bits have no band."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            upload_s = np.where(bits == 0, 0.0, bits / self.rate_at(share))
-        return kept * self.compute_s + upload_s
+            return np.where(bits == 0, 0.0, bits / self.rate_at(share))
 
     def rate_needed(self, rho: Array | float, extra_s: float = 0.0) -> Array:
         """Rate [K] with which pruning rho just meets the deadline put off by extra_s, bit/s; inf where none does."""
@@ -217,10 +219,10 @@ class PruningProblem:
         """
         share = np.asarray(share, dtype=float)
         few, enough = self._ends
-        rate_bps = np.maximum(self.rate_at(share), 1e-290)  # of those who need no band the rate cancels out
+        rate_bps = np.maximum(self.rate_at(share), TINY)  # of those who need no band the rate cancels out
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             kept = (self.slack_s * rate_bps - self.bits_fixed) / (rate_bps * self.compute_s + self.bits)
-            rho = 1.0 - np.floor(np.minimum(kept, 1.0) * GRID) / GRID
+            rho = 1.0 - np.floor(kept * GRID) * (1.0 / GRID)
         rho = np.minimum(np.maximum(rho, self.rho_min), self.rho_max)
         rho = np.where(share >= enough, self.rho_min, np.where(share <= few, self.rho_max, rho))
         return rho if self.levels is None else self._next_level(rho)
@@ -229,13 +231,16 @@ class PruningProblem:
     def _met(self) -> tuple[Array, Array]:
         """Shares [K] with which rho_max and rho_min just meet the deadline; one where rounding could not tell them."""
         few, enough = self.share_at(np.array((self.rho_max, self.rho_min)))
-        return read_only(few), read_only(np.where(enough <= few * (1.0 + SAME), few, enough))
+        same = enough <= few * (1.0 + SAME)
+        return read_only(few), read_only(np.where(same, few, enough) if same.any() else enough)
 
     @cached_property
     def _ends(self) -> tuple[Array, Array]:
         """Shares [K] up to which rho is rho_max, and from which it is rho_min."""
         few, enough = self._met
-        enough = np.where(enough == few, enough * (1.0 - LATE), enough)  # rounding must not decide rho
+        same = enough == few
+        if same.any():
+            enough = np.where(same, enough * (1.0 - LATE), enough)  # rounding must not decide rho
         if self.usual:
             return few, enough
         few = np.where(self.needs_no_band, -1.0, few)
@@ -257,15 +262,16 @@ class PruningProblem:
             return few, cap
         return np.where(self.feasible, few, 0.0), np.where(self.needs_no_band | ~self.feasible, 0.0, cap)
 
-    @cached_property
+    @property
     def served_weight(self) -> Array:
         """w [K] of the devices that are served, 0 of those left out."""
         return self.weight if self.usual else np.where(self.feasible, self.weight, 0.0)
 
-    @cached_property
+    @property
     def mean_weight(self) -> float:
         """Of those that are served: what pruning an average one altogether adds to the objective."""
-        return float(self.served_weight.sum()) / max(int(self.feasible.sum()), 1)
+        served = self.num_devices if self.usual else int(self.feasible.sum())
+        return float(self.served_weight.sum()) / max(served, 1)
 
     def objective(self, rho: Array) -> float:
         """Sum of w rho over the devices that are served."""

@@ -53,10 +53,10 @@ def steepest(problem: PruningProblem, low: Array, cap: Array) -> float:
 def _straight(problem: PruningProblem, low: Array, cap: Array) -> tuple[Array, float]:
     """Shares that fill the band exactly, and lambda, where the rate is linear in the share."""
     free, work, root = cap > low, problem.rate_bps * problem.compute_s, np.sqrt(problem.gain * problem.rate_bps)
-    bent = free & (work > EPS * problem.bits)  # the others: curvature below rounding, or band is of no use
-    work = np.where(bent, work, np.inf)
+    bent, jump = free & (work > EPS * problem.bits), None
+    if not bent.all():  # the others: curvature below rounding, or band is of no use
+        work, jump = np.where(bent, work, np.inf), _jumps(problem, root, free & ~bent)
     slope, offset = root / work, problem.bits / work
-    jump = _jumps(problem, root, free & ~bent)
 
     def shares(mu: float) -> tuple[Array, Array]:
         line = mu * slope - offset

@@ -17,9 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solvers.checks import numbers
+from solvers.marginal import marginal
 from solvers.problem import Allocation, Array, PruningProblem
 
 BINDS = 1e-9  # relative slack of a deadline that counts as none
+HELD = 1e-9  # a ratio this close to a bound is held by it
 KNOWN = ("kkt", "convex")
 
 
@@ -49,21 +52,36 @@ def sensitivity(allocation: Allocation, bandwidth_hz: float = float("nan")) -> S
     smooth = allocation.method in KNOWN and not np.isnan(allocation.certificate.gap)
     if problem is None or not smooth:
         raise ValueError(f"The answer of {allocation.method} has no slopes; take {' or '.join(KNOWN)}, in shares.")
+    given = numbers("bandwidth_hz", bandwidth_hz, "give a number in Hz")
+    if given.ndim:
+        raise ValueError(f"bandwidth_hz has shape {given.shape}; give one number in Hz.")
+    bandwidth_hz = float(given)
     if not (np.isnan(bandwidth_hz) or 0 < bandwidth_hz < np.inf):
         raise ValueError(f"bandwidth_hz is {bandwidth_hz:g}; it must be finite and positive.")
-    deadlines = -deadline_multipliers(problem, allocation.share, allocation.rho, allocation.multiplier)
-    price = -allocation.multiplier
-    return Sensitivity(price, price / bandwidth_hz, float(deadlines.sum()), deadlines)
+    price = _price(allocation)
+    deadlines = -deadline_multipliers(problem, allocation.share, allocation.rho, price)
+    return Sensitivity(-price, -price / bandwidth_hz, float(deadlines.sum()), deadlines)
+
+
+def _price(allocation: Allocation) -> float:
+    """lambda; with a device that holds the whole band its marginal, as b <= 1 alone could stand for the band too."""
+    problem, share = allocation.problem, allocation.share
+    whole = (share >= 1.0 - HELD) & _inner(problem, allocation.rho)
+    return max(allocation.multiplier, float(marginal(problem, share).max(where=whole, initial=0.0)))
+
+
+def _inner(problem: PruningProblem, rho: Array) -> Array:
+    """Whose ratio is not held by a bound: bool [K]."""
+    return (rho > problem.rho_min + HELD) & (rho < problem.rho_max - HELD)
 
 
 def deadline_multipliers(problem: PruningProblem, share: Array, rho: Array, price: float) -> Array:
     """nu [K], 1/s: what a second more for device k alone would lower the objective by."""
     rate_bps, sent = problem.rate_at(share), (1.0 - rho) * problem.bits + problem.bits_fixed
-    inner = (rho > problem.rho_min) & (rho < problem.rho_max)
     binds = problem.finish_s(share, rho) >= problem.slack_s * (1.0 - BINDS)
     with np.errstate(divide="ignore", invalid="ignore"):
         along_rho = problem.weight / np.where(
             problem.needs_no_band, problem.compute_s, problem.compute_s + problem.bits / rate_bps
         )
         along_band = np.where(sent > 0, price * rate_bps**2 / (problem.slope_at(share) * sent), 0.0)
-    return np.where(problem.feasible & binds, np.where(inner, along_rho, along_band), 0.0)
+    return np.where(problem.feasible & binds, np.where(_inner(problem, rho), along_rho, along_band), 0.0)

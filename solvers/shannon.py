@@ -21,10 +21,13 @@ def nats(share: Array, snr: Array) -> Array:
 
 def kappa(v: Array) -> Array:
     """v - 1 + e^-v without cancellation, v >= 0."""
-    series = np.ones_like(v)
-    for n in range(16, 2, -1):  # v^2 / 2 (1 - v / 3 (1 - v / 4 (...)))
-        series = 1.0 - v / n * series
-    return np.where(v < 0.5, 0.5 * v * v * series, v + np.expm1(-v))
+    values, small = v + np.expm1(-v), v < 0.5
+    if small.any():
+        x, series = v[small], 1.0
+        for n in range(16, 2, -1):  # v^2 / 2 (1 - v / 3 (1 - v / 4 (...)))
+            series = 1.0 - x / n * series
+        values[small] = 0.5 * x * x * series
+    return values
 
 
 def rate_factor(share: Array, snr: Array) -> Array:

@@ -6,6 +6,8 @@ send, c seconds for what it must compute. Added time x gives sum_k n_k / (A_k + 
 
 from __future__ import annotations
 
+from decimal import ROUND_CEILING, Context
+
 import numpy as np
 
 from solvers.problem import Array, Infeasible, PruningProblem
@@ -20,9 +22,9 @@ def fitting_bounds(problem: PruningProblem, most: float = 1.0) -> tuple[Array, A
         Infeasible: names the devices and the least additional time with which they fit.
         ValueError: a device has no deadline.
     """
-    if np.isinf(problem.slack_s).any():
+    if problem.slack_s.max() == np.inf:
         k = int(np.argmax(np.isinf(problem.slack_s)))
-        raise ValueError(f"slack_s of device {k} is inf; without a deadline only the method equal can share the band.")
+        raise ValueError(f"slack_s of device {k} is inf; without a deadline take latency, equal or proportional.")
     low, cap = problem.share_bounds(most)
     total = low.sum()
     if total > 1 + ROUNDING:
@@ -79,15 +81,22 @@ def least_time_s(problem: PruningProblem, inside: Array) -> float:
     return float(x)
 
 
+def at_least(seconds: float) -> str:
+    """Seconds in six digits, rounded up: what is advised must do."""
+    return f"{float(Context(prec=6, rounding=ROUND_CEILING).create_decimal_from_float(seconds)):.6g}"
+
+
 def refusal(problem: PruningProblem, low: Array, extra_s: float, whole: str = "") -> Infeasible:
     """What to say where the least shares low [K] do not fit into the band."""
     total = float(low.sum())
     devices = np.flatnonzero(low > 1) if (low > 1).any() else np.flatnonzero(low > 0)
+    many = len(devices) > 1
     names = ", ".join(str(k) for k in devices[:8]) + (f" and {len(devices) - 8} more" if len(devices) > 8 else "")
-    need = f"{total:.6g} times the band{whole}" if np.isfinite(total) else "more time than they have, with any band"
-    advice = f"give {extra_s:.6g} s more time" if np.isfinite(extra_s) else "no time is enough: give more blocks"
+    need = f"{total:.6g} times the band{whole}" if np.isfinite(total) else "more time than there is, with any band"
+    advice = f"give {at_least(extra_s)} s more time" if np.isfinite(extra_s) else "no time is enough: give more blocks"
+    who = f"devices {names} need" if many else f"device {names} needs"
     return Infeasible(
-        f"Even pruned to rho_max, device(s) {names} need {need}; {advice} or raise rho_max.",
+        f"Even pruned to rho_max, {who} {need}; {advice} or raise rho_max.",
         tuple(int(k) for k in devices),
         extra_s,
     )

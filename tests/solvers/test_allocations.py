@@ -1,5 +1,7 @@
 """The table of checks of liu.md, by every method, and the answers that are not numbers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from pytest import approx
@@ -119,6 +121,17 @@ def test_own_allocator_is_run_and_checked():
     a = allocate(p, halves)
     assert a.method == "halves" and a.rho == approx(allocate(p, "equal").rho)
     assert allocate(p, lambda p: allocate(p, "kkt")).rho == approx(allocate(p).rho)
+
+
+def test_own_allocator_keeps_its_clocks_and_powers():
+    p = problem((4e7, 6e7))
+    own = replace(allocate(p, "equal"), cpu_hz=np.array([1e9, 2e9]), power_w=np.array([0.1, 0.2]))
+    a = allocate(p, lambda p: own)
+    assert a.cpu_hz.tolist() == [1e9, 2e9] and a.power_w.tolist() == [0.1, 0.2]
+    assert allocate(p, lambda p: replace(own, power_w=None)).power_w is None
+    for wrong in ([1e9], [1e9, np.nan], [1e9, -1.0]):
+        with pytest.raises(InvalidAllocation, match=r"returned cpu_hz array.* give 2 finite numbers"):
+            allocate(p, lambda p, wrong=wrong: replace(own, cpu_hz=np.array(wrong)))
 
 
 @pytest.mark.parametrize(

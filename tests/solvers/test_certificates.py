@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvers import ABOUT, METHODS, InvalidAllocation, PruningProblem, Uncertified, allocate
+from solvers import ABOUT, METHODS, Infeasible, InvalidAllocation, PruningProblem, Uncertified, allocate
 from solvers.certify import TOLERANCE, accepted, certified, certify, feasible
 
 NOISE = {"fixed": None, "density": [3.0, 10.0, 30.0]}
@@ -108,3 +108,28 @@ def test_shapes_and_words_are_named(field):
         PruningProblem(**{**good, field: 1j})
     with pytest.raises(ValueError, match="shapes"):
         PruningProblem(**{**good, "bits": [1e6, 1e6], field: np.ones((2, 2))})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [10**400, 10**5000, "5", ["5", 1.0], np.datetime64("2020-01-01"), np.ma.masked_array([1e6, 1.0], [False, True])],
+    ids=["huge", "unprintable", "text", "texts", "date", "masked"],
+)
+def test_what_is_no_number_is_one_sentence(value):
+    with pytest.raises(ValueError) as caught:
+        PruningProblem(value, 4e-3, 20e-3, 4e7)
+    words = str(caught.value)
+    assert words.startswith("bits is ") and words.endswith("one per device.") and "\n" not in words
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_advised_time_is_enough(seed):
+    """Exactly what the sentence says, added to every slack."""
+    rng = np.random.default_rng(seed)
+    bits, rates = 10 ** rng.uniform(5, 7, 3), 10 ** rng.uniform(6, 8, 3)
+    p = PruningProblem(bits, 4e-3, 20e-3, rates, rho_max=0.2)
+    with pytest.raises(Infeasible) as caught:
+        allocate(p)
+    said = float(str(caught.value).split("give ")[1].split(" s more time")[0])
+    assert said == pytest.approx(caught.value.extra_s, rel=1e-5)
+    allocate(replace(p, slack_s=p.slack_s + said))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvers import PruningProblem, allocate
+from solvers import EnergyTerms, PruningProblem, allocate
 
 
 def test_everybody_in_one_cell():
@@ -45,3 +45,31 @@ def test_what_is_broken_is_repeated_and_an_orphan_refused():
     assert "Broken: device 0 has share -0.3288, below 0" in allocate(p, "printed").explain()
     with pytest.raises(ValueError, match="does not carry its problem"):
         replace(allocate(p), problem=None).explain()
+
+
+def test_who_sends_nothing_is_bound_by_time_alone():
+    words = allocate(PruningProblem([0.0, 1e6], [40e-3, 4e-3], 20e-3, 4e7)).explain().split("\n")
+    assert "Device 0: nothing to send: pruned until the deadline is met, time alone binds." in words
+    assert "Device 1: pruned just so far that the deadline is met: time and band bind." in words
+
+
+def test_latency_keeps_rho_min_and_its_price_is_in_seconds():
+    """Two alike: 1 Mbit over half of 40 Mbit/s takes 50 ms, and 1 % more band saves 0.5 ms."""
+    words = allocate(PruningProblem([1e6, 1e6], 4e-3, 20e-3, 4e7), "latency").explain()
+    assert words.startswith("Devices 0, 1: late: latency keeps rho_min, and a deadline is no bound of it.")
+    assert "its price is 0.05 s: 1 % more would lower the last finish by 0.0005 s." in words
+
+
+def test_energy_names_the_limits():
+    """1 Mbit in 1 s less the computing: device 0 must not go below f_min, device 1 has no time for less than f_max."""
+    terms = EnergyTerms([1e8, 1e9], 1e-28, [1e9, 0.0], 2e9, 0.5, [100.0, 30.0])
+    p = PruningProblem(1e6, 0.0, [0.5, 0.5], 20e6 * np.log2([51.0, 16.0]), rho_max=0.0, energy=terms)
+    a = allocate(p, "energy")
+    words = a.explain().split("\n")
+    assert "Device 0: the clock is at f_min." in words and a.cpu_hz[0] == pytest.approx(1e9)
+    assert "Devices 0, 1: the deadline binds, all of the time is used." in words
+    assert any(f"its price is {a.multiplier:.4g} J: 1 % more would lower the energy by " in line for line in words)
+    short = allocate(replace(p, slack_s=1e-3), "latency").objective
+    tight = replace(p, slack_s=short * (1 + 1e-12))
+    words = allocate(tight, "energy").explain()
+    assert "the clock is at f_max." in words and "Devices 0, 1: the power is at p_max." in words

@@ -13,12 +13,13 @@ from solvers import Infeasible, PruningProblem, Uncertified, allocate
 from solvers.certify import certify
 from solvers.fair import certify_fair, lowered
 from solvers.latency import certify_latency
+from solvers.marginal import marginal
 from solvers.minmax_blocks import prove
 
 A, G, Q, R = 20e-3, 4e-3, 1e6, (4e7, 6e7)  # the first row of the digest's table
 SNR = (10.0, 1e3)
 METHODS = ("fair", "latency")
-LAST = 1e-6  # what the last bit of the band may be worth to a device with hardly any share
+DIGITS = 2e-14  # the last digits of the band: who gets them is a matter of rounding
 
 
 def problem(**more):
@@ -55,6 +56,15 @@ def stretched(p):
     except Infeasible as error:
         return replace(p, slack_s=p.slack_s + 1.01 * error.extra_s)
     return p
+
+
+def last_digits(p, a):
+    """rho [K] that the last digits of the band are worth: much for a device that has hardly any share.
+
+    These are the digits of the sum, and what the last digit of rho is worth to those for whom band is hardly of use.
+    """
+    steep = marginal(p, a.share) / p.weight
+    return 1e-12 + (DIGITS + 1e-15 * (1.0 / steep[steep > 0]).sum()) * steep
 
 
 # -- hand-computed
@@ -148,6 +158,15 @@ def test_density_by_hand(method):
     assert a.objective == approx(expected[method], rel=1e-13)
 
 
+def test_nobody_at_the_top_and_nobody_to_move():
+    """One device that sends nothing: no band raises or lowers its rho, which rounding puts above the floor or not."""
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        p = PruningProblem(0.0, rng.uniform(2e-2, 3e-2), rng.uniform(1e-3, 2e-2), 1e7)
+        a = allocate(p, "convex-fair")
+        assert a.rho == approx(1 - p.slack_s / p.compute_s, rel=1e-12) and a.multiplier == 0
+
+
 # -- what holds always
 
 
@@ -185,7 +204,8 @@ def test_the_reference_agrees(method, p):
     except Uncertified:  # Clarabel is not tight enough on a few of these; ours always is
         return
     assert a.objective == approx(b.objective, rel=1e-8, abs=1e-8 * (method == "fair"))
-    assert a.objective <= b.objective * (1 + 1e-9) + 1e-9  # Clarabel may be late, or over the band, by 1e-9
+    if b.certificate.primal <= 1e-12:  # Clarabel may be late, or over the band, by 1e-9, and gain by it
+        assert a.objective <= b.objective * (1 + 1e-9) + 1e-9
     assert a.certificate.gap <= max(b.certificate.gap, 1e-11)
 
 
@@ -213,7 +233,7 @@ def test_permuted_devices_get_permuted_answers(method, p, random):
     names = ("bits", "compute_s", "slack_s", "rate_bps", "weight", "rho_min", "rho_max", "bits_fixed")
     moved = {name: getattr(p, name)[order] for name in names}
     a, b = allocate(p, method), allocate(PruningProblem(**moved, snr=None if p.snr is None else p.snr[order]), method)
-    assert b.share == approx(a.share[order], abs=1e-9) and b.rho == approx(a.rho[order], abs=LAST)
+    assert b.share == approx(a.share[order], abs=1e-9) and (abs(b.rho - a.rho[order]) <= last_digits(p, a)[order]).all()
 
 
 @settings(max_examples=40, deadline=None)
@@ -226,7 +246,7 @@ def test_units_do_not_matter(method, p, bits, seconds):
         compute_s=p.compute_s * seconds, slack_s=p.slack_s * seconds,
     )  # fmt: skip
     a, b = allocate(p, method), allocate(scaled, method)
-    assert b.rho == approx(a.rho, abs=LAST) and b.share == approx(a.share, abs=1e-8)
+    assert (abs(b.rho - a.rho) <= last_digits(p, a)).all() and b.share == approx(a.share, abs=1e-8)
     assert b.objective == approx(a.objective * (seconds if method == "latency" else 1), rel=1e-9, abs=1e-9 * seconds)
 
 

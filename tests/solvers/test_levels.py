@@ -1,5 +1,6 @@
 """A few allowed levels per device: exact by enumeration, and honest about how far it can be from the best."""
 
+import ctypes
 from itertools import product
 
 import numpy as np
@@ -56,6 +57,16 @@ def test_never_better_than_any_ratio_and_as_near_as_it_says(count, gap):
     assert ("branch and bound" in a.certificate.claim) == (count == 60)
     assert f"{a.certificate.gap:.2g}" in a.certificate.claim and "no allowed levels" in a.certificate.claim
     assert 0 < certify_levels(p, a.share, a.rho).gap < 1e-2  # the price of the band alone proves less
+
+
+def test_nothing_is_printed(capfd):
+    """HiGHS writes a line of its debugging on this one; what was printed before stays, and so does what comes after."""
+    print("before")
+    ctypes.CDLL(None).puts(b"also before")
+    for p in (instance(18, 150, own=False, density=True), instance(29, 150, own=True)):
+        allocate(p, "levels")
+    print("after")
+    assert capfd.readouterr().out.split("\n") == ["before", "also before", "after", ""]
 
 
 def test_by_hand():

@@ -8,6 +8,7 @@ from pytest import approx
 from scipy.optimize import linprog
 
 from solvers import Infeasible, PruningProblem, Uncertified, allocate
+from solvers.stretch import at_least
 
 FIELDS = ("bits", "compute_s", "slack_s", "rate_bps", "weight", "rho_min", "rho_max", "bits_fixed")
 
@@ -136,7 +137,7 @@ def test_extra_time_is_enough_and_the_least(p, less):
     try:
         allocate(p)
     except Infeasible as error:
-        assert error.extra_s > 0 and f"{error.extra_s:.6g} s more" in str(error)
+        assert error.extra_s > 0 and f"{at_least(error.extra_s)} s more" in str(error)
         assert error.devices and all(f"{k}" in str(error) for k in error.devices[:8])
         later = changed(p, slack_s=p.slack_s + error.extra_s)
         assert later.share_bounds()[0].sum() <= 1
@@ -153,7 +154,7 @@ def test_extra_time_by_hand():
     one = PruningProblem(1e6, 4e-3, 20e-3, 1e7, rho_max=0.5)
     two = PruningProblem(1e6, 4e-3, [20e-3, 20e-3], 1e7, rho_max=0.5)
     for p, threshold_s in ((one, 52e-3), (two, 102e-3)):
-        with pytest.raises(Infeasible, match="device\\(s\\) 0") as caught:
+        with pytest.raises(Infeasible, match=r"devices? 0") as caught:
             allocate(p)
         assert caught.value.extra_s == approx(threshold_s - 20e-3, rel=1e-12)
         a = allocate(changed(p, slack_s=p.slack_s + caught.value.extra_s))

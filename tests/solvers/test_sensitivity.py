@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pytest import approx
 
-from solvers import Infeasible, PruningProblem, allocate
+from solvers import Infeasible, PruningProblem, Uncertified, allocate
 from solvers.sensitivity import deadline_multipliers
 
 
@@ -76,6 +76,28 @@ def test_a_device_held_at_rho_max_gives_band_back():
     a = allocate(PruningProblem(1e6, 4e-3, 20e-3, [4e7, 6e7], rho_max=0.7))
     nu = deadline_multipliers(a.problem, a.share, a.rho, a.multiplier)
     assert a.rho[0] == 0.7 and nu[0] == approx(a.multiplier * 0.3e6 / 4e7 / (20e-3 - 1.2e-3) ** 2)
+
+
+def test_convex_has_the_slopes_of_kkt():
+    """Its rho of those who are full is 1e-12, not 0; with the whole band for one device its price may be any less."""
+    p = PruningProblem([1e6, 2e6, 1e5], 4e-3, 20e-3, [4e7, 6e7, 9e7], rho_max=0.9)
+    assert allocate(p, "convex").sensitivity().per_s == approx(-35.3966, abs=1e-4)
+    compared = 0
+    for seed in range(24):
+        p = instance(seed, 1 + seed % 8, seed % 2 == 0, seed % 3 == 0)
+        try:
+            a, b = allocate(p).sensitivity(), allocate(p, "convex").sensitivity()
+        except (Infeasible, Uncertified):
+            continue
+        compared += 1
+        assert b.per_band == approx(a.per_band, rel=1e-4) and b.deadlines == approx(a.deadlines, rel=1e-4, abs=1e-6)
+    assert compared > 20
+
+
+@pytest.mark.parametrize("width", ["20 MHz", [1e6, 2e6], None, 10**400])
+def test_a_width_is_one_number(width):
+    with pytest.raises(ValueError, match=r"^bandwidth_hz .*number in Hz|must be finite"):
+        allocate(PruningProblem(1e6, 4e-3, 20e-3, [4e7])).sensitivity(width if width is not None else np.inf)
 
 
 def test_what_has_no_slope_says_so():

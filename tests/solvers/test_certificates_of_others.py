@@ -1,0 +1,123 @@
+"""Certificates of answers that are not the best: no perturbation passes for better than it is."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from pytest import approx
+
+from solvers import Infeasible, PruningProblem, Uncertified, allocate
+from solvers.certify import certified, certify, unit
+from solvers.certify_energy import certified_energy
+from solvers.energy_terms import EnergyTerms, Task
+from solvers.latency import certify_latency
+
+
+def instance(seed, count, density):
+    """Devices with caps, some with rho_min = rho_max, some that send nothing, some with A <= 0."""
+    rng = np.random.default_rng(seed)
+    some = lambda values, other: np.where(rng.random(count) < 0.2, other, values)  # noqa: E731
+    floor = some(rng.uniform(0, 0.3, count), 0.0)
+    return PruningProblem(
+        bits=some(10 ** rng.uniform(5, 7, count), 0.0),
+        compute_s=some(10 ** rng.uniform(-4, -2, count), 0.0),
+        slack_s=some(rng.uniform(15e-3, 30e-3, count), -1e-3),
+        rate_bps=10 ** rng.uniform(7, 9, count),
+        weight=rng.uniform(0.2, 5, count),
+        rho_min=floor,
+        rho_max=some(some(1.0, 0.8), floor),
+        snr=10 ** rng.uniform(-1, 3, count) if density else None,
+    )
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.booleans(), st.floats(-9, 0), st.sampled_from([1, 0, 0.5, 2]))
+def test_the_gap_is_no_less_than_what_is_lost(seed, count, density, size, factor):
+    """Shares moved by 1e-9 to 1 of the way to others that are in time too, at any price: weak duality."""
+    p = instance(seed, count, density)
+    assume(p.feasible.any())
+    try:
+        best = allocate(p)
+    except Infeasible:
+        assume(False)
+    low = np.minimum(p.share_bounds()[0], best.share)
+    other = low + (1.0 - low.sum()) * np.random.default_rng(seed + 1).dirichlet(np.full(count, 0.5))
+    share = best.share + 10**size * (other - best.share)
+    rho = p.rho_at(share)
+    lost = (p.objective(rho) - best.objective) / unit(p, rho)
+    assert certify(p, share, rho, factor * best.multiplier).gap >= lost - 1e-9
+
+
+@pytest.mark.parametrize(("compute_s", "moved"), [([4e-3, 0.0], 0.05), ([4e-3, 0.0], 0.5), ([4e-3, 2e-3], 1e-6)])
+def test_what_is_above_a_cap_is_lost(compute_s, moved):
+    """Device 0 is full with 0.15625 of the band: 1e6 bit / (4e8 bit/s x 16 ms). More is lost at the full price."""
+    p = PruningProblem([1e6, 1e7], compute_s, 20e-3, [4e8, 1e8])
+    a = allocate(p)
+    share = a.share + np.array([moved, -moved])
+    rho = p.rho_at(share)
+    assert a.share[0] == approx(0.15625) and rho[0] == 0
+    gap = certify(p, share, rho, a.multiplier).gap
+    assert gap >= (p.objective(rho) - a.objective) / unit(p, rho) - 1e-12 and gap > 1e-7
+    with pytest.raises(Uncertified, match="duality gap"):
+        certified(p, share, rho, a.multiplier, "kkt")
+
+
+@pytest.mark.parametrize(
+    ("problem", "share"),
+    [
+        (PruningProblem([1e6, 0.0], 4e-3, 20e-3, 4e7), [0.3, 0.7]),
+        (PruningProblem(1e6, 4e-3, [0.2, 0.2, -1e-3], 4e7), [0.2, 0.2, 0.6]),
+    ],
+)
+def test_band_of_those_who_send_nothing_brings_nobody_back_earlier(problem, share):
+    best = allocate(problem, "latency")
+    last_s, _, proof = certify_latency(problem, np.array(share), best.rho)
+    assert last_s > 1.5 * best.objective and proof.gap * last_s >= last_s - best.objective - 1e-12
+
+
+def joules(gains, cycles=4e8):
+    terms = EnergyTerms(cycles, 1e-28, 0.0, 2e9, 0.5, gains)
+    rate_bps = 1e6 * np.log2(1.0 + 0.5 * np.asarray(gains))
+    return PruningProblem(1e6, 0.0, 1.0, rate_bps, rho_max=0.0, energy=terms)
+
+
+@pytest.mark.parametrize("factor", [1.001, 0.999, 0.5, 0.0, -1.0, np.nan])
+def test_energy_certifies_the_price_that_it_returns(factor):
+    a = allocate(joules([100.0, 30.0, 10.0]), "energy")
+    task = Task.of(a.problem)
+    certified_energy(task, a.share, a.cpu_hz, a.power_w, a.multiplier)
+    with pytest.raises(Uncertified, match="energy"):
+        certified_energy(task, a.share, a.cpu_hz, a.power_w, factor * a.multiplier)
+
+
+def test_band_has_no_price_where_nobody_sends():
+    a = allocate(replace(joules([100.0, 30.0]), bits=0.0), "energy")
+    assert a.multiplier == 0
+    for price in (1.0, -1.0, np.nan):
+        with pytest.raises(Uncertified, match="energy"):
+            certified_energy(Task.of(a.problem), a.share, a.cpu_hz, a.power_w, price)
+
+
+def test_uploads_far_shorter_than_the_time_before():
+    """Device 1 starts 3.5 s after device 0 and sends for 3 ns: of these seconds of 8 s keep seven digits only."""
+    a = allocate(PruningProblem([2441.0, 73.0], [4.4, 7.9], np.inf, [3.9e3, 3.2e10]), "latency")
+    upload_s = 73 / (3.2e10 * a.share[1])
+    assert a.share[0] == approx(2441 / 3.9e3 / (3.5 + upload_s), rel=1e-12) and a.share.sum() == approx(1, abs=1e-15)
+    assert a.objective == approx(7.9 + upload_s, rel=1e-15)
+
+
+@pytest.mark.parametrize("density", [False, True])
+def test_a_device_out_of_reach_is_named(density):
+    """200 dB at 0.2 W: given just the time that it needs it leaves 1e-6 of the band, and choice is rounding."""
+    snr = 0.2 * 10 ** (-np.array([90.0, 97.0, 104.0, 200.0]) / 10) / (10**-20.4 * 20e6)
+    terms = EnergyTerms(12e6, 1e-28, 0.0, 3e9, 0.2, snr / 0.2)
+    noise = {"snr": snr} if density else {}
+    p = PruningProblem(1e6, 4e-3, 10.0, 20e6 * np.log1p(snr) / np.log(2), rho_max=0.0, energy=terms, **noise)
+    with pytest.raises(Infeasible, match=r"device 3 is late with any share of the band; give .* s more time") as caught:
+        allocate(p, "energy")
+    late = replace(p, slack_s=p.slack_s + caught.value.extra_s)
+    with pytest.raises(Uncertified, match=r"device 3 alone 100 %.*; give more time, or leave device 3 out"):
+        allocate(late, "energy")
+    assert allocate(replace(late, slack_s=1.01 * late.slack_s), "energy").certificate.gap < 1e-8
