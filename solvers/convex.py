@@ -28,7 +28,7 @@ from solvers.problem import Allocation, Array, PruningProblem, Uncertified
 from solvers.pruning import steepest
 from solvers.stretch import ROUNDING, fitting_bounds
 
-STATIONARITY = 1e-2  # what proves the optimum is the gap, below 1e-8: quadratic in the errors of the marginals
+STATIONARITY = 1e-4  # the duality gap, which must be below 1e-8, is quadratic in the error of the marginals
 EXACT = 1e-9  # duality gap that is good enough
 PASSES = 4  # at most
 LEAST = 1e-12  # of its scale that an objective can be told from zero
