@@ -32,6 +32,8 @@ bench: $(VENV)/.installed  ## ratios measured in one run; never part of the test
 paper-liu: $(VENV)/.installed  ## Liu's table and figures on MNIST and Fashion-MNIST (EDGESIM_DATA); hours
 	$(BIN)/edgesim run scenarios/papers/liu-table1.yaml --out runs/paper-liu/table1 --quiet
 	$(BIN)/edgesim report runs/paper-liu/table1 --out runs/paper-liu/report-table1
+	$(BIN)/edgesim run scenarios/papers/liu-discrepancies.yaml --out runs/paper-liu/discrepancies --quiet
+	$(BIN)/edgesim report runs/paper-liu/discrepancies --out runs/paper-liu/report-discrepancies
 	for figure in fig3 fig4 fig5 fig6; do \
 	  $(BIN)/edgesim sweep scenarios/papers/liu-$$figure.yaml --out runs/paper-liu/$$figure && \
 	  $(BIN)/edgesim report runs/paper-liu/$$figure --out runs/paper-liu/report-$$figure || exit 1; \
