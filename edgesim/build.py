@@ -219,14 +219,15 @@ def set_up(
         devices = fleet(scenario.devices, seeds)
     air = channel(scenario.network, devices, seeds)
     check_gains(air)
+    method = make_method(scenario, task, allow_code)
     return Setup(
         scenario=scenario,
         seed=seed,
         seeds=seeds,
         fleet=devices,
         channel=air,
-        task=task,
-        method=make_method(scenario, task, allow_code),
+        task=method.task,
+        method=method,
         allocator=make_allocator(scenario, allow_code),
         data=data,
         processes=processes,
@@ -289,7 +290,10 @@ def make_method(scenario: Scenario, task: Task, allow_code: bool) -> Method:
         cls = user_code(scenario, spec.name, (*at, "name"), allow_code) or methods.resolve(spec.name)
         if not (isinstance(cls, type) and issubclass(cls, Method) and not isabstract(cls)):
             raise MethodError("name", f"is {spec.name}, no complete subclass of fl.method.Method, or of FedAvg")
-        method = bind(cls, task, spec.params)
+        with blamed(scenario):
+            method = bind(cls, task, spec.params)
+        if not isinstance(method.task.architecture, models.Architecture):
+            raise MethodError("name", f"is {spec.name}, whose architecture() gives no fl.models.Architecture")
         if scenario.learning.dataset == datasets.NONE:
             check_countable(method)
     except MethodError as error:

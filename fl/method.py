@@ -29,6 +29,7 @@ from edgesim.contracts import (
 )
 from fl.costs import Costs
 from fl.layout import Layout, Slot
+from fl.models import Architecture
 from fl.params import MethodError, bind, check, param, parameters
 from fl.state import State
 from fl.task import Task
@@ -66,6 +67,11 @@ class Method(Costs):
     def unread(cls, values: dict[str, Any]) -> dict[str, str]:
         """Parameters without effect beside these values, and why: giving one is an error."""
         return {}
+
+    @classmethod
+    def architecture(cls, given: Architecture) -> Architecture:
+        """The model that the method trains, made from the one that the scenario names; its `task` has it."""
+        return given
 
     # --- who -------------------------------------------------------------------------------------------------------
 

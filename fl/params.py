@@ -117,5 +117,6 @@ def check(cls: type, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def bind(cls: type, task: Any, given: dict[str, Any]) -> Any:
-    """The method of that class on a task, with its parameters checked."""
-    return cls(task, **check(cls, given))
+    """The method of that class with its parameters checked, on the task with the architecture that it trains."""
+    values, architecture = check(cls, given), cls.architecture(task.architecture)
+    return cls(task if architecture is task.architecture else replace(task, architecture=architecture), **values)

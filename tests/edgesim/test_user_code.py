@@ -43,6 +43,12 @@ METHODS = {
     "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def select(self, state, view): return [99]": (
         r"selected \[99\]"
     ),
+    "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def architecture(given): return 5": (
+        "gives no fl.models.Architecture"
+    ),
+    "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def architecture(given): return given.nonsense": (
+        r"my.py:3: AttributeError: .*nonsense"
+    ),
 }
 
 

@@ -44,7 +44,7 @@ class Bench:
         return [method.configure(state, view, Grant(k, 0.1, rho, 1.0, 1.0)) for k in devices]
 
     def round(self, method, state, rho=0.0):
-        updates = Trainer(self.task).submit(self.jobs(method, state, rho))
+        updates = Trainer(method.task).submit(self.jobs(method, state, rho))
         return method.aggregate(method.retain(state, updates), view_of(self.task, state.g), updates)
 
     def play(self, name, rounds=2, rho=0.0, **params):

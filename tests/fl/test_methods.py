@@ -110,7 +110,7 @@ def test_late_devices_keep_their_personal_part(bench):
 
 KEEP = {"fedalt", "fedsim", "liu", "ditto", "fedper", "fedrep"}  # their personal weights
 KEEP |= {"fedlps", "spafl", "local"}  # the whole model with its scores or thresholds
-KEEP |= {"fedspa", "refl"}  # its next mask; the update that it still has to send
+KEEP |= {"fedspa", "refl", "depthfl"}  # its next mask; the update that it still has to send; its linear term
 
 
 @pytest.mark.parametrize("name", available())
