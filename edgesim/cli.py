@@ -7,22 +7,29 @@ resumes).
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
+from edgesim.cli_options import (
+    DIFFERENT,
+    FAILED,
+    INFEASIBLE,
+    INTERRUPTED,
+    AllowCode,
+    Board,
+    Data,
+    Figures,
+    Kind,
+    ScenarioFile,
+    Where,
+    bad_input,
+    complain,
+    exits,
+)
+from edgesim.cli_run import check, run
 from edgesim.yamlmarks import COMMAND_LINE, ScenarioError
-
-if TYPE_CHECKING:
-    from edgesim.run import Run
-    from edgesim.scenario import Scenario
-
-FAILED, BAD_INPUT, INFEASIBLE, INTERRUPTED = 1, 2, 3, 130
-DIFFERENT = 1  # of edgesim compare
 
 app = typer.Typer(
     help="A wireless edge-network co-simulator for federated learning.",
@@ -32,77 +39,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-
-class Where(StrEnum):
-    """Where a sweep's points are carried out."""
-
-    local = "local"
-    dask = "dask"
-
-
-class Kind(StrEnum):
-    """What `edgesim list` lists."""
-
-    methods = "methods"
-    solvers = "solvers"
-    datasets = "datasets"
-    models = "models"
-    scenarios = "scenarios"
-
-
-class Figures(StrEnum):
-    """How `edgesim report` draws its files."""
-
-    screen = "screen"
-    ieee = "ieee"
-
-
-ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file in YAML.")]
-Overrides = Annotated[
-    list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Keys to change, as a.b.c=value.")
-]
-Seed = Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="Seed of every random stream.")]
-Data = Annotated[Path | None, typer.Option(envvar="EDGESIM_DATA", help="Folder with the data sets' files.")]
-AllowCode = Annotated[bool, typer.Option("--allow-code", help="Run methods and solvers from ./file.py:name.")]
-Only = Annotated[str | None, typer.Option(metavar="LABEL", help="Only this one of the file's schemes.")]
-Board = Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard scalars into the run's folder.")]
-
-
-@app.command()
-def run(
-    scenario: ScenarioFile,
-    overrides: Overrides = None,
-    seed: Seed = None,
-    out: Annotated[Path | None, typer.Option(help="Folder of the run; with several schemes, of all of them.")] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start again instead of resuming.")] = False,
-    data: Data = None,
-    allow_code: AllowCode = False,
-    only: Only = None,
-    tensorboard: Board = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the folders.")] = False,
-) -> None:
-    """Simulate a scenario, every scheme of it; an interrupted run resumes where it was."""
-    with _exits():
-        schemes = _schemes(scenario, overrides, seed)
-        chosen = _only(schemes, only, scenario)
-    given = {"data": str(data) if data else None, "allow_code": allow_code}
-    with _exits(_bad_input(), f"interrupted; edgesim run {scenario} with the same options resumes where it stopped"):
-        from edgesim.console import print_runs
-
-        if tensorboard:
-            from edgesim.tracker import check_tensorboard
-
-            check_tensorboard()
-        if len(chosen) > 1:
-            _check_all(chosen, given)
-        runs = []
-        for label, each in chosen:
-            place = _folder(each, out, label if len(schemes) > 1 else None)
-            done = _simulate(each, place, fresh, quiet, tensorboard, given)
-            runs += [(label, done)] if done else []
-        print_runs(runs, quiet)
-    if len(runs) < len(chosen):
-        raise typer.Exit(INFEASIBLE)
+app.command()(run)
 
 
 @app.command()
@@ -138,10 +75,10 @@ def sweep(
 ) -> None:
     """Simulate every combination of some keys, in parallel; finished points are never run again."""
     again = f"interrupted; edgesim sweep {scenario} with the same options goes on where it stopped"
-    with _exits():
+    with exits():
         if scheduler is not None and backend is not Where.dask:
             raise ScenarioError(f"{COMMAND_LINE}: --scheduler is only read with --backend dask")
-    with _exits(_bad_input(), again):
+    with exits(bad_input(), again):
         from edgesim.sweep import command
         from edgesim.sweep.points import plan
 
@@ -163,30 +100,7 @@ def sweep(
         raise typer.Exit(FAILED)
 
 
-@app.command()
-def check(
-    scenario: ScenarioFile,
-    overrides: Overrides = None,
-    seed: Seed = None,
-    data: Data = None,
-    allow_code: AllowCode = False,
-    only: Only = None,
-    every: Annotated[bool, typer.Option("--all", help="Every device, not just the first 30.")] = False,
-) -> None:
-    """Check a scenario and print what each device can reach in a round; runs nothing."""
-    with _exits():
-        chosen = _only(_schemes(scenario, overrides, seed), only, scenario)
-    with _exits(_bad_input()):
-        from edgesim.console import print_feasibility
-        from edgesim.run import feasibility
-
-        feasible = True
-        for label, each in chosen:
-            answer = feasibility(each, data=str(data) if data else None, allow_code=allow_code)
-            print_feasibility(label or each.learning.method.name, answer, None if every else 30)
-            feasible = feasible and answer.feasible
-    if not feasible:
-        raise typer.Exit(INFEASIBLE)
+app.command()(check)
 
 
 @app.command()
@@ -194,7 +108,7 @@ def explain(
     key: Annotated[str | None, typer.Argument(metavar="[KEY]", help="Such as network.bandwidth.")] = None,
 ) -> None:
     """Meaning, unit, allowed values, default and its source, of a scenario key."""
-    with _exits():
+    with exits():
         from edgesim.build import method_keys
         from edgesim.console import print_keys
         from edgesim.explain import explain as look_up
@@ -205,7 +119,7 @@ def explain(
 @app.command("list")
 def list_(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
     """What there is: methods, solvers, datasets, models or scenarios, one line each."""
-    with _exits():
+    with exits():
         from edgesim.console import print_catalog
 
         if kind is Kind.scenarios:
@@ -239,7 +153,7 @@ def report(
     from reports.load import ReportError
     from reports.page import write_report
 
-    with _exits((ReportError,)):
+    with exits((ReportError,)):
         page = write_report(runs, out or _report_folder(runs), style)
         typer.echo(f"report: {page}")
 
@@ -253,7 +167,7 @@ def compare(
     from reports.compare import compare as look
     from reports.load import ReportError
 
-    with _exits((ReportError,)):
+    with exits((ReportError,)):
         lines, same = look(a, b)
         typer.echo("\n".join(lines))
     if not same:
@@ -265,91 +179,8 @@ def main() -> None:
     try:
         app()
     except KeyboardInterrupt:  # before a command had begun, while its libraries were loading
-        _complain("interrupted.")
+        complain("interrupted.")
         sys.exit(INTERRUPTED)
-
-
-@contextmanager
-def _exits(bad: tuple = (ScenarioError,), interrupted: str = "interrupted") -> Iterator[None]:
-    """Turn the errors that users can cause into one sentence and an exit code."""
-    try:
-        yield
-    except bad as problem:
-        _complain(problem)
-        raise typer.Exit(BAD_INPUT) from None
-    except KeyboardInterrupt:
-        _complain(f"{interrupted}.")
-        raise typer.Exit(INTERRUPTED) from None
-
-
-def _bad_input() -> tuple[type[Exception], ...]:
-    """The errors of the engine that mean bad input; the engine is imported only now."""
-    from edgesim.errors import RunError
-    from edgesim.runfolder import FolderError
-
-    return ScenarioError, RunError, FolderError
-
-
-def _check_all(chosen: list, given: dict[str, Any]) -> None:
-    """Before the first of several schemes runs: a mistake in the last one should not wait for the others."""
-    from edgesim.run import feasibility
-
-    answers = [(label, feasibility(each, **given)) for label, each in chosen]
-    impossible = [(label, answer) for label, answer in answers if not answer.feasible]
-    for label, answer in impossible:
-        _complain(f"{label}: {answer.note}")
-    if impossible:
-        possible = [label for label, answer in answers if answer.feasible]
-        _complain("nothing was run" + (f"; --only runs one scheme of {', '.join(possible)}" if possible else ""))
-        raise typer.Exit(INFEASIBLE)
-
-
-def _simulate(
-    scenario: Scenario, folder: Path, fresh: bool, quiet: bool, tensorboard: bool, given: dict[str, Any]
-) -> Run | None:
-    """One scheme with its progress; None where it is infeasible, which is said at once."""
-    from edgesim.console import Progress
-    from edgesim.run import InfeasibleScenario, simulate
-    from edgesim.tracker import tracked
-
-    try:
-        with (
-            Progress(scenario.scheme or scenario.learning.method.name, quiet) as shown,
-            tracked(folder, tensorboard, shown) as progress,
-        ):
-            return simulate(scenario, out=folder, fresh=fresh, progress=progress, **given)
-    except InfeasibleScenario as problem:
-        _complain(f"{scenario.scheme}: {problem}" if scenario.scheme else problem)
-        return None
-
-
-def _folder(scenario: Scenario, out: Path | None, label: str | None) -> Path:
-    """--out itself for a file of one scheme, a folder in it for each of several; else a name made of what is run."""
-    from edgesim.run import default_folder
-
-    if out is None:
-        return default_folder(scenario)
-    return out / label.replace(" ", "-") if label else out
-
-
-def _complain(problem: Any) -> None:
-    typer.echo(" ".join(str(problem).split()), err=True)
-
-
-def _schemes(path: Path, overrides: list[str] | None, seed: int | None) -> list[tuple[str | None, Scenario]]:
-    """All schemes of the file; --seed 3 is short for seed=3, so that the resolved scenario of the run holds it."""
-    from edgesim.scenario import expand
-
-    return expand(path, [*(overrides or ()), *([] if seed is None else [f"seed={seed}"])])
-
-
-def _only(schemes: list, label: str | None, path: Path) -> list:
-    """The chosen scheme, or all of them."""
-    chosen = [pair for pair in schemes if label is None or pair[0] == label]
-    if not chosen:
-        known = ", ".join(name for name, _ in schemes if name) or "no schemes"
-        raise ScenarioError(f'{COMMAND_LINE}: {path} has no scheme "{label}"; it has {known}')
-    return chosen
 
 
 def _first_comment(path: Path) -> str:

@@ -20,6 +20,7 @@ class Recorder(Observer):
 
     Args:
         evaluate: state -> Scores.     folder: where the checkpoint goes; None keeps all in memory.
+        detours: what the training has said so far, for the checkpoint.
     """
 
     def __init__(
@@ -29,9 +30,10 @@ class Recorder(Observer):
         evaluate: Callable[[State], Scores],
         folder: RunFolder | None,
         progress: Progress | None,
+        detours: Callable[[], list] = list,
     ):
         self.scenario, self.log, self.evaluate, self.folder = scenario, log, evaluate, folder
-        self.progress = progress or (lambda event: None)
+        self.progress, self.detours = progress or (lambda event: None), detours
         self.evaluate_s = 0.0
         self.started_s = time.perf_counter()
 
@@ -53,7 +55,7 @@ class Recorder(Observer):
         row = {name: values[-1] for name, values in rows["rounds"].items()}
         if self.folder is not None:
             arrays, facts = state.to_arrays()
-            self.folder.save(g, row["time_s"], arrays, {"state": facts}, rows)
+            self.folder.save(g, row["time_s"], arrays, {"state": facts, "detours": self.detours()}, rows)
         self.tell("round", round=g, **{name: row[name] for name in TOLD})
 
     def tell(self, kind: str, **facts: Any) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -162,11 +163,16 @@ class RunFolder:
 
 
 def write_atomic(path: Path, content: bytes | str) -> None:
-    """The old file or the new one, never half of one."""
+    """The old file or the new one, never half of one, and nothing beside it where the disk is full."""
     data = content.encode() if isinstance(content, str) else content
     new = path.with_name(path.name + ".new")
-    new.write_bytes(data)
-    os.replace(new, path)
+    try:
+        new.write_bytes(data)
+        os.replace(new, path)
+    except OSError:
+        with suppress(OSError):
+            new.unlink()
+        raise
 
 
 def write_json(path: Path, value: object) -> None:

@@ -126,5 +126,11 @@ class NoTrainer:
     executor_name = "none"
     notes: tuple[str, ...] = ()
 
+    def detours(self) -> list[tuple[str, int]]:
+        return []
+
+    def go_on_after(self, detours: Sequence[tuple[str, int]]) -> None:
+        pass
+
     def submit(self, jobs: Sequence[Job]) -> list[Untrained]:
         return [Untrained(job) for job in jobs]

@@ -93,6 +93,17 @@ class Trainer:
         """What did not go as chosen, and for how many jobs: repeated, trained one by one, in one process."""
         return self._executor.notes.lines()
 
+    def detours(self) -> list[tuple[str, int]]:
+        """What ``notes`` says, as a checkpoint holds it: sentences and numbers of jobs, in order."""
+        notes = self._executor.notes
+        taken = notes.take()
+        notes.merge(taken)
+        return list(taken.items())
+
+    def go_on_after(self, detours: Sequence[tuple[str, int]]) -> None:
+        """The same run has said so much before it was interrupted."""
+        self._executor.notes.merge(dict(detours))
+
     def submit(self, jobs: Sequence[Job]) -> list[Promise]:
         """One promise per job; nothing is trained yet."""
         promises = [Promise(job, self) for job in jobs]

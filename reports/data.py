@@ -73,10 +73,11 @@ def costs(schemes: list[Scheme]) -> Table:
     """One line per scheme and part: bits by way, joules by phase."""
     columns = (SCHEME, Column("part", "Part", number=False), Column("unit", "Unit", number=False))
     columns += (Column("per_round", "Per round, all devices", figures(4)),)
+    both = (("bit", bits_per_round(schemes)), ("J", joules_per_round(schemes)))
     rows = [
         (scheme.label, part, unit, row[i])
         for i, scheme in enumerate(schemes)
-        for unit, parts in (("bit", bits_per_round(schemes)), ("J", joules_per_round(schemes)))
+        for unit, parts in both
         for part, row in parts.items()
     ]
     return Table("costs-figure", "Means over rounds and seeds.", columns, tuple(rows))

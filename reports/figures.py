@@ -12,7 +12,7 @@ from matplotlib.transforms import blended_transform_factory
 from reports import measures
 from reports.panels import legend, nest, plain_log, stagger, two_panels, whole_numbers, wrap
 from reports.schemes import Scheme
-from reports.style import INK, QUIET, RHO, THRESHOLD, Style, hatches, looks, phase_colours
+from reports.style import INK, QUIET, RHO, THRESHOLD, Style, hatches, looks, phase_colours, with_own_markers
 
 ROW_CHARACTERS = 46  # of a line of text in half a page, or in a column
 DODGE_DEVICES = 16  # up to here every device gets its own error bars; beyond, a line and a band
@@ -74,7 +74,7 @@ def _latency_scale(axis, set_scale, set_limits, get_limits, log: bool) -> None:
 
 def devices(schemes: list[Scheme], style: Style) -> Figure:
     """Pruning ratio and band share of every device: mean over the rounds it took part in, min to max."""
-    look = looks(schemes, style.grey)
+    look = with_own_markers(looks(schemes, style.grey))
     figure = Figure(figsize=(style.width_in, 4.4 if style.wide else 3.6), layout="constrained")
     panels = figure.subplots(2, 1, sharex=True)
     for panel, column, label in zip(

@@ -141,7 +141,7 @@ def compare(schemes: list[Scheme]) -> list[Claim]:
 def reference_note(schemes: list[Scheme]) -> str:
     """FedAvg stands outside the paper's table; its numbers, or nothing."""
     found = [f"{s.label} {ms(mean_latency_s(s))} per round" + _and_accuracy(s) for s in _of(schemes, paper.REFERENCE)]
-    return f"The common reference, which the paper's table does not have: {'; '.join(found)}." if found else ""
+    return f"The common reference, which the paper's table does not have: {_series(found)}." if found else ""
 
 
 def _and_accuracy(scheme: Scheme) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -99,9 +99,24 @@ def _split(text: str) -> tuple[float, str] | None:
     return float(match[1]), match[2] or ""
 
 
-def axis(key: str, texts: Sequence[str], full_name: bool = False) -> Axis | None:
-    """The axis of a key with these values; None where their units do not go together."""
-    name = " ".join(key.split(".")[-2 if full_name else -1 :]).replace("_", " ")
+def short_names(keys: Collection[str]) -> Flat:
+    """Key -> its last words, as many as tell it from the other keys: "bandwidth", "devices 0 count"."""
+    names: Flat = {}
+    for key in keys:
+        parts = key.split(".")
+        others = [other.split(".") for other in keys if other != key]
+        ends = (n for n in range(1, len(parts)) if not any(parts[-n:] == other[-n:] for other in others))
+        n = next((n for n in ends if not parts[-n].isdigit()), len(parts))
+        names[key] = " ".join(parts[-n:]).replace("_", " ")
+    return names
+
+
+def axis(key: str, texts: Sequence[str], name: str = "") -> Axis | None:
+    """The axis of a key with these values; None where their units do not go together.
+
+    name: of `short_names`; the last word of the key without it.
+    """
+    name = name or short_names([key])[key]
     split = {text: pair for text in dict.fromkeys(texts) if (pair := _split(text))}
     symbols = {symbol for _, symbol in split.values()}
     if len(symbols) == 1:
@@ -125,9 +140,6 @@ def _units() -> dict[str, str]:
     return {info.key: info.unit for info in catalogue()}
 
 
-def words(flat: Flat, keys: Sequence[str]) -> list[str]:
+def words(flat: Flat, keys: Sequence[str], names: Flat) -> list[str]:
     """How a configuration is called by some keys: the method's plain name, "solver equal", "mu unset"."""
-    return [
-        flat[key] if key == METHOD else f"{key.rpartition('.')[2].replace('_', ' ')} {flat.get(key, UNSET)}"
-        for key in keys
-    ]
+    return [flat[key] if key == METHOD else f"{names[key]} {flat.get(key, UNSET)}" for key in keys]

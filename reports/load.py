@@ -114,9 +114,7 @@ def load_run(folder: Path) -> Run:
     missing = [key for key in SUMMARY_KEYS if key not in summary]
     if missing:
         raise ReportError(f"{folder / 'summary.json'} lacks {', '.join(missing)}; it is not a run of this version.")
-    wrong = [key for key, kind in SUMMARY_KINDS.items() if not isinstance(summary[key], kind)]
-    if wrong:
-        raise ReportError(f"{folder / 'summary.json'} is damaged: {wrong[0]} is {str(summary[wrong[0]])[:40]!r}.")
+    _check_summary(summary, folder)
     tables = read_tables(folder)
     done, planned = len(tables["rounds"]), summary["rounds"]
     if done != planned or not done:
@@ -128,10 +126,26 @@ def load_run(folder: Path) -> Run:
         summary=summary,
         scenario=scenario,
         scenario_text=text,
-        partition=read_json(partition) if partition.is_file() else None,
+        partition=_read_partition(partition) if partition.is_file() else None,
         devices=_read_devices(folder / "devices.csv"),
         **tables,
     )
+
+
+def _check_summary(summary: dict[str, Any], folder: Path) -> None:
+    wrong = [key for key, kind in SUMMARY_KINDS.items() if not isinstance(summary[key], kind)]
+    wrong += [key for key in ("targets",) if key not in wrong and not all(map(_is_number, summary[key]))]
+    limit = summary["latency_threshold_s"]
+    wrong += ["latency_threshold_s"] if limit is not None and not _is_number(limit) else []
+    if wrong:
+        raise ReportError(f"{folder / 'summary.json'} is damaged: {wrong[0]} is {str(summary[wrong[0]])[:40]!r}.")
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return not math.isnan(float(value))
+    except (TypeError, ValueError):
+        return False
 
 
 def read_tables(folder: Path) -> dict[str, pd.DataFrame]:
@@ -158,7 +172,8 @@ def read_raw(folder: Path) -> dict[str, pd.DataFrame]:
         tables = read(folder)
     except (OSError, ValueError, KeyError, NotImplementedError) as error:
         reason = " ".join(str(error).split()).rstrip(".")[:300]
-        raise ReportError(f"The event log in {folder} cannot be read: {reason}.") from None
+        cure = "delete the damaged table, and the same run writes it again"
+        raise ReportError(f"The event log in {folder} cannot be read: {reason}; {cure}.") from None
     return {name: tables[name].reset_index(drop=True) for name in TABLES}
 
 
@@ -213,6 +228,23 @@ def _read_devices(path: Path) -> pd.DataFrame | None:
     if not path.is_file():
         return None
     try:
-        return pd.read_csv(path)
+        table = pd.read_csv(path)
     except (OSError, ValueError) as error:
-        raise ReportError(f"{path} cannot be read: {error}.") from None
+        raise ReportError(f"{path} cannot be read: {' '.join(str(error).split()).rstrip('.')}.") from None
+    if "device" not in table or table["device"].dtype.kind != "i":
+        raise ReportError(f"{path} is damaged: it has no column of device numbers.")
+    words = [name for name in table.columns if table[name].dtype.kind not in "iuf"]
+    if words:
+        raise ReportError(f"{path} is damaged: its column {words[0]} holds no numbers.")
+    return table
+
+
+def _read_partition(path: Path) -> dict[str, Any]:
+    """Who holds how many samples of which label: {"labels": [C], "counts": [K][C]}."""
+    content = read_json(path)
+    labels, counts = content.get("labels"), content.get("counts")
+    rows = counts if isinstance(counts, list) else []
+    whole = all(isinstance(row, list) and all(type(count) is int for count in row) for row in rows)
+    if not isinstance(labels, list) or not rows or not whole or {len(row) for row in rows} != {len(labels)}:
+        raise ReportError(f"{path} is damaged: it does not hold one count per device and label.")
+    return content

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-from reports.keys import Axis, Flat, axis, flatten, telling, words
+from reports.keys import Axis, Flat, axis, flatten, short_names, telling, words
 from reports.load import ReportError, Run, load_run
 from reports.paper import ROLE_ORDER, role_of
 
@@ -56,15 +58,16 @@ def load_schemes(folders: Sequence[Path], listed: Collection[Path] = ()) -> list
         groups.setdefault((run.summary["scheme"], run.summary["scenario"], config), []).append(run)
     ordered = sorted((_current(group, listed) for group in groups.values()), key=_place)
     named = _names([group[0] for group in ordered])
-    return sorted((_scheme(group, *name) for group, name in zip(ordered, named, strict=True)), key=_by_number)
+    schemes = [_scheme(group, *name) for group, name in zip(ordered, named, strict=True)]
+    return sorted(schemes, key=partial(_by_number, axes_of(schemes)))
 
 
 def axes_of(schemes: Sequence[Scheme]) -> list[Axis]:
     """The numeric keys in which schemes of one label differ, in the order of the scenario."""
     keys = dict.fromkeys(key for scheme in schemes for key in scheme.numbers)
-    last = [key.rpartition(".")[2] for key in keys]
+    names = short_names(keys)
     texts = {key: [scheme.values[key] for scheme in schemes if key in scheme.values] for key in keys}
-    made = [axis(key, texts[key], last.count(key.rpartition(".")[2]) > 1) for key in keys]
+    made = [axis(key, texts[key], names[key]) for key in keys]
     return [each for each in made if each is not None]
 
 
@@ -108,11 +111,11 @@ def _scheme(group: list[Run], label: str, series: str, numbers: Flat) -> Scheme:
     return Scheme(label, role, tuple(runs), series, flatten(runs[0].scenario), numbers)
 
 
-def _by_number(scheme: Scheme) -> tuple:
-    """Within a series by its numbers; Python's sort leaves the rest in place."""
+def _by_number(axes: Sequence[Axis], scheme: Scheme) -> tuple:
+    """Within a series by its numbers, those without one last; Python's sort leaves the rest in place."""
     rank = ROLE_ORDER.index(scheme.role) if scheme.role else len(ROLE_ORDER)
-    made = [axis(key, [text]) for key, text in scheme.numbers.items()]
-    return rank, scheme.series, tuple(one.of(scheme.values) if one else 0.0 for one in made)
+    numbers = [each.of(scheme.values) if each.key in scheme.numbers else None for each in axes]
+    return rank, scheme.series, tuple(math.inf if number is None else number for number in numbers)
 
 
 def _same_targets(runs: Sequence[Run]) -> None:
@@ -140,14 +143,15 @@ def _names(firsts: Sequence[Run]) -> list[tuple[str, str, Flat]]:
     """(label, series, numbers): the schemes' own labels; where several share one, what tells them apart is added."""
     flats = [flatten(run.scenario) for run in firsts]
     kinds = [(str(run.summary["scheme"]), str(run.summary["scenario"])) for run in firsts]
+    told = {kind: telling([flat for flat, own in zip(flats, kinds, strict=True) if own == kind]) for kind in set(kinds)}
+    short = short_names(dict.fromkeys(key for keys in told.values() for key in (*keys[0], *keys[1])))
     names = []
     for flat, (scheme, scenario) in zip(flats, kinds, strict=True):
-        twins = [other for other, kind in zip(flats, kinds, strict=True) if kind == (scheme, scenario)]
-        by_word, by_number = telling(twins)
-        several = len({kind for kind in kinds if kind[0] == scheme}) > 1
-        parts = [scenario] * several + words(flat, by_word)
+        by_word, by_number = told[scheme, scenario]
+        several = len({kind for kind in told if kind[0] == scheme}) > 1
+        parts = [scenario] * several + words(flat, by_word, short)
         series = f"{scheme} ({', '.join(parts)})" if parts else scheme
-        parts += words(flat, by_number)
+        parts += words(flat, by_number, short)
         label = f"{scheme} ({', '.join(parts)})" if parts else scheme
         names.append((label, series, {key: flat[key] for key in by_number if key in flat}))
     return names

@@ -6,7 +6,7 @@ readable in grey: there every line has its own dashes and marker, and every kind
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle
 
 from reports import paper
@@ -104,6 +104,13 @@ def looks(schemes: list[Scheme], grey: bool = False) -> dict[str, Look]:
         label: Look(look.colour, look.marker, GREY_LINES[i % len(GREY_LINES)])
         for i, (label, look) in enumerate(taken.items())
     }
+
+
+def with_own_markers(look: dict[str, Look]) -> dict[str, Look]:
+    """For marks without a line, which dashes cannot tell apart: a marker for each, where some would share one."""
+    if len({mine.marker for mine in look.values()}) == len(look):
+        return look
+    return {label: replace(mine, marker=MARKERS[i % len(MARKERS)]) for i, (label, mine) in enumerate(look.items())}
 
 
 def series_looks(schemes: list[Scheme], grey: bool = False) -> dict[str, Look]:

@@ -149,7 +149,8 @@ def heat(schemes: list[Scheme], axes: Sequence[Axis], result: Result, style: Sty
     rows = math.ceil(len(maps) / columns)
     tall = 0.26 * maps[0][1].shape[0] + 1.0
     width = style.width_in if columns > 1 else min(style.width_in, 4.6)
-    figure = Figure(figsize=(width, rows * tall + 0.3), layout="constrained")
+    beside = 0.6 * style.size / 72 * len(result.title) + 0.3  # the title of the colours, which runs upwards
+    figure = Figure(figsize=(width, max(rows * tall + 0.3, beside)), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     values = np.concatenate([grid.ravel() for _, grid, _, _ in maps]) * result.scale
     low, high = float(np.nanmin(values)), float(np.nanmax(values))

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.patheffects import Normal, Stroke
 
 from reports import measures
 from reports.load import Run
@@ -19,6 +20,16 @@ from reports.style import INK, THRESHOLD, Style, hatches, phase_colours
 MOST_DEVICES = 20  # rows of a timeline; of more devices, this many are shown
 FULL_LANES = 12  # of a timeline with every device's number
 MOST_PARTITIONS = 4
+
+MARKS = {  # at the end of a device that was late or lost
+    "late": {"color": THRESHOLD, "marker": "x", "ms": 4, "mew": 1.1},
+    "failed": {"color": INK, "marker": "+", "ms": 5, "mew": 1.1},
+}
+
+
+def on_dark(width: float) -> list:
+    """A white edge around a line so wide (pt), which a dark bar would swallow, above all in grey."""
+    return [Stroke(linewidth=width + 1.4, foreground="white"), Normal()]
 
 
 def timeline(schemes: list[Scheme], style: Style) -> Figure:
@@ -31,17 +42,17 @@ def timeline(schemes: list[Scheme], style: Style) -> Figure:
     columns = min(2, len(schemes)) if style.wide else 1
     rows = math.ceil(len(schemes) / columns)
     lanes = max(len(_shown(scheme.first, g)) for scheme in schemes)
-    height = rows * (0.55 + _lane_in(lanes, style) * max(lanes, 4)) + 0.7
-    figure = Figure(figsize=(style.width_in, height), layout="constrained")
     same_axis = shares_axis(schemes)
+    title = 0.0 if same_axis else 0.15  # of a time axis that every panel has for itself
+    height = rows * (0.55 + title + _lane_in(lanes, style) * max(lanes, 4)) + 0.7
+    figure = Figure(figsize=(style.width_in, height), layout="constrained")
     panels = figure.subplots(rows, columns, sharex=same_axis, squeeze=False).ravel()
     drawn: set[str] = set()
     for panel, scheme in zip(panels, schemes, strict=False):
         drawn |= _gantt(panel, scheme, g, colours, hatched)
     for panel in panels[len(schemes) :]:
         panel.set_visible(False)
-    last = panels[max(0, len(schemes) - columns) : len(schemes)]
-    for panel in last:
+    for panel in panels[max(0, len(schemes) - columns) if same_axis else 0 : len(schemes)]:
         panel.set_xlabel("time since the start of the round (ms)")
         panel.tick_params(labelbottom=True)
     for panel in panels:
@@ -97,7 +108,7 @@ def _gantt(panel: Axes, scheme: Scheme, g: int, colours: dict, hatched: dict) ->
     for device in shown:
         _mark(panel, lane[device], status.loc[device], spans[spans["device"] == device], start)
     if scheme.threshold_s is not None:
-        panel.axvline(scheme.threshold_s * 1e3, color=THRESHOLD, ls="--", lw=0.9)
+        panel.axvline(scheme.threshold_s * 1e3, color=THRESHOLD, ls="--", lw=0.9, path_effects=on_dark(0.9))
     panel.set_title(wrap(scheme.label))
     panel.set_ylim(len(shown) - 0.4, -0.6)
     step = 1 if len(shown) <= FULL_LANES else 2
@@ -117,9 +128,9 @@ def spans_of(run: Run, g: int):
 
 def _mark(panel: Axes, lane: int, status: str, spans, start: float) -> None:
     """A cross at the end of a device that came late or was lost; the word for one that was left out."""
-    if status in ("late", "failed") and len(spans):
+    if status in MARKS and len(spans):
         end = (spans["end_s"].max() - start) * 1e3
-        panel.plot(end, lane, color=THRESHOLD if status == "late" else INK, marker="x", ms=4, mew=1.1, clip_on=False)
+        panel.plot(end, lane, **MARKS[status], clip_on=False, path_effects=on_dark(1.1))
     elif status == "infeasible":
         panel.text(0.2, lane, " infeasible, left out", va="center", color=INK)
 
@@ -133,9 +144,9 @@ def _timeline_legend(figure: Figure, handles: list, schemes: list[Scheme], g: in
     if limits:
         text = f"threshold {limits[0] * 1e3:.4g} ms" if len(limits) == 1 else "threshold"
         handles.append(Line2D([], [], color=THRESHOLD, ls="--", lw=0.9, label=text))
-    for status, colour in (("late", THRESHOLD), ("failed", INK)):
+    for status, mark in MARKS.items():
         if any((_at(scheme, g)["status"] == status).any() for scheme in schemes):
-            handles.append(Line2D([], [], color=colour, marker="x", ls="none", ms=4, mew=1.1, label=status))
+            handles.append(Line2D([], [], **mark, ls="none", label=status))
     columns = min(len(handles), 8 if style.wide else 4)
     figure.legend(handles=handles, loc="outside upper left", ncols=columns, handlelength=1.2, columnspacing=1.0)
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from edgesim import load, simulate
 from edgesim.cli import app
 from fl import local
 from fl.executors import batched
@@ -32,6 +33,28 @@ learning:
 """
 TABLES = ("rounds.csv", "device_rounds.parquet", "spans.parquet", "scores.parquet", "model.safetensors")
 HOME = os.getpid()
+
+
+def test_a_run_that_was_interrupted_says_the_same_detours(tmp_path, monkeypatch):
+    """They are counted from the first round on, not from where the run went on: every file has the same bytes."""
+
+    class Stop(Exception):
+        pass
+
+    def after_the_second(event):
+        if event["kind"] == "round" and event["round"] == 1:
+            raise Stop
+
+    unknown(monkeypatch, tmp_path)
+    (tmp_path / "four.yaml").write_text(CELL)
+    scenario = load(tmp_path / "four.yaml", ["rounds=3", "learning.executor=batched"])
+    simulate(scenario, out=tmp_path / "straight")
+    with pytest.raises(Stop):
+        simulate(scenario, out=tmp_path / "stopped", progress=after_the_second)
+    simulate(scenario, out=tmp_path / "stopped")
+    assert "(12 jobs)" in (tmp_path / "straight" / "summary.json").read_text()
+    for name in (*TABLES, "summary.json"):
+        assert (tmp_path / "straight" / name).read_bytes() == (tmp_path / "stopped" / name).read_bytes(), name
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from importlib.util import find_spec
 from queue import Empty, Queue
@@ -19,6 +20,7 @@ from edgesim.sweep.local import DIED, ENDED, ROUND, STARTED, Event, one_thread_e
 from edgesim.sweep.work import Task, carry_out
 
 TOPIC = "edgesim"
+GONE = "the dask scheduler is gone; start it again, and the same command goes on"
 
 
 class Dask:
@@ -44,7 +46,11 @@ class Dask:
             if scheduler is None:
                 with one_thread_each():
                     self._cluster = LocalCluster(
-                        n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+                        n_workers=workers,
+                        threads_per_worker=1,
+                        memory_limit=0,  # none: a point may take what the machine has, as with local workers
+                        dashboard_address=None,
+                        silence_logs=logging.CRITICAL,
                     )
             self._client = Client(self._cluster or scheduler, timeout="20s")
         except (OSError, TimeoutError, ValueError) as error:
@@ -66,26 +72,34 @@ class Dask:
             )
 
     def _workers(self) -> dict[str, Any]:
-        return self._client.scheduler_info(n_workers=-1)["workers"]
+        self._refuse_loss()
+        try:
+            return self._client.scheduler_info(n_workers=-1)["workers"]
+        except (OSError, KeyError, TimeoutError, CancelledError) as error:
+            raise RunError(GONE) from error
+
+    def _refuse_loss(self) -> None:
+        if self._client.status != "running":
+            raise RunError(GONE)
 
     def capacity(self) -> int:
-        """One point per worker; one where no worker has come yet, so that the scheduler sees that some are needed."""
+        """One point per worker; one where no worker has come yet, so that the scheduler sees that some are needed.
+
+        Raises:
+            RunError: the scheduler is gone, here and in `start` and `events`.
+        """
         return max(1, len(self._workers()))
 
     def start(self, task: Task) -> None:
         """Hand a point to the scheduler."""
+        self._refuse_loss()
         future = self._client.submit(remote, task, self._run, key=f"edgesim-{task.id}-{uuid.uuid4().hex}", pure=False)
         self._futures[task.id] = future
         future.add_done_callback(lambda future: self._queue.put((ENDED, task.id, future)))
 
     def events(self, timeout_s: float) -> Iterator[Event]:
-        """What workers and scheduler say, after waiting so long at most for the first word.
-
-        Raises:
-            RunError: the scheduler is gone.
-        """
-        if self._client.status != "running":
-            raise RunError("the dask scheduler is gone; start it again, and the same command goes on")
+        """What workers and scheduler say, after waiting so long at most for the first word."""
+        self._refuse_loss()
         with suppress(Empty):
             yield from self._told(*self._queue.get(timeout=timeout_s))
             while True:
@@ -102,6 +116,7 @@ class Dask:
         if told.status == "finished":
             yield ENDED, name, told.result()
         else:
+            self._refuse_loss()  # who loses the scheduler loses all points, which are not to blame
             reason = type(told.exception()).__name__ if told.status == "error" else told.status
             yield DIED, name, f"dask gave it up ({reason})"
 
@@ -112,8 +127,9 @@ class Dask:
 
     def close(self) -> None:
         """Let go of everything; workers of a scheduler that runs on finish the points that they have begun."""
-        for future in self._futures.values():
-            future.cancel()
+        with suppress(Exception):  # the scheduler may be gone, and with it everything that could be let go of
+            for future in self._futures.values():
+                future.cancel()
         self._client.close()
         if self._cluster is not None:
             self._cluster.close()

@@ -11,6 +11,7 @@ from edgesim.sweep.points import Point
 
 FLOPS_PER_S, STEP_S = 8e10, 1.2e-3  # of a process: liu-cnn at batch 128, and what a step takes beside (digits-cnn)
 ROUND_S, DEVICE_S, START_S = 0.008, 2e-4, 0.3  # engine: per round, per device and round, per point
+WORKER_S = 3.0  # until a process has loaded what it needs
 
 
 def estimate(folder: SweepFolder, workers: int) -> tuple[float, str]:
@@ -18,14 +19,14 @@ def estimate(folder: SweepFolder, workers: int) -> tuple[float, str]:
 
     What points share is not counted: it can only make a sweep shorter.
     """
-    known = measured(folder)
+    known, todo = measured(folder), folder.to_run()
     seconds, sources = 0.0, set()
-    for point in folder.to_run():
+    for point in todo:
         rate = known.get(kind(point))
         sources.add("finished points of the same method" if rate is not None else "counted FLOPs")
         rounds = point.scenario.rounds
         seconds += START_S + rounds * (counted_s(point) if rate is None else rate)
-    return seconds / max(1, workers), " and ".join(sorted(sources))
+    return WORKER_S * bool(todo) + seconds / max(1, workers), " and ".join(sorted(sources))
 
 
 def measured(folder: SweepFolder) -> dict[tuple, float]:

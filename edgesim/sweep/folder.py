@@ -6,6 +6,7 @@ one, and the folder of an interrupted sweep needs nothing else to be continued.
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 from shutil import rmtree
@@ -67,7 +68,11 @@ class SweepFolder:
             except BlockingIOError:
                 lock.close()
                 raise FolderError(f"another sweep is running in {self.path}; wait, or give another --out") from None
+            if os.fstat(lock.fileno()).st_nlink == 0:  # the command before removed it after we had opened it
+                lock.close()
+                return self._hold()
         self._lock = lock
+        return None
 
     def close(self) -> None:
         """Let others use the folder; what was shared between points goes when no point is left to run."""
@@ -75,9 +80,9 @@ class SweepFolder:
             return
         if not self.to_run():
             rmtree(self.shared, ignore_errors=True)
-        self._lock.close()
-        with suppress(OSError):
+        with suppress(OSError):  # while it is held: who has opened it meanwhile sees that it is gone
             (self.path / "lock").unlink()
+        self._lock.close()
 
     def forget(self, group: str) -> None:
         """Remove what the points of a group shared."""

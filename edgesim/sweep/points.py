@@ -19,6 +19,7 @@ from edgesim.errors import InfeasibleScenario, RunError
 from edgesim.recorder import scheme_of
 from edgesim.run import feasibility_of, in_one_sentence
 from edgesim.scenario import Scenario, read, schemes_of
+from edgesim.sweep.code import code_digest
 from edgesim.sweep.values import Axis, Value, block_seeds, from_block, from_text, seeds
 from edgesim.yamlmarks import COMMAND_LINE, Keys, Marked, ScenarioError
 
@@ -211,7 +212,7 @@ def examined(scenario: Scenario, values: dict[str, str], **given: Any) -> Point:
         infeasible = str(problem)
     with in_one_sentence():
         fingerprint, group = setup.fingerprint(), setup.learning()
-    content = json.dumps([fingerprint, scenario.name, scenario.scheme])
+    content = json.dumps([fingerprint, scenario.name, scenario.scheme, code_digest(type(setup.method))])
     identity = hashlib.sha256(content.encode()).hexdigest()[:16]
     return Point(identity, scenario, values, group, fingerprint, infeasible, effort(setup))
 

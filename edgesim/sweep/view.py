@@ -29,9 +29,10 @@ class View:
     def __init__(self, folder: SweepFolder, quiet: bool = False) -> None:
         self.folder, self.quiet = folder, quiet
         self.console = console()
-        self.todo, self.ended_here = len(folder.to_run()), 0
+        self.left = {point.id: point.scenario.rounds for point in folder.to_run()}  # rounds, until a point has ended
+        self.todo, self.rounds_here = len(self.left), 0
         self.running: dict[str, tuple[Point, dict[str, Any]]] = {}
-        self.start_s, self._shown_s = time.monotonic(), 0.0
+        self.start_s, self.first_s, self._shown_s = time.monotonic(), math.nan, 0.0
         self._live: Live | None = None
 
     def __enter__(self) -> View:
@@ -48,9 +49,17 @@ class View:
         self.running[point.id] = point, {}
 
     def heard(self, point: Point, kind: str, told: Any) -> None:
-        if kind == ROUND and point.id in self.running:
-            known = {name: told.get(name) for name in ("round", "rounds", "accuracy") if _known(told.get(name))}
-            self.running[point.id][1].update(known)
+        if kind != ROUND or point.id not in self.running:
+            return
+        facts = self.running[point.id][1]
+        if told["kind"] == "start":
+            facts["done"] = told["round"]
+        elif told["kind"] == "round":
+            facts["done"] = told["round"] + 1
+            facts["accuracy"] = told["accuracy"] if _known(told["accuracy"]) else facts.get("accuracy")
+            self.rounds_here += 1
+            self.first_s = time.monotonic() if self.rounds_here == 1 else self.first_s
+        self.left[point.id] = point.scenario.rounds - facts.get("done", 0)
 
     def died(self, point: Point, reason: str) -> None:
         self.running.pop(point.id, None)
@@ -58,10 +67,10 @@ class View:
 
     def ended(self, point: Point, ended: Ended) -> None:
         self.running.pop(point.id, None)
-        self.ended_here += 1
+        self.left.pop(point.id, None)
         accuracy = f", accuracy {ended.accuracy:.3f}" if _known(ended.accuracy) else ""
         told = f"{DONE}{accuracy}, {ended.wall_s:.1f} s" if ended.status == DONE else f"{ended.status}: {ended.error}"
-        self.say(f"[{self.ended_here}/{self.todo}] {point.name}: {told}")
+        self.say(f"[{self.todo - len(self.left)}/{self.todo}] {point.name}: {told}")
 
     def refresh(self) -> None:
         """A few times a second are enough, however fast the rounds end."""
@@ -76,21 +85,22 @@ class View:
     def _table(self) -> Group:
         """Counts and the time that is left; then what is running."""
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=bool(self.running))
-        for name in ("running", "round", "accuracy"):
-            table.add_column(name, overflow="ellipsis", no_wrap=True)
+        for name, width in (("running", None), ("round", 9), ("accuracy", 8)):
+            table.add_column(name, overflow="ellipsis", no_wrap=True, min_width=width)
         for point, facts in self.running.values():
-            done = f"{facts['round'] + 1}/{facts['rounds']}" if {"round", "rounds"} <= set(facts) else "starts"
-            accuracy = f"{facts['accuracy']:.3f}" if "accuracy" in facts else ""
+            done = f"{facts['done']}/{point.scenario.rounds}" if facts.get("done") else "starts"
+            accuracy = "" if facts.get("accuracy") is None else f"{facts['accuracy']:.3f}"
             table.add_row(Text(point.name), Text(done), Text(accuracy))
         return Group(Text(f"{counts(self.folder, len(self.running))}{self._left()}"), table)
 
     def _left(self) -> str:
-        """From the points that have ended: they took so long each."""
-        spent_s = time.monotonic() - self.start_s
-        if not self.ended_here:
-            return f", {spent_s:.0f} s"
-        left_s = spent_s / self.ended_here * (self.todo - self.ended_here)
-        return f", {spent_s:.0f} s, about {in_words(left_s)} left"
+        """From the rounds that have ended since the first one did: the others take as long."""
+        now_s = time.monotonic()
+        spent = f", {now_s - self.start_s:.0f} s"
+        if self.rounds_here < 2:
+            return spent
+        left_s = (now_s - self.first_s) / (self.rounds_here - 1) * sum(self.left.values())
+        return f"{spent}, about {in_words(left_s)} left"
 
 
 def counts(folder: SweepFolder, running: int = 0) -> str:

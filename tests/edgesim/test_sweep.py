@@ -1,18 +1,27 @@
 """Sweeps from the command line: which points there are, what is run, what is said."""
 
+import io
 import json
 import re
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from pytest import approx
+from rich.console import Console
 from typer.testing import CliRunner
 
 from edgesim.cli import app
 from edgesim.scenario import load
+from edgesim.sweep.code import code_files, digest
+from edgesim.sweep.estimate import estimate
+from edgesim.sweep.folder import SweepFolder
 from edgesim.sweep.local import ENDED
 from edgesim.sweep.points import plan
-from edgesim.sweep.work import carry_out
+from edgesim.sweep.view import View
+from edgesim.sweep.work import Ended, carry_out
+from fl.methods.liu import Liu
 from reports.load import find_runs, load_run
 
 ROOT = Path(__file__).parents[2]
@@ -125,6 +134,29 @@ def test_a_hash_tells_content_and_nothing_else(folder):
     assert ids(file="moved.yaml") == ids()
 
 
+def test_other_code_makes_other_points_and_another_method_does_not(folder, monkeypatch):
+    def ids():
+        return [point.id for point in plan(folder / "tiny.yaml").points]
+
+    before, files = ids(), code_files(Liu)
+    assert ids() == before
+    monkeypatch.setattr("edgesim.sweep.points.code_digest", lambda method: "of other code")
+    assert ids() != before
+    assert {
+        "edgesim/rounds.py",
+        "fl/local.py",
+        "solvers/pruning.py",
+        "fl/methods/liu.py",
+        "fl/methods/fedalt.py",
+    } <= set(files)
+    told = ("fl/methods/fedlps.py", "edgesim/sweep/view.py", "edgesim/cli.py", "edgesim/console.py", "reports/page.py")
+    assert not set(told) & set(files) and all(path.is_file() for path in files.values())
+    (folder / "a.py").write_text("1")
+    one = digest({"a.py": folder / "a.py"})
+    (folder / "a.py").write_text("2")
+    assert len({one, digest({"a.py": folder / "a.py"}), digest({"b.py": folder / "a.py"})}) == 3
+
+
 def test_a_sweep_block_and_the_command_line_that_wins(folder):
     planned = plan(Path("block.yaml"))
     assert planned.axes == {"network.bandwidth": ["10 MHz", "20 MHz"], "rounds": ["1", "2", "3"]}
@@ -215,6 +247,16 @@ def test_the_documented_commands_and_block(folder):
     assert {(p.scenario.device_count, p.scenario.rounds) for p in planned.points} == {(10, 100), (20, 50)}
 
 
+def test_the_estimate_counts_finished_points_and_the_start_of_the_workers(folder):
+    """2 s a round in a finished point; one of 3 rounds and one of 6 are missing: 3 + (0.3 + 6 + 0.3 + 12) / 2 s."""
+    sweep("tiny.yaml", "--out", "s")
+    (timing,) = (folder / "s").rglob("timing.json")
+    timing.write_text(json.dumps({"wall_s": 6.0}))
+    texts = ["rounds:budget.latency_threshold=3:25ms,3:30ms,6:25ms"]
+    seconds, source = estimate(SweepFolder(folder / "s", plan(folder / "tiny.yaml", texts)), 2)
+    assert seconds == approx(3 + 18.6 / 2) and source == "finished points of the same method"
+
+
 # --- what is run ---------------------------------------------------------------------------------------------------
 
 
@@ -272,6 +314,18 @@ def test_infeasible_points_are_recorded_and_the_others_run(folder):
     sweep("tiny.yaml", *liu, "budget.latency_threshold=1ns,2ns", "--out", "t", code=3)
 
 
+def test_a_lock_that_the_command_before_removes_meanwhile_is_taken_anew(folder, monkeypatch):
+    """Else two commands could hold two locks of one name."""
+    fcntl = pytest.importorskip("fcntl")
+    held, take = SweepFolder(folder / "s", plan(folder / "tiny.yaml")), fcntl.flock
+    removed = iter([lambda: (folder / "s" / "lock").unlink(), lambda: None])
+    monkeypatch.setattr(fcntl, "flock", lambda file, how: (next(removed)(), take(file, how)))
+    held.open()
+    with open(folder / "s" / "lock") as other, pytest.raises(BlockingIOError):
+        take(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    held.close()
+
+
 @pytest.mark.parametrize("out", ["file", "file/below", "full"])
 def test_a_folder_that_cannot_be_used_is_one_sentence(folder, out):
     (folder / "file").write_text("")
@@ -298,6 +352,30 @@ def test_what_is_learned_is_the_same_with_and_without_reuse_and_is_trained_once(
     made = [json.loads(p.read_text()).get("passes_made") for p in (folder / "with" / "points").glob("*/timing.json")]
     assert sorted(made) == [0, 3]
     assert sorted(path.name for path in (folder / "with").iterdir()) == ["points", "sweep.json"]
+
+
+def test_the_live_view_tells_rounds_accuracy_and_the_time_left_from_the_first_rounds_on(folder, monkeypatch):
+    """Three points of ten rounds, one resumes at its round 4. Three rounds in 6 s after the first: 2 (8 + 4 + 10) s."""
+    now = iter([100.0, 106.0, 112.0])
+    monkeypatch.setattr("edgesim.sweep.view.time", SimpleNamespace(monotonic=lambda: next(now)))
+    planned = plan(folder / "tiny.yaml", ["rounds=10", "budget.latency_threshold=20ms,25ms,30ms"])
+    view = View(SweepFolder(folder / "out", planned))
+    one, other, last = view.folder.plan.points
+    view.console = Console(width=120, file=io.StringIO())
+    for point in (one, other):
+        view.started(point)
+    view.heard(other, "round", {"kind": "start", "round": 4, "rounds": 10})
+    view.heard(one, "round", {"kind": "start", "round": 0, "rounds": 10})
+    for g, accuracy in ((0, 0.25), (1, None)):
+        view.heard(one, "round", {"kind": "round", "round": g, "rounds": 10, "accuracy": accuracy})
+    view.heard(other, "round", {"kind": "round", "round": 4, "rounds": 10, "accuracy": None})
+    view.heard(other, "round", {"kind": "round", "round": 5, "rounds": 10, "accuracy": None})
+    view.console.print(view._table())
+    shown = view.console.file.getvalue()
+    assert "0 of 3 points done, 2 running, 1 missing, 12 s, about 44 s left" in shown, shown
+    assert re.search(r"latency_threshold=20ms.* 2/10 +0.250", shown) and re.search(r"=25ms.* 6/10 *\n", shown)
+    view.ended(one, Ended("failed", "boom"))
+    assert view.left == {other.id: 4, last.id: 10}
 
 
 def test_tensorboard_scalars_of_every_round(folder):

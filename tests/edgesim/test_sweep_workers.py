@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from edgesim.errors import RunError
 from edgesim.sweep.cluster import Dask
 from edgesim.sweep.control import Control, grouped
 from edgesim.sweep.folder import SweepFolder
@@ -67,9 +68,21 @@ def in_progress(folder):
 
 
 def same(one, other):
-    files = [path.relative_to(one) for path in sorted(one.rglob("*")) if path.is_file() and path.name != "timing.json"]
-    assert len(files) > 40
-    assert [path for path in files if (one / path).read_bytes() != (other / path).read_bytes()] == []
+    """The same points with the same status, and every file of every point with the same bytes."""
+    (told, files), (told_there, files_there) = kept(one), kept(other)
+    assert len(files) > 40 and told == told_there and files.keys() == files_there.keys()
+    assert [name for name in files if files[name] != files_there[name]] == []
+
+
+def kept(sweep):
+    """What sweep.json tells but for names of folders, which also tell the code; and (values, seed, file) -> bytes."""
+    told, files = json.loads((sweep / "sweep.json").read_text()), {}
+    del told["scenario"]
+    for point in told["points"]:
+        place, point_of = sweep / point.pop("folder"), (*point["values"].values(), point["seed"])
+        paths = [path for path in place.rglob("*") if path.is_file() and path.name != "timing.json"]
+        files |= {(*point_of, str(path.relative_to(place))): path.read_bytes() for path in paths}
+    return told, files
 
 
 def children(pid):
@@ -166,10 +179,11 @@ def test_a_full_disk_is_one_sentence(tmp_path, limit, code):
     _, complaint = command.communicate(timeout=60)
     assert command.returncode == code and "Traceback" not in complaint
     assert len(complaint.splitlines()) == (2 if code == 1 else 1) and "File too large" in complaint
+    assert not list((tmp_path / "s").rglob("*.new"))
     if code == 1:
         points = json.loads((tmp_path / "s" / "sweep.json").read_text())["points"]
         assert all(p["status"] == "failed" and "make room" in p["error"] for p in points)
-        assert not list((tmp_path / "s").rglob("summary.json")) and not list((tmp_path / "s").rglob("*.new"))
+        assert not list((tmp_path / "s").rglob("summary.json"))
 
 
 def test_dask_gives_the_same_bytes_though_a_worker_is_killed(tmp_path, undisturbed):
@@ -177,6 +191,7 @@ def test_dask_gives_the_same_bytes_though_a_worker_is_killed(tmp_path, undisturb
     (tmp_path / "long.yaml").write_text(LONG)
     planned = plan(tmp_path / "long.yaml")
     folder, backend = SweepFolder(tmp_path / "s", planned), Dask(2)
+    assert [info["memory_limit"] for info in backend._workers().values()] == [0, 0]
     folder.open()
     try:
         victim = Killing(folder, backend)
@@ -185,8 +200,25 @@ def test_dask_gives_the_same_bytes_though_a_worker_is_killed(tmp_path, undisturb
         backend.close()
         folder.close()
     assert victim.killed and {status for status, _ in folder.status.values()} == {"done"}
-    content = json.loads((tmp_path / "s" / "sweep.json").read_text()) | {"scenario": "long.yaml"}
-    (tmp_path / "s" / "sweep.json").write_text(json.dumps(content, indent=2, sort_keys=True) + "\n")
+    same(undisturbed, tmp_path / "s")
+
+
+def test_a_scheduler_that_is_lost_is_one_sentence_and_the_sweep_goes_on_without_it(tmp_path, undisturbed):
+    pytest.importorskip("distributed")
+    (tmp_path / "long.yaml").write_text(LONG)
+    folder, backend = SweepFolder(tmp_path / "s", plan(tmp_path / "long.yaml")), Dask(1)
+    folder.open()
+    view = Silent()
+    view.heard = lambda point, kind, told: backend._cluster.close()
+    view.died = lambda point, reason: pytest.fail(f"a point was blamed: {reason}")
+    try:
+        with pytest.raises(RunError, match="the dask scheduler is gone; start it again"):
+            Control(folder, backend, view, {"processes": 1}).run()
+    finally:
+        backend.close()
+        folder.close()
+    again = started(tmp_path, "--workers", "1")
+    assert again.wait(60) == 0
     same(undisturbed, tmp_path / "s")
 
 

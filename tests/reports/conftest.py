@@ -12,6 +12,7 @@ import pytest
 
 NAN = float("nan")
 THRESHOLD_S = 0.025
+NASTY = "<script>alert(1)</script> & 'x'"
 
 
 def round_rows(latency_s, accuracy, bits_up=10e6, bits_down=20e6, energy_j=0.5, **more) -> pd.DataFrame:
@@ -137,6 +138,25 @@ def write_sweep(tmp_path):
 def swept_folder(tmp_path_factory):
     """The sweep of all defaults: two methods, two thresholds, three bands, two seeds; only to be read."""
     return finished_sweep(tmp_path_factory.mktemp("swept") / "sweep")
+
+
+@pytest.fixture(scope="session")
+def two_runs(tmp_path_factory):
+    """Two finished runs, one with a label that a page must escape, and an unfinished one; only to be read."""
+    runs = tmp_path_factory.mktemp("two") / "runs"
+    finished_run(runs / "a", scheme="joint", warnings=["device 1 <b>fades</b>"])
+    finished_run(runs / "b", scheme=NASTY, method="fedavg", solver="equal", latency_s=(0.03, 0.05, 0.04, 0.04))
+    unfinished = finished_run(runs / "c", seed=5)
+    (unfinished / "summary.json").unlink()
+    return runs
+
+
+@pytest.fixture(scope="session")
+def report(two_runs, tmp_path_factory) -> Path:
+    """A whole report of them, made once; only to be read."""
+    from reports.page import write_report
+
+    return write_report([two_runs], tmp_path_factory.mktemp("report") / "out").parent
 
 
 TINY = """

@@ -3,7 +3,7 @@
 import pytest
 from pytest import approx
 
-from reports.keys import axis, differing, flatten, telling, unit_of
+from reports.keys import axis, differing, flatten, short_names, telling, unit_of
 
 THRESHOLD, BAND, NAME = "budget.latency_threshold", "network.bandwidth", "learning.method.name"
 
@@ -58,6 +58,18 @@ def test_axes_have_the_unit_of_the_scenario(key, texts, title, numbers):
     made = axis(key, texts)
     assert made.title == title
     assert [made.of({key: text}) for text in texts] == approx(numbers)
+
+
+def test_keys_that_end_alike_have_names_of_their_own():
+    """Two groups of devices: figures and labels of one must not stand for the other."""
+    one, other = "devices.0.cpu.frequency", "devices.1.cpu.frequency"
+    assert short_names([one]) == {one: "frequency"}
+    assert short_names([one, other, BAND]) == {
+        one: "devices 0 cpu frequency",
+        other: "devices 1 cpu frequency",
+        BAND: "bandwidth",
+    }
+    assert short_names([BAND, "network.downlink.bandwidth"])[BAND] == "network bandwidth"
 
 
 def test_units_that_do_not_go_together_are_no_axis():

@@ -58,6 +58,12 @@ def test_a_run_with_fewer_rounds_than_planned_is_unfinished(tmp_path, write_run)
         ("spans.parquet", "no parquet", "event log .* cannot be read"),
         ("scenario.yaml", "a: [", "scenario.yaml cannot be read"),
         ("partition.json", "{", "partition.json cannot be read"),
+        ("partition.json", '{"labels": ["cat"]}', "partition.json is damaged: .* one count per device and label"),
+        ("partition.json", '{"labels": ["cat"], "counts": [[1], [1, 2]]}', "partition.json is damaged"),
+        ("partition.json", '{"labels": ["cat"], "counts": [["x"], [1]]}', "partition.json is damaged"),
+        ("devices.csv", "", "devices.csv cannot be read"),
+        ("devices.csv", "foo\n1\n", "devices.csv is damaged: it has no column of device numbers"),
+        ("devices.csv", "device,rate_bps\n0,1.x\n", "devices.csv is damaged: its column rate_bps holds no numbers"),
     ],
 )
 def test_broken_files_are_named(tmp_path, write_run, name, content, message):

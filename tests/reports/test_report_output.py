@@ -110,7 +110,16 @@ def test_a_table_with_words_for_numbers_is_damaged(run):
         load_run(run)
 
 
-@pytest.mark.parametrize(("key", "value"), [("seed", '"x"'), ("targets", "3"), ("rounds", "null")])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("seed", '"x"'),
+        ("targets", "3"),
+        ("rounds", "null"),
+        ("targets", '{"0.x": null}'),
+        ("latency_threshold_s", "[]"),
+    ],
+)
 def test_a_damaged_summary_is_said(run, key, value):
     import json
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from reports import findings, style, swept
+from reports import figures, findings, page, style, swept
 from reports.load import ReportError, find_runs
 from reports.page import write_report
+from reports.plates import plates
 from reports.schemes import MOST_SERIES, axes_of, load_schemes, slice_of
 from reports.sweeps import listed, missing, points, superseded
 
@@ -32,6 +33,24 @@ def test_schemes_come_in_the_order_of_their_numbers(write_sweep):
     folders = find_runs([write_sweep(bands=("100 MHz", "20 MHz", "3 MHz"), thresholds=("15 ms",))]).finished
     numbers = [scheme.numbers["network.bandwidth"] for scheme in load_schemes(folders)]
     assert numbers == ["3 MHz", "20 MHz", "100 MHz"] * 2
+
+
+def test_numbers_are_ordered_whatever_their_units(write_sweep):
+    folders = find_runs([write_sweep(bands=("1 GHz", "500 MHz"), thresholds=("1 s", "15 ms"), seeds=(0,))]).finished
+    found = [tuple(scheme.numbers.values()) for scheme in load_schemes(folders) if scheme.series == "liu"]
+    assert found == [("500 MHz", "15 ms"), ("500 MHz", "1 s"), ("1 GHz", "15 ms"), ("1 GHz", "1 s")]
+
+
+def test_two_keys_that_end_alike_give_two_sets_of_figures(tmp_path, write_run):
+    """They had one name: the figures of the second lay on those of the first."""
+    for fast, slow in itertools.product((1, 2), (3, 4)):
+        groups = f"devices: [{{cpu: {{frequency: {fast} GHz}}}}, {{cpu: {{frequency: {slow} GHz}}}}]"
+        write_run(tmp_path / "runs" / f"{fast}{slow}", extra=groups)
+    found = load_schemes(find_runs([tmp_path / "runs"]).finished)
+    assert found[1].label == "joint (devices 0 cpu frequency 1 GHz, devices 1 cpu frequency 4 GHz)"
+    names = [plate.name for plate in plates(found)]
+    assert len(set(names)) == len(names)
+    assert {"rho-by-devices-0-cpu-frequency", "rho-by-devices-1-cpu-frequency"} <= set(names)
 
 
 def test_a_slice_is_the_middle_of_every_axis(schemes):
@@ -94,6 +113,21 @@ def test_what_is_drawn_against_the_threshold(schemes):
     assert figure.get_figwidth() == 3.5
 
 
+@pytest.mark.parametrize("look", [style.SCREEN, style.IEEE])
+def test_marks_without_a_line_have_each_their_own_marker(write_sweep, look):
+    found = load_schemes(find_runs([write_sweep(thresholds=("15 ms",), seeds=(0,))]).finished)
+    with matplotlib.rc_context(style.settings(look)):
+        panel = figures.devices(found, look).axes[0]
+    markers = [bars.lines[0].get_marker() for bars in panel.containers]
+    assert len(markers) == 6 == len(set(markers))
+
+
+def test_a_long_list_of_references_is_cut(write_sweep):
+    bands = tuple(f"{i} MHz" for i in range(1, 13))
+    note = findings.reference_note(load_schemes(find_runs([write_sweep(("15 ms",), bands, (0,))]).finished))
+    assert "; 5 others; fedavg (bandwidth 12 MHz) 150.0" in note and note.count("per round") == 7
+
+
 def test_heat_map_cells_are_means_over_seeds_and_blank_without_runs(schemes):
     axes = axes_of(schemes)
     kept = [s for s in schemes if s.label != "fedavg (bandwidth 40 MHz, latency threshold 30 ms)"]
@@ -152,7 +186,9 @@ def test_a_finished_run_is_not_missing_whatever_the_file_says(write_sweep):
     assert missing(find_runs([sweep])) == []
 
 
-def test_points_of_an_earlier_sweep_are_reported_unless_a_listed_one_is_the_same(write_sweep, write_run, tmp_path):
+def test_points_of_an_earlier_sweep_are_reported_unless_a_listed_one_is_the_same(
+    write_sweep, write_run, tmp_path, monkeypatch
+):
     sweep = write_sweep(seeds=(0,), thresholds=("15 ms",), bands=("10 MHz",))
     extra = "budget: {latency_threshold: 15 ms}"
     same = {"scheme": "liu", "method": "liu", "targets": ("0.2",), "extra": extra, "accuracy": (0.1,) * 4}
@@ -165,6 +201,9 @@ def test_points_of_an_earlier_sweep_are_reported_unless_a_listed_one_is_the_same
     reported = [run.folder for scheme in schemes for run in scheme.runs]
     assert {folder.name for folder in reported} == {"liu-15ms-10MHz-0", "fedavg-15ms-10MHz-0", "other"}
     assert [(one.what, one.status) for one in superseded(found, reported)] == [("old", "superseded")]
+    monkeypatch.setattr(page, "plates", lambda schemes: [])
+    html = write_report([sweep], tmp_path / "out").read_text(encoding="utf-8")
+    assert "<td>superseded</td>" in html and "Not complete" not in html  # nothing is lacking for it
 
 
 def test_a_sweep_without_a_finished_point(write_sweep, tmp_path):
