@@ -2,31 +2,32 @@
 
     python benchmarks/training.py [--quick] [--only ii,iv] [--repeats 7] [--device cuda] [--peer flower=PYTHON]
 
-The contenders take turns, each for at least a tenth of a second; a line gives medians over the turns.
+The contenders take turns, each for at least a tenth of a second, after two steps that do not count; a line gives
+medians over the turns.
 ``ratio``: wall time of the plain loop by that of the contender in the same turn; ``by CPU``: the same of processor
 time, which other programs disturb less, but which does not see that two cores work at once. ``CPU ms``: processor time
 of all processes per update (a client's training). ``of peak``: counted FLOPs by wall time, as a share of what all cores
 reach at once in products of large matrices: at 100 % a setting takes its floor. Before the clock starts, each contender
-must go the way of the plain loop. A peer does the same work in an environment of its own, after the others (peers.md).
+must go the way of the plain loop. A peer does the same work in an environment of its own, between rounds of the plain
+loop (peers.md).
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import resource
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from pathlib import Path
 from statistics import median
 
 import numpy as np
+import peers
+import psutil
 import torch
 from machine import PRODUCT, peaks
 from torch import Tensor, nn
@@ -37,7 +38,8 @@ from edgesim.seeds import Seeds
 from fl import executors, masks, methods
 from fl.data import Federated
 from fl.executors.batched import Batched
-from fl.executors.pool import Pool, cores
+from fl.executors.pool import Pool
+from fl.executors.processes import cores
 from fl.executors.resident import Resident
 from fl.layers import Conv, Linear
 from fl.local import samples
@@ -147,18 +149,25 @@ class Times:
 class Apart:
     """Runs something in a process of its own, which is as it was when this was made: no setting of ours reaches it."""
 
-    def __init__(self, run: Callable[[Sequence[Job]], list[Tensor]], rounds: Sequence[Sequence[Job]]) -> None:
+    def __init__(self, run: Callable, rounds: Sequence[Sequence[Job]], short: Sequence[Job]) -> None:
         self._here, there = get_context("fork").Pipe()
-        self._process = get_context("fork").Process(target=self._serve, args=(there, run, rounds), daemon=True)
+        self._process = get_context("fork").Process(target=self._serve, args=(there, run, rounds, short), daemon=True)
         self._process.start()
 
-    def _serve(self, there: Connection, run: Callable, rounds: Sequence[Sequence[Job]]) -> None:
+    def _serve(self, there: Connection, run: Callable, rounds: Sequence[Sequence[Job]], short: Sequence[Job]) -> None:
         while there.recv():
-            there.send(timed(run, rounds))
+            there.send(timed(run, rounds, short))
 
     def timed(self) -> tuple[float, float]:
         self._here.send(True)
         return self._here.recv()
+
+    def second(self) -> list[float]:
+        """Seconds of wall time per round, measured until a second is over."""
+        walls = [self.timed()[0]]
+        while sum(walls) < 1.0:
+            walls.append(self.timed()[0])
+        return walls
 
     def end(self) -> None:
         self._here.send(False)
@@ -192,12 +201,12 @@ def measure(task: Task, setting: Setting, repeats: int, skip: Sequence[str]) -> 
     short = jobs_of(task, replace(setting, steps=2), 0)
     task.train  # noqa: B018 (read before it is shared)
     run = plain_contender(task)
-    apart = Apart(run, rounds) if task.device == "cpu" else None
+    apart = Apart(run, rounds, short) if task.device == "cpu" else None
     expected = run(short)
     ours = contenders(task, skip)
     check(ours, short, task.initial(), expected)
-    timers = {"plain": apart.timed if apart else partial(timed, run, rounds)}
-    timers |= {name: partial(timed, each, rounds) for name, each in ours.items()}
+    timers = {"plain": apart.timed if apart else partial(timed, run, rounds, short)}
+    timers |= {name: partial(timed, each, rounds, short) for name, each in ours.items()}
     times, names = {name: Times([], []) for name in timers}, list(timers)
     for turn in range(repeats):
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
@@ -209,8 +218,12 @@ def measure(task: Task, setting: Setting, repeats: int, skip: Sequence[str]) -> 
     return times
 
 
-def timed(run: Callable, rounds: Sequence[Sequence[Job]]) -> tuple[float, float]:
-    """Seconds per round, of the wall and of the processors, over as many rounds as take a tenth of a second."""
+def timed(run: Callable, rounds: Sequence[Sequence[Job]], short: Sequence[Job]) -> tuple[float, float]:
+    """Seconds per round, of the wall and of the processors, over as many rounds as take a tenth of a second.
+
+    After a short round that does not count: whoever computed before has left the caches, and the pages, cold.
+    """
+    float(run(short)[-1][0])
     cpu_s, begin, played = processor_s(), time.perf_counter(), 0
     while played == 0 or time.perf_counter() - begin < 0.1:
         models = run(rounds[played % len(rounds)])
@@ -232,9 +245,14 @@ def check(runners: dict[str, Callable], jobs: Sequence[Job], start: Tensor, expe
 
 
 def processor_s() -> float:
-    """Processor time of this process and of its ended children."""
+    """Processor time of this process and of its children, those that still live included."""
     spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in spent)
+    return sum(one.ru_utime + one.ru_stime for one in spent) + sum(map(spent_by, psutil.Process().children()))
+
+
+def spent_by(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return times.user + times.system
 
 
 def flops_of_round(jobs: Sequence[Job]) -> float:
@@ -244,12 +262,15 @@ def flops_of_round(jobs: Sequence[Job]) -> float:
 # --- the tables ------------------------------------------------------------------------------------------------------
 
 
-def table(name: str, repeats: int, device: str, peak: float, peers: dict[str, str]) -> None:
+def table(name: str, repeats: int, device: str, peak: float, others: dict[str, str]) -> None:
     setting = SETTINGS[name]
     task = task_of(setting, device)
     heavy = ("batched",) if device == "cpu" and executors.arithmetic(task) != "stacked" else ()
     jobs = jobs_of(task, setting, 0)
     flops, updates = flops_of_round(jobs), len(jobs)
+    task.train  # noqa: B018 (read before it is shared)
+    short = jobs_of(task, replace(setting, steps=2), 0)
+    beside = Apart(plain_contender(task), [jobs], short) if others else None
     times = measure(task, setting, repeats, heavy)
     print(f"\n({name}) {setting.name}: {setting.participants} of {setting.devices} devices, {flops / 1e9:.3g} GFLOP")
     print(f"  auto is: {executors.choose(task).name}; at least {setting.target}x the plain loop is to be reached")
@@ -263,33 +284,24 @@ def table(name: str, repeats: int, device: str, peak: float, peers: dict[str, st
             f"  {contender:10}{ratio:8.2f}{by_cpu:8.2f}{updates / wall_s:12.1f}{1e3 * cpu_s / updates:9.3f}{rate:10.1f}"
             f"{rate / peak:9.1%}"
         )
-    for peer, python in peers.items():
-        spent = median(peer_s(peer, python, setting, repeats))
-        print(f"  {peer:10}{median(plain.wall) / spent:8.2f}{'':8}{updates / spent:12.1f}")
+    if beside:
+        for peer, python in others.items():
+            print(peer_line(peer, python, setting, repeats, beside))
+        beside.end()
 
 
-def peer_s(peer: str, python: str, setting: Setting, rounds: int) -> list[float]:
-    """Seconds of each round of another program, run by the interpreter ``python``."""
-    facts = {"layers": described(setting.model), "input": setting.model.input_shape, "rounds": rounds}
-    facts |= {"cores": cores(), "lr": LR, "devices": setting.devices, "participants": setting.participants}
-    facts |= {"steps": setting.steps, "batch": setting.batch}
-    script = Path(__file__).parent / f"peer_{peer}.py"
-    done = subprocess.run([python, script, json.dumps(facts)], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{peer} failed: {done.stderr.strip().splitlines()[-1]}")
-    return json.loads(done.stdout.strip().splitlines()[-1])
-
-
-def described(architecture: Architecture) -> list[list]:
-    """The layers in words and numbers, for programs that know nothing of ours."""
-    return [
-        ["conv", layer.inputs, layer.outputs, layer.side, layer.padding, layer.bias]
-        if isinstance(layer, Conv)
-        else ["linear", layer.inputs, layer.outputs, layer.bias]
-        if isinstance(layer, Linear)
-        else [layer.kind]
-        for layer in architecture.layers
-    ]
+def peer_line(peer: str, python: str, setting: Setting, rounds: int, plain: Apart) -> str:
+    """The ratio is to plain rounds just before the peer and just after it, as the two cannot take turns."""
+    work = {"layers": peers.described(setting.model), "input": setting.model.input_shape, "rounds": rounds}
+    work |= {"cores": cores(), "lr": LR, "devices": setting.devices, "participants": setting.participants}
+    work |= {"steps": setting.steps, "batch": setting.batch}
+    before = plain.second()
+    try:
+        spent = median(peers.seconds(peer, python, work))
+    except peers.Failed as failed:
+        return f"  {peer:10}not measured: {failed}"
+    ratio = median(before + plain.second()) / spent
+    return f"  {peer:10}{ratio:8.2f}{'':8}{setting.participants / spent:12.1f}"
 
 
 def paired(one: Sequence[float], other: Sequence[float]) -> float:
@@ -321,17 +333,6 @@ def submodels(repeats: int, device: str) -> None:
         print(f"  {kept:5.0%} of the units: time {share:5.2f}, FLOPs {flops_of_round([job]) / flops:5.2f}")
 
 
-def peers_of(given: Sequence[str]) -> dict[str, str]:
-    """Name -> interpreter of the peers on the command line; an unknown one ends the program with one sentence."""
-    known = sorted(path.stem.removeprefix("peer_") for path in Path(__file__).parent.glob("peer_*.py"))
-    peers = dict(one.partition("=")[::2] for one in given)
-    for name, python in peers.items():
-        if name not in known or not Path(python).is_file():
-            print(f"--peer {name}={python}: give NAME=PYTHON, one of {', '.join(known)} and its interpreter")
-            raise SystemExit(2)
-    return peers
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="two turns of (i) and (iv): does it run?")
@@ -340,7 +341,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=PYTHON", help="flower=env/bin/python")
     options = parser.parse_args()
-    peers = peers_of(options.peer)
+    others = peers.chosen(options.peer, options.device)
     torch.set_num_threads(1)
     chosen, repeats = options.only.split(","), options.repeats
     if options.quick:
@@ -351,7 +352,7 @@ def main() -> None:
     for what, (one, together) in reached.items():
         print(f"  {what}: {one:.0f}, {together:.0f}")
     for name in chosen:
-        table(name, repeats, options.device, reached[PRODUCT][1], peers)
+        table(name, repeats, options.device, reached[PRODUCT][1], others)
     submodels(repeats, options.device)
 
 

@@ -11,6 +11,7 @@ import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from struct import Struct
+from typing import Any
 
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence
@@ -40,13 +41,16 @@ class Seeds:
 
     def brief(self, purpose: str, device: int | None = None, round: int | None = None) -> np.random.Generator:
         """The same stream at half the cost, in a generator that all calls share: good until the next one."""
-        key = WORDS.unpack(self._digest(purpose, device, round))
-        self._shared.bit_generator.state = BEGINNING | {"state": {"counter": (0, 0, 0, 0), "key": key}}
-        return self._shared
+        generator, beginning = self._shared
+        beginning["state"]["key"] = WORDS.unpack(self._digest(purpose, device, round))
+        generator.bit_generator.state = beginning
+        return generator
 
     @cached_property
-    def _shared(self) -> np.random.Generator:
-        return np.random.Generator(np.random.Philox(Key(bytes(WORDS.size))))
+    def _shared(self) -> tuple[np.random.Generator, dict[str, Any]]:
+        """A generator, and the state of one at the beginning of its stream, but for the key."""
+        generator = np.random.Generator(np.random.Philox(Key(bytes(WORDS.size))))
+        return generator, BEGINNING | {"state": {"counter": (0, 0, 0, 0)}}
 
     def _digest(self, purpose: str, device: int | None, round: int | None) -> bytes:
         """The hash of a name, 16 bytes: the key of its generator."""

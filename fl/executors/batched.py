@@ -64,7 +64,7 @@ class Batched:
         """How many pieces of its kind fit into the memory: eight numbers per weight and three per signal of a batch."""
         architecture = self.task.architecture
         signals = sum(prod(shape) for shape in architecture.input_shapes) + architecture.classes
-        fitting = max(1, self.memory // (4 * (8 * piece.layout.size + 3 * piece.batch * signals)))
+        fitting = max(1, self.memory // (4 * (8 * piece.form.layout.size + 3 * piece.batch * signals)))
         return fitting if self.width is None else min(fitting, self.width)
 
     def _in_chunks(self, group: list[Piece], size: int) -> None:

@@ -10,7 +10,9 @@ from typing import Any
 
 from fl.executors.batched import Batched
 from fl.executors.memory import keep_freed_memory
-from fl.executors.pool import Pool, cores
+from fl.executors.partner import Paired
+from fl.executors.pool import Pool
+from fl.executors.processes import cores
 from fl.executors.resident import Resident
 from fl.executors.stacked import is_dense
 from fl.task import Task
@@ -35,7 +37,8 @@ def choose(task: Task, name: str = "auto", workers: int | None = None) -> Any:
     if name == "pool":
         return Pool(task, inner, workers)
     if name == "auto" and workers > 1 and task.device == "cpu":
-        return Pool(task, inner, workers, least_s=FORK_PAYS_S, pieces=2 if stacked else None)
+        short = Paired(task, inner) if stacked else None
+        return Pool(task, inner, workers, least_s=FORK_PAYS_S, pieces=2 if stacked else None, short=short)
     return inner
 
 

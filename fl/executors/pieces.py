@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import nan
 
 import numpy as np
-from torch import Tensor
+from torch import Tensor, dtype
 
 from edgesim.contracts import Adam, Job, Phase, Sgd, Trained
 from fl import local
@@ -34,45 +34,58 @@ class Run:
         return Trained(w, self.mask, self.loss, self.accuracy)
 
 
-@dataclass(slots=True)
-class Piece:
-    """One phase of a job: the part of its model that computes, and what it is trained on.
+@dataclass(frozen=True, slots=True, eq=False)
+class Form:
+    """What phases have in common that train the same part of the model in the same way.
 
     Args:
-        whole: the model [P].     part: the weights that compute [p].     where: their places in it; None: the first p.
-        layout: of the part.     mask: what is trained, bool [p], which is ``extent`` of it.
+        where: the places in the model of the part that computes; None: the first p.     layout: of the part.
+        whole_mask: what is trained, bool [P].     mask: the same of the part [p].     extent: how much of it that is.
         rate: one, or per weight [p].     factor: of the weights while they compute [p], or None.
-        samples: their indices, step by step [sum of sizes].     sizes: samples of each step; None: ``batch`` each.
+        trains: is anything?     kind: number of the form's kind: forms of one kind can be stacked.
     """
 
-    run: Run
-    whole: Tensor
-    part: Tensor
     where: Tensor | None
     layout: Layout
+    whole_mask: Tensor
     mask: Tensor
     extent: Extent
     rate: float | Tensor
     factor: Tensor | None
     optimiser: Sgd | Adam
+    trains: bool
+    kind: int
+
+
+@dataclass(slots=True, eq=False)
+class Piece:
+    """One phase of a job: the part of its model that computes, and what it is trained on.
+
+    Args:
+        whole: the model [P].     part: the weights that compute [p].
+        samples: their indices, step by step [sum of sizes].     sizes: samples of each step; None: ``batch`` each.
+    """
+
+    run: Run
+    form: Form
+    whole: Tensor
+    part: Tensor
     samples: Array
     sizes: list[int] | None
     steps: int
     batch: int
 
     @property
-    def kind(self) -> tuple:
+    def kind(self) -> tuple[int, int]:
         """Pieces of one kind can be stacked: equal shapes, and the same operations in every step."""
-        shapes = self.where is not None and tuple(slot.shape for slot in self.layout.slots)
-        rate = "per weight" if isinstance(self.rate, Tensor) else self.rate
-        return shapes, self.extent, rate, self.factor is None, self.optimiser, self.batch
+        return self.form.kind, self.batch
 
     def finish(self, part: Tensor, loss: float, accuracy: float) -> None:
         """Puts the trained part [p], which is its own from now on, into the model."""
-        run, w = self.run, part
+        run, w, where = self.run, part, self.form.where
         if part.numel() < self.whole.numel():
             w = self.whole.clone()
-            w[slice(part.numel()) if self.where is None else self.where] = part
+            w[slice(part.numel()) if where is None else where] = part
         run.done.append(w)
         run.loss, run.accuracy = loss, accuracy
 
@@ -96,54 +109,74 @@ class Desk:
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        self._extents: dict[tuple[int, int], tuple[Tensor, Extent]] = {}
+        self._forms: dict[tuple, tuple[Form, tuple]] = {}
+        self._kinds: dict[tuple, int] = {}
 
     def prepare(self, run: Run, phase: Phase) -> Piece | None:
         """The next phase of a job; None where it trains nothing: the job then goes on as it is."""
-        task, job = self.task, run.job
-        whole, mask = local.value_of(phase.start, run.done), local.value_of(phase.mask, run.done)
-        layout, where, factor, rate = task.layout, None, phase.scale, phase.lr
-        if phase.submodel is not None:
-            submodel = local.value_of(phase.submodel, run.done)
+        task, device = self.task, run.job.device
+        whole = local.value_of(phase.start, run.done)
+        form = self._form(phase, run.done, whole.dtype)
+        run.mask = form.whole_mask
+        if phase.steps == 0 or not form.trains:
+            run.done.append(whole.clone())
+            run.loss = run.accuracy = nan
+            return None
+        samples, sizes = local.samples(task, phase, run.job)
+        batch = min(task.batch_size, len(task.data.train_index[device]))
+        part = part_of(whole, form.where, form.layout)
+        return Piece(run, form, whole, part, samples, sizes, phase.steps, batch)
+
+    def _form(self, phase: Phase, done: list[Tensor], dtype: dtype) -> Form:
+        """The form of a phase; kept by the addresses of its tensors, and with them: nothing else can come there."""
+        mask, submodel = local.value_of(phase.mask, done), local.value_of(phase.submodel, done)
+        tensors = mask, submodel, phase.scale, phase.lr
+        key = *map(place_of, tensors), phase.optimiser, dtype
+        known = self._forms.get(key)
+        if known is None:
+            known = self._forms[key] = self._formed(phase, mask, submodel, dtype), tensors
+        return known[0]
+
+    def _formed(self, phase: Phase, mask: Tensor, submodel: Tensor | None, dtype: dtype) -> Form:
+        layout, where, factor, rate = self.task.layout, None, phase.scale, phase.lr
+        if submodel is not None:
             mask = mask & submodel
             if not bool(submodel.all()):
                 smaller = cut(layout, submodel)
                 if smaller is not None:
                     layout, where = smaller.layout, smaller.index
                 else:
-                    factor = submodel.to(whole.dtype) if factor is None else submodel * factor
-        run.mask = mask
-        mask = part_of(mask, where, layout)
-        extent = self._extent(mask, layout)
-        if phase.steps == 0 or extent.count("none") == len(extent):
-            run.done.append(whole.clone())
-            run.loss = run.accuracy = nan
-            return None
-        samples, sizes = local.samples(task, phase, job)
-        return Piece(
-            run=run,
-            whole=whole,
-            part=part_of(whole, where, layout),
+                    factor = submodel.to(dtype) if factor is None else submodel * factor
+        ours = part_of(mask, where, layout)
+        extent = extent_of(ours, layout)
+        shapes = where is not None and tuple(slot.shape for slot in layout.slots)
+        each = isinstance(rate, Tensor)
+        kind = shapes, extent, "per weight" if each else rate, factor is None, phase.optimiser
+        return Form(
             where=where,
             layout=layout,
-            mask=mask,
+            whole_mask=mask,
+            mask=ours,
             extent=extent,
-            rate=part_of(rate, where, layout) if isinstance(rate, Tensor) else rate,
+            rate=part_of(rate, where, layout) if each else rate,
             factor=None if factor is None else part_of(factor, where, layout),
             optimiser=phase.optimiser,
-            samples=samples,
-            sizes=sizes,
-            steps=phase.steps,
-            batch=min(task.batch_size, len(task.data.train_index[job.device])),
+            trains=any(how != "none" for how in extent),
+            kind=self._kinds.setdefault(kind, len(self._kinds)),
         )
 
-    def _extent(self, mask: Tensor, layout: Layout) -> Extent:
-        """How much of every slot a mask [p] has; kept by its address, and with it, so that nothing else comes there."""
-        key = mask.data_ptr(), mask.numel()
-        if key not in self._extents:
-            parts = (mask[slot.slice] for slot in layout.slots)
-            self._extents[key] = mask, tuple("all" if p.all() else "some" if p.any() else "none" for p in parts)
-        return self._extents[key][1]
+
+def place_of(value: Tensor | float | None) -> tuple[int, int] | float | None:
+    """Where a tensor lies in memory; a number is its own place."""
+    if value is None or type(value) is float:  # nearly always, and much faster told than what is no tensor
+        return value
+    return (value.data_ptr(), value.numel()) if isinstance(value, Tensor) else value
+
+
+def extent_of(mask: Tensor, layout: Layout) -> Extent:
+    """How much of every slot a mask [p] has."""
+    parts = (mask[slot.slice] for slot in layout.slots)
+    return tuple("all" if p.all() else "some" if p.any() else "none" for p in parts)
 
 
 def part_of(values: Tensor, where: Tensor | None, layout: Layout) -> Tensor:

@@ -12,23 +12,22 @@ import os
 import pickle
 import signal
 import struct
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import IO, Any, NoReturn
+from typing import IO, Any
 
 import torch
 
 from edgesim.contracts import Job, Trained
 from fl.executors.notes import Notes
+from fl.executors.processes import cores, ending, fork, no_fork, one_thread, undisturbed, waited
 from fl.executors.work import flops_of
 from fl.task import Task
 
 TICKET = struct.Struct("=I")
 MOST_PIECES = 1024  # tickets that fit into the smallest pipe
-STOPPING = (signal.SIGINT, signal.SIGTERM)
 Results = dict[int, list[Trained]]  # number of a piece -> what became of its jobs
 
 
@@ -37,22 +36,31 @@ class Pool:
 
     Args:
         workers: processes, this one included; None: one per core that this process may use.
-        least_s: a pass that takes about less than so many seconds is trained in this process alone.
+        least_s: a pass that takes about less than so many seconds is not worth forked processes.
         pieces: pieces per worker into which a pass is cut; None: every job is one.
+        short: trains the passes that are not worth them; None: ``inner``, in this process alone.
     """
 
     def __init__(
-        self, task: Task, inner: Any, workers: int | None = None, least_s: float = 0.0, pieces: int | None = None
+        self,
+        task: Task,
+        inner: Any,
+        workers: int | None = None,
+        least_s: float = 0.0,
+        pieces: int | None = None,
+        short: Any = None,
     ) -> None:
-        self.task, self.inner = task, inner
+        self.task, self.inner, self.short = task, inner, short or inner
         self.workers = cores() if workers is None else workers
         self.least_s, self.pieces = least_s, pieces
         self.name = f"{inner.name}, {self.workers} processes"
         self.notes: Notes = inner.notes
 
     def run(self, jobs: Sequence[Job]) -> list[Trained]:
-        if min(self.workers, len(jobs)) < 2 or self.inner.pace.seconds(self.task, jobs) < self.least_s:
+        if min(self.workers, len(jobs)) < 2:
             return self.inner.run(jobs)
+        if self.inner.pace.seconds(self.task, jobs) < self.least_s:
+            return self.short.run(jobs)
         if (obstacle := no_fork(self.task)) is not None:
             self.notes.add(f"one process instead of {self.workers}: {obstacle}", len(jobs))
             return self.inner.run(jobs)
@@ -75,7 +83,7 @@ class Pool:
         with tickets(len(pieces)) as queue, helpers() as workers:
             with undisturbed():
                 for _ in range(min(self.workers, len(pieces)) - 1):
-                    workers.append(fork(queue, lambda file: self._serve(queue, pieces, file)))
+                    workers.append(started(queue, lambda file: self._serve(queue, pieces, file)))
             done = {number: self.inner.run(pieces[number]) for number in drawn(queue)}
             troubles = [self._collect(worker, done) for worker in workers]
         undone = sum(len(piece) for number, piece in enumerate(pieces) if number not in done)
@@ -123,40 +131,18 @@ class Worker:
 
     def wait(self) -> int:
         """Its exit code: 0, or below 0 the signal that ended it."""
-        with suppress(ChildProcessError):  # somebody else asked for it
-            code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-            self.waited = True
-            return code
+        code = waited(self.pid)
         self.waited = True
-        return 0
+        return code
 
 
 # --- processes -----------------------------------------------------------------------------------------------------
 
 
-def fork(queue: int, work: Callable[[IO[bytes]], None]) -> Worker:
-    """A process that does ``work`` and nothing else."""
+def started(queue: int, work: Callable[[IO[bytes]], None]) -> Worker:
+    """A process that does ``work`` with a file in memory."""
     file = memory_file()
-    pid = os.fork()
-    if pid == 0:
-        work_alone(queue, file, work)
-    return Worker(pid, file)
-
-
-def work_alone(queue: int, file: IO[bytes], work: Callable[[IO[bytes]], None]) -> NoReturn:
-    """The life of a forked process. It holds no file of its parent's open: a lock ends with the parent, not with it."""
-    code = 1
-    try:
-        for number in STOPPING:
-            if callable(signal.getsignal(number)):
-                signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
-        close_all_but({0, 1, 2, queue, file.fileno()})
-        sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (open until the process ends)
-        work(file)
-        code = 0
-    finally:
-        os._exit(code)
+    return Worker(fork({queue, file.fileno()}, lambda: work(file)), file)
 
 
 @contextmanager
@@ -171,16 +157,6 @@ def helpers() -> Iterator[list[Worker]]:
                 os.kill(worker.pid, signal.SIGKILL)
                 worker.wait()
             worker.file.close()
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Ctrl-C waits until every process that is forked meanwhile is known."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
@@ -201,40 +177,10 @@ def drawn(queue: int) -> Iterator[int]:
         yield TICKET.unpack(ticket)[0]
 
 
-def close_all_but(kept: set[int]) -> None:
-    for low, high in zip(sorted(kept), [*sorted(kept)[1:], os.sysconf("SC_OPEN_MAX")], strict=True):
-        os.closerange(low + 1, high)
-
-
 def memory_file() -> IO[bytes]:
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("trained"), "w+b")
     return tempfile.TemporaryFile()
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """One torch thread per process: a forked process has none of the others, and more would change the last bits."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-
-
-def no_fork(task: Task) -> str | None:
-    """Why this process cannot be forked; None where it can."""
-    if task.device != "cpu":
-        return f"{task.device} cannot be shared with a forked process"
-    if not hasattr(os, "fork") or sys.platform == "darwin":
-        return "this system cannot fork a process that computes"
-    return None
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 # --- what travels --------------------------------------------------------------------------------------------------
@@ -250,7 +196,3 @@ def unpacked(parts: tuple[Any, ...]) -> Trained:
     w, mask, loss, accuracy, collected = parts
     collected = None if collected is None else torch.tensor(collected)
     return Trained(torch.tensor(w), torch.tensor(mask), loss, accuracy, collected)
-
-
-def ending(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"exit code {code}"

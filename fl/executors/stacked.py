@@ -22,7 +22,7 @@ from fl.plain import Flatten, Relu
 
 VECTOR = 64  # numbers: a multiple of what any processor computes at once
 
-threshold_backward = torch.ops.aten.threshold_backward
+threshold_backward = torch.ops.aten.threshold_backward.grad_input
 
 
 class Product:
@@ -60,7 +60,7 @@ def is_dense(architecture: Architecture) -> bool:
 
 
 class Dense:
-    """Multilayer perceptrons: a few products of stacks per step, no autograd."""
+    """Multilayer perceptrons: a few products of stacks per step, no autograd, in the same memory in every step."""
 
     without_autograd = torch.inference_mode
 
@@ -74,54 +74,89 @@ class Dense:
                 self.layers.append(None)
         used = [i for i, layer in enumerate(self.layers) if layer and any(trained[p] for p in layer if p is not None)]
         self.first = used[0]  # no gradient is needed below
+        self.room: Room | None = None
 
     def logits(self, leaves: Sequence[Tensor], x: Tensor) -> Tensor:
         """Logits [C, B, classes] of x [C, B, ...]."""
         return reduce(lambda signal, layer: forward(leaves, layer, signal), self.layers, x.flatten(2))
 
     def gradients(self, leaves: Sequence[Tensor], x: Tensor, y: Tensor, share: Tensor) -> Found:
-        signals = [x.flatten(2)]
-        for layer in self.layers:
-            signals.append(forward(leaves, layer, signals[-1]))
-        loss, right, back = log_loss(signals[-1], y, share)
+        """As `Arithmetic.gradients`; what it gives is good until the next step."""
+        if self.room is None or self.room.models != len(x):
+            self.room = Room(self.layers, leaves, x)
+        room, signals = self.room, [x.flatten(2)]
+        for layer, out in zip(self.layers, room.signals, strict=True):
+            signals.append(forward(leaves, layer, signals[-1], out))
+        loss, right, back = room.loss(signals[-1], y, share)
         found: list[Gradient] = [None] * len(leaves)
         for i in range(len(self.layers) - 1, self.first - 1, -1):
             if self.layers[i] is None:
-                back = threshold_backward(back, signals[i + 1], 0)
+                back = threshold_backward(back, signals[i + 1], 0, grad_input=back)
                 continue
             weight, bias = self.layers[i]
             if self.trained[weight]:
                 found[weight] = Product(back, signals[i])
             if bias is not None and self.trained[bias]:
-                found[bias] = back.sum(1)
+                found[bias] = torch.sum(back, 1, out=room.biases[i])
             if i > self.first:
-                back = torch.bmm(back, leaves[weight])
+                back = torch.bmm(back, leaves[weight], out=room.backs[i])
         return loss, right, found
 
 
-def forward(leaves: Sequence[Tensor], layer: tuple[int, int | None] | None, x: Tensor) -> Tensor:
+class Room:
+    """Memory for the steps of perceptrons: what is taken anew for every product does not stay in the caches.
+
+    Layer by layer: the signal behind it, the gradient by the signal before it, that by its bias; None for ReLU.
+    """
+
+    def __init__(self, layers: Sequence[tuple[int, int | None] | None], leaves: Sequence[Tensor], x: Tensor) -> None:
+        self.models, batch = x.shape[:2]
+        shapes = [None if layer is None else leaves[layer[0]].shape for layer in layers]  # [C, out, in]
+        self.signals = [shape and x.new_empty(self.models, batch, shape[1]) for shape in shapes]
+        self.backs = [shape and x.new_empty(self.models, batch, shape[2]) for shape in shapes]
+        self.biases = [shape and x.new_empty(self.models, shape[1]) for shape in shapes]
+        self.loss = LogLoss(next(signal for signal in reversed(self.signals) if signal is not None))
+
+
+def forward(
+    leaves: Sequence[Tensor], layer: tuple[int, int | None] | None, x: Tensor, out: Tensor | None = None
+) -> Tensor:
     """x [C, B, in] through a linear layer, given by the places of its weight and bias, or (None) ReLU, in place."""
     if layer is None:
         return x.clamp_min_(0)
     weight, bias = layer
-    x = torch.bmm(x, leaves[weight].transpose(1, 2))
+    x = torch.bmm(x, leaves[weight].transpose(1, 2), out=out)
     return x if bias is None else x.add_(leaves[bias].unsqueeze(1))
 
 
-def log_loss(logits: Tensor, y: Tensor, share: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Cross entropy and hit of every sample [C, B], and the gradient of their weighted sum by the logits.
+class LogLoss:
+    """Cross entropy of logits [C, B, classes] such as the given ones, in the same memory at every call.
 
     Class by class: along a last dimension of ten torch's softmax takes ten times as long. The samples are filled up
     to whole vectors of a processor: it rounds those at the end in another way, and who is there depends on neighbours.
     """
-    count, classes = y.numel(), logits.shape[2]
-    by_class = logits.new_zeros(classes, -(-count // VECTOR) * VECTOR)
-    by_class[:, :count] = logits.reshape(count, classes).t()
-    chances, label, share = by_class.log_softmax(0), y.reshape(1, count), share.reshape(1, count)
-    loss = chances.gather(0, label).neg_().view(y.shape)
-    chances = chances.exp_()[:, :count]
-    back = chances.mul_(share).scatter_add_(0, label, -share).t().contiguous().view(logits.shape)
-    return loss, logits.max(2)[1] == y, back
+
+    def __init__(self, logits: Tensor) -> None:
+        count, classes = logits[..., 0].numel(), logits.shape[2]
+        self._logits = logits.new_zeros(classes, -(-count // VECTOR) * VECTOR)
+        self._chances, self._loss = torch.empty_like(self._logits), logits.new_empty(1, count)
+        self._back = torch.empty_like(logits)
+
+    def __call__(self, logits: Tensor, y: Tensor, share: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Loss and hit of every sample [C, B], and the gradient of their weighted sum by the logits."""
+        label, share = y.reshape(1, -1), share.reshape(1, -1)
+        count, classes = label.shape[1], logits.shape[2]
+        self._logits[:, :count].copy_(logits.view(count, classes).t())
+        torch.log_softmax(self._logits, 0, out=self._chances)
+        loss = torch.gather(self._chances, 0, label, out=self._loss).neg_().view(y.shape)
+        chances = self._chances.exp_()[:, :count]
+        self._back.view(count, classes).copy_(chances.mul_(share).scatter_add_(0, label, -share).t())
+        return loss, logits.max(2)[1] == y, self._back
+
+
+def log_loss(logits: Tensor, y: Tensor, share: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The same once."""
+    return LogLoss(logits)(logits, y, share)
 
 
 class Vmapped:

@@ -37,15 +37,17 @@ def trained(task: Task, stack: Stack, chunk: Sequence[Piece], width: int | None)
     loss, right = torch.zeros_like(share[0]), torch.zeros_like(share[0])
     going = going_on(chunk)
     at_once = max(1, PICTURES // (stack.size * chunk[0].batch * images[0].nbytes))
-    for t in range(chunk[0].steps):
-        stack.narrow(going[t], computing=width or going[t])
-        ours = slice(stack.computing)
-        if t % at_once == 0:
-            pictures, labels = fetched(task, index[ours, t : t + at_once])
-        counts = share[t, ours]
-        one_loss, one_right = stack.step(pictures[ours, t % at_once], labels[t % at_once, ours], counts)
-        loss[ours].addcmul_(one_loss, counts)
-        right[ours].addcmul_(one_right, counts)
+    for first in range(0, chunk[0].steps, at_once):
+        stack.narrow(going[first], computing=width or going[first])
+        fetch = fetched(task, index[: stack.computing, first : first + at_once])
+        for t, (x, y, counts) in enumerate(zip(*fetch, share[first : first + at_once].unbind(), strict=True), first):
+            if going[t] < stack.going:
+                stack.narrow(going[t], computing=width or going[t])
+            if stack.computing < len(counts):
+                x, y, counts = x[: stack.computing], y[: stack.computing], counts[: stack.computing]
+            one_loss, one_right = stack.step(x, y, counts)
+            loss[: stack.computing].addcmul_(one_loss, counts)
+            right[: stack.computing].addcmul_(one_right, counts)
     return stack.models(), loss.sum(1), right.sum(1)
 
 
@@ -55,12 +57,12 @@ def going_on(chunk: Sequence[Piece]) -> list[int]:
     return np.count_nonzero(ends[:, None] > np.arange(chunk[0].steps), axis=0).tolist()
 
 
-def fetched(task: Task, index: Tensor) -> tuple[Tensor, Tensor]:
-    """Pictures [C, steps, B, ...], where a model's own lie together, which is read fastest; labels [steps, C, B]."""
+def fetched(task: Task, index: Tensor) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+    """Of every step pictures [C, B, ...], where a model's own lie together: read fastest so; and labels [C, B]."""
     images, labels = task.train
     pictures = images.index_select(0, index.flatten()).view(*index.shape, *images.shape[1:])
     each = index.transpose(0, 1)
-    return pictures, labels.index_select(0, each.flatten()).view(each.shape)
+    return pictures.unbind(1), labels.index_select(0, each.flatten()).view(each.shape).unbind()
 
 
 def schedule(chunk: Sequence[Piece], models: int, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -88,17 +90,17 @@ class Stack:
     """Models of one kind, slot by slot [C, ...], with what their steps need. size: C, filled up by idle models."""
 
     def __init__(self, task: Task, arithmetic: type[Arithmetic], chunk: Sequence[Piece], size: int) -> None:
-        first, self.size, self.computing = chunk[0], size, size
+        first, self.size, self.computing = chunk[0].form, size, size
         self.layout, self.rate = first.layout, first.rate
         trained = [how != "none" for how in first.extent]
         self.arithmetic = arithmetic(task.architecture, trained)
         self.leaves = self._whole = self._slots([piece.part for piece in chunk])
-        self.factors = None if first.factor is None else self._slots([piece.factor for piece in chunk])
+        self.factors = None if first.factor is None else self._slots([piece.form.factor for piece in chunk])
         masks = rates = [None] * len(trained)
         if "some" in first.extent:
-            masks = self._slots([piece.mask.to(first.whole.dtype) for piece in chunk])
+            masks = self._slots([piece.form.mask.to(chunk[0].whole.dtype) for piece in chunk])
         if isinstance(self.rate, Tensor):
-            rates = self._slots([piece.rate for piece in chunk])
+            rates = self._slots([piece.form.rate for piece in chunk])
         self.bare = first.optimiser == Sgd() and self.factors is None and masks == rates
         moved = [
             (leaf, mask if how == "some" else None, self.rate if rate is None else rate)

@@ -18,7 +18,9 @@ from fl.executors import batched as batched_module
 from fl.executors import steps
 from fl.executors.batched import Batched
 from fl.executors.choice import FORK_PAYS_S
-from fl.executors.pool import Pool, no_fork
+from fl.executors.partner import Paired
+from fl.executors.pool import Pool
+from fl.executors.processes import no_fork
 from fl.executors.resident import Resident
 from fl.executors.stacked import Vmapped, log_loss
 from fl.executors.work import flops_of
@@ -82,6 +84,7 @@ MAKERS = {
     "two processes": lambda task: Pool(task, Resident(task), 2),
     "batched": Batched,
     "batched, two processes": lambda task: Pool(task, Batched(task), 2, pieces=1),
+    "batched, one that stays": lambda task: Paired(task, Batched(task), least_s=0.0),
 }
 
 
@@ -134,6 +137,7 @@ class TestEveryMethod:
         assert same(Pool(task, Resident(task), workers).run(jobs), expected)
         stacked = Batched(task).run(jobs)
         assert same(Pool(task, Batched(task), workers, pieces=1).run(jobs), stacked)
+        assert same(Paired(task, Batched(task), least_s=0.0).run(jobs), stacked)
         assert same(Batched(task).run(jobs[1:][::-1])[::-1], stacked[1:])
 
 
@@ -542,3 +546,4 @@ def test_the_rule_of_auto():
         assert isinstance(executors.choose(task, workers=1), inner)
         both = executors.choose(task, workers=2)
         assert isinstance(both, Pool) and isinstance(both.inner, inner) and both.least_s == FORK_PAYS_S
+        assert isinstance(both.short, Paired if inner is Batched else Resident) and both.notes is both.short.notes

@@ -1,0 +1,61 @@
+"""Jobs as they go to a process that was forked before they were made: those that hold numbers and tensors only."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from edgesim.contracts import Job, Payload, Phase
+from fl.executors.pieces import not_stacked, place_of
+from fl.task import Task
+
+TENSORS = "start", "mask", "submodel", "scale", "lr"  # of a phase: tensors, numbers or None
+SETTINGS = "steps", "batches", "first", "ragged", "optimiser"
+tensors_of, settings_of = attrgetter(*TENSORS), attrgetter(*SETTINGS)
+
+
+def sendable(task: Task, jobs: Sequence[Job]) -> bool:
+    """Have they one phase each, without functions, and models of one size, so that they can be trained in stacks?"""
+    for job in jobs:
+        if len(job.phases) != 1 or job.finish is not None or not_stacked(task, job) is not None:
+            return False
+    phases = [job.phases[0] for job in jobs]
+    if any(callable(phase.start) or callable(phase.mask) or callable(phase.submodel) for phase in phases):
+        return False
+    return len({(phase.start.numel(), phase.start.dtype) for phase in phases}) == 1
+
+
+def written(jobs: Sequence[Job]) -> bytes:
+    """Jobs of one phase each. What many have in common, a tensor or a whole phase, is written once."""
+    values: dict[Any, Any] = {}
+    phases: dict[tuple, int] = {}
+    rows = []
+    for job in jobs:
+        (phase,) = job.phases
+        tensors = tensors_of(phase)
+        made = *map(place_of, tensors), *settings_of(phase)
+        number = phases.get(made)
+        if number is None:
+            number = phases[made] = len(phases)
+            values |= zip(made, tensors, strict=False)
+        rows.append((int(job.device), int(job.g), number))
+    plain = {place: value.numpy() if isinstance(value, Tensor) else value for place, value in values.items()}
+    return pickle.dumps((rows, list(phases), plain), protocol=5)
+
+
+def read(order: bytes | memoryview) -> list[Job]:
+    """The same jobs, as far as training looks at them; their tensors in memory of torch's own, as those of a pool."""
+    rows, made, plain = pickle.loads(order)
+    values = {place: torch.tensor(one) if isinstance(one, np.ndarray) else one for place, one in plain.items()}
+    phases = []
+    for each in made:
+        tensors = (values[place] for place in each[: len(TENSORS)])
+        settings = dict(zip(SETTINGS, each[len(TENSORS) :], strict=True))
+        phases.append(Phase(**dict(zip(TENSORS, tensors, strict=True)), **settings))
+    return [Job(device, g, (phases[number],), None, Payload(0.0, 0.0), 0.0) for device, g, number in rows]
