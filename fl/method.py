@@ -39,6 +39,7 @@ __all__ = ["Method", "MethodError", "State", "bind", "check", "param", "paramete
 Array = np.ndarray
 STEPS_SOURCE = "our choice: Liu et al. give no number of local steps"
 RATE_SOURCE = "Liu et al., Section V"
+PRUNING = ("mask_overhead", "sparse_efficiency")
 MAX_RATE = 1e6  # far above any use, far below what a float32 holds
 
 
@@ -47,6 +48,7 @@ class Method(Costs):
     """The answers that methods share."""
 
     source: ClassVar[str] = "none given"
+    reads: ClassVar[tuple[str, ...] | None] = None  # which of accounting's PRUNING keys; None: all, where it prunes
     task: Task = field(repr=False)
     participants: int | None = param(
         None, "devices asked per round, drawn uniformly; none: all that are idle", source="Liu et al.: all", ge=1
@@ -109,6 +111,10 @@ class Method(Costs):
     def prunable(self) -> Array:
         """Weights that rho prunes, bool [P]."""
         return self.layout.role("none")
+
+    def read_keys(self) -> tuple[str, ...]:
+        """The keys of the scenario's accounting, of those about pruning, that have an effect here."""
+        return self.reads if self.reads is not None else PRUNING if self.prunable().any() else ()
 
     @cached_property
     def everything(self) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from inspect import isabstract
+from inspect import isabstract, signature
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ from edgesim.usercode import blamed, guarded, user_code, user_files
 from fl import data as datasets
 from fl import methods, models
 from fl.accounting import Accounting
-from fl.method import Method, MethodError, bind
+from fl.method import PRUNING, Method, MethodError, bind
 from fl.task import Task
 from fl.timing import Unseen, check_countable, unseen
 from solvers import allocate
@@ -84,10 +84,10 @@ def make_method(scenario: Scenario, task: Task, allow_code: bool) -> Method:
         cls = user_code(scenario, spec.name, (*at, "name"), allow_code) or methods.resolve(spec.name)
         if not (isinstance(cls, type) and issubclass(cls, Method) and not isabstract(cls)):
             raise MethodError("name", f"is {spec.name}, no complete subclass of fl.method.Method, or of FedAvg")
+        check_hooks(spec.name, cls)
         with blamed(scenario):
             method = bind(cls, task, spec.params)
-        if not isinstance(method.task.architecture, models.Architecture):
-            raise MethodError("name", f"is {spec.name}, whose architecture() gives no fl.models.Architecture")
+        check_architecture(spec.name, task.architecture, method.task.architecture)
         if scenario.learning.dataset == datasets.NONE:
             check_countable(method)
     except MethodError as error:
@@ -100,15 +100,40 @@ def make_method(scenario: Scenario, task: Task, allow_code: bool) -> Method:
     return method
 
 
+def check_hooks(name: str, cls: type[Method]) -> None:
+    """Refuse hooks of the user's own that cannot be called as those that they stand for."""
+    base = next(each for each in cls.__mro__ if each.__module__.startswith("fl."))
+    for hook in dir(base):
+        ours, given = getattr(base, hook), getattr(cls, hook)
+        if hook.startswith("_") or not callable(ours) or given is ours or given == ours:
+            continue
+        if not callable(given):
+            raise MethodError("name", f"is {name}, whose {hook} is no method")
+        asked = signature(ours)
+        try:
+            signature(given).bind(*asked.parameters)
+        except TypeError:
+            raise MethodError("name", f"is {name}, whose {hook}{signature(given)} is called as {hook}{asked}") from None
+
+
+def check_architecture(name: str, given: models.Architecture, made: models.Architecture) -> None:
+    """Refuse what a method's architecture() made where it is none, or is for other data."""
+    if not isinstance(made, models.Architecture):
+        raise MethodError("name", f"is {name}, whose architecture() gives no fl.models.Architecture")
+    if (made.input_shape, made.classes) != (given.input_shape, given.classes):
+        found, allowed = (f"{models.size_of(each.input_shape)} and {each.classes} classes" for each in (made, given))
+        raise MethodError("name", f"is {name}, whose architecture() is for {found}; the data have {allowed}")
+
+
 def check_read(scenario: Scenario, method: Method) -> None:
     """Refuse keys without effect. A file with schemes may hold them: they are the conventions of its comparison."""
     if scenario.scheme is not None:
         return
     accounting, defaults = scenario.accounting, type(scenario.accounting)()
-    for key in ("mask_overhead", "sparse_efficiency"):
+    for key in PRUNING:
         value = getattr(accounting, key)
-        if value != getattr(defaults, key) and not method.prunable().any():
-            problem = f"is {value}, which {scenario.learning.method.name} does not read: it prunes nothing; remove it"
+        if value != getattr(defaults, key) and key not in method.read_keys():
+            problem = f"is {value}, which {scenario.learning.method.name} does not read; remove it"
             raise scenario.error(("accounting", key), problem)
     if scenario.allocation.solver not in ("energy", "convex-energy"):
         for i, each in enumerate(scenario.devices):

@@ -13,7 +13,7 @@ from edgesim.contracts import Demand, Grant, Job, Payload, Sent, Tensor, Trained
 from fl.layout import Slot
 from fl.masks import kept_count, largest, output_layer
 from fl.method import MAX_RATE, State, param
-from fl.methods.fedavg import FedAvg
+from fl.methods.fedavg import FedAvg, by_samples
 
 Array = np.ndarray
 
@@ -31,6 +31,8 @@ class CS(FedAvg):
     """
 
     source: ClassVar[str] = "Jiang and Borcea, AAAI 2023, and released program (fedlps.md, 10.6)"
+    reads: ClassVar[tuple[str, ...]] = ("mask_overhead",)
+    weighting: str = by_samples("released program (fedlps.md, 10.6)")
     sparsity: float = param(
         0.5, "share of the weights of a layer that the server prunes", source="fedlps.md, 10.6", gt=0, le=0.99
     )

@@ -35,6 +35,7 @@ class DepthFL(Submodels):
         A device that was late keeps its new lam_k, though the server's correction never heard of it.
         Devices are tested with the server's whole model, the mean of all logits, as the authors do it; the measures
         have every depth by itself.
+        Summaries count lam_k as as many personal weights as the model has.
         The terms' own operations are not charged. ``alpha: 0`` is without FedDyn, at the server too.
     """
 

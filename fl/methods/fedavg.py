@@ -9,6 +9,16 @@ from edgesim.contracts import Grant, Phase, Sgd, Stage, Tensor
 from fl.method import MAX_RATE, RATE_SOURCE, STEPS_SOURCE, Method, State, param
 
 
+def by_samples(source: str) -> Any:
+    """The parameter ``weighting`` of a method whose paper weights devices by their data."""
+    return param(
+        "samples",
+        "weight of a device in the mean: the same for all, or its number of samples",
+        source=source,
+        choices=("uniform", "samples"),
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class FedAvg(Method):
     """One global model: every device trains all of it for some steps, and the server takes the mean.

@@ -10,6 +10,7 @@ import numpy as np
 
 from edgesim.contracts import Grant, Job, Payload, Phase, Sent, Sgd, Tensor, Trained, Update, View
 from fl.method import State, param
+from fl.methods.fedavg import by_samples
 from fl.patterns import Patterns
 from fl.ratios import Ratios
 
@@ -42,12 +43,7 @@ class FedLPS(Patterns, Ratios):
     noise: float = param(
         0.0, "standard deviation of noise on the global model", source="none; 0.001 in the released code", ge=0, le=1
     )
-    weighting: str = param(
-        "samples",
-        "weight of a device in the mean: the same for all, or its number of samples",
-        source="FedLPS, eq. (13)",
-        choices=("uniform", "samples"),
-    )
+    weighting: str = by_samples("FedLPS, eq. (13)")
 
     @classmethod
     def unread(cls, values: dict[str, Any]) -> dict[str, str]:

@@ -34,6 +34,7 @@ class FedMap(Extraction):
     """
 
     source: ClassVar[str] = '"One Training Fits All" (FedMAP), ICLR submission, Algorithms 1 to 3'
+    reads: ClassVar[tuple[str, ...]] = ("sparse_efficiency",)
     averaging: str = param(
         "heterofl",
         "one submodel for all steps, or one of every size up to the device's own, drawn per step and nested",

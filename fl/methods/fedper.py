@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from fl.masks import output_layer
-from fl.methods.fedavg import FedAvg
+from fl.methods.fedavg import FedAvg, by_samples
 
 Array = np.ndarray
 
@@ -26,6 +26,7 @@ class FedPer(FedAvg):
     """
 
     source: ClassVar[str] = "Arivazhagan et al., arXiv 1912.00818 (fedlps.md, 10.14)"
+    weighting: str = by_samples("fedlps.md, 10.14 and 10.15")
 
     def personal(self) -> Array:
         return self._head

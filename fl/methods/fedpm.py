@@ -36,6 +36,7 @@ class FedPM(Submodels):
     """
 
     source: ClassVar[str] = "Isik et al., ICLR 2023, Algorithms 1, 2"
+    reads: ClassVar[tuple[str, ...]] = ("sparse_efficiency",)
     lr: float = param(0.1, "step size on the scores", source=AUTHORS, gt=0, le=MAX_RATE)
     optimiser: str = param("adam", "of the scores", source=AUTHORS, choices=("adam", "sgd"))
     surrogate: str = param(

@@ -11,7 +11,7 @@ import numpy as np
 
 from edgesim.contracts import Grant, Job, Payload, Phase, Sent, Sgd, Stage, Tensor, Trained, Update, View
 from fl.layout import Slot
-from fl.method import State, param
+from fl.method import PRUNING, State, param
 from fl.regrow import cosine, erk, random_mask, regrown
 from fl.submodels import Submodels
 
@@ -28,12 +28,14 @@ class FedSpa(Submodels):
     What travels: the masked weights down, their differences up, and with ``accounting.mask_overhead`` the new mask.
 
     Departs from the paper:
-        Biases and norms are dense. All devices start with the same mask.
+        Biases and norms are dense, and no place of the mask is sent for them. All devices start with the same mask.
+        Summaries count the mask, which stays at its device, as as many personal weights as the model has.
         The new mask decides what computes from the device's next round on; what it uses at once is w under it. The
         server is taken to know it also where the upload that told it was late.
     """
 
     source: ClassVar[str] = "Huang et al., arXiv 2201.11380; no released program"
+    reads: ClassVar[tuple[str, ...]] = PRUNING
     density: float = param(0.5, "share of the weights that every device keeps", source=RECIPE, gt=0, le=1)
     densities: str = param("erk", "per layer: ERK, or the same", source=RECIPE, choices=("erk", "uniform"))
     moving_share: float = param(0.5, "share of a mask that moves in round 0, a_0", source=RECIPE, ge=0, le=1)
@@ -87,8 +89,9 @@ class FedSpa(Submodels):
     # --- what it costs, and how a device trains --------------------------------------------------------------------
 
     def travel(self, kept: Array) -> Payload:
-        both, bits = super().travel(kept), self.task.accounting
-        return replace(both, bits_up=both.bits_up + bits.mask_bits(self.task.layout.size, self.pruned_share(kept)))
+        both, places = super().travel(kept), sum(slot.size for slot in self.sparse)
+        pruned = sum(int((~kept[slot.slice]).sum()) for slot in self.sparse)
+        return replace(both, bits_up=both.bits_up + self.task.accounting.mask_bits(places, pruned / places))
 
     def ordered(self, view: View, k: int, kept: Array) -> tuple[Stage, ...]:
         return *super().ordered(view, k, kept), Stage("gradient", self.work(k, self.everything, 1))

@@ -11,6 +11,7 @@ import numpy as np
 from edgesim.contracts import Phase, Stage, Tensor, View, Work
 from fl.costs import total_work
 from fl.method import State, param
+from fl.methods.fedavg import by_samples
 from fl.nested import Nested
 
 Array = np.ndarray
@@ -45,12 +46,7 @@ class Fjord(Nested):
     distillation: bool = param(
         False, "each batch also learns from the outputs of the largest width", source="Horvath et al.: optional"
     )
-    weighting: str = param(
-        "samples",
-        "weight of a device in the mean: the same for all, or its number of samples",
-        source="Horvath et al., Algorithm 1",
-        choices=("uniform", "samples"),
-    )
+    weighting: str = by_samples("Horvath et al., Algorithm 1")
 
     @classmethod
     def unread(cls, values: dict) -> dict[str, str]:

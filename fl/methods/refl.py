@@ -29,6 +29,7 @@ class REFL(FedAvg):
     Departs from the paper:
         Whether a device will be there in the next round is foretold from how often it stayed so far, not by itself.
         Who has not finished computing at the deadline of the clock loses its update; the paper lets it go on.
+        A held update never expires: its weight falls with its age alone (fedlps.md, 10.4, names no limit).
         A round is as long as the clock makes it. With equal deviations, and without fresh updates, all deviate most.
     """
 

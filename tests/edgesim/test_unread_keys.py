@@ -33,5 +33,26 @@ def test_where_they_have_an_effect_they_are_read():
     set_up(load(OWN, ["devices.0.receive_power=1 W", "network.downlink={mode: broadcast, tx_power: 30 dBm}"]))
 
 
+ACCOUNTING = {"mask_overhead": "bitmap", "sparse_efficiency": 0.5}
+SPARSE = {
+    "cs": ["mask_overhead"],
+    "fedspa": ["mask_overhead", "sparse_efficiency"],
+    "fedpm": ["sparse_efficiency"],
+    "fedmap": ["sparse_efficiency"],
+    "depthfl": [],
+}
+
+
+@pytest.mark.parametrize("key", ACCOUNTING)
+@pytest.mark.parametrize("name", SPARSE)
+def test_a_method_with_masks_of_its_own_reads_what_it_is_charged_by(name, key):
+    changes = [f"learning.method={{name: {name}}}", f"accounting={{{key}: {ACCOUNTING[key]}}}"]
+    if key in SPARSE[name]:
+        set_up(load(OWN, changes))
+    else:
+        with pytest.raises(ScenarioError, match=f"accounting.{key} is .*, which {name} does not read"):
+            set_up(load(OWN, changes))
+
+
 def test_schemes_of_one_file_share_conventions():
     set_up(load(DEMO, ["accounting={mask_overhead: bitmap}"], label="fedavg"))

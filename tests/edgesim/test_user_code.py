@@ -43,11 +43,22 @@ METHODS = {
     "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def select(self, state, view): return [99]": (
         r"selected \[99\]"
     ),
+    "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def select(self): return []": (
+        r"whose select\(self\) is called as select\(self, state"
+    ),
+    "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    personal = 5": "whose personal is no method",
+    "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def architecture(self, given): return given": (
+        r"whose architecture\(self, given\) is called as architecture\(given"
+    ),
     "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def architecture(given): return 5": (
         "gives no fl.models.Architecture"
     ),
     "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def architecture(given): return given.nonsense": (
         r"my.py:3: AttributeError: .*nonsense"
+    ),
+    "from fl.methods.fedavg import FedAvg\nfrom fl.models import build\nclass thing(FedAvg):\n"
+    "    def architecture(given): return build('mlp', (1, 5, 5), 3)": (
+        r"architecture\(\) is for 1x5x5 and 3 classes; the data have 1x8x8 and 10 classes"
     ),
 }
 

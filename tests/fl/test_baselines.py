@@ -122,10 +122,11 @@ def test_heads_stay_and_bodies_are_averaged(bench, name):
     method = bench.method(name, local_steps=4, lr=LR)
     state = method.start()
     updates = Trainer(bench.task).submit(bench.jobs(method, state))
-    after = method.aggregate(method.retain(state, updates), view_of(bench.task), updates)
+    view = replace(view_of(bench.task), samples=np.array([50, 10, 20, 20]))  # |D_k|: fedlps.md, 10.14 and 10.15
+    after = method.aggregate(method.retain(state, updates), view, updates)
     head = torch.from_numpy(method.personal())
     assert torch.equal(after.w[head], state.w[head])
-    mean = torch.stack([update.result().w.double() for update in updates]).mean(0)
+    mean = sum(n * update.result().w.double() for n, update in zip([5, 1, 2, 2], updates, strict=True)) / 10
     assert torch.allclose(after.w[~head].double(), mean[~head], atol=1e-7)
     model = method.personalise(after, 2)
     assert torch.equal(model[head], updates[2].result().w[head]) and torch.equal(model[~head], after.w[~head])
@@ -380,6 +381,19 @@ def test_the_gradient_that_fedspa_grows_by(bench):
     assert torch.equal(done.w[size:] > 0, regrown(method.sparse, train.mask[:size], w, gradient, 0.5))
 
 
+@pytest.mark.parametrize(("coding", "bits"), [("bitmap", 5_960), ("entropy", 5_960 * 0.8112781)])
+def test_the_mask_of_fedspa_has_a_place_for_each_weight_that_it_can_drop(digits, coding, bits):
+    """8 x 9 + 16 x 72 + 64 x 64 + 10 x 64 = 5,960 weights, a quarter of them kept; 98 biases are always there."""
+    task = Task(build("digits-cnn", digits.input_shape, 10), digits, 16, Seeds(3))
+    plain, told = (
+        Bench(replace(task, accounting=accounting)).method("fedspa", density=0.25, densities="uniform")
+        for accounting in (Accounting(), Accounting(mask_overhead=coding))
+    )
+    kept = plain.kept(None, view_of(task), 0)
+    assert told.travel(kept).bits_down == plain.travel(kept).bits_down
+    assert told.travel(kept).bits_up - plain.travel(kept).bits_up == pytest.approx(bits, abs=0.02)
+
+
 def test_fedspa_with_everything_kept_is_fedavg(bench):
     _, fedavg = bench.play("fedavg", rounds=2, local_steps=3, lr=LR)
     _, state = bench.play("fedspa", rounds=2, local_steps=3, lr=LR, density=1.0, averaging="holders")
@@ -402,8 +416,9 @@ def test_fedspa_is_charged_masked_steps_and_one_dense_gradient(bench):
 # --- Complement sparsification ---------------------------------------------------------------------------------------
 
 
-def complement(tiny_bench, trained_w, devices=1):
+def complement(tiny_bench, trained_w, samples=(1,)):
     """A hidden layer of four weights of which two were sent; what the devices trained -> the state after round 1."""
+    devices = len(samples)
     bench = tiny_bench([Linear(1, 4, bias=False), Linear(4, 2, bias=False)], ONE * devices, [1] * devices)
     method = bench.method("cs")
     pad = torch.zeros(8)
@@ -411,7 +426,8 @@ def complement(tiny_bench, trained_w, devices=1):
     jobs = bench.jobs(method, state)
     results = [Trained(torch.cat([torch.tensor(w), pad]), torch.ones(12, dtype=torch.bool), 0.0) for w in trained_w]
     updates = [SimpleNamespace(job=job, result=lambda r=r: r) for job, r in zip(jobs, results, strict=True)]
-    return method, updates, method.aggregate(state, view_of(bench.task, 1), updates)
+    view = replace(view_of(bench.task, 1), samples=np.array(samples))
+    return method, updates, method.aggregate(state, view, updates)
 
 
 def test_a_round_of_complement_sparsification_by_hand(tiny_bench):  # fedlps.md, check 18
@@ -424,17 +440,19 @@ def test_a_round_of_complement_sparsification_by_hand(tiny_bench):  # fedlps.md,
 
 
 def test_complements_are_averaged_and_the_rest_is_not_amplified(tiny_bench):
-    method, updates, after = complement(tiny_bench, [[0.8, 0.2, -0.6, -0.4], [0.0, 0.6, 0.0, -2.0]], 2)
-    assert after.w[:4].tolist() == pytest.approx([0.9, 0.6, -0.7, -1.8])
-    assert method.personalise(after, 1)[:4].tolist() == pytest.approx([0.9, 0.0, 0.0, -1.8])
+    method, updates, after = complement(tiny_bench, [[0.8, 0.2, -0.6, -0.4], [0.0, 0.6, 0.0, -2.0]], (3, 1))
+    assert after.w[:4].tolist() == pytest.approx([0.9, 0.45, -0.7, -1.2])  # 1.5 (3 a + b) / 4
+    assert method.personalise(after, 1)[:4].tolist() == pytest.approx([0.9, 0.0, 0.0, -1.2])
     for update in updates:
         update.result().w[4:] = 1.0  # the output layer
-    again = method.aggregate(replace(after, g=1, memo={"sent": updates[0].job.phases[0].start}), None, updates)
+    again = method.aggregate(
+        replace(after, g=1, memo={"sent": updates[0].job.phases[0].start}), view_of(method.task), updates
+    )
     assert again.w[4:].tolist() == [1.0] * 8
 
 
 def test_the_first_round_of_cs_is_fedavg(bench):
-    _, fedavg = bench.play("fedavg", rounds=1, local_steps=3, lr=LR)
+    _, fedavg = bench.play("fedavg", rounds=1, local_steps=3, lr=LR, weighting="samples")
     method, state = bench.play("cs", rounds=1, local_steps=3, lr=LR)
     assert torch.equal(state.w, fedavg.w)
     used = method.personalise(state, 0)

@@ -2,18 +2,20 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.contracts import View
+from edgesim.contracts import Grant, View
 from edgesim.seeds import Seeds
 from fl.accounting import Accounting
 from fl.method import MethodError, bind, check, parameters
 from fl.methods import available, describe, resolve
 from fl.task import Task
+from tests.fl.conftest import Bench, view_of
 
 
 def demand_of(bench, name, accounting=None, **params):
@@ -162,3 +164,28 @@ print({"torch", "sklearn", "scipy"} & set(sys.modules))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+# --- keys of the accounting that a scenario may give -----------------------------------------------------------------
+
+
+READS = {name: ["mask_overhead", "sparse_efficiency"] for name in ("liu", "pruning-only", "fedspa")}
+READS |= {"cs": ["mask_overhead"], "fedlps": ["mask_overhead"], "fedpm": ["sparse_efficiency"]}
+READS |= {"fedmap": ["sparse_efficiency"]}
+
+
+def charged_at(bench, name, **accounting) -> str:
+    """All that round 1 costs at half capability and half budget, before anything is trained."""
+    task = replace(bench.task, accounting=Accounting(**accounting))
+    method, half = Bench(task).method(name), np.full(task.devices, 0.5)
+    state, view = method.start(), replace(view_of(task, 1), capability=half, model_budget=half)
+    job = method.configure(state, view, Grant(0, 0.1, 0.5, 1.0, 1.0))
+    return repr((method.demand(state, view, np.arange(4)), job.stages, job.payload))
+
+
+@pytest.mark.parametrize(("key", "value"), [("mask_overhead", "bitmap"), ("sparse_efficiency", 0.5)])
+@pytest.mark.parametrize("name", available())
+def test_a_key_that_changes_what_a_method_costs_is_one_that_it_says_it_reads(bench, name, key, value):
+    changes = charged_at(bench, name, **{key: value}) != charged_at(bench, name)
+    assert not changes or key in bench.method(name).read_keys()
+    assert changes == (key in READS.get(name, ()))
