@@ -20,6 +20,7 @@ from edgesim.link import Link, Uplink
 from edgesim.topology import devices_of, star
 from solvers import Allocation, EnergyTerms, Infeasible, PruningProblem
 from solvers.sensitivity import KNOWN as SMOOTH
+from solvers.stretch import at_least
 
 if TYPE_CHECKING:
     import networkx
@@ -118,7 +119,7 @@ class Cell:
         except Infeasible as short:
             extra_s = before_s + short.extra_s
             if self.when_infeasible == "stop":
-                message = f"the threshold of {self.budget_s:g} s is {extra_s:.6g} s too short"
+                message = f"the threshold of {self.budget_s:g} s is {at_least(extra_s)} s too short"
                 raise Infeasible(message if before_s else str(short), short.devices, extra_s) from short
             answer = self.allocator(self._problem(demand, view, served, slack_s + short.extra_s))
         if self.when_infeasible == "stop":

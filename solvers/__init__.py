@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from solvers.answer import Allocation, Certificate, Infeasible, InvalidAllocation, Uncertified
 from solvers.certify import feasible
 from solvers.convex import convex, convex_energy, convex_fair, convex_latency
 from solvers.energy import energy
@@ -17,7 +18,7 @@ from solvers.latency import latency
 from solvers.levels import levels
 from solvers.minmax_blocks import fair_blocks, latency_blocks
 from solvers.printed import printed
-from solvers.problem import Allocation, Certificate, Infeasible, InvalidAllocation, PruningProblem, Uncertified
+from solvers.problem import PruningProblem
 from solvers.proportional import proportional
 from solvers.pruning import kkt
 from solvers.pruning_blocks import kkt_blocks

@@ -15,8 +15,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from solvers.problem import Array, Infeasible, PruningProblem
-from solvers.stretch import ROUNDING, fitting_bounds, least_extra_s, refusal
+from solvers.answer import Infeasible
+from solvers.problem import ALLOWED, Array, PruningProblem
+from solvers.stretch import fitting_bounds, least_extra_s, refusal
 
 MOST = 10**9  # blocks
 LONGEST_S = 1e100
@@ -120,7 +121,7 @@ def _extra_s(problem: PruningProblem, blocks: int) -> float:
     def fits(extra_s: float) -> bool:
         on = problem.slack_s + extra_s > 0
         low = np.where(on, problem.share_at(problem.rho_max, extra_s), 0.0)
-        return bool((low <= 1 + ROUNDING).all() and whole(low, blocks).sum() <= blocks)
+        return bool((low <= 1 + ALLOWED).all() and whole(low, blocks).sum() <= blocks)
 
     short = least_extra_s(problem)  # enough for shares of any size
     if fits(short):

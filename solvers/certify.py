@@ -6,98 +6,123 @@ unless rho has no room left on the side it is drawn to. Gap: objective minus the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from solvers.marginal import marginal, response
-from solvers.problem import Allocation, Array, Certificate, InvalidAllocation, PruningProblem, Uncertified
+from solvers.answer import Allocation, Certificate, Uncertified
+from solvers.bounds import check_feasible, judged, violations
+from solvers.marginal import marginal, response, worth
+from solvers.problem import ALLOWED, Array, PruningProblem
+from solvers.reductions import largest, some, total
 from solvers.shannon import TINY
 
 TOLERANCE = 1e-8  # an answer that claims to be optimal must be this close, relative
 BLUR = 1e-14  # rounding of a sum of shares
-CLEAR = 1e-12  # a bound of the gap that needs no closer look
+CLEAR = 1e-12  # a bound of a residual that needs no closer look
 CLOSE = 1e-6  # relative difference of shares of which the square is below rounding
-ALLOWED = 1e-9  # rounding that a feasible answer may show
-NAMED = 8  # broken bounds that are spelt out, of each kind
 LEAST_SUM = "no shares and ratios have a lesser weighted sum of rho, by more than the duality gap"
 
 
 def certify(problem: PruningProblem, share: Array, rho: Array, multiplier: float) -> Certificate:
     """Relative KKT residuals and duality gap of shares b [K], ratios rho [K] and the multiplier lambda.
 
-    primal: worst excess of a deadline (relative to A), of the band, of a bound.
-    dual: worst over devices of min(|m - lambda| / max(m, lambda), what another share could improve, relative to w).
+    primal: worst excess of a deadline (relative to A), of the band, of a bound; up to `ALLOWED` = 1e-9 it counts as
+    kept, here and in every other certificate. The gap is that of the problem whose least shares are lowered by as much.
+    dual: worst over devices of min(|m - lambda| / max(m, lambda), what another share could improve, relative to w);
+    the second alone where it is next to nothing.
     complementarity: lambda times unused band, relative to the objective; pruning that the deadline does not ask for.
     gap: relative to the objective, or to one average device pruned altogether where that is more; where it is next to
     nothing an upper bound of it.
     """
-    finish_s = problem.finish_s(share, rho)
-    primal, broken = violations(problem, share, rho, finish_s)
-    if not (problem.usual or problem.feasible.any()):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # of those left out, of G = q = 0
+        return _certificate(problem, share, rho, multiplier)
+
+
+def _certificate(problem: PruningProblem, share: Array, rho: Array, multiplier: float) -> Certificate:
+    rate_bps = np.maximum(problem.rate_at(share), TINY)  # of those who send nothing it cancels out
+    busy = rate_bps * problem.compute_s
+    busy += problem.bits  # all of what can be pruned takes G + q / R, eqs. (24), (25)
+    finish_s = 1.0 - rho
+    finish_s *= busy
+    finish_s += problem.bits_fixed
+    finish_s /= rate_bps
+    above, used = rho - problem.rho_min, float(total(share))
+    primal, broken = judged(problem, share, rho, finish_s, used, above)
+    if not (problem.usual or some(problem.feasible)):
         return Certificate(primal, 0.0, primal, 0.0, 0.0, broken, LEAST_SUM)
-    scale, price = unit(problem, rho), max(multiplier, 0.0)
-    wasted, (drawn, dual) = _wasted(problem, share, rho, finish_s), _drawn(problem, share, rho, price)
-    idle = 1.0 - float(share.sum())
+    scale, price, idle = unit(problem, rho), max(multiplier, 0.0), 1.0 - used
     idle = 0.0 if abs(idle) <= BLUR else idle  # nobody's, however much a starved device would pay for it
-    gap = (float((problem.weight * wasted + drawn).sum()) + price * abs(idle)) / scale
+    np.maximum(above, 0.0, out=above)
+    wasted = _wasted(problem, finish_s, rate_bps / busy, above)
+    lost, dual = _drawn(problem, share, busy, above, price)
+    lavish = float(largest(wasted))
+    if lavish > 0:
+        lost += problem.weight * wasted
+    gap = (float(total(lost)) + price * abs(idle)) / scale
     if not gap <= CLEAR:
         lost = problem.weight * wasted + _beaten(problem, share, rho - wasted, price)
-        gap = abs(float(lost.sum()) + price * idle) / scale
+        gap = (float(total(lost)) + price * abs(idle)) / scale
     dual = max(dual, -min(multiplier, 0.0) / scale)
-    complementarity = max(price * max(idle, 0.0) / scale, float(wasted.max()))
+    complementarity = max(price * max(idle, 0.0) / scale, lavish)
     return Certificate(max(primal, dual, complementarity), gap, primal, dual, complementarity, broken, LEAST_SUM)
 
 
-def _wasted(problem: PruningProblem, share: Array, rho: Array, finish_s: Array) -> Array:
-    """Pruning [K] that the deadline does not ask for: what the time still left would be enough for.
-
-    All of what can be pruned takes G + q / R, Liu, eqs. (24), (25); of those who send nothing R cancels out.
-    """
-    left_s = np.maximum(problem.slack_s * (1.0 - BLUR) - finish_s, 0.0)
-    rate_bps = np.maximum(problem.rate_at(share), TINY)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        spare = left_s * (rate_bps / (rate_bps * problem.compute_s + problem.bits))
-    above = np.maximum(rho - problem.rho_min, 0.0)
-    wasted = np.fmin(spare, above)  # 0 / 0 where G = q = 0: pruning nothing costs nothing
+def _wasted(problem: PruningProblem, finish_s: Array, per_s: Array, above: Array) -> Array:
+    """Pruning [K] that the deadline does not ask for: what the time still left, at `per_s` [K], would be enough for."""
+    wasted = problem.slack_s * (1.0 - BLUR)
+    wasted -= finish_s
+    np.maximum(wasted, 0.0, out=wasted)
+    wasted *= per_s
+    np.fmin(wasted, above, out=wasted)  # 0 / 0 where G = q = 0: pruning nothing costs nothing
     return wasted if problem.usual else np.where(problem.feasible, wasted, 0.0)
 
 
-def _drawn(problem: PruningProblem, share: Array, rho: Array, price: float) -> tuple[Array, float]:
-    """What w rho(b) + price b could at most fall by with another share [K], and the worst violation of stationarity.
+def _drawn(problem: PruningProblem, share: Array, busy: Array, above: Array, price: float) -> tuple[Array, float]:
+    """How far w rho(b) + price b is at most from its least value [K], and the worst violation of stationarity.
 
-    The first by the tangent, as rho(b) is convex; where the marginal is all but the price the second is that near.
-    With more band rho falls to rho_min and no further, so what a share has above its cap is lost at the full price;
-    a share is at its lower bound when it is so but for rounding.
+    What it could fall by is bounded by the tangent, as rho(b) is convex; where the marginal is all but the price the
+    second is that near. With more band rho falls to rho_min and no further, so what a share has above its cap is lost
+    at the full price, and what it lacks of its lower bound was gained at it. busy: R G + q [K] of the shares.
     """
     low, cap = problem.share_bounds()
-    inside = np.minimum(share, cap)
-    m = marginal(problem, inside)
+    inside = np.maximum(share, low)
+    np.minimum(inside, cap, out=inside)
+    outside = some(inside != share)
+    m = marginal(problem, inside) if outside else worth(problem, problem.slope_at(share), busy)
     profit = m - price
-    with np.errstate(invalid="ignore"):  # infinite for those left out that would have fixed bits to send
-        more = np.fmin(profit * (cap - inside), problem.weight * np.maximum(rho - problem.rho_min, 0.0))
-        less = profit * np.minimum(low - inside * (1.0 - BLUR), 0.0)
+    more = cap - inside
+    more *= profit
+    np.fmin(more, problem.weight * above, out=more)
+    less = inside * (BLUR - 1.0)
+    less += low
+    np.minimum(less, 0.0, out=less)  # at its lower bound but for rounding is at it
+    less *= profit
+    drawn = np.fmax(more, less, out=more)
+    if not problem.usual:  # what is drawn of those left out may be infinite
+        drawn = np.where(cap > low, drawn, 0.0)
+    gain = drawn / problem.weight
+    dual = float(largest(gain))
+    if not dual <= CLEAR:
         mismatch = np.abs(profit) / np.maximum(m, max(price, 1e-300))
-    drawn = np.where(cap > low, np.fmax(more, less), 0.0)
-    return drawn + price * (share - inside), float(np.fmin(mismatch, drawn / problem.weight).max())
+        dual = float(largest(np.fmin(mismatch, gain)))
+    return (drawn + price * np.abs(share - inside) if outside else drawn), dual
 
 
 def _beaten(problem: PruningProblem, share: Array, rho: Array, price: float) -> Array:
-    """By how much w rho(b) + price b of the best shares is below that of the shares [K].
+    """How far w rho(b) + price b is from its least value [K].
 
-    Of shares next to each other the difference would be rounding: there the tangent bounds it. The tangent is that of
-    the curve up to the cap; what a share has above its cap is lost at the full price.
+    Of shares next to each other the difference would be rounding: there the tangent bounds it. What a share is outside
+    its bounds counts at the full price, as in `_drawn`, unless it was squeezed into the band by rounding.
     """
     low, cap = problem.share_bounds()
-    inside = np.minimum(share, cap)
-    low = np.minimum(np.minimum(low, np.maximum(share, low * (1 - ALLOWED))), cap)  # squeezed into the band by rounding
+    low = np.minimum(np.minimum(low, np.maximum(share, low * (1 - ALLOWED))), cap)
+    inside = np.minimum(np.maximum(share, low), cap)
     best = response(problem, price, low, cap)
     step = best - inside
-    with np.errstate(invalid="ignore"):  # as in `_drawn`
-        tangent = np.fmax((marginal(problem, inside) - price) * step, 0.0)
+    tangent = np.fmax((marginal(problem, inside) - price) * step, 0.0)
     exact = problem.weight * (rho - problem.rho_at(best)) - price * step
-    return np.where(np.abs(step) <= CLOSE * inside, tangent, exact) + price * (share - inside)
+    return np.where(np.abs(step) <= CLOSE * inside, tangent, exact) + price * np.abs(share - inside)
 
 
 def unit(problem: PruningProblem, rho: Array) -> float:
@@ -111,7 +136,7 @@ def certified(
     """The allocation with its certificate.
 
     Raises:
-        Uncertified: primal, complementarity or gap above 1e-8, or dual above `stationarity`.
+        Uncertified: primal above 1e-9, complementarity or gap above 1e-8, or dual above `stationarity`.
     """
     proof = certify(problem, share, rho, multiplier)
     return accepted(problem, share, rho, multiplier, proof, method, stationarity)
@@ -130,10 +155,12 @@ def accepted(
     """The allocation, if its certificate is good.
 
     Raises:
-        Uncertified: primal, complementarity or gap (where it is claimed) above 1e-8, or dual above `stationarity`.
+        Uncertified: primal above 1e-9, complementarity or gap (where it is claimed) above 1e-8, or dual above
+            `stationarity`.
     """
-    parts = (proof.primal, proof.complementarity, proof.gap if claims_gap else 0.0)
-    if not (all(part <= TOLERANCE for part in parts) and proof.dual <= stationarity):
+    gap = proof.gap if claims_gap else 0.0
+    optimal = gap <= TOLERANCE and proof.complementarity <= TOLERANCE and proof.dual <= stationarity
+    if not (proof.primal <= ALLOWED and optimal):
         broken = f" ({'; '.join(proof.broken)})" if proof.broken else ""
         raise Uncertified(
             f"The answer of {method} has residual {proof.residual:.2g} and duality gap {proof.gap:.2g}, "
@@ -162,65 +189,7 @@ def feasible(problem: PruningProblem, share: Array, rho: Array, multiplier: floa
     return _allocation(problem, share, rho, multiplier, proof, method)
 
 
-def check_feasible(problem: PruningProblem, share: Array, rho: Array, method: str = "the allocator") -> None:
-    """Raise InvalidAllocation unless share [K] and rho [K] are finite, in their bounds, and fit into the band."""
-    for name, values in (("shares", share), ("pruning ratios", rho)):
-        if np.shape(values) != (problem.num_devices,):
-            raise InvalidAllocation(
-                f"{method} returned {name} of shape {np.shape(values)}; "
-                f"give one number for each of the {problem.num_devices} devices."
-            )
-        if not np.isfinite(values).all():
-            k = int(np.argmin(np.isfinite(values)))
-            raise InvalidAllocation(f"{method} returned {name} with {values[k]} for device {k}; give finite numbers.")
-    _, broken = violations(problem, share, rho)
-    if broken:
-        raise InvalidAllocation(f"{method} returned an allocation that breaks a bound: {'; '.join(broken)}.")
-
-
 def _allocation(problem, share, rho, multiplier, certificate, method) -> Allocation:
     infeasible = () if problem.usual else tuple(np.flatnonzero(~problem.feasible).tolist())
     objective = problem.objective(rho)
     return Allocation(share, rho, float(multiplier), certificate, infeasible, method, objective, problem=problem)
-
-
-def violations(
-    problem: PruningProblem, share: Array, rho: Array, finish_s: Array | None = None
-) -> tuple[float, tuple[str, ...]]:
-    """Worst relative violation of a bound, and all of them in words. finish_s [K]: checked against slack_s, s."""
-    late = 0.0 if finish_s is None else float(_late(problem, finish_s).max())
-    worst = (
-        float(share.sum()) - 1.0, -float(share.min()), float(share.max()) - 1.0, late,
-        float((problem.rho_min - rho).max()), float((rho - problem.rho_max).max()),
-    )  # fmt: skip
-    if all(excess <= ALLOWED for excess in worst):
-        return max(0.0, *worst), ()
-    return float(np.nanmax([0.0, *worst])), tuple(_broken(problem, share, rho, finish_s))
-
-
-def _late(problem: PruningProblem, finish_s: Array) -> Array:
-    """What is late, relative to the slack [K]; 0 for those that are left out."""
-    if problem.usual:
-        return finish_s / problem.slack_s - 1.0
-    time_s = np.maximum(np.where(problem.feasible, problem.slack_s, 1.0), 1e-300)
-    return np.where(problem.feasible, (finish_s - problem.slack_s) / time_s, 0.0)
-
-
-def _broken(problem: PruningProblem, share: Array, rho: Array, finish_s: Array | None) -> Iterator[str]:
-    """Every broken bound in words."""
-    total = float(share.sum())
-    kinds = [
-        (-share, share, "has share {:.4g}, below 0"),
-        (share - 1.0, share, "has share {:.4g}, above 1"),
-        (problem.rho_min - rho, rho, "has rho {:.4g}, below rho_min"),
-        (rho - problem.rho_max, rho, "has rho {:.4g}, above rho_max"),
-    ]
-    if finish_s is not None:
-        kinds.insert(0, (_late(problem, finish_s), finish_s - problem.slack_s, "finishes {:.4g} s after its deadline"))
-    if not total <= 1.0 + ALLOWED:
-        yield f"the shares add up to {total:.10g}, above 1"
-    for excess, values, words in kinds:
-        devices = np.flatnonzero(~(excess <= ALLOWED))
-        yield from (f"device {k} " + words.format(values[k]) for k in devices[:NAMED])
-        if len(devices) > NAMED:
-            yield f"and so on for {len(devices) - NAMED} more devices"

@@ -4,8 +4,8 @@
     convex-latency    as `latency`                             convex-energy     as `energy`, noise of a fixed power
 
 Clarabel's interior points reach a relative duality gap of about 1e-12 (median) and marginals that equal the multiplier
-to about 1e-7. Where rates, sizes and computing times of the devices lie decades apart the gap stays above 1e-8 on some
-problems, whatever its settings: the certificate then refuses the answer.
+to about 1e-7; where weights, rates, sizes and computing times of the devices lie decades apart not in one pass, so
+least pruning takes several (`convex_pruning`). What is not good enough after that the certificate refuses.
 As one unit in the tenth digit of rho is many seconds for a device with hardly any band, only the shares and the
 multiplier of the band are Clarabel's; rho is what the deadline asks for with these shares, eq. (47).
 """
@@ -16,25 +16,32 @@ from dataclasses import replace
 
 import numpy as np
 
+from solvers.answer import Allocation
 from solvers.certify import accepted, certified, certify
 from solvers.certify_energy import certified_energy, raised
-from solvers.convex_models import energy_model, fair_model, latency_model, pruning_model
+from solvers.convex_models import energy_model, fair_model, latency_model
+from solvers.convex_pruning import (
+    EXACT,
+    STATIONARITY,
+    band_values,
+    filling,
+    forms,
+    least_pruning,
+    pruning_values,
+    rates,
+    usual_shares,
+)
 from solvers.energy import clocks, least_shares
 from solvers.energy_terms import Task
 from solvers.fair import certify_fair, lowered
 from solvers.latency import certify_latency, time_before, work
 from solvers.marginal import marginal
-from solvers.problem import Allocation, Array, PruningProblem, Uncertified
+from solvers.problem import ALLOWED, Array, PruningProblem
 from solvers.pruning import steepest
-from solvers.stretch import ROUNDING, fitting_bounds
+from solvers.stretch import fitting_bounds
 
-STATIONARITY = 1e-4  # the duality gap, which must be below 1e-8, is quadratic in the error of the marginals
-EXACT = 1e-9  # duality gap that is good enough
-PASSES = 4  # at most
-LEAST = 1e-12  # of its scale that an objective can be told from zero
+PASSES = 3  # of fair and latency: again in units of the last shares
 DIGITS = 1e-15  # of rho
-FILLS = 4  # rounds of handing back
-FLAT = 1e4  # curvature up to which the first form of the deadline is well scaled
 FILLED = 1e-6  # shares that add up to this far from one are taken to fill the band
 ENERGY_GAP = 1e-4  # the bound on the joules is linear in the error of the marginals
 
@@ -48,49 +55,11 @@ def convex(problem: PruningProblem) -> Allocation:
     low, cap = fitting_bounds(problem)
     on = np.flatnonzero(cap > low)
     share, multiplier = low.copy(), 0.0
-    if low.sum() >= 1 - ROUNDING:  # the feasible set is one point: no interior to walk through, nothing to solve
+    if low.sum() >= 1 - ALLOWED:  # the feasible set is one point: no interior to walk through, nothing to solve
         share, multiplier = low / low.sum(), steepest(problem, low, cap)
     elif len(on):
-        share, multiplier = _least_pruning(problem, on, low, cap)
+        share, multiplier = least_pruning(problem, on, low, cap)
     return certified(problem, share, problem.rho_at(share), multiplier, "convex", STATIONARITY)
-
-
-def _least_pruning(problem: PruningProblem, on: Array, low: Array, cap: Array) -> tuple[Array, float]:
-    """(shares, multiplier) of Clarabel; where they are not exact solved again in units of the answer, that is, with all
-    shares and the objective of order one. The best of these."""
-    unit, scale, answers = _usual_shares(problem, on), float(problem.weight[on].sum()), []
-    for _ in range(PASSES):
-        values = _pruning_values(problem, on, low, unit)
-        model = pruning_model(len(on), problem.snr is not None, *_forms(values))
-        try:
-            beta, price = model.solve(weight=problem.weight[on] / scale, **values)
-        except Uncertified:
-            if not answers:
-                raise
-            break
-        share, price = low.copy(), price / unit.max() * scale
-        share[on] = unit * beta
-        share = _filling(share, low, cap)
-        rho = problem.rho_at(share)
-        answers.append((certify(problem, share, rho, price).gap, share, price))
-        if answers[-1][0] <= EXACT:
-            break
-        unit, scale = np.where(share[on] > 0, share[on], unit), max(problem.objective(rho), LEAST * scale)
-    return min(answers, key=lambda answer: answer[0])[1:]
-
-
-def _filling(share: Array, low: Array, cap: Array) -> Array:
-    """Shares [K] made feasible exactly: what is above `low` is scaled to the band; what is beyond `cap` handed back."""
-    share = np.clip(share, low, cap)
-    for _ in range(FILLS):
-        above, left = share - low, 1.0 - float(low.sum())
-        rises = above.sum() < left
-        moves = (share < cap) if rises else (above > 0)
-        wanted, moving = left - float(above[~moves].sum()), float(above[moves].sum())
-        if moving <= 0:
-            break
-        share = np.where(moves, np.minimum(low + above * (wanted / moving), cap), share)
-    return share
 
 
 def convex_fair(problem: PruningProblem) -> Allocation:
@@ -99,25 +68,42 @@ def convex_fair(problem: PruningProblem) -> Allocation:
     Clarabel's is the bound on rho; the least shares that keep it fill the band, or leave room for the tie-break.
     """
     low, cap = fitting_bounds(problem)
-    on = np.flatnonzero(cap > low)
-    bound = float(problem.rho_at(cap).max(where=problem.feasible, initial=0.0))
-    if low.sum() < 1 - ROUNDING and len(on):
-        values = _pruning_values(problem, on, low, _usual_shares(problem, on))
-        _, rho, _ = fair_model(len(on), problem.snr is not None, *_forms(values)).solve(**values)
-        bound = max(bound, float(rho.max()))
+    on, answers = np.flatnonzero(cap > low), []
+    floor = float(problem.rho_at(cap).max(where=problem.feasible, initial=0.0))
+    if low.sum() >= 1 - ALLOWED or not len(on):
+        answers.append(_keeping(problem, floor, low))
+    else:
+        measure = usual_shares(problem, on)
+        for _ in range(PASSES):
+            values = pruning_values(problem, on, low, measure)
+            _, rho, _ = fair_model(len(on), problem.snr is not None, *forms(values)).solve(**values)
+            answers.append(_keeping(problem, max(floor, float(rho.max())), low))
+            if answers[-1].certificate.gap <= EXACT:
+                break
+            measure = np.where(answers[-1].share[on] > 0, answers[-1].share[on], measure)
+    best = min(answers, key=lambda answer: answer.certificate.gap)
+    proven = accepted(problem, best.share, best.rho, best.multiplier, best.certificate, "convex-fair", 1.0)
+    return replace(proven, objective=best.objective)
+
+
+def _keeping(problem: PruningProblem, bound: float, low: Array) -> Allocation:
+    """The answer, with its certificate, in which nobody's rho is above the bound."""
     bound = min(bound + DIGITS, 1.0)  # else one who sends nothing may be late by rounding, with any band
-    least = lowered(problem, bound).share_bounds()[0] if low.sum() < 1 - ROUNDING else low
-    answer = _filled(problem, least) if least.sum() >= 1 - FILLED else convex(lowered(problem, bound))
+    least = lowered(problem, bound).share_bounds()[0] if low.sum() < 1 - ALLOWED else low
+    answer = _filled(problem, least, low) if least.sum() >= 1 - FILLED else convex(lowered(problem, bound))
     objective, multiplier, proof = certify_fair(problem, answer)
-    answer = accepted(problem, answer.share, answer.rho, multiplier, proof, "convex-fair", 1.0)
-    return replace(answer, objective=objective)
+    return replace(answer, objective=objective, multiplier=multiplier, certificate=proof)
 
 
-def _filled(problem: PruningProblem, least: Array) -> Allocation:
-    """The least shares; what they leave or lack, next to nothing, is spread so that it moves all rho alike."""
+def _filled(problem: PruningProblem, least: Array, low: Array) -> Allocation:
+    """The least shares; what they leave or lack, next to nothing, is spread so that it moves all rho alike.
+
+    Nobody gets less than the share `low` [K] with which rho_max is in time.
+    """
     steep = marginal(problem, least) / problem.weight
-    softness = np.divide(1.0, steep, out=np.zeros_like(steep), where=(steep > 0) & (least > 0))
+    softness = np.divide(1.0, steep, out=np.zeros_like(steep), where=(steep > 0) & (least > low))
     share = least + (1.0 - least.sum()) * softness / max(softness.sum(), 1e-300)
+    share = filling(share, low, np.ones_like(low))
     rho = problem.rho_at(share)
     tied = lowered(problem, float(rho.max(where=problem.feasible, initial=0.0)))
     multiplier = steepest(tied, *tied.share_bounds())
@@ -127,23 +113,33 @@ def _filled(problem: PruningProblem, least: Array) -> Allocation:
 
 def convex_latency(problem: PruningProblem) -> Allocation:
     """Least maximal finish time by cvxpy and Clarabel, at rho_min."""
-    before_s, on = time_before(problem), problem.feasible
-    bits, busy_s = work(problem, before_s)
-    sends = np.flatnonzero(on & (bits > 0))
-    share = np.zeros(problem.num_devices)
-    if len(sends):
-        alone_s = (bits / problem.rate_bps)[sends]
-        unit = alone_s / alone_s.sum()
-        upload_s = bits[sends] / _rates(problem, sends, unit)
-        second = float((busy_s[sends] + upload_s).max())
-        values = _band_values(problem, sends, unit, 1.0)
-        model = latency_model(len(sends), problem.snr is not None)
-        beta, _ = model.solve(busy=busy_s[sends] / second, upload=upload_s / second, **values)
-        share[sends] = np.maximum(unit * beta, 0.0)
-        share /= share.sum()
-    rho = np.where(on, problem.rho_min, problem.rho_max)
-    objective, multiplier, proof = certify_latency(problem, share, rho)
+    on = problem.feasible
+    bits, busy_s = work(problem, time_before(problem))
+    sends, share = np.flatnonzero(on & (bits > 0)), np.zeros(problem.num_devices)
+    rho, answers = np.where(on, problem.rho_min, problem.rho_max), []
+    measure = (bits / problem.rate_bps)[sends]
+    for _ in range(PASSES):
+        if len(sends):
+            measure = measure / measure.sum()
+            share = np.zeros(problem.num_devices)
+            share[sends] = _soonest(problem, sends, bits[sends], busy_s[sends], measure)
+        answers.append((share, *certify_latency(problem, share, rho)))
+        if not answers[-1][-1].gap > EXACT:
+            break
+        measure = np.where(share[sends] > 0, share[sends], measure)
+    share, objective, multiplier, proof = min(answers, key=lambda answer: answer[-1].gap)
     return replace(accepted(problem, share, rho, multiplier, proof, "convex-latency"), objective=objective)
+
+
+def _soonest(problem: PruningProblem, sends: Array, bits: Array, busy_s: Array, measure: Array) -> Array:
+    """Shares [S] of Clarabel, of one band, with which the last of those who send is back."""
+    upload_s = bits / rates(problem, sends, measure)
+    second = float((busy_s + upload_s).max())
+    values = band_values(problem, sends, measure, 1.0)
+    model = latency_model(len(sends), problem.snr is not None)
+    beta, _ = model.solve(busy=busy_s / second, upload=upload_s / second, **values)
+    share = np.maximum(measure * beta, 0.0)
+    return share / share.sum()
 
 
 def convex_energy(problem: PruningProblem) -> Allocation:
@@ -180,7 +176,7 @@ def _least_energy(task: Task) -> tuple[Array, Array, float]:
     sending, computing = level / radio.gain * radio.time_s, radio.work / usual_s**2
     joule = float((sending + computing).sum())
     beta, u, price = energy_model(count).solve(
-        **_band_values(task.problem, np.flatnonzero(task.sends), unit, 1.0),
+        **band_values(task.problem, np.flatnonzero(task.sends), unit, 1.0),
         busy=np.where(computes, usual_s / radio.time_s, 0.0),
         v_min=np.where(computes, radio.tau_min / usual_s, 0.5),
         v_max=np.where(computes, radio.tau_max / usual_s, 1.0),
@@ -191,52 +187,3 @@ def _least_energy(task: Task) -> tuple[Array, Array, float]:
         sending=sending / joule,
     )
     return unit * beta, u * radio.time_s, price / unit.max() * joule
-
-
-def _usual_shares(problem: PruningProblem, on: Array) -> Array:
-    """Shares [S] with which the devices `on` [S] would prune nothing if they had nothing to compute."""
-    rate_bps = np.zeros(problem.num_devices)
-    rate_bps[on] = (problem.bits[on] + problem.bits_fixed[on]) / problem.slack_s[on]
-    return np.minimum(1.0, problem.share_for_rate(rate_bps)[on])
-
-
-def _pruning_values(problem: PruningProblem, on: Array, low: Array, unit: Array) -> dict[str, Array]:
-    """Parameters of the pruning models for the devices `on` [S], with shares in units [S]."""
-    bits, fixed, slack_s = problem.bits[on], problem.bits_fixed[on], problem.slack_s[on]
-    full = _rates(problem, on, unit) * slack_s  # bits that beta = 1 sends within the slack
-    u, phi, g = bits / full, fixed / full, problem.compute_s[on] / slack_s
-    flat = g < FLAT * u
-    with np.errstate(divide="ignore", invalid="ignore"):
-        c, fall = np.where(flat, g / u, 0.0), np.where(flat, (1.0 + phi * g / u) / u, 0.0)
-        forms = {
-            "start": np.where(flat, 1.0 + phi / u, 0.0),
-            "c": c,
-            "fall": fall,
-            "fall_c": fall * c,
-            "end": np.where(flat, 0.0, 1.0 - 1.0 / g),
-            "scale": np.where(flat, 0.0, (u / g + phi) / g),
-            "shift": np.where(flat, 1.0, u / g),
-        }
-    bounds = {"rho_min": problem.rho_min[on], "rho_max": problem.rho_max[on]}
-    left = 1.0 - float(low.sum() - low[on].sum())
-    return _band_values(problem, on, unit, left) | bounds | forms
-
-
-def _forms(values: dict[str, Array]) -> tuple[bool, bool]:
-    """Is there a device with little, and one with much curvature?"""
-    return bool((values["start"] > 0).any()), bool((values["start"] == 0).any())
-
-
-def _band_values(problem: PruningProblem, on: Array, unit: Array, band: float) -> dict[str, Array | float]:
-    values = {"part": unit / unit.max(), "band": band / unit.max(), "unit": unit}
-    if problem.snr is None:
-        return values
-    snr = problem.snr[on] / unit
-    return values | {"snr": snr, "log_snr": np.log1p(snr)}
-
-
-def _rates(problem: PruningProblem, on: Array, unit: Array) -> Array:
-    """R(unit) of the devices `on` [S], bit/s."""
-    share = np.ones(problem.num_devices)
-    share[on] = unit
-    return problem.rate_at(share)[on]

@@ -1,8 +1,12 @@
 """The problems of this package as cvxpy states them: parametrised (DPP), scaled to order one, built once and re-solved.
 
 Each model states deadlines, band and bounds as they are and knows nothing of closed forms or root searches. A share is
-b = unit beta, a rate R(unit) e, so that beta and e are of order one; under a density of noise e is held down by the
-concave Shannon form -rel_entr(beta, beta + c / unit) = beta log(1 + c / (unit beta)).
+b = unit beta, a rate R(unit) e, so that beta and e are of order one. Under a density of noise, with the signal-to-noise
+ratio c in the share `unit`, e is held down by the concave Shannon form
+
+    beta log(1 + c / beta) = beta log(1 + c) - rel_entr(beta, (beta + c) / (1 + c)),
+
+in which nothing is large or small, whatever c is: the entropy is zero where beta is one.
 """
 
 from __future__ import annotations
@@ -12,7 +16,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from solvers.problem import Array, Uncertified
+from solvers.answer import Uncertified
+from solvers.problem import Array
 
 KEPT = 32  # models that stay in memory
 TIGHT = {
@@ -43,16 +48,19 @@ class Model:
 
         for name, parameter in self.parameters.items():
             parameter.value = values[name]
-        try:
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message="Solution may be inaccurate")  # the certificate decides
-                # not warm: the last digits would depend on what was solved before
-                self.task.solve(solver=cp.CLARABEL, warm_start=False, **TIGHT)
-        except cp.error.SolverError as error:
-            raise Uncertified(f"Clarabel found no answer ({error}); use another method.") from error
-        if self.task.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
-            raise Uncertified(f"Clarabel ended with status {self.task.status}; use another method.")
-        return (*(variable.value for variable in self.results), float(self.in_band.dual_value))
+        said = ""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Solution may be inaccurate")  # the certificate decides
+            for settings in (TIGHT, {}):  # those of Clarabel itself sometimes find what a closer look does not
+                try:  # not warm: the last digits would depend on what was solved before
+                    self.task.solve(solver=cp.CLARABEL, warm_start=False, **settings)
+                except cp.error.SolverError as error:
+                    said = f"Clarabel found no answer ({error}); use another method."
+                    continue
+                if self.task.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
+                    return *(variable.value for variable in self.results), float(self.in_band.dual_value)
+                said = f"Clarabel ended with status {self.task.status}; use another method."
+        raise Uncertified(said)
 
 
 class Parts:
@@ -64,12 +72,12 @@ class Parts:
         self.cp, self.count, self.parameters = cp, count, {}
         self.beta = cp.Variable(count)
         self.in_band = self.given("part") @ self.beta <= self.given("band", ())  # part = unit / max unit
-        self.rules = [self.in_band, self.beta >= 0, cp.multiply(self.given("unit"), self.beta) <= 1]
+        self.rules = [self.beta >= 0, cp.multiply(self.given("unit"), self.beta) <= 1, self.in_band]
         self.rate = cp.Variable(count) if density else self.beta
         if density:
-            c = self.given("snr")  # of the share `unit`: the rate is 1 where beta is
-            shannon = -cp.rel_entr(self.beta, self.beta + c)
-            self.rules.append(cp.multiply(self.given("log_snr"), self.rate) <= shannon)
+            log = self.given("log_snr")  # of the share `unit`: the rate is 1 where beta is
+            less = cp.rel_entr(self.beta, cp.multiply(self.given("noise"), self.beta) + self.given("signal"))
+            self.rules.append(cp.multiply(log, self.rate) <= cp.multiply(log, self.beta) - less)
 
     def given(self, name: str, shape: tuple | None = None):
         """A parameter [S] that is not negative; a shape of () is one number."""
@@ -89,36 +97,37 @@ class Parts:
 def pruning_model(count: int, density: bool, flat: bool, bent: bool) -> Model:
     """Least sum of w rho."""
     parts = Parts(count, density)
-    rho = _pruned(parts, flat, bent)
-    return parts.model(parts.given("weight") @ rho)
+    z = _pruned(parts, flat, bent)
+    return parts.model(parts.given("weight") @ z)
 
 
 @lru_cache(maxsize=KEPT)
 def fair_model(count: int, density: bool, flat: bool, bent: bool) -> Model:
     """Least maximal rho."""
     parts = Parts(count, density)
-    rho = _pruned(parts, flat, bent)
-    return parts.model(parts.cp.max(rho), rho)
+    z, cp = _pruned(parts, flat, bent), parts.cp
+    rho = parts.free("base") + cp.multiply(parts.given("per"), z)
+    return parts.model(cp.max(rho), rho)
 
 
 def _pruned(parts: Parts, flat: bool, bent: bool):
-    """rho >= rho(b), Liu (47), in two algebraic forms: one for little, one for much curvature c = R G / q.
+    """z with rho = base + per z >= rho(b), Liu (47), in two forms: for little, and for much curvature c = R G / q.
 
     Little:  e / (1 + c e) = e - c y with y (1 + c e) >= e^2, a second-order cone. Much: through 1 / (e + 1 / c).
     A device has either; the parameters of the other make it idle.
     """
-    cp, e, rho = parts.cp, parts.rate, parts.cp.Variable(parts.count)
-    parts.rules += [rho >= parts.given("rho_min"), rho <= parts.given("rho_max")]
+    cp, e, z = parts.cp, parts.rate, parts.cp.Variable(parts.count)
+    parts.rules += [z >= parts.free("z_min"), parts.beta >= parts.given("beta_min")]
     if flat:
         y, span = cp.Variable(parts.count), 1.0 + cp.multiply(parts.given("c"), e)
         parts.rules.append(cp.SOC(span + y, cp.vstack([2.0 * e, span - y])))
-        fall = cp.multiply(parts.given("fall"), e) - cp.multiply(parts.given("fall_c"), y)
-        parts.rules.append(rho >= parts.given("start") - fall)
+        kept = cp.multiply(parts.given("on"), e) - cp.multiply(parts.given("c_on"), y)
+        parts.rules.append(z >= -kept - parts.given("off"))
     if bent:
         reach = cp.Variable(parts.count)  # of its own: a product of two parameters would not be DPP
-        rise = cp.multiply(parts.given("scale"), cp.inv_pos(reach))
-        parts.rules += [reach == e + parts.given("shift"), rho >= parts.free("end") + rise]
-    return rho
+        rise = cp.multiply(parts.given("bent_on"), cp.inv_pos(reach))
+        parts.rules += [reach == e + parts.given("shift"), z >= rise - parts.given("bent_off")]
+    return z
 
 
 @lru_cache(maxsize=KEPT)

@@ -18,10 +18,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from solvers.answer import Allocation, Infeasible, Uncertified
 from solvers.certify_energy import certified_energy, raised
 from solvers.energy_curve import Radio
 from solvers.energy_terms import Task
-from solvers.problem import FULL, Allocation, Array, Infeasible, PruningProblem, Uncertified
+from solvers.problem import FULL, Array, PruningProblem
 from solvers.stretch import at_least, fitting_bounds
 
 EPS = float(np.finfo(float).eps)

@@ -11,6 +11,8 @@ from solvers.checks import FINITE, between, broadcast, require
 from solvers.energy_curve import Radio
 from solvers.problem import Array, PruningProblem
 
+AT_LIMIT = 1e-7  # a power this close to its limit is held by it
+
 
 @dataclass(frozen=True, eq=False)
 class EnergyTerms:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from solvers.certify_energy import AT_LIMIT
-from solvers.energy_terms import Task
-from solvers.problem import Allocation, Array
+from solvers.energy_terms import AT_LIMIT, Task
+from solvers.problem import ALLOWED, Array
+
+if TYPE_CHECKING:
+    from solvers.answer import Allocation
 
 NAMED = 12  # devices that are named in one list
 NEAR = 1e-9  # relative difference that counts as none
@@ -29,7 +33,7 @@ def explain(allocation: Allocation) -> str:
 def _devices(a: Allocation) -> list[str]:
     p = a.problem
     on, finish_s = p.feasible, p.finish_s(a.share, a.rho)
-    late = on & (finish_s > p.slack_s * (1.0 + NEAR))
+    late = on & (finish_s > p.slack_s * (1.0 + ALLOWED))
     on_time = on & ~late
     least, most = a.rho <= p.rho_min, (a.rho >= p.rho_max) & (p.rho_max > p.rho_min)
     full, unsent = on_time & least & (a.rho == 0), on_time & most & (a.rho == 1)

@@ -15,9 +15,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from solvers.answer import Allocation, Certificate
 from solvers.certify import accepted
 from solvers.marginal import marginal
-from solvers.problem import Allocation, Array, Certificate, PruningProblem
+from solvers.problem import Array, PruningProblem
 from solvers.pruning import kkt
 from solvers.stretch import fitting_bounds
 
@@ -107,7 +108,8 @@ def certify_fair(problem: PruningProblem, answer: Allocation) -> tuple[float, fl
 
 
 def _bounds(problem: PruningProblem, answer: Allocation, top: float) -> Iterator[tuple[float, float]]:
-    """(lower bound of the largest rho, lambda), with those counted as being at the top that are there but for rounding.
+    """(lower bound of the largest rho, lambda), with those counted as being at the top that are there but for rounding,
+    of rho or, where it falls steeply, of the share.
 
     rho_k is convex in b_k, so with mu_k = lambda / |rho_k'|, sum mu = 1, the largest rho is at least
     sum mu_k rho_k(b) - lambda (what could still be given to those at the top); which devices these are is free.
@@ -116,7 +118,7 @@ def _bounds(problem: PruningProblem, answer: Allocation, top: float) -> Iterator
     movable = problem.feasible & (problem.gain > 0) & (answer.rho > problem.rho_min) & (answer.share > 0)
     steep = marginal(problem, answer.share) / problem.weight
     for rounding in (1e-12, 1e-9, 1e-6):
-        on = movable & (answer.rho >= top - rounding)
+        on = movable & (top - answer.rho <= rounding * np.maximum(1.0, steep))  # of rho, or of the band
         if on.any():
             multiplier = 1.0 / float((1.0 / steep[on]).sum())
             left = 1.0 - float(np.where(on, answer.share, low)[problem.feasible].sum())

@@ -13,8 +13,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from solvers.certify import accepted, check_feasible
-from solvers.problem import Allocation, Array, Certificate, PruningProblem
+from solvers.answer import Allocation, Certificate
+from solvers.bounds import check_feasible
+from solvers.certify import accepted
+from solvers.problem import Array, PruningProblem
 from solvers.stretch import least_time_s
 
 CLAIM = "no shares bring the last device back earlier, at these pruning ratios"

@@ -6,7 +6,7 @@ band gives a bound that no choice can beat,
     max over lambda >= 0 of  sum_k min_j (w rho_kj + lambda b_kj) - lambda,
 
 which equals that of the linear relaxation (Sinha and Zoltners, Operations Research 1979). Few devices are solved
-exactly, by scipy's HiGHS; for many the choice at the best price, filled up, is within about one device of the bound.
+exactly, by HiGHS; for many the choice at the best price, filled up, is within about one device of the bound.
 The certificate says how far the answer can be from the best, and by which bound.
 """
 
@@ -14,13 +14,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.certify import accepted, unit, violations
-from solvers.problem import Allocation, Array, Certificate, PruningProblem
-from solvers.silence import silence
+from solvers.answer import Allocation, Certificate
+from solvers.bounds import violations
+from solvers.certify import accepted, unit
+from solvers.problem import Array, PruningProblem
 from solvers.stretch import fitting_bounds
 
 EXACT = 1000  # options in all, up to which branch and bound is tried
-NODES = 20_000  # of branch and bound: a limit on work, not on time, so that the answer is always the same
+KEPT = 1e-9  # what HiGHS may exceed a constraint by
+OPTIONS = {
+    "output_flag": False,
+    "parallel": "off",
+    "mip_rel_gap": 0.0,
+    "mip_feasibility_tolerance": KEPT,
+    "mip_max_nodes": 20_000,  # a limit on work, not on time, so that the answer is always the same
+}
+FEASIBLE = 2  # status of a solution
 PRICED = "by the price of the band"
 FILLS = 1000  # devices that are moved to a better level by what is left of the band
 
@@ -99,28 +108,46 @@ def _fill(cost: Array, share: Array, choice: Array) -> Array:
 
 def _branch(cost: Array, share: Array, choice: Array, bound: float) -> tuple[Array, float, str]:
     """The best choice by branch and bound, or the given one where that is not worse, and the better bound."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-    from scipy.sparse import coo_array
-
-    k, j = np.nonzero(np.isfinite(cost + share))
-    one_each = coo_array((np.ones(len(k)), (k, np.arange(len(k)))), shape=(len(cost), len(k)))
-    scale = max(float(cost[k, j].max()), 1e-300)
-    for band in (1.0, 1.0 - 1e-6):  # HiGHS keeps constraints to 1e-6 only: once more, where that shows
-        rules = [LinearConstraint(one_each.tocsr(), 1, 1), LinearConstraint(share[k, j][None, :], -np.inf, band)]
-        options = {"mip_rel_gap": 0.0, "node_limit": NODES}
-        with silence():
-            found = milp(cost[k, j] / scale, integrality=1, bounds=Bounds(0, 1), constraints=rules, options=options)
-        if band == 1.0 and found.mip_dual_bound is not None:
-            bound = max(bound, float(found.mip_dual_bound) * scale)
-        if found.x is None:
+    device, level = np.nonzero(np.isfinite(cost + share))
+    costs, shares = cost[device, level], share[device, level]
+    scale = max(float(costs.max()), 1e-300)
+    for band in (1.0, 1.0 - KEPT):  # once more, where it shows that HiGHS keeps constraints to a tolerance
+        found, least = _binary(costs / scale, shares, device, band)
+        if band == 1.0:
+            bound = max(bound, least * scale)
+        if found is None:
             continue
         taken = np.zeros(len(cost), dtype=int)
-        taken[k[found.x > 0.5]] = j[found.x > 0.5]
+        taken[device[found]] = level[found]
         if _total(share, taken) <= 1.0:
             taken = _fill(cost, share, taken)
             choice = taken if _total(cost, taken) < _total(cost, choice) else choice
             break
     return choice, min(bound, _total(cost, choice)), "by branch and bound (HiGHS)"
+
+
+def _binary(cost: Array, share: Array, device: Array, band: float) -> tuple[Array | None, float]:
+    """(options taken [N] or None, lower bound): one of every device, of least cost, within the band.
+
+    highspy itself, as scipy's copy of HiGHS prints to the standard output whatever it is told.
+    """
+    from highspy import Highs, HighsLp, HighsVarType
+
+    count, devices, lp, solver = len(cost), int(device[-1]) + 1, HighsLp(), Highs()
+    lp.num_col_, lp.num_row_, lp.col_cost_ = count, devices + 1, cost
+    lp.col_lower_, lp.col_upper_, lp.integrality_ = np.zeros(count), np.ones(count), [HighsVarType.kInteger] * count
+    lp.row_lower_, lp.row_upper_ = np.r_[np.ones(devices), -np.inf], np.r_[np.ones(devices), band]
+    lp.a_matrix_.start_ = 2 * np.arange(count + 1)
+    lp.a_matrix_.index_ = np.stack((device, np.full(count, devices)), axis=1).ravel()
+    lp.a_matrix_.value_ = np.stack((np.ones(count), share), axis=1).ravel()
+    for name, value in OPTIONS.items():
+        solver.setOptionValue(name, value)
+    solver.passModel(lp)
+    solver.run()
+    info = solver.getInfo()
+    if info.primal_solution_status != FEASIBLE:
+        return None, float(info.mip_dual_bound)
+    return np.array(solver.getSolution().col_value) > 0.5, float(info.mip_dual_bound)
 
 
 def certify_levels(

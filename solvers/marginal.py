@@ -24,8 +24,15 @@ TURNS = 200  # of which bisection alone would need about 60
 def marginal(problem: PruningProblem, share: Array) -> Array:
     """m(b) [K], per unit of band; 0 where band is of no use."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        spent = problem.rate_at(share) * problem.compute_s + problem.bits
-        return np.fmax(problem.gain / spent * (problem.slope_at(share) / spent), 0.0)  # 0 / 0 where G = q = 0: 0
+        busy = problem.rate_at(share) * problem.compute_s + problem.bits
+        return worth(problem, problem.slope_at(share), busy)
+
+
+def worth(problem: PruningProblem, slope: Array, busy: Array) -> Array:
+    """m [K] from R' and R G + q [K]."""
+    m = problem.gain / busy
+    m *= slope / busy
+    return np.fmax(m, 0.0, out=m)  # 0 / 0 where G = q = 0: 0
 
 
 def response(problem: PruningProblem, price: float, low: Array, cap: Array) -> Array:

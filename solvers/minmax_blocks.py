@@ -12,10 +12,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from solvers.answer import Allocation, Uncertified
 from solvers.blocks import block_bounds, fewest, least_max, least_sum
 from solvers.certify import feasible
 from solvers.latency import time_before, work
-from solvers.problem import Allocation, Array, PruningProblem, Uncertified
+from solvers.problem import Array, PruningProblem
 
 CLAIM = "no blocks lower the largest {}; of those that reach it no block is better placed by the sum"
 

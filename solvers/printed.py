@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from solvers.answer import Allocation
 from solvers.certify import compared
-from solvers.problem import Allocation, PruningProblem
+from solvers.problem import PruningProblem
 
 
 def printed(problem: PruningProblem) -> Allocation:

@@ -15,13 +15,16 @@ from collections.abc import Callable
 
 import numpy as np
 
+from solvers.answer import Allocation
 from solvers.certify import certified
 from solvers.marginal import DensityResponse, marginal
-from solvers.problem import FULL, Allocation, Array, PruningProblem
+from solvers.problem import FULL, Array, PruningProblem
+from solvers.reductions import every, largest, smallest, total
 from solvers.stretch import fitting_bounds
 
 EPS = float(np.finfo(float).eps)
 AMPLE = 2.0  # no share reaches it: sum b <= 1 is the only limit, and its multiplier is what more band is worth
+USUALLY = 0.85  # of the root without bounds is the root: a guess to start from
 CLOSE = 1e-8  # relative step of mu of which the square is below rounding
 Shares = Callable[[float], tuple[Array, Array]]  # mu -> b [K], db / dmu [K]
 
@@ -36,9 +39,9 @@ def kkt(problem: PruningProblem) -> Allocation:
     if problem.levels is not None:
         raise ValueError("kkt chooses any rho within its bounds; for levels use the method levels, or leave them away.")
     low, cap = fitting_bounds(problem, most=AMPLE)
-    if cap.sum() <= 1:
+    if total(cap) <= 1:
         share, multiplier = cap, 0.0  # everybody gets all that is of use
-    elif low.sum() >= FULL:
+    elif total(low) >= FULL:
         share, multiplier = low.copy(), steepest(problem, low, cap)  # nobody can get more than the least
     else:
         share, multiplier = (_straight if problem.snr is None else _smooth)(problem, low, cap)
@@ -52,26 +55,32 @@ def steepest(problem: PruningProblem, low: Array, cap: Array) -> float:
 
 def _straight(problem: PruningProblem, low: Array, cap: Array) -> tuple[Array, float]:
     """Shares that fill the band exactly, and lambda, where the rate is linear in the share."""
-    free, work, root = cap > low, problem.rate_bps * problem.compute_s, np.sqrt(problem.gain * problem.rate_bps)
-    bent, jump = free & (work > EPS * problem.bits), None
-    if not bent.all():  # the others: curvature below rounding, or band is of no use
+    work, root = problem.rate_bps * problem.compute_s, problem.gain * problem.rate_bps
+    np.sqrt(root, out=root)
+    bent, jump = work > EPS * problem.bits, None
+    if not (problem.usual and every(bent)):  # the others: curvature below rounding, or band is of no use
+        free = cap > low
+        bent &= free
         work, jump = np.where(bent, work, np.inf), _jumps(problem, root, free & ~bent)
     slope, offset = root / work, problem.bits / work
 
     def shares(mu: float) -> tuple[Array, Array]:
-        line = mu * slope - offset
-        b = np.minimum(np.maximum(line, low), cap)
-        return (b if jump is None else np.where(mu >= jump, cap, b)), slope * (line == b)
+        line = mu * slope
+        line -= offset
+        b = np.maximum(line, low)
+        np.minimum(b, cap, out=b)
+        rise = np.multiply(slope, line == b, out=line)
+        return (b if jump is None else np.where(mu >= jump, cap, b)), rise
 
     def ends() -> tuple[float, float]:
         per = np.where(bent, slope, 1.0)
         enter, leave = np.where(bent, (low + offset) / per, np.inf), np.where(bent, (cap + offset) / per, 0.0)
         if jump is not None:
             enter, leave = np.minimum(enter, jump), np.where(jump < np.inf, jump, leave)
-        return 0.5 * float(enter.min()), 2.0 * float(leave.max())
+        return 0.5 * float(smallest(enter)), 2.0 * float(largest(leave))
 
-    start = (1.0 + float(offset.sum())) / max(float(slope.sum()), 1e-300)
-    share, mu = _balance(shares, low, cap, ends, start)
+    free_root = (1.0 + float(total(offset))) / max(float(total(slope)), 1e-300)  # if nobody were held at a bound
+    share, mu = _balance(shares, low, cap, ends, USUALLY * free_root)
     return share, mu**-2
 
 
@@ -107,12 +116,15 @@ def _balance(shares: Shares, low: Array, cap: Array, ends: Callable, mu: float) 
     mu = mu or float(np.sqrt(below) * np.sqrt(above))
     for turn in range(400):
         b, rise = shares(mu)
-        excess, inside = float(b.sum()) - 1.0, float(rise.sum())
+        excess = float(total(b)) - 1.0
         below, above = (below, mu) if excess > 1.0 - FULL else (mu, above)  # where many mu fit, the largest
+        inside = float(total(rise))
         step = excess / inside if inside > 0 else np.inf  # out of the bracket
         if abs(step) <= CLOSE * mu:
+            if abs(excess) <= EPS:
+                return b, mu
             b = np.minimum(np.maximum(b - step * rise, low), cap)
-            if abs(float(b.sum()) - 1.0) <= 1.0 - FULL:
+            if abs(float(total(b)) - 1.0) <= 1.0 - FULL:
                 return b, mu - step
         if abs(step) <= 2 * EPS * mu or above <= below * (1 + 4 * EPS):
             break

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from solvers.answer import Allocation, Certificate
 from solvers.blocks import block_bounds, least_sum
-from solvers.certify import accepted, unit, violations
-from solvers.problem import Allocation, Array, Certificate, PruningProblem
+from solvers.bounds import violations
+from solvers.certify import accepted, unit
+from solvers.problem import Array, PruningProblem
 
 IN_BLOCKS = "no shares in whole blocks have a lesser weighted sum of rho: no block added or moved improves it"
 

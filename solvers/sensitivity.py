@@ -14,12 +14,16 @@ kink, and this is one of its slopes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from solvers.checks import numbers
 from solvers.marginal import marginal
-from solvers.problem import Allocation, Array, PruningProblem
+from solvers.problem import Array, PruningProblem
+
+if TYPE_CHECKING:
+    from solvers.answer import Allocation
 
 BINDS = 1e-9  # relative slack of a deadline that counts as none
 HELD = 1e-9  # a ratio this close to a bound is held by it

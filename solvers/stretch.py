@@ -10,9 +10,9 @@ from decimal import ROUND_CEILING, Context
 
 import numpy as np
 
-from solvers.problem import Array, Infeasible, PruningProblem
-
-ROUNDING = 1e-9  # least shares that exceed the band by less are squeezed into it
+from solvers.answer import Infeasible
+from solvers.problem import ALLOWED, Array, PruningProblem
+from solvers.reductions import largest, total
 
 
 def fitting_bounds(problem: PruningProblem, most: float = 1.0) -> tuple[Array, Array]:
@@ -22,15 +22,15 @@ def fitting_bounds(problem: PruningProblem, most: float = 1.0) -> tuple[Array, A
         Infeasible: names the devices and the least additional time with which they fit.
         ValueError: a device has no deadline.
     """
-    if problem.slack_s.max() == np.inf:
+    if largest(problem.slack_s) == np.inf:
         k = int(np.argmax(np.isinf(problem.slack_s)))
         raise ValueError(f"slack_s of device {k} is inf; without a deadline take latency, equal or proportional.")
     low, cap = problem.share_bounds(most)
-    total = low.sum()
-    if total > 1 + ROUNDING:
+    needed = total(low)
+    if needed > 1 + ALLOWED:
         raise refusal(problem, low, least_extra_s(problem))
-    if total > 1:
-        low, cap = low / total, np.where(cap > low, cap, low / total)
+    if needed > 1:  # squeezed into the band: nobody is later by more than ALLOWED
+        low, cap = low / needed, np.where(cap > low, cap, low / needed)
     return low, cap
 
 
@@ -68,13 +68,13 @@ def least_time_s(problem: PruningProblem, inside: Array) -> float:
         with np.errstate(divide="ignore"):
             rate_bps = np.where(inside, bits / np.where(inside, x - busy_s, 1.0), 0.0)
         share = problem.share_for_rate(rate_bps)
-        total = float(share.sum())
-        below, above = (x, above) if total > 1 else (below, x)
-        if total == 1 or below >= above * (1 - 2e-16) or not inside.any():
+        used = float(share.sum())
+        below, above = (x, above) if used > 1 else (below, x)
+        if used == 1 or below >= above * (1 - 2e-16) or not inside.any():
             break
         with np.errstate(divide="ignore", invalid="ignore"):  # sending takes no time that shows beside busy_s
             fall = rate_bps / np.where(inside, problem.slope_at(share) * (x - busy_s), 1.0)
-            following = x + total * (total - 1) / fall.sum()
+            following = x + used * (used - 1) / fall.sum()
         if not abs(following - x) > 1e-16 * x:
             break
         x = following if below < following < above else 0.5 * (below + above)
@@ -88,11 +88,11 @@ def at_least(seconds: float) -> str:
 
 def refusal(problem: PruningProblem, low: Array, extra_s: float, whole: str = "") -> Infeasible:
     """What to say where the least shares low [K] do not fit into the band."""
-    total = float(low.sum())
+    needed = float(low.sum())
     devices = np.flatnonzero(low > 1) if (low > 1).any() else np.flatnonzero(low > 0)
     many = len(devices) > 1
     names = ", ".join(str(k) for k in devices[:8]) + (f" and {len(devices) - 8} more" if len(devices) > 8 else "")
-    need = f"{total:.6g} times the band{whole}" if np.isfinite(total) else "more time than there is, with any band"
+    need = f"{needed:.6g} times the band{whole}" if np.isfinite(needed) else "more time than there is, with any band"
     advice = f"give {at_least(extra_s)} s more time" if np.isfinite(extra_s) else "no time is enough: give more blocks"
     who = f"devices {names} need" if many else f"device {names} needs"
     return Infeasible(

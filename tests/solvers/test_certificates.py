@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from solvers import ABOUT, METHODS, Infeasible, InvalidAllocation, PruningProblem, Uncertified, allocate
-from solvers.certify import TOLERANCE, accepted, certified, certify, feasible
+from solvers.certify import TOLERANCE, accepted, certified, certify, feasible, unit
+from solvers.problem import ALLOWED
 
 NOISE = {"fixed": None, "density": [3.0, 10.0, 30.0]}
 
@@ -133,3 +134,28 @@ def test_the_advised_time_is_enough(seed):
     said = float(str(caught.value).split("give ")[1].split(" s more time")[0])
     assert said == pytest.approx(caught.value.extra_s, rel=1e-5)
     allocate(replace(p, slack_s=p.slack_s + said))
+
+
+def test_what_is_a_little_late_is_no_better_answer():
+    """Device 0 needs 1e6 / (1e8 x 20 ms) = 1/2 at rho_max = 0; 2e-9 less is late by as much and gains at the price."""
+    p = PruningProblem([1e6, 1e4], [0.0, 4e-6], [20e-3, 1e-4], [1e8, 1e8], [1.0, 1e3], rho_max=[0.0, 1.0])
+    a = allocate(p)
+    assert a.share[0] == pytest.approx(0.5, rel=1e-15) and a.certificate.gap < 1e-12
+    for taken, passes in ((5e-10, True), (2e-9, False)):
+        share = a.share + 0.5 * taken * np.array([-1.0, 1.0])
+        proof = certify(p, share, p.rho_at(share), a.multiplier)
+        assert proof.primal == pytest.approx(taken, rel=1e-3) and (proof.primal <= ALLOWED) == passes
+        if not passes:
+            with pytest.raises(Uncertified, match=r"device 0 finishes .* after its deadline"):
+                certified(p, share, p.rho_at(share), a.multiplier, "kkt")
+
+
+def test_a_share_below_the_least_was_gained_at_its_price():
+    """Nine tenths of the time go into computing: 6e-9 less of the share is 6e-10 late, which passes, but it gains."""
+    p = PruningProblem([1e6, 1e4], [18e-3, 4e-6], [20e-3, 1e-4], [1e9, 1e8], [1.0, 1e3], rho_max=[0.0, 1.0])
+    a = allocate(p)
+    share = a.share + a.share[0] * 6e-9 * np.array([-1.0, 1.0])
+    proof = certify(p, share, p.rho_at(share), a.multiplier)
+    gained = a.multiplier * (a.share[0] * 6e-9) / unit(p, a.rho)
+    assert 5e-10 < proof.primal <= ALLOWED
+    assert proof.gap == pytest.approx(gained * 5 / 6, rel=1e-6)  # the first 1e-9 of the share is rounding

@@ -6,7 +6,7 @@ from pytest import approx
 
 from solvers import PruningProblem, Uncertified, allocate
 from solvers import convex_models as models
-from solvers.convex import FLAT
+from solvers.convex_pruning import CURVED
 
 FORMS = [(True, False), (False, True), (True, True)]
 ALL = [
@@ -53,10 +53,10 @@ def test_an_answer_does_not_depend_on_what_was_solved_before(method, snr):
 
 
 def test_little_and_much_curvature_in_one_problem():
-    """Uploads of 25 us and of 25 ms beside 0.3 s and 4 ms of computing: the second is curved 1e4 times less."""
+    """Uploads of 0.25 us and of 25 ms beside 0.3 s and 4 ms of computing: the second is curved 1e7 times less."""
     p = PruningProblem([10.0, 1e6], [0.3, 4e-3], 20e-3, [4e7, 4e7])
     curvature = p.compute_s / (p.bits / p.rate_bps)
-    assert curvature[0] > FLAT > curvature[1]
+    assert curvature[0] > CURVED > curvature[1]
     assert allocate(p, "convex").objective == approx(allocate(p).objective, rel=1e-8)
 
 

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pytest import approx
 
 from solvers import Infeasible, PruningProblem, Uncertified, allocate
 from solvers.certify import certify
+from solvers.convex import _filled
 from solvers.fair import certify_fair, lowered
 from solvers.latency import certify_latency
 from solvers.marginal import marginal
@@ -172,6 +173,7 @@ def test_nobody_at_the_top_and_nobody_to_move():
 
 @settings(deadline=None)
 @given(problems())
+@example(instance(10006366, 4, True, False, False, True))  # a device 2e-6 below the top for 4e-13 of the band
 def test_fair_is_certified_and_nobody_does_better(p):
     p = stretched(p)
     a = allocate(p, "fair")
@@ -196,6 +198,7 @@ def test_latency_is_certified_and_all_who_send_are_back_together(p):
 @settings(max_examples=40, deadline=None)
 @pytest.mark.parametrize("method", METHODS)
 @given(p=problems(8))
+@example(p=instance(13996, 8, False, False, True, False))  # a device that needs its share of 0.79 to be in time
 def test_the_reference_agrees(method, p):
     p = stretched(p)
     a = allocate(p, method)
@@ -204,9 +207,20 @@ def test_the_reference_agrees(method, p):
     except Uncertified:  # Clarabel is not tight enough on a few of these; ours always is
         return
     assert a.objective == approx(b.objective, rel=1e-8, abs=1e-8 * (method == "fair"))
-    if b.certificate.primal <= 1e-12:  # Clarabel may be late, or over the band, by 1e-9, and gain by it
-        assert a.objective <= b.objective * (1 + 1e-9) + 1e-9
+    assert a.objective <= b.objective * (1 + 1e-9) + 1e-9  # whatever Clarabel says, its shares are in time
     assert a.certificate.gap <= max(b.certificate.gap, 1e-11)
+
+
+def test_what_the_reference_lacks_it_takes_from_nobody_who_would_be_late():
+    """Device 0 is at rho_max and needs its share; that all together ask for 1e-7 too much the others make up for."""
+    p = problem(rate_bps=(*R, 1e8), rho_max=[0.5, 1.0, 1.0])
+    low = p.share_bounds()[0]
+    least = np.array([low[0], 0.01, 0.99 - low[0] + 1e-7])
+    a = _filled(p, least, low)
+    risen = a.rho - p.rho_at(least)
+    assert risen[0] == 0.0 < risen[1] == approx(risen[2], rel=1e-4)
+    assert a.share[0] == low[0] > 0.69 and a.share.sum() == approx(1, abs=1e-15)
+    assert (p.finish_s(a.share, a.rho) <= p.slack_s * (1 + 1e-15)).all()
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -220,7 +234,7 @@ def test_the_reference_is_certified_on_nearly_all(method):
             refused += 1
             continue
         assert allocate(p, method).objective == approx(b.objective, rel=1e-8, abs=1e-8 * (method == "fair"))
-    assert refused <= 6
+    assert refused <= 1
 
 
 @settings(max_examples=40, deadline=None)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from solvers import IN_BLOCKS, METHODS, EnergyTerms, InvalidAllocation, PruningProblem, Uncertified, allocate
-from solvers.certify import certify, violations
+from solvers.bounds import violations
+from solvers.certify import certify
 from solvers.certify_energy import certify_energy
 from solvers.energy_terms import Task
 from solvers.fair import certify_fair, lowered

@@ -121,28 +121,46 @@ def test_optimal_where_noise_is_a_density(p, factor):
     check(p, factor)
 
 
-def against_convex(seed):
-    """(objective of kkt, of convex or nan where its certificate refuses), in the unit of the certificates."""
-    p = stretched(wide_problem(seed, 4 + seed % 3, seed % 2, seed % 3 == 0, False), 1.01)
+def against_convex(p):
+    """(objective of kkt, of convex or nan where its certificate refuses, unit of the certificates)."""
     a = allocate(p)
     try:
         reference = allocate(p, "convex").objective
     except Uncertified:
         reference = np.nan
-    return a.objective / unit(p, a.rho), reference / unit(p, a.rho)
+    return a.objective, reference, unit(p, a.rho)
+
+
+def agree(problems, solved_at_least):
+    """The objectives are the same to 1e-8 of the objective itself wherever the reference is certified.
+
+    Shares of both are feasible exactly, so they differ by no more than the duality gaps; kkt is never the worse one.
+    """
+    ours, theirs, scale = np.array([against_convex(p) for p in problems]).T
+    solved = np.isfinite(theirs)
+    assert solved.mean() >= solved_at_least
+    assert (np.abs(ours - theirs) <= 1e-8 * ours)[solved].all()
+    assert ((ours - theirs) / scale)[solved].max() <= 1e-11
 
 
 @pytest.mark.parametrize("part", range(10))
 def test_convex_agrees_on_two_thousand(part):
-    """Always the same 2,000, of which the reference certifies 1,591 (75 to 84 % of a part) and refuses the others.
+    """Always the same 2,000. The reference certified each where this was written; other processors round otherwise."""
+    seeds = range(200 * part, 200 * (part + 1))
+    agree((stretched(wide_problem(seed, 4 + seed % 3, seed % 2, seed % 3 == 0, False), 1.01) for seed in seeds), 0.985)
 
-    Shares of both are feasible exactly, so they differ by no more than the duality gaps.
-    """
-    ours, theirs = np.array([against_convex(seed) for seed in range(200 * part, 200 * (part + 1))]).T
-    solved = np.isfinite(theirs)
-    assert solved.mean() > 0.7  # on fewer of them the formulation itself would be wrong
-    assert np.abs(ours - theirs)[solved].max() <= 1e-8
-    assert (ours - theirs)[solved].max() <= 1e-11  # kkt is never the worse one
+
+def test_convex_agrees_with_more_devices():
+    agree(
+        (stretched(wide_problem(seed, 10 + seed % 11, seed % 2, seed % 3 == 0, False), 1.01) for seed in range(60)),
+        0.95,
+    )
+
+
+def test_convex_agrees_under_a_density():
+    agree(
+        (stretched(wide_problem(seed, 4 + seed % 3, seed % 2, seed % 3 == 0, True), 1.01) for seed in range(100)), 0.95
+    )
 
 
 def test_the_bound_sees_an_answer_that_is_not_optimal():
