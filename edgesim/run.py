@@ -164,7 +164,10 @@ def carry_out(setup: Setup, folder: RunFolder | None, saved, progress: Progress 
     recorder = Recorder(setup.scenario, log, setup.evaluate, folder, progress, trainer.detours)
     recorder.tell("start", round=first)
     turns = range(first, setup.scenario.rounds)
-    state = play(setup, start_s, setup.rules(), trainer, log, recorder, turns, state)
+    try:
+        state = play(setup, start_s, setup.rules(), trainer, log, recorder, turns, state)
+    finally:
+        trainer.end()
     log.freeze()
     summary = summary_of(setup, log, warnings, trainer.notes)
     recorder.tell("trained", executor=trainer.executor_name, detours=list(trainer.notes))

@@ -133,6 +133,9 @@ class Sharing:
         self.reuse.taken += 1
         return unpacked(arrays, len(jobs), self.reuse.tensor)
 
+    def end(self) -> None:
+        self.inner.end()
+
     def _train(self, key: str, jobs: Sequence[Order]) -> list[Trained]:
         """Trains a pass and keeps its results, unless the training looked at more than its key tells."""
         before = self.notes.take()

@@ -132,5 +132,8 @@ class NoTrainer:
     def go_on_after(self, detours: Sequence[tuple[str, int]]) -> None:
         pass
 
+    def end(self) -> None:
+        pass
+
     def submit(self, jobs: Sequence[Job]) -> list[Untrained]:
         return [Untrained(job) for job in jobs]

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from edgesim.contracts import Job, Sent, Stage, Trained
 from fl.executors.notes import Notes
+from fl.executors.processes import one_thread
 from fl.executors.resident import Resident
 from fl.task import Task
 
@@ -23,6 +24,9 @@ class Executor(Protocol):
     notes: Notes  # what did not go as chosen
 
     def run(self, jobs: Sequence[Job]) -> list[Trained]: ...
+
+    def end(self) -> None:
+        """Gives back what it holds between passes; it may run again."""
 
 
 class Promise:
@@ -111,13 +115,19 @@ class Trainer:
         return promises
 
     def flush(self) -> None:
-        """Trains everything that waits."""
+        """Trains everything that waits, whoever asks, with one torch thread: more would change the last bits."""
         start = perf_counter()
         waiting = list(self._waiting)
-        for promise, trained in zip(waiting, self._executor.run([p.job for p in waiting]), strict=True):
+        with one_thread():
+            done = self._executor.run([p.job for p in waiting])
+        for promise, trained in zip(waiting, done, strict=True):
             promise.fulfil(trained)
         self._waiting.clear()
         self.seconds += perf_counter() - start
+
+    def end(self) -> None:
+        """Nothing more will be trained: ends what the executor keeps for later passes."""
+        self._executor.end()
 
     def forget(self, promise: Promise) -> None:
         self._waiting = [one for one in self._waiting if one is not promise]

@@ -88,10 +88,10 @@ def too_small(monkeypatch, marker: Path) -> None:
     """The memory holds two models."""
     steps = batched.take_steps
 
-    def small(task, arithmetic, chunk, width):
+    def small(task, arithmetic, chunk, *rest):
         if len(chunk) > 2:
             raise torch.OutOfMemoryError
-        steps(task, arithmetic, chunk, width)
+        steps(task, arithmetic, chunk, *rest)
 
     monkeypatch.setattr(batched, "take_steps", small)
 

@@ -36,6 +36,7 @@ class Batched:
 
     name = "batched"
     pace = Pace(step_s=1e-5, flops_per_s=7e10)
+    parted = staticmethod(torch.unbind_copy)  # how models leave their stack
 
     def __init__(self, task: Task, memory: int | None = None) -> None:
         self.task, self.notes = task, Notes()
@@ -55,6 +56,9 @@ class Batched:
             self.notes.add(f"one by one instead of batched: {reason}", sum(run.trouble == reason for run in runs))
         return [local.run(self.task, run.job) if run.trouble else run.end() for run in runs]
 
+    def end(self) -> None:
+        """Nothing is held that would have to be given back."""
+
     def _train(self, group: list[Piece]) -> None:
         """Trains a group; those who take most steps come first, so that who has finished is at a chunk's end."""
         group.sort(key=lambda piece: -piece.steps)
@@ -71,7 +75,7 @@ class Batched:
         """Trains so many models at a time; where the memory does not hold them, half as many."""
         for chunk in (group[i : i + size] for i in range(0, len(group), size)):
             try:
-                take_steps(self.task, self.arithmetic, chunk, None if self.width is None else size)
+                take_steps(self.task, self.arithmetic, chunk, None if self.width is None else size, self.parted)
             except MEMORY_FULL:
                 if size == 1:
                     chunk[0].run.trouble = "a single model is too large for the memory"

@@ -5,19 +5,27 @@ from __future__ import annotations
 import pickle
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any
+from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from edgesim.contracts import Job, Payload, Phase
-from fl.executors.pieces import not_stacked, place_of
+from edgesim.contracts import Job, Phase
+from fl.executors.pieces import Place, not_stacked, place_of
 from fl.task import Task
 
 TENSORS = "start", "mask", "submodel", "scale", "lr"  # of a phase: tensors, numbers or None
 SETTINGS = "steps", "batches", "first", "ragged", "optimiser"
 tensors_of, settings_of = attrgetter(*TENSORS), attrgetter(*SETTINGS)
+
+
+class Ordered(NamedTuple):
+    """What training looks at of a job (`edgesim.contracts.Job`)."""
+
+    device: int
+    g: int
+    phases: tuple[Phase]
+    finish: None = None
 
 
 def sendable(task: Task, jobs: Sequence[Job]) -> bool:
@@ -33,7 +41,7 @@ def sendable(task: Task, jobs: Sequence[Job]) -> bool:
 
 def written(jobs: Sequence[Job]) -> bytes:
     """Jobs of one phase each. What many have in common, a tensor or a whole phase, is written once."""
-    values: dict[Any, Any] = {}
+    values: dict[Place, Tensor] = {}
     phases: dict[tuple, int] = {}
     rows = []
     for job in jobs:
@@ -43,19 +51,19 @@ def written(jobs: Sequence[Job]) -> bytes:
         number = phases.get(made)
         if number is None:
             number = phases[made] = len(phases)
-            values |= zip(made, tensors, strict=False)
+            values |= {place: value for place, value in zip(made, tensors, strict=False) if place is not value}
         rows.append((int(job.device), int(job.g), number))
-    plain = {place: value.numpy() if isinstance(value, Tensor) else value for place, value in values.items()}
+    plain = {place: value.detach().numpy() for place, value in values.items()}
     return pickle.dumps((rows, list(phases), plain), protocol=5)
 
 
-def read(order: bytes | memoryview) -> list[Job]:
+def read(order: bytes | memoryview) -> list[Ordered]:
     """The same jobs, as far as training looks at them; their tensors in memory of torch's own, as those of a pool."""
     rows, made, plain = pickle.loads(order)
-    values = {place: torch.tensor(one) if isinstance(one, np.ndarray) else one for place, one in plain.items()}
+    values = {place: torch.tensor(one) for place, one in plain.items()}
     phases = []
     for each in made:
-        tensors = (values[place] for place in each[: len(TENSORS)])
+        tensors = (values[place] if type(place) is tuple else place for place in each[: len(TENSORS)])
         settings = dict(zip(SETTINGS, each[len(TENSORS) :], strict=True))
-        phases.append(Phase(**dict(zip(TENSORS, tensors, strict=True)), **settings))
-    return [Job(device, g, (phases[number],), None, Payload(0.0, 0.0), 0.0) for device, g, number in rows]
+        phases.append((Phase(**dict(zip(TENSORS, tensors, strict=True)), **settings),))
+    return [Ordered(device, g, phases[number]) for device, g, number in rows]

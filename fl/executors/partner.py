@@ -29,13 +29,14 @@ from torch import Tensor
 
 from edgesim.contracts import Job, Phase, Trained
 from fl.executors.orders import read, sendable, written
-from fl.executors.processes import ending, fork, no_fork, one_thread, undisturbed, waited
+from fl.executors.processes import ending, fork, no_fork, one_thread, peeked, stopped, undisturbed
 from fl.task import Task
 
 TICKET = struct.Struct("=Q")  # bytes of an order
 PARTNER_PAYS_S = 0.002  # seconds of a pass: sharing it costs about 0.3 ms
-THEIRS = 0.45  # of a pass: the other process has to wake, and to read and answer its order
-LATE, REST = 1.6, 25  # wall time by processor time of a pass in which the other core was not to be had; passes
+THEIRS = 0.48  # of a pass: the other process has to wake, and to read and answer its order
+LATE = 1.6  # wall time by processor time of a pass in which the other core was not to be had
+PATIENCE, REST = 2, 25  # passes: so many late ones in a row (a first one is slow), and so many in one process then
 LOOKS_UP_MS = 1000  # how often a process that waits asks whether its parent is still there
 LINE = 64  # bytes: results begin at a multiple of them
 LEAST_ROOM = 1 << 20  # bytes
@@ -47,13 +48,13 @@ class Paired:
     Args:
         inner: how both train their halves.
         least_s: a pass that takes about less than so many seconds is trained in this process alone.
-        rest: so many passes are, after one that took much longer than this process computed: where other programs keep
-            the second core, two processes in turn are slower than one. This moves no byte of a result.
+        rest: so many passes are, after some that took much longer than this process computed: where other programs
+            keep the second core, two processes in turn are slower than one. This moves no byte of a result.
     """
 
     def __init__(self, task: Task, inner: Any, least_s: float = PARTNER_PAYS_S, rest: int = REST) -> None:
         self.task, self.inner, self.least_s, self.rest = task, inner, least_s, rest
-        self._resting = 0
+        self._resting = self._late = 0
         self.name, self.notes, self.pace = f"{inner.name}, 2 processes", inner.notes, inner.pace
         self.partner: Partner | None = None
 
@@ -61,21 +62,29 @@ class Paired:
         count = len(jobs) - ceil(THEIRS * len(jobs))
         ours, theirs = jobs[:count], jobs[count:]
         self._resting -= self._resting > 0
-        if self._resting or not (self._pays(jobs) and sendable(self.task, theirs)):
+        with one_thread():
+            if self._resting or not (self._pays(jobs) and sendable(self.task, theirs)):
+                return self.inner.run(jobs)
+            try:
+                return self._shared(jobs, ours, theirs)
+            except BaseException:
+                self.end()  # whatever it is about to answer
+                raise
+
+    def _shared(self, jobs: Sequence[Job], ours: Sequence[Job], theirs: Sequence[Job]) -> list[Trained]:
+        begin, computed = perf_counter(), thread_time()
+        if not self._order(theirs):
             return self.inner.run(jobs)
-        before, begin, computed = self.partner, perf_counter(), thread_time()
-        try:
-            with one_thread():
-                if not self._order(theirs):
-                    return self.inner.run(jobs)
-                done = self.inner.run(ours)
-                answered = self._answered(theirs)
-                late = perf_counter() - begin > LATE * (thread_time() - computed)
-                self._resting = self.rest if late and self.partner is before else 0  # a new one is slow at first
-                return done + (self.inner.run(theirs) if answered is None else answered)
-        except BaseException:
-            self.end()  # whatever it is about to answer
-            raise
+        done = self.inner.run(ours)
+        answered = self._answered(theirs)
+        self._judge(perf_counter() - begin > LATE * (thread_time() - computed))
+        return done + (self.inner.run(theirs) if answered is None else answered)
+
+    def _judge(self, late: bool) -> None:
+        """Takes note of whether a pass was late."""
+        self._late = self._late + 1 if late else 0
+        if self._late == PATIENCE:
+            self._late, self._resting = 0, self.rest
 
     def end(self) -> None:
         """Ends the other process; the next pass will have another."""
@@ -166,7 +175,7 @@ class Partner:
             return None
         try:
             said = pickle.loads(self._answers.recv_bytes())
-        except (EOFError, ConnectionError):
+        except (EOFError, OSError):  # nothing, or the beginning of an answer
             raise Lost(f"a process ended by {ending(peeked(self.pid) or 0)}") from None
         if isinstance(said, str):
             raise Lost(f"a process failed ({said})")
@@ -181,6 +190,7 @@ def serve(inner: Any, memory: mmap.mmap, queue: int, answer: int) -> None:
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     gc.freeze()  # else a collection would copy every page of the parent's
     inner.notes.take()
+    inner.parted = torch.unbind  # without a copy, as what is trained is sent at once
     orders.register(queue, select.POLLIN)
     while os.getppid() == parent:
         if not orders.poll(LOOKS_UP_MS):
@@ -230,20 +240,11 @@ def results(memory: mmap.mmap, begin: int, count: int, like: Tensor) -> Tensor:
     return flat.view(count, like.numel())
 
 
-def peeked(pid: int, options: int = 0) -> int | None:
-    """The exit code of a process, or below 0 the signal that ended it; it stays to be waited for. None: it lives."""
-    found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | options)
-    if found is None:
-        return None
-    return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
-
-
 def ended(pid: int, parent: int, queue: int, orders: int, answers: Connection) -> None:
     """Ends a process of this one; in a fork of this one, which has the same object, does nothing."""
     if os.getpid() != parent:
         return
-    os.kill(pid, signal.SIGKILL)
-    waited(pid)
+    stopped(pid)
     os.close(queue)
     os.close(orders)
     answers.close()

@@ -15,6 +15,7 @@ from fl.layout import Layout
 from fl.task import Task
 
 Array = np.ndarray
+Place = tuple[int, int, tuple[int, ...]]  # of a tensor: address, length and strides
 Extent = tuple[str, ...]  # of every slot "all", "some" or "none" of it
 
 
@@ -166,11 +167,11 @@ class Desk:
         )
 
 
-def place_of(value: Tensor | float | None) -> tuple[int, int] | float | None:
+def place_of(value: Tensor | float | None) -> Place | float | None:
     """Where a tensor lies in memory; a number is its own place."""
     if value is None or type(value) is float:  # nearly always, and much faster told than what is no tensor
         return value
-    return (value.data_ptr(), value.numel()) if isinstance(value, Tensor) else value
+    return (value.data_ptr(), value.numel(), value.stride()) if isinstance(value, Tensor) else value
 
 
 def extent_of(mask: Tensor, layout: Layout) -> Extent:

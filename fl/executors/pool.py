@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 import struct
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +21,7 @@ import torch
 
 from edgesim.contracts import Job, Trained
 from fl.executors.notes import Notes
-from fl.executors.processes import cores, ending, fork, no_fork, one_thread, undisturbed, waited
+from fl.executors.processes import cores, ending, fork, no_fork, one_thread, stopped, undisturbed, waited
 from fl.executors.work import flops_of
 from fl.task import Task
 
@@ -57,6 +56,14 @@ class Pool:
         self.notes: Notes = inner.notes
 
     def run(self, jobs: Sequence[Job]) -> list[Trained]:
+        with one_thread():
+            return self._run(jobs)
+
+    def end(self) -> None:
+        """Ends the process that stays for short passes."""
+        self.short.end()
+
+    def _run(self, jobs: Sequence[Job]) -> list[Trained]:
         if min(self.workers, len(jobs)) < 2:
             return self.inner.run(jobs)
         if self.inner.pace.seconds(self.task, jobs) < self.least_s:
@@ -65,9 +72,8 @@ class Pool:
             self.notes.add(f"one process instead of {self.workers}: {obstacle}", len(jobs))
             return self.inner.run(jobs)
         pieces = self._cut(jobs)
-        with one_thread():
-            done = self._spread(pieces)
-            done |= {number: self.inner.run(piece) for number, piece in enumerate(pieces) if number not in done}
+        done = self._spread(pieces)
+        done |= {number: self.inner.run(piece) for number, piece in enumerate(pieces) if number not in done}
         results = {id(job): one for p, piece in enumerate(pieces) for job, one in zip(piece, done[p], strict=True)}
         return [results[id(job)] for job in jobs]
 
@@ -154,8 +160,7 @@ def helpers() -> Iterator[list[Worker]]:
     finally:
         for worker in workers:
             if not worker.waited:
-                os.kill(worker.pid, signal.SIGKILL)
-                worker.wait()
+                stopped(worker.pid)
             worker.file.close()
 
 

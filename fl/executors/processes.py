@@ -55,6 +55,28 @@ def close_all_but(kept: set[int]) -> None:
         os.closerange(low + 1, high)
 
 
+def stopped(pid: int) -> None:
+    """Ends a process of this one, unless it has ended: once somebody has waited for it, its number may be another's."""
+    if peeked(pid, os.WNOHANG) is None:
+        with suppress(ProcessLookupError):  # where ended children are not kept
+            os.kill(pid, signal.SIGKILL)
+    waited(pid)
+
+
+def peeked(pid: int, options: int = 0) -> int | None:
+    """The exit code of a process, or below 0 the signal that ended it; it stays to be waited for. None: it lives.
+
+    0 where somebody else has waited for it, as in programs that ignore SIGCHLD.
+    """
+    try:
+        found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | options)
+    except ChildProcessError:
+        return 0
+    if found is None:
+        return None
+    return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+
+
 def waited(pid: int) -> int:
     """Waits for the end of a process: its exit code, or below 0 the signal that ended it; 0 where somebody else did."""
     with suppress(ChildProcessError):

@@ -20,3 +20,6 @@ class Resident:
 
     def run(self, jobs: Sequence[Job]) -> list[Trained]:
         return [local.run(self.task, job) for job in jobs]
+
+    def end(self) -> None:
+        """Nothing is held that would have to be given back."""

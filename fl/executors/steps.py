@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -17,15 +17,22 @@ from fl.task import Task
 PICTURES = 4 << 20  # bytes: as many steps of a chunk have their pictures fetched at once, at least one
 
 
-def take_steps(task: Task, arithmetic: type[Arithmetic], chunk: Sequence[Piece], width: int | None) -> None:
+def take_steps(
+    task: Task,
+    arithmetic: type[Arithmetic],
+    chunk: Sequence[Piece],
+    width: int | None,
+    parted: Callable[[Tensor], Sequence[Tensor]] = torch.unbind_copy,
+) -> None:
     """Trains pieces of one kind, those with most steps first, and puts the results into their models.
 
-    width: how many models compute in every step, idle ones included; None: those that have steps left.
+    Args:
+        width: how many models compute in every step, idle ones included; None: those that have steps left.
+        parted: models from a stack, as a rule in memory of their own: what is kept of one must not hold all of them.
     """
     with arithmetic.without_autograd():
         models, loss, right = trained(task, Stack(task, arithmetic, chunk, width or len(chunk)), chunk, width)
-    parts = torch.unbind_copy(models)  # memory of their own: what is kept of one job must not hold a whole stack
-    each = zip(chunk, parts, loss.tolist(), right.tolist(), strict=False)
+    each = zip(chunk, parted(models), loss.tolist(), right.tolist(), strict=False)
     for piece, part, total, hits in each:
         piece.finish(part, total / piece.steps, hits / piece.steps)
 

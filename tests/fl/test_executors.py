@@ -28,6 +28,7 @@ from fl.layers import Linear
 from fl.models import Architecture, build
 from fl.plain import Relu
 from fl.task import Task
+from fl.trainer import Trainer
 from tests.fl.conftest import Bench, view_of
 
 DEADLINE_S = 60.0
@@ -104,11 +105,11 @@ def rounds(benches):
             bench = benches[model]
             method = bench.method(name)
             state = method.start()
-            view = replace(view_of(bench.task), capability=np.array([1.0, 0.5, 0.25, 0.5]))
+            view = replace(view_of(method.task), capability=np.array([1.0, 0.5, 0.25, 0.5]))
             chosen = np.arange(4)
             rho = method.demand(state, view, chosen).rho_max.clip(max=0.4)
             jobs = [method.configure(state, view, Grant(k, 0.25, float(rho[k]), 1.0, 1.0)) for k in range(4)]
-            found[model, name] = method, state, view, jobs, Resident(bench.task).run(jobs)
+            found[model, name] = method, state, view, jobs, Resident(method.task).run(jobs)
         return found[model, name]
 
     return make
@@ -120,9 +121,9 @@ class TestEveryMethod:
     """A round of four devices, as the method orders it."""
 
     @pytest.mark.parametrize("executor", MAKERS)
-    def test_the_weights_after_a_round(self, benches, rounds, model, name, executor):
+    def test_the_weights_after_a_round(self, rounds, model, name, executor):
         method, state, view, jobs, expected = rounds(model, name)
-        trained = MAKERS[executor](benches[model].task).run(jobs)
+        trained = MAKERS[executor](method.task).run(jobs)
         assert_close(trained, expected)
         arrived = [Executed(job, one) for job, one in zip(jobs, trained, strict=True)]
         alone = [Executed(job, one) for job, one in zip(jobs, expected, strict=True)]
@@ -131,9 +132,9 @@ class TestEveryMethod:
         assert any(not torch.equal(one.w, method.received(state, k)) for k, one in enumerate(trained))
 
     @pytest.mark.parametrize("workers", [1, 2, 3])
-    def test_the_bytes_of_any_number_of_processes(self, benches, rounds, model, name, workers):
-        *_, jobs, expected = rounds(model, name)
-        task = benches[model].task
+    def test_the_bytes_of_any_number_of_processes(self, rounds, model, name, workers):
+        method, *_, jobs, expected = rounds(model, name)
+        task = method.task
         assert same(Pool(task, Resident(task), workers).run(jobs), expected)
         stacked = Batched(task).run(jobs)
         assert same(Pool(task, Batched(task), workers, pieces=1).run(jobs), stacked)
@@ -290,9 +291,9 @@ def test_the_memory_of_a_chunk():
     executor = Batched(task, memory=500_000)
     original = batched_module.take_steps
 
-    def counted(task, arithmetic, chunk, width):
+    def counted(task, arithmetic, chunk, *rest):
         sizes.append(len(chunk))
-        original(task, arithmetic, chunk, width)
+        original(task, arithmetic, chunk, *rest)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batched_module, "take_steps", counted)
@@ -307,10 +308,10 @@ def test_a_full_memory_halves_the_chunk_and_says_so(monkeypatch, limit, note):
     expected = Batched(task).run(jobs)
     original = batched_module.take_steps
 
-    def small(task, arithmetic, chunk, width):
+    def small(task, arithmetic, chunk, *rest):
         if len(chunk) > limit:
             raise MemoryError
-        original(task, arithmetic, chunk, width)
+        original(task, arithmetic, chunk, *rest)
 
     monkeypatch.setattr(batched_module, "take_steps", small)
     executor = Batched(task)
@@ -508,6 +509,29 @@ def test_more_jobs_than_tickets(cnn):
     jobs = [job(cnn, k % 2, steps=0) for k in range(2500)]
     assert len(Pool(cnn, Resident(cnn), 2)._cut(jobs)) <= 1024
     assert len(Pool(cnn, Resident(cnn), 2).run(jobs)) == 2500
+
+
+@pytest.mark.parametrize("executor", [Batched, Resident])
+def test_two_torch_threads_move_no_byte(executor):
+    """A product of a single large model comes out with other last bits, so that each process has one thread."""
+    task = task_of(MLP, (1, 28, 28), sizes=(64, 40, 30), batch=128)
+    jobs, before = [job(task, k, steps=4) for k in range(3)], torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        expected = executor(task).run(jobs)
+        torch.set_num_threads(2)
+        for pool in (
+            Pool(task, executor(task), 2),
+            Pool(task, executor(task), 2, least_s=9.0),
+            Pool(task, executor(task), 1),
+        ):
+            assert same(pool.run(jobs), expected)
+        trainer = Trainer(task, executor(task))
+        promises = trainer.submit(jobs)
+        assert same([one.result() for one in promises], expected)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_without_fork_a_pool_is_one_process_and_says_so(cnn, monkeypatch):
