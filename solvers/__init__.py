@@ -99,6 +99,8 @@ def allocate(problem: PruningProblem, method: str | Callable = "kkt", blocks: in
         >>> a.share.round(4), a.rho.round(4)
         (array([0.035, 0.965]), array([0.9722, 0.0598]))
     """
+    if not isinstance(problem, PruningProblem):
+        raise ValueError(f"problem is {problem!r:.60}; give a PruningProblem.")
     if callable(method) and blocks is None:
         return _checked(problem, method)
     if callable(method):

@@ -94,14 +94,19 @@ def whole(share: Array, blocks: int) -> Array:
     return np.ceil(np.minimum(share, 2.0) * blocks * (1.0 - WHOLE)).astype(np.int64)
 
 
+def check_count(blocks: int) -> None:
+    """Raise ValueError unless it is a number of resource blocks."""
+    if isinstance(blocks, bool) or not isinstance(blocks, int | np.integer) or not 1 <= blocks <= MOST:
+        raise ValueError(f"blocks is {blocks!r:.40}; give a whole number of resource blocks from 1 to {MOST}.")
+
+
 def block_bounds(problem: PruningProblem, blocks: int) -> tuple[Array, Array]:
     """Blocks [K], [K] between which rho falls from rho_max to rho_min; the fewest fit into the band.
 
     Raises:
         Infeasible: names the devices and the least additional time with which they fit.     ValueError: `blocks`.
     """
-    if isinstance(blocks, bool) or not isinstance(blocks, int | np.integer) or not 1 <= blocks <= MOST:
-        raise ValueError(f"blocks is {blocks!r:.40}; give a whole number of resource blocks from 1 to {MOST}.")
+    check_count(blocks)
     try:
         low, cap = fitting_bounds(problem)
     except Infeasible:  # whole blocks need more time still

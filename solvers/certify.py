@@ -159,7 +159,7 @@ def accepted(
             `stationarity`.
     """
     gap = proof.gap if claims_gap else 0.0
-    optimal = gap <= TOLERANCE and proof.complementarity <= TOLERANCE and proof.dual <= stationarity
+    optimal = abs(gap) <= TOLERANCE and proof.complementarity <= TOLERANCE and proof.dual <= stationarity
     if not (proof.primal <= ALLOWED and optimal):
         broken = f" ({'; '.join(proof.broken)})" if proof.broken else ""
         raise Uncertified(

@@ -47,7 +47,7 @@ def raised(task: Task, share: Array, power_w: Array, price: float) -> float:
 def certify_energy(task: Task, share: Array, cpu_hz: Array, power_w: Array, price: float) -> tuple[float, Certificate]:
     """(joules, certificate). primal is relative to the bound that is broken, the rest to the joules.
 
-    dual: joules that the tangent gives up where its gradient is not zero.
+    dual: joules that the tangent gives up where its gradient is not zero; a price below zero.
     complementarity: multipliers times unused band, time and power.     gap: both together.
     """
     on, tau, air_s = task.problem.feasible, task.computing_s(cpu_hz), task.air_s(share, power_w)
@@ -60,6 +60,7 @@ def certify_energy(task: Task, share: Array, cpu_hz: Array, power_w: Array, pric
         nu[task.sends], wasted_j, unused_j = _sending(task, share, power_w, air_s, price)
     slope = nu - 2.0 * task.terms.kappa * task.terms.cycles * cpu_hz**2 / np.maximum(tau, 1e-300)
     wasted_j += float(np.maximum(slope * (tau - task.tau_min), slope * (tau - task.tau_max))[on].sum())
+    wasted_j += max(-price, 0.0)
     unused_j += float((nu * np.abs(task.time_s - tau - air_s))[on].sum())
     scale = max(joules, 1e-300)
     dual, complementarity = wasted_j / scale, unused_j / scale

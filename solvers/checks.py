@@ -70,6 +70,13 @@ def validate(p) -> None:
     between("rho_min", p.rho_min, 0.0, p.rho_max, "between 0 and rho_max")
 
 
+def refuse_levels(p, method: str) -> None:
+    """Raise ValueError where rho is to be one of given levels: that is not convex."""
+    if p.levels is not None:
+        advice = "for levels use the method levels, or leave them away"
+        raise ValueError(f"{method} chooses any rho within its bounds; {advice}.")
+
+
 def level_table(levels, rho_min: Array, rho_max: Array) -> Array:
     """Allowed pruning ratios [K, L], ascending, nan behind the last: those within [rho_min, rho_max].
 

@@ -19,7 +19,8 @@ import numpy as np
 from solvers.answer import Allocation
 from solvers.certify import accepted, certified, certify
 from solvers.certify_energy import certified_energy, raised
-from solvers.convex_models import energy_model, fair_model, latency_model
+from solvers.checks import refuse_levels
+from solvers.convex_models import energy_model, fair_model, latency_model, one_at_a_time
 from solvers.convex_pruning import (
     EXACT,
     STATIONARITY,
@@ -35,7 +36,7 @@ from solvers.energy import clocks, least_shares
 from solvers.energy_terms import Task
 from solvers.fair import certify_fair, lowered
 from solvers.latency import certify_latency, time_before, work
-from solvers.marginal import marginal
+from solvers.marginal import full_price, marginal
 from solvers.problem import ALLOWED, Array, PruningProblem
 from solvers.pruning import steepest
 from solvers.stretch import fitting_bounds
@@ -46,27 +47,34 @@ FILLED = 1e-6  # shares that add up to this far from one are taken to fill the b
 ENERGY_GAP = 1e-4  # the bound on the joules is linear in the error of the marginals
 
 
+@one_at_a_time
 def convex(problem: PruningProblem) -> Allocation:
     """Shares and pruning ratios of least weighted pruning, by cvxpy and Clarabel; see `solvers.allocate`.
 
     Raises:
-        Uncertified: Clarabel gave up, or its answer is off by more than 1e-8.
+        Uncertified: Clarabel gave up, or its answer is off by more than 1e-8.     ValueError: as `kkt`.
     """
+    refuse_levels(problem, "convex")
     low, cap = fitting_bounds(problem)
     on = np.flatnonzero(cap > low)
     share, multiplier = low.copy(), 0.0
-    if low.sum() >= 1 - ALLOWED:  # the feasible set is one point: no interior to walk through, nothing to solve
-        share, multiplier = low / low.sum(), steepest(problem, low, cap)
+    if low.sum() >= 1 - ALLOWED:  # the feasible set is all but one point: no interior to walk through
+        keenest = int(np.argmax(np.where(cap > low, marginal(problem, low), 0.0)))
+        share[keenest] = min(low[keenest] + max(1.0 - low.sum(), 0.0), max(cap[keenest], low[keenest]))
+        multiplier = steepest(problem, low, cap)
     elif len(on):
         share, multiplier = least_pruning(problem, on, low, cap)
-    return certified(problem, share, problem.rho_at(share), multiplier, "convex", STATIONARITY)
+    rho = problem.rho_at(share)
+    return certified(problem, share, rho, full_price(problem, share, rho, multiplier), "convex", STATIONARITY)
 
 
+@one_at_a_time
 def convex_fair(problem: PruningProblem) -> Allocation:
     """Least maximal rho by cvxpy and Clarabel, ties broken by the least sum, by `convex`.
 
     Clarabel's is the bound on rho; the least shares that keep it fill the band, or leave room for the tie-break.
     """
+    refuse_levels(problem, "convex-fair")
     low, cap = fitting_bounds(problem)
     on, answers = np.flatnonzero(cap > low), []
     floor = float(problem.rho_at(cap).max(where=problem.feasible, initial=0.0))
@@ -111,6 +119,7 @@ def _filled(problem: PruningProblem, least: Array, low: Array) -> Allocation:
     return Allocation(share, rho, multiplier, proof, (), "convex-fair", problem.objective(rho))
 
 
+@one_at_a_time
 def convex_latency(problem: PruningProblem) -> Allocation:
     """Least maximal finish time by cvxpy and Clarabel, at rho_min."""
     on = problem.feasible
@@ -142,6 +151,7 @@ def _soonest(problem: PruningProblem, sends: Array, bits: Array, busy_s: Array, 
     return share / share.sum()
 
 
+@one_at_a_time
 def convex_energy(problem: PruningProblem) -> Allocation:
     """Least energy by cvxpy and Clarabel, for noise of a fixed power; certified to 1e-4 of the joules.
 

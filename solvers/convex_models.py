@@ -12,14 +12,17 @@ in which nothing is large or small, whatever c is: the entropy is zero where bet
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
+from threading import RLock
 from typing import Any
 
 from solvers.answer import Uncertified
 from solvers.problem import Array
 
 KEPT = 32  # models that stay in memory
+LOCK = RLock()
 TIGHT = {
     "tol_gap_abs": 1e-13,
     "tol_gap_rel": 1e-13,
@@ -27,6 +30,17 @@ TIGHT = {
     "static_regularization_constant": 1e-10,  # with the default 1e-8 the gap stays above 1e-6 on some problems
     "static_regularization_proportional": 0.0,
 }
+
+
+def one_at_a_time(method: Callable) -> Callable:
+    """Threads wait for each other: a kept model holds the numbers of one problem, and cvxpy knows no threads."""
+
+    @wraps(method)
+    def waiting(problem):
+        with LOCK:
+            return method(problem)
+
+    return waiting
 
 
 @dataclass(frozen=True, eq=False)

@@ -126,9 +126,10 @@ class Task:
         with np.errstate(divide="ignore", invalid="ignore"):
             level = self.terms.gain * power_w / (1.0 if self.problem.snr is None else share)
             rate_bps = self.problem.rate_bps * share * (np.log1p(level) / np.log1p(self.snr))
-            return np.where(self.sends, self.bits / rate_bps, 0.0)
+            return np.where(self.sends, np.where(rate_bps > 0, self.bits / rate_bps, np.inf), 0.0)
 
     def energy_j(self, cpu_hz: Array, power_w: Array, air_s: Array) -> Array:
         """kappa C f^2 + p t of those who are served, J."""
-        joules = self.terms.kappa * self.terms.cycles * cpu_hz**2 + power_w * air_s
+        with np.errstate(invalid="ignore"):  # no power and no end of sending
+            joules = self.terms.kappa * self.terms.cycles * cpu_hz**2 + power_w * air_s
         return np.where(self.problem.feasible, joules, 0.0)

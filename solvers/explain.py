@@ -36,7 +36,7 @@ def _devices(a: Allocation) -> list[str]:
     late = on & (finish_s > p.slack_s * (1.0 + ALLOWED))
     on_time = on & ~late
     least, most = a.rho <= p.rho_min, (a.rho >= p.rho_max) & (p.rho_max > p.rho_min)
-    full, unsent = on_time & least & (a.rho == 0), on_time & most & (a.rho == 1)
+    full, unsent = on_time & least & (a.rho == 0), on_time & most & (a.rho == 1) & (p.bits_fixed == 0)
     between = on_time & ~least & ~most
     kinds = (
         (~on, "no time is left for what can be pruned (A <= 0): left out"),

@@ -17,7 +17,8 @@ import numpy as np
 
 from solvers.answer import Allocation, Certificate
 from solvers.certify import accepted
-from solvers.marginal import marginal
+from solvers.checks import refuse_levels
+from solvers.marginal import HELD, marginal
 from solvers.problem import Array, PruningProblem
 from solvers.pruning import kkt
 from solvers.stretch import fitting_bounds
@@ -48,8 +49,7 @@ def lowered(problem: PruningProblem, bound: float) -> PruningProblem:
 
 def least_bound(problem: PruningProblem) -> float:
     """The least t such that pruning all to at most t fits into the band: Newton on 1 / sum, kept in a bracket."""
-    if problem.levels is not None:
-        raise ValueError("fair knows no levels of rho; leave levels away, or use kkt.")
+    refuse_levels(problem, "fair")
     fitting_bounds(problem)  # raises where even rho_max does not fit
     on = problem.feasible
     below = float(problem.rho_at(np.ones(problem.num_devices)).max(where=on, initial=0.0))
@@ -103,6 +103,8 @@ def certify_fair(problem: PruningProblem, answer: Allocation) -> tuple[float, fl
     bound, multiplier = float(problem.rho_at(np.ones(problem.num_devices)).max(where=on, initial=0.0)), 0.0
     if top > bound:
         bound, multiplier = max([(bound, multiplier), *_bounds(problem, answer, top)])
+    elif (answer.share >= 1.0 - HELD).any():  # more than the whole band would do more
+        multiplier = next(_bounds(problem, answer, top), (bound, 0.0))[1]
     gap = max(abs(top - bound), tie.gap)
     return top, multiplier, replace(tie, gap=gap, claim=CLAIM)
 

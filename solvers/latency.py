@@ -82,7 +82,8 @@ def certify_latency(problem: PruningProblem, share: Array, rho: Array) -> tuple[
     The finish F_k is convex in b_k, so every weighting mu >= 0 with sum mu = 1 bounds the last finish from below:
     max F >= sum mu_k F_k(b*) >= sum mu_k F_k(b) - lambda (1 - sum b), with mu_k = lambda / |F_k'(b)| over those who
     send in time left (A > 0), and the sum over their shares: what others hold is lost. gap: the last finish less that
-    bound, relative. dual is zero by the choice of mu.
+    bound, relative. dual is zero by the choice of mu. complementarity: band that is idle, devices that are back before
+    the last of those who send, pruning above rho_min.
     """
     check_feasible(problem, share, rho, "latency")
     on, before_s = problem.feasible, time_before(problem)
@@ -92,15 +93,18 @@ def certify_latency(problem: PruningProblem, share: Array, rho: Array) -> tuple[
     last_s = float(finish_s.max(where=on, initial=0.0))
     primal = max(float(share.sum()) - 1.0, -float(share.min(initial=0.0)), 0.0)
     idle_s = float(busy_s.max(where=on & ~sends, initial=0.0))  # no band brings these back earlier
-    if not sends.any() or not np.isfinite(last_s):
-        gap = (last_s - idle_s) / max(last_s, 1e-300) if np.isfinite(last_s) else np.inf
-        return last_s, 0.0, Certificate(primal, gap, primal, 0.0, 0.0, claim=CLAIM)
+    lavish = float((rho - problem.rho_min).max(where=on, initial=0.0))  # nobody is asked to prune more
+    all_back = np.isfinite(last_s) and bool((share[sends] > 0).all())
+    if not (sends.any() and all_back):
+        gap = (last_s - idle_s) / max(last_s, 1e-300) if all_back else np.inf
+        return last_s, 0.0, Certificate(max(primal, lavish), gap, primal, 0.0, lavish, claim=CLAIM)
     steep = (problem.slope_at(share) * bits)[sends] / problem.rate_at(share)[sends] ** 2  # |F'|
     price = 1.0 / float((1.0 / steep).sum())
     mu, idle = price / steep, 1.0 - float(share[sends].sum())
     bound_s = float(mu @ finish_s[sends]) - price * idle
     latest_s = float(finish_s[sends].max())  # of those who send: also best where somebody who computes is last
-    complementarity = max(float((mu * (latest_s - finish_s[sends])).max()), price * max(idle, 0.0)) / last_s
-    gap = abs(latest_s - bound_s) / last_s
+    unused_s = max(float((mu * (latest_s - finish_s[sends])).max()), price * max(idle, 0.0))
+    complementarity = max(unused_s / max(last_s, 1e-300), lavish)
+    gap = abs(latest_s - bound_s) / max(last_s, 1e-300)
     multiplier = price if latest_s >= idle_s else 0.0
     return last_s, multiplier, Certificate(max(primal, complementarity), gap, primal, 0.0, complementarity, claim=CLAIM)

@@ -18,6 +18,7 @@ from solvers.shannon import kappa, nats
 
 CLOSE = 4 * float(np.finfo(float).eps)
 ALL = slice(None)
+HELD = 1e-9  # a ratio or share this close to a bound is held by it
 TURNS = 200  # of which bisection alone would need about 60
 
 
@@ -33,6 +34,17 @@ def worth(problem: PruningProblem, slope: Array, busy: Array) -> Array:
     m = problem.gain / busy
     m *= slope / busy
     return np.fmax(m, 0.0, out=m)  # 0 / 0 where G = q = 0: 0
+
+
+def inner(problem: PruningProblem, rho: Array) -> Array:
+    """Whose ratio is not held by a bound: bool [K]."""
+    return (rho > problem.rho_min + HELD) & (rho < problem.rho_max - HELD)
+
+
+def full_price(problem: PruningProblem, share: Array, rho: Array, price: float) -> float:
+    """The price; with a device that holds the whole band its marginal, as b <= 1 alone could stand for the band too."""
+    whole = (share >= 1.0 - HELD) & inner(problem, rho)
+    return max(price, float(marginal(problem, share).max(where=whole, initial=0.0)))
 
 
 def response(problem: PruningProblem, price: float, low: Array, cap: Array) -> Array:

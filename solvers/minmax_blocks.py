@@ -13,8 +13,9 @@ from dataclasses import replace
 import numpy as np
 
 from solvers.answer import Allocation, Uncertified
-from solvers.blocks import block_bounds, fewest, least_max, least_sum
-from solvers.certify import feasible
+from solvers.blocks import block_bounds, check_count, fewest, least_max, least_sum
+from solvers.certify import TOLERANCE, feasible
+from solvers.checks import refuse_levels
 from solvers.latency import time_before, work
 from solvers.problem import Array, PruningProblem
 
@@ -28,17 +29,19 @@ def fair_blocks(problem: PruningProblem, blocks: int) -> Allocation:
         Infeasible: the blocks that rho_max needs do not fit.     ValueError: `blocks`, or a problem with levels.
         Uncertified: the largest rho could be lower.
     """
-    if problem.levels is not None:
-        raise ValueError("fair knows no levels of rho; leave levels away, or use kkt.")
+    refuse_levels(problem, "fair")
     low, cap = block_bounds(problem, blocks)
     on = problem.feasible
 
     def rho(n: Array) -> Array:
         return np.where(on, problem.rho_at(n / blocks), 0.0)
 
-    n = least_max(rho, low, cap, blocks)
-    n = least_sum(lambda n: problem.weight * rho(n), n, cap, blocks)
+    def weighted(n: Array) -> Array:
+        return problem.weight * rho(n)
+
+    n = least_sum(weighted, least_max(rho, low, cap, blocks), cap, blocks)
     prove(rho, n, low, cap, blocks)
+    prove_sum(weighted, n, fewest(lambda m: rho(m) <= rho(n).max(), low, cap), cap, blocks)
     return _answer(problem, n / blocks, problem.rho_at(n / blocks), "fair", "rho", float(rho(n).max()))
 
 
@@ -46,8 +49,10 @@ def latency_blocks(problem: PruningProblem, blocks: int) -> Allocation:
     """Whole blocks with which the last device is back earliest, at rho_min; ties broken by the sum of finish times.
 
     Raises:
-        ValueError: fewer blocks than devices that send.     Uncertified: the last device could be back earlier.
+        ValueError: `blocks`, or fewer of them than devices that send.
+        Uncertified: the last device could be back earlier.
     """
+    check_count(blocks)
     before_s, on = time_before(problem), problem.feasible
     bits, busy_s = work(problem, before_s)
     low = (on & (bits > 0)).astype(np.int64)
@@ -61,6 +66,7 @@ def latency_blocks(problem: PruningProblem, blocks: int) -> Allocation:
 
     n = least_sum(finish_s, least_max(finish_s, low, cap, blocks), cap, blocks)
     prove(finish_s, n, low, cap, blocks)
+    prove_sum(finish_s, n, fewest(lambda m: finish_s(m) <= finish_s(n).max(), low, cap), cap, blocks)
     last_s = max(float(finish_s(n).max()), float(busy_s.max(where=on, initial=0.0)))
     return _answer(problem, n / blocks, rho, "latency", "finish time", last_s)
 
@@ -72,6 +78,19 @@ def prove(cost: Callable[[Array], Array], n: Array, low: Array, cap: Array, bloc
     fits = bool((cost(better) < top).all()) and better.sum() <= blocks
     if fits or n.sum() > blocks or (n < low).any() or (n > cap).any():
         raise Uncertified(f"The blocks do not have the least maximal cost: {better.sum()} blocks would cost less.")
+
+
+def prove_sum(cost: Callable[[Array], Array], n: Array, least: Array, cap: Array, blocks: int) -> None:
+    """Raise Uncertified where one block, idle or of a device with more than the `least` [K], lowers the sum elsewhere.
+
+    The costs are convex: where no block does, no blocks between `least` and `cap` [K] have a lesser sum.
+    """
+    here = cost(n)
+    gain = float(np.where(n < cap, here - cost(np.minimum(n + 1, cap)), 0.0).max())
+    loss = float(np.where(n > least, cost(np.maximum(n - 1, least)) - here, np.inf).min())
+    loss = loss if n.sum() == blocks else 0.0
+    if gain - loss > TOLERANCE * float(here.max()):
+        raise Uncertified(f"The blocks do not have the least sum: one elsewhere would lower it by {gain - loss:.2g}.")
 
 
 def _answer(problem: PruningProblem, share: Array, rho: Array, method: str, what: str, objective: float) -> Allocation:

@@ -49,8 +49,9 @@ class Physics:
 
     def upload_s(self, share: Array, bits: Array) -> Array:
         """Time that these bits [K] take with these shares [K], s: Liu, eq. (25); inf where bits have no band."""
+        rate_bps = self.rate_at(share)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(bits == 0, 0.0, bits / self.rate_at(share))
+            return np.where(bits == 0, 0.0, np.where(rate_bps > 0, bits / rate_bps, np.inf))
 
     def rate_needed(self, rho: Array | float, extra_s: float = 0.0) -> Array:
         """Rate [K] with which pruning rho just meets the deadline put off by extra_s, bit/s; inf where none does."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from solvers.answer import Allocation
 from solvers.certify import compared
+from solvers.checks import refuse_levels
 from solvers.problem import PruningProblem
 
 
@@ -15,9 +16,10 @@ def printed(problem: PruningProblem) -> Allocation:
     `certificate.broken` says in words which bounds are broken. Devices with A <= 0 are left out.
 
     Raises:
-        ValueError: the printed form divides by G and q and knows neither weights, fixed bits, a density
+        ValueError: the printed form divides by G and q and knows neither weights, fixed bits, levels, a density
             of noise nor infinite slack.
     """
+    refuse_levels(problem, "printed")
     on = problem.feasible
     q, g, a, r = (v[on] for v in (problem.bits, problem.compute_s, problem.slack_s, problem.rate_bps))
     if (q == 0).any() or (g == 0).any() or np.isinf(a).any():

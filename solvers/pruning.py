@@ -17,6 +17,7 @@ import numpy as np
 
 from solvers.answer import Allocation
 from solvers.certify import certified
+from solvers.checks import refuse_levels
 from solvers.marginal import DensityResponse, marginal
 from solvers.problem import FULL, Array, PruningProblem
 from solvers.reductions import every, largest, smallest, total
@@ -36,8 +37,7 @@ def kkt(problem: PruningProblem) -> Allocation:
         Infeasible: the least shares do not fit.     Uncertified: off by more than 1e-8.
         ValueError: a device has no deadline, or a set of levels.
     """
-    if problem.levels is not None:
-        raise ValueError("kkt chooses any rho within its bounds; for levels use the method levels, or leave them away.")
+    refuse_levels(problem, "kkt")
     low, cap = fitting_bounds(problem, most=AMPLE)
     if total(cap) <= 1:
         share, multiplier = cap, 0.0  # everybody gets all that is of use

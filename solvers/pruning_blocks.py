@@ -12,6 +12,7 @@ from solvers.answer import Allocation, Certificate
 from solvers.blocks import block_bounds, least_sum
 from solvers.bounds import violations
 from solvers.certify import accepted, unit
+from solvers.checks import refuse_levels
 from solvers.problem import Array, PruningProblem
 
 IN_BLOCKS = "no shares in whole blocks have a lesser weighted sum of rho: no block added or moved improves it"
@@ -22,8 +23,9 @@ def kkt_blocks(problem: PruningProblem, blocks: int) -> Allocation:
 
     Raises:
         Infeasible: the fewest blocks do not fit.     Uncertified: off by more than 1e-8.
-        ValueError: `blocks`, or a device without a deadline.
+        ValueError: `blocks`, a device without a deadline, or a set of levels.
     """
+    refuse_levels(problem, "kkt")
     low, cap = block_bounds(problem, blocks)
     share = least_sum(lambda n: problem.weight * problem.rho_at(n / blocks), low, cap, blocks) / blocks
     rho = problem.rho_at(share)

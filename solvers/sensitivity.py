@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from solvers.checks import numbers
-from solvers.marginal import marginal
+from solvers.marginal import inner
 from solvers.problem import Array, PruningProblem
 
 if TYPE_CHECKING:
     from solvers.answer import Allocation
 
 BINDS = 1e-9  # relative slack of a deadline that counts as none
-HELD = 1e-9  # a ratio this close to a bound is held by it
 KNOWN = ("kkt", "convex")
 
 
@@ -62,21 +61,9 @@ def sensitivity(allocation: Allocation, bandwidth_hz: float = float("nan")) -> S
     bandwidth_hz = float(given)
     if not (np.isnan(bandwidth_hz) or 0 < bandwidth_hz < np.inf):
         raise ValueError(f"bandwidth_hz is {bandwidth_hz:g}; it must be finite and positive.")
-    price = _price(allocation)
+    price = allocation.multiplier
     deadlines = -deadline_multipliers(problem, allocation.share, allocation.rho, price)
     return Sensitivity(-price, -price / bandwidth_hz, float(deadlines.sum()), deadlines)
-
-
-def _price(allocation: Allocation) -> float:
-    """lambda; with a device that holds the whole band its marginal, as b <= 1 alone could stand for the band too."""
-    problem, share = allocation.problem, allocation.share
-    whole = (share >= 1.0 - HELD) & _inner(problem, allocation.rho)
-    return max(allocation.multiplier, float(marginal(problem, share).max(where=whole, initial=0.0)))
-
-
-def _inner(problem: PruningProblem, rho: Array) -> Array:
-    """Whose ratio is not held by a bound: bool [K]."""
-    return (rho > problem.rho_min + HELD) & (rho < problem.rho_max - HELD)
 
 
 def deadline_multipliers(problem: PruningProblem, share: Array, rho: Array, price: float) -> Array:
@@ -88,4 +75,4 @@ def deadline_multipliers(problem: PruningProblem, share: Array, rho: Array, pric
             problem.needs_no_band, problem.compute_s, problem.compute_s + problem.bits / rate_bps
         )
         along_band = np.where(sent > 0, price * rate_bps**2 / (problem.slope_at(share) * sent), 0.0)
-    return np.where(problem.feasible & binds, np.where(_inner(problem, rho), along_rho, along_band), 0.0)
+    return np.where(problem.feasible & binds, np.where(inner(problem, rho), along_rho, along_band), 0.0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from solvers import InvalidAllocation, PruningProblem, Uncertified, allocate
+from solvers import METHODS, InvalidAllocation, PruningProblem, Uncertified, allocate
 from solvers.certify import certified, certify
 
 A, G, Q = 20e-3, 4e-3, 1e6
@@ -110,6 +110,13 @@ def test_unknown_method_and_missing_deadline():
     for method in ("kkt", "convex"):
         with pytest.raises(ValueError, match="slack_s of device 1 is inf"):
             allocate(PruningProblem(Q, G, [A, np.inf], 4e7), method)
+
+
+@pytest.mark.parametrize("given", [None, 3, {"bits": 1e6}])
+def test_what_is_no_problem_is_said(given):
+    for method in (*METHODS, lambda p: None):
+        with pytest.raises(ValueError, match=r"^problem is .*; give a PruningProblem\.$"):
+            allocate(given, method)
 
 
 def test_own_allocator_is_run_and_checked():

@@ -121,10 +121,11 @@ def test_the_least_time_in_which_the_fewest_blocks_fit():
         allocate(replace(p, slack_s=p.slack_s + caught.value.extra_s * (1 - 1e-6)), blocks=2)
 
 
-@pytest.mark.parametrize("blocks", [0, -3, 2.5, True, "ten", 10**10])
-def test_the_number_of_blocks_is_named(blocks):
+@pytest.mark.parametrize("method", ["kkt", "fair", "latency"])
+@pytest.mark.parametrize("blocks", [0, -3, 2.5, True, "ten", 10**10, np.nan, [3]])
+def test_the_number_of_blocks_is_named(blocks, method):
     with pytest.raises(ValueError, match=r"blocks is .*give a whole number of resource blocks from 1"):
-        allocate(PruningProblem(1e6, 4e-3, 20e-3, 4e7), blocks=blocks)
+        allocate(PruningProblem(1e6, 4e-3, 20e-3, 4e7), method, blocks=blocks)
 
 
 def test_fewer_blocks_than_devices_that_must_send():

@@ -61,6 +61,8 @@ def test_nan_is_no_proof():
     for part in ("primal", "dual", "complementarity", "gap"):
         with pytest.raises(Uncertified):
             accepted(a.problem, a.share, a.rho, a.multiplier, replace(a.certificate, **{part: np.nan}), "kkt")
+    with pytest.raises(Uncertified, match="duality gap -1e-06"):  # better than what is possible
+        accepted(a.problem, a.share, a.rho, a.multiplier, replace(a.certificate, gap=-1e-6), "kkt")
 
 
 def test_every_method_says_what_it_claims_and_where_it_is_from():
@@ -159,3 +161,13 @@ def test_a_share_below_the_least_was_gained_at_its_price():
     gained = a.multiplier * (a.share[0] * 6e-9) / unit(p, a.rho)
     assert 5e-10 < proof.primal <= ALLOWED
     assert proof.gap == pytest.approx(gained * 5 / 6, rel=1e-6)  # the first 1e-9 of the share is rounding
+
+
+def test_a_little_waste_of_many_adds_up():
+    """Band for all; half of what may be wasted by one, by each of a thousand, is 5e-6 of one device."""
+    p = PruningProblem(1e6, 4e-3, 20e-3, np.full(1000, 4e12))
+    a = allocate(p)
+    proof = certify(p, a.share, a.rho + 5e-9, a.multiplier)
+    assert proof.complementarity == pytest.approx(5e-9) and proof.gap == pytest.approx(5e-6, rel=1e-4)
+    with pytest.raises(Uncertified, match="duality gap 5e-06"):
+        certified(p, a.share, a.rho + 5e-9, a.multiplier, "kkt")

@@ -10,9 +10,13 @@ from pytest import approx
 
 from solvers import Infeasible, PruningProblem, Uncertified, allocate
 from solvers.certify import certified, certify, unit
-from solvers.certify_energy import certified_energy
+from solvers.certify_energy import certified_energy, certify_energy
+from solvers.energy import clocks
 from solvers.energy_terms import EnergyTerms, Task
 from solvers.latency import certify_latency
+from solvers.levels import certify_levels
+
+VECTORS = ("bits", "compute_s", "slack_s", "rate_bps", "weight", "rho_min", "rho_max", "bits_fixed", "snr", "levels")
 
 
 def instance(seed, count, density):
@@ -33,9 +37,17 @@ def instance(seed, count, density):
 
 
 @settings(max_examples=200)
-@given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.booleans(), st.floats(-9, 0), st.sampled_from([1, 0, 0.5, 2]))
-def test_the_gap_is_no_less_than_what_is_lost(seed, count, density, size, factor):
-    """Shares moved by 1e-9 to 1 of the way to others that are in time too, at any price: weak duality."""
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(2, 6),
+    st.booleans(),
+    st.floats(-9, 0),
+    st.sampled_from([1, 0, 0.5, 2]),
+    st.sampled_from([1.0, 0.999, 0.5]),
+)
+def test_the_gap_is_no_less_than_what_is_lost(seed, count, density, size, factor, part):
+    """Shares moved by 1e-9 to 1 of the way to others that are in time too, of all the band or a part of what is free,
+    at any price: weak duality."""
     p = instance(seed, count, density)
     assume(p.feasible.any())
     try:
@@ -44,7 +56,7 @@ def test_the_gap_is_no_less_than_what_is_lost(seed, count, density, size, factor
         assume(False)
     low = np.minimum(p.share_bounds()[0], best.share)
     other = low + (1.0 - low.sum()) * np.random.default_rng(seed + 1).dirichlet(np.full(count, 0.5))
-    share = best.share + 10**size * (other - best.share)
+    share = low + part * (best.share + 10**size * (other - best.share) - low)
     rho = p.rho_at(share)
     lost = (p.objective(rho) - best.objective) / unit(p, rho)
     assert certify(p, share, rho, factor * best.multiplier).gap >= lost - 1e-9
@@ -92,6 +104,15 @@ def test_energy_certifies_the_price_that_it_returns(factor):
         certified_energy(task, a.share, a.cpu_hz, a.power_w, factor * a.multiplier)
 
 
+@pytest.mark.parametrize("price", [-1e-6, -1.0, np.nan])
+def test_a_price_below_zero_proves_nothing_of_a_single_device(price):
+    """It holds the whole band, so that b <= 1 holds it as well: any price below its own will do, but not below zero."""
+    a = allocate(joules([100.0]), "energy")
+    assert a.share[0] == 1.0
+    with pytest.raises(Uncertified, match="energy"):
+        certified_energy(Task.of(a.problem), a.share, a.cpu_hz, a.power_w, price)
+
+
 def test_band_has_no_price_where_nobody_sends():
     a = allocate(replace(joules([100.0, 30.0]), bits=0.0), "energy")
     assert a.multiplier == 0
@@ -121,3 +142,50 @@ def test_a_device_out_of_reach_is_named(density):
     with pytest.raises(Uncertified, match=r"device 3 alone 100 %.*; give more time, or leave device 3 out"):
         allocate(late, "energy")
     assert allocate(replace(late, slack_s=1.01 * late.slack_s), "energy").certificate.gap < 1e-8
+
+
+@pytest.mark.parametrize("snr", [None, [10.0, 20.0, 30.0]])
+@pytest.mark.parametrize("share", [-1e-10, -1e-20, -0.0, 0.0])
+def test_a_share_of_nothing_is_never_back(share, snr):
+    """A share that is below zero by rounding keeps its bound; an upload in less than no time is none."""
+    p = PruningProblem(1e6, 4e-3, 20e-3, [4e7, 6e7, 9e7], snr=snr, levels=[0.0, 0.9])
+    others = replace(p, **{name: getattr(p, name)[1:] for name in VECTORS if getattr(p, name) is not None})
+    b = np.r_[share, allocate(others, "latency").share]
+    assert p.finish_s(b, np.zeros(3))[0] == np.inf
+    assert not certify_latency(p, b, np.zeros(3))[2].gap < 1.0
+    assert certify_levels(p, np.full(3, share), np.zeros(3)).primal == np.inf
+    task = Task.of(replace(joules([100.0, 30.0, 10.0]), levels=None))
+    assert task.air_s(b, np.full(3, 0.1))[0] == np.inf
+
+
+def test_latency_prunes_nobody_more_than_rho_min():
+    """Who is pruned more is back earlier, which no shares can reach; of a tenth here, or of all."""
+    p = PruningProblem(1e6, 4e-3, 20e-3, [4e7, 6e7], rho_min=0.1)
+    a = allocate(p, "latency")
+    assert certify_latency(p, a.share, a.rho)[2].residual < 1e-12
+    for more in ([1e-7, 0.0], [1e-7, 1e-7], [0.9, 0.9]):
+        assert certify_latency(p, a.share, a.rho + more)[2].complementarity == approx(max(more))
+    proof = certify_latency(p, np.array([0.0, 1.0]), np.array([1.0, 0.1]))[2]  # pruned until no share is needed
+    assert proof.gap == np.inf and proof.complementarity == approx(0.9)
+
+
+@settings(max_examples=150)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.booleans(), st.sampled_from([1, 0, 0.5, 2]))
+def test_the_gap_is_no_less_than_the_joules_that_are_lost(seed, count, density, factor):
+    """Any shares and air times that are in time, some at full power, some slow, with or without computing."""
+    rng = np.random.default_rng(seed)
+    snr, cycles = 10 ** rng.uniform(-0.5, 2, count), 4e8 * rng.integers(0, 2, count)
+    terms = EnergyTerms(cycles, 1e-28, 2e8 * rng.integers(0, 2, count), 2e9, 0.5, snr / 0.5)
+    rate_bps, noise = 4e6 * count * np.log2(1.0 + snr), {"snr": snr} if density else {}
+    p = PruningProblem(1e6, 0.0, rng.uniform(1.0, 3.0, count), rate_bps, rho_max=0.0, energy=terms, **noise)
+    try:
+        best = allocate(p, "energy")
+    except Infeasible:
+        assume(False)
+    task, low = Task.of(p), p.share_bounds()[0]
+    share = low + (1.0 - low.sum()) * rng.choice([1.0, 0.9]) * rng.dirichlet(np.ones(count))
+    least_s = task.air_s(share, terms.spread(count).p_max_w)
+    air_s = least_s + rng.choice([0.0, 0.5, 1.0], count) * np.maximum(task.radio.longest_s - least_s, 0.0)
+    power_w = np.minimum(task.radio.power(share, air_s), task.radio.p_max)
+    spent, proof = certify_energy(task, share, clocks(task, air_s), power_w, factor * best.multiplier)
+    assert proof.primal <= 1e-9 and proof.gap >= (spent - best.objective) / spent - 1e-9

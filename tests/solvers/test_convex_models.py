@@ -1,5 +1,7 @@
 """The cvxpy models: DPP, built once, re-solved with other numbers, and exact on what is linear or known by hand."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from pytest import approx
@@ -74,3 +76,23 @@ def test_no_answer_is_said():
     values = {"part": np.ones(2), "band": 0.0, "unit": np.ones(2), "busy": np.ones(2), "upload": np.ones(2)}
     with pytest.raises(Uncertified, match="Clarabel"):
         model.solve(**values)  # no band at all
+
+
+@pytest.mark.parametrize("method", ["convex", "convex-fair"])
+def test_threads_do_not_mix_up_their_problems(method):
+    """Four threads and one model of three devices: the numbers of each must stay its own."""
+    rates = np.random.default_rng(6).uniform(4e7, 2e8, (24, 3))
+    problems = [PruningProblem(1e6, 4e-3, 20e-3, row) for row in rates]
+    alone = [allocate(p, method).share.tolist() for p in problems]
+    with ThreadPoolExecutor(4) as threads:
+        together = [a.share.tolist() for a in threads.map(lambda p: allocate(p, method), problems)]
+    assert together == alone
+
+
+@pytest.mark.parametrize("less", [1e-9, 1e-10, 1e-12, -1e-12, -1e-10])
+def test_a_band_that_the_least_shares_all_but_fill(less):
+    """Half and half at rho_max but for a hair, which is worth most to device 0, whose weight is the larger by far."""
+    slack_s = [4e-3 + 0.5e6 / (4e7 * b) for b in (0.5, 0.5 - less)]
+    p = PruningProblem([1e6, 1e6], 8e-3, slack_s, 4e7, [1e3, 1e-6], rho_max=0.5)
+    a, b = allocate(p), allocate(p, "convex")
+    assert b.objective == approx(a.objective, rel=1e-8) and b.share == approx(a.share, abs=1e-12)

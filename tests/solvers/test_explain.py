@@ -27,6 +27,22 @@ def test_everybody_in_one_cell():
     assert words[6].startswith("kkt claims: no shares and ratios have a lesser weighted sum") and len(words) == 7
 
 
+def test_fixed_bits_are_sent_whatever_is_pruned():
+    """0.4 Mbit over half of 40 Mbit/s takes all of the 20 ms: device 0 holds half of the band though pruned to 1."""
+    a = allocate(PruningProblem(1e6, 4e-3, 20e-3, 4e7, [1e-3, 1.0], bits_fixed=[4e5, 0.0]))
+    assert a.rho[0] == 1.0 and a.share == pytest.approx([0.5, 0.5])
+    words = a.explain().split("\n")
+    assert words[0].startswith("Device 1: pruned just so far") and words[1].startswith("Device 0: held at rho_max")
+    assert "nothing is sent" not in a.explain()
+
+
+@pytest.mark.parametrize("method", ["kkt", "convex", "fair", "convex-fair"])
+def test_the_whole_band_of_one_device_has_its_price(method):
+    """As in `test_sensitivity`: A r q / (r G + q)^2, of a device that would take more than the whole band."""
+    words = allocate(PruningProblem([1e6, 0.0], 4e-3, 20e-3, 4e7), method).explain()
+    assert "its price is 0.5945: 1 % more would lower the objective by 0.00595." in words
+
+
 def test_idle_band_and_many_devices():
     words = allocate(PruningProblem(1e6, 4e-3, 20e-3, np.full(20, 4e9))).explain()
     assert words.startswith("Devices 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 8 more: the full model")
@@ -73,3 +89,10 @@ def test_energy_names_the_limits():
     tight = replace(p, slack_s=short * (1 + 1e-12))
     words = allocate(tight, "energy").explain()
     assert "the clock is at f_max." in words and "Devices 0, 1: the power is at p_max." in words
+
+
+def test_late_by_one_per_cent_is_late():
+    """Two alike that send 1 Mbit over half of 40 Mbit/s: 50 ms and 4 ms of computing, in 53.5 ms or in 54 ms."""
+    short, enough = (PruningProblem([1e6, 1e6], 4e-3, slack_s, 4e7) for slack_s in (53.5e-3, 54e-3))
+    assert allocate(short, "latency").explain().startswith("Devices 0, 1: late")
+    assert allocate(enough, "latency").explain().startswith("Devices 0, 1: the full model, within the deadline.")

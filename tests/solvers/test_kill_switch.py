@@ -16,7 +16,7 @@ from solvers.energy_terms import Task
 from solvers.fair import certify_fair, lowered
 from solvers.latency import certify_latency
 from solvers.levels import certify_levels
-from solvers.minmax_blocks import prove
+from solvers.minmax_blocks import prove, prove_sum
 from solvers.pruning import steepest
 from solvers.pruning_blocks import certify_blocks
 
@@ -152,3 +152,13 @@ def test_the_least_maximum_in_blocks(method):
     for step in ((2, -2, 0), (-2, 2, 0), (0, -3, 3), (0, 0, 1)):
         with pytest.raises(Uncertified, match="would cost less"):
             prove(cost[method], n + step, low, cap, 20)
+
+
+def test_ties_of_the_least_maximum_in_blocks():
+    """1 Mbit at 20 Mbit/s takes device 0 half of 4 blocks; 0.5 Mbit the others one, and all is handed out or not."""
+    n, least, cap = np.array([2, 1, 1]), np.array([1, 1, 1]), np.array([4, 4, 4])
+    finish_s = lambda n: np.array([1.0, 0.5, 0.5]) / 20 / (n / 4)  # noqa: E731
+    prove_sum(finish_s, n, least, cap, 4)
+    for other in ([1, 2, 1], [1, 1, 1], [1, 1, 2]):  # 0.05 s less for device 1 costs device 0 0.1 s; one is idle
+        with pytest.raises(Uncertified, match="least sum: one elsewhere"):
+            prove_sum(finish_s, np.array(other), least, cap, 4)

@@ -1,15 +1,16 @@
 """A few allowed levels per device: exact by enumeration, and honest about how far it can be from the best."""
 
 import ctypes
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pytest import approx
 
-from solvers import Infeasible, PruningProblem, Uncertified, allocate
+from solvers import IN_BLOCKS, Infeasible, PruningProblem, Uncertified, allocate
 from solvers.certify import accepted
 from solvers.levels import certify_levels
 
@@ -46,6 +47,20 @@ def test_enumeration_finds_nothing_better(seed, count, own, density):
     assert a.objective == approx(best, abs=1e-12) and a.certificate.gap <= 1e-9
     assert all(a.rho[k] in p.levels[k] for k in np.flatnonzero(on))
     assert (p.finish_s(a.share, a.rho)[on] <= p.slack_s[on] * (1 + 1e-9)).all()
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 4))
+def test_what_fills_the_band_and_5e_10_more_is_not_taken(seed, count):
+    """HiGHS keeps the band to 1e-9 only: it is asked again with less, and what it says then is the best that fits."""
+    p = instance(seed, count, own=False)
+    choice = np.random.default_rng(seed).choice(HALVES[:4], count)
+    needed = np.where(p.feasible, p.share_at(choice), 0.0).sum()
+    assume(0 < needed < np.inf)
+    p = replace(p, rate_bps=p.rate_bps * needed / (1 + 5e-10))
+    a = allocate(p, "levels")
+    fits = [np.array(c) for c in product(HALVES, repeat=count) if p.share_at(np.array(c))[p.feasible].sum() <= 1]
+    assert a.share.sum() <= 1 and a.objective == approx(min(p.objective(c) for c in fits), abs=1e-12)
 
 
 @pytest.mark.parametrize("count, gap", [(60, 1e-9), (5000, 1e-4)])
@@ -97,9 +112,15 @@ def test_the_certificate_sees_a_wrong_answer():
         accepted(p, np.zeros(2), np.ones(2), 0.0, lazy, "levels", claims_gap=False)
 
 
-def test_kkt_and_levels_do_not_stand_in_for_each_other():
-    with pytest.raises(ValueError, match="use the method levels"):
-        allocate(PruningProblem(1e6, 4e-3, 20e-3, 4e7, levels=[0.5]))
+@pytest.mark.parametrize("method", ["kkt", "fair", "convex", "convex-fair", "printed"])
+def test_who_chooses_any_rho_refuses_levels(method):
+    p = PruningProblem(1e6, 4e-3, 20e-3, [4e7, 6e7], levels=[0.0, 0.5, 1.0])
+    for blocks in (None, 6) if method in IN_BLOCKS else (None,):
+        with pytest.raises(ValueError, match=f"^{method} chooses any rho within its bounds; for levels use"):
+            allocate(p, method, blocks=blocks)
+
+
+def test_levels_without_levels():
     with pytest.raises(ValueError, match="allowed values of rho"):
         allocate(PruningProblem(1e6, 4e-3, 20e-3, 4e7), "levels")
 
