@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from edgesim.contracts import Job, Phase
-from fl.executors.pieces import Place, not_stacked, place_of
+from fl.executors.pieces import Place, not_stacked, place_of, the_same
 from fl.task import Task
 
 TENSORS = "start", "mask", "submodel", "scale", "lr"  # of a phase: tensors, numbers or None
 SETTINGS = "steps", "batches", "first", "ragged", "optimiser"
-tensors_of, settings_of = attrgetter(*TENSORS), attrgetter(*SETTINGS)
+tensors_of, settings_of, all_of = attrgetter(*TENSORS), attrgetter(*SETTINGS), attrgetter(*TENSORS, *SETTINGS)
 
 
 class Ordered(NamedTuple):
@@ -43,14 +43,14 @@ def written(jobs: Sequence[Job]) -> bytes:
     """Jobs of one phase each. What many have in common, a tensor or a whole phase, is written once."""
     values: dict[Place, Tensor] = {}
     phases: dict[tuple, int] = {}
-    rows = []
+    rows, latest, number = [], (), 0
     for job in jobs:
         (phase,) = job.phases
-        tensors = tensors_of(phase)
-        made = *map(place_of, tensors), *settings_of(phase)
-        number = phases.get(made)
-        if number is None:
-            number = phases[made] = len(phases)
+        things = all_of(phase)
+        if not (latest and the_same(things, latest)):
+            tensors, latest = tensors_of(phase), things
+            made = *map(place_of, tensors), *settings_of(phase)
+            number = phases.setdefault(made, len(phases))
             values |= {place: value for place, value in zip(made, tensors, strict=False) if place is not value}
         rows.append((int(job.device), int(job.g), number))
     plain = {place: value.detach().numpy() for place, value in values.items()}

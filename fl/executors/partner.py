@@ -34,7 +34,7 @@ from fl.task import Task
 
 TICKET = struct.Struct("=Q")  # bytes of an order
 PARTNER_PAYS_S = 0.002  # seconds of a pass: sharing it costs about 0.3 ms
-THEIRS = 0.48  # of a pass: the other process has to wake, and to read and answer its order
+THEIRS = 0.45  # of a pass: the other process has to wake, and to read and answer its order
 LATE = 1.6  # wall time by processor time of a pass in which the other core was not to be had
 PATIENCE, REST = 2, 25  # passes: so many late ones in a row (a first one is slow), and so many in one process then
 LOOKS_UP_MS = 1000  # how often a process that waits asks whether its parent is still there

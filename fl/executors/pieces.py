@@ -111,6 +111,7 @@ class Desk:
     def __init__(self, task: Task) -> None:
         self.task = task
         self._forms: dict[tuple, tuple[Form, tuple]] = {}
+        self._latest: tuple[tuple, Form] | None = None
         self._kinds: dict[tuple, int] = {}
 
     def prepare(self, run: Run, phase: Phase) -> Piece | None:
@@ -132,10 +133,14 @@ class Desk:
         """The form of a phase; kept by the addresses of its tensors, and with them: nothing else can come there."""
         mask, submodel = local.value_of(phase.mask, done), local.value_of(phase.submodel, done)
         tensors = mask, submodel, phase.scale, phase.lr
+        things = *tensors, phase.optimiser, dtype
+        if self._latest is not None and the_same(things, self._latest[0]):
+            return self._latest[1]
         key = *map(place_of, tensors), phase.optimiser, dtype
         known = self._forms.get(key)
         if known is None:
             known = self._forms[key] = self._formed(phase, mask, submodel, dtype), tensors
+        self._latest = things, known[0]
         return known[0]
 
     def _formed(self, phase: Phase, mask: Tensor, submodel: Tensor | None, dtype: dtype) -> Form:
@@ -165,6 +170,14 @@ class Desk:
             trains=any(how != "none" for how in extent),
             kind=self._kinds.setdefault(kind, len(self._kinds)),
         )
+
+
+def the_same(ones: tuple, others: tuple) -> bool:
+    """Are they one by one the same objects, or equal numbers? Told sooner than where tensors lie."""
+    for one, other in zip(ones, others, strict=True):
+        if one is not other and not (type(one) is float is type(other) and one == other):
+            return False
+    return True
 
 
 def place_of(value: Tensor | float | None) -> Place | float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from edgesim.contracts import Grant, Phase, Sgd, Stage, Tensor
@@ -67,15 +68,23 @@ class FedAvg(Method):
 
     def training(self, start: Any, mask: Any, g: int, k: int, **more: Any) -> Phase:
         """The phase in which device k trains in round g, from ``start`` on the weights ``mask``."""
-        sgd = Sgd(self.momentum, self.weight_decay, self.clip)
-        settings = {"steps": self.steps(k), "ragged": self.local_epochs is not None, "optimiser": sgd} | more
+        settings = {"steps": self.steps(k), "ragged": self.local_epochs is not None, "optimiser": self._sgd} | more
         return Phase(start, mask, lr=self.rate(g), **settings)
+
+    @cached_property
+    def _sgd(self) -> Sgd:
+        return Sgd(self.momentum, self.weight_decay, self.clip)
 
     def stages(self, k: int, rho: float) -> tuple[Stage, ...]:
         return (Stage("train", self.work(k, self.everything, self.steps(k), rho, self.samples_per_step(k))),)
 
     def local_update(self, state: State, k: int, w: Tensor, grant: Grant) -> tuple[Phase, ...]:
         kept = self.mask(state, grant)
+        if kept is self.everything:
+            return (self.training(w, self._all, state.g, k),)
         mask = self.task.tensor(kept)
-        start = w if kept is self.everything else w.where(mask, 0.0)
-        return (self.training(start, mask, state.g, k),)
+        return (self.training(w.where(mask, 0.0), mask, state.g, k),)
+
+    @cached_property
+    def _all(self) -> Tensor:
+        return self.task.tensor(self.everything)
