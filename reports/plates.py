@@ -70,7 +70,9 @@ def _sweep(schemes: list[Scheme], axes: list) -> list[Plate]:
 
 
 def _short(result: swept.Result) -> str:
-    return {"accuracy": "Final accuracy", "rho": "Pruning ratio", "latency": "Latency", "energy": "Energy"}[result.name]
+    return {"accuracy": "Final accuracy", "loss": "Final loss", "rho": "Pruning ratio"}.get(
+        result.name, result.name.capitalize()
+    )
 
 
 def _learning(schemes: list[Scheme], shown: list[Scheme], some: str) -> list[Plate]:

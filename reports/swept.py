@@ -34,6 +34,7 @@ class Result:
 
 
 ACCURACY = Result("accuracy", "accuracy", "final test accuracy (%)", 100.0, lambda run: measures.final(run, "accuracy"))
+LOSS = Result("loss", "loss", "final test loss", 1.0, lambda run: measures.final(run, "loss"))
 LATENCY = Result(
     "latency", "latency_s", "mean latency per round (ms)", 1e3, lambda run: float(run.rounds["latency_s"].mean())
 )
@@ -41,7 +42,7 @@ RATIO = Result("rho", "rho", f"mean pruning ratio {RHO}", 1.0, measures.rho_mean
 ENERGY = Result(
     "energy", "energy_j", "energy per round (J)", 1.0, lambda run: measures.total(run, "energy_j") / len(run.rounds)
 )
-RESULTS = (ACCURACY, RATIO, LATENCY, ENERGY)
+RESULTS = (ACCURACY, LOSS, RATIO, LATENCY, ENERGY)
 
 
 @dataclass(frozen=True)

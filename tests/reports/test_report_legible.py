@@ -15,7 +15,8 @@ from reports.schemes import load_schemes
 from reports.style import STYLES, settings
 
 PLAIN = {  # have no unit
-    *("global round", "device", "label", "test loss", "training samples", "mean pruning ratio ρ", "pruning ratio ρ")
+    *("global round", "device", "label", "test loss", "final test loss", "training samples"),
+    *("mean pruning ratio ρ", "pruning ratio ρ"),
 }
 UNIT = re.compile(r"\((%|s|ms|MHz|GHz|Mbit|Mbit/s|J|m|points per (MHz|ms))[),:]|\((s|ms)\)")
 
