@@ -15,14 +15,15 @@ import torch
 from edgesim.contracts import Job, Trained
 from fl import local
 from fl.executors.notes import Notes
-from fl.executors.pieces import Desk, Piece, Run, not_stacked
-from fl.executors.stacked import Dense, Vmapped, is_dense
+from fl.executors.pieces import Desk, Extent, Piece, Run, not_stacked
+from fl.executors.stacked import Arithmetic, Dense, Vmapped, is_dense
 from fl.executors.steps import take_steps
 from fl.executors.work import Pace
 from fl.task import Task
 
 SMALL, LARGE = 64 << 20, 1 << 30  # bytes of a chunk: of perceptrons on a CPU, of anything else
 WIDTH = 16  # models in a stack whose operations choose their algorithm by the number of models
+KEPT = 4  # kinds of stacks, by what is trained, whose memory stays for the next pass
 MEMORY_FULL = (MemoryError, torch.OutOfMemoryError)
 
 
@@ -41,7 +42,8 @@ class Batched:
     def __init__(self, task: Task, memory: int | None = None) -> None:
         self.task, self.notes = task, Notes()
         dense, cpu = is_dense(task.architecture), task.device == "cpu"
-        self.arithmetic = Dense if dense else Vmapped
+        self._arithmetic = Dense if dense else Vmapped
+        self._kept: dict[tuple[bool, ...], Arithmetic] = {}
         self.memory = memory or (SMALL if dense and cpu else LARGE)
         self.width = None if dense and cpu else WIDTH
 
@@ -57,7 +59,15 @@ class Batched:
         return [local.run(self.task, run.job) if run.trouble else run.end() for run in runs]
 
     def end(self) -> None:
-        """Nothing is held that would have to be given back."""
+        """Gives back the memory that is kept for the next pass."""
+        self._kept.clear()
+
+    def arithmetic(self, extent: Extent) -> Arithmetic:
+        """What computes where so much of every slot is trained; it stays, with its memory, for the next pass."""
+        trained = tuple(how != "none" for how in extent)
+        if trained not in self._kept and len(self._kept) == KEPT:
+            self._kept.clear()
+        return self._kept.setdefault(trained, self._arithmetic(self.task.architecture, trained))
 
     def _train(self, group: list[Piece]) -> None:
         """Trains a group; those who take most steps come first, so that who has finished is at a chunk's end."""
@@ -75,8 +85,10 @@ class Batched:
         """Trains so many models at a time; where the memory does not hold them, half as many."""
         for chunk in (group[i : i + size] for i in range(0, len(group), size)):
             try:
-                take_steps(self.task, self.arithmetic, chunk, None if self.width is None else size, self.parted)
+                arithmetic = self.arithmetic(chunk[0].form.extent)
+                take_steps(self.task, arithmetic, chunk, None if self.width is None else size, self.parted)
             except MEMORY_FULL:
+                self.end()
                 if size == 1:
                     chunk[0].run.trouble = "a single model is too large for the memory"
                 else:

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from edgesim.contracts import Job, Phase
-from fl.executors.pieces import Place, not_stacked, place_of, the_same
+from fl.executors.pieces import Place, not_stacked, place_of, twins
 from fl.task import Task
 
 TENSORS = "start", "mask", "submodel", "scale", "lr"  # of a phase: tensors, numbers or None
 SETTINGS = "steps", "batches", "first", "ragged", "optimiser"
-tensors_of, settings_of, all_of = attrgetter(*TENSORS), attrgetter(*SETTINGS), attrgetter(*TENSORS, *SETTINGS)
+tensors_of, settings_of, how_long = attrgetter(*TENSORS), attrgetter(*SETTINGS), attrgetter(*SETTINGS[:-1])
 
 
 class Ordered(NamedTuple):
@@ -43,12 +43,11 @@ def written(jobs: Sequence[Job]) -> bytes:
     """Jobs of one phase each. What many have in common, a tensor or a whole phase, is written once."""
     values: dict[Place, Tensor] = {}
     phases: dict[tuple, int] = {}
-    rows, latest, number = [], (), 0
+    rows, latest, number = [], None, 0
     for job in jobs:
         (phase,) = job.phases
-        things = all_of(phase)
-        if not (latest and the_same(things, latest)):
-            tensors, latest = tensors_of(phase), things
+        if latest is None or not (twins(phase, latest) and how_long(phase) == how_long(latest)):
+            tensors, latest = tensors_of(phase), phase
             made = *map(place_of, tensors), *settings_of(phase)
             number = phases.setdefault(made, len(phases))
             values |= {place: value for place, value in zip(made, tensors, strict=False) if place is not value}

@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from math import ceil, inf
 from multiprocessing.connection import Connection
-from time import perf_counter, thread_time
 from typing import Any
 
 import torch
@@ -35,8 +34,6 @@ from fl.task import Task
 TICKET = struct.Struct("=Q")  # bytes of an order
 PARTNER_PAYS_S = 0.002  # seconds of a pass: sharing it costs about 0.3 ms
 THEIRS = 0.45  # of a pass: the other process has to wake, and to read and answer its order
-LATE = 1.6  # wall time by processor time of a pass in which the other core was not to be had
-PATIENCE, REST = 2, 25  # passes: so many late ones in a row (a first one is slow), and so many in one process then
 LOOKS_UP_MS = 1000  # how often a process that waits asks whether its parent is still there
 LINE = 64  # bytes: results begin at a multiple of them
 LEAST_ROOM = 1 << 20  # bytes
@@ -48,22 +45,18 @@ class Paired:
     Args:
         inner: how both train their halves.
         least_s: a pass that takes about less than so many seconds is trained in this process alone.
-        rest: so many passes are, after some that took much longer than this process computed: where other programs
-            keep the second core, two processes in turn are slower than one. This moves no byte of a result.
     """
 
-    def __init__(self, task: Task, inner: Any, least_s: float = PARTNER_PAYS_S, rest: int = REST) -> None:
-        self.task, self.inner, self.least_s, self.rest = task, inner, least_s, rest
-        self._resting = self._late = 0
+    def __init__(self, task: Task, inner: Any, least_s: float = PARTNER_PAYS_S) -> None:
+        self.task, self.inner, self.least_s = task, inner, least_s
         self.name, self.notes, self.pace = f"{inner.name}, 2 processes", inner.notes, inner.pace
         self.partner: Partner | None = None
 
     def run(self, jobs: Sequence[Job]) -> list[Trained]:
         count = len(jobs) - ceil(THEIRS * len(jobs))
         ours, theirs = jobs[:count], jobs[count:]
-        self._resting -= self._resting > 0
         with one_thread():
-            if self._resting or not (self._pays(jobs) and sendable(self.task, theirs)):
+            if not (self._pays(jobs) and sendable(self.task, theirs)):
                 return self.inner.run(jobs)
             try:
                 return self._shared(jobs, ours, theirs)
@@ -72,19 +65,11 @@ class Paired:
                 raise
 
     def _shared(self, jobs: Sequence[Job], ours: Sequence[Job], theirs: Sequence[Job]) -> list[Trained]:
-        begin, computed = perf_counter(), thread_time()
         if not self._order(theirs):
             return self.inner.run(jobs)
         done = self.inner.run(ours)
         answered = self._answered(theirs)
-        self._judge(perf_counter() - begin > LATE * (thread_time() - computed))
         return done + (self.inner.run(theirs) if answered is None else answered)
-
-    def _judge(self, late: bool) -> None:
-        """Takes note of whether a pass was late."""
-        self._late = self._late + 1 if late else 0
-        if self._late == PATIENCE:
-            self._late, self._resting = 0, self.rest
 
     def end(self) -> None:
         """Ends the other process; the next pass will have another."""

@@ -83,9 +83,9 @@ class Piece:
 
     def finish(self, part: Tensor, loss: float, accuracy: float) -> None:
         """Puts the trained part [p], which is its own from now on, into the model."""
-        run, w, where = self.run, part, self.form.where
-        if part.numel() < self.whole.numel():
-            w = self.whole.clone()
+        run, w = self.run, part
+        if self.part is not self.whole:
+            w, where = self.whole.clone(), self.form.where
             w[slice(part.numel()) if where is None else where] = part
         run.done.append(w)
         run.loss, run.accuracy = loss, accuracy
@@ -111,36 +111,41 @@ class Desk:
     def __init__(self, task: Task) -> None:
         self.task = task
         self._forms: dict[tuple, tuple[Form, tuple]] = {}
-        self._latest: tuple[tuple, Form] | None = None
+        self._latest: tuple[Phase, tuple[Form, Tensor, Tensor]] | None = None
         self._kinds: dict[tuple, int] = {}
 
     def prepare(self, run: Run, phase: Phase) -> Piece | None:
         """The next phase of a job; None where it trains nothing: the job then goes on as it is."""
-        task, device = self.task, run.job.device
-        whole = local.value_of(phase.start, run.done)
-        form = self._form(phase, run.done, whole.dtype)
+        task = self.task
+        form, whole, part = self._models(phase, run.done)
         run.mask = form.whole_mask
         if phase.steps == 0 or not form.trains:
             run.done.append(whole.clone())
             run.loss = run.accuracy = nan
             return None
         samples, sizes = local.samples(task, phase, run.job)
-        batch = min(task.batch_size, len(task.data.train_index[device]))
-        part = part_of(whole, form.where, form.layout)
+        batch = min(task.batch_size, len(task.data.train_index[run.job.device]))
         return Piece(run, form, whole, part, samples, sizes, phase.steps, batch)
+
+    def _models(self, phase: Phase, done: list[Tensor]) -> tuple[Form, Tensor, Tensor]:
+        """The form of a phase, the model [P] that it starts from, and the part of it that computes [p]."""
+        if self._latest is not None and twins(phase, self._latest[0]):
+            return self._latest[1]
+        whole = local.value_of(phase.start, done)
+        form = self._form(phase, done, whole.dtype)
+        found = form, whole, part_of(whole, form.where, form.layout)
+        given = phase.start, phase.mask, phase.submodel
+        self._latest = None if any(map(callable, given)) else (phase, found)  # a function may find another model
+        return found
 
     def _form(self, phase: Phase, done: list[Tensor], dtype: dtype) -> Form:
         """The form of a phase; kept by the addresses of its tensors, and with them: nothing else can come there."""
         mask, submodel = local.value_of(phase.mask, done), local.value_of(phase.submodel, done)
         tensors = mask, submodel, phase.scale, phase.lr
-        things = *tensors, phase.optimiser, dtype
-        if self._latest is not None and the_same(things, self._latest[0]):
-            return self._latest[1]
         key = *map(place_of, tensors), phase.optimiser, dtype
         known = self._forms.get(key)
         if known is None:
             known = self._forms[key] = self._formed(phase, mask, submodel, dtype), tensors
-        self._latest = things, known[0]
         return known[0]
 
     def _formed(self, phase: Phase, mask: Tensor, submodel: Tensor | None, dtype: dtype) -> Form:
@@ -172,12 +177,16 @@ class Desk:
         )
 
 
-def the_same(ones: tuple, others: tuple) -> bool:
-    """Are they one by one the same objects, or equal numbers? Told sooner than where tensors lie."""
-    for one, other in zip(ones, others, strict=True):
-        if one is not other and not (type(one) is float is type(other) and one == other):
-            return False
-    return True
+def twins(one: Phase, other: Phase) -> bool:
+    """Do phases start from the same tensors, and train the same of them? Told sooner than where tensors lie."""
+    return (
+        one.start is other.start
+        and one.mask is other.mask
+        and one.submodel is other.submodel
+        and one.scale is other.scale
+        and one.optimiser is other.optimiser
+        and (one.lr is other.lr or (type(one.lr) is float is type(other.lr) and one.lr == other.lr))
+    )
 
 
 def place_of(value: Tensor | float | None) -> Place | float | None:

@@ -60,7 +60,10 @@ def is_dense(architecture: Architecture) -> bool:
 
 
 class Dense:
-    """Multilayer perceptrons: a few products of stacks per step, no autograd, in the same memory in every step."""
+    """Multilayer perceptrons: a few products of stacks per step, no autograd, in the same memory in every step.
+
+    The memory stays for the next stack of that size.
+    """
 
     without_autograd = torch.inference_mode
 
@@ -82,7 +85,7 @@ class Dense:
 
     def gradients(self, leaves: Sequence[Tensor], x: Tensor, y: Tensor, share: Tensor) -> Found:
         """As `Arithmetic.gradients`; what it gives is good until the next step."""
-        if self.room is None or self.room.models != len(x):
+        if self.room is None or not self.room.fits(leaves, x):
             self.room = Room(self.layers, leaves, x)
         room, signals = self.room, [x.flatten(2)]
         for layer, out in zip(self.layers, room.signals, strict=True):
@@ -110,12 +113,20 @@ class Room:
     """
 
     def __init__(self, layers: Sequence[tuple[int, int | None] | None], leaves: Sequence[Tensor], x: Tensor) -> None:
-        self.models, batch = x.shape[:2]
+        self._made_for, (models, batch) = made_for(leaves, x), x.shape[:2]
         shapes = [None if layer is None else leaves[layer[0]].shape for layer in layers]  # [C, out, in]
-        self.signals = [shape and x.new_empty(self.models, batch, shape[1]) for shape in shapes]
-        self.backs = [shape and x.new_empty(self.models, batch, shape[2]) for shape in shapes]
-        self.biases = [shape and x.new_empty(self.models, shape[1]) for shape in shapes]
+        self.signals = [shape and x.new_empty(models, batch, shape[1]) for shape in shapes]
+        self.backs = [shape and x.new_empty(models, batch, shape[2]) for shape in shapes]
+        self.biases = [shape and x.new_empty(models, shape[1]) for shape in shapes]
         self.loss = LogLoss(next(signal for signal in reversed(self.signals) if signal is not None))
+
+    def fits(self, leaves: Sequence[Tensor], x: Tensor) -> bool:
+        """Is it the memory for such models and samples?"""
+        return self._made_for == made_for(leaves, x)
+
+
+def made_for(leaves: Sequence[Tensor], x: Tensor) -> tuple:
+    return x.dtype, x.shape[:2], [leaf.shape for leaf in leaves]
 
 
 def forward(
@@ -137,21 +148,26 @@ class LogLoss:
     """
 
     def __init__(self, logits: Tensor) -> None:
-        count, classes = logits[..., 0].numel(), logits.shape[2]
+        (*samples, classes), count = logits.shape, logits[..., 0].numel()
         self._logits = logits.new_zeros(classes, -(-count // VECTOR) * VECTOR)
-        self._chances, self._loss = torch.empty_like(self._logits), logits.new_empty(1, count)
-        self._back = torch.empty_like(logits)
+        self._chances = torch.empty_like(self._logits)
+        self._back, self._loss = torch.empty_like(logits), logits.new_empty(1, count)
+        self._minus_share = torch.empty_like(self._loss)
+        self._real = self._chances[:, :count]
+        self._logits_in, self._chances_out = (  # the same numbers as [C, B, classes]
+            each[:, :count].t().unflatten(0, samples) for each in (self._logits, self._chances)
+        )
+        self._loss_out = self._loss.view(samples)
 
     def __call__(self, logits: Tensor, y: Tensor, share: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Loss and hit of every sample [C, B], and the gradient of their weighted sum by the logits."""
         label, share = y.reshape(1, -1), share.reshape(1, -1)
-        count, classes = label.shape[1], logits.shape[2]
-        self._logits[:, :count].copy_(logits.view(count, classes).t())
+        self._logits_in.copy_(logits)
         torch.log_softmax(self._logits, 0, out=self._chances)
-        loss = torch.gather(self._chances, 0, label, out=self._loss).neg_().view(y.shape)
-        chances = self._chances.exp_()[:, :count]
-        self._back.view(count, classes).copy_(chances.mul_(share).scatter_add_(0, label, -share).t())
-        return loss, logits.max(2)[1] == y, self._back
+        torch.gather(self._chances, 0, label, out=self._loss).neg_()
+        self._chances.exp_()
+        self._real.mul_(share).scatter_add_(0, label, torch.neg(share, out=self._minus_share))
+        return self._loss_out, logits.max(2)[1] == y, self._back.copy_(self._chances_out)
 
 
 def log_loss(logits: Tensor, y: Tensor, share: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -19,7 +19,7 @@ PICTURES = 4 << 20  # bytes: as many steps of a chunk have their pictures fetche
 
 def take_steps(
     task: Task,
-    arithmetic: type[Arithmetic],
+    arithmetic: Arithmetic,
     chunk: Sequence[Piece],
     width: int | None,
     parted: Callable[[Tensor], Sequence[Tensor]] = torch.unbind_copy,
@@ -96,14 +96,12 @@ def schedule(chunk: Sequence[Piece], models: int, device: torch.device) -> tuple
 class Stack:
     """Models of one kind, slot by slot [C, ...], with what their steps need. size: C, filled up by idle models."""
 
-    def __init__(self, task: Task, arithmetic: type[Arithmetic], chunk: Sequence[Piece], size: int) -> None:
+    def __init__(self, task: Task, arithmetic: Arithmetic, chunk: Sequence[Piece], size: int) -> None:
         first, self.size, self.computing = chunk[0].form, size, size
-        self.layout, self.rate = first.layout, first.rate
-        trained = [how != "none" for how in first.extent]
-        self.arithmetic = arithmetic(task.architecture, trained)
+        self.layout, self.rate, self.arithmetic = first.layout, first.rate, arithmetic
         self.leaves = self._whole = self._slots([piece.part for piece in chunk])
         self.factors = None if first.factor is None else self._slots([piece.form.factor for piece in chunk])
-        masks = rates = [None] * len(trained)
+        masks = rates = [None] * len(first.extent)
         if "some" in first.extent:
             masks = self._slots([piece.form.mask.to(chunk[0].whole.dtype) for piece in chunk])
         if isinstance(self.rate, Tensor):

@@ -276,6 +276,37 @@ def test_a_common_start_stays_as_it_is_and_every_model_has_memory_of_its_own(dev
     assert all(one.w.untyped_storage().nbytes() == 4 * 4810 for one in trained)
 
 
+def test_the_memory_that_stays_moves_no_byte():
+    """One executor for passes of other sizes, batches, widths, kinds and precision, to and fro, against new ones."""
+    task = task_of(MLP, sizes=(40, 23, 5, 31, 40))  # device 2 has less than a batch
+    half = torch.from_numpy(task.layout.expand(masks.prefix(task.layout, 0.5)))
+    only_bias = torch.arange(4810) >= 4800
+    passes = [
+        [job(task, k) for k in (0, 1, 3, 4)],
+        [job(task, k) for k in (0, 3)],
+        [job(task, 2), job(task, 2)],
+        [job(task, k, submodel=half) for k in (0, 1, 3, 4)],
+        [job(task, k, mask=only_bias) for k in (0, 1, 3, 4)],
+        [job(task, k, optimiser=Sgd(0.9)) for k in (0, 1, 3, 4)],
+    ]
+    stays = Batched(task)
+    for one in passes + passes[::-1] + passes[::2]:
+        assert same(stays.run(one), Batched(task).run(one))
+
+
+def test_memory_stays_for_a_few_kinds_of_stacks_only_and_is_given_back():
+    task, executor = task_of(MLP), Batched(task_of(MLP))
+    bounds = [slot.slice for slot in task.layout.slots]
+    for chosen in range(1, 1 << len(bounds)):
+        mask = torch.zeros(4810, dtype=torch.bool)
+        for i, where in enumerate(bounds):
+            mask[where] = bool(chosen >> i & 1)
+        executor.run([job(task, 0, mask=mask)])
+        assert 0 < len(executor._kept) <= batched_module.KEPT
+    executor.end()
+    assert not executor._kept
+
+
 def test_how_many_steps_are_fetched_at_once_changes_no_byte(monkeypatch):
     task = task_of(MLP)
     jobs = [job(task, k, steps=2 + k, ragged=k > 2) for k in (0, 1, 2, 3, 4)]

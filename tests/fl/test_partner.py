@@ -20,7 +20,7 @@ from edgesim.contracts import Adam, Sgd
 from fl.executors import partner
 from fl.executors.batched import Batched
 from fl.executors.orders import read, sendable, written
-from fl.executors.partner import LEAST_ROOM, PARTNER_PAYS_S, PATIENCE, Paired
+from fl.executors.partner import LEAST_ROOM, PARTNER_PAYS_S, Paired
 from tests.fl.test_executors import CNN, DEADLINE_S, MLP, job, same, task_of, waits_for
 
 WORKS = (psutil.STATUS_RUNNING, psutil.STATUS_SLEEPING, psutil.STATUS_DISK_SLEEP, psutil.STATUS_STOPPED)
@@ -33,7 +33,7 @@ def mlp():
 
 @pytest.fixture
 def paired(mlp):
-    made = Paired(mlp, Batched(mlp), least_s=0.0, rest=0)
+    made = Paired(mlp, Batched(mlp), least_s=0.0)
     yield made
     made.end()
 
@@ -93,7 +93,7 @@ def test_two_processes_give_the_bytes_of_one(model, optimiser):
         job(task, 2, **common | {"start": task.initial() + 0.1}),
         job(task, 4, **common | {"start": task.initial() - 0.1}),
     ]
-    paired = Paired(task, Batched(task), least_s=0.0, rest=0)
+    paired = Paired(task, Batched(task), least_s=0.0)
     for some_jobs in (jobs, jobs[::-1], jobs[:3]):
         assert same(paired.run(some_jobs), Batched(task).run(some_jobs))
     assert paired.notes.lines() == []
@@ -113,7 +113,7 @@ def test_places_in_memory_are_told_apart_by_their_strides(mlp, paired):
 
 def test_rates_that_are_no_plain_floats_and_starts_with_a_gradient(mlp, tmp_path):
     """What another may have made of a number or a tensor is sent like any other."""
-    paired = Paired(mlp, Elsewhere(mlp, tmp_path / "begun", lambda: None), least_s=0.0, rest=0)
+    paired = Paired(mlp, Elsewhere(mlp, tmp_path / "begun", lambda: None), least_s=0.0)
     start = mlp.initial().requires_grad_()
     for lr in (np.float64(0.1), np.float32(0.1), 1, float("nan")):
         jobs = [job(mlp, k % 5, lr=lr, start=start) for k in range(6)]
@@ -137,10 +137,8 @@ def test_whether_a_pass_is_shared_moves_no_byte_with_two_torch_threads(two_threa
     """A product of a single large model comes out with other last bits."""
     task = task_of(MLP, (1, 28, 28), sizes=(64, 40, 30), batch=128)
     jobs = [job(task, k, steps=4) for k in range(3)]
-    made = Paired(task, Batched(task), least_s=0.0, rest=3)
+    made = Paired(task, Batched(task), least_s=0.0)
     shared = made.run(jobs)
-    made._resting = 3
-    assert same(made.run(jobs), shared)
     assert same(Paired(task, Batched(task), least_s=9.0).run(jobs), shared)
     made.end()
 
@@ -148,7 +146,7 @@ def test_whether_a_pass_is_shared_moves_no_byte_with_two_torch_threads(two_threa
 def test_double_precision(tmp_path):
     task = task_of(MLP, dtype=np.float64)
     jobs = jobs_of(task, start=task.initial().double())
-    paired = Paired(task, Elsewhere(task, tmp_path / "begun", lambda: None), least_s=0.0, rest=0)
+    paired = Paired(task, Elsewhere(task, tmp_path / "begun", lambda: None), least_s=0.0)
     assert same(paired.run(jobs), Batched(task).run(jobs))
     paired.end()
 
@@ -176,7 +174,7 @@ def test_the_process_stays_until_a_pass_needs_more_room(mlp, paired):
 
 def test_what_the_other_process_notes_comes_home(mlp, tmp_path, monkeypatch):
     inner = Elsewhere(mlp, tmp_path / "begun", lambda: inner.notes.add("it rains", 3))
-    paired = Paired(mlp, inner, least_s=0.0, rest=0)
+    paired = Paired(mlp, inner, least_s=0.0)
     paired.run(jobs_of(mlp))
     assert paired.notes.lines() == ["it rains (3 jobs)"]
     paired.end()
@@ -227,7 +225,7 @@ def test_what_holds_functions_is_trained_here(mlp, monkeypatch, odd):
     monkeypatch.setattr(os, "fork", lambda: pytest.fail("forked"))
     jobs = [*jobs_of(mlp, 3), job(mlp, 3, **odd)]
     assert sendable(mlp, jobs[:3]) and not sendable(mlp, jobs)
-    assert same(Paired(mlp, Batched(mlp), least_s=0.0, rest=0).run(jobs), Batched(mlp).run(jobs))
+    assert same(Paired(mlp, Batched(mlp), least_s=0.0).run(jobs), Batched(mlp).run(jobs))
 
 
 def test_models_of_several_sizes_are_not_sent(mlp):
@@ -249,7 +247,7 @@ def test_a_pass_that_is_too_short_is_not_shared(mlp, monkeypatch):
     paired, jobs = Paired(mlp, Batched(mlp)), jobs_of(mlp)
     assert Batched.pace.seconds(mlp, jobs) < PARTNER_PAYS_S == paired.least_s
     assert same(paired.run(jobs), Batched(mlp).run(jobs))
-    Paired(mlp, Batched(mlp), least_s=0.0, rest=0).run(jobs[:1])
+    Paired(mlp, Batched(mlp), least_s=0.0).run(jobs[:1])
     assert paired.run([]) == []
 
 
@@ -259,7 +257,7 @@ def test_a_pass_that_is_too_short_is_not_shared(mlp, monkeypatch):
 @pytest.mark.parametrize(("number", "word"), [(signal.SIGKILL, "signal 9"), (signal.SIGSEGV, "signal 11")])
 def test_a_process_that_is_killed_at_work_changes_no_byte(mlp, tmp_path, number, word):
     inner = Elsewhere(mlp, tmp_path / "begun", lambda: os.kill(os.getpid(), number))
-    paired, jobs = Paired(mlp, inner, least_s=0.0, rest=0), jobs_of(mlp, 7)
+    paired, jobs = Paired(mlp, inner, least_s=0.0), jobs_of(mlp, 7)
     expected = Batched(mlp).run(jobs)
     assert same(paired.run(jobs), expected)
     (line,) = paired.notes.lines()
@@ -309,7 +307,7 @@ def test_half_an_answer_is_none(mlp, monkeypatch, tmp_path):
             os._exit(7)
 
     monkeypatch.setattr(partner, "Connection", Half)
-    paired = Paired(mlp, Elsewhere(mlp, tmp_path / "begun", lambda: None), least_s=0.0, rest=0)
+    paired = Paired(mlp, Elsewhere(mlp, tmp_path / "begun", lambda: None), least_s=0.0)
     assert same(paired.run(jobs_of(mlp)), Batched(mlp).run(jobs_of(mlp)))
     (line,) = paired.notes.lines()
     assert "exit code 7" in line
@@ -319,7 +317,7 @@ def test_an_error_there_is_said_and_its_jobs_are_trained_here(mlp, tmp_path):
     def fail():
         raise ValueError("no paper in the printer\nnor ink")
 
-    paired, jobs = Paired(mlp, Elsewhere(mlp, tmp_path / "begun", fail), least_s=0.0, rest=0), jobs_of(mlp)
+    paired, jobs = Paired(mlp, Elsewhere(mlp, tmp_path / "begun", fail), least_s=0.0), jobs_of(mlp)
     assert same(paired.run(jobs), Batched(mlp).run(jobs))
     (line,) = paired.notes.lines()
     assert "a process failed (ValueError: no paper in the printer)" in line
@@ -338,31 +336,6 @@ def test_an_order_that_nobody_has_begun_is_taken_back(mlp, paired):
     for _ in range(20):
         assert same(paired.run(others), Batched(mlp).run(others))
     assert paired.partner.pid == pid and paired.notes.lines() == []
-
-
-def test_after_two_late_answers_some_passes_are_trained_here(mlp, tmp_path):
-    inner = Elsewhere(mlp, tmp_path / "begun", lambda: time.sleep(0.5))
-    paired, jobs, alone = Paired(mlp, inner, least_s=0.0, rest=3), jobs_of(mlp), []
-    expected = Batched(mlp).run(jobs)
-    inner.run, run = lambda some: alone.append(len(some) == len(jobs)) or run(some), inner.run
-    for _ in range(PATIENCE):
-        assert same(paired.run(jobs), expected)
-        inner.path.unlink()
-    inner.path.touch()
-    for _ in range(3):
-        assert same(paired.run(jobs), expected)
-    assert alone[:5] == [False, False, True, True, False] and paired.notes.lines() == []
-    paired.end()
-
-
-def test_a_single_late_pass_is_no_reason_to_rest(mlp):
-    paired = Paired(mlp, Batched(mlp), rest=3)
-    for late in (True, False, True, False):
-        paired._judge(late)
-    assert paired._resting == 0
-    for late in (True, True):
-        paired._judge(late)
-    assert paired._resting == 3
 
 
 @pytest.fixture
@@ -385,7 +358,7 @@ def test_an_interruption_leaves_no_process_behind(mlp, tmp_path, error):
             return super().run(jobs)
 
     before, begin = psutil.Process().children(), time.monotonic()
-    paired = Paired(mlp, Broken(mlp, tmp_path / "begun", lambda: time.sleep(DEADLINE_S)), least_s=0.0, rest=0)
+    paired = Paired(mlp, Broken(mlp, tmp_path / "begun", lambda: time.sleep(DEADLINE_S)), least_s=0.0)
     with pytest.raises(error):
         paired.run(jobs_of(mlp))
     assert time.monotonic() - begin < DEADLINE_S / 2
@@ -393,7 +366,7 @@ def test_an_interruption_leaves_no_process_behind(mlp, tmp_path, error):
 
 
 def test_nothing_outlives_its_executor(mlp, no_new_children):
-    paired = Paired(mlp, Batched(mlp), least_s=0.0, rest=0)
+    paired = Paired(mlp, Batched(mlp), least_s=0.0)
     paired.run(jobs_of(mlp))
     pid = paired.partner.pid
     del paired
@@ -449,7 +422,7 @@ from fl.executors.batched import Batched
 from fl.executors.partner import Paired
 from tests.fl.test_executors import MLP, job, task_of
 task = task_of(MLP)
-paired = Paired(task, Batched(task), least_s=0.0, rest=0)
+paired = Paired(task, Batched(task), least_s=0.0)
 paired.run([job(task, k) for k in range(4)])
 print(paired.partner.pid, flush=True)
 {last}
@@ -478,7 +451,7 @@ def test_a_fork_of_this_process_leaves_its_partner_alone(mlp, paired):
 def test_without_fork_a_pass_is_trained_here(mlp, monkeypatch):
     monkeypatch.delattr(os, "fork")
     jobs = jobs_of(mlp)
-    assert same(Paired(mlp, Batched(mlp), least_s=0.0, rest=0).run(jobs), Batched(mlp).run(jobs))
+    assert same(Paired(mlp, Batched(mlp), least_s=0.0).run(jobs), Batched(mlp).run(jobs))
 
 
 def test_a_system_that_is_out_of_processes_is_said_once(mlp, monkeypatch):
@@ -486,7 +459,7 @@ def test_a_system_that_is_out_of_processes_is_said_once(mlp, monkeypatch):
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(os, "fork", full)
-    paired, jobs = Paired(mlp, Batched(mlp), least_s=0.0, rest=0), jobs_of(mlp)
+    paired, jobs = Paired(mlp, Batched(mlp), least_s=0.0), jobs_of(mlp)
     for _ in range(2):
         assert same(paired.run(jobs), Batched(mlp).run(jobs))
     assert paired.notes.lines() == ["one process instead of 2: Resource temporarily unavailable (3 jobs)"]
