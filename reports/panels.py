@@ -75,6 +75,12 @@ def within_percent(panel: Axes) -> None:
     panel.set_ylim(max(low, -2), min(high, 102))
 
 
+def from_zero(panel: Axes) -> None:
+    """An axis of costs: from zero to a little beyond the largest, so that its marker is whole where all are equal."""
+    largest = panel.dataLim.x1
+    panel.set_xlim(0, 1.05 * largest if 0 < largest < math.inf else None)
+
+
 def plain_log(axis, set_scale) -> None:
     """A logarithmic axis with plain numbers at its decades, or at 1, 2, 5 where it has few of them."""
     set_scale("log")

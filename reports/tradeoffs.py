@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from reports import measures
-from reports.panels import legend, two_panels, within_percent, wrap
+from reports.panels import from_zero, legend, two_panels, within_percent, wrap
 from reports.schemes import Scheme
 from reports.sheet import Column, Table, digits, figures
 from reports.style import INK, Style, series_looks
@@ -23,8 +23,10 @@ TARGET_MARKERS = ("o", "s", "^", "D", "v", "P")
 
 def front(cost: Sequence[float], gain: Sequence[float]) -> list[int]:
     """Indices of the points that no other dominates (costs at most as much, gains at least as much, one of them
-    strictly), cheapest first; points with nan are left out."""
-    points = [(c, g, i) for i, (c, g) in enumerate(zip(cost, gain, strict=True)) if not math.isnan(c + g)]
+    strictly), cheapest first; points with nan are left out. Costs equal to twelve digits are equal."""
+    points = [
+        (float(f"{c:.12g}"), g, i) for i, (c, g) in enumerate(zip(cost, gain, strict=True)) if not math.isnan(c + g)
+    ]
     kept: list[tuple[float, float, int]] = []
     for c, g, i in sorted(points, key=lambda point: (point[0], -point[1])):
         if not kept or g > kept[-1][1] or (c, g) == kept[-1][:2]:
@@ -50,7 +52,7 @@ def pareto(schemes: list[Scheme], style: Style) -> Figure | None:
                 marker=mine.marker, color=mine.colour, mfc=fill, elinewidth=0.7, ms=style.marker * 1.3,
             )  # fmt: skip
         panel.set_xlabel(cost.title)
-        panel.set_xlim(left=0)
+        from_zero(panel)
         within_percent(panel)
         if not style.wide or panel is panels[0]:
             panel.set_ylabel("final accuracy (%)")
@@ -120,7 +122,7 @@ def to_target(schemes: list[Scheme], style: Style) -> Figure | None:
                     panel.errorbar(cost.mean * scale, y, xerr=_bar(cost, scale), ls="none", elinewidth=0.8, **kind)
         panel.set_xlabel(title)
         panel.set_ylim(count - 0.5, -0.5)
-        panel.set_xlim(left=0)
+        from_zero(panel)
         panel.set_yticks(range(count), [wrap(scheme.label) for scheme in schemes])
         panel.grid(axis="y", visible=False)
     marks = [

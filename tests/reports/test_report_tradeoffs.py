@@ -25,6 +25,10 @@ def test_equal_points_are_on_the_front_together():
     assert sorted(front([1, 1, 2], [5, 5, 5])) == [0, 1]
 
 
+def test_what_rounding_alone_makes_cheaper_is_not_on_the_front():
+    assert front([0.025000000000000012, 0.02499999999999993], [0.72, 0.69]) == [0]
+
+
 @given(POINTS)
 def test_front_is_what_nothing_dominates(points):
     def dominated(a):
@@ -83,6 +87,17 @@ def test_pareto_draws_every_scheme_and_fills_those_on_the_front(tmp_path, write_
     assert points[(20.0, 40.0)] == "white" and "white" not in (points[(10.0, 50.0)], points[(30.0, 90.0)])
     stairs = next(line for line in left.lines if line.get_drawstyle() == "steps-post")
     assert stairs.get_xydata().tolist() == [approx([10, 50]), approx([30, 90])]
+
+
+def test_markers_are_whole_where_all_cost_the_same(tmp_path, write_run):
+    folders = [
+        write_run(tmp_path / name, scheme=name, method="own", latency_s=(latency,) * 2, accuracy=(0.1, final))
+        for name, latency, final in (("a", 0.025, 0.5), ("b", 0.025 * (1 + 1e-14), 0.4))
+    ]
+    schemes = load_schemes(folders)
+    with matplotlib.rc_context(style.settings(style.SCREEN)):
+        left, _ = tradeoffs.pareto(schemes, style.SCREEN).axes
+    assert left.get_xlim() == approx((0, 26.25))
 
 
 def test_parts_of_the_latency_add_up(scheme_of):
