@@ -145,6 +145,8 @@ def in_one_sentence() -> Iterator[None]:
         servers.WrongSelection,
     ) as error:
         raise RunError(str(error)) from error
+    except MemoryError as error:
+        raise RunError(f"{error or 'the memory is full'}; the same command resumes where it stopped") from error
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise

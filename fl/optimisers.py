@@ -81,7 +81,12 @@ class AdamDescent:
 
 
 def norm_of(gradients: Sequence[Tensor], stacked: bool) -> Tensor:
-    """The norm of all gradients together; of a stack that of every model [C]."""
+    """The norm of all gradients together; of a stack that of every model [C].
+
+    A single row is summed in another order than one of several, and no model of a stack may know whether it is alone.
+    """
+    if stacked and len(gradients[0]) == 1:
+        return norm_of([torch.cat([g, g]) for g in gradients], stacked)[:1]
     if stacked:
         norms = torch.stack([torch.linalg.vector_norm(g.flatten(1), dim=1) for g in gradients])
         return torch.linalg.vector_norm(norms, dim=0)

@@ -72,7 +72,8 @@ class Paired:
         return done + (self.inner.run(theirs) if answered is None else answered)
 
     def end(self) -> None:
-        """Ends the other process; the next pass will have another."""
+        """Ends the other process; the next pass will have another. Gives back what is kept here."""
+        self.inner.end()
         if self.partner is not None:
             self.partner.end()
         self.partner = None

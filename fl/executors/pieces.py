@@ -21,12 +21,17 @@ Extent = tuple[str, ...]  # of every slot "all", "some" or "none" of it
 
 @dataclass(slots=True)
 class Run:
-    """How far a job has come.     trouble: why it is trained one by one instead."""
+    """How far a job has come.
+
+    Args:
+        trouble: why it is trained one by one instead.     latest: of whose steps loss and accuracy are.
+    """
 
     job: Job
     trouble: str | None
     done: list[Tensor] = field(default_factory=list)
     mask: Tensor | None = None
+    latest: Piece | None = None
     loss: float = nan
     accuracy: float = nan
 
@@ -81,14 +86,22 @@ class Piece:
         """Pieces of one kind can be stacked: equal shapes, and the same operations in every step."""
         return self.form.kind, self.batch
 
-    def finish(self, part: Tensor, loss: float, accuracy: float) -> None:
-        """Puts the trained part [p], which is its own from now on, into the model."""
-        run, w = self.run, part
-        if self.part is not self.whole:
-            w, where = self.whole.clone(), self.form.where
-            w[slice(part.numel()) if where is None else where] = part
-        run.done.append(w)
-        run.loss, run.accuracy = loss, accuracy
+    def model(self, part: Tensor) -> Tensor:
+        """The model [P] with the trained part [p], which is its own from now on."""
+        if self.part is self.whole:
+            return part
+        w, where = self.whole.clone(), self.form.where
+        w[slice(part.numel()) if where is None else where] = part
+        return w
+
+    def finish(self, w: Tensor) -> None:
+        self.run.done.append(w)
+        self.run.latest = self
+
+    def show(self, loss: float, accuracy: float) -> None:
+        """Sums over the steps of the phase; of the last phase they are the job's."""
+        if self.run.latest is self:
+            self.run.loss, self.run.accuracy = loss / self.steps, accuracy / self.steps
 
 
 def not_stacked(task: Task, job: Job) -> str | None:
@@ -121,7 +134,7 @@ class Desk:
         run.mask = form.whole_mask
         if phase.steps == 0 or not form.trains:
             run.done.append(whole.clone())
-            run.loss = run.accuracy = nan
+            run.latest = None
             return None
         samples, sizes = local.samples(task, phase, run.job)
         batch = min(task.batch_size, len(task.data.train_index[run.job.device]))
@@ -162,7 +175,7 @@ class Desk:
         extent = extent_of(ours, layout)
         shapes = where is not None and tuple(slot.shape for slot in layout.slots)
         each = isinstance(rate, Tensor)
-        kind = shapes, extent, "per weight" if each else rate, factor is None, phase.optimiser
+        kind = shapes, extent, "per weight" if each else rate, factor is None, phase.optimiser, dtype
         return Form(
             where=where,
             layout=layout,

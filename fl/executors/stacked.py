@@ -86,7 +86,7 @@ class Dense:
     def gradients(self, leaves: Sequence[Tensor], x: Tensor, y: Tensor, share: Tensor) -> Found:
         """As `Arithmetic.gradients`; what it gives is good until the next step."""
         if self.room is None or not self.room.fits(leaves, x):
-            self.room = Room(self.layers, leaves, x)
+            self.room = Room(self.layers, self.first, leaves, x)
         room, signals = self.room, [x.flatten(2)]
         for layer, out in zip(self.layers, room.signals, strict=True):
             signals.append(forward(leaves, layer, signals[-1], out))
@@ -109,14 +109,19 @@ class Dense:
 class Room:
     """Memory for the steps of perceptrons: what is taken anew for every product does not stay in the caches.
 
-    Layer by layer: the signal behind it, the gradient by the signal before it, that by its bias; None for ReLU.
+    Layer by layer: the signal behind it, the gradient by the signal before it (None up to the first that is trained),
+    that by its bias; None for ReLU.
     """
 
-    def __init__(self, layers: Sequence[tuple[int, int | None] | None], leaves: Sequence[Tensor], x: Tensor) -> None:
+    def __init__(
+        self, layers: Sequence[tuple[int, int | None] | None], first: int, leaves: Sequence[Tensor], x: Tensor
+    ) -> None:
         self._made_for, (models, batch) = made_for(leaves, x), x.shape[:2]
         shapes = [None if layer is None else leaves[layer[0]].shape for layer in layers]  # [C, out, in]
         self.signals = [shape and x.new_empty(models, batch, shape[1]) for shape in shapes]
-        self.backs = [shape and x.new_empty(models, batch, shape[2]) for shape in shapes]
+        self.backs = [
+            x.new_empty(models, batch, shape[2]) if shape and i > first else None for i, shape in enumerate(shapes)
+        ]
         self.biases = [shape and x.new_empty(models, shape[1]) for shape in shapes]
         self.loss = LogLoss(next(signal for signal in reversed(self.signals) if signal is not None))
 

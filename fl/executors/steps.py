@@ -23,21 +23,38 @@ def take_steps(
     chunk: Sequence[Piece],
     width: int | None,
     parted: Callable[[Tensor], Sequence[Tensor]] = torch.unbind_copy,
-) -> None:
+) -> tuple[Tensor, Tensor]:
     """Trains pieces of one kind, those with most steps first, and puts the results into their models.
 
     Args:
-        width: how many models compute in every step, idle ones included; None: those that have steps left.
+        width: how many models compute in every step, idle ones included; None: those that have steps left, and never
+            fewer than `fewest`.
         parted: models from a stack, as a rule in memory of their own: what is kept of one must not hold all of them.
+
+    Returns:
+        Loss and accuracy [C or more], summed over the steps. They stay where they were computed: to look at them now
+        would be to wait for an accelerator.
     """
+    least = width or fewest(chunk)
     with arithmetic.without_autograd():
-        models, loss, right = trained(task, Stack(task, arithmetic, chunk, width or len(chunk)), chunk, width)
-    each = zip(chunk, parted(models), loss.tolist(), right.tolist(), strict=False)
-    for piece, part, total, hits in each:
-        piece.finish(part, total / piece.steps, hits / piece.steps)
+        models, loss, right = trained(task, Stack(task, arithmetic, chunk, max(least, len(chunk))), chunk, least)
+    each = [piece.model(part) for piece, part in zip(chunk, parted(models[: len(chunk)]), strict=True)]
+    for piece, w in zip(chunk, each, strict=True):  # all or, where the memory is full, none
+        piece.finish(w)
+    return loss, right
 
 
-def trained(task: Task, stack: Stack, chunk: Sequence[Piece], width: int | None) -> tuple[Tensor, Tensor, Tensor]:
+def fewest(chunk: Sequence[Piece]) -> int:
+    """How many models have to compute so that no result depends on whether others do.
+
+    A product with a single row or column is one of a matrix and a vector, and rounds differently, where there is only
+    one.
+    """
+    sizes = {chunk[0].batch, *(n for slot in chunk[0].form.layout.slots for n in slot.shape)}
+    return 2 if 1 in sizes else 1
+
+
+def trained(task: Task, stack: Stack, chunk: Sequence[Piece], least: int) -> tuple[Tensor, Tensor, Tensor]:
     """The models after all steps [C, p], and loss and accuracy [C], summed over the steps."""
     images, _ = task.train
     index, share = schedule(chunk, stack.size, images.device)
@@ -45,11 +62,11 @@ def trained(task: Task, stack: Stack, chunk: Sequence[Piece], width: int | None)
     going = going_on(chunk)
     at_once = max(1, PICTURES // (stack.size * chunk[0].batch * images[0].nbytes))
     for first in range(0, chunk[0].steps, at_once):
-        stack.narrow(going[first], computing=width or going[first])
+        stack.narrow(going[first], computing=max(least, going[first]))
         fetch = fetched(task, index[: stack.computing, first : first + at_once])
         for t, (x, y, counts) in enumerate(zip(*fetch, share[first : first + at_once].unbind(), strict=True), first):
             if going[t] < stack.going:
-                stack.narrow(going[t], computing=width or going[t])
+                stack.narrow(going[t], computing=max(least, going[t]))
             if stack.computing < len(counts):
                 x, y, counts = x[: stack.computing], y[: stack.computing], counts[: stack.computing]
             one_loss, one_right = stack.step(x, y, counts)
@@ -77,10 +94,11 @@ def schedule(chunk: Sequence[Piece], models: int, device: torch.device) -> tuple
     steps, batch, dtype = chunk[0].steps, chunk[0].batch, chunk[0].whole.dtype
     if len(chunk) == models and all(piece.steps == steps and piece.sizes is None for piece in chunk):
         index = torch.from_numpy(np.concatenate([piece.samples for piece in chunk])).view(models, steps, batch)
-        return index.to(device), torch.full((steps, models, batch), 1.0 / batch, dtype=dtype, device=device)
+        return sent(index, device), torch.full((steps, models, batch), 1.0 / batch, dtype=dtype, device=device)
     index = np.zeros((models, steps, batch), dtype=np.int64)
     share = np.zeros(index.shape)
     for i, piece in enumerate(chunk):
+        index[i] = piece.samples[0]  # filled up with a sample of its own: weight zero is no remedy for nan
         if piece.sizes is None:
             index[i, : piece.steps] = piece.samples.reshape(-1, batch)
             share[i, : piece.steps] = 1.0 / batch
@@ -90,7 +108,12 @@ def schedule(chunk: Sequence[Piece], models: int, device: torch.device) -> tuple
             index[i, : piece.steps][real] = piece.samples
             share[i, : piece.steps] = real / counts
     weights = torch.from_numpy(share.swapaxes(0, 1).copy()).to(dtype)
-    return torch.from_numpy(index).to(device), weights.to(device)
+    return sent(torch.from_numpy(index), device), sent(weights, device)
+
+
+def sent(tensor: Tensor, device: torch.device) -> Tensor:
+    """A tensor where it is needed, without waiting for what an accelerator is at."""
+    return tensor if device.type == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
 
 
 class Stack:
@@ -106,7 +129,8 @@ class Stack:
             masks = self._slots([piece.form.mask.to(chunk[0].whole.dtype) for piece in chunk])
         if isinstance(self.rate, Tensor):
             rates = self._slots([piece.form.rate for piece in chunk])
-        self.bare = first.optimiser == Sgd() and self.factors is None and masks == rates
+        some = "some" in first.extent or isinstance(self.rate, Tensor)
+        self.bare = first.optimiser == Sgd() and self.factors is None and not some
         moved = [
             (leaf, mask if how == "some" else None, self.rate if rate is None else rate)
             for leaf, mask, rate, how in zip(self.leaves, masks, rates, first.extent, strict=True)
@@ -139,7 +163,7 @@ class Stack:
         if self.factors is not None:
             weights = [leaf * factor for leaf, factor in zip(weights, self.factors, strict=True)]
         loss, right, found = self.arithmetic.gradients(weights, x, y, share)
-        if self.bare and self.going == self.computing:
+        if self.bare:
             self._descend(found)
         else:
             factors = self.factors or [None] * len(found)
@@ -148,9 +172,15 @@ class Stack:
 
     def _descend(self, found: Sequence[Gradient]) -> None:
         """The plain step of SGD, without a tensor for the gradient of a product."""
+        going, others = self.going, self.going < self.computing  # who has no steps left stays as it is
         for leaf, gradient in zip(self.leaves, found, strict=True):
             if isinstance(gradient, Product):
+                idle = leaf[going:].clone() if others else None
                 gradient.subtract_from(leaf, self.rate)
+                if others:
+                    leaf[going:] = idle
+            elif gradient is not None and others:
+                leaf[:going].sub_(gradient[:going], alpha=self.rate)
             elif gradient is not None:
                 leaf.sub_(gradient, alpha=self.rate)
 

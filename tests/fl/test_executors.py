@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import psutil
@@ -26,6 +27,7 @@ from fl.executors.stacked import Vmapped, log_loss
 from fl.executors.work import flops_of
 from fl.layers import Linear
 from fl.models import Architecture, build
+from fl.optimisers import norm_of
 from fl.plain import Relu
 from fl.task import Task
 from fl.trainer import Trainer
@@ -217,6 +219,7 @@ def test_stacks_agree_with_one_by_one_in_double_precision(model, optimiser, ragg
         {"mask": some, "first": 2},
         {"mask": head, "steps": 7},
         {"lr": rates},
+        {"mask": some, "lr": rates},
         {"scale": scale},
         {"submodel": half},
         {"submodel": some, "scale": scale},
@@ -241,6 +244,48 @@ def test_neighbours_and_chunks_change_no_byte(model):
     if model == MLP:  # others always compute as many models at once
         assert same(Batched(task, memory=1).run(jobs), together)
         assert same(Batched(task, memory=1 << 20).run(jobs), together)
+
+
+@pytest.mark.parametrize("optimiser", OPTIMISERS, ids=str)
+@pytest.mark.parametrize("ragged", [False, True])
+@pytest.mark.parametrize(
+    ("widths", "batch"), [((33, 16, 10), 1), ((33, 1, 10), 8), ((1, 16, 10), 8), ((1, 10), 1), ((64, 33, 1, 10), 1)]
+)
+def test_neighbours_change_no_byte_where_something_is_one(widths, batch, optimiser, ragged):
+    """A product with a single row or column is computed in another way where there is a single model."""
+    layers = [Linear(*pair) for pair in pairwise(widths)]
+    layers[1:] = [each for layer in layers[1:] for each in (Relu(), layer)]
+    task = task_of(tuple(layers), (widths[0],), sizes=(17, 9, 12, 17), batch=batch)
+    lr = 0.001 if isinstance(optimiser, Adam) else 0.05
+    jobs = [job(task, k, steps=20 + 7 * k, lr=lr, optimiser=optimiser, ragged=ragged) for k in range(4)]
+    together, executor = Batched(task).run(jobs), Batched(task)
+    assert same([executor.run([one])[0] for one in jobs], together)
+    assert same(executor.run(jobs[:2]) + executor.run(jobs[2:]), together)
+    paired = Paired(task, Batched(task), least_s=0.0)
+    assert same(paired.run(jobs[:3]), together[:3]) and same(Pool(task, Batched(task), 2, pieces=1).run(jobs), together)
+    assert paired.partner is not None
+    paired.end()
+
+
+def test_the_norm_of_a_models_gradients_does_not_know_its_neighbours():
+    generator = torch.Generator().manual_seed(0)
+    for shapes in ([(3,), (33, 100)], [(1,), (10, 1)], [(8, 3, 5, 5), (8,), (10, 200)]):
+        together = [torch.randn(7, *shape, generator=generator) for shape in shapes]
+        norms = norm_of(together, stacked=True)
+        assert all(torch.equal(norm_of([g[i : i + 1] for g in together], True), norms[i : i + 1]) for i in range(7))
+        assert norms[0] == pytest.approx(sum(float(g[0].square().sum()) for g in together) ** 0.5, rel=1e-6)
+
+
+@pytest.mark.parametrize("ragged", [False, True])
+def test_what_a_device_does_not_hold_cannot_spoil_it(ragged):
+    """The samples of device 0 are no numbers; smaller batches and shorter jobs are filled up with something."""
+    task, spoilt = task_of(MLP), task_of(MLP)
+    images = spoilt.data.x_train.copy()
+    images[spoilt.data.train_index[0]] = np.nan
+    spoilt = replace(spoilt, data=replace(spoilt.data, images=lambda: (images, images)))
+    jobs = [job(task, k, steps=3 + k, ragged=ragged) for k in range(5)]
+    assert same(Batched(spoilt).run(jobs)[1:], Batched(task).run(jobs)[1:])
+    assert not torch.isfinite(Batched(spoilt).run(jobs)[0].w).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
@@ -324,7 +369,7 @@ def test_the_memory_of_a_chunk():
 
     def counted(task, arithmetic, chunk, *rest):
         sizes.append(len(chunk))
-        original(task, arithmetic, chunk, *rest)
+        return original(task, arithmetic, chunk, *rest)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batched_module, "take_steps", counted)
@@ -332,26 +377,59 @@ def test_the_memory_of_a_chunk():
     assert sizes == [2, 2, 1]
 
 
-@pytest.mark.parametrize(("limit", "note"), [(2, "fewer than"), (0, "a single model is too large for the memory")])
-def test_a_full_memory_halves_the_chunk_and_says_so(monkeypatch, limit, note):
-    task = task_of(MLP)
-    jobs = [job(task, k) for k in range(5)]
-    expected = Batched(task).run(jobs)
+def full_beyond(limit, monkeypatch):
+    """Chunks of more than so many models ask torch for more memory than there is."""
     original = batched_module.take_steps
 
     def small(task, arithmetic, chunk, *rest):
         if len(chunk) > limit:
-            raise MemoryError
-        original(task, arithmetic, chunk, *rest)
+            torch.empty(1 << 50)
+        return original(task, arithmetic, chunk, *rest)
 
     monkeypatch.setattr(batched_module, "take_steps", small)
+
+
+@pytest.mark.parametrize(("model", "limit"), [(MLP, 1), (MLP, 2), (CNN, 2)])
+def test_a_full_memory_halves_the_chunk_says_so_and_moves_no_byte(monkeypatch, model, limit):
+    task = task_of(model)
+    jobs = [job(task, k) for k in range(5)]
+    expected = Batched(task).run(jobs)
+    full_beyond(limit, monkeypatch)
     executor = Batched(task)
-    trained = executor.run(jobs)
-    assert any(note in line for line in executor.notes.lines())
-    if limit:
-        assert same(trained, expected)
-    else:
-        assert same(trained, Resident(task).run(jobs))
+    assert same(executor.run(jobs), expected)
+    assert all("too large for the memory" in line for line in executor.notes.lines()) and executor.notes.lines()
+
+
+@pytest.mark.parametrize("model", [MLP, CNN])
+def test_a_memory_for_nothing_ends_the_run_instead_of_changing_the_arithmetic(monkeypatch, model):
+    task = task_of(model)
+    full_beyond(0, monkeypatch)
+    with pytest.raises(MemoryError, match="the memory does not hold the training of"):
+        Batched(task).run([job(task, k) for k in range(5)])
+
+
+def test_a_memory_that_fills_up_while_results_are_put_away_counts_no_phase_twice(monkeypatch):
+    task = task_of(MLP)
+    half = torch.from_numpy(task.layout.expand(masks.prefix(task.layout, 0.5)))
+    counted = []
+
+    def twice(k):
+        first = Phase(task.initial(), torch.ones(4810, dtype=torch.bool), 2, 0.1, submodel=half)
+        then = replace(first, start=lambda done: done[-1] * len(done))
+        made = job_of(task, first, then, device=k)
+        return replace(made, finish=lambda done: counted.append(len(done)) or done[-1])
+
+    jobs, calls, original = [twice(k) for k in (0, 1, 3, 4)], [], batched_module.Piece.model
+    expected = Batched(task).run(jobs)
+
+    def full(piece, part):
+        calls.append(piece)
+        if len(calls) == 3:
+            raise MemoryError
+        return original(piece, part)
+
+    monkeypatch.setattr(batched_module.Piece, "model", full)
+    assert same(Batched(task).run(jobs), expected) and set(counted) == {2}
 
 
 @pytest.mark.parametrize(
