@@ -9,7 +9,8 @@ import numpy as np
 
 from solvers.answer import Allocation, Certificate, Infeasible, InvalidAllocation, Uncertified
 from solvers.certify import feasible
-from solvers.convex import convex, convex_energy, convex_fair, convex_latency
+from solvers.convex import convex, convex_fair, convex_latency
+from solvers.convex_energy import convex_energy
 from solvers.energy import energy
 from solvers.energy_terms import EnergyTerms
 from solvers.equal import equal
@@ -52,10 +53,7 @@ ABOUT = {
     "convex": ("the same problem as kkt by cvxpy and Clarabel: the reference", "Liu, eqs. (43)-(47)"),
     "convex-fair": ("the same problem as fair by cvxpy and Clarabel", "ours, beside Liu, Remark 3"),
     "convex-latency": ("the same problem as latency by cvxpy and Clarabel", "Liu, eqs. (28), (29)"),
-    "convex-energy": (
-        "the same problem as energy by cvxpy and Clarabel, fixed noise power",
-        "Yang et al., IEEE TWC 2021",
-    ),
+    "convex-energy": ("the same problem as energy by cvxpy and Clarabel", "Yang et al., IEEE TWC 2021"),
 }  # name -> (one line, source)
 
 __all__ = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 
 Array = np.ndarray
@@ -29,16 +31,16 @@ def _shown(value) -> str:
         return "a number of too many digits"
 
 
-def broadcast(fields: dict) -> dict[str, Array]:
+def broadcast(given: dict) -> dict[str, Array]:
     """Every field as a read-only array [K]; at least one of them decides K."""
-    arrays = {name: numbers(name, value) for name, value in fields.items()}
+    arrays = {name: numbers(name, value) for name, value in given.items()}
     try:
         shape = np.broadcast_shapes((1,), *(a.shape for a in arrays.values()))
     except ValueError:
         shape = ()
     if len(shape) != 1 or shape[0] == 0:
-        given = ", ".join(f"{name} {a.shape}" for name, a in arrays.items() if a.ndim)
-        raise ValueError(f"The fields have shapes {given}; give every field one number or one value per device.")
+        shapes = ", ".join(f"{name} {a.shape}" for name, a in arrays.items() if a.ndim)
+        raise ValueError(f"The fields have shapes {shapes}; give every field one number or one value per device.")
     return {name: read_only(np.broadcast_to(a, shape)) for name, a in arrays.items()}
 
 
@@ -75,6 +77,23 @@ def refuse_levels(p, method: str) -> None:
     if p.levels is not None:
         advice = "for levels use the method levels, or leave them away"
         raise ValueError(f"{method} chooses any rho within its bounds; {advice}.")
+
+
+def extreme(method: str, *records) -> ValueError:
+    """What to say where numbers leave the range of doubles on the way: which device's is the furthest from one.
+
+    records: dataclasses with fields [K] or [1], such as a `PruningProblem` and its `EnergyTerms`.
+    """
+    names = [(field.name, getattr(record, field.name)) for record in records for field in fields(record)]
+    found = {name: values for name, values in names if isinstance(values, np.ndarray) and values.ndim == 1}
+    size = {name: np.where((values > 0) & (values < np.inf), values, 1.0) for name, values in found.items()}
+    far = {name: np.abs(np.log(values)) for name, values in size.items()}
+    name = max(far, key=lambda name: float(far[name].max()))
+    k = int(np.argmax(far[name]))
+    return ValueError(
+        f"{name} of device {k} is {found[name][k]:g}, too far from the other numbers for {method} to compute with; "
+        "give SI units of sensible size."
+    )
 
 
 def level_table(levels, rho_min: Array, rho_max: Array) -> Array:

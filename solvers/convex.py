@@ -1,7 +1,7 @@
 """The same problems for a general solver: cvxpy with Clarabel. The reference, not the fast path.
 
     convex            least weighted pruning, as `kkt`         convex-fair       as `fair`
-    convex-latency    as `latency`                             convex-energy     as `energy`, noise of a fixed power
+    convex-latency    as `latency`                             convex-energy     as `energy` (`convex_energy`)
 
 Clarabel's interior points reach a relative duality gap of about 1e-12 (median) and marginals that equal the multiplier
 to about 1e-7; where weights, rates, sizes and computing times of the devices lie decades apart not in one pass, so
@@ -18,9 +18,8 @@ import numpy as np
 
 from solvers.answer import Allocation
 from solvers.certify import accepted, certified, certify
-from solvers.certify_energy import certified_energy, raised
 from solvers.checks import refuse_levels
-from solvers.convex_models import energy_model, fair_model, latency_model, one_at_a_time
+from solvers.convex_models import fair_model, latency_model, one_at_a_time
 from solvers.convex_pruning import (
     EXACT,
     STATIONARITY,
@@ -32,8 +31,6 @@ from solvers.convex_pruning import (
     rates,
     usual_shares,
 )
-from solvers.energy import clocks, least_shares
-from solvers.energy_terms import Task
 from solvers.fair import certify_fair, lowered
 from solvers.latency import certify_latency, time_before, work
 from solvers.marginal import full_price, marginal
@@ -44,7 +41,6 @@ from solvers.stretch import fitting_bounds
 PASSES = 3  # of fair and latency: again in units of the last shares
 DIGITS = 1e-15  # of rho
 FILLED = 1e-6  # shares that add up to this far from one are taken to fill the band
-ENERGY_GAP = 1e-4  # the bound on the joules is linear in the error of the marginals
 
 
 @one_at_a_time
@@ -149,51 +145,3 @@ def _soonest(problem: PruningProblem, sends: Array, bits: Array, busy_s: Array, 
     beta, _ = model.solve(busy=busy_s / second, upload=upload_s / second, **values)
     share = np.maximum(measure * beta, 0.0)
     return share / share.sum()
-
-
-@one_at_a_time
-def convex_energy(problem: PruningProblem) -> Allocation:
-    """Least energy by cvxpy and Clarabel, for noise of a fixed power; certified to 1e-4 of the joules.
-
-    Raises:
-        ValueError: noise is a density; b t (e^(s / (b t)) - 1) is convex, but not by the rules that cvxpy knows.
-    """
-    if problem.snr is not None:
-        raise ValueError("convex-energy states noise of a fixed power only; leave snr away, or use energy.")
-    task, on = Task.of(problem), problem.feasible
-    least_shares(problem)  # raises where full clocks and powers do not do
-    share, air_s, power_w, price = *np.zeros((3, len(on))), 0.0
-    if task.sends.any():
-        share[task.sends], air_s[task.sends], price = _least_energy(task)
-        share /= max(1.0, float(share.sum()))
-        power = task.radio.power(share[task.sends], air_s[task.sends])
-        power_w[task.sends] = np.minimum(power, task.radio.p_max)
-        price = raised(task, share, power_w, price)
-    cpu_hz = clocks(task, air_s)
-    joules, proof = certified_energy(task, share, cpu_hz, power_w, price, ENERGY_GAP)
-    rho = np.where(on, problem.rho_min, problem.rho_max)
-    left_out = tuple(np.flatnonzero(~on).tolist())
-    return Allocation(share, rho, price, proof, left_out, "convex-energy", joules, cpu_hz, power_w, problem)
-
-
-def _least_energy(task: Task) -> tuple[Array, Array, float]:
-    """(shares [S], air times [S], s, price) of Clarabel."""
-    radio, count = task.radio, int(task.sends.sum())
-    unit = np.full(count, 1.0 / count)
-    computes = radio.tau_max > 0
-    usual_s = np.where(computes, np.clip(0.5 * radio.time_s, radio.tau_min, radio.tau_max), radio.time_s)
-    level = np.expm1(np.minimum(2.0 * count * radio.s / radio.longest_s, np.log1p(radio.snr)))
-    sending, computing = level / radio.gain * radio.time_s, radio.work / usual_s**2
-    joule = float((sending + computing).sum())
-    beta, u, price = energy_model(count).solve(
-        **band_values(task.problem, np.flatnonzero(task.sends), unit, 1.0),
-        busy=np.where(computes, usual_s / radio.time_s, 0.0),
-        v_min=np.where(computes, radio.tau_min / usual_s, 0.5),
-        v_max=np.where(computes, radio.tau_max / usual_s, 1.0),
-        level=level,
-        load=radio.s / radio.time_s / unit,
-        most=radio.snr / level,
-        computing=computing / joule,
-        sending=sending / joule,
-    )
-    return unit * beta, u * radio.time_s, price / unit.max() * joule

@@ -18,6 +18,8 @@ from functools import lru_cache, wraps
 from threading import RLock
 from typing import Any
 
+import numpy as np
+
 from solvers.answer import Uncertified
 from solvers.problem import Array
 
@@ -60,6 +62,8 @@ class Model:
         """
         import cvxpy as cp
 
+        if not all(np.isfinite(value).all() for value in values.values()):
+            raise Uncertified("The numbers of the problem lie too far apart for Clarabel; use another method.")
         for name, parameter in self.parameters.items():
             parameter.value = values[name]
         said = ""
@@ -78,15 +82,20 @@ class Model:
 
 
 class Parts:
-    """What models are put together from: named parameters [S] and the band with its rates."""
+    """What models are put together from: named parameters [S] and the band with its rates.
 
-    def __init__(self, count: int, density: bool):
+    capped: no share is above one by a rule of its own, which then takes part of the price of the band where one device
+    has all of it; idle devices of a pruning model need it, as they have no part in the band.
+    """
+
+    def __init__(self, count: int, density: bool, capped: bool = True):
         import cvxpy as cp
 
         self.cp, self.count, self.parameters = cp, count, {}
         self.beta = cp.Variable(count)
         self.in_band = self.given("part") @ self.beta <= self.given("band", ())  # part = unit / max unit
-        self.rules = [self.beta >= 0, cp.multiply(self.given("unit"), self.beta) <= 1, self.in_band]
+        whole = [cp.multiply(self.given("unit"), self.beta) <= 1] if capped else []
+        self.rules = [self.beta >= 0, *whole, self.in_band]
         self.rate = cp.Variable(count) if density else self.beta
         if density:
             log = self.given("log_snr")  # of the share `unit`: the rate is 1 where beta is
@@ -153,22 +162,43 @@ def latency_model(count: int, density: bool) -> Model:
 
 
 @lru_cache(maxsize=KEPT)
-def energy_model(count: int) -> Model:
-    """Least energy, noise of a fixed power: air time u A, computing time busy v A, energy of sending eps (of a unit).
+def energy_model(count: int, density: bool, nodes: int) -> Model:
+    """Least energy: air times u and computing times v, each in its unit, and x / x_0 = 1 + d >= 1 / (beta u).
 
-    What is sent in the time t with the energy E is b t log(1 + g E / t): q <= t log(1 + g E / t) is concave, b q >= s
-    a hyperbolic cone.
+    The energy of sending is the sum over nodes of weight e^(node x + cost), in units; where noise is of a fixed power,
+    of that over beta. The power limit is t R(b) >= n with the rate R(b) at full power.
     """
-    parts = Parts(count, False)
-    cp = parts.cp
-    u, v, eps, q = (cp.Variable(count) for _ in range(4))
+    parts, (at, weight) = Parts(count, density, False), rule(nodes)
+    cp, (y, d) = parts.cp, (parts.cp.Variable(count) for _ in range(2))
+    u, v, computing = _times(parts)
     parts.rules += [
-        u + cp.multiply(parts.given("busy"), v) <= 1,
+        cp.multiply(parts.given("load"), cp.inv_pos(u)) <= parts.rate,
+        cp.SOC(parts.beta + u, cp.vstack([2.0 * y, parts.beta - u])),  # y^2 <= beta u
+        1.0 + d >= cp.power(y, -2),
+    ]
+    x, level = parts.given("x") + cp.multiply(parts.given("x"), d), parts.free("cost")
+    if not density:
+        fall = cp.Variable(count)
+        parts.rules.append(fall >= -cp.log(parts.beta))
+        level = level + fall
+    x, level = (cp.reshape(values, (count, 1), order="C") for values in (x, level))  # few parameters: DPP keeps all
+    powers = x @ at[None, :] + level @ np.ones((1, nodes)) + np.tile(np.log(weight), (count, 1))
+    return parts.model(computing + cp.sum(cp.exp(powers)), u, v)
+
+
+@lru_cache(maxsize=KEPT)
+def rule(nodes: int) -> tuple[Array, Array]:
+    """Nodes and weights of Gauss and Legendre on [0, 1]: (e^x - 1) / x = sum of weight e^(node x)."""
+    at, weight = np.polynomial.legendre.leggauss(nodes)
+    return 0.5 * (at + 1.0), 0.5 * weight
+
+
+def _times(parts: Parts) -> tuple[Any, Any, Any]:
+    """Air times u [S] and the computing times v that they leave, with the energy of computing."""
+    cp, (u, v) = parts.cp, (parts.cp.Variable(parts.count) for _ in range(2))
+    parts.rules += [
+        cp.multiply(parts.given("sends"), u) + cp.multiply(parts.given("busy"), v) <= 1,
         v >= parts.given("v_min"),
         v <= parts.given("v_max"),
-        q <= -cp.rel_entr(u, u + cp.multiply(parts.given("level"), eps)),
-        cp.multiply(parts.given("load"), cp.inv_pos(parts.beta)) <= q,
-        eps <= cp.multiply(parts.given("most"), u),
     ]
-    computing = cp.multiply(parts.given("computing"), cp.power(v, -2))
-    return parts.model(cp.sum(computing) + parts.given("sending") @ eps, u)
+    return u, v, parts.given("computing") @ cp.power(v, -2)

@@ -9,7 +9,7 @@ IEEE Trans. Wireless Commun. 2021, for one round at given pruning ratios (rho_mi
                 sum_k b_k <= 1,  f_min <= f_k <= f_max,  0 <= p_k <= p_max
 
 In share, air time t and computing time C / f it is convex, so a KKT point is an optimum. A price on the band decides
-for each device by itself (`energy_curve`); what the band is worth is the root at which the shares fill it.
+for each device by itself (`energy_curve`); the band is worth the price at which the shares fill it (`energy_price`).
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ import numpy as np
 
 from solvers.answer import Allocation, Infeasible, Uncertified
 from solvers.certify_energy import certified_energy, raised
-from solvers.energy_curve import Radio
+from solvers.energy_price import balance
 from solvers.energy_terms import Task
-from solvers.problem import FULL, Array, PruningProblem
+from solvers.problem import Array, PruningProblem
 from solvers.stretch import at_least, fitting_bounds
 
-EPS = float(np.finfo(float).eps)
+FULL_POWER = 1.0 - 1e-12  # a power this close to its limit is at it
 SPENT = 1.0 - 1e-6  # least shares that add up to this leave next to nothing to choose from
 
 
+@np.errstate(all="ignore")  # what is not finite is refused
 def energy(problem: PruningProblem) -> Allocation:
     """Shares, clocks and powers of least total joules within the deadlines; nobody is pruned more than rho_min.
 
@@ -38,15 +39,18 @@ def energy(problem: PruningProblem) -> Allocation:
     Raises:
         Infeasible: not even full clocks and powers meet the deadlines; says how much more time would do.
         Uncertified: the answer is off by more than 1e-8.
-        ValueError: the problem has no energy terms, or a device no deadline.
+        ValueError: the problem has no energy terms, a device no deadline, or numbers that leave the range of doubles.
     """
     task, on = Task.of(problem), problem.feasible
     low = least_shares(problem)
     share, air_s, power_w, price = *np.zeros((3, len(on))), 0.0
     if task.sends.any():
-        b, t, price = balance(task.radio, low[task.sends])
+        b, t, price = balance(task, low[task.sends])
         share[task.sends], air_s[task.sends] = b, t
-        power_w[task.sends] = np.minimum(task.radio.power(b, t), task.radio.p_max)
+        power, most = task.radio.power(b, t), task.radio.p_max
+        held = power >= most * FULL_POWER
+        power_w[task.sends] = np.where(held, most, power)
+        air_s[task.sends] = np.where(held, task.air_s(share, power_w)[task.sends], t)
         price = raised(task, share, power_w, price)
     cpu_hz = clocks(task, air_s)
     try:
@@ -91,38 +95,3 @@ def least_shares(problem: PruningProblem) -> Array:
             short.devices,
             short.extra_s,
         ) from short
-
-
-def balance(radio: Radio, low: Array) -> tuple[Array, Array, float]:
-    """(shares [S], air times [S], s, price, J per unit of band): the best responses to the price that fill the band."""
-    from scipy.optimize import brentq
-
-    start, end = radio.ends()
-    if low.sum() >= FULL:  # nobody can get more than the least
-        return low / low.sum(), radio.longest_s, float(np.exp(radio.at(end)[2].max()))
-    known = {-np.inf: (start, radio.at(start)[2]), np.inf: (end, radio.at(end)[2])}  # price -> (u, its price), in logs
-    shares = {}
-
-    def excess(log_price: float) -> float:
-        if log_price not in shares:  # what is known already narrows the search
-            below, above = max(p for p in known if p < log_price), min(p for p in known if p > log_price)
-            u, met = radio.response(log_price, *known[below], *known[above])
-            known[log_price], shares[log_price] = (u, met), radio.at(u)
-        return float(np.log(shares[log_price][0].sum()))
-
-    low_price = high_price = _usual(radio, start, end)
-    step = 0.25
-    while excess(low_price) < 0:
-        low_price, high_price, step = low_price - step, low_price, 2.0 * step
-    while excess(high_price) > 0:
-        low_price, high_price, step = high_price, high_price + step, 2.0 * step
-    log_price = brentq(excess, low_price, high_price, xtol=1e-14, rtol=4 * EPS)
-    share, air_s, _ = shares[log_price]
-    return share / share.sum(), air_s, float(np.exp(log_price))
-
-
-def _usual(radio: Radio, start: Array, end: Array) -> float:
-    """The logarithm of a price of about the right size: the mean where the shares are about equal."""
-    met = radio.at(np.clip(2.0 * len(start) * start, np.sqrt(start * end), end))[2]
-    met = np.where(np.isfinite(met), met, radio.at(end)[2])
-    return float(met.mean())

@@ -86,8 +86,18 @@ class Radio:
         """Parameters u [S]: from more than the whole band to the least share that any price can lead to."""
         alone = self.s / self.longest_s  # nats of a device with the whole band to itself
         if not self.density:
-            return 0.5 * alone, self.x_max + np.log(self.longest_s / self._least_air_s)
+            return 0.5 * alone, self.x_max + np.log(self.longest_s / self._full_air_s)
         return 0.5 * alone, alone / share_for_factor(alone / self.x_max, self.snr)
+
+    @property
+    def knee(self) -> Array:
+        """Parameters [S] beyond which the power is full, where that is known; else no bound."""
+        return np.full_like(self.s, np.inf) if self.density else self.x_max
+
+    @cached_property
+    def _full_air_s(self) -> Array:
+        """Air time where the power has just become full, under noise of a fixed power [S], s."""
+        return np.minimum(np.maximum(self.at(self.x_max)[1], self._least_air_s), self.longest_s)
 
     @cached_property
     def _least_air_s(self) -> Array:

@@ -16,12 +16,14 @@ import numpy as np
 from solvers.answer import Allocation, Certificate
 from solvers.bounds import check_feasible
 from solvers.certify import accepted
+from solvers.checks import extreme
 from solvers.problem import Array, PruningProblem
 from solvers.stretch import least_time_s
 
 CLAIM = "no shares bring the last device back earlier, at these pruning ratios"
 
 
+@np.errstate(all="ignore")  # what is not finite is refused
 def latency(problem: PruningProblem) -> Allocation:
     """Shares [K] with which the last device is back as early as possible; nobody is pruned more than rho_min.
 
@@ -30,7 +32,8 @@ def latency(problem: PruningProblem) -> Allocation:
     allocation's objective is that time, its multiplier the seconds it falls by per unit of band.
 
     Raises:
-        Uncertified: the answer is off by more than 1e-8.     ValueError: before_s is neither given nor implied.
+        Uncertified: the answer is off by more than 1e-8.     ValueError: before_s is neither given nor implied;
+            numbers so far apart that they leave the range of doubles.
     """
     before_s, on = time_before(problem), problem.feasible
     bits, busy_s = work(problem, before_s)
@@ -40,6 +43,8 @@ def latency(problem: PruningProblem) -> Allocation:
         rate_bps = np.where(sends, bits / np.where(sends, _upload_s(problem, bits, busy_s, sends), 1.0), 0.0)
         share = problem.share_for_rate(rate_bps)
         share = share / share.sum()
+        if not np.isfinite(share).all():
+            raise extreme("latency", problem)
     rho = np.where(on, problem.rho_min, problem.rho_max)
     objective, multiplier, proof = certify_latency(problem, share, rho)
     return replace(accepted(problem, share, rho, multiplier, proof, "latency"), objective=objective)
@@ -99,7 +104,10 @@ def certify_latency(problem: PruningProblem, share: Array, rho: Array) -> tuple[
         gap = (last_s - idle_s) / max(last_s, 1e-300) if all_back else np.inf
         return last_s, 0.0, Certificate(max(primal, lavish), gap, primal, 0.0, lavish, claim=CLAIM)
     steep = (problem.slope_at(share) * bits)[sends] / problem.rate_at(share)[sends] ** 2  # |F'|
-    price = 1.0 / float((1.0 / steep).sum())
+    soft = float((1.0 / steep).sum())
+    if not 0.0 < soft < np.inf:
+        raise extreme("latency", problem)
+    price = 1.0 / soft
     mu, idle = price / steep, 1.0 - float(share[sends].sum())
     bound_s = float(mu @ finish_s[sends]) - price * idle
     latest_s = float(finish_s[sends].max())  # of those who send: also best where somebody who computes is last

@@ -160,8 +160,6 @@ def make_allocator(scenario: Scenario, allow_code: bool) -> Callable:
     if solver not in solvers.METHODS or solver == "levels":
         allowed = ", ".join(name for name in solvers.METHODS if name not in ("printed", "levels"))
         raise scenario.error(at, f"is {solver}; allowed are {allowed} or ./file.py:function")
-    if scenario.network.noise.density_w_per_hz is not None and solver == "convex-energy":
-        raise scenario.error(at, f"is {solver}, which needs a noise power (dBm); with a noise density use energy")
     if scenario.budget.latency_threshold_s is None and solver not in NO_DEADLINE:
         free = ", ".join(sorted(NO_DEADLINE))
         raise scenario.error(at, f"is {solver}, which needs budget.latency_threshold; give one, or use one of {free}")

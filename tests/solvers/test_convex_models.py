@@ -15,7 +15,7 @@ ALL = [
     *((models.pruning_model, (3, density, *form)) for density in (False, True) for form in FORMS),
     *((models.fair_model, (3, density, *form)) for density in (False, True) for form in FORMS),
     *((models.latency_model, (3, density)) for density in (False, True)),
-    (models.energy_model, (3,)),
+    *((models.energy_model, (3, density, 12)) for density in (False, True)),
 ]
 
 

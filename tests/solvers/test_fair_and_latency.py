@@ -429,3 +429,14 @@ def test_too_few_blocks_and_a_wrong_answer():
     prove(finish_s, np.array([6, 4]), low, cap, 10)
     with pytest.raises(Uncertified, match="would cost less"):
         prove(finish_s, np.array([5, 5]), low, cap, 10)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("bits", [1e308, 1e6]), ("rate_bps", [1e-307, 4e7]), ("rate_bps", [1e160, 1e160])]
+)
+def test_latency_names_numbers_that_leave_the_range_of_doubles(name, value):
+    p = replace(PruningProblem([1e6, 1e6], 4e-3, np.inf, [4e7, 6e7]), **{name: value})
+    with pytest.raises(
+        ValueError, match=f"{name} of device 0 is {value[0]:g}, too far from the other".replace("+", ".")
+    ):
+        allocate(p, "latency")
