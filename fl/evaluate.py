@@ -7,68 +7,104 @@ may name further models, its probes, which are tested on the whole test set.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from edgesim.contracts import Scores
-from fl.executors.stacked import Dense, is_dense, log_loss
-from fl.lean import quickest
+from fl.executors.crew import Crew
+from fl.executors.notes import IN_EVALUATION, Notes
+from fl.executors.processes import one_thread
+from fl.executors.stacked import is_dense
 from fl.norms import Collected, Frozen
 from fl.task import Task
+from fl.units import BATCH, Look, batches, computed, on_device, sums, units_of
 
 if TYPE_CHECKING:
     from fl.method import Method
 
-BATCH = 125  # samples at a time: bounds the memory of activations, and keeps them in the cache
+Array = np.ndarray
 MEMORY = 64 << 20  # bytes of the models and signals of a stack: what a step of training takes too
-Model = tuple[Tensor, list[int]]  # w [P], and the consecutive devices that use it
+HELD = 512 << 20  # bytes of the models that processes share at a time
 
 
-def evaluate(task: Task, method: Method, state: Any) -> Scores:
+def evaluate(task: Task, method: Method, state: Any, executor: Any = None) -> Scores:
     """Scores [K] of the models that ``method`` personalises from ``state``; nan for a device without test data.
 
     The loss of a model that diverged to numbers that are none is inf.
 
     Neighbouring devices that use one and the same tensor are evaluated in one pass, with the same numbers; perceptrons
     of different devices in stacks.
+
+    Args:
+        executor: that of the training: as many processes divide the evaluation, which moves no bit, and what goes
+            wrong is said in its notes. None: this process alone.
     """
-    parts = [part for stack in stacks(task, models(task, method, state)) for part in score(task, stack)]
-    loss, accuracy = (np.concatenate(column) for column in zip(*parts, strict=True))
-    probed = {f"accuracy {name}": accuracy_of(task, w) for name, w in method.probes(state).items()}
-    return Scores(loss, accuracy, probed | method.measures(state))
+    workers, notes = getattr(executor, "workers", 1), executor.notes if executor else Notes()
+    crew = Crew(task, workers, notes, IN_EVALUATION, "evaluated")
+    probes = method.probes(state)
+    probing = [probe(task, w) for w in probes.values()]
+    with one_thread():
+        own = stacks(task, looks(task, method, state))
+        found = list(answered(task, chain(own, ([one] for one in probing)), crew))
+    personal, probed = found[: len(found) - len(probes)], found[len(found) - len(probes) :]
+    loss, accuracy = np.concatenate([by_device(task, values, devices) for devices, values in personal], axis=1)
+    shares = {f"accuracy {name}": float(hits.mean()) for name, (_, (_, hits)) in zip(probes, probed, strict=True)}
+    return Scores(loss, accuracy, shares | method.measures(state))
 
 
-def models(task: Task, method: Method, state: Any) -> Iterator[Model]:
-    """Each model w [P] with the consecutive devices that use it."""
+def accuracy_of(task: Task, w: Tensor) -> float:
+    """Accuracy of one model w [P] on the whole test set."""
+    ((_, (_, hits)),) = answered(task, [[probe(task, w)]], Crew(task, 1, Notes()))
+    return float(hits.mean())
+
+
+def by_device(task: Task, values: Array, devices: Sequence[int]) -> Array:
+    """Means [2, devices] of the values [2, N] of some devices' samples; nan of a device without any."""
+    ends = np.cumsum([len(task.data.test_index[k]) for k in devices])[:-1]
+    return np.array([[part.mean() if len(part) else np.nan for part in np.split(row, ends)] for row in values])
+
+
+# --- what is looked at -----------------------------------------------------------------------------------------------
+
+
+def looks(task: Task, method: Method, state: Any) -> Iterator[Look]:
+    """Each model w [P] on the test samples of the consecutive devices that use it."""
     current, devices = method.personalise(state, 0), [0]
     for k in range(1, task.devices):
         w = method.personalise(state, k)
         if w is not current:
-            yield current, devices
+            yield Look(current, held_by(task.data.test_index, devices), devices)
             current, devices = w, []
         devices.append(k)
-    yield current, devices
+    yield Look(current, held_by(task.data.test_index, devices), devices)
 
 
-def stacks(task: Task, each: Iterable[Model]) -> Iterator[list[Model]]:
+def probe(task: Task, w: Tensor) -> Look:
+    """A model w [P] on the whole test set."""
+    return Look(w, np.arange(len(task.data.y_test)), range(task.devices))
+
+
+def held_by(index: Sequence[Array], devices: Sequence[int]) -> Array:
+    """The samples of some devices, one device after the other [N]."""
+    return np.concatenate([index[k] for k in devices])
+
+
+def stacks(task: Task, each: Iterable[Look]) -> Iterator[list[Look]]:
     """Models that are evaluated together: perceptrons as far as ``MEMORY`` reaches, others one at a time."""
     dense, held, most = is_dense(task.architecture), [], 0
-    for model in each:
-        longest = max(most, samples_of(task, model[1]))
+    for look in each:
+        longest = max(most, len(look.samples))
         if held and not (dense and (len(held) + 1) * stack_bytes(task, longest) <= MEMORY):
             yield held
-            held, longest = [], samples_of(task, model[1])
-        held, most = [*held, model], longest
+            held, longest = [], len(look.samples)
+        held, most = [*held, look], longest
     yield held
-
-
-def samples_of(task: Task, devices: Sequence[int]) -> int:
-    return sum(len(task.data.test_index[k]) for k in devices)
 
 
 def stack_bytes(task: Task, samples: int) -> int:
@@ -77,82 +113,54 @@ def stack_bytes(task: Task, samples: int) -> int:
     return 4 * (2 * task.layout.size + samples * signals)
 
 
-Pair = tuple[np.ndarray, np.ndarray]  # mean loss and accuracy of some devices
+def windows(each: Iterable[list[Look]], crew: Crew) -> Iterator[list[list[Look]]]:
+    """The stacks whose models are there at a time: one, or, where processes share them, as many as ``HELD`` allows."""
+    held, size = [], 0
+    for stack in each:
+        held.append(stack)
+        size += sum(look.w.nbytes for look in stack)
+        if crew.workers < 2 or size >= HELD:
+            yield held
+            held, size = [], 0
+    if held:
+        yield held
 
 
-def score(task: Task, stack: Sequence[Model]) -> list[Pair]:
-    """Of each model the mean loss and accuracy on the test data of each of its devices."""
-    if len(stack) > 1:
-        values = each_stacked(task, stack)
-    else:
-        ((w, devices),) = stack
-        values = [each_sample(task, w, held_by(task, devices), statistics(task, w, devices))]
-    return [
-        tuple(by_device(task, one, devices) for one in pair) for pair, (_, devices) in zip(values, stack, strict=True)
-    ]
+# --- what they answer -------------------------------------------------------------------------------------------------
 
 
-def held_by(task: Task, devices: Sequence[int]) -> np.ndarray:
-    """The test samples of some devices, one device after the other [N]."""
-    return np.concatenate([task.data.test_index[k] for k in devices])
+def answered(task: Task, each: Iterable[list[Look]], crew: Crew) -> Iterator[tuple[Sequence[int], Array]]:
+    """Of every look its devices, and loss and hit (0 or 1) of its samples [2, N]."""
+    for window in windows(each, crew):
+        norms = iter(statistics(task, [look for stack in window for look in stack], crew))
+        units = [units_of(task, stack, [next(norms) for _ in stack]) for stack in window]
+        for stack, parts in zip(window, computed(task, units, crew), strict=True):
+            values = torch.cat([part for (part,) in parts], dim=2) if parts else torch.empty(1, 2, 0)
+            for look, own in zip(stack, values.cpu().numpy(), strict=True):
+                yield look.devices, own[:, : len(look.samples)]
 
 
-@torch.inference_mode()
-def each_stacked(task: Task, stack: Sequence[Model]) -> list[Pair]:
-    """Of each model loss and hit of every test sample of its devices, all models at once; samples are filled up."""
-    images, labels = task.test
-    chosen = [held_by(task, devices) for _, devices in stack]
-    index = np.zeros((len(stack), max(map(len, chosen))), dtype=np.int64)
-    for row, own in zip(index, chosen, strict=True):
-        row[: len(own)] = own
-    every = torch.from_numpy(index).to(images.device)
-    flat = torch.stack([w[: task.layout.size] for w, _ in stack])
-    leaves = [flat[:, slot.slice].reshape(len(stack), *slot.shape) for slot in task.layout.slots]
-    logits = Dense(task.architecture, [True] * len(leaves)).logits(leaves, images[every])
-    losses, hits, _ = log_loss(logits, labels[every], torch.ones_like(logits[..., 0]))
-    losses, hits = losses.double().nan_to_num(nan=torch.inf).cpu().numpy(), hits.double().cpu().numpy()
-    return [(losses[i, : len(own)], hits[i, : len(own)]) for i, own in enumerate(chosen)]
-
-
-def accuracy_of(task: Task, w: Tensor) -> float:
-    """Accuracy of one model w [P] on the whole test set."""
-    everything = np.arange(len(task.data.y_test))
-    return float(each_sample(task, w, everything, statistics(task, w, range(task.devices)))[1].mean())
-
-
-@torch.inference_mode()
-def statistics(task: Task, w: Tensor, devices: Sequence[int]) -> Frozen | None:
-    """The statistics of batch norm that w [P] has on the training data of ``devices``; None where it has no norm.
+def statistics(task: Task, each: Sequence[Look], crew: Crew) -> list[Frozen | None]:
+    """The statistics of batch norm that each model has on the training data of its devices; None where it has no norm.
 
     A batch takes every n-th sample, so that it holds some of every device, and none is a single sample.
     """
-    index = np.concatenate([task.data.train_index[k] for k in devices])
-    if not task.architecture.normalises or len(index) == 0:
-        return None
-    norms = Collected()
+    if not task.architecture.normalises:
+        return [None] * len(each)
+    held = [training_batches(task, look) for look in each]
+    units = [batches(task, partial(sums, task, look.w), some) for look, some in zip(each, held, strict=True)]
+    return [averages(some, found) for some, found in zip(held, computed(task, units, crew), strict=True)]
+
+
+def training_batches(task: Task, look: Look) -> list[Tensor]:
+    index = on_device(held_by(task.data.train_index, look.devices), look.w)
     count = -(-len(index) // BATCH)
-    for first in range(count):
-        chosen = torch.from_numpy(index[first::count]).to(w.device)
-        task.architecture.logits(w, task.train[0][chosen], norms)
-    return norms.frozen()
+    return [index[first::count] for first in range(count)]
 
 
-def by_device(task: Task, values: np.ndarray, devices: Sequence[int]) -> np.ndarray:
-    """Means of the values [N] of some devices' samples; nan of a device without any."""
-    ends = np.cumsum([len(task.data.test_index[k]) for k in devices])[:-1]
-    return np.array([part.mean() if len(part) else np.nan for part in np.split(values, ends)])
-
-
-@torch.inference_mode()
-def each_sample(task: Task, w: Tensor, index: np.ndarray, norms: Frozen | None) -> tuple[np.ndarray, np.ndarray]:
-    """Loss and hit (0 or 1) of every test sample in ``index`` [N]; with the statistics ``norms`` where it has some."""
-    images, labels = task.test
-    model, order = quickest(task.architecture, task.layout, images, BATCH)
-    losses, hits = [], []
-    for chosen in torch.from_numpy(index).to(w.device).split(BATCH):
-        logits, y = model.logits(w, order(images[chosen]), norms), labels[chosen]
-        losses.append(cross_entropy(logits, y, reduction="none").double().nan_to_num(nan=torch.inf))
-        hits.append((logits.argmax(dim=1) == y).double())
-    if not losses:
-        return np.empty(0), np.empty(0)
-    return torch.cat(losses).cpu().numpy(), torch.cat(hits).cpu().numpy()
+def averages(some: Sequence[Tensor], found: Sequence[Sequence[Tensor]]) -> Frozen | None:
+    """What the norm layers saw of some batches, in their order; None where there are none."""
+    norms = Collected()
+    for batch, seen in zip(some, found, strict=True):
+        norms.add(seen, len(batch))
+    return norms.frozen() if len(some) else None

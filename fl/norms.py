@@ -6,6 +6,7 @@ through the finished model, and the statistics that its layers saw are averaged 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -56,6 +57,17 @@ class Collected:
         else:
             self._sums[place] = tuple(total + more for total, more in zip(self._sums[place], seen, strict=True))
         return batch_norm(x, scale, shift)
+
+    def sums(self) -> list[Tensor]:
+        """What was added up so far: of every layer means and variances, each times the samples, [C]."""
+        return [sums for pair in self._sums for sums in pair]
+
+    def add(self, sums: Sequence[Tensor], samples: int) -> None:
+        """Goes on with what another, who saw one batch of so many samples, has added up."""
+        seen = list(zip(sums[::2], sums[1::2], strict=True))
+        known = self._sums or [(0.0, 0.0)] * len(seen)
+        self._sums = [(m + mean, v + variance) for (m, v), (mean, variance) in zip(known, seen, strict=True)]
+        self._samples += samples
 
     def frozen(self) -> Frozen:
         """The averages over all samples so far."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -175,9 +173,19 @@ def _stretch(values: list[np.ndarray]) -> float:
 def _row_label(panel: Axes, row: int, label: str, number: str) -> None:
     """A line of text above a row; it may run over the whole width of the panel."""
     place = blended_transform_factory(panel.transAxes, panel.transData)
-    shown = f"{textwrap.shorten(label, ROW_CHARACTERS - len(number), placeholder='…')}: {number}"
+    shown = f"{shortened(label, ROW_CHARACTERS - len(number))}: {number}"
     box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.85}
     panel.text(0.012, row - 0.26, shown, transform=place, va="bottom", ha="left", color=INK, bbox=box, zorder=4)
+
+
+def shortened(label: str, most: int) -> str:
+    """A label of so many characters: its name is cut, not the bracket that tells it from others of that name."""
+    if len(label) <= most:
+        return label
+    bracket = "".join(label.partition(" (")[1:])
+    if most - len(bracket) < 4:
+        bracket = ""
+    return f"{label[: most - len(bracket) - 1].rstrip()}…{bracket}"
 
 
 def _rows(panel: Axes, count: int) -> None:

@@ -91,7 +91,7 @@ def too_small(monkeypatch, marker: Path) -> None:
     def small(task, arithmetic, chunk, *rest):
         if len(chunk) > 2:
             raise torch.OutOfMemoryError
-        steps(task, arithmetic, chunk, *rest)
+        return steps(task, arithmetic, chunk, *rest)
 
     monkeypatch.setattr(batched, "take_steps", small)
 

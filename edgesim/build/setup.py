@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ class Setup:
     method: Method
     allocator: Callable
     data: str | Path | None = None  # folder of the data files, else EDGESIM_DATA
-    processes: int | None = None  # that may train at once; None: one per core
+    processes: int | None = None  # that may train, or evaluate, at once; None: one per core
     reuse: Reuse | None = None  # what other runs have trained already
 
     def cell(self, env: simpy.Environment) -> Cell:
@@ -82,13 +83,18 @@ class Setup:
             return NoTrainer()
         import torch
 
-        from fl.executors import choose
         from fl.trainer import Trainer
 
         torch.set_num_threads(1)
-        executor = choose(self.task, self.scenario.learning.executor, self.processes)
-        executor = self.reuse.share(executor) if self.reuse else executor
+        executor = self.reuse.share(self.executor) if self.reuse else self.executor
         return Trainer(self.task, executor, self.method.encode, self.method.charged)
+
+    @cached_property
+    def executor(self) -> Any:
+        """What trains; evaluation is divided among its processes."""
+        from fl.executors import choose
+
+        return choose(self.task, self.scenario.learning.executor, self.processes)
 
     def arithmetic(self) -> str:
         """How sums are taken while training, which the last bits of a result depend on."""
@@ -105,8 +111,8 @@ class Setup:
         from fl.evaluate import evaluate
 
         if self.reuse:
-            return self.reuse.scores(state, lambda state: evaluate(self.task, self.method, state))
-        return evaluate(self.task, self.method, state)
+            return self.reuse.scores(state, lambda state: evaluate(self.task, self.method, state, self.executor))
+        return evaluate(self.task, self.method, state, self.executor)
 
     def sharing(self, folder: str | Path | None) -> Setup:
         """The same run, which gives what it trains to others by ``folder`` and takes theirs; see `fl.reuse`."""

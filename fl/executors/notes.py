@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+IN_EVALUATION = "in evaluation: "  # so begins what concerns batches of test samples instead of jobs
+
 
 class Notes:
-    """Sentences, each once, with the number of jobs that it concerns."""
+    """Sentences, each once, with the number of jobs that it concerns, or of batches in evaluation."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, int] = {}
@@ -22,4 +24,9 @@ class Notes:
             self.add(sentence, count)
 
     def lines(self) -> list[str]:
-        return [f"{sentence} ({jobs} job{'s' if jobs != 1 else ''})" for sentence, jobs in self._jobs.items()]
+        return [f"{sentence} ({counted(sentence, number)})" for sentence, number in self._jobs.items()]
+
+
+def counted(sentence: str, number: int) -> str:
+    one, more = ("batch", "batches") if sentence.startswith(IN_EVALUATION) else ("job", "jobs")
+    return f"{number} {one if number == 1 else more}"

@@ -11,7 +11,7 @@ from fl.task import Task
 
 @dataclass(frozen=True)
 class Pace:
-    """About how fast a core trains: seconds of a step beside its arithmetic, and FLOPs per second of that."""
+    """About how fast a core computes: seconds of a step beside its arithmetic, and FLOPs per second of that."""
 
     step_s: float
     flops_per_s: float
@@ -19,7 +19,11 @@ class Pace:
     def seconds(self, task: Task, jobs: Sequence[Job]) -> float:
         """About how long some jobs take, as if they trained all of the model in every step."""
         steps = sum(phase.steps for job in jobs for phase in job.phases)
-        return steps * (self.step_s + step_flops(task) / self.flops_per_s)
+        return self.of(steps, steps * step_flops(task))
+
+    def of(self, steps: int, flops: float) -> float:
+        """About how long steps of so many FLOPs in all take."""
+        return steps * self.step_s + flops / self.flops_per_s
 
 
 def step_flops(task: Task) -> float:

@@ -10,8 +10,11 @@ from safetensors.numpy import load_file, save_file
 
 from edgesim.seeds import Seeds
 from fl import evaluate as evaluation
+from fl import units
 from fl.data import Federated
-from fl.evaluate import evaluate, statistics
+from fl.evaluate import answered, by_device, evaluate, probe, statistics
+from fl.executors.crew import Crew
+from fl.executors.notes import Notes
 from fl.layers import Linear, Norm
 from fl.method import State, bind
 from fl.methods.fedavg import FedAvg
@@ -19,6 +22,7 @@ from fl.models import Architecture, build
 from fl.norms import Collected
 from fl.plain import Flatten, Relu
 from fl.task import Task
+from fl.units import Look
 from tests.fl.test_executors import task_of
 
 PARTIAL = {"personal_steps": 3, "global_steps": 3, "personal_lr": 0.2, "global_lr": 0.1}
@@ -79,16 +83,18 @@ def test_perceptrons_of_different_devices_are_scored_in_stacks(monkeypatch, held
     scale = torch.linspace(0.5, 3, 5)
     each = [task.initial() * s + 0.1 * torch.randn(4810, generator=torch.Generator().manual_seed(0)) for s in scale]
     each[1][:] = torch.nan
-    sizes, original = [], evaluation.score
+    sizes, original = [], evaluation.units_of
 
-    def counted(task, stack):
+    def counted(task, stack, norms):
         sizes.append(len(stack))
-        return original(task, stack)
+        return original(task, stack, norms)
 
     monkeypatch.setattr(evaluation, "MEMORY", held)
-    monkeypatch.setattr(evaluation, "score", counted)
+    monkeypatch.setattr(evaluation, "units_of", counted)
     scores = evaluate(task, Own(each), None)
-    pairs = [original(task, [(w, [k])])[0] for k, w in enumerate(each)]
+    monkeypatch.setattr(evaluation, "units_of", original)
+    alone = ([Look(w, task.data.test_index[k], [k])] for k, w in enumerate(each))
+    pairs = [by_device(task, values, devices) for devices, values in answered(task, alone, Crew(task, 1, Notes()))]
     assert sizes == {evaluation.MEMORY: [5], 250_000: [2, 3], 1: [1] * 5}[held]
     assert scores.accuracy.tolist() == pytest.approx([float(a[0]) for _, a in pairs], abs=0, nan_ok=True)
     assert scores.loss.tolist() == pytest.approx([float(loss[0]) for loss, _ in pairs], rel=1e-6, nan_ok=True)
@@ -99,7 +105,7 @@ def test_convolutions_are_scored_in_the_order_in_which_they_are_fastest(monkeypa
     """In blocks the very numbers of torch's default order."""
     task = task_of("liu-cnn", shape=(1, 12, 12))
     expected = evaluate(task, Own([task.initial()] * 5), None)
-    monkeypatch.setattr(evaluation, "quickest", lambda architecture, *_: (architecture, lambda x: x))
+    monkeypatch.setattr(units, "quickest", lambda architecture, *_: (architecture, lambda x: x))
     plain = evaluate(task, Own([task.initial()] * 5), None)
     assert np.array_equal(expected.loss, plain.loss) and np.array_equal(expected.accuracy, plain.accuracy)
 
@@ -152,7 +158,7 @@ def test_a_score_does_not_depend_on_the_other_test_samples(digits):
     layers = Flatten(), Linear(64, 16, "features"), Norm(), Relu(), Linear(16, 10)
     task = Task(Architecture("normed", (1, 8, 8), 10, layers), digits, 16, Seeds(0))
     w = task.initial()
-    norms = statistics(task, w, range(4))
+    (norms,) = statistics(task, [probe(task, w)], Crew(task, 1, Notes()))
     x = task.test[0][:50]
     together = task.architecture.logits(w, x, norms)
     assert torch.allclose(task.architecture.logits(w, x[7:8], norms), together[7:8], atol=1e-5)

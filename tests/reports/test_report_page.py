@@ -273,3 +273,11 @@ def test_of_many_devices_twenty_are_shown_with_the_last(tmp_path, write_run):
     object.__setattr__(run, "spans", pd.concat([run.spans, late]))
     shown = timeline._shown(run, 2)
     assert len(shown) <= timeline.MOST_DEVICES and {0, 37, 59} <= set(shown)
+
+
+def test_a_long_label_is_cut_in_its_name_and_not_in_what_tells_it_apart():
+    label = "personalization only (dataset fashion-mnist)"
+    assert figures.shortened(label, 44) == label
+    assert figures.shortened(label, 36) == "personaliza… (dataset fashion-mnist)"
+    assert figures.shortened(label, 25) == "personalization only (da…"  # no room for both
+    assert figures.shortened("a name without anything in brackets", 12) == "a name with…"
