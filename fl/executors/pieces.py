@@ -21,17 +21,12 @@ Extent = tuple[str, ...]  # of every slot "all", "some" or "none" of it
 
 @dataclass(slots=True)
 class Run:
-    """How far a job has come.
-
-    Args:
-        trouble: why it is trained one by one instead.     latest: of whose steps loss and accuracy are.
-    """
+    """How far a job has come.     trouble: why it is trained one by one instead."""
 
     job: Job
     trouble: str | None
     done: list[Tensor] = field(default_factory=list)
     mask: Tensor | None = None
-    latest: Piece | None = None
     loss: float = nan
     accuracy: float = nan
 
@@ -70,6 +65,7 @@ class Piece:
     Args:
         whole: the model [P].     part: the weights that compute [p].
         samples: their indices, step by step [sum of sizes].     sizes: samples of each step; None: ``batch`` each.
+        number: of the phase, once it is trained, from 1 on.
     """
 
     run: Run
@@ -80,6 +76,7 @@ class Piece:
     sizes: list[int] | None
     steps: int
     batch: int
+    number: int = 0
 
     @property
     def kind(self) -> tuple[int, int]:
@@ -96,11 +93,11 @@ class Piece:
 
     def finish(self, w: Tensor) -> None:
         self.run.done.append(w)
-        self.run.latest = self
+        self.number = len(self.run.done)
 
     def show(self, loss: float, accuracy: float) -> None:
-        """Sums over the steps of the phase; of the last phase they are the job's."""
-        if self.run.latest is self:
+        """Sums over the steps of the phase; those of the last phase are the job's."""
+        if self.number == len(self.run.done):
             self.run.loss, self.run.accuracy = loss / self.steps, accuracy / self.steps
 
 
@@ -134,7 +131,6 @@ class Desk:
         run.mask = form.whole_mask
         if phase.steps == 0 or not form.trains:
             run.done.append(whole.clone())
-            run.latest = None
             return None
         samples, sizes = local.samples(task, phase, run.job)
         batch = min(task.batch_size, len(task.data.train_index[run.job.device]))

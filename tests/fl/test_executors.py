@@ -1,5 +1,6 @@
 """Executors: all give the same weights, and each the same bytes whatever the processes, the chunks, the neighbours."""
 
+import gc
 import os
 import signal
 import time
@@ -350,6 +351,20 @@ def test_memory_stays_for_a_few_kinds_of_stacks_only_and_is_given_back():
         assert 0 < len(executor._kept) <= batched_module.KEPT
     executor.end()
     assert not executor._kept
+
+
+def test_a_pass_leaves_no_garbage_behind():
+    """What is freed at once is used again at once; models in cycles would wait for the collector."""
+    task = task_of(MLP)
+    jobs, executor = [job(task, k) for k in range(5)], Batched(task)
+    executor.run(jobs)
+    gc.collect()
+    gc.disable()
+    try:
+        executor.run(jobs)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def test_how_many_steps_are_fetched_at_once_changes_no_byte(monkeypatch):
