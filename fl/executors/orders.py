@@ -30,10 +30,12 @@ class Ordered(NamedTuple):
 
 def sendable(task: Task, jobs: Sequence[Job]) -> bool:
     """Have they one phase each, without functions, and models of one size, so that they can be trained in stacks?"""
-    for job in jobs:
-        if len(job.phases) != 1 or job.finish is not None or not_stacked(task, job) is not None:
-            return False
-    phases = [job.phases[0] for job in jobs]
+    if any(len(job.phases) != 1 or job.finish is not None for job in jobs):
+        return False
+    different = {id(job.phases[0]): job for job in jobs}.values()
+    if any(not_stacked(task, job) is not None for job in different):
+        return False
+    phases = [job.phases[0] for job in different]
     if any(callable(phase.start) or callable(phase.mask) or callable(phase.submodel) for phase in phases):
         return False
     return len({(phase.start.numel(), phase.start.dtype) for phase in phases}) == 1
@@ -45,8 +47,8 @@ def written(jobs: Sequence[Job]) -> bytes:
     phases: dict[tuple, int] = {}
     rows, latest, number = [], None, 0
     for job in jobs:
-        (phase,) = job.phases
-        if latest is None or not (twins(phase, latest) and how_long(phase) == how_long(latest)):
+        phase = job.phases[0]
+        if phase is not latest and not (latest and twins(phase, latest) and how_long(phase) == how_long(latest)):
             tensors, latest = tensors_of(phase), phase
             made = *map(place_of, tensors), *settings_of(phase)
             number = phases.setdefault(made, len(phases))
