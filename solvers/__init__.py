@@ -9,6 +9,7 @@ import numpy as np
 
 from solvers.answer import Allocation, Certificate, Infeasible, InvalidAllocation, Uncertified
 from solvers.certify import feasible
+from solvers.checks import extreme
 from solvers.convex import convex, convex_fair, convex_latency
 from solvers.convex_energy import convex_energy
 from solvers.energy import energy
@@ -90,8 +91,9 @@ def allocate(problem: PruningProblem, method: str | Callable = "kkt", blocks: in
         Allocation with share b [K] in [0, 1], rho [K] in [rho_min, rho_max], the multiplier, a Certificate.
     Raises:
         Infeasible: the least shares do not fit into the band; says how much more time would do.
-        Uncertified: the answer is off by more than 1e-8.    InvalidAllocation: a function broke a bound.
-        ValueError: no such method, or one that does not apply to this problem.
+        Uncertified: the answer is off by more than 1e-8 (of `convex-energy` 1e-4).
+        InvalidAllocation: a function broke a bound.
+        ValueError: no such method, one that does not apply to this problem, or numbers that leave the range of doubles.
     Example:
         >>> a = allocate(PruningProblem(bits=1e6, compute_s=4e-3, slack_s=20e-3, rate_bps=[4e7, 6e7]))
         >>> a.share.round(4), a.rho.round(4)
@@ -105,11 +107,13 @@ def allocate(problem: PruningProblem, method: str | Callable = "kkt", blocks: in
         raise ValueError("blocks is for the methods by name; a function decides itself what it hands out.")
     if not isinstance(method, str) or method not in METHODS:
         raise ValueError(f"There is no allocation method {method!r}; choose {', '.join(METHODS)} or pass a function.")
-    if blocks is None:
-        return METHODS[method](problem)
-    if method not in IN_BLOCKS:
+    if blocks is not None and method not in IN_BLOCKS:
         raise ValueError(f"{method} does not know whole blocks; leave blocks away or choose {', '.join(IN_BLOCKS)}.")
-    return IN_BLOCKS[method](problem, blocks)
+    try:
+        with np.errstate(all="ignore"):  # what is not finite is refused, by a certificate at the latest
+            return METHODS[method](problem) if blocks is None else IN_BLOCKS[method](problem, blocks)
+    except ArithmeticError as error:
+        raise extreme(method, problem) from error
 
 
 def _checked(problem: PruningProblem, function: Callable) -> Allocation:

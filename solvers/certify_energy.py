@@ -31,7 +31,7 @@ def certified_energy(
     for closer in (False, True):
         joules, proof = certify_energy(task, share, cpu_hz, power_w, price, closer)
         parts = (proof.dual, proof.complementarity, proof.gap)
-        if proof.primal <= ALLOWED and all(part <= tolerance for part in parts):  # nan is no proof
+        if proof.primal <= ALLOWED and not proof.broken and all(part <= tolerance for part in parts):  # nan is no proof
             return joules, proof
     broken = f" ({'; '.join(proof.broken)})" if proof.broken else ""
     raise Uncertified(
@@ -55,7 +55,8 @@ def certify_energy(
     primal: relative to the bound that is broken, as the rest is to the joules.
 
     dual: joules that the tangent gives up where its gradient is not zero; a price below zero.
-    complementarity: multipliers times unused band, time and power.     gap: both together.
+    complementarity: multipliers times band that nobody uses for sending, unused time and power.     gap: both together,
+    for deadlines that are the given ones but for rounding in their last digit.
     """
     on, tau, air_s = task.problem.feasible, task.computing_s(cpu_hz), task.air_s(share, power_w)
     joules = float(task.energy_j(cpu_hz, power_w, air_s).sum())
@@ -114,7 +115,7 @@ def _sending(
     eta = np.where(held, np.maximum(price + in_b, 0.0) / -limit_b, 0.0)
     slope = in_b + price + eta * limit_b
     wasted_j = float(_given_up(slope, b, least, most).sum())
-    unused_j = abs(price) * abs(1.0 - float(share.sum())) + float((eta * np.abs(limit)).sum())
+    unused_j = abs(price) * abs(1.0 - float(b.sum())) + float((eta * np.abs(limit)).sum())
     return -(in_t + eta * limit_t), wasted_j, unused_j
 
 
@@ -148,6 +149,7 @@ def _primal(task: Task, share: Array, cpu_hz: Array, power_w: Array, used_s: Arr
     if worst > ALLOWED:
         broken.append(f"the shares add up to {share.sum():.10g}, above 1")
     for excess, values, words in kinds:
-        worst = max(worst, float(excess.max()))
+        top = float(excess.max())
+        worst = max(worst, top if top == top else np.inf)  # nan is no answer
         broken += [f"device {k} " + words.format(values[k]) for k in np.flatnonzero(~(excess <= ALLOWED))[:8]]
     return worst, tuple(broken)

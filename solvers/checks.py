@@ -8,6 +8,10 @@ import numpy as np
 
 Array = np.ndarray
 FINITE = float(np.finfo(float).max)
+USUAL = {  # about, in SI units
+    "bits": 1e6, "bits_fixed": 1e6, "rate_bps": 1e8, "compute_s": 1e-2, "before_s": 1e-2, "slack_s": 1e-1, "snr": 1e2,
+    "cycles": 1e8, "kappa": 1e-28, "f_min_hz": 1e9, "f_max_hz": 1e9, "p_max_w": 0.1, "gain": 1e3,
+}  # fmt: skip
 NUMBERS = "give a number or an array of numbers, one per device"
 
 
@@ -80,20 +84,24 @@ def refuse_levels(p, method: str) -> None:
 
 
 def extreme(method: str, *records) -> ValueError:
-    """What to say where numbers leave the range of doubles on the way: which device's is the furthest from one.
+    """What to say where numbers leave the range of doubles on the way: which device's is the furthest from the usual.
 
     records: dataclasses with fields [K] or [1], such as a `PruningProblem` and its `EnergyTerms`.
     """
     names = [(field.name, getattr(record, field.name)) for record in records for field in fields(record)]
     found = {name: values for name, values in names if isinstance(values, np.ndarray) and values.ndim == 1}
-    size = {name: np.where((values > 0) & (values < np.inf), values, 1.0) for name, values in found.items()}
-    far = {name: np.abs(np.log(values)) for name, values in size.items()}
+    far = {name: _decades(values, USUAL.get(name, 1.0)) for name, values in found.items()}
     name = max(far, key=lambda name: float(far[name].max()))
     k = int(np.argmax(far[name]))
     return ValueError(
         f"{name} of device {k} is {found[name][k]:g}, too far from the other numbers for {method} to compute with; "
         "give SI units of sensible size."
     )
+
+
+def _decades(values: Array, usual: float) -> Array:
+    """How far from a usual value; what is zero or infinite is not far."""
+    return np.abs(np.log10(np.where((values > 0) & (values < np.inf), values, usual)) - np.log10(usual))
 
 
 def level_table(levels, rho_min: Array, rho_max: Array) -> Array:

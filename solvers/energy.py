@@ -20,7 +20,7 @@ import numpy as np
 
 from solvers.answer import Allocation, Infeasible, Uncertified
 from solvers.certify_energy import certified_energy, raised
-from solvers.energy_price import balance
+from solvers.energy_price import balances
 from solvers.energy_terms import Task
 from solvers.problem import Array, PruningProblem
 from solvers.stretch import at_least, fitting_bounds
@@ -41,22 +41,30 @@ def energy(problem: PruningProblem) -> Allocation:
         Uncertified: the answer is off by more than 1e-8.
         ValueError: the problem has no energy terms, a device no deadline, or numbers that leave the range of doubles.
     """
-    task, on = Task.of(problem), problem.feasible
-    low = least_shares(problem)
-    share, air_s, power_w, price = *np.zeros((3, len(on))), 0.0
-    if task.sends.any():
-        b, t, price = balance(task, low[task.sends])
-        share[task.sends], air_s[task.sends] = b, t
-        power, most = task.radio.power(b, t), task.radio.p_max
-        held = power >= most * FULL_POWER
-        power_w[task.sends] = np.where(held, most, power)
-        air_s[task.sends] = np.where(held, task.air_s(share, power_w)[task.sends], t)
-        price = raised(task, share, power_w, price)
+    task, low = Task.of(problem), least_shares(problem)
+    if not task.sends.any():
+        return _certified(task, *np.zeros((2, 0)), 0.0)
+    first = None
+    for found in balances(task, low[task.sends]):
+        try:
+            return _certified(task, *found)
+        except Uncertified as off:
+            first = first or off
+    raise _nearly_all(low, first) from first
+
+
+def _certified(task: Task, b: Array, t: Array, price: float) -> Allocation:
+    """The allocation with these shares, air times (s) and price of those who send [S]."""
+    problem, on = task.problem, task.problem.feasible
+    share, air_s, power_w = np.zeros((3, len(on)))
+    share[task.sends], air_s[task.sends] = b, t
+    power, most = task.radio.power(b, t), task.radio.p_max
+    held = power >= most * FULL_POWER
+    power_w[task.sends] = np.where(held, most, power)
+    air_s[task.sends] = np.where(held, task.air_s(share, power_w)[task.sends], t)
+    price = raised(task, share, power_w, price)
     cpu_hz = clocks(task, air_s)
-    try:
-        joules, proof = certified_energy(task, share, cpu_hz, power_w, price)
-    except Uncertified as off:
-        raise _nearly_all(low, off) from off
+    joules, proof = certified_energy(task, share, cpu_hz, power_w, price)
     rho = np.where(on, problem.rho_min, problem.rho_max)
     left_out = tuple(np.flatnonzero(~on).tolist())
     return Allocation(share, rho, price, proof, left_out, "energy", joules, cpu_hz, power_w, problem)

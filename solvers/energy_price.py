@@ -8,6 +8,7 @@ curve, so that it may step to and fro. Then `one_by_one` finds the responses to 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -26,19 +27,25 @@ FAR, NEAR = 2.0, 0.02  # the largest step of the logarithm of a parameter: at fi
 WIDE = 1000.0  # the logarithm of a price is never this large
 
 
-def balance(task: Task, low: Array) -> tuple[Array, Array, float]:
-    """(shares [S], air times [S], s, price, J per unit of band) that are best and fill the band. low [S]: least shares.
+def balances(task: Task, low: Array) -> Iterator[tuple[Array, Array, float]]:
+    """(shares [S], air times [S], s, price, J per unit of band) that are best and fill the band: what one search finds,
+    and for who goes on asking the other. low [S]: least shares.
 
     Raises:
         ValueError: numbers that leave the range of doubles.
     """
-    radio = task.radio
-    if low.sum() >= FULL:  # nobody can get more than the least
-        return low / low.sum(), radio.longest_s, float(np.exp(radio.at(radio.ends()[1])[2].max()))
-    found = together(radio, low) or one_by_one(radio)
-    if found is None:
+    radio, count = task.radio, 0
+    if low.sum() < FULL:
+        for found in (search(radio, low) for search in (together, one_by_one)):
+            if found is not None:
+                count += 1
+                yield found
+    if count:
+        return
+    least, _, price = radio.at(radio.ends()[1])
+    if max(low.sum(), least.sum()) < FULL:
         raise extreme("energy", task.problem, task.terms)
-    return found
+    yield low / low.sum(), radio.longest_s, float(np.exp(price.max()))  # nobody can get more than the least
 
 
 def together(radio: Radio, low: Array) -> tuple[Array, Array, float] | None:
@@ -90,7 +97,7 @@ def _filling(share: Array, met: Array, elastic: Array, price: float, off: float)
     return price
 
 
-def one_by_one(radio: Radio) -> tuple[Array, Array, float] | None:
+def one_by_one(radio: Radio, _: Array) -> tuple[Array, Array, float] | None:
     """The same by the root of the excess of the responses over the band; None where prices are no numbers."""
     from scipy.optimize import brentq
 

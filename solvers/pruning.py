@@ -95,6 +95,8 @@ def _jumps(problem: PruningProblem, root: Array, linear: Array) -> Array | None:
 def _smooth(problem: PruningProblem, low: Array, cap: Array) -> tuple[Array, float]:
     """The same where noise is a density."""
     respond = DensityResponse(problem, low, cap)
+    if not respond.at_low.size:
+        raise ZeroDivisionError("no share moves any ratio: the numbers leave the range of doubles")
 
     def shares(mu: float) -> tuple[Array, Array]:
         return respond(mu**-2), 2.0 / mu * respond.fall()

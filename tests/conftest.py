@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("search", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)
+patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("search", **patient)
+settings.register_profile("ci", derandomize=True, **patient)
 settings.load_profile("ci" if os.environ.get("CI") else "search")

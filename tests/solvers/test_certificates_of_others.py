@@ -223,3 +223,48 @@ def test_the_gap_is_no_less_than_the_joules_that_are_lost(seed, count, density, 
     power_w = np.minimum(task.radio.power(share, air_s), task.radio.p_max)
     spent, proof = certify_energy(task, share, clocks(task, air_s), power_w, factor * best.multiplier)
     assert proof.primal <= 1e-9 and proof.gap >= (spent - best.objective) / spent - 1e-9
+
+
+@pytest.mark.parametrize("density", [False, True])
+@pytest.mark.parametrize(("bits", "slack_s"), [(0.0, 0.7), (1e6, -1.0)], ids=["sends nothing", "left out"])
+def test_band_that_nobody_sends_in_is_not_used(density, bits, slack_s):
+    """The best answer for 70 % of the band, and 30 % for a device that has no use for it."""
+    gain, share = np.array([100.0, 30.0, 50.0]), 0.7
+    terms = EnergyTerms(4e8, 1e-28, 0.0, 2e9, 0.5, gain)
+
+    def problem(part):
+        """Both noises, where there is only this part of the band: less rate, or less noise as well."""
+        snr = 0.5 * gain / (part if density else 1.0)
+        rate_bps = part * 1e6 * np.log2(1.0 + snr)
+        mine = replace(terms, gain=gain / (part if density else 1.0))
+        noise = {"snr": snr} if density else {}
+        return PruningProblem([1e6, 5e5, bits], 0.0, [0.7, 0.7, slack_s], rate_bps, energy=mine, **noise)
+
+    whole, part = allocate(problem(1.0), "energy"), allocate(problem(share), "energy")
+    task, shares = Task.of(problem(1.0)), share * part.share
+    shares[2] = 1.0 - shares.sum()
+    assert part.objective > 1.3 * whole.objective
+    with pytest.raises(Uncertified):
+        certified_energy(task, shares, part.cpu_hz, part.power_w, part.multiplier / share)
+
+
+def test_a_power_that_is_no_number_hides_nothing():
+    """Device 0 sends with more than it has; what the device that is left out is said to send with is nan."""
+    gain = np.array([100.0, 30.0, 50.0])
+    terms = EnergyTerms(4e8, 1e-28, 0.0, 2e9, 0.5, gain)
+    p = PruningProblem([1e6, 5e5, 1e6], 0.0, [0.7, 0.7, -1.0], 1e6 * np.log2(1.0 + 0.5 * gain), energy=terms)
+    a, task = allocate(p, "energy"), Task.of(p)
+    certified_energy(task, a.share, a.cpu_hz, a.power_w, a.multiplier)
+    for power_w in (np.array([0.77, a.power_w[1], np.nan]), np.array([*a.power_w[:2], np.nan])):
+        with pytest.raises(Uncertified, match="nan W"):
+            certified_energy(task, a.share, a.cpu_hz, power_w, a.multiplier)
+
+
+@pytest.mark.parametrize("method", ["kkt", "fair"])
+def test_numbers_that_leave_the_range_of_doubles_are_named(method):
+    far = PruningProblem(1e6, [0.01, 1e300], [0.9, 1e300], 5e6)
+    with pytest.raises(ValueError, match=f"compute_s of device 1 is 1e\\+300, too far from .* for {method} to compute"):
+        allocate(far, method)
+    tiny = PruningProblem(1e-300, 8e-3, 1e-100, 5.2e6, snr=50.0)
+    with pytest.raises(ValueError, match=f"bits of device 0 is 1e-300, too far from .* for {method} to compute"):
+        allocate(tiny, method)

@@ -376,3 +376,19 @@ def test_turns_that_step_to_and_fro_end(monkeypatch):
     monkeypatch.setattr(energy_price, "TURNS", 1)
     a = allocate(cell([1e6, 5e5], [4e8, 2e8], 0.9, [100.0, 30.0]), "energy")
     assert a.certificate.gap < 1e-13
+
+
+def test_what_the_first_search_gives_and_is_refused_is_searched_for_in_the_other_way(monkeypatch):
+    p = cell([1e6, 5e5], 4e8, 0.9, [100.0, 30.0])
+    expected = allocate(p, "energy")
+    together = energy_price.together
+
+    def off(radio, low):
+        share, air_s, price = together(radio, low)
+        return share[::-1], air_s, price
+
+    monkeypatch.setattr(energy_price, "together", off)
+    assert allocate(p, "energy").objective == approx(expected.objective, rel=1e-9)
+    monkeypatch.setattr(energy_price, "one_by_one", off)
+    with pytest.raises(Uncertified):
+        allocate(p, "energy")
