@@ -22,7 +22,7 @@ from edgesim.eventlog import EventLog
 from edgesim.feasibility import Feasibility, feasibility_table
 from edgesim.link import StalledLink
 from edgesim.lockstep import needs_processes
-from edgesim.memory import peak_bytes
+from edgesim.memory import is_full, peak_bytes
 from edgesim.recorder import Progress, Recorder, scheme_of
 from edgesim.results import keep
 from edgesim.runfolder import Checkpoint, FolderError, RunFolder
@@ -145,8 +145,11 @@ def in_one_sentence() -> Iterator[None]:
         servers.WrongSelection,
     ) as error:
         raise RunError(str(error)) from error
-    except MemoryError as error:
-        raise RunError(f"{error or 'the memory is full'}; the same command resumes where it stopped") from error
+    except (MemoryError, RuntimeError) as error:
+        if not is_full(error):
+            raise
+        what = str(error) if isinstance(error, MemoryError) and str(error) else "the memory is full"
+        raise RunError(f"{what}; make room, and the same command resumes where it stopped") from error
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from edgesim.contracts import Job, Trained
+from edgesim.memory import is_full
 from fl import local
 from fl.executors.lanes import Lanes
 from fl.executors.notes import Notes
@@ -26,8 +27,6 @@ from fl.task import Task
 SMALL, LARGE = 64 << 20, 1 << 30  # bytes of a chunk: of perceptrons on a CPU, of anything else
 WIDTH = 16  # models in a stack whose operations choose their algorithm by the number of models
 KEPT = 4  # kinds of stacks, by what is trained, whose memory stays for the next pass
-MEMORY_FULL = (MemoryError, torch.OutOfMemoryError)
-NO_MEMORY = ("can't allocate memory", "not enough memory")
 Shown = tuple[list[Piece], Tensor, Tensor]  # a chunk, and loss and accuracy of its models [C], summed over the steps
 
 
@@ -47,7 +46,7 @@ class Batched:
         self.task, self.notes = task, Notes()
         dense, cpu = is_dense(task.architecture), task.device == "cpu"
         self._arithmetic = Dense if dense else Vmapped
-        self._kept: dict[tuple[bool, ...], Arithmetic] = {}
+        self._kept: dict[tuple[int, tuple[bool, ...]], Arithmetic] = {}
         self.memory = memory or (SMALL if dense and cpu else LARGE)
         self.width, self.least = (None, 1) if dense and cpu else (WIDTH, 2)  # a single one would round differently
         self._lanes = Lanes(task.device)
@@ -69,16 +68,18 @@ class Batched:
 
     def end(self) -> None:
         """Gives back the memory that is kept for the next pass."""
+        self._lanes.join()
         self._kept.clear()
 
     def arithmetic(self, extent: Extent) -> Arithmetic:
-        """What computes where so much of every slot is trained; it stays, with its memory, for the next pass."""
+        """What computes in this lane where so much of every slot is trained; it stays, with its memory, for later."""
         trained = tuple(how != "none" for how in extent)
-        if trained not in self._kept:
+        key = self._lanes.turn, trained
+        if key not in self._kept:
             if len(self._kept) == KEPT:
-                self._kept.clear()
-            self._kept[trained] = self._arithmetic(self.task.architecture, trained)
-        return self._kept[trained]
+                self.end()
+            self._kept[key] = self._arithmetic(self.task.architecture, trained)
+        return self._kept[key]
 
     def _train(self, group: list[Piece]) -> list[Shown]:
         """Trains a group; those who take most steps come first, so that who has finished is at a chunk's end."""
@@ -87,12 +88,13 @@ class Batched:
 
     def chunk(self, piece: Piece) -> int:
         """How many pieces of its kind fit into the memory: eight numbers per weight, three per signal of a batch, and
-        for every sample of every step its place and its weight, twice."""
+        for every sample of every step its place and its weight, twice. A width of its own does not go by the steps."""
         architecture = self.task.architecture
         signals = sum(prod(shape) for shape in architecture.input_shapes) + architecture.classes
-        numbers = 8 * piece.form.layout.size + 3 * piece.batch * signals
-        fitting = max(self.least, self.memory // (4 * numbers + 32 * piece.steps * piece.batch))
-        return fitting if self.width is None else min(fitting, self.width)
+        each = 4 * (8 * piece.form.layout.size + 3 * piece.batch * signals)
+        if self.width is not None:
+            return min(max(self.least, self.memory // each), self.width)
+        return max(self.least, self.memory // (each + 32 * piece.steps * piece.batch))
 
     def _in_chunks(self, group: list[Piece], size: int) -> list[Shown]:
         """Trains so many models at a time; where the memory does not hold them, half as many.
@@ -102,30 +104,31 @@ class Batched:
         """
         shown = []
         for chunk in (group[i : i + size] for i in range(0, len(group), size)):
-            width = None if self.width is None else size
             try:
-                arithmetic = self.arithmetic(chunk[0].form.extent)
-                with self._lanes.next():
-                    shown.append((chunk, *take_steps(self.task, arithmetic, chunk, width, self.parted)))
+                shown.append(self._trained(chunk, size))
+                continue
             except (RuntimeError, NotImplementedError, MemoryError) as error:
-                if memory_is_full(error):
-                    shown += self._halved(chunk, size)
-                else:
-                    for piece in chunk:
-                        piece.run.trouble = str(error).splitlines()[0]
+                full, trouble = is_full(error), f"{error}\n".splitlines()[0]
+            if full:  # and what was tried is given back, as nothing holds the error any more
+                shown += self._halved(chunk, size)
+            else:
+                for piece in chunk:
+                    piece.run.trouble = trouble
         return shown
+
+    def _trained(self, chunk: list[Piece], size: int) -> Shown:
+        with self._lanes.next():
+            arithmetic = self.arithmetic(chunk[0].form.extent)
+            width = None if self.width is None else size
+            return chunk, *take_steps(self.task, arithmetic, chunk, width, self.parted)
 
     def _halved(self, chunk: list[Piece], size: int) -> list[Shown]:
         self.end()
-        if size <= self.least:
-            raise MemoryError(f"the memory does not hold the training of {size} model{'s' if size > 1 else ''}")
-        self.notes.add(f"fewer than {size} models at once: too large for the memory", len(chunk))
-        return self._in_chunks(chunk, size // 2)
-
-
-def memory_is_full(error: Exception) -> bool:
-    """Did an operation get no memory? On a CPU torch says so in words only."""
-    return isinstance(error, MEMORY_FULL) or any(words in str(error) for words in NO_MEMORY)
+        tried = min(size, len(chunk)) if self.width is None else size
+        if tried <= self.least:
+            raise MemoryError(f"the memory does not hold the training of {tried} model{'s' if tried > 1 else ''}")
+        self.notes.add(f"fewer than {tried} models at once: too large for the memory", len(chunk))
+        return self._in_chunks(chunk, tried // 2)
 
 
 def alike(pieces: Iterable[Piece]) -> list[list[Piece]]:

@@ -6,7 +6,6 @@ The host queues the work of a chunk and goes on; only the accelerator waits. On 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from itertools import cycle
 
 import torch
 
@@ -19,13 +18,14 @@ class Lanes:
     def __init__(self, device: str) -> None:
         cuda = torch.device(device).type == "cuda"
         self._streams = [torch.cuda.Stream(device) for _ in range(LANES)] if cuda else []
-        self._turns = cycle(self._streams)
+        self.turn = 0  # the lane of the latest chunk: what is written in one belongs to it alone
 
     def next(self) -> AbstractContextManager:
         """The context in which the next chunk is queued."""
         if not self._streams:
             return nullcontext()
-        stream = next(self._turns)
+        self.turn = (self.turn + 1) % len(self._streams)
+        stream = self._streams[self.turn]
         stream.wait_stream(torch.cuda.current_stream(stream.device))
         return torch.cuda.stream(stream)
 

@@ -70,8 +70,9 @@ def trained(task: Task, stack: Stack, chunk: Sequence[Piece], least: int) -> tup
             if stack.computing < len(counts):
                 x, y, counts = x[: stack.computing], y[: stack.computing], counts[: stack.computing]
             one_loss, one_right = stack.step(x, y, counts)
-            loss[: stack.computing].addcmul_(one_loss, counts)
-            right[: stack.computing].addcmul_(one_right, counts)
+            now = going[t]  # what others show, who have no steps left, counts for nothing, even if it is no number
+            loss[:now].addcmul_(one_loss[:now], counts[:now])
+            right[:now].addcmul_(one_right[:now], counts[:now])
     return stack.models(), loss.sum(1), right.sum(1)
 
 

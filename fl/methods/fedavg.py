@@ -73,7 +73,7 @@ class FedAvg(Method):
         """
         steps, lr, latest = self.steps(k), self.rate(g), self._latest.get("phase")
         alike = latest is not None and latest.start is start and latest.mask is mask
-        if alike and not more and (latest.steps, latest.lr) == (steps, lr):
+        if alike and not more and latest.steps == steps and type(lr) is float is type(latest.lr) and latest.lr == lr:
             return latest
         settings = {"steps": steps, "ragged": self.local_epochs is not None, "optimiser": self._sgd} | more
         phase = Phase(start, mask, lr=lr, **settings)

@@ -4,6 +4,8 @@ import gc
 import os
 import signal
 import time
+import weakref
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 
@@ -421,6 +423,62 @@ def test_a_memory_for_nothing_ends_the_run_instead_of_changing_the_arithmetic(mo
     full_beyond(0, monkeypatch)
     with pytest.raises(MemoryError, match="the memory does not hold the training of"):
         Batched(task).run([job(task, k) for k in range(5)])
+
+
+def test_what_did_not_fit_is_given_back_before_the_halves_are_tried(monkeypatch):
+    """Optimisers, gradients and pictures of the failed chunk would else take the room of its halves."""
+    task, made, alive, original = task_of(MLP), [], [], steps.Stack.step
+    begin = steps.Stack.__init__
+
+    def counted(stack, *given):
+        alive.append(sum(each() is not None for each in made))
+        made.append(weakref.ref(stack))
+        begin(stack, *given)
+
+    def full(stack, *given):
+        if stack.size > 1:
+            torch.empty(1 << 50)
+        return original(stack, *given)
+
+    monkeypatch.setattr(steps.Stack, "__init__", counted)
+    monkeypatch.setattr(steps.Stack, "step", full)
+    executor = Batched(task)
+    executor.run([job(task, k, optimiser=Adam()) for k in (0, 1, 3, 4)])
+    assert len(alive) == 1 + 2 + 4 and not any(alive)
+    assert [line.split(":")[0] for line in executor.notes.lines()] == [
+        "fewer than 4 models at once", "fewer than 2 models at once",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "lr"), [(CNN, 1e20), ((Linear(33, 1), Relu(), Linear(1, 10)), 1e30)])
+def test_what_is_shown_of_a_model_that_diverged_does_not_know_how_long_others_go_on(model, lr):
+    task = task_of(model, (33,) if isinstance(model, tuple) else (1, 8, 8))
+    short, long = job(task, 0, steps=1, lr=lr), job(task, 1, steps=3, lr=lr)
+    alone, beside = Batched(task).run([short]), Batched(task).run([short, long])[:1]
+    assert same(alone, beside) and np.isfinite(alone[0].loss)
+
+
+def test_lanes_share_no_memory(monkeypatch):
+    """Chunks of two lanes of an accelerator are under way at once: what one writes to is not the other's."""
+    task = task_of(MLP)
+    executor = Batched(task, memory=1)
+    lanes, rooms = executor._lanes, {}
+
+    def other():
+        lanes.turn = 1 - lanes.turn
+        return nullcontext()
+
+    monkeypatch.setattr(lanes, "next", other)
+    original = batched_module.take_steps
+
+    def noted(task, arithmetic, *rest):
+        found = original(task, arithmetic, *rest)
+        rooms.setdefault(lanes.turn, set()).add(arithmetic.room.signals[0].data_ptr())
+        return found
+
+    monkeypatch.setattr(batched_module, "take_steps", noted)
+    executor.run([job(task, k) for k in (0, 1, 3, 4)])
+    assert len(rooms) == 2 and not rooms[0] & rooms[1]
 
 
 def test_a_memory_that_fills_up_while_results_are_put_away_counts_no_phase_twice(monkeypatch):

@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from edgesim.contracts import View
-from fl.method import State
+from fl.method import State, bind
 from fl.methods import available
+from fl.methods.fedavg import FedAvg
 from fl.trainer import Trainer
 from tests.fl.conftest import view_of
 
@@ -153,3 +154,22 @@ def test_weighting_by_samples(bench):
     updates = Trainer(bench.task).submit(bench.jobs(method, state, devices=[0, 2]))
     expected = (updates[0].result().w.double() + 3 * updates[1].result().w.double()) / 4
     assert torch.allclose(method.aggregate(state, view, updates).w.double(), expected, atol=1e-7)
+
+
+class RatePerWeight(FedAvg):
+    """A user's own: a rate of each weight."""
+
+    def rate(self, g):
+        return torch.full((self.layout.size,), self.lr)
+
+
+def test_devices_share_a_phase_only_where_it_is_the_same(bench):
+    plain, own = bench.method("fedavg"), bind(RatePerWeight, bench.task, {})
+    for method, shared in ((plain, True), (own, False)):
+        w, everything = torch.zeros(method.layout.size), torch.ones(method.layout.size, dtype=torch.bool)
+        first, second = (method.training(w, everything, 0, k) for k in (0, 1))
+        assert (first is second) == shared
+        assert method.training(w.clone(), everything, 0, 1) is not first
+        assert method.training(w, everything, 0, 1, steps=9).steps == 9
+    decays = bench.method("fedavg", lr_decay=0.5)
+    assert [decays.training(w, everything, g, 0).lr for g in (0, 1, 0)] == [decays.lr, 0.5 * decays.lr, decays.lr]
