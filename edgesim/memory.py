@@ -4,14 +4,6 @@ from __future__ import annotations
 
 import sys
 
-NO_MEMORY = (
-    "can't allocate memory",
-    "not enough memory",
-    "out of memory",
-    "ALLOC_FAILED",
-    "bad_alloc",
-)  # torch's words
-
 
 def peak_bytes() -> int | None:
     """The most memory that this process held at a time, plus the most that an ended helper of it held; None: unknown.
@@ -24,9 +16,3 @@ def peak_bytes() -> int | None:
         return None
     unit = 1 if sys.platform == "darwin" else 1024
     return unit * sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-
-
-def is_full(error: BaseException) -> bool:
-    """Did something get no memory? On a CPU torch says so in words only."""
-    known = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"  # torch's own
-    return known or (isinstance(error, RuntimeError) and any(words in str(error) for words in NO_MEMORY))

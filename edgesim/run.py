@@ -15,14 +15,14 @@ import simpy
 
 from edgesim import lockstep
 from edgesim import rounds as servers
-from edgesim.build import MethodError, Setup, set_up
+from edgesim.build import MethodError, Setup, memory_is_full, set_up
 from edgesim.contracts import State
 from edgesim.errors import InfeasibleScenario, RunError
 from edgesim.eventlog import EventLog
 from edgesim.feasibility import Feasibility, feasibility_table
 from edgesim.link import StalledLink
 from edgesim.lockstep import needs_processes
-from edgesim.memory import is_full, peak_bytes
+from edgesim.memory import peak_bytes
 from edgesim.recorder import Progress, Recorder, scheme_of
 from edgesim.results import keep
 from edgesim.runfolder import Checkpoint, FolderError, RunFolder
@@ -146,7 +146,7 @@ def in_one_sentence() -> Iterator[None]:
     ) as error:
         raise RunError(str(error)) from error
     except (MemoryError, RuntimeError) as error:
-        if not is_full(error):
+        if not memory_is_full(error):
             raise
         what = str(error) if isinstance(error, MemoryError) and str(error) else "the memory is full"
         raise RunError(f"{what}; make room, and the same command resumes where it stopped") from error

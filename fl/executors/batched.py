@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from edgesim.contracts import Job, Trained
-from edgesim.memory import is_full
 from fl import local
 from fl.executors.lanes import Lanes
+from fl.executors.memory import is_full
 from fl.executors.notes import Notes
 from fl.executors.pieces import Desk, Extent, Piece, Run, not_stacked
 from fl.executors.stacked import Arithmetic, Dense, Vmapped, is_dense
