@@ -16,12 +16,12 @@ from torch import Tensor
 from edgesim.contracts import Job, Trained
 from fl import local
 from fl.executors.lanes import Lanes
-from fl.executors.memory import is_full
 from fl.executors.notes import Notes
 from fl.executors.pieces import Desk, Extent, Piece, Run, not_stacked
 from fl.executors.stacked import Arithmetic, Dense, Vmapped, is_dense
 from fl.executors.steps import take_steps
 from fl.executors.work import Pace
+from fl.memory import is_full
 from fl.task import Task
 
 SMALL, LARGE = 64 << 20, 1 << 30  # bytes of a chunk: of perceptrons on a CPU, of anything else

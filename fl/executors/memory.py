@@ -11,7 +11,6 @@ from contextlib import suppress
 
 TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD = -1, -2, -3  # malloc.h of the GNU C library
 KEPT, AHEAD, LARGEST = 1 << 30, 64 << 20, 32 << 20  # bytes: kept at most, asked for at a time, the largest such piece
-NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "ALLOC_FAILED", "bad_alloc")  # torch says
 
 
 def keep_freed_memory() -> None:
@@ -20,9 +19,3 @@ def keep_freed_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         for option, size in ((MMAP_THRESHOLD, LARGEST), (TRIM_THRESHOLD, KEPT), (TOP_PAD, AHEAD)):
             mallopt(option, size)
-
-
-def is_full(error: BaseException) -> bool:
-    """Did something get no memory? On a CPU torch says so in words only."""
-    known = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"  # torch's own
-    return known or (isinstance(error, RuntimeError) and any(words in str(error) for words in NO_MEMORY))
