@@ -17,7 +17,10 @@ def peaks(device: str, workers: int) -> dict[str, tuple[float, float]]:
     """What is computed -> GFLOP/s of one core and of all ``workers`` at once, one thread each (or the accelerator)."""
     if device != "cpu":
         return {name: (best(name, device),) * 2 for name in (PRODUCT, CONVOLUTION)}
-    return {name: (sum(at_once(name, 1)), sum(at_once(name, workers))) for name in (PRODUCT, CONVOLUTION)}
+    return {
+        name: (sum(at_once(name, 1)), sum(at_once(name, workers)))
+        for name in (PRODUCT, CONVOLUTION)
+    }
 
 
 def at_once(name: str, workers: int) -> list[float]:

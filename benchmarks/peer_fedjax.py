@@ -26,7 +26,9 @@ SHAPE = (HEIGHT, WIDTH, CHANNELS[-1]) if len(WORK["input"]) == 3 else tuple(WORK
 def forward(batch: dict) -> jax.Array:
     """conv [in, out, side, padding, bias] | linear [in, out, bias] | pool | relu | flatten."""
     made = {
-        "conv": lambda _, o, side, padding, bias: hk.Conv2D(o, side, padding=[(padding, padding)] * 2, with_bias=bias),
+        "conv": lambda _, o, side, padding, bias: hk.Conv2D(
+            o, side, padding=[(padding, padding)] * 2, with_bias=bias
+        ),
         "linear": lambda _, o, bias: hk.Linear(o, with_bias=bias),
         "pool": lambda: hk.MaxPool(2, 2, "VALID"),
         "relu": lambda: jax.nn.relu,
@@ -40,7 +42,10 @@ def data() -> fedjax.InMemoryFederatedData:
     count, rng = WORK["steps"] * WORK["batch"], np.random.default_rng(0)
     return fedjax.InMemoryFederatedData(
         {
-            k: {"x": rng.random((count, *SHAPE), dtype=np.float32), "y": rng.integers(0, 10, count, dtype=np.int32)}
+            k: {
+                "x": rng.random((count, *SHAPE), dtype=np.float32),
+                "y": rng.integers(0, 10, count, dtype=np.int32),
+            }
             for k in range(WORK["devices"])
         }
     )

@@ -40,7 +40,10 @@ def model() -> nn.Sequential:
 def data(k: int) -> tuple[torch.Tensor, torch.Tensor]:
     if k not in DATA:
         count, rng = WORK["steps"] * WORK["batch"], torch.Generator().manual_seed(k)
-        DATA[k] = torch.rand(count, *WORK["input"], generator=rng), torch.randint(0, 10, (count,), generator=rng)
+        DATA[k] = (
+            torch.rand(count, *WORK["input"], generator=rng),
+            torch.randint(0, 10, (count,), generator=rng),
+        )
     return DATA[k]
 
 
@@ -84,16 +87,25 @@ def server(context: Context) -> ServerAppComponents:
         min_fit_clients=participants,
         min_available_clients=devices,
         fraction_evaluate=0.0,
-        initial_parameters=ndarrays_to_parameters([value.detach().numpy() for value in model().parameters()]),
+        initial_parameters=ndarrays_to_parameters(
+            [value.detach().numpy() for value in model().parameters()]
+        ),
     )
-    return ServerAppComponents(strategy=strategy, config=ServerConfig(num_rounds=WORK["rounds"] + 1))
+    return ServerAppComponents(
+        strategy=strategy, config=ServerConfig(num_rounds=WORK["rounds"] + 1)
+    )
 
 
 if __name__ == "__main__":
     run_simulation(
         ServerApp(server_fn=server),
-        ClientApp(client_fn=lambda context: Client(int(context.node_config["partition-id"])).to_client()),
+        ClientApp(
+            client_fn=lambda context: Client(int(context.node_config["partition-id"])).to_client()
+        ),
         num_supernodes=WORK["devices"],
-        backend_config={"client_resources": {"num_cpus": 1}, "init_args": {"num_cpus": WORK["cores"]}},
+        backend_config={
+            "client_resources": {"num_cpus": 1},
+            "init_args": {"num_cpus": WORK["cores"]},
+        },
     )
     print(json.dumps([end - begin for begin, end in zip(BEGAN[2::2], BEGAN[3::2], strict=True)]))

@@ -25,9 +25,16 @@ def start_others() -> list[subprocess.Popen]:
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
-    os.environ |= {RANK: "0", ADDRESSES: ",".join(f"localhost:{port + k}" for k in range(WORK["cores"]))}
+    os.environ |= {
+        RANK: "0",
+        ADDRESSES: ",".join(f"localhost:{port + k}" for k in range(WORK["cores"])),
+    }
     return [
-        subprocess.Popen([sys.executable, *sys.argv], env=os.environ | {RANK: str(rank)}, stdout=subprocess.DEVNULL)
+        subprocess.Popen(
+            [sys.executable, *sys.argv],
+            env=os.environ | {RANK: str(rank)},
+            stdout=subprocess.DEVNULL,
+        )
         for rank in range(1, WORK["cores"])
     ]
 
@@ -54,7 +61,9 @@ class Net(nn.Sequential):
 
     def __init__(self) -> None:
         made = {
-            "conv": lambda i, o, side, padding, bias: nn.Conv2d(i, o, side, padding=padding, bias=bias),
+            "conv": lambda i, o, side, padding, bias: nn.Conv2d(
+                i, o, side, padding=padding, bias=bias
+            ),
             "linear": lambda i, o, bias: nn.Linear(i, o, bias=bias),
             "pool": lambda: nn.MaxPool2d(2),
             "relu": nn.ReLU,
@@ -108,7 +117,9 @@ def main() -> list[float]:
         ),
         SimulatedBackend(training_data=data, val_data=data),
         PyTorchModel(net, torch.optim.SGD, torch.optim.SGD(net.parameters(), lr=1.0)),
-        NNTrainHyperParams(local_batch_size=WORK["batch"], local_num_epochs=1, local_learning_rate=WORK["lr"]),
+        NNTrainHyperParams(
+            local_batch_size=WORK["batch"], local_num_epochs=1, local_learning_rate=WORK["lr"]
+        ),
         callbacks=[clock],
     )
     return [end - begin for begin, end in pairwise(clock.ends)]

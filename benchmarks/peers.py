@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from fl.layers import Conv, Linear
-from fl.models import Architecture
+from fl.models.architectures import Architecture
+from fl.models.layers import Conv, Linear
 
 HERE = Path(__file__).parent
 LIMIT_S = 900.0  # a peer that takes longer hangs, or the setting is not for it
@@ -32,7 +32,9 @@ def chosen(given: Sequence[str], device: str) -> dict[str, str]:
     peers = dict(one.partition("=")[::2] for one in given)
     for name, python in peers.items():
         if name not in known or not python:
-            print(f"--peer {name}={python}: give NAME=PYTHON, one of {', '.join(known)} and its interpreter")
+            print(
+                f"--peer {name}={python}: give NAME=PYTHON, one of {', '.join(known)} and its interpreter"
+            )
             raise SystemExit(2)
     if peers and device != "cpu":
         print(f"--peer with --device {device}: the peers run on the CPU; leave out one of the two")
@@ -61,7 +63,9 @@ def seconds(peer: str, python: str, work: dict[str, Any]) -> list[float]:
 def ended(command: list[str]) -> tuple[int, str, str]:
     """Exit code, output and errors of a program; whatever it has started ends with it."""
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
+    with subprocess.Popen(
+        command, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as process:
         try:
             printed, complaint = process.communicate(timeout=LIMIT_S)
         finally:

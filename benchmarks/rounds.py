@@ -22,8 +22,8 @@ import numpy as np
 ROOT = Path(__file__).parent.parent
 sys.path[0] = str(ROOT)  # else solvers.py beside this file would be the package of its name
 
-from edgesim import scenario as scenarios  # noqa: E402
 from edgesim import simulate  # noqa: E402
+from edgesim.scenario import loader as scenarios  # noqa: E402
 from solvers import PruningProblem, allocate  # noqa: E402
 
 CROWD = """
@@ -58,7 +58,9 @@ def run_shares(path: Path) -> None:
         spent = simulate(scenario).spent
         wall = time.perf_counter() - begin
         rest = wall - spent["train_s"] - spent["evaluate_s"]
-        shares = [f"{100 * part / wall:.1f} %" for part in (spent["train_s"], spent["evaluate_s"], rest)]
+        shares = [
+            f"{100 * part / wall:.1f} %" for part in (spent["train_s"], spent["evaluate_s"], rest)
+        ]
         print(
             f"{label or scenario.name:24}{wall:9.2f}{shares[0]:>9}{shares[1]:>10}{shares[2]:>8}"
             f"{scenario.rounds / wall:10.1f}"
@@ -71,7 +73,10 @@ def problem(devices: int, seed: int = 0) -> PruningProblem:
     slack_s = rng.uniform(18e-3, 24e-3, devices)
     upload_s = rng.uniform(30e-3, 70e-3, devices)
     return PruningProblem(
-        bits=1e7, compute_s=rng.uniform(1e-3, 6e-3, devices), slack_s=slack_s, rate_bps=1e7 / upload_s * devices
+        bits=1e7,
+        compute_s=rng.uniform(1e-3, 6e-3, devices),
+        slack_s=slack_s,
+        rate_bps=1e7 / upload_s * devices,
     )
 
 
@@ -85,13 +90,20 @@ def median_s(function, repeats: int) -> float:
 
 
 def solver_ratio() -> None:
-    print(f"\n{'devices':>9}{'kkt ms':>10}{'convex ms':>11}{'ratio':>8}{'objective difference':>22}")
+    print(
+        f"\n{'devices':>9}{'kkt ms':>10}{'convex ms':>11}{'ratio':>8}{'objective difference':>22}"
+    )
     for devices in (10, 100, 1000):
         p = problem(devices)
         exact, reference = allocate(p, "kkt"), allocate(p, "convex")
-        kkt_s, convex_s = median_s(lambda p=p: allocate(p, "kkt"), 15), median_s(lambda p=p: allocate(p, "convex"), 3)
+        kkt_s, convex_s = (
+            median_s(lambda p=p: allocate(p, "kkt"), 15),
+            median_s(lambda p=p: allocate(p, "convex"), 3),
+        )
         apart = abs(exact.objective - reference.objective) / max(exact.objective, 1e-300)
-        print(f"{devices:9}{kkt_s * 1e3:10.2f}{convex_s * 1e3:11.1f}{convex_s / kkt_s:8.0f}{apart:22.1e}")
+        print(
+            f"{devices:9}{kkt_s * 1e3:10.2f}{convex_s * 1e3:11.1f}{convex_s / kkt_s:8.0f}{apart:22.1e}"
+        )
     for devices in (100_000, 1_000_000):
         p = problem(devices)
         print(f"{devices:9}{median_s(lambda p=p: allocate(p, 'kkt'), 3) * 1e3:10.0f}")
@@ -101,10 +113,17 @@ def crowds() -> None:
     """20 MHz a device, one round of Liu's costs and of FedAvg's."""
     print(f"{'devices':>9}{'method':>9}{'solver':>8}{'wall s':>9}{'CPU s':>8}{'GiB':>7}")
     for count in (1_000, 100_000, 1_000_000):
-        for method, solver in (("liu", "kkt"), ("liu", "equal"), ("fedavg", "kkt"), ("fedavg", "equal")):
+        for method, solver in (
+            ("liu", "kkt"),
+            ("liu", "equal"),
+            ("fedavg", "kkt"),
+            ("fedavg", "equal"),
+        ):
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "crowd.yaml"
-                path.write_text(CROWD.format(count=count, mhz=20 * count, method=method, solver=solver))
+                path.write_text(
+                    CROWD.format(count=count, mhz=20 * count, method=method, solver=solver)
+                )
                 command = [sys.executable, "-c", MEASURED, str(path), str(Path(folder) / "run")]
                 done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
             wall_s, cpu_s, gib = map(float, done.stdout.split())

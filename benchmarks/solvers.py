@@ -33,7 +33,12 @@ from solvers import EnergyTerms, PruningProblem, Uncertified, allocate  # noqa: 
 BAND_HZ, POWER_W, CLOCK_HZ = 20e6, 0.63, 3e9  # a device
 METHODS = ("kkt", "fair", "latency", "energy")
 ROW, TURNS = 10, 2  # problems that are solved in a row, and how often
-REFERENCE = {"kkt": "convex", "fair": "convex-fair", "latency": "convex-latency", "energy": "convex-energy"}
+REFERENCE = {
+    "kkt": "convex",
+    "fair": "convex-fair",
+    "latency": "convex-latency",
+    "energy": "convex-energy",
+}
 
 
 def problem(devices: int, seed: int, noise: str = "power", small: bool = False) -> PruningProblem:
@@ -71,12 +76,19 @@ def repeats(devices: int) -> int:
 def costs(most: int) -> None:
     """Fresh problems every time: nothing that a problem remembers is timed away."""
     sizes = [k for k in (10, 1_000, 100_000, 1_000_000) if k <= most]
-    print(f"{'method':10}{'noise':9}" + "".join(f"{k:>12}" for k in sizes) + "   devices; ms, and peak GiB of the last")
+    print(
+        f"{'method':10}{'noise':9}"
+        + "".join(f"{k:>12}" for k in sizes)
+        + "   devices; ms, and peak GiB of the last"
+    )
     for method in METHODS:
         for noise in ("power", "density"):
             medians = []
             for devices in sizes[:-1]:
-                times = [timed(method, fresh(method, devices, i, noise))[0] for i in range(repeats(devices))]
+                times = [
+                    timed(method, fresh(method, devices, i, noise))[0]
+                    for i in range(repeats(devices))
+                ]
                 medians.append(float(np.median(times)))
             last_s, gib = alone(method, sizes[-1], noise)
             times = "".join(f"{1e3 * s:12.4g}" for s in (*medians, last_s))
@@ -104,10 +116,16 @@ def once(method: str, devices: str, noise: str) -> None:
 
 
 def ratios() -> None:
-    print(f"\n{'method':10}{'noise':9}{'devices':>9}{'ms':>10}{'cvxpy ms':>10}{'ratio':>8}{'apart':>10}{'refused':>9}")
+    print(
+        f"\n{'method':10}{'noise':9}{'devices':>9}{'ms':>10}{'cvxpy ms':>10}{'ratio':>8}{'apart':>10}{'refused':>9}"
+    )
     for method in METHODS:
         for noise in ("power", "density"):
-            for devices in (10, 100, 250 if method == "energy" else 1000):  # cvxpy has no memory for more of energy
+            for devices in (
+                10,
+                100,
+                250 if method == "energy" else 1000,
+            ):  # cvxpy has no memory for more of energy
                 compare(method, noise, devices)
 
 
@@ -132,8 +150,12 @@ def compare(method: str, noise: str, devices: int) -> None:
 
 if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    options.add_argument("--most", type=int, default=1_000_000, help="devices of the largest problem")
-    options.add_argument("--once", nargs=3, metavar=("METHOD", "DEVICES", "NOISE"), help=argparse.SUPPRESS)
+    options.add_argument(
+        "--most", type=int, default=1_000_000, help="devices of the largest problem"
+    )
+    options.add_argument(
+        "--once", nargs=3, metavar=("METHOD", "DEVICES", "NOISE"), help=argparse.SUPPRESS
+    )
     given = options.parse_args()
     if given.once:
         once(*given.once)

@@ -33,21 +33,22 @@ from machine import PRODUCT, peaks
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from edgesim.contracts import Grant, Job, View
 from edgesim.seeds import Seeds
-from fl import executors, masks, methods
-from fl.data import Federated
+from fl import executors, methods
+from fl.contracts import Grant, Job, View
+from fl.data.datasets import Federated
 from fl.executors.batched import Batched
 from fl.executors.pool import Pool
 from fl.executors.processes import cores
 from fl.executors.resident import Resident
-from fl.layers import Conv, Linear
-from fl.local import samples
-from fl.method import bind
-from fl.models import Architecture, build
-from fl.plain import Flatten, Relu
-from fl.plain import Pool as MaxPool
+from fl.masks import unit_masks as masks
+from fl.method_base.method import bind
+from fl.models.architectures import Architecture, build
+from fl.models.layers import Conv, Linear
+from fl.models.stateless_layers import Flatten, Relu
+from fl.models.stateless_layers import Pool as MaxPool
 from fl.task import Task
+from fl.training.local_sgd import samples
 
 LR = 0.01
 
@@ -70,7 +71,9 @@ PICTURE = (1, 28, 28)
 SETTINGS = {
     "i": Setting("liu-cnn, 5 steps of 128", build("liu-cnn", PICTURE, 10), 10, 10, 5, 128, 2.7),
     "ii": Setting("liu-cnn, 27 steps of 20", build("liu-cnn", PICTURE, 10), 100, 10, 27, 20, 2.7),
-    "iii": Setting("lenet5-caffe, 45 steps of 64", build("lenet5-caffe", PICTURE, 10), 100, 10, 45, 64, 3.0),
+    "iii": Setting(
+        "lenet5-caffe, 45 steps of 64", build("lenet5-caffe", PICTURE, 10), 100, 10, 45, 64, 3.0
+    ),
     "iv": Setting("64-32-10, 5 steps of 10", TINY, 1000, 100, 5, 10, 35.0),
 }
 
@@ -81,7 +84,9 @@ def task_of(setting: Setting, device: str) -> Task:
     x = rng.random((setting.devices * size, *setting.model.input_shape), dtype=np.float32)
     y = rng.integers(0, 10, len(x))
     held = np.split(np.arange(len(x)), setting.devices)
-    data = Federated(y, y, lambda: (x, x), setting.model.input_shape, held, held, tuple("0123456789"))
+    data = Federated(
+        y, y, lambda: (x, x), setting.model.input_shape, held, held, tuple("0123456789")
+    )
     return Task(setting.model, data, setting.batch, Seeds(0), device=device)
 
 
@@ -90,9 +95,13 @@ def jobs_of(task: Task, setting: Setting, turn: int) -> list[Job]:
     method = bind(methods.resolve("fedavg"), task, {"local_steps": setting.steps, "lr": LR})
     ones, everybody = np.ones(setting.devices), np.arange(setting.devices)
     view = View(turn, 0.0, everybody, ones, ones, task.samples, np.inf, ones, ones)
-    chosen = np.random.default_rng(turn).choice(setting.devices, setting.participants, replace=False)
+    chosen = np.random.default_rng(turn).choice(
+        setting.devices, setting.participants, replace=False
+    )
     state = method.start()
-    return [method.configure(state, view, Grant(int(k), 0.1, 0.0, 1.0, 1.0)) for k in np.sort(chosen)]
+    return [
+        method.configure(state, view, Grant(int(k), 0.1, 0.0, 1.0, 1.0)) for k in np.sort(chosen)
+    ]
 
 
 # --- the plain loop --------------------------------------------------------------------------------------------------
@@ -103,15 +112,25 @@ def module_of(architecture: Architecture) -> nn.Sequential:
     made: list[nn.Module] = []
     for layer in architecture.layers:
         if isinstance(layer, Conv):
-            made.append(nn.Conv2d(layer.inputs, layer.outputs, layer.side, padding=layer.padding, bias=layer.bias))
+            made.append(
+                nn.Conv2d(
+                    layer.inputs, layer.outputs, layer.side, padding=layer.padding, bias=layer.bias
+                )
+            )
         elif isinstance(layer, Linear):
             made.append(nn.Linear(layer.inputs, layer.outputs, bias=layer.bias))
         else:
-            made.append({Relu: nn.ReLU, Flatten: nn.Flatten, MaxPool: lambda: nn.MaxPool2d(2)}[type(layer)]())
+            made.append(
+                {Relu: nn.ReLU, Flatten: nn.Flatten, MaxPool: lambda: nn.MaxPool2d(2)}[
+                    type(layer)
+                ]()
+            )
     return nn.Sequential(*made)
 
 
-def plain_loop(task: Task, model: nn.Module, start: dict[str, Tensor], jobs: Sequence[Job]) -> list[dict[str, Tensor]]:
+def plain_loop(
+    task: Task, model: nn.Module, start: dict[str, Tensor], jobs: Sequence[Job]
+) -> list[dict[str, Tensor]]:
     """Client after client: load the global model, make an optimiser, train, keep the state dict."""
     images, labels = task.train
     trained = []
@@ -149,12 +168,22 @@ class Times:
 class Apart:
     """Runs something in a process of its own, which is as it was when this was made: no setting of ours reaches it."""
 
-    def __init__(self, run: Callable, rounds: Sequence[Sequence[Job]], short: Sequence[Job]) -> None:
+    def __init__(
+        self, run: Callable, rounds: Sequence[Sequence[Job]], short: Sequence[Job]
+    ) -> None:
         self._here, there = get_context("fork").Pipe()
-        self._process = get_context("fork").Process(target=self._serve, args=(there, run, rounds, short), daemon=True)
+        self._process = get_context("fork").Process(
+            target=self._serve, args=(there, run, rounds, short), daemon=True
+        )
         self._process.start()
 
-    def _serve(self, there: Connection, run: Callable, rounds: Sequence[Sequence[Job]], short: Sequence[Job]) -> None:
+    def _serve(
+        self,
+        there: Connection,
+        run: Callable,
+        rounds: Sequence[Sequence[Job]],
+        short: Sequence[Job],
+    ) -> None:
         while there.recv():
             there.send(timed(run, rounds, short))
 
@@ -177,13 +206,17 @@ class Apart:
 def plain_contender(task: Task) -> Callable[[Sequence[Job]], list[Tensor]]:
     model = module_of(task.architecture).to(task.device)
     with torch.no_grad():
-        for target, value in zip(model.parameters(), task.layout.split(task.initial()), strict=True):
+        for target, value in zip(
+            model.parameters(), task.layout.split(task.initial()), strict=True
+        ):
             target.copy_(value)
     start = {name: value.clone() for name, value in model.state_dict().items()}
     return lambda jobs: [flat(one) for one in plain_loop(task, model, start, jobs)]
 
 
-def contenders(task: Task, skip: Sequence[str]) -> dict[str, Callable[[Sequence[Job]], list[Tensor]]]:
+def contenders(
+    task: Task, skip: Sequence[str]
+) -> dict[str, Callable[[Sequence[Job]], list[Tensor]]]:
     """Name -> a function of the jobs of a round that gives the trained models."""
     made = {"resident": Resident(task), "batched": Batched(task), "auto": executors.choose(task)}
     if task.device == "cpu":
@@ -218,7 +251,9 @@ def measure(task: Task, setting: Setting, repeats: int, skip: Sequence[str]) -> 
     return times
 
 
-def timed(run: Callable, rounds: Sequence[Sequence[Job]], short: Sequence[Job]) -> tuple[float, float]:
+def timed(
+    run: Callable, rounds: Sequence[Sequence[Job]], short: Sequence[Job]
+) -> tuple[float, float]:
     """Seconds per round, of the wall and of the processors, over as many rounds as take a tenth of a second.
 
     After a short round that does not count: whoever computed before has left the caches, and the pages, cold.
@@ -232,7 +267,9 @@ def timed(run: Callable, rounds: Sequence[Sequence[Job]], short: Sequence[Job]) 
     return (time.perf_counter() - begin) / played, (processor_s() - cpu_s) / played
 
 
-def check(runners: dict[str, Callable], jobs: Sequence[Job], start: Tensor, expected: Sequence[Tensor]) -> None:
+def check(
+    runners: dict[str, Callable], jobs: Sequence[Job], start: Tensor, expected: Sequence[Tensor]
+) -> None:
     """All go the way of the plain loop, or the comparison means nothing.
 
     For two steps: on random pictures a rounding that turns a unit on or off soon leads elsewhere.
@@ -247,7 +284,9 @@ def check(runners: dict[str, Callable], jobs: Sequence[Job], start: Tensor, expe
 def processor_s() -> float:
     """Processor time of this process and of its children, those that still live included."""
     spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in spent) + sum(map(spent_by, psutil.Process().children()))
+    return sum(one.ru_utime + one.ru_stime for one in spent) + sum(
+        map(spent_by, psutil.Process().children())
+    )
 
 
 def spent_by(process: psutil.Process) -> float:
@@ -272,9 +311,15 @@ def table(name: str, repeats: int, device: str, peak: float, others: dict[str, s
     short = jobs_of(task, replace(setting, steps=2), 0)
     beside = Apart(plain_contender(task), [jobs], short) if others else None
     times = measure(task, setting, repeats, heavy)
-    print(f"\n({name}) {setting.name}: {setting.participants} of {setting.devices} devices, {flops / 1e9:.3g} GFLOP")
-    print(f"  auto is: {executors.choose(task).name}; at least {setting.target}x the plain loop is to be reached")
-    print(f"  {'':10}{'ratio':>8}{'by CPU':>8}{'updates/s':>12}{'CPU ms':>9}{'GFLOP/s':>10}{'of peak':>9}")
+    print(
+        f"\n({name}) {setting.name}: {setting.participants} of {setting.devices} devices, {flops / 1e9:.3g} GFLOP"
+    )
+    print(
+        f"  auto is: {executors.choose(task).name}; at least {setting.target}x the plain loop is to be reached"
+    )
+    print(
+        f"  {'':10}{'ratio':>8}{'by CPU':>8}{'updates/s':>12}{'CPU ms':>9}{'GFLOP/s':>10}{'of peak':>9}"
+    )
     plain = times["plain"]
     for contender, spent in times.items():
         ratio, by_cpu = paired(plain.wall, spent.wall), paired(plain.cpu, spent.cpu)
@@ -292,8 +337,17 @@ def table(name: str, repeats: int, device: str, peak: float, others: dict[str, s
 
 def peer_line(peer: str, python: str, setting: Setting, rounds: int, plain: Apart) -> str:
     """The ratio is to plain rounds just before the peer and just after it, as the two cannot take turns."""
-    work = {"layers": peers.described(setting.model), "input": setting.model.input_shape, "rounds": rounds}
-    work |= {"cores": cores(), "lr": LR, "devices": setting.devices, "participants": setting.participants}
+    work = {
+        "layers": peers.described(setting.model),
+        "input": setting.model.input_shape,
+        "rounds": rounds,
+    }
+    work |= {
+        "cores": cores(),
+        "lr": LR,
+        "devices": setting.devices,
+        "participants": setting.participants,
+    }
     work |= {"steps": setting.steps, "batch": setting.batch}
     before = plain.second()
     try:
@@ -313,7 +367,11 @@ def submodels(repeats: int, device: str) -> None:
     """A step of `liu-cnn` at batch 128 with a share of its units: does time follow the counted FLOPs?"""
     setting = SETTINGS["i"]
     task = task_of(setting, device)
-    method = bind(methods.resolve("heterofl"), task, {"local_steps": setting.steps, "lr": LR, "masked_ce": False})
+    method = bind(
+        methods.resolve("heterofl"),
+        task,
+        {"local_steps": setting.steps, "lr": LR, "masked_ce": False},
+    )
     ones, state = np.ones(setting.devices), method.start()
     runner, jobs = Resident(task), {}
     for width in (1.0, 0.5, 0.25):
@@ -326,20 +384,28 @@ def submodels(repeats: int, device: str) -> None:
             float(runner.run([job])[0].w[0])
             walls[width].append(time.perf_counter() - begin)
     whole, flops = walls[1.0][1:], flops_of_round([jobs[1.0]])
-    print("\nsubmodels of liu-cnn at batch 128: time by that of the whole model; at most 0.45 at half of the channels")
+    print(
+        "\nsubmodels of liu-cnn at batch 128: time by that of the whole model; at most 0.45 at half of the channels"
+    )
     for width, job in jobs.items():
         share = paired(walls[width][1:], whole)
         kept = masks.prefix(task.layout, width)["conv2"].mean()
-        print(f"  {kept:5.0%} of the units: time {share:5.2f}, FLOPs {flops_of_round([job]) / flops:5.2f}")
+        print(
+            f"  {kept:5.0%} of the units: time {share:5.2f}, FLOPs {flops_of_round([job]) / flops:5.2f}"
+        )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="two turns of (i) and (iv): does it run?")
+    parser.add_argument(
+        "--quick", action="store_true", help="two turns of (i) and (iv): does it run?"
+    )
     parser.add_argument("--only", default=",".join(SETTINGS), help="settings, as ii,iv")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--peer", action="append", default=[], metavar="NAME=PYTHON", help="flower=env/bin/python")
+    parser.add_argument(
+        "--peer", action="append", default=[], metavar="NAME=PYTHON", help="flower=env/bin/python"
+    )
     options = parser.parse_args()
     others = peers.chosen(options.peer, options.device)
     torch.set_num_threads(1)
@@ -347,7 +413,9 @@ def main() -> None:
     if options.quick:
         chosen, repeats = ["i", "iv"], 2
     load = ", ".join(f"{load:.1f}" for load in os.getloadavg())
-    print(f"torch {torch.__version__}, {cores()} cores, load {load}; GFLOP/s of one core, and of all at once:")
+    print(
+        f"torch {torch.__version__}, {cores()} cores, load {load}; GFLOP/s of one core, and of all at once:"
+    )
     reached = peaks(options.device, cores())
     for what, (one, together) in reached.items():
         print(f"  {what}: {one:.0f}, {together:.0f}")

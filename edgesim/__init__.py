@@ -13,14 +13,14 @@ __all__ = ["load", "simulate"]
 
 
 def load(path, overrides=(), label=None):
-    """Read a scenario file; see `edgesim.scenario.load`."""
-    from edgesim.scenario import load as read
+    """Read a scenario file; see `edgesim.scenario.loader.load`."""
+    from edgesim.scenario.loader import load as read
 
     return read(path, overrides, label=label)
 
 
 def simulate(scenario, **options):
-    """Run a scenario; see `edgesim.run.simulate`."""
-    from edgesim.run import simulate as run
+    """Run a scenario; see `edgesim.runs.run.simulate`."""
+    from edgesim.runs.run import simulate as run
 
     return run(scenario, **options)

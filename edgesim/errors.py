@@ -1,9 +1,19 @@
-"""The two errors of a run that are nobody's bug."""
+"""Errors that a scenario, a folder or the user's code can cause; each is one sentence."""
+
+COMMAND_LINE = "command line"  # place of what was given there, as file:line is that of a file
 
 
-class RunError(Exception):
-    """The scenario asks for something that is not there or does not fit: one sentence; exit code 2."""
+class EdgesimError(Exception):
+    """Base of all errors of this package."""
 
 
-class InfeasibleScenario(Exception):
-    """No device can meet the latency threshold: one sentence with the least that would do; exit code 3."""
+class ScenarioError(EdgesimError):
+    """Bad input: one sentence with the place, what was given, what is allowed; exit code 2."""
+
+
+class RunError(EdgesimError):
+    """The scenario asks for something that is not there or does not fit; exit code 2."""
+
+
+class InfeasibleScenarioError(EdgesimError):
+    """No device can meet the latency threshold; says the least that would do; exit code 3."""

@@ -17,7 +17,13 @@ import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 
 WORDS = Struct("<QQ")  # a key: two words
-BEGINNING = {"bit_generator": "Philox", "buffer": (0, 0, 0, 0), "buffer_pos": 4, "has_uint32": 0, "uinteger": 0}
+BEGINNING = {
+    "bit_generator": "Philox",
+    "buffer": (0, 0, 0, 0),
+    "buffer_pos": 4,
+    "has_uint32": 0,
+    "uinteger": 0,
+}
 
 
 @dataclass(frozen=True)
@@ -35,11 +41,15 @@ class Seeds:
 
     seed: int
 
-    def stream(self, purpose: str, device: int | None = None, round: int | None = None) -> np.random.Generator:
+    def stream(
+        self, purpose: str, device: int | None = None, round: int | None = None
+    ) -> np.random.Generator:
         """A fresh generator at the beginning of the stream of that name."""
         return np.random.Generator(np.random.Philox(Key(self._digest(purpose, device, round))))
 
-    def brief(self, purpose: str, device: int | None = None, round: int | None = None) -> np.random.Generator:
+    def brief(
+        self, purpose: str, device: int | None = None, round: int | None = None
+    ) -> np.random.Generator:
         """The same stream at half the cost, in a generator that all calls share: good until the next one."""
         generator, beginning = self._shared
         beginning["state"]["key"] = WORDS.unpack(self._digest(purpose, device, round))
@@ -54,7 +64,10 @@ class Seeds:
 
     def _digest(self, purpose: str, device: int | None, round: int | None) -> bytes:
         """The hash of a name, 16 bytes: the key of its generator."""
-        device, round = None if device is None else int(device), None if round is None else int(round)
+        device, round = (
+            None if device is None else int(device),
+            None if round is None else int(round),
+        )
         name = f"({int(self.seed)}, {purpose!r}, {device}, {round})"
         return hashlib.blake2b(name.encode(), digest_size=WORDS.size).digest()
 

@@ -59,10 +59,17 @@ def outside(allocations: list[Allocation]) -> np.ndarray:
 def draw(path: str = "allocation.png") -> None:
     """Pruning ratios above, shares below; against T_th left, against B right. Grey: as printed, out of bounds."""
     exact, printed = swept("kkt"), swept("printed")
-    axes_of = ((THRESHOLDS_S * 1e3, "latency threshold $T_{th}$, ms"), (BANDS_HZ / 1e6, "bandwidth $B$, MHz"))
-    figure, axes = plt.subplots(2, 2, figsize=(9, 6), sharex="col", sharey="row", layout="constrained")
+    axes_of = (
+        (THRESHOLDS_S * 1e3, "latency threshold $T_{th}$, ms"),
+        (BANDS_HZ / 1e6, "bandwidth $B$, MHz"),
+    )
+    figure, axes = plt.subplots(
+        2, 2, figsize=(9, 6), sharex="col", sharey="row", layout="constrained"
+    )
     for column, (x, label) in enumerate(axes_of):
-        for row, (name, title) in enumerate((("rho", "pruning ratio $\\rho_k$"), ("share", "share of the band $b_k$"))):
+        for row, (name, title) in enumerate(
+            (("rho", "pruning ratio $\\rho_k$"), ("share", "share of the band $b_k$"))
+        ):
             panel = axes[row, column]
             curves(panel, x, exact[column], printed[column], name)
             panel.set_ylim(-0.35, 1.15 if name == "rho" else 0.85)
@@ -76,17 +83,28 @@ def draw(path: str = "allocation.png") -> None:
     plt.close(figure)
 
 
-def curves(panel, x: np.ndarray, exact: list[Allocation], printed: list[Allocation], name: str) -> None:
+def curves(
+    panel, x: np.ndarray, exact: list[Allocation], printed: list[Allocation], name: str
+) -> None:
     """One panel: solid exact, dashed as printed; the bounds 0 and 1 as thin lines."""
     band = outside(printed)
-    panel.fill_between(x, -2, 2, where=band, color="0.93", linewidth=0, step="mid", label="printed: out of bounds")
+    panel.fill_between(
+        x, -2, 2, where=band, color="0.93", linewidth=0, step="mid", label="printed: out of bounds"
+    )
     panel.axhline(0, color="0.6", linewidth=0.6)
     panel.axhline(1, color="0.6", linewidth=0.6)
     ours, theirs = (np.array([getattr(a, name) for a in each]) for each in (exact, printed))
     for k, colour in enumerate(plt.get_cmap("viridis")(np.linspace(0.0, 0.85, len(SNR)))):
-        panel.plot(x, ours[:, k], color=colour, linewidth=1.8, label=f"device {k}, {LOSS_DB[k]:.0f} dB")
         panel.plot(
-            x, theirs[:, k], color=colour, linewidth=1.0, linestyle=(0, (4, 2)), label="as printed" if k == 3 else None
+            x, ours[:, k], color=colour, linewidth=1.8, label=f"device {k}, {LOSS_DB[k]:.0f} dB"
+        )
+        panel.plot(
+            x,
+            theirs[:, k],
+            color=colour,
+            linewidth=1.0,
+            linestyle=(0, (4, 2)),
+            label="as printed" if k == 3 else None,
         )
 
 
@@ -94,5 +112,7 @@ def curves(panel, x: np.ndarray, exact: list[Allocation], printed: list[Allocati
 if __name__ == "__main__":
     print(told())
     for axis, allocations in zip(("T_th", "B"), swept("printed"), strict=True):
-        print(f"Against {axis} the printed form breaks a bound at {outside(allocations).mean():.0%} of the points.")
+        print(
+            f"Against {axis} the printed form breaks a bound at {outside(allocations).mean():.0%} of the points."
+        )
     draw(*sys.argv[1:2])

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edgesim.contracts import Work
+from fl.contracts import Work
 
 if TYPE_CHECKING:
-    from fl.layers import Part
-    from fl.layout import Slot
-    from fl.models import Architecture
+    from fl.models.architectures import Architecture
+    from fl.models.layers import Part
+    from fl.models.layout import Slot
 
 Array = np.ndarray
 
@@ -82,7 +82,9 @@ class Accounting:
 
     def mask_bits(self, weights: float, rho: float) -> float:
         """Bits that say which of N_u weights were kept: nothing, N_u, or N_u H2(rho)."""
-        return {"none": 0.0, "bitmap": weights, "entropy": weights * binary_entropy(rho)}[self.mask_overhead]
+        return {"none": 0.0, "bitmap": weights, "entropy": weights * binary_entropy(rho)}[
+            self.mask_overhead
+        ]
 
     def mask_bits_bound(self, weights: float) -> float:
         """The most that `mask_bits` can be at any rho: what an allocation plans with, so that no upload is late."""
@@ -92,7 +94,9 @@ class Accounting:
 PLAIN = Accounting()
 
 
-def step_cost(architecture: Architecture, trained: Array, prunable: Array, accounting: Accounting = PLAIN) -> StepCost:
+def step_cost(
+    architecture: Architecture, trained: Array, prunable: Array, accounting: Accounting = PLAIN
+) -> StepCost:
     """Cost of a step that updates the weights ``trained`` bool [P], of which ``prunable`` bool [P] may be pruned.
 
     Masks may go on behind the weights of the architecture; what lies there costs nothing.
@@ -102,7 +106,9 @@ def step_cost(architecture: Architecture, trained: Array, prunable: Array, accou
     for slot, forward, backward in slot_flops(architecture, trained, accounting):
         flops += slot.size * (forward + backward)
         flops_prunable += slot.size * (forward + backward) * float(prunable[slot.slice].mean())
-    return StepCost(float(trained[:size].sum()), float((trained & prunable)[:size].sum()), flops, flops_prunable)
+    return StepCost(
+        float(trained[:size].sum()), float((trained & prunable)[:size].sum()), flops, flops_prunable
+    )
 
 
 def submodel_cost(
@@ -123,9 +129,15 @@ def submodel_cost(
     trained = np.ones_like(kept) if trained is None else trained
     backward = kept if backward is None else backward
     weights = flops = 0.0
-    for slot, forward_flops, backward_flops in slot_flops(architecture, trained & backward, accounting):
-        ahead, back, moved = (mask[slot.slice].reshape(slot.shape) for mask in (kept, backward, trained))
-        flops += forward_flops * accounting.charged(ahead) + backward_flops * accounting.charged(back)
+    for slot, forward_flops, backward_flops in slot_flops(
+        architecture, trained & backward, accounting
+    ):
+        ahead, back, moved = (
+            mask[slot.slice].reshape(slot.shape) for mask in (kept, backward, trained)
+        )
+        flops += forward_flops * accounting.charged(ahead) + backward_flops * accounting.charged(
+            back
+        )
         weights += accounting.charged(back, moved)
     return StepCost(weights, 0.0, flops, 0.0)
 
@@ -136,7 +148,9 @@ def slot_flops(
     """Of each slot the FLOPs per coordinate and sample, forward and backward; of none where nothing is trained."""
     slots = architecture.layout.slots
     changes = [bool(trained[slot.slice].any()) for slot in slots]
-    first = min((slot.layer for slot, changed in zip(slots, changes, strict=True) if changed), default=None)
+    first = min(
+        (slot.layer for slot, changed in zip(slots, changes, strict=True) if changed), default=None
+    )
     if first is None:
         return
     for slot, part, changed in zip(slots, architecture.parts, changes, strict=True):

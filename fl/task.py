@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from edgesim.contracts import Streams
 from fl.accounting import Accounting
-from fl.data import Federated
-from fl.layout import Layout
-from fl.models import Architecture
+from fl.contracts import Streams
+from fl.data.datasets import Federated
+from fl.models.architectures import Architecture
+from fl.models.layout import Layout
 
 Array = np.ndarray
 Tensor = Any

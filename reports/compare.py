@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reports.keys import UNSET, flatten
-from reports.load import TABLES, ReportError, find_runs, read_json, read_raw, read_scenario
-from reports.sweeps import folder_of, name_of, points
+from reports.run_data.load_runs import (
+    TABLES,
+    ReportError,
+    find_runs,
+    read_json,
+    read_raw,
+    read_scenario,
+)
+from reports.run_data.sweep_status import folder_of, name_of, points
+from reports.run_data.swept_keys import UNSET, flatten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,9 +83,13 @@ def compare(a: Path, b: Path) -> tuple[list[str], bool]:
     if any(single):
         run, folder = (a, b) if single[0] else (b, a)
         count = len(named_runs(Path(folder)))
-        raise ReportError(f"{run} is a run and {folder} a folder with {count}; give two runs or two folders of runs.")
+        raise ReportError(
+            f"{run} is a run and {folder} a folder with {count}; give two runs or two folders of runs."
+        )
     one, other = named_runs(Path(a)), named_runs(Path(b))
-    if not one.keys() & other.keys():  # folders of other seeds: the seed is one of the keys that differ
+    if (
+        not one.keys() & other.keys()
+    ):  # folders of other seeds: the seed is one of the keys that differ
         one, other = _without_seed(one), _without_seed(other)
     return _compare_folders(one, other, Path(a), Path(b))
 
@@ -88,11 +99,17 @@ def _without_seed(named: dict[str, Path]) -> dict[str, Path]:
     return dict(zip(short, named.values(), strict=True)) if len(set(short)) == len(short) else named
 
 
-def _compare_folders(one: dict[str, Path], other: dict[str, Path], a: Path, b: Path) -> tuple[list[str], bool]:
+def _compare_folders(
+    one: dict[str, Path], other: dict[str, Path], a: Path, b: Path
+) -> tuple[list[str], bool]:
     both = [name for name in one if name in other]
-    alone = [(a, name) for name in one if name not in other] + [(b, name) for name in other if name not in one]
+    alone = [(a, name) for name in one if name not in other] + [
+        (b, name) for name in other if name not in one
+    ]
     if not both:
-        raise ReportError(f"{a} and {b} have no run in common: their labels or swept values differ.")
+        raise ReportError(
+            f"{a} and {b} have no run in common: their labels or swept values differ."
+        )
     found = [compare_runs(one[name], other[name], name) for name in both]
     different = [each for each in found if not each.same]
     lines = [line for each in different for line in (*described(each), "")]
@@ -117,7 +134,9 @@ def named_runs(place: Path) -> dict[str, Path]:
     }
     names = [in_sweeps.get(folder.resolve()) or _called(folder) for folder in found.finished]
     paths = [str(folder.relative_to(place)) for folder in found.finished]
-    unique = [name if names.count(name) == 1 else path for name, path in zip(names, paths, strict=True)]
+    unique = [
+        name if names.count(name) == 1 else path for name, path in zip(names, paths, strict=True)
+    ]
     return dict(zip(unique, found.finished, strict=True))
 
 
@@ -131,7 +150,10 @@ def compare_runs(a: Path, b: Path, label: str) -> Comparison:
     scenarios = [read_scenario(folder / "scenario.yaml")[1] for folder in (a, b)]
     tables = [read_raw(folder) for folder in (a, b)]
     differences = (compare_tables(name, tables[0][name], tables[1][name]) for name in TABLES)
-    named = [{key: str(each[key]) for key in ("name", "scheme", "seed") if key in each} for each in scenarios]
+    named = [
+        {key: str(each[key]) for key in ("name", "scheme", "seed") if key in each}
+        for each in scenarios
+    ]
     flats = [{**names, **flatten(each)} for names, each in zip(named, scenarios, strict=True)]
     versions = [flatten(each.get("provenance") or {}, "provenance.") for each in scenarios]
     return Comparison(
@@ -139,7 +161,9 @@ def compare_runs(a: Path, b: Path, label: str) -> Comparison:
         keys=tuple(_unequal(*flats)),
         tables=tuple(each for each in differences if each is not None),
         files=tuple(name for name in FILES if _content(a / name) != _content(b / name)),
-        versions=tuple((key.removeprefix("provenance."), x, y) for key, x, y in _unequal(*versions)),
+        versions=tuple(
+            (key.removeprefix("provenance."), x, y) for key, x, y in _unequal(*versions)
+        ),
     )
 
 
@@ -161,7 +185,10 @@ def compare_tables(name: str, a: pd.DataFrame, b: pd.DataFrame) -> TableDifferen
     shared = [column for column in a.columns if column in b.columns]
     only_a, only_b = (tuple(c for c in table.columns if c not in shared) for table in (a, b))
     rows = min(len(a), len(b))
-    unequal = {column: _differ(a[column].to_numpy()[:rows], b[column].to_numpy()[:rows]) for column in shared}
+    unequal = {
+        column: _differ(a[column].to_numpy()[:rows], b[column].to_numpy()[:rows])
+        for column in shared
+    }
     rowwise = np.any([*unequal.values(), np.zeros(rows, bool)], axis=0)
     count = int(rowwise.sum()) + abs(len(a) - len(b))
     if not (count or only_a or only_b):
@@ -177,7 +204,9 @@ def _differ(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.array([str(one) != str(other) for one, other in zip(x, y, strict=True)], dtype=bool)
 
 
-def _first(a: pd.DataFrame, b: pd.DataFrame, unequal: dict, rowwise: np.ndarray, rows: int) -> Parting:
+def _first(
+    a: pd.DataFrame, b: pd.DataFrame, unequal: dict, rowwise: np.ndarray, rows: int
+) -> Parting:
     i = int(np.argmax(rowwise)) if rowwise.any() else rows
     if i == rows:  # one table goes on where the other ends
         longer = a if len(a) > len(b) else b
@@ -185,9 +214,17 @@ def _first(a: pd.DataFrame, b: pd.DataFrame, unequal: dict, rowwise: np.ndarray,
     moved = [column for column in PLACE if column in unequal and unequal[column][i]]
     if moved:  # other rows, not other values
         earlier = a if a["round"].iloc[i] <= b["round"].iloc[i] else b
-        return Parting(int(earlier["round"].iloc[i]), _place(earlier, i), "", _place(a, i), _place(b, i))
+        return Parting(
+            int(earlier["round"].iloc[i]), _place(earlier, i), "", _place(a, i), _place(b, i)
+        )
     column = next(column for column in unequal if unequal[column][i])
-    return Parting(int(a["round"].iloc[i]), _place(a, i), column, str(a[column].iloc[i]), str(b[column].iloc[i]))
+    return Parting(
+        int(a["round"].iloc[i]),
+        _place(a, i),
+        column,
+        str(a[column].iloc[i]),
+        str(b[column].iloc[i]),
+    )
 
 
 def _has_row(in_a: bool) -> tuple[str, str]:
@@ -197,7 +234,10 @@ def _has_row(in_a: bool) -> tuple[str, str]:
 def _place(table: pd.DataFrame, i: int) -> str:
     """Which row it is: "round 3, device 5, upload"."""
     words = [(column, table[column].iloc[i]) for column in PLACE if column in table.columns]
-    return ", ".join(f"{column} {value}" if column in ("round", "device") else str(value) for column, value in words)
+    return ", ".join(
+        f"{column} {value}" if column in ("round", "device") else str(value)
+        for column, value in words
+    )
 
 
 def described(found: Comparison) -> Iterator[str]:

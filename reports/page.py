@@ -13,17 +13,21 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure
 
-from reports import findings, output, tables
-from reports.load import ReportError, Run, find_runs
-from reports.plates import SECTIONS, Plate, plates
-from reports.schemes import Scheme, load_schemes
-from reports.sheet import Table
-from reports.style import PAGE_IN, SCREEN, STYLES, Style, settings
-from reports.sweeps import Missing, listed, missing, nothing_finished, superseded
+from reports import report_folder as output
+from reports.figures.figure_catalog import SECTIONS, Plate, plates
+from reports.run_data.load_runs import ReportError, Run, find_runs
+from reports.run_data.schemes import Scheme, load_schemes
+from reports.run_data.sweep_status import Missing, listed, missing, nothing_finished, superseded
+from reports.styling.house_style import PAGE_IN, SCREEN, STYLES, Style, settings
+from reports.styling.table_formats import Table
+from reports.text import findings
+from reports.text import summary_tables as tables
 
 METADATA = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
 MOST_ROWS = 100  # of a table on the page; the CSV has all
-MOST_LINK = 400_000  # characters of CSV that the page itself carries; longer ones are only beside it
+MOST_LINK = (
+    400_000  # characters of CSV that the page itself carries; longer ones are only beside it
+)
 
 
 @dataclass(frozen=True)
@@ -138,12 +142,18 @@ def _uri(kind: str, content: bytes) -> str:
     return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
 
-def _render(schemes: list[Scheme], shown: dict[str, Table], pictures: list[Picture], lacking: list[Missing]) -> str:
+def _render(
+    schemes: list[Scheme], shown: dict[str, Table], pictures: list[Picture], lacking: list[Missing]
+) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     here = FileSystemLoader(Path(__file__).parent)
     environment = Environment(
-        loader=here, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=here,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     aiming, others = findings.threshold_notes(schemes)
     return environment.get_template("page.html.j2").render(
@@ -173,8 +183,15 @@ def _warnings(schemes: list[Scheme]) -> list[tuple[str, str]]:
             for text in run.summary.get("warnings", ()):
                 said.setdefault((scheme.label, str(text)), []).append(run.seed)
     mixed = [f"{what} {versions}" for what, versions in _provenance(schemes) if " / " in versions]
-    notes = [("all", f"the runs were not made by the same versions: {', '.join(mixed)}.")] if mixed else []
-    return notes + [(f"{label}, seed {', '.join(map(str, seeds))}", text) for (label, text), seeds in said.items()]
+    notes = (
+        [("all", f"the runs were not made by the same versions: {', '.join(mixed)}.")]
+        if mixed
+        else []
+    )
+    return notes + [
+        (f"{label}, seed {', '.join(map(str, seeds))}", text)
+        for (label, text), seeds in said.items()
+    ]
 
 
 def _provenance(schemes: list[Scheme]) -> list[tuple[str, str]]:
@@ -182,13 +199,19 @@ def _provenance(schemes: list[Scheme]) -> list[tuple[str, str]]:
     runs = [run for scheme in schemes for run in scheme.runs]
     flats = [_flat_provenance(run) for run in runs]
     keys = dict.fromkeys(key for flat in flats for key in flat)
-    return [(key, " / ".join(dict.fromkeys(flat.get(key, "unknown") for flat in flats))) for key in keys]
+    return [
+        (key, " / ".join(dict.fromkeys(flat.get(key, "unknown") for flat in flats))) for key in keys
+    ]
 
 
 def _flat_provenance(run: Run) -> dict[str, str]:
     def walk(value: Any, prefix: str) -> dict[str, str]:
         if not isinstance(value, dict):
             return {prefix: str(value)}
-        return {k: v for key, part in value.items() for k, v in walk(part, f"{prefix}.{key}".lstrip(".")).items()}
+        return {
+            k: v
+            for key, part in value.items()
+            for k, v in walk(part, f"{prefix}.{key}".lstrip(".")).items()
+        }
 
     return walk(run.scenario.get("provenance") or {}, "")

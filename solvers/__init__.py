@@ -7,23 +7,23 @@ from dataclasses import replace
 
 import numpy as np
 
-from solvers.answer import Allocation, Certificate, Infeasible, InvalidAllocation, Uncertified
-from solvers.certify import feasible
-from solvers.checks import extreme
-from solvers.convex import convex, convex_fair, convex_latency
-from solvers.convex_energy import convex_energy
-from solvers.energy import energy
-from solvers.energy_terms import EnergyTerms
-from solvers.equal import equal
-from solvers.fair import fair
-from solvers.latency import latency
-from solvers.levels import levels
-from solvers.minmax_blocks import fair_blocks, latency_blocks
-from solvers.printed import printed
+from solvers.allocation import Allocation, Certificate, Infeasible, InvalidAllocation, Uncertified
+from solvers.allocators.equal import equal
+from solvers.allocators.fair import fair
+from solvers.allocators.kkt import kkt
+from solvers.allocators.min_max_latency import latency
+from solvers.allocators.paper_formula import printed
+from solvers.allocators.proportional import proportional
+from solvers.certificate import feasible
+from solvers.cvxpy_reference.convex import convex, convex_fair, convex_latency
+from solvers.cvxpy_reference.energy import convex_energy
+from solvers.min_energy.allocator import energy
+from solvers.min_energy.energy_terms import EnergyTerms
 from solvers.problem import PruningProblem
-from solvers.proportional import proportional
-from solvers.pruning import kkt
-from solvers.pruning_blocks import kkt_blocks
+from solvers.problem_checks import extreme
+from solvers.resource_blocks.kkt_blocks import kkt_blocks
+from solvers.resource_blocks.min_max_blocks import fair_blocks, latency_blocks
+from solvers.resource_blocks.pruning_levels import levels
 
 METHODS = {
     "kkt": kkt,
@@ -40,21 +40,49 @@ METHODS = {
     "convex-energy": convex_energy,
 }
 
-IN_BLOCKS = {"kkt": kkt_blocks, "fair": fair_blocks, "latency": latency_blocks}  # (problem, blocks) -> Allocation
+IN_BLOCKS = {
+    "kkt": kkt_blocks,
+    "fair": fair_blocks,
+    "latency": latency_blocks,
+}  # (problem, blocks) -> Allocation
 
 ABOUT = {
     "kkt": ("least total pruning, exact and certified", "Liu, eqs. (54), (58), with all bounds"),
-    "fair": ("least pruning of the most pruned device, ties by the sum", "ours, beside Liu, Remark 3"),
+    "fair": (
+        "least pruning of the most pruned device, ties by the sum",
+        "ours, beside Liu, Remark 3",
+    ),
     "latency": ("the last device is back earliest, at the least pruning", "Liu, eqs. (28), (29)"),
-    "energy": ("least joules within the threshold, over band, clock and power", "Yang et al., IEEE TWC 2021"),
-    "levels": ("least total pruning to allowed levels; says how near the best", "multiple-choice knapsack, HiGHS"),
-    "equal": ("equal shares, least pruning that meets the threshold", "Liu, Section V, equal resource"),
-    "proportional": ("shares in proportion to the bits to send, least pruning that is in time", "ours, a baseline"),
-    "printed": ("the paper's formula without bounds; for comparison, not for runs", "Liu, eqs. (54), (58)"),
-    "convex": ("the same problem as kkt by cvxpy and Clarabel: the reference", "Liu, eqs. (43)-(47)"),
+    "energy": (
+        "least joules within the threshold, over band, clock and power",
+        "Yang et al., IEEE TWC 2021",
+    ),
+    "levels": (
+        "least total pruning to allowed levels; says how near the best",
+        "multiple-choice knapsack, HiGHS",
+    ),
+    "equal": (
+        "equal shares, least pruning that meets the threshold",
+        "Liu, Section V, equal resource",
+    ),
+    "proportional": (
+        "shares in proportion to the bits to send, least pruning that is in time",
+        "ours, a baseline",
+    ),
+    "printed": (
+        "the paper's formula without bounds; for comparison, not for runs",
+        "Liu, eqs. (54), (58)",
+    ),
+    "convex": (
+        "the same problem as kkt by cvxpy and Clarabel: the reference",
+        "Liu, eqs. (43)-(47)",
+    ),
     "convex-fair": ("the same problem as fair by cvxpy and Clarabel", "ours, beside Liu, Remark 3"),
     "convex-latency": ("the same problem as latency by cvxpy and Clarabel", "Liu, eqs. (28), (29)"),
-    "convex-energy": ("the same problem as energy by cvxpy and Clarabel", "Yang et al., IEEE TWC 2021"),
+    "convex-energy": (
+        "the same problem as energy by cvxpy and Clarabel",
+        "Yang et al., IEEE TWC 2021",
+    ),
 }  # name -> (one line, source)
 
 __all__ = [
@@ -72,7 +100,9 @@ __all__ = [
 ]
 
 
-def allocate(problem: PruningProblem, method: str | Callable = "kkt", blocks: int | None = None) -> Allocation:
+def allocate(
+    problem: PruningProblem, method: str | Callable = "kkt", blocks: int | None = None
+) -> Allocation:
     """Band shares and pruning ratios of least total pruning within the latency budget.
 
     Minimise sum_k w_k rho_k subject to sum_k b_k <= 1 and the deadlines: Liu, eqs. (47), (53), with the bounds that
@@ -104,14 +134,24 @@ def allocate(problem: PruningProblem, method: str | Callable = "kkt", blocks: in
     if callable(method) and blocks is None:
         return _checked(problem, method)
     if callable(method):
-        raise ValueError("blocks is for the methods by name; a function decides itself what it hands out.")
+        raise ValueError(
+            "blocks is for the methods by name; a function decides itself what it hands out."
+        )
     if not isinstance(method, str) or method not in METHODS:
-        raise ValueError(f"There is no allocation method {method!r}; choose {', '.join(METHODS)} or pass a function.")
+        raise ValueError(
+            f"There is no allocation method {method!r}; choose {', '.join(METHODS)} or pass a function."
+        )
     if blocks is not None and method not in IN_BLOCKS:
-        raise ValueError(f"{method} does not know whole blocks; leave blocks away or choose {', '.join(IN_BLOCKS)}.")
+        raise ValueError(
+            f"{method} does not know whole blocks; leave blocks away or choose {', '.join(IN_BLOCKS)}."
+        )
     try:
-        with np.errstate(all="ignore"):  # what is not finite is refused, by a certificate at the latest
-            return METHODS[method](problem) if blocks is None else IN_BLOCKS[method](problem, blocks)
+        with np.errstate(
+            all="ignore"
+        ):  # what is not finite is refused, by a certificate at the latest
+            return (
+                METHODS[method](problem) if blocks is None else IN_BLOCKS[method](problem, blocks)
+            )
     except ArithmeticError as error:
         raise extreme(method, problem) from error
 
@@ -123,11 +163,16 @@ def _checked(problem: PruningProblem, function: Callable) -> Allocation:
     multiplier, chosen = float("nan"), {}
     if isinstance(answer, Allocation):
         share, rho, multiplier = answer.share, answer.rho, answer.multiplier
-        chosen = {kind: _chosen(problem, getattr(answer, kind), kind, name) for kind in ("cpu_hz", "power_w")}
+        chosen = {
+            kind: _chosen(problem, getattr(answer, kind), kind, name)
+            for kind in ("cpu_hz", "power_w")
+        }
     elif isinstance(answer, tuple) and len(answer) == 2:
         share, rho = answer
     else:
-        raise InvalidAllocation(f"{name} returned {type(answer).__name__}; return (share, rho) or an Allocation.")
+        raise InvalidAllocation(
+            f"{name} returned {type(answer).__name__}; return (share, rho) or an Allocation."
+        )
     if np.iscomplexobj(share) or np.iscomplexobj(rho):
         raise InvalidAllocation(f"{name} returned complex shares or ratios; give real numbers.")
     try:

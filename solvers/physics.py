@@ -63,7 +63,9 @@ class Physics:
         if smallest(left_s, axis=None) > 0:
             return np.divide(bits, left_s, out=bits)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            return np.where(left_s < 0, np.inf, np.fmax(bits / left_s, 0.0))  # nothing in no time is 0 / 0: 0
+            return np.where(
+                left_s < 0, np.inf, np.fmax(bits / left_s, 0.0)
+            )  # nothing in no time is 0 / 0: 0
 
     def share_at(self, rho: Array | float, extra_s: float = 0.0) -> Array:
         """Share [K] with which pruning rho just meets the deadline put off by extra_s; inf where no share does."""

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from solvers.checks import broadcast, level_table, read_only, validate
 from solvers.physics import Array, Physics
+from solvers.problem_checks import broadcast, level_table, read_only, validate
 from solvers.reductions import smallest, some, total
 from solvers.shannon import TINY
 
@@ -73,7 +73,11 @@ class PruningProblem(Physics):
         validate(self)
         if self.levels is not None:
             table = level_table(self.levels, self.rho_min, self.rho_max)
-            for name, values in (("levels", table), ("rho_min", table[:, 0]), ("rho_max", np.nanmax(table, axis=1))):
+            for name, values in (
+                ("levels", table),
+                ("rho_min", table[:, 0]),
+                ("rho_max", np.nanmax(table, axis=1)),
+            ):
                 object.__setattr__(self, name, read_only(values))
 
     @property
@@ -115,7 +119,9 @@ class PruningProblem(Physics):
         few, enough = self._ends
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             rate_bps = self.rate_at(share)
-            np.maximum(rate_bps, TINY, out=rate_bps)  # of those who need no band the rate cancels out
+            np.maximum(
+                rate_bps, TINY, out=rate_bps
+            )  # of those who need no band the rate cancels out
             busy = rate_bps * self.compute_s
             busy += self.bits
             rho = np.multiply(rate_bps, self.slack_s, out=rate_bps)
@@ -146,7 +152,9 @@ class PruningProblem(Physics):
         """Shares [K] up to which rho is rho_max, and from which it is rho_min."""
         few, enough, same = self._met
         if same is not None:
-            enough = np.where(same, enough * (1.0 - ALLOWED), enough)  # rounding must not decide rho
+            enough = np.where(
+                same, enough * (1.0 - ALLOWED), enough
+            )  # rounding must not decide rho
         if self.usual:
             return few, enough
         few = np.where(self.needs_no_band, -1.0, few)
@@ -154,7 +162,9 @@ class PruningProblem(Physics):
 
     def _next_level(self, rho: Array) -> Array:
         """The least level that is not below rho [K]; the largest where there is none."""
-        above = np.where(self.levels >= rho[..., None] - 1.0 / GRID, self.levels, np.inf).min(axis=-1)
+        above = np.where(self.levels >= rho[..., None] - 1.0 / GRID, self.levels, np.inf).min(
+            axis=-1
+        )
         return np.where(np.isfinite(above), above, self.rho_max)
 
     def share_bounds(self, most: float = 1.0) -> tuple[Array, Array]:
@@ -166,7 +176,9 @@ class PruningProblem(Physics):
         cap = np.minimum(enough, most)
         if self.usual:
             return few, cap
-        return np.where(self.feasible, few, 0.0), np.where(self.needs_no_band | ~self.feasible, 0.0, cap)
+        return np.where(self.feasible, few, 0.0), np.where(
+            self.needs_no_band | ~self.feasible, 0.0, cap
+        )
 
     @property
     def served_weight(self) -> Array:

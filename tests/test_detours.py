@@ -12,10 +12,10 @@ import torch
 from typer.testing import CliRunner
 
 from edgesim import load, simulate
-from edgesim.cli import app
-from fl import local
+from edgesim.cli.app import app
 from fl.executors import batched
 from fl.executors.stacked import Vmapped
+from fl.training import local_sgd as local
 
 CELL = """
 name: four
@@ -31,7 +31,13 @@ learning:
   batch_size: 10
   method: {name: fedavg, lr: 0.1, local_steps: 2}
 """
-TABLES = ("rounds.csv", "device_rounds.parquet", "spans.parquet", "scores.parquet", "model.safetensors")
+TABLES = (
+    "rounds.csv",
+    "device_rounds.parquet",
+    "spans.parquet",
+    "scores.parquet",
+    "model.safetensors",
+)
 HOME = os.getpid()
 
 
@@ -54,7 +60,9 @@ def test_a_run_that_was_interrupted_says_the_same_detours(tmp_path, monkeypatch)
     simulate(scenario, out=tmp_path / "stopped")
     assert "(12 jobs)" in (tmp_path / "straight" / "summary.json").read_text()
     for name in (*TABLES, "summary.json"):
-        assert (tmp_path / "straight" / name).read_bytes() == (tmp_path / "stopped" / name).read_bytes(), name
+        assert (tmp_path / "straight" / name).read_bytes() == (
+            tmp_path / "stopped" / name
+        ).read_bytes(), name
 
 
 @pytest.fixture
@@ -63,7 +71,13 @@ def run(tmp_path):
     (tmp_path / "four.yaml").write_text(CELL)
 
     def make(executor: str, name: str) -> tuple[str, Path]:
-        command = ["run", str(tmp_path / "four.yaml"), f"learning.executor={executor}", "--out", str(tmp_path / name)]
+        command = [
+            "run",
+            str(tmp_path / "four.yaml"),
+            f"learning.executor={executor}",
+            "--out",
+            str(tmp_path / name),
+        ]
         result = CliRunner().invoke(app, command)
         assert result.exit_code == 0, result.output
         return result.output, tmp_path / name

@@ -17,9 +17,8 @@ import pytest
 import simpy
 
 from edgesim import load, simulate
-from edgesim.build import set_up
-from edgesim.errors import InfeasibleScenario, RunError
-from edgesim.scenario import ScenarioError
+from edgesim.errors import InfeasibleScenarioError, RunError, ScenarioError
+from edgesim.runs import set_up
 
 ROOT = Path(__file__).parent.parent
 SCENARIO = """
@@ -40,12 +39,25 @@ learning:
   batch_size: 10
   method: {name: liu, personal_lr: 0.05, global_lr: 0.05}
 """
-TABLES = ("rounds.csv", "device_rounds.parquet", "spans.parquet", "scores.parquet", "measures.csv", "summary.json")
+TABLES = (
+    "rounds.csv",
+    "device_rounds.parquet",
+    "spans.parquet",
+    "scores.parquet",
+    "measures.csv",
+    "summary.json",
+)
 TABLES += ("model.safetensors", "trace.json")
 METHODS = {
     "fedavg": ["learning.method={name: fedavg, lr: 0.05}", "allocation.solver=equal"],
-    "fedalt": ["learning.method={name: fedalt, personal_lr: 0.05, global_lr: 0.05}", "allocation.solver=equal"],
-    "fedsim": ["learning.method={name: fedsim, personal_lr: 0.05, global_lr: 0.05}", "allocation.solver=equal"],
+    "fedalt": [
+        "learning.method={name: fedalt, personal_lr: 0.05, global_lr: 0.05}",
+        "allocation.solver=equal",
+    ],
+    "fedsim": [
+        "learning.method={name: fedsim, personal_lr: 0.05, global_lr: 0.05}",
+        "allocation.solver=equal",
+    ],
     "pruning-only": ["learning.method={name: pruning-only, lr: 0.05}"],
     "liu": [],
     "liu-sim": ["learning.method.update=simultaneous"],
@@ -68,7 +80,11 @@ def liu_28(setup, row) -> float:
     weights = setup.method.weights()
     n_u, n_v = weights["global"], weights["personal"]
     c, f = setup.fleet.cycles_per_weight[k], setup.fleet.cpu_hz[k]
-    t_cmp = steps * c * n_v / f + p.get("warmup_steps", 1) * c * n_u / f + (1 - rho) * steps * c * n_u / f
+    t_cmp = (
+        steps * c * n_v / f
+        + p.get("warmup_steps", 1) * c * n_u / f
+        + (1 - rho) * steps * c * n_u / f
+    )
     snr = setup.channel.path_gain[k] * setup.fleet.tx_power_w[k] / setup.channel.noise_w
     rate = row.share * setup.channel.bandwidth_hz * math.log2(1 + snr)
     return t_cmp + (32 * (1 - rho) * n_u / rate if rho < 1 else 0.0)
@@ -99,7 +115,9 @@ def test_every_method_runs_under_every_clock(tiny, name, clock):
     assert rounds.accuracy.between(0, 1).all()
     assert rounds.loss.gt(0).all()
     assert (rounds.selected == 4).all()
-    assert rounds.bits_up.to_numpy() == pytest.approx(rows.groupby("round").bits_up.sum().to_numpy(), rel=1e-12)
+    assert rounds.bits_up.to_numpy() == pytest.approx(
+        rows.groupby("round").bits_up.sum().to_numpy(), rel=1e-12
+    )
     assert rounds.energy_j.sum() == pytest.approx(spans.energy_j.sum(), rel=1e-12)
     assert np.diff([0, *rounds.time_s]) == pytest.approx(rounds.latency_s.to_numpy(), rel=1e-9)
     if clock == "deadline":
@@ -107,7 +125,9 @@ def test_every_method_runs_under_every_clock(tiny, name, clock):
         assert ((rows.status == "late") == rows.finish_s.isna()).all()
     else:
         assert (rounds.arrived == 4).all()
-        assert rounds.latency_s.to_numpy() == pytest.approx(rows.groupby("round").finish_s.max().to_numpy(), rel=1e-9)
+        assert rounds.latency_s.to_numpy() == pytest.approx(
+            rows.groupby("round").finish_s.max().to_numpy(), rel=1e-9
+        )
 
 
 def test_learning_learns(tiny):
@@ -136,7 +156,7 @@ def test_late_devices_keep_their_personal_part(tiny):
     scenario = load(tiny, options)
     assert (simulate(scenario).device_rounds.status == "late").all()
     setup = set_up(scenario)
-    from edgesim.run import carry_out
+    from edgesim.runs.run import carry_out
 
     states = []
     keep_state = type("Keep", (), {"save": lambda self, *a: states.append(a)})()
@@ -152,18 +172,23 @@ def test_late_devices_keep_their_personal_part(tiny):
 
 
 def digest_of(folder: Path) -> dict[str, bytes]:
-    return {name: (folder / name).read_bytes() for name in (*TABLES, "scenario.yaml", "partition.json", "devices.csv")}
+    return {
+        name: (folder / name).read_bytes()
+        for name in (*TABLES, "scenario.yaml", "partition.json", "devices.csv")
+    }
 
 
 def test_promise_4_same_seed_same_bytes(tiny, tmp_path):
     scenario = load(tiny)
-    one, two, other = (simulate(scenario, seed=s, out=tmp_path / n) for s, n in ((1, "a"), (1, "b"), (2, "c")))
+    one, two, other = (
+        simulate(scenario, seed=s, out=tmp_path / n) for s, n in ((1, "a"), (1, "b"), (2, "c"))
+    )
     assert digest_of(one.folder) == digest_of(two.folder)
     assert (one.folder / "rounds.csv").read_bytes() != (other.folder / "rounds.csv").read_bytes()
     json.loads((one.folder / "trace.json").read_text())
 
 
-COMMAND = (sys.executable, "-m", "edgesim.cli", "run")
+COMMAND = (sys.executable, "-m", "edgesim", "run")
 
 
 @pytest.mark.parametrize("kills", [1, 3])
@@ -175,7 +200,9 @@ def test_promise_7_kill_dash_nine_and_the_same_command(tiny, tmp_path, kills):
     state = tmp_path / "killed" / "checkpoint" / "state.safetensors"
     seen = 0
     for _ in range(kills):
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         begun = rounds_done(state)
         while process.poll() is None and rounds_done(state) < begun + 5:
             time.sleep(0.002)
@@ -214,16 +241,25 @@ def test_liu_scenario_on_the_real_data(dataset):
     """Table I in the calibrated reading: 25 ms for the joint method, about 55 ms without pruning."""
     if not os.environ.get("EDGESIM_DATA"):
         pytest.skip("EDGESIM_DATA does not point to the data files")
-    options = [f"learning.dataset={dataset}", "rounds=1", "learning.batch_size=8", "learning.samples_per_device=50"]
+    options = [
+        f"learning.dataset={dataset}",
+        "rounds=1",
+        "learning.batch_size=8",
+        "learning.samples_per_device=50",
+    ]
     runs = {
-        label: simulate(load(ROOT / "scenarios" / "liu-20mhz-per-device.yaml", options, label=label))
+        label: simulate(
+            load(ROOT / "scenarios" / "liu-20mhz-per-device.yaml", options, label=label)
+        )
         for label in ("joint", "personalization only")
     }
     joint, personal = runs["joint"], runs["personalization only"]
     assert joint.rounds.latency_s[0] == pytest.approx(25e-3, rel=1e-9)
     assert personal.rounds.latency_s[0] == pytest.approx(55e-3, rel=0.01)
     assert 0.45 < joint.rounds.rho_mean[0] < 0.65
-    assert joint.rounds.bits_up[0] / personal.rounds.bits_up[0] == pytest.approx(1 - joint.rounds.rho_mean[0], rel=1e-9)
+    assert joint.rounds.bits_up[0] / personal.rounds.bits_up[0] == pytest.approx(
+        1 - joint.rounds.rho_mean[0], rel=1e-9
+    )
     assert joint.summary["weights"] == {"total": 454922, "global": 402826, "personal": 52096}
 
 
@@ -252,12 +288,24 @@ def test_other_data_is_another_run(tiny, tmp_path):
             (folder / f"{part}-images-idx3-ubyte").write_bytes(
                 struct.pack(">IIII", 2051, count, 28, 28) + images.tobytes()
             )
-            (folder / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">II", 2049, count) + labels.tobytes())
+            (folder / f"{part}-labels-idx1-ubyte").write_bytes(
+                struct.pack(">II", 2049, count) + labels.tobytes()
+            )
         folders.append(folder.parent)
-    options = ["learning.dataset=mnist", "learning.model=mlp", "learning.samples_per_device=none", "rounds=1"]
+    options = [
+        "learning.dataset=mnist",
+        "learning.model=mlp",
+        "learning.samples_per_device=none",
+        "rounds=1",
+    ]
     scenario = load(tiny, options)
     simulate(scenario, data=folders[0], out=tmp_path / "out")
-    simulate(scenario, data=folders[0], out=tmp_path / "out", progress=lambda event: pytest.fail("computed again"))
+    simulate(
+        scenario,
+        data=folders[0],
+        out=tmp_path / "out",
+        progress=lambda event: pytest.fail("computed again"),
+    )
     with pytest.raises(RunError, match="holds another run"):
         simulate(scenario, data=folders[1], out=tmp_path / "out")
 
@@ -270,7 +318,9 @@ def test_devices_out_of_reach_are_named(tiny):
             "devices.0.distance=1e300 m",
         ],
     )
-    with pytest.raises(InfeasibleScenario, match=r"4 of 4 devices .* are out of reach: their rate is 0 bit/s"):
+    with pytest.raises(
+        InfeasibleScenarioError, match=r"4 of 4 devices .* are out of reach: their rate is 0 bit/s"
+    ):
         simulate(scenario)
     odd = load(
         tiny,
@@ -285,7 +335,11 @@ def test_devices_out_of_reach_are_named(tiny):
 
 def test_a_device_more_moves_nobody_elses_lot(tiny):
     def chosen(count: int) -> list:
-        change = [f"devices.0.count={count}", "network.channel.path_loss.loss=100 dB", "learning.samples_per_device=40"]
+        change = [
+            f"devices.0.count={count}",
+            "network.channel.path_loss.loss=100 dB",
+            "learning.samples_per_device=40",
+        ]
         setup = set_up(load(tiny, [*METHODS["fedavg"], "learning.method.participants=3", *change]))
         cell = setup.cell(simpy.Environment())
         return [set(setup.method.select(None, cell.view(g)).tolist()) for g in range(20)]
@@ -300,13 +354,17 @@ def test_a_device_more_moves_nobody_elses_lot(tiny):
 def test_infeasible_schemes_stop_the_command_before_anything_runs(tmp_path):
     from typer.testing import CliRunner
 
-    from edgesim.cli import app
+    from edgesim.cli.app import app
 
     demo, out = str(ROOT / "scenarios" / "demo.yaml"), tmp_path / "out"
-    result = CliRunner().invoke(app, ["run", demo, "budget.latency_threshold=0.1 ms", "--out", str(out)])
+    result = CliRunner().invoke(
+        app, ["run", demo, "budget.latency_threshold=0.1 ms", "--out", str(out)]
+    )
     assert result.exit_code == 3
     assert "joint: 10 of 10 devices cannot take part" in result.output
-    assert "nothing was run; --only runs one scheme of personalization only, fedavg" in result.output
+    assert (
+        "nothing was run; --only runs one scheme of personalization only, fedavg" in result.output
+    )
     assert not out.exists()
 
 
@@ -328,7 +386,7 @@ WRONG = {
 def test_what_only_other_rooms_know_is_refused_with_its_key(tiny, tmp_path, change):
     from typer.testing import CliRunner
 
-    from edgesim.cli import app
+    from edgesim.cli.app import app
 
     out = tmp_path / "out"
     more = ["network.channel.path_loss.loss=100 dB"]
@@ -348,7 +406,9 @@ def test_damaged_images_are_said_before_anything_is_written(tiny, tmp_path):
     folder.mkdir()
     for part, count in (("train", 60), ("t10k", 20)):
         images = np.random.default_rng(0).integers(0, 255, (count, 28, 28), dtype=np.uint8)
-        packed = bytearray(gzip.compress(struct.pack(">IIII", 2051, count, 28, 28) + images.tobytes()))
+        packed = bytearray(
+            gzip.compress(struct.pack(">IIII", 2051, count, 28, 28) + images.tobytes())
+        )
         packed[len(packed) // 2 : len(packed) // 2 + 400] = bytes(400)
         (folder / f"{part}-images-idx3-ubyte.gz").write_bytes(packed)
         labels = struct.pack(">II", 2049, count) + bytes(i % 10 for i in range(count))
@@ -385,21 +445,21 @@ def test_fresh_keeps_a_finished_run_until_the_new_one_can_begin(tiny, tmp_path):
 
 
 def test_stop_refuses_in_check_what_it_refuses_in_run(tiny, tmp_path):
-    from edgesim.run import feasibility
+    from edgesim.runs.run import feasibility
 
     scenario = load(tiny, ["learning.method.rho_max=0.1", "allocation.when_infeasible=stop"])
     table = feasibility(scenario)
     assert not table.feasible
     assert "or write allocation.when_infeasible: stretch" in table.note
     assert table.warnings == []
-    with pytest.raises(InfeasibleScenario, match="or write allocation"):
+    with pytest.raises(InfeasibleScenarioError, match="or write allocation"):
         simulate(scenario, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_the_threshold_that_a_slow_broadcast_needs_is_the_one_that_works(tiny):
     """FedAvg with kkt behind a broadcast longer than T_th: check's least threshold is feasible, a bit less is not."""
-    from edgesim.run import feasibility
+    from edgesim.runs.run import feasibility
 
     slow = "network.downlink={mode: broadcast, tx_power: 20 dBm, bandwidth: 20 kHz}"
     options = ["learning.method={name: fedavg}", slow]
@@ -408,7 +468,10 @@ def test_the_threshold_that_a_slow_broadcast_needs_is_the_one_that_works(tiny):
     assert f"planned for {least_ms:.6g} ms" in table.warnings[0]
 
     def stops(factor):
-        stop = ["allocation.when_infeasible=stop", f"budget.latency_threshold={float(least_ms * factor)!r} ms"]
+        stop = [
+            "allocation.when_infeasible=stop",
+            f"budget.latency_threshold={float(least_ms * factor)!r} ms",
+        ]
         return not feasibility(load(tiny, [*options, *stop])).feasible
 
     assert stops(1 - 1e-6)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from edgesim import load, simulate
-from edgesim.build import set_up
-from edgesim.run import carry_out
-from edgesim.runfolder import RunFolder
-from edgesim.scenario import expand
+from edgesim.records.run_folder import RunFolder
+from edgesim.runs import set_up
+from edgesim.runs.run import carry_out
+from edgesim.scenario.loader import expand
 from fl.methods import available
 
 ROOT = Path(__file__).parent.parent
@@ -49,7 +49,14 @@ PARAMS = {
     "spafl": {"local_epochs": 1, "lr": 0.01},
     "local": {"local_epochs": 1, "lr": 0.01},
 }
-TABLES = ("rounds.csv", "device_rounds.parquet", "spans.parquet", "scores.parquet", "measures.csv", "summary.json")
+TABLES = (
+    "rounds.csv",
+    "device_rounds.parquet",
+    "spans.parquet",
+    "scores.parquet",
+    "measures.csv",
+    "summary.json",
+)
 SLOW = [6, 7]
 
 
@@ -59,7 +66,9 @@ def scenario(tmp_path):
     path.write_text(CELL)
 
     def make(name, *changes):
-        params = ", ".join(f"{key}: {value}" for key, value in PARAMS.get(name, {"lr": 0.05}).items())
+        params = ", ".join(
+            f"{key}: {value}" for key, value in PARAMS.get(name, {"lr": 0.05}).items()
+        )
         return load(path, [f"learning.method={{name: {name}, {params}}}", *changes])
 
     return make
@@ -77,7 +86,10 @@ def test_a_quarter_of_the_devices_late_at_the_deadline(scenario, name):
     assert run.rounds.bits_down.gt(0).all() or name == "local"
     waits = simulate(scenario(name))
     assert (waits.rounds.arrived + waits.rounds.infeasible == 8).all()
-    assert waits.rounds.time_s.iloc[-1] > run.rounds.time_s.iloc[-1] or rows.status.eq("infeasible").any()
+    assert (
+        waits.rounds.time_s.iloc[-1] > run.rounds.time_s.iloc[-1]
+        or rows.status.eq("infeasible").any()
+    )
 
 
 @pytest.mark.parametrize("name", available())
@@ -105,7 +117,9 @@ def test_what_is_charged_was_sent_and_computed(scenario, name):
     run = simulate(scenario(name))
     rows = run.device_rounds
     took_part = rows[rows.status != "infeasible"]
-    assert run.rounds.flops.to_numpy() == pytest.approx(rows.groupby("round").flops.sum().to_numpy(), rel=1e-12)
+    assert run.rounds.flops.to_numpy() == pytest.approx(
+        rows.groupby("round").flops.sum().to_numpy(), rel=1e-12
+    )
     assert took_part.flops.gt(0).all() and took_part.compute_s.gt(0).all()
     assert (took_part.bits_up.eq(0) == (name == "local")).all()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from edgesim.cli import app
+from edgesim.cli.app import app
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -29,18 +29,30 @@ def test_the_python_session(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("language", "file"), [("yaml", "own_scenario.yaml"), ("python", "own_allocator.py"), ("python", "own_method.py")]
+    ("language", "file"),
+    [("yaml", "own_scenario.yaml"), ("python", "own_allocator.py"), ("python", "own_method.py")],
 )
 def test_quoted_files_are_the_files(language, file):
     text = (ROOT / "examples" / file).read_text(encoding="utf-8")
     code = [line for line in text.splitlines() if line.strip()]
-    assert any(all(line in code for line in block.splitlines() if line.strip()) for block in fenced(language))
+    assert any(
+        all(line in code for line in block.splitlines() if line.strip())
+        for block in fenced(language)
+    )
 
 
 @pytest.mark.parametrize("name", ["own_scenario", "own_allocator", "own_method"])
 def test_examples_run(name, tmp_path):
     out = tmp_path / "run"
-    command = ["run", str(ROOT / "examples" / f"{name}.yaml"), "--allow-code", "--quiet", "--out", str(out), "rounds=2"]
+    command = [
+        "run",
+        str(ROOT / "examples" / f"{name}.yaml"),
+        "--allow-code",
+        "--quiet",
+        "--out",
+        str(out),
+        "rounds=2",
+    ]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
     assert (out / "summary.json").exists()
@@ -55,7 +67,10 @@ def test_code_needs_to_be_allowed(tmp_path):
 
 
 COMMANDS = [
-    line.split("#")[0].strip() for block in fenced("") for line in block.splitlines() if line.startswith("edgesim ")
+    line.split("#")[0].strip()
+    for block in fenced("")
+    for line in block.splitlines()
+    if line.startswith("edgesim ")
 ]
 
 
@@ -63,7 +78,9 @@ def test_the_tour_has_commands():
     assert len(COMMANDS) >= 6
 
 
-@pytest.mark.parametrize("command", [c for c in COMMANDS if c.split()[1] in ("check", "explain", "list")])
+@pytest.mark.parametrize(
+    "command", [c for c in COMMANDS if c.split()[1] in ("check", "explain", "list")]
+)
 def test_commands_of_the_tour(command, monkeypatch):
     monkeypatch.chdir(ROOT)
     assert CliRunner().invoke(app, command.split()[1:]).exit_code == 0
@@ -76,7 +93,9 @@ RUNS = [c for c in COMMANDS if c.split()[1] == "run"]
 def test_runs_of_the_tour(command, monkeypatch, tmp_path):
     monkeypatch.chdir(ROOT)
     arguments = [word for word in shlex.split(command)[1:] if not word.startswith("rounds=")]
-    result = CliRunner().invoke(app, [*arguments, "rounds=2", "--quiet", "--out", str(tmp_path / "out")])
+    result = CliRunner().invoke(
+        app, [*arguments, "rounds=2", "--quiet", "--out", str(tmp_path / "out")]
+    )
     assert result.exit_code == 0, result.output
     assert list((tmp_path / "out").rglob("summary.json"))
 
@@ -90,9 +109,11 @@ def test_sweeps_of_the_tour(command, monkeypatch, tmp_path):
     assert len(list((tmp_path / "out").rglob("summary.json"))) == 4
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "scenarios").glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "scenarios").glob("*.yaml")), ids=lambda path: path.stem
+)
 def test_shipped_scenarios_say_what_they_are_and_are_valid(path):
-    from edgesim.scenario import expand
+    from edgesim.scenario.loader import expand
 
     assert path.read_text(encoding="utf-8").startswith("# ")
     labels = [label for label, _ in expand(path)]
@@ -110,7 +131,9 @@ def test_the_whole_tour_ends_in_a_report(tmp_path):
     page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
     for scheme in ("joint", "equal bandwidth", "pruning only", "personalization only", "fedavg"):
         assert scheme in page
-    assert "http" not in re.sub(r"http://www\.w3\.org/[^\"' ]*|https?://[^\"' ]*matplotlib[^\"' ]*", "", page)
+    assert "http" not in re.sub(
+        r"http://www\.w3\.org/[^\"' ]*|https?://[^\"' ]*matplotlib[^\"' ]*", "", page
+    )
     figures = {path.name for path in (tmp_path / "report" / "figures").iterdir()}
     for name in ("accuracy", "latency", "devices", "timeline", "costs", "partition"):
         assert {f"{name}.pdf", f"{name}.png", f"{name}.svg"} <= figures

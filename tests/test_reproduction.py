@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from edgesim import simulate
-from edgesim.scenario import expand
+from edgesim.scenario.loader import expand
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs/reproduction.md").read_text(encoding="utf-8")
@@ -18,7 +18,11 @@ PAPERS = ROOT / "scenarios/papers"
 def lines(title: str) -> dict[str, list[str]]:
     """First cell -> the other cells of the table under a heading."""
     section = PAGE.split(f"## {title}")[1].split("\n## ")[0]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if "|" in line]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in section.splitlines()
+        if "|" in line
+    ]
     return {first: others for first, *others in rows[2:]}
 
 
@@ -27,7 +31,10 @@ def runs(name: str):
 
 
 def test_the_discrepancies():
-    stated, found = lines("Where equations and numbers of the paper part"), runs("liu-discrepancies.yaml")
+    stated, found = (
+        lines("Where equations and numbers of the paper part"),
+        runs("liu-discrepancies.yaml"),
+    )
     assert list(stated) == list(found)
     for label, run in found.items():
         rounds = run.rounds
@@ -44,6 +51,12 @@ def test_the_warm_up_that_46_drops_is_what_everybody_is_late_by():
 def test_table_1():
     rows, found = lines("Table I: latency per round, ms"), runs("liu-table1.yaml")
     stated = re.findall(r"\d+\.\d\d", " ".join(cells[1] for cells in rows.values()))
-    order = "proposed", "equal resource", "equal resource capped", "personalization only", "pruning only"
+    order = (
+        "proposed",
+        "equal resource",
+        "equal resource capped",
+        "personalization only",
+        "pruning only",
+    )
     order = *order, "pruning only capped", "fedavg"
     assert stated == [f"{1e3 * found[label].rounds.latency_s.mean():.2f}" for label in order]

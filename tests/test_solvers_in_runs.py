@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from edgesim import load, simulate
-from edgesim.build import NO_DEADLINE, set_up
-from edgesim.errors import InfeasibleScenario, RunError
-from edgesim.feasibility import feasibility_table
-from edgesim.scenario import ScenarioError
+from edgesim.errors import InfeasibleScenarioError, RunError, ScenarioError
+from edgesim.runs import NO_DEADLINE, set_up
+from edgesim.runs.feasibility import feasibility_table
 
 SCENARIO = """
 name: solvers
@@ -46,7 +45,9 @@ def test_the_logged_slopes_are_those_of_wider_bands_and_longer_thresholds(tmp_pa
 
     row = ran(tmp_path, LIU, short).rounds.iloc[0]
     by_band = (pruned("network.bandwidth=20.1 MHz") - pruned("network.bandwidth=19.9 MHz")) / 0.2e6
-    by_time = (pruned("budget.latency_threshold=251 ms") - pruned("budget.latency_threshold=249 ms")) / 2e-3
+    by_time = (
+        pruned("budget.latency_threshold=251 ms") - pruned("budget.latency_threshold=249 ms")
+    ) / 2e-3
     assert row.pruning_per_hz < 0 and row.pruning_per_hz == pytest.approx(by_band, rel=1e-3)
     assert row.pruning_per_s < 0 and row.pruning_per_s == pytest.approx(by_time, rel=1e-3)
     assert ran(tmp_path, LIU, short, "allocation.solver=equal").rounds.pruning_per_hz.isna().all()
@@ -67,7 +68,9 @@ def planned(tmp_path, *changes):
 @pytest.mark.parametrize("noise", [(), (DENSITY,)])
 @pytest.mark.parametrize("solver", ["kkt", "convex", "fair", "convex-fair"])
 def test_pruning_meets_the_threshold_in_the_log(tmp_path, solver, noise):
-    rows = ran(tmp_path, f"allocation.solver={solver}", LIU, "budget.latency_threshold=200 ms", *noise).device_rounds
+    rows = ran(
+        tmp_path, f"allocation.solver={solver}", LIU, "budget.latency_threshold=200 ms", *noise
+    ).device_rounds
     inner = rows[(rows.rho > 0) & (rows.rho < 1)]
     assert len(inner) and inner.finish_s.to_numpy() == pytest.approx(0.2, rel=1e-9)
     assert (rows.status == "arrived").all()
@@ -98,7 +101,10 @@ def test_energy_is_what_the_ledger_says(tmp_path, noise):
     """The plan's joules are those of the log; everybody is back at T_th; kkt with full clocks and powers takes more."""
     run = ran(tmp_path, "allocation.solver=energy", *noise)
     rows = run.device_rounds[run.device_rounds["round"] == 0]
-    assert rows.finish_s.to_numpy() == pytest.approx(0.7, rel=1e-9) and (rows.status == "arrived").all()
+    assert (
+        rows.finish_s.to_numpy() == pytest.approx(0.7, rel=1e-9)
+        and (rows.status == "arrived").all()
+    )
     cell, demand, view = planned(tmp_path, "allocation.solver=energy", *noise)
     grants = cell.allocate(demand, view).grants
     answer = cell.allocator(cell._problem(demand, view, np.arange(4), np.full(4, 0.7)))
@@ -113,7 +119,8 @@ def test_energy_is_what_the_ledger_says(tmp_path, noise):
 @pytest.mark.parametrize("noise", [(), (DENSITY,)])
 def test_the_reference_spends_the_same(tmp_path, noise):
     ours, theirs = (
-        ran(tmp_path, f"allocation.solver={name}", *noise).rounds.energy_j[0] for name in ("energy", "convex-energy")
+        ran(tmp_path, f"allocation.solver={name}", *noise).rounds.energy_j[0]
+        for name in ("energy", "convex-energy")
     )
     assert ours == pytest.approx(theirs, rel=1e-7) and ours <= theirs * (1 + 1e-9)
 
@@ -122,11 +129,19 @@ def test_energy_keeps_f_min_and_the_capability(tmp_path):
     """f_min is one of the whole processor: half of it given, half of it is the least clock."""
     slow = "devices.0.cpu.min_frequency=900 MHz"
     run, _, _ = planned(
-        tmp_path, "allocation.solver=energy", slow, "devices.0.capability=0.5", "budget.latency_threshold=5 s"
+        tmp_path,
+        "allocation.solver=energy",
+        slow,
+        "devices.0.capability=0.5",
+        "budget.latency_threshold=5 s",
     )
     assert run.fleet.min_cpu_hz.tolist() == [9e8] * 4
     cell, demand, view = planned(
-        tmp_path, "allocation.solver=energy", slow, "devices.0.capability=0.5", "budget.latency_threshold=5 s"
+        tmp_path,
+        "allocation.solver=energy",
+        slow,
+        "devices.0.capability=0.5",
+        "budget.latency_threshold=5 s",
     )
     grants = cell.allocate(demand, view).grants
     assert grants.cpu_hz == pytest.approx([4.5e8] * 4)
@@ -138,18 +153,23 @@ def test_too_short_a_threshold_is_stretched_to_the_same_least_one(tmp_path, solv
     cell, demand, view = planned(tmp_path, f"allocation.solver={solver}", short)
     least_s = ran(tmp_path, "allocation.solver=latency", NONE).rounds.latency_s[0]
     assert cell.allocate(demand, view).budget_s == pytest.approx(least_s, rel=1e-6)
-    with pytest.raises(InfeasibleScenario):
+    with pytest.raises(InfeasibleScenarioError):
         ran(tmp_path, f"allocation.solver={solver}", short, "allocation.when_infeasible=stop")
 
 
 def test_proportional_and_late(tmp_path):
     run = ran(tmp_path, "allocation.solver=proportional", "budget.latency_threshold=10 ms")
-    assert run.device_rounds.share.to_numpy() == pytest.approx(0.25) and (run.device_rounds.status == "late").all()
+    assert (
+        run.device_rounds.share.to_numpy() == pytest.approx(0.25)
+        and (run.device_rounds.status == "late").all()
+    )
 
 
 def test_which_solvers_need_a_threshold(tmp_path):
     for solver in ("kkt", "fair", "energy", "convex-energy"):
-        with pytest.raises(ScenarioError, match=f"is {solver}, which needs budget.latency_threshold"):
+        with pytest.raises(
+            ScenarioError, match=f"is {solver}, which needs budget.latency_threshold"
+        ):
             ran(tmp_path, f"allocation.solver={solver}", NONE)
     for solver in NO_DEADLINE:
         ran(tmp_path, f"allocation.solver={solver}", NONE)
@@ -158,7 +178,10 @@ def test_which_solvers_need_a_threshold(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        (["allocation.solver=levels"], "allowed are kkt, fair, latency, energy, equal, proportional, convex, "),
+        (
+            ["allocation.solver=levels"],
+            "allowed are kkt, fair, latency, energy, equal, proportional, convex, ",
+        ),
         (["devices.0.cpu.min_frequency=1 GHz"], "min_frequency is not read by the solver kkt"),
         (
             ["devices.0.cpu.min_frequency=2 GHz", "allocation.solver=energy"],

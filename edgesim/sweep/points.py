@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from edgesim.build import Setup, set_up
-from edgesim.errors import InfeasibleScenario, RunError
-from edgesim.recorder import scheme_of
-from edgesim.run import feasibility_of, in_one_sentence
-from edgesim.scenario import Scenario, read, schemes_of
-from edgesim.sweep.code import code_digest
+from edgesim.errors import COMMAND_LINE, InfeasibleScenarioError, RunError, ScenarioError
+from edgesim.runs import Setup, set_up
+from edgesim.runs.code_digest import code_digest
+from edgesim.runs.recorder import scheme_of
+from edgesim.runs.run import feasibility_of, in_one_sentence
+from edgesim.scenario.loader import Scenario, read, schemes_of
+from edgesim.scenario.yaml_locations import Keys, Marked
 from edgesim.sweep.values import Axis, Value, block_seeds, from_block, from_text, seeds
-from edgesim.yamlmarks import COMMAND_LINE, Keys, Marked, ScenarioError
 
 METHOD = "learning.method.name"
 MOST = 100_000  # points
@@ -42,7 +42,7 @@ class Point:
     """One run of a sweep.
 
     id: hash of all that decides its results.     group: hash of what its training depends on beside the orders of a
-    round (`fl.reuse`); None: it shares with nobody.     infeasible: why it cannot run at all.
+    round (`fl.training_cache.cache`); None: it shares with nobody.     infeasible: why it cannot run at all.
     """
 
     id: str
@@ -64,7 +64,10 @@ class Point:
     @property
     def name(self) -> str:
         """``fedavg, latency_threshold=15ms, seed 0``"""
-        texts = [f"{short}={text}" for short, text in zip(shortened(self.values), self.values.values(), strict=True)]
+        texts = [
+            f"{short}={text}"
+            for short, text in zip(shortened(self.values), self.values.values(), strict=True)
+        ]
         return ", ".join([self.label, *texts, f"seed {self.seed}"])
 
 
@@ -80,7 +83,11 @@ class Plan:
 
 
 def plan(
-    path: Path, texts: Sequence[str] = (), seed_text: str | None = None, only: Sequence[str] = (), **given: Any
+    path: Path,
+    texts: Sequence[str] = (),
+    seed_text: str | None = None,
+    only: Sequence[str] = (),
+    **given: Any,
 ) -> Plan:
     """Every combination of the values, checked as `edgesim run` would; nothing is run.
 
@@ -92,7 +99,9 @@ def plan(
     """
     document = read(path)
     axes, all_seeds = gather(document, texts, seed_text)
-    points = [examined(*one, **given) for one in combined(document, path, axes, all_seeds, set(only))]
+    points = [
+        examined(*one, **given) for one in combined(document, path, axes, all_seeds, set(only))
+    ]
     _refuse_twins(points)
     shown: dict[str, dict[str, None]] = {}
     for value in (value for axis in axes if varies(axis) for row in axis.rows for value in row):
@@ -101,7 +110,13 @@ def plan(
     if "schemes" in document.tree and METHOD in shown:
         labels = ", ".join(dict.fromkeys(point.label for point in points))
         notes.append(f"{METHOD} chooses among the schemes of {path}: {labels}")
-    return Plan(points[0].scenario.name, path, {key: list(texts) for key, texts in shown.items()}, points, notes)
+    return Plan(
+        points[0].scenario.name,
+        path,
+        {key: list(texts) for key, texts in shown.items()},
+        points,
+        notes,
+    )
 
 
 def varies(axis: Axis) -> bool:
@@ -109,19 +124,25 @@ def varies(axis: Axis) -> bool:
     return len(axis.rows) > 1 or METHOD in axis.keys
 
 
-def gather(document: Marked, texts: Sequence[str], seed_text: str | None) -> tuple[list[Axis], tuple[int, ...] | None]:
+def gather(
+    document: Marked, texts: Sequence[str], seed_text: str | None
+) -> tuple[list[Axis], tuple[int, ...] | None]:
     """The axes and seeds of the command line, and those of the sweep block that it does not replace."""
     axes = [from_text(text) for text in texts]
     given = {key for axis in axes for key in axis.keys}
     block = document.under(("sweep",)) if document.tree.get("sweep") else Marked({})
     if not isinstance(block.tree, dict):
-        raise ScenarioError(f"{block.place(())}: sweep is no mapping; write for instance sweep: {{rounds: [10, 20]}}")
+        raise ScenarioError(
+            f"{block.place(())}: sweep is no mapping; write for instance sweep: {{rounds: [10, 20]}}"
+        )
     known = tuple(block_seeds(block.under(("seeds",)))) if "seeds" in block.tree else None
     inner = [from_block(name, block.under((name,))) for name in block.tree if name != "seeds"]
     axes = [axis for axis in inner if not given & set(axis.keys)] + axes
     for key, count in Counter(key for axis in axes for key in axis.keys).items():
         if count > 1:
-            raise ScenarioError(f"{COMMAND_LINE}: {key} is given twice; write its values in one list")
+            raise ScenarioError(
+                f"{COMMAND_LINE}: {key} is given twice; write its values in one list"
+            )
         if key.split(".")[0] in ("sweep", "scheme", "provenance", "name"):
             raise ScenarioError(f"{COMMAND_LINE}: {key} cannot be swept; --only chooses schemes")
     return _with_seeds(axes, known if seed_text is None else seeds(seed_text), seed_text)
@@ -136,7 +157,9 @@ def _with_seeds(
         return axes, known
     if seed_text is not None:
         raise ScenarioError(f"{COMMAND_LINE}: seed and --seeds are both given; keep --seeds")
-    return [axis for axis in axes if axis is not own], seeds(",".join(row[0].text for row in own.rows))
+    return [axis for axis in axes if axis is not own], seeds(
+        ",".join(row[0].text for row in own.rows)
+    )
 
 
 def combined(
@@ -148,7 +171,9 @@ def combined(
     """
     count = prod(len(axis.rows) for axis in axes) * len(all_seeds or (0,))
     if count > MOST:
-        raise ScenarioError(f"{COMMAND_LINE}: the sweep has {count} points and more; allowed are {MOST}")
+        raise ScenarioError(
+            f"{COMMAND_LINE}: the sweep has {count} points and more; allowed are {MOST}"
+        )
     choice = Choice(path, only, "schemes" in document.tree)
     told = {key for axis in axes if varies(axis) for key in axis.keys}
     for rows in product(*(axis.rows for axis in axes)):
@@ -190,9 +215,13 @@ class Choice:
         """Complain of a label that is no scheme, and of a method that no scheme has."""
         labels = ", ".join(filter(None, self.methods)) or "no schemes"
         for label in sorted(self.only - set(self.methods)):
-            raise ScenarioError(f'{COMMAND_LINE}: {self.path} has no scheme "{label}"; it has {labels}')
+            raise ScenarioError(
+                f'{COMMAND_LINE}: {self.path} has no scheme "{label}"; it has {labels}'
+            )
         known = "; ".join(
-            f"{label}: {name}" for label, name in self.methods.items() if not self.only or label in self.only
+            f"{label}: {name}"
+            for label, name in self.methods.items()
+            if not self.only or label in self.only
         )
         for name in (name for name, found in self.wanted.items() if not found):
             raise ScenarioError(
@@ -208,11 +237,13 @@ def examined(scenario: Scenario, values: dict[str, str], **given: Any) -> Point:
     try:
         table = feasibility_of(setup)
         infeasible = None if table.feasible else table.note
-    except InfeasibleScenario as problem:
+    except InfeasibleScenarioError as problem:
         infeasible = str(problem)
     with in_one_sentence():
         fingerprint, group = setup.fingerprint(), setup.learning()
-    content = json.dumps([fingerprint, scenario.name, scenario.scheme, code_digest(type(setup.method))])
+    content = json.dumps(
+        [fingerprint, scenario.name, scenario.scheme, code_digest(type(setup.method))]
+    )
     identity = hashlib.sha256(content.encode()).hexdigest()[:16]
     return Point(identity, scenario, values, group, fingerprint, infeasible, effort(setup))
 
@@ -247,9 +278,13 @@ def shortened(keys: Sequence[str]) -> list[str]:
 
 def _refuse_twins(points: Sequence[Point]) -> None:
     if not points:
-        raise ScenarioError(f"{COMMAND_LINE}: the sweep has no points; --only and {METHOD} leave none")
+        raise ScenarioError(
+            f"{COMMAND_LINE}: the sweep has no points; --only and {METHOD} leave none"
+        )
     first: dict[str, Point] = {}
     for point in points:
         twin = first.setdefault(point.id, point)
         if twin is not point:
-            raise RunError(f'the points "{twin.name}" and "{point.name}" are the same run; keep one of the values')
+            raise RunError(
+                f'the points "{twin.name}" and "{point.name}" are the same run; keep one of the values'
+            )

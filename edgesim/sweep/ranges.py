@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 
-from edgesim.readers import shorten
-from edgesim.units import DIMENSIONS, NUMBER, PREFIXES
-from edgesim.yamlmarks import COMMAND_LINE, ScenarioError
+from edgesim.errors import COMMAND_LINE, ScenarioError
+from edgesim.scenario.fields import shorten
+from edgesim.scenario.units import DIMENSIONS, NUMBER, PREFIXES
 
 MOST = 10_000  # values of a range
 _CALL = re.compile(r"(range|log)\s*\((.*)\)")
@@ -27,9 +27,13 @@ def expanded(text: str, key: str) -> list[str]:
     kind, arguments = call[1], [part.strip() for part in call[2].split(",")]
     if len(arguments) != 3:
         example = {"range": "range(15ms,30ms,5ms)", "log": "log(1MHz,1GHz,4)"}[kind]
-        raise ScenarioError(f"{COMMAND_LINE}: {key} has {text}; {kind} takes three numbers, such as {example}")
+        raise ScenarioError(
+            f"{COMMAND_LINE}: {key} has {text}; {kind} takes three numbers, such as {example}"
+        )
     values: Callable = _steps if kind == "range" else _powers
-    return values(*arguments, lambda problem: ScenarioError(f"{COMMAND_LINE}: {key} has {text}{problem}"))
+    return values(
+        *arguments, lambda problem: ScenarioError(f"{COMMAND_LINE}: {key} has {text}{problem}")
+    )
 
 
 def _steps(first: str, last: str, step: str, error: Callable[[str], ScenarioError]) -> list[str]:
@@ -42,7 +46,9 @@ def _steps(first: str, last: str, step: str, error: Callable[[str], ScenarioErro
         raise error(f", which has {int(count)} values; allowed are {MOST}")
     if count != count.to_integral_value():
         reached = _written(a + int(count) * d, unit)
-        raise error(f", whose last step ends at {reached}; write an end that the steps meet, such as {reached}")
+        raise error(
+            f", whose last step ends at {reached}; write an end that the steps meet, such as {reached}"
+        )
     return [_written(a + i * d, unit) for i in range(int(count) + 1)]
 
 
@@ -52,13 +58,17 @@ def _powers(first: str, last: str, count: str, error: Callable[[str], ScenarioEr
     if not re.fullmatch(r"\d{1,9}", count) or not 2 <= int(count) <= MOST:
         raise error(f"; its third number says how many values, from 2 to {MOST}")
     if a <= 0 or b <= 0 or unit.strip().startswith("dB"):
-        raise error("; log needs two numbers above 0 and no decibel; write range for steps in decibel")
+        raise error(
+            "; log needs two numbers above 0 and no decibel; write range for steps in decibel"
+        )
     ratio, n = float(b / a), int(count) - 1
     inner = [Decimal(f"{float(a) * ratio ** (i / n):.12g}") for i in range(1, n)]
     return [_written(value, unit) for value in (a, *inner, b)]
 
 
-def _numbers(texts: Sequence[str], error: Callable[[str], ScenarioError]) -> tuple[list[Decimal], str]:
+def _numbers(
+    texts: Sequence[str], error: Callable[[str], ScenarioError]
+) -> tuple[list[Decimal], str]:
     """The numbers in the unit of the first."""
     found = [_QUANTITY.fullmatch(text) for text in texts]
     wrong = next((text for text, one in zip(texts, found, strict=True) if one is None), None)
@@ -69,7 +79,9 @@ def _numbers(texts: Sequence[str], error: Callable[[str], ScenarioError]) -> tup
         try:
             numbers.append(Decimal(one[1]).scaleb(_shift(one[3], unit)))
         except (KeyError, InvalidOperation):
-            raise error(f", where {one[0]} is not in {unit or 'plain numbers'}; write all with the same unit") from None
+            raise error(
+                f", where {one[0]} is not in {unit or 'plain numbers'}; write all with the same unit"
+            ) from None
     return numbers, space + unit
 
 

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edgesim.overrides import parse_overrides
-from edgesim.readers import shorten
+from edgesim.errors import COMMAND_LINE, ScenarioError
+from edgesim.scenario.fields import shorten
+from edgesim.scenario.overrides import parse_overrides
+from edgesim.scenario.yaml_locations import Keys, Marked
 from edgesim.sweep.ranges import expanded, is_range
-from edgesim.yamlmarks import COMMAND_LINE, Keys, Marked, ScenarioError
 
 MOST_SEEDS = 10_000
 _SEEDS = re.compile(r"\s*\d{1,18}\s*(-\s*\d{1,18}\s*)?")
@@ -76,7 +77,9 @@ def _axis(keys: tuple[str, ...], rows: Sequence[Sequence[Value]], place: str) ->
     for row in rows:
         texts = tuple(value.text for value in row)
         if texts in seen:
-            raise ScenarioError(f"{place}: {':'.join(keys)} has the value {':'.join(texts)} twice; keep one")
+            raise ScenarioError(
+                f"{place}: {':'.join(keys)} has the value {':'.join(texts)} twice; keep one"
+            )
         seen.add(texts)
     return Axis(keys, tuple(map(tuple, rows)))
 
@@ -88,7 +91,9 @@ def _value(key: str, text: str) -> Value:
 
 def _placed(value: Value, place: str) -> Value:
     path, part = value.change
-    return Value(value.key, value.text, (path, Marked(part.tree, dict.fromkeys(part.places, place))))
+    return Value(
+        value.key, value.text, (path, Marked(part.tree, dict.fromkeys(part.places, place)))
+    )
 
 
 def _listed(keys: tuple[str, ...], part: Marked, i: int) -> Iterator[list[Value]]:
@@ -97,10 +102,14 @@ def _listed(keys: tuple[str, ...], part: Marked, i: int) -> Iterator[list[Value]
     place = item.place(())
     if len(keys) > 1:
         if not isinstance(item.tree, list) or len(item.tree) != len(keys):
-            raise ScenarioError(f"{place}: write a list of {len(keys)} values for {':'.join(keys)}, one for each key")
+            raise ScenarioError(
+                f"{place}: write a list of {len(keys)} values for {':'.join(keys)}, one for each key"
+            )
         yield [_marked(key, item.under((n,))) for n, key in enumerate(keys)]
     elif isinstance(item.tree, str) and is_range(item.tree):
-        yield from ([_placed(_value(keys[0], text), place)] for text in expanded(item.tree, keys[0]))
+        yield from (
+            [_placed(_value(keys[0], text), place)] for text in expanded(item.tree, keys[0])
+        )
     else:
         yield [_marked(keys[0], item)]
 
@@ -131,7 +140,9 @@ def _zipped(item: str, keys: tuple[str, ...]) -> list[list[str]]:
     columns = [expanded(part, key) for part, key in zip(parts, keys, strict=True)]
     if len({len(column) for column in columns}) > 1:
         counts = " and ".join(str(len(column)) for column in columns)
-        raise ScenarioError(f"{COMMAND_LINE}: {':'.join(keys)} has ranges of {counts} values; make them equally long")
+        raise ScenarioError(
+            f"{COMMAND_LINE}: {':'.join(keys)} has ranges of {counts} values; make them equally long"
+        )
     return [list(row) for row in zip(*columns, strict=True)]
 
 
@@ -149,9 +160,13 @@ def split(text: str, mark: str, key: str) -> list[str]:
         else:
             pieces[-1] += char
     if depth or quote:
-        raise ScenarioError(f"{COMMAND_LINE}: {key}={text[:60]} has a bracket or a quote that does not close")
+        raise ScenarioError(
+            f"{COMMAND_LINE}: {key}={text[:60]} has a bracket or a quote that does not close"
+        )
     if any(not piece.strip() for piece in pieces):
-        raise ScenarioError(f"{COMMAND_LINE}: {key}={text[:60]} has an empty value; write values between the marks")
+        raise ScenarioError(
+            f"{COMMAND_LINE}: {key}={text[:60]} has an empty value; write values between the marks"
+        )
     return [piece.strip() for piece in pieces]
 
 
@@ -163,7 +178,9 @@ def seeds(text: str, place: str = COMMAND_LINE) -> tuple[int, ...]:
     found: list[int] = []
     for piece in str(text).split(","):
         if not _SEEDS.fullmatch(piece):
-            raise ScenarioError(f"{place}: seeds is {shorten(str(text))}; write such as 0-4 or 0,3,7")
+            raise ScenarioError(
+                f"{place}: seeds is {shorten(str(text))}; write such as 0-4 or 0,3,7"
+            )
         first, _, last = piece.partition("-")
         low, high = int(first), int(last or first)
         if high < low or high - low >= MOST_SEEDS or high >= 2**63:
@@ -172,7 +189,9 @@ def seeds(text: str, place: str = COMMAND_LINE) -> tuple[int, ...]:
             )
         found += range(low, high + 1)
     if len(set(found)) < len(found):
-        raise ScenarioError(f"{place}: seeds is {shorten(str(text))}, which has a seed twice; keep one")
+        raise ScenarioError(
+            f"{place}: seeds is {shorten(str(text))}, which has a seed twice; keep one"
+        )
     return tuple(found)
 
 

@@ -8,6 +8,6 @@ fingerprint of a run, and the name of the executor does not.
 from __future__ import annotations
 
 from fl.executors.choice import NAMES, arithmetic, choose
-from fl.executors.notes import Notes
+from fl.executors.fallbacks import Notes
 
 __all__ = ["NAMES", "Notes", "arithmetic", "choose"]

@@ -13,21 +13,23 @@ from math import prod
 import torch
 from torch import Tensor
 
-from edgesim.contracts import Job, Trained
-from fl import local
-from fl.executors.lanes import Lanes
-from fl.executors.notes import Notes
-from fl.executors.pieces import Desk, Extent, Piece, Run, not_stacked
+from fl.contracts import Job, Trained
+from fl.executors.cost_model import Pace
+from fl.executors.cuda_streams import Lanes
+from fl.executors.fallbacks import Notes
+from fl.executors.plan import Desk, Extent, Piece, Run, not_stacked
 from fl.executors.stacked import Arithmetic, Dense, Vmapped, is_dense
-from fl.executors.steps import take_steps
-from fl.executors.work import Pace
-from fl.memory import is_full
+from fl.executors.stacked_sgd import take_steps
+from fl.out_of_memory import is_full
 from fl.task import Task
+from fl.training import local_sgd as local
 
 SMALL, LARGE = 64 << 20, 1 << 30  # bytes of a chunk: of perceptrons on a CPU, of anything else
 WIDTH = 16  # models in a stack whose operations choose their algorithm by the number of models
 KEPT = 4  # kinds of stacks, by what is trained, whose memory stays for the next pass
-Shown = tuple[list[Piece], Tensor, Tensor]  # a chunk, and loss and accuracy of its models [C], summed over the steps
+Shown = tuple[
+    list[Piece], Tensor, Tensor
+]  # a chunk, and loss and accuracy of its models [C], summed over the steps
 
 
 class Batched:
@@ -48,11 +50,17 @@ class Batched:
         self._arithmetic = Dense if dense else Vmapped
         self._kept: dict[tuple[int, tuple[bool, ...]], Arithmetic] = {}
         self.memory = memory or (SMALL if dense and cpu else LARGE)
-        self.width, self.least = (None, 1) if dense and cpu else (WIDTH, 2)  # a single one would round differently
+        self.width, self.least = (
+            (None, 1) if dense and cpu else (WIDTH, 2)
+        )  # a single one would round differently
         self._lanes = Lanes(task.device)
 
     def run(self, jobs: Sequence[Job]) -> list[Trained]:
-        desk, runs, shown = Desk(self.task), [Run(job, not_stacked(self.task, job)) for job in jobs], []
+        desk, runs, shown = (
+            Desk(self.task),
+            [Run(job, not_stacked(self.task, job)) for job in jobs],
+            [],
+        )
         for number in range(max((len(job.phases) for job in jobs), default=0)):
             going = [run for run in runs if run.trouble is None and number < len(run.job.phases)]
             pieces = [desk.prepare(run, run.job.phases[number]) for run in going]
@@ -63,7 +71,10 @@ class Batched:
             for piece, total, hits in zip(chunk, loss.tolist(), right.tolist(), strict=False):
                 piece.show(total, hits)
         for reason in sorted({run.trouble for run in runs if run.trouble}):
-            self.notes.add(f"one by one instead of batched: {reason}", sum(run.trouble == reason for run in runs))
+            self.notes.add(
+                f"one by one instead of batched: {reason}",
+                sum(run.trouble == reason for run in runs),
+            )
         return [local.run(self.task, run.job) if run.trouble else run.end() for run in runs]
 
     def end(self) -> None:
@@ -126,7 +137,9 @@ class Batched:
         self.end()
         tried = min(size, len(chunk)) if self.width is None else size
         if tried <= self.least:
-            raise MemoryError(f"the memory does not hold the training of {tried} model{'s' if tried > 1 else ''}")
+            raise MemoryError(
+                f"the memory does not hold the training of {tried} model{'s' if tried > 1 else ''}"
+            )
         self.notes.add(f"fewer than {tried} models at once: too large for the memory", len(chunk))
         return self._in_chunks(chunk, tried // 2)
 

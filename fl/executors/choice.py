@@ -38,7 +38,9 @@ def choose(task: Task, name: str = "auto", workers: int | None = None) -> Any:
         return Pool(task, inner, workers)
     if name == "auto" and workers > 1 and task.device == "cpu":
         short = Paired(task, inner) if stacked else None
-        return Pool(task, inner, workers, least_s=FORK_PAYS_S, pieces=2 if stacked else None, short=short)
+        return Pool(
+            task, inner, workers, least_s=FORK_PAYS_S, pieces=2 if stacked else None, short=short
+        )
     return inner
 
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, Any
 
-from fl.executors.notes import Notes
+from fl.executors.fallbacks import Notes
 from fl.executors.processes import ending, fork, no_fork, stopped, undisturbed, waited
 from fl.task import Task
 
@@ -53,7 +53,9 @@ class Crew:
             self._say(f"one process instead of {self.workers}: {obstacle}", jobs)
         return obstacle is not None
 
-    def each(self, do: Do, sizes: Sequence[int], packed: Travel = as_it_is, unpacked: Travel = as_it_is) -> list[Any]:
+    def each(
+        self, do: Do, sizes: Sequence[int], packed: Travel = as_it_is, unpacked: Travel = as_it_is
+    ) -> list[Any]:
         """What ``do`` makes of every piece, in their order; they are drawn in that order too.
 
         Args:
@@ -63,13 +65,17 @@ class Crew:
         done = self._spread(do, sizes, packed, unpacked)
         return [done[number] if number in done else do(number) for number in range(len(sizes))]
 
-    def _spread(self, do: Do, sizes: Sequence[int], packed: Travel, unpacked: Travel) -> dict[int, Any]:
+    def _spread(
+        self, do: Do, sizes: Sequence[int], packed: Travel, unpacked: Travel
+    ) -> dict[int, Any]:
         """What became of the pieces; what a process that died or failed has drawn is missing."""
         with tickets(len(sizes)) as queue, helpers() as workers:
             with undisturbed():
                 try:
                     for _ in range(min(self.workers, len(sizes)) - 1):
-                        workers.append(started(queue, lambda file: self._serve(queue, do, packed, file)))
+                        workers.append(
+                            started(queue, lambda file: self._serve(queue, do, packed, file))
+                        )
                 except OSError as error:
                     self._say(f"fewer than {self.workers} processes: {error.strerror}", sum(sizes))
             done = {number: do(number) for number in drawn(queue)}
@@ -98,7 +104,9 @@ class Crew:
         code = worker.wait()
         trouble = None if code == 0 else f"a process ended by {ending(code)}"
         worker.file.seek(0)
-        with suppress(EOFError, pickle.UnpicklingError):  # the end, or what a killed process could not finish
+        with suppress(
+            EOFError, pickle.UnpicklingError
+        ):  # the end, or what a killed process could not finish
             while True:
                 number, made, failure, notes = pickle.load(worker.file)
                 self.notes.merge(notes)

@@ -10,7 +10,11 @@ import ctypes
 from contextlib import suppress
 
 TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD = -1, -2, -3  # malloc.h of the GNU C library
-KEPT, AHEAD, LARGEST = 1 << 30, 64 << 20, 32 << 20  # bytes: kept at most, asked for at a time, the largest such piece
+KEPT, AHEAD, LARGEST = (
+    1 << 30,
+    64 << 20,
+    32 << 20,
+)  # bytes: kept at most, asked for at a time, the largest such piece
 
 
 def keep_freed_memory() -> None:

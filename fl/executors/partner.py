@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from edgesim.contracts import Job, Phase, Trained
+from fl.contracts import Job, Phase, Trained
 from fl.executors.orders import read, sendable, written
 from fl.executors.processes import ending, fork, no_fork, one_thread, peeked, stopped, undisturbed
 from fl.task import Task
@@ -64,7 +64,9 @@ class Paired:
                 self.end()  # whatever it is about to answer
                 raise
 
-    def _shared(self, jobs: Sequence[Job], ours: Sequence[Job], theirs: Sequence[Job]) -> list[Trained]:
+    def _shared(
+        self, jobs: Sequence[Job], ours: Sequence[Job], theirs: Sequence[Job]
+    ) -> list[Trained]:
         if not self._order(theirs):
             return self.inner.run(jobs)
         done = self.inner.run(ours)
@@ -79,13 +81,19 @@ class Paired:
         self.partner = None
 
     def _pays(self, jobs: Sequence[Job]) -> bool:
-        return len(jobs) > 1 and self.pace.seconds(self.task, jobs) >= self.least_s and no_fork(self.task) is None
+        return (
+            len(jobs) > 1
+            and self.pace.seconds(self.task, jobs) >= self.least_s
+            and no_fork(self.task) is None
+        )
 
     def _order(self, jobs: Sequence[Job]) -> bool:
         """Orders jobs from the other process; forks it if there is none, or none with the memory for them. Done?"""
         order = written(jobs)
         room = begin_of_results(len(order)) + len(jobs) * jobs[0].phases[0].start.nbytes
-        if self.partner is not None and (self.partner.room < room or self.partner.parent != os.getpid()):
+        if self.partner is not None and (
+            self.partner.room < room or self.partner.parent != os.getpid()
+        ):
             self.end()
         if self.partner is None:
             self.task.train  # noqa: B018 (read before it is shared)
@@ -123,7 +131,9 @@ def mask_of(phase: Phase) -> Tensor:
 
 # --- the other process -----------------------------------------------------------------------------------------------
 
-Answer = tuple[Sequence[Tensor], list[tuple[float, float]], dict[str, int]]  # models, loss and accuracy of each, notes
+Answer = tuple[
+    Sequence[Tensor], list[tuple[float, float]], dict[str, int]
+]  # models, loss and accuracy of each, notes
 
 
 class Lost(Exception):
@@ -141,7 +151,9 @@ class Partner:
         self._queue, self._answers = queue, Connection(answers, writable=False)
         with undisturbed():
             self.pid = fork({queue, answer}, lambda: serve(inner, self.memory, queue, answer))
-            self.end = weakref.finalize(self, ended, self.pid, self.parent, queue, self._orders, self._answers)
+            self.end = weakref.finalize(
+                self, ended, self.pid, self.parent, queue, self._orders, self._answers
+            )
         os.close(answer)
 
     def order(self, order: bytes, jobs: int) -> None:
@@ -171,8 +183,12 @@ class Partner:
 def serve(inner: Any, memory: mmap.mmap, queue: int, answer: int) -> None:
     """What the other process does: trains what is ordered, as long as there is somebody to order it."""
     parent, orders, answers = os.getppid(), select.poll(), Connection(answer, readable=False)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whether Ctrl-C ends the run is its parent's to say
-    with suppress(AttributeError, OSError):  # it takes no core from its parent, which else had better work alone
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # whether Ctrl-C ends the run is its parent's to say
+    with suppress(
+        AttributeError, OSError
+    ):  # it takes no core from its parent, which else had better work alone
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     gc.freeze()  # else a collection would copy every page of the parent's
     inner.notes.take()

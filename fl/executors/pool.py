@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
-from edgesim.contracts import Job, Trained
+from fl.contracts import Job, Trained
+from fl.executors.cost_model import flops_of
 from fl.executors.crew import MOST_PIECES, Crew
-from fl.executors.notes import Notes
+from fl.executors.fallbacks import Notes
 from fl.executors.processes import cores, one_thread
-from fl.executors.work import flops_of
 from fl.task import Task
 
 
@@ -59,7 +59,9 @@ class Pool:
             return self.inner.run(jobs)
         pieces = self._cut(jobs)
         sizes = [len(piece) for piece in pieces]
-        done = self._crew.each(lambda number: self.inner.run(pieces[number]), sizes, packed, unpacked)
+        done = self._crew.each(
+            lambda number: self.inner.run(pieces[number]), sizes, packed, unpacked
+        )
         results = dict(zip(map(id, chain(*pieces)), chain(*done), strict=True))
         return [results[id(job)] for job in jobs]
 
@@ -86,6 +88,12 @@ def packed(made: Sequence[Trained]) -> list[tuple[Any, ...]]:
 def unpacked(made: Sequence[tuple[Any, ...]]) -> list[Trained]:
     """Tensors in memory of torch's own: where it begins can decide the last bits of what is computed from them."""
     return [
-        Trained(torch.tensor(w), torch.tensor(mask), loss, accuracy, None if seen is None else torch.tensor(seen))
+        Trained(
+            torch.tensor(w),
+            torch.tensor(mask),
+            loss,
+            accuracy,
+            None if seen is None else torch.tensor(seen),
+        )
         for w, mask, loss, accuracy, seen in made
     ]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from edgesim.contracts import Job, Trained
-from fl import local
-from fl.executors.notes import Notes
-from fl.executors.work import Pace
+from fl.contracts import Job, Trained
+from fl.executors.cost_model import Pace
+from fl.executors.fallbacks import Notes
 from fl.task import Task
+from fl.training import local_sgd as local
 
 
 class Resident:

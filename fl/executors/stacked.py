@@ -15,10 +15,10 @@ from torch import Tensor
 from torch.func import grad, vmap
 from torch.nn.functional import cross_entropy
 
-from fl.layers import Linear
-from fl.lean import lean
-from fl.models import Architecture
-from fl.plain import Flatten, Relu
+from fl.models.architectures import Architecture
+from fl.models.layers import Linear
+from fl.models.memory_format import lean
+from fl.models.stateless_layers import Flatten, Relu
 
 VECTOR = 64  # numbers: a multiple of what any processor computes at once
 
@@ -39,7 +39,9 @@ class Product:
 
 
 Gradient = Tensor | Product | None  # of one slot; None: not trained
-Found = tuple[Tensor, Tensor, list[Gradient]]  # of every sample loss and hit [C, B], of every slot the gradient
+Found = tuple[
+    Tensor, Tensor, list[Gradient]
+]  # of every sample loss and hit [C, B], of every slot the gradient
 
 
 class Arithmetic(Protocol):
@@ -75,13 +77,19 @@ class Dense:
                 self.layers.append((next(places), next(places) if layer.bias else None))
             elif isinstance(layer, Relu):
                 self.layers.append(None)
-        used = [i for i, layer in enumerate(self.layers) if layer and any(trained[p] for p in layer if p is not None)]
+        used = [
+            i
+            for i, layer in enumerate(self.layers)
+            if layer and any(trained[p] for p in layer if p is not None)
+        ]
         self.first = used[0]  # no gradient is needed below
         self.room: Room | None = None
 
     def logits(self, leaves: Sequence[Tensor], x: Tensor) -> Tensor:
         """Logits [C, B, classes] of x [C, B, ...]."""
-        return reduce(lambda signal, layer: forward(leaves, layer, signal), self.layers, x.flatten(2))
+        return reduce(
+            lambda signal, layer: forward(leaves, layer, signal), self.layers, x.flatten(2)
+        )
 
     def gradients(self, leaves: Sequence[Tensor], x: Tensor, y: Tensor, share: Tensor) -> Found:
         """As `Arithmetic.gradients`; what it gives is good until the next step."""
@@ -114,13 +122,20 @@ class Room:
     """
 
     def __init__(
-        self, layers: Sequence[tuple[int, int | None] | None], first: int, leaves: Sequence[Tensor], x: Tensor
+        self,
+        layers: Sequence[tuple[int, int | None] | None],
+        first: int,
+        leaves: Sequence[Tensor],
+        x: Tensor,
     ) -> None:
         self._made_for, (models, batch) = made_for(leaves, x), x.shape[:2]
-        shapes = [None if layer is None else leaves[layer[0]].shape for layer in layers]  # [C, out, in]
+        shapes = [
+            None if layer is None else leaves[layer[0]].shape for layer in layers
+        ]  # [C, out, in]
         self.signals = [shape and x.new_empty(models, batch, shape[1]) for shape in shapes]
         self.backs = [
-            x.new_empty(models, batch, shape[2]) if shape and i > first else None for i, shape in enumerate(shapes)
+            x.new_empty(models, batch, shape[2]) if shape and i > first else None
+            for i, shape in enumerate(shapes)
         ]
         self.biases = [shape and x.new_empty(models, shape[1]) for shape in shapes]
         self.loss = LogLoss(next(signal for signal in reversed(self.signals) if signal is not None))
@@ -135,7 +150,10 @@ def made_for(leaves: Sequence[Tensor], x: Tensor) -> tuple:
 
 
 def forward(
-    leaves: Sequence[Tensor], layer: tuple[int, int | None] | None, x: Tensor, out: Tensor | None = None
+    leaves: Sequence[Tensor],
+    layer: tuple[int, int | None] | None,
+    x: Tensor,
+    out: Tensor | None = None,
 ) -> Tensor:
     """x [C, B, in] through a linear layer, given by the places of its weight and bias, or (None) ReLU, in place."""
     if layer is None:
@@ -190,13 +208,24 @@ class Vmapped:
         self._each = vmap(grad(self._loss, has_aux=True))
 
     def gradients(self, leaves: Sequence[Tensor], x: Tensor, y: Tensor, share: Tensor) -> Found:
-        changing = tuple(leaf for leaf, trained in zip(leaves, self.trained, strict=True) if trained)
-        frozen = tuple(leaf for leaf, trained in zip(leaves, self.trained, strict=True) if not trained)
+        changing = tuple(
+            leaf for leaf, trained in zip(leaves, self.trained, strict=True) if trained
+        )
+        frozen = tuple(
+            leaf for leaf, trained in zip(leaves, self.trained, strict=True) if not trained
+        )
         gradients, (loss, right) = self._each(changing, frozen, x, y, share)
         each = iter(gradients)
         return loss, right, [next(each) if trained else None for trained in self.trained]
 
-    def _loss(self, changing: tuple[Tensor, ...], frozen: tuple[Tensor, ...], x: Tensor, y: Tensor, share: Tensor):
+    def _loss(
+        self,
+        changing: tuple[Tensor, ...],
+        frozen: tuple[Tensor, ...],
+        x: Tensor,
+        y: Tensor,
+        share: Tensor,
+    ):
         """Of one model: the weighted loss, and to be shown the loss and hit of every sample."""
         trained, fixed = iter(changing), iter(frozen)
         logits = self.forward([next(trained if changes else fixed) for changes in self.trained], x)

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from pkgutil import iter_modules
 
-from fl.method import Method, MethodError
+from fl.method_base.method import Method, MethodError
 
 
 def available() -> list[str]:
@@ -22,7 +22,11 @@ def resolve(name: str) -> type[Method]:
         raise MethodError("name", f'is "{name}"; allowed are {", ".join(available())}{hint}')
     module = import_module(f"fl.methods.{name.replace('-', '_')}")
     wanted = name.replace("-", "")
-    return next(value for key, value in vars(module).items() if key.lower() == wanted)
+    return next(
+        value
+        for key, value in vars(module).items()
+        if key.lower() == wanted and isinstance(value, type)
+    )
 
 
 def describe(name: str) -> tuple[str, str]:

@@ -9,11 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from edgesim.contracts import Demand, Grant, Job, Payload, Sent, Tensor, Trained, Update, View
-from fl.layout import Slot
-from fl.masks import kept_count, largest, output_layer
-from fl.method import MAX_RATE, State, param
-from fl.methods.fedavg import FedAvg, by_samples
+from fl.contracts import Demand, Grant, Job, Payload, Sent, Tensor, Trained, Update, View
+from fl.masks.unit_masks import kept_count, largest, output_layer
+from fl.method_base.averaging import FedAvg, by_samples
+from fl.method_base.method import MAX_RATE, State, param
+from fl.models.layout import Slot
 
 Array = np.ndarray
 
@@ -34,10 +34,18 @@ class CS(FedAvg):
     reads: ClassVar[tuple[str, ...]] = ("mask_overhead",)
     weighting: str = by_samples("released program (fedlps.md, 10.6)")
     sparsity: float = param(
-        0.5, "share of the weights of a layer that the server prunes", source="fedlps.md, 10.6", gt=0, le=0.99
+        0.5,
+        "share of the weights of a layer that the server prunes",
+        source="fedlps.md, 10.6",
+        gt=0,
+        le=0.99,
     )
     server_lr: float = param(
-        1.5, "factor of the complements in the sum, eta_s", source="released program", gt=0, le=MAX_RATE
+        1.5,
+        "factor of the complements in the sum, eta_s",
+        source="released program",
+        gt=0,
+        le=MAX_RATE,
     )
 
     @cached_property
@@ -60,7 +68,11 @@ class CS(FedAvg):
         for slot in self.sparse:
             part = w[slot.slice]
             part[
-                ~largest(part.abs(), torch.ones_like(part, dtype=torch.bool), kept_count(self.sparsity, slot.size))
+                ~largest(
+                    part.abs(),
+                    torch.ones_like(part, dtype=torch.bool),
+                    kept_count(self.sparsity, slot.size),
+                )
             ] = 0.0
         return w
 

@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from edgesim.contracts import Grant, Phase, Stage, Tensor
-from fl.layout import Slot
-from fl.method import MAX_RATE, State, param
-from fl.methods.fedavg import FedAvg
+from fl.contracts import Grant, Phase, Stage, Tensor
+from fl.method_base.averaging import FedAvg
+from fl.method_base.method import MAX_RATE, State, param
+from fl.models.layout import Slot
 
 Array = np.ndarray
 
@@ -30,7 +30,11 @@ class Ditto(FedAvg):
 
     source: ClassVar[str] = "Li et al., ICML 2021, Algorithm 1 (fedlps.md, 10.13)"
     lam: float = param(
-        0.1, "weight of the distance to the received model", source="Li et al.: 0.1, 1 or 2", ge=0, le=MAX_RATE
+        0.1,
+        "weight of the distance to the received model",
+        source="Li et al.: 0.1, 1 or 2",
+        ge=0,
+        le=MAX_RATE,
     )
 
     def extra(self) -> tuple[Slot, ...]:

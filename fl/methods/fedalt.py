@@ -7,8 +7,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from edgesim.contracts import Grant, Phase, Stage, Tensor
-from fl.method import MAX_RATE, RATE_SOURCE, STEPS_SOURCE, Method, MethodError, State, param
+from fl.contracts import Grant, Phase, Stage, Tensor
+from fl.method_base.method import (
+    MAX_RATE,
+    RATE_SOURCE,
+    STEPS_SOURCE,
+    Method,
+    MethodError,
+    State,
+    param,
+)
 
 Array = np.ndarray
 
@@ -33,17 +41,31 @@ class FedAlt(Method):
         source="Liu et al., Section V",
         choices=("features", "classifier", "none"),
     )
-    personal_steps: int = param(5, "SGD steps on the personal part per round, tau_v", source=STEPS_SOURCE, ge=0)
-    global_steps: int = param(5, "SGD steps on the shared part per round, tau_u", source=STEPS_SOURCE, ge=1)
-    personal_lr: float = param(0.001, "step size on the personal part, eta_v", source=RATE_SOURCE, gt=0, le=MAX_RATE)
-    global_lr: float = param(0.001, "step size on the shared part, eta_u", source=RATE_SOURCE, gt=0, le=MAX_RATE)
+    personal_steps: int = param(
+        5, "SGD steps on the personal part per round, tau_v", source=STEPS_SOURCE, ge=0
+    )
+    global_steps: int = param(
+        5, "SGD steps on the shared part per round, tau_u", source=STEPS_SOURCE, ge=1
+    )
+    personal_lr: float = param(
+        0.001, "step size on the personal part, eta_v", source=RATE_SOURCE, gt=0, le=MAX_RATE
+    )
+    global_lr: float = param(
+        0.001, "step size on the shared part, eta_u", source=RATE_SOURCE, gt=0, le=MAX_RATE
+    )
 
     @classmethod
     def conflict(cls, values: dict) -> MethodError | None:
         simultaneous = values.get("update", cls.update) == "simultaneous"
-        if simultaneous and values["personal_part"] != "none" and values["personal_steps"] != values["global_steps"]:
+        if (
+            simultaneous
+            and values["personal_part"] != "none"
+            and values["personal_steps"] != values["global_steps"]
+        ):
             problem = f"is {values['personal_steps']}, but a simultaneous update makes as many personal steps as "
-            return MethodError("personal_steps", problem + f"global_steps ({values['global_steps']})")
+            return MethodError(
+                "personal_steps", problem + f"global_steps ({values['global_steps']})"
+            )
         return super().conflict(values)
 
     @classmethod
@@ -69,6 +91,8 @@ class FedAlt(Method):
             rate = u * self.global_lr + ~u * self.personal_lr
             return (Phase(start=w, mask=u | ~u, steps=self.global_steps, lr=rate),)
         return (
-            Phase(start=w, mask=~u, steps=self.personal_steps, lr=self.personal_lr, batches="personal"),
+            Phase(
+                start=w, mask=~u, steps=self.personal_steps, lr=self.personal_lr, batches="personal"
+            ),
             Phase(start=lambda done: done[-1], mask=u, steps=self.global_steps, lr=self.global_lr),
         )

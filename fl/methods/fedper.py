@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from fl.masks import output_layer
-from fl.methods.fedavg import FedAvg, by_samples
+from fl.masks.unit_masks import output_layer
+from fl.method_base.averaging import FedAvg, by_samples
 
 Array = np.ndarray
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from edgesim.contracts import Grant, Phase, Tensor
-from fl.method import MAX_RATE, State, param
-from fl.methods.fedavg import FedAvg
+from fl.contracts import Grant, Phase, Tensor
+from fl.method_base.averaging import FedAvg
+from fl.method_base.method import MAX_RATE, State, param
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,11 +22,19 @@ class FedProx(FedAvg):
 
     source: ClassVar[str] = "Li et al., MLSys 2020, Algorithm 2"
     mu: float = param(
-        0.001, "weight of the proximal term", source="FedLPS reference code (fedlps.md, 10.2)", ge=0, le=MAX_RATE
+        0.001,
+        "weight of the proximal term",
+        source="FedLPS reference code (fedlps.md, 10.2)",
+        ge=0,
+        le=MAX_RATE,
     )
 
     def local_update(self, state: State, k: int, w: Tensor, grant: Grant) -> tuple[Phase, ...]:
         if self.mu == 0:
             return super().local_update(state, k, w, grant)
         mask = self.task.tensor(self.mask(state, grant))
-        return (self.training(w, mask, state.g, k, penalty=lambda v: 0.5 * self.mu * (v - w).square().sum()),)
+        return (
+            self.training(
+                w, mask, state.g, k, penalty=lambda v: 0.5 * self.mu * (v - w).square().sum()
+            ),
+        )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from edgesim.contracts import Grant, Phase, Stage, Tensor
-from fl.method import MethodError, State, param
+from fl.contracts import Grant, Phase, Stage, Tensor
+from fl.method_base.method import MethodError, State, param
 from fl.methods.fedper import FedPer
 
 
@@ -34,12 +34,18 @@ class FedRep(FedPer):
     def conflict(cls, values: dict[str, Any]) -> MethodError | None:
         key = "local_steps" if values.get("local_epochs") is None else "local_epochs"
         if values["head_steps"] >= values[key]:
-            return MethodError("head_steps", f"is {values['head_steps']}; allowed is less than {key} ({values[key]})")
+            return MethodError(
+                "head_steps",
+                f"is {values['head_steps']}; allowed is less than {key} ({values[key]})",
+            )
         return super().conflict(values)
 
     def turns(self, k: int) -> tuple[int, int]:
         """Steps of device k on the head, and on the body."""
-        every, of = self.steps(k), self.local_steps if self.local_epochs is None else self.local_epochs
+        every, of = (
+            self.steps(k),
+            self.local_steps if self.local_epochs is None else self.local_epochs,
+        )
         head = every * self.head_steps // of
         return head, every - head
 
@@ -54,5 +60,7 @@ class FedRep(FedPer):
         head, body = self.turns(k)
         return (
             self.training(w, ~self.shared_mask, state.g, k, steps=head),
-            self.training(lambda done: done[-1], self.shared_mask, state.g, k, steps=body, first=head),
+            self.training(
+                lambda done: done[-1], self.shared_mask, state.g, k, steps=body, first=head
+            ),
         )

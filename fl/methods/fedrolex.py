@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from edgesim.contracts import View
-from fl import masks
-from fl.method import State
+from fl.contracts import View
+from fl.masks import unit_masks as masks
+from fl.method_base.method import State
 from fl.methods.heterofl import HeteroFL
 
 Array = np.ndarray

@@ -8,11 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from edgesim.contracts import Phase, Stage, Tensor, View, Work
-from fl.costs import total_work
-from fl.method import State, param
-from fl.methods.fedavg import by_samples
-from fl.nested import Nested
+from fl.contracts import Phase, Stage, Tensor, View, Work
+from fl.masks.ordered_dropout import Nested
+from fl.method_base.averaging import by_samples
+from fl.method_base.costs import total_work
+from fl.method_base.method import State, param
 
 Array = np.ndarray
 
@@ -31,7 +31,11 @@ class Fjord(Nested):
 
     source: ClassVar[str] = "Horvath et al., NeurIPS 2021, Algorithm 1"
     levels: tuple[float, ...] = param(
-        (0.0625, 0.125, 0.25, 0.5, 1.0), "widths that can be drawn", source="fedlps.md, 10.8", gt=0, le=1
+        (0.0625, 0.125, 0.25, 0.5, 1.0),
+        "widths that can be drawn",
+        source="fedlps.md, 10.8",
+        gt=0,
+        le=1,
     )
     low: float | None = param(
         None,
@@ -41,10 +45,15 @@ class Fjord(Nested):
         le=1,
     )
     resample: str = param(
-        "batch", "when a width is drawn", source="Horvath et al., Algorithm 1", choices=("batch", "round")
+        "batch",
+        "when a width is drawn",
+        source="Horvath et al., Algorithm 1",
+        choices=("batch", "round"),
     )
     distillation: bool = param(
-        False, "each batch also learns from the outputs of the largest width", source="Horvath et al.: optional"
+        False,
+        "each batch also learns from the outputs of the largest width",
+        source="Horvath et al.: optional",
     )
     weighting: str = by_samples("Horvath et al., Algorithm 1")
 
@@ -72,14 +81,18 @@ class Fjord(Nested):
         return [allowed[int(lot * len(allowed))] for lot in lots]
 
     def kept(self, state: State | None, view: View, k: int) -> Array:
-        return self.nested(self.drawn(view, k)[0] if self.resample == "round" else self.largest(view, k))
+        return self.nested(
+            self.drawn(view, k)[0] if self.resample == "round" else self.largest(view, k)
+        )
 
     def ordered(self, view: View, k: int, kept: Array) -> tuple[Stage, ...]:
         """The mean of the drawn widths; with distillation also the largest one in every step."""
         if self.resample == "round":
             return super().ordered(view, k, kept)
         widths = self.drawn(view, k)
-        each = {width: super(Fjord, self).ordered(view, k, self.nested(width)) for width in set(widths)}
+        each = {
+            width: super(Fjord, self).ordered(view, k, self.nested(width)) for width in set(widths)
+        }
         stages = [stage for width in widths for stage in each[width]]
         if self.distillation:
             stages += super().ordered(view, k, kept) * len(widths)
@@ -93,14 +106,21 @@ class Fjord(Nested):
         widths = self.drawn(view, k)
         submodels = {width: self.task.tensor(self.nested(width)) for width in set(widths)}
         if not self.distillation:
-            return (self.training(w, mask, view.g, k, submodel=tuple(submodels[width] for width in widths)),)
+            return (
+                self.training(
+                    w, mask, view.g, k, submodel=tuple(submodels[width] for width in widths)
+                ),
+            )
         start = [w] + [last] * (len(widths) - 1)
         losses = [self._distilling(mask, submodels[width]) for width in widths]
         return tuple(
-            self.training(start[i], mask, view.g, k, steps=1, first=i, loss=loss) for i, loss in enumerate(losses)
+            self.training(start[i], mask, view.g, k, steps=1, first=i, loss=loss)
+            for i, loss in enumerate(losses)
         )
 
-    def _distilling(self, largest: Tensor, drawn: Tensor) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    def _distilling(
+        self, largest: Tensor, drawn: Tensor
+    ) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
         """Cross entropy of the largest width with the labels, and of the drawn one with the largest one's outputs."""
 
         def loss(w: Tensor, x: Tensor, y: Tensor) -> Tensor:
@@ -108,7 +128,9 @@ class Fjord(Nested):
 
             teacher = self.task.architecture.logits(w * largest, x)
             student = self.task.architecture.logits(w * drawn, x)
-            return cross_entropy(teacher, y) + cross_entropy(student, teacher.detach().softmax(dim=1))
+            return cross_entropy(teacher, y) + cross_entropy(
+                student, teacher.detach().softmax(dim=1)
+            )
 
         return loss
 

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from edgesim.contracts import Job, Phase, Sent, Tensor, Trained, View
-from fl.method import State, param
-from fl.nested import Nested
+from fl.contracts import Job, Phase, Sent, Tensor, Trained, View
+from fl.masks.ordered_dropout import Nested
+from fl.method_base.method import State, param
 
 Array = np.ndarray
 
@@ -29,7 +29,9 @@ class HeteroFL(Nested):
 
     source: ClassVar[str] = "Diao et al., ICLR 2021"
     scaler: bool = param(
-        True, "divide the outputs of hidden layers by the width while training", source="Diao et al., Section 3"
+        True,
+        "divide the outputs of hidden layers by the width while training",
+        source="Diao et al., Section 3",
     )
     masked_ce: bool = param(
         True,
@@ -39,18 +41,24 @@ class HeteroFL(Nested):
 
     def phases(self, state: State, view: View, k: int, w: Tensor, kept: Array) -> tuple[Phase, ...]:
         (phase,) = super().phases(state, view, k, w, kept)
-        return (replace(phase, scale=self._scale(self.width_of(view, k)), criterion=self._criterion(k)),)
+        return (
+            replace(phase, scale=self._scale(self.width_of(view, k)), criterion=self._criterion(k)),
+        )
 
     def encode(self, job: Job, trained: Trained) -> Sent:
         sent = super().encode(job, trained)
-        return replace(sent, travels=sent.travels & self._rows(job.device)) if self.masked_ce else sent
+        return (
+            replace(sent, travels=sent.travels & self._rows(job.device)) if self.masked_ce else sent
+        )
 
     def _scale(self, width: float) -> Tensor | None:
         """1 / s for the weights and biases that make hidden units, [P]."""
         if not self.scaler or width == 1:
             return None
         makes = self.layout.where(
-            lambda slot: slot.kind in ("weight", "bias") and slot.axes[0].group != self.layout.output
+            lambda slot: (
+                slot.kind in ("weight", "bias") and slot.axes[0].group != self.layout.output
+            )
         )
         return self.task.tensor(np.where(makes, 1.0 / width, 1.0).astype(np.float32))
 

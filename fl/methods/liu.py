@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fl.method import param
+from fl.method_base.importance_pruning import Pruning
+from fl.method_base.method import param
 from fl.methods.fedalt import FedAlt
-from fl.pruning import Pruning
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from edgesim.contracts import Demand, Grant, Job, Phase, Stage, Tensor, Trained, Update, View, Work
-from fl.costs import total_work
-from fl.layout import Slot
-from fl.method import MethodError, State, param
-from fl.methods.fedavg import FedAvg
-from fl.thresholds import Rows, carriers, threshold_slots
+from fl.contracts import Demand, Grant, Job, Phase, Stage, Tensor, Trained, Update, View, Work
+from fl.masks.thresholds import Rows, carriers, threshold_slots
+from fl.method_base.averaging import FedAvg
+from fl.method_base.costs import total_work
+from fl.method_base.method import MethodError, State, param
+from fl.models.layout import Slot
 
 Array = np.ndarray
 PAPER = "Kim et al., NeurIPS 2024"
@@ -38,19 +38,31 @@ class Local(FedAvg):
     """
 
     source: ClassVar[str] = f"{PAPER}, Section 4 (Local)"
-    momentum: float = param(0.9, "momentum of SGD, fresh in every round", source=f"{PAPER}: 0.9", ge=0, le=0.9999)
-    threshold_penalty: float = param(
-        0.002, "weight alpha of the penalty sum exp(-tau)", source=f"{PAPER}, Fashion-MNIST", ge=0, le=1
+    momentum: float = param(
+        0.9, "momentum of SGD, fresh in every round", source=f"{PAPER}: 0.9", ge=0, le=0.9999
     )
-    penalty_warmup: bool = param(False, "penalty times sigmoid(10 t - 5) in round t", source=f"{PAPER}")
+    threshold_penalty: float = param(
+        0.002,
+        "weight alpha of the penalty sum exp(-tau)",
+        source=f"{PAPER}, Fashion-MNIST",
+        ge=0,
+        le=1,
+    )
+    penalty_warmup: bool = param(
+        False, "penalty times sigmoid(10 t - 5) in round t", source=f"{PAPER}"
+    )
     surrogate: str = param(
         "identity",
         "derivative of the unit step: 1; 1 where |mu - tau| > 1 (released code for CIFAR); long-tailed",
         source=f"{PAPER}, eq. (9)",
         choices=("identity", "inverted-clip", "piecewise"),
     )
-    mask_path: bool = param(False, "weights also get the gradient through the mean |w|", source=f"{PAPER}, eq. (3)")
-    prune_output: bool = param(True, "the output layer has thresholds too", source=f"{PAPER}: 580 thresholds")
+    mask_path: bool = param(
+        False, "weights also get the gradient through the mean |w|", source=f"{PAPER}, eq. (3)"
+    )
+    prune_output: bool = param(
+        True, "the output layer has thresholds too", source=f"{PAPER}: 580 thresholds"
+    )
     frozen_weights: bool = param(False, "only thresholds are trained", source=f"{PAPER}, Table 1")
 
     @classmethod
@@ -60,7 +72,10 @@ class Local(FedAvg):
 
     def __post_init__(self) -> None:
         if not self.rows.weights:
-            raise MethodError("name", "needs convolutions or linear layers (with prune_output, the last one) to prune")
+            raise MethodError(
+                "name",
+                "needs convolutions or linear layers (with prune_output, the last one) to prune",
+            )
 
     @cached_property
     def rows(self) -> Rows:
@@ -79,7 +94,10 @@ class Local(FedAvg):
         """The computation of a round of device k of whose rows ``alive`` [T] live, from 0 to 1."""
         accounting, steps, batch = self.task.accounting, self.steps(k), self.samples_per_step(k)
         cost = self.rows.cost(self.task.architecture, self.rows.shares(alive), accounting)
-        work, passes = accounting.work(cost, steps, batch), steps * batch / int(self.task.samples[k])
+        work, passes = (
+            accounting.work(cost, steps, batch),
+            steps * batch / int(self.task.samples[k]),
+        )
         return (Stage("train", replace(work, flops=work.flops + self.rows.upkeep(passes))),)
 
     def stages(self, k: int, rho: float) -> tuple[Stage, ...]:
@@ -89,7 +107,10 @@ class Local(FedAvg):
         demand = super().demand(state, view, chosen)
         if state is None:
             return demand
-        works = [total_work(self.ordered(k, self.rows.starting(self.received(state, k)))) for k in map(int, chosen)]
+        works = [
+            total_work(self.ordered(k, self.rows.starting(self.received(state, k))))
+            for k in map(int, chosen)
+        ]
         columns = np.array([(work.weight_steps, work.flops) for work in works]).T
         return replace(demand, work_prunable=Work(*columns))
 
@@ -102,7 +123,7 @@ class Local(FedAvg):
         return replace(super().configure(state, view, grant), stages=None)
 
     def local_update(self, state: State, k: int, w: Tensor, grant: Grant) -> tuple[Phase, ...]:
-        from fl.straight_through import Pruner
+        from fl.masks.straight_through import Pruner
 
         alpha = self.threshold_penalty / (1 + exp(5 - 10 * state.g) if self.penalty_warmup else 1)
         hooks = Pruner(self.rows, alpha, self.surrogate, self.mask_path)
@@ -112,7 +133,9 @@ class Local(FedAvg):
     @cached_property
     def _trained(self) -> Tensor:
         """What is trained, bool [P + T]."""
-        return self.task.tensor(self.layout.where(lambda slot: slot.kind == "threshold" or not self.frozen_weights))
+        return self.task.tensor(
+            self.layout.where(lambda slot: slot.kind == "threshold" or not self.frozen_weights)
+        )
 
     # --- what stays, and what is used ------------------------------------------------------------------------------
 
@@ -134,7 +157,9 @@ class Local(FedAvg):
         """What stays; and how many rows came back to life, over all devices and rounds."""
         after, trained = super().retain(state, updates), [update.job.device for update in updates]
         back = sum(self.rows.recovered(self.own(state, k), after.local[k]) for k in trained)
-        return replace(after, notes=state.notes | {"recovered": state.notes.get("recovered", 0) + back})
+        return replace(
+            after, notes=state.notes | {"recovered": state.notes.get("recovered", 0) + back}
+        )
 
     def personalise(self, state: State, k: int) -> Tensor:
         return self.rows.masked(state.local[k]) if k in state.local else self._untouched

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fl.methods.fedavg import FedAvg
-from fl.pruning import Pruning
+from fl.method_base.averaging import FedAvg
+from fl.method_base.importance_pruning import Pruning
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,7 +16,9 @@ class PruningOnly(Pruning, FedAvg):
     What travels: all weights down, the kept ones up.
 
     Departs from the paper:
-        The weights are ranked by `fl.pruning` as in Liu, Algorithm 1, so that the schemes differ in one thing only.
+        The weights are ranked by `fl.method_base.importance_pruning` as in Liu, Algorithm 1, so that the schemes differ in one thing only.
     """
 
-    source: ClassVar[str] = "Liu et al. 2023 (adaptive federated pruning), as compared in Liu et al., Section V"
+    source: ClassVar[str] = (
+        "Liu et al. 2023 (adaptive federated pruning), as compared in Liu et al., Section V"
+    )

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from edgesim.contracts import Job, Payload, Sent, Tensor, Trained, Update, View
-from fl.method import State, param
+from fl.contracts import Job, Payload, Sent, Tensor, Trained, Update, View
+from fl.method_base.method import State, param
 from fl.methods.local import PAPER, Local
 
 Array = np.ndarray
@@ -34,7 +34,9 @@ class SpaFL(Local):
 
     source: ClassVar[str] = f"{PAPER}, Algorithm 1"
     importance_update: bool = param(
-        True, "own weights follow the last change of the global thresholds", source=f"{PAPER}, eq. (13), Table 3"
+        True,
+        "own weights follow the last change of the global thresholds",
+        source=f"{PAPER}, eq. (13), Table 3",
     )
     importance_divisor: str = param(
         "n_in",
@@ -48,14 +50,18 @@ class SpaFL(Local):
         source="our choice: the paper sends it free of charge",
         choices=("sent", "since_last", "broadcast"),
     )
-    threshold_bits: int = param(32, "bits of a sent threshold", source=f"{PAPER}, eqs. (48), (49)", ge=1, le=32)
+    threshold_bits: int = param(
+        32, "bits of a sent threshold", source=f"{PAPER}, eqs. (48), (49)", ge=1, le=32
+    )
 
     @classmethod
     def unread(cls, values: dict[str, Any]) -> dict[str, str]:
         found = super().unread(values)
         found.pop("weighting")
         if values["frozen_weights"]:
-            found |= dict.fromkeys(("importance_update", "importance_divisor", "delta"), "frozen_weights is true")
+            found |= dict.fromkeys(
+                ("importance_update", "importance_divisor", "delta"), "frozen_weights is true"
+            )
         elif not values["importance_update"]:
             found |= dict.fromkeys(("importance_divisor", "delta"), "importance_update is false")
         return found
@@ -75,14 +81,20 @@ class SpaFL(Local):
     def payload(self, rho: float) -> Payload:
         """(48), (49); and the change in (13), where it is sent."""
         once = float(self.shared_count * self.threshold_bits)
-        return Payload(bits_down=2 * once if self.moves and self.delta == "sent" else once, bits_up=once)
+        return Payload(
+            bits_down=2 * once if self.moves and self.delta == "sent" else once, bits_up=once
+        )
 
     # --- what a device starts from ---------------------------------------------------------------------------------
 
     def received(self, state: State, k: int) -> Tensor:
         """Own weights, moved by (13), and the server's thresholds."""
         own, change = self.own(state, k), self._change(state, k)
-        w = own.clone() if change is None else self.rows.nudged(own, change, self.importance_divisor)
+        w = (
+            own.clone()
+            if change is None
+            else self.rows.nudged(own, change, self.importance_divisor)
+        )
         self.rows.thresholds(w).copy_(self.rows.thresholds(state.w))
         return w
 
@@ -104,7 +116,11 @@ class SpaFL(Local):
         if not self.moves or self.delta != "since_last":
             return after
         tau = self.rows.thresholds(state.w)
-        seen = state.memo["seen"].clone() if "seen" in state.memo else tau.new_zeros(self.task.devices, len(tau))
+        seen = (
+            state.memo["seen"].clone()
+            if "seen" in state.memo
+            else tau.new_zeros(self.task.devices, len(tau))
+        )
         for update in updates:
             seen[update.job.device] = tau
         return replace(after, memo=after.memo | {"seen": seen})

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import simpy
 
-from edgesim import rounds as servers
-from edgesim.cell import Cell
-from edgesim.channel import Channel
-from edgesim.contracts import Demand, Job, Payload, Stage, Work
-from edgesim.eventlog import EventLog
-from edgesim.link import IdealDownlink, Uplink
+from edgesim.engine import rounds as servers
+from edgesim.network.cell import Cell
+from edgesim.network.channel import Channel
+from edgesim.network.link import IdealDownlink, Uplink
+from edgesim.records.event_log import EventLog
 from edgesim.seeds import Seeds
+from fl.contracts import Demand, Job, Payload, Stage, Work
 from solvers import allocate
 
 
@@ -115,7 +115,10 @@ class TimingMethod:
         return state + self._note("aggregate", view.g, updates)
 
     def observe(self, state, report):
-        return (*state, ("observe", report.g, tuple(outcome.grant.device for outcome in report.outcomes)))
+        return (
+            *state,
+            ("observe", report.g, tuple(outcome.grant.device for outcome in report.outcomes)),
+        )
 
 
 class Watcher:
@@ -166,7 +169,12 @@ def play(
     env, log, segments = simpy.Environment(initial_time=start_s), log or EventLog(), []
     path_gain = np.broadcast_to(path_gain, len(fleet))
     channel = Channel(
-        bandwidth_hz, path_gain, noise_w if noise_w_per_hz is None else None, noise_w_per_hz, coherence_s, Seeds(seed)
+        bandwidth_hz,
+        path_gain,
+        noise_w if noise_w_per_hz is None else None,
+        noise_w_per_hz,
+        coherence_s,
+        Seeds(seed),
     )
     uplink = Uplink(env, channel, share, on_segment=lambda *segment: segments.append(segment))
     cell = Cell(

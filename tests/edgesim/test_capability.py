@@ -6,12 +6,12 @@ import simpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.build import set_up
-from edgesim.contracts import Work
-from edgesim.device import capability, fleet, make_fleet
-from edgesim.run import feasibility, simulate
-from edgesim.scenario import load
+from edgesim.network.device import capability, fleet, make_fleet
+from edgesim.runs import set_up
+from edgesim.runs.run import feasibility, simulate
+from edgesim.scenario.loader import load
 from edgesim.seeds import Seeds
+from fl.contracts import Work
 
 LEVELS = (1, 0.5, 0.25, 0.125, 0.0625)  # FedLPS, Section V: {1, 1/2, 1/4, 1/8, 1/16}
 FILES = ("rounds.csv", "device_rounds.parquet", "spans.parquet")
@@ -103,7 +103,12 @@ def test_times_of_the_papers_device():
 @pytest.mark.parametrize("clock", ["synchronous", "deadline"])
 def test_half_of_twice_the_clock_is_the_clock(engine, tmp_path, clock):
     """Byte for byte: 2 f and z = 1/2 are exact in binary."""
-    world = {"tx_power_w": 0.63, "cycles_per_weight": 5, "failure_rate_hz": 15.0, "idle_power_w": 0.1}
+    world = {
+        "tx_power_w": 0.63,
+        "cycles_per_weight": 5,
+        "failure_rate_hz": 15.0,
+        "idle_power_w": 0.1,
+    }
     whole = make_fleet(cpu_hz=[1e9, 2e9, 4e8], **world)
     half = make_fleet(cpu_hz=[2e9, 4e9, 8e8], capability=0.5, **world)
     for devices, name in ((whole, "whole"), (half, "half")):
@@ -114,7 +119,9 @@ def test_half_of_twice_the_clock_is_the_clock(engine, tmp_path, clock):
 
 
 def test_the_view_says_what_the_server_knows(engine):
-    devices = make_fleet(0.63, [1e9, 3e9], cycles_per_weight=5, capability=[1.0, 0.25], model_budget=[1.0, 1 / 16])
+    devices = make_fleet(
+        0.63, [1e9, 3e9], cycles_per_weight=5, capability=[1.0, 0.25], model_budget=[1.0, 1 / 16]
+    )
     view = engine.play(devices, 1e-10).cell.view(0)
     assert view.capability.tolist() == [1.0, 0.25]
     assert view.cpu_hz.tolist() == [1e9, 0.75e9]
@@ -124,10 +131,16 @@ def test_the_view_says_what_the_server_knows(engine):
 def test_energy_by_hand(engine):
     """1e6 weight steps x 5 cycles at z f = 1e9: 5 ms, and kappa (z f)^2 = 1e-10 J a cycle: 0.5 mJ."""
     method = engine.method(
-        personal_weights=0, warmup_steps=0, global_weights=1e5, global_steps=10, rho_bounds=(0.0, 0.0)
+        personal_weights=0,
+        warmup_steps=0,
+        global_weights=1e5,
+        global_steps=10,
+        rho_bounds=(0.0, 0.0),
     )
     devices = make_fleet(0.2, 4e9, cycles_per_weight=5, capacitance=1e-28, capability=0.25)
-    spans = engine.play(devices, 1.0, method, solver="equal", budget_s=1.0).log.spans.set_index("phase")
+    spans = engine.play(devices, 1.0, method, solver="equal", budget_s=1.0).log.spans.set_index(
+        "phase"
+    )
     assert spans.energy_j["global"] == pytest.approx(5e-4, rel=1e-12)
     assert (spans.end_s - spans.start_s)["global"] == pytest.approx(5e-3, rel=1e-12)
 
@@ -136,7 +149,9 @@ def test_the_plan_knows_the_clock_of_its_round(engine):
     """Drawn anew every round: whoever is pruned is back at exactly the threshold, in every round."""
     levels = np.array([[1.0, 0.5, 0.8], [0.4, 1.0, 0.6], [0.7, 0.7, 0.35]])
     devices = make_fleet(0.63, 3e9, cycles_per_weight=[5, 5, 5])
-    played = engine.play(devices, 1e-10, rounds=range(3), capability=levels.__getitem__, bandwidth_hz=1e8)
+    played = engine.play(
+        devices, 1e-10, rounds=range(3), capability=levels.__getitem__, bandwidth_hz=1e8
+    )
     rows = played.log.device_rounds
     assert rows.finish_s.to_numpy() == pytest.approx(np.full(9, 0.025), rel=1e-9)
     assert ((rows.rho > 0) & (rows.rho < 1)).sum() == 8  # one is so fast that it keeps all
@@ -148,7 +163,9 @@ def test_who_gives_too_little_is_left_out_in_that_round_only(engine):
     """0.65e6 weight steps x 5 / 3e9 Hz = 1.08 ms are unprunable: at z = 0.04 they take 27 ms of 25 ms."""
     levels = np.array([[1.0, 0.04], [1.0, 1.0]])
     devices = make_fleet(0.63, [3e9, 3e9], cycles_per_weight=5)
-    rows = engine.play(devices, 1e-10, rounds=range(2), capability=levels.__getitem__).log.device_rounds
+    rows = engine.play(
+        devices, 1e-10, rounds=range(2), capability=levels.__getitem__
+    ).log.device_rounds
     assert rows.status.tolist() == ["arrived", "infeasible", "arrived", "arrived"]
 
 
@@ -161,10 +178,16 @@ def test_a_resumed_run_draws_the_same_levels(engine, tmp_path):
     }
     engine.play(**world, rounds=range(6)).log.write_tables(tmp_path / "whole")
     before = engine.play(**world, rounds=range(2))
-    begin = {"log": before.log, "state": before.state, "start_s": before.log.columns("rounds")["time_s"][-1]}
+    begin = {
+        "log": before.log,
+        "state": before.state,
+        "start_s": before.log.columns("rounds")["time_s"][-1],
+    }
     engine.play(**world, rounds=range(2, 6), **begin).log.write_tables(tmp_path / "resumed")
     for file in FILES:
-        assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "resumed" / file).read_bytes()
+        assert (tmp_path / "whole" / file).read_bytes() == (
+            tmp_path / "resumed" / file
+        ).read_bytes()
 
 
 def test_a_whole_run_computes_with_the_levels_of_each_round(path, tmp_path):
@@ -191,7 +214,9 @@ def test_check_shows_the_clock_of_round_0(path):
     setup = set_up(load(path))
     times = np.array([[row["stages"]["train"] for row in table.rows] for table in (whole, scaled)])
     assert times[0] / times[1] == pytest.approx(setup.fleet.capability, rel=1e-12)
-    assert (scaled.rows[7]["planned_ms"] > whole.rows[7]["planned_ms"]) == (setup.fleet.capability[7] < 1)
+    assert (scaled.rows[7]["planned_ms"] > whole.rows[7]["planned_ms"]) == (
+        setup.fleet.capability[7] < 1
+    )
     moving = feasibility(load(path, [EVERY_ROUND]))
     cell = set_up(load(path, [EVERY_ROUND])).cell(simpy.Environment())
     now = np.array([row["stages"]["train"] for row in moving.rows])
@@ -212,7 +237,9 @@ def test_check_charges_the_submodel_of_each_device(path):
 
 def test_classes_in_a_row_share_capacities_out_by_index(path):
     """FedMAP: capacities in equal shares by client index are device classes one after the other."""
-    one = "{count: 2, tx_power: 1 W, cpu: {frequency: 1 GHz, cycles_per_weight: 5}, model_budget: %s}"
+    one = (
+        "{count: 2, tx_power: 1 W, cpu: {frequency: 1 GHz, cycles_per_weight: 5}, model_budget: %s}"
+    )
     classes = "[" + ", ".join(one % budget for budget in (1, 0.25, 0.0625, 0.015625)) + "]"
     expected = [1, 1, 1 / 4, 1 / 4, 1 / 16, 1 / 16, 1 / 64, 1 / 64]
     assert drawn(path, f"devices={classes}")[0].model_budget.tolist() == expected

@@ -8,26 +8,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.channel import Channel, linear, log_distance_db
+from edgesim.network.channel import Channel, linear, log_distance_db
 from edgesim.seeds import Seeds
 
 COHERENCE = st.floats(1e-6, 10.0)
 
 
 def fading(num_devices=3, coherence_s=5e-3, seed=0):
-    return Channel(1e6, np.ones(num_devices), noise_w=1.0, coherence_s=coherence_s, streams=Seeds(seed))
+    return Channel(
+        1e6, np.ones(num_devices), noise_w=1.0, coherence_s=coherence_s, streams=Seeds(seed)
+    )
 
 
 def test_rate_by_hand():
     """10 MHz, SNR 1e-10 x 0.3 / 1e-11 = 3: half of the band carries 5e6 x log2(4) = 10 Mbit/s."""
-    assert Channel(10e6, [1e-10], noise_w=1e-11).rate_bps(0.5, 0.3, 1e-10) == pytest.approx(10e6, rel=1e-14)
+    assert Channel(10e6, [1e-10], noise_w=1e-11).rate_bps(0.5, 0.3, 1e-10) == pytest.approx(
+        10e6, rel=1e-14
+    )
 
 
 def test_with_a_density_a_narrow_share_hears_less_noise():
     channel = Channel(10e6, [1e-10], noise_w_per_hz=1e-18)  # over the whole band 1e-11 W
     assert channel.rate_bps(1.0, 0.3, 1e-10) == pytest.approx(20e6, rel=1e-14)
     assert channel.rate_bps(0.2, 0.3, 1e-10) == pytest.approx(2e6 * 4, rel=1e-14)  # SNR 15
-    assert channel.rate_bps(np.array([0.0, 0.2]), 0.3, 1e-10) == pytest.approx([0.0, 8e6], rel=1e-14)
+    assert channel.rate_bps(np.array([0.0, 0.2]), 0.3, 1e-10) == pytest.approx(
+        [0.0, 8e6], rel=1e-14
+    )
 
 
 def test_no_share_or_no_gain_is_no_rate():
@@ -115,14 +121,16 @@ BY_DISTANCE = "{model: log-distance, reference_loss: 40 dB, exponent: 3}"
 @pytest.fixture
 def built(tmp_path):
     """(network, fleet, channel) of the scenario above."""
-    from edgesim.channel import channel
-    from edgesim.device import fleet
-    from edgesim.scenario import load
+    from edgesim.network.channel import channel
+    from edgesim.network.device import fleet
+    from edgesim.scenario.loader import load
 
     def build(loss=BY_DISTANCE, shadowing="none", last=1, distances=True):
         file = tmp_path / "three.yaml"
         text = SCENARIO.format(loss=loss, shadowing=shadowing, last=last)
-        file.write_text(text if distances else re.sub(r"distance: [\[{].*?[\]}], *", "", text), encoding="utf-8")
+        file.write_text(
+            text if distances else re.sub(r"distance: [\[{].*?[\]}], *", "", text), encoding="utf-8"
+        )
         scenario = load(file)
         devices = fleet(scenario.devices, Seeds(0))
         return scenario.network, devices, channel(scenario.network, devices, Seeds(0))
@@ -137,7 +145,9 @@ def test_a_scenario_becomes_devices_and_gains(built):
     assert fleet.failure_rate_hz.tolist() == [0.0, 0.0, 3.0]
     assert np.isnan(fleet.cycles_per_weight).tolist() == [False, False, True]
     assert air.path_gain[:2] == pytest.approx([1e-7, 1e-10])  # 40 + 30 and 40 + 60 dB
-    assert 10 * np.log10(air.path_gain[2]) == pytest.approx(-40 - 30 * np.log10(fleet.distance_m[2]))
+    assert 10 * np.log10(air.path_gain[2]) == pytest.approx(
+        -40 - 30 * np.log10(fleet.distance_m[2])
+    )
     assert 20 <= fleet.distance_m[2] <= 30
     assert (air.bandwidth_hz, air.coherence_s, air.noise_w) == (10e6, 5e-3, None)
     assert air.noise_w_per_hz == pytest.approx(1e-20)
@@ -149,7 +159,11 @@ def test_a_list_of_losses_has_one_for_every_device_of_the_cell(built):
 
 
 def test_shadowing_is_normal_in_decibels_and_keeps_its_draws_when_a_device_is_added(built):
-    plain, shadowed, more = built()[2], built(shadowing="8 dB")[2], built(shadowing="8 dB", last=2000)[2]
+    plain, shadowed, more = (
+        built()[2],
+        built(shadowing="8 dB")[2],
+        built(shadowing="8 dB", last=2000)[2],
+    )
     assert (more.path_gain[:3] == shadowed.path_gain).all()
     assert (shadowed.path_gain != plain.path_gain).all()
     shadow_db = 10 * np.log10(more.path_gain / built(last=2000)[2].path_gain)
@@ -160,7 +174,7 @@ def test_shadowing_is_normal_in_decibels_and_keeps_its_draws_when_a_device_is_ad
 def test_a_scenario_becomes_links(built):
     import simpy
 
-    from edgesim.link import BroadcastDownlink, links
+    from edgesim.network.link import BroadcastDownlink, links
 
     network, _, air = built()
     _, downlink = links(simpy.Environment(), network, air)
@@ -169,7 +183,7 @@ def test_a_scenario_becomes_links(built):
 
 
 def test_the_topology_is_a_star():
-    from edgesim.topology import CELL, devices_of, star
+    from edgesim.network.topology import CELL, devices_of, star
 
     graph = star(4)
     assert devices_of(graph) == [0, 1, 2, 3]

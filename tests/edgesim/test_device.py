@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.contracts import Work
-from edgesim.device import draw, make_fleet
+from edgesim.network.device import draw, make_fleet
 from edgesim.seeds import Seeds
+from fl.contracts import Work
 
 
 @dataclass
@@ -65,10 +65,14 @@ def test_uniform_stays_in_its_bounds_and_grows_at_its_end(count, low, width):
 def test_choice_uses_every_value():
     values = draw(Spec("choice", (1.0, 2.0, 5.0)), 300, Seeds(0).stream("x"))
     assert set(values) == {1.0, 2.0, 5.0}
-    assert min(np.bincount(values.astype(int))[[1, 2, 5]]) > 70  # 100 expected, 4 standard deviations
+    assert (
+        min(np.bincount(values.astype(int))[[1, 2, 5]]) > 70
+    )  # 100 expected, 4 standard deviations
 
 
-@pytest.mark.parametrize("spec", [Spec("list", (1.0,)), Spec("list", (1.0,) * 4), Spec("trace", (1.0, 2.0))])
+@pytest.mark.parametrize(
+    "spec", [Spec("list", (1.0,)), Spec("list", (1.0,) * 4), Spec("trace", (1.0, 2.0))]
+)
 def test_a_list_has_one_value_per_device(spec):
     with pytest.raises(ValueError, match="one per device"):
         draw(spec, 3, Seeds(0).stream("x"))

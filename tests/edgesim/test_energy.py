@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.contracts import Grant
-from edgesim.device import make_fleet
-from edgesim.energy import compute_j, squared
-from edgesim.link import BroadcastDownlink
+from edgesim.network.device import make_fleet
+from edgesim.network.energy_ledger import compute_j, squared
+from edgesim.network.link import BroadcastDownlink
+from fl.contracts import Grant
 
 
 def fleet(num_devices, failure_rate_hz=0.0):
@@ -44,9 +44,16 @@ def test_compute_energy_by_hand():
 def test_a_round_by_hand(engine):
     """1 MHz at SNR 1 and 4e5 bits in the whole band: 0.4 s at 0.2 W; 1e6 weight steps x 5 cycles at 1e-28 x 4e18."""
     method = engine.method(
-        personal_weights=0, warmup_steps=0, global_weights=1e5, global_steps=10, bits_per_weight=4, rho_bounds=(0, 0)
+        personal_weights=0,
+        warmup_steps=0,
+        global_weights=1e5,
+        global_steps=10,
+        bits_per_weight=4,
+        rho_bounds=(0, 0),
     )
-    played = engine.play(fleet(1), 1.0, method, solver="equal", budget_s=10.0, bandwidth_hz=1e6, noise_w=0.2)
+    played = engine.play(
+        fleet(1), 1.0, method, solver="equal", budget_s=10.0, bandwidth_hz=1e6, noise_w=0.2
+    )
     spans = played.log.spans.set_index("phase")
     assert spans.energy_j["upload"] == pytest.approx(0.2 * 0.4)
     assert spans.energy_j["global"] == pytest.approx(5e6 * 4e-10)
@@ -61,7 +68,9 @@ def test_a_round_by_hand(engine):
     share=st.sampled_from(["fixed", "reclaim"]),
     failure_rate_hz=st.sampled_from([0.0, 30.0]),
 )
-def test_the_ledger_is_the_integral_of_the_power(engine, seed, num_devices, clock, share, failure_rate_hz):
+def test_the_ledger_is_the_integral_of_the_power(
+    engine, seed, num_devices, clock, share, failure_rate_hz
+):
     played = engine.play(
         fleet(num_devices, failure_rate_hz),
         1e-10,
@@ -86,7 +95,9 @@ def test_the_ledger_is_the_integral_of_the_power(engine, seed, num_devices, cloc
 
 def test_idle_power_fills_the_round_of_devices_that_are_alive(engine):
     """Two devices of different speed: each is busy or idle at every moment of the round."""
-    played = engine.play(fleet(2), 1e-10, solver="equal", method=engine.method(rho_bounds=(0.5, 0.5)))
+    played = engine.play(
+        fleet(2), 1e-10, solver="equal", method=engine.method(rho_bounds=(0.5, 0.5))
+    )
     spans = played.log.spans.assign(seconds=lambda table: table.end_s - table.start_s)
     assert (spans.phase == "idle").sum() == 1
     assert spans.groupby("device").seconds.sum().tolist() == pytest.approx([played.env.now] * 2)
@@ -109,8 +120,8 @@ def test_no_idle_power_no_idle_spans(engine):
 
 
 def test_the_clock_that_was_granted_is_the_one_that_is_paid():
-    from edgesim.energy import Ledger
-    from edgesim.span import Span
+    from edgesim.network.energy_ledger import Ledger
+    from edgesim.records.span import Span
 
     span = Span(None, 0, 0, "train", None, cycles=1e9, flops=0.0, planned_s=1.0)
     assert Ledger(fleet(1)).computing(Grant(0, 1.0, 0.0, 1e9, 0.2))(span) == pytest.approx(0.1)

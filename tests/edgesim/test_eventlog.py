@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import simpy
 
-from edgesim.contracts import Grant, Outcome, Plan, Scores
-from edgesim.eventlog import SCHEMAS, EventLog, LogError, read_tables
+from edgesim.records.event_log import SCHEMAS, EventLog, LogError, read_tables
+from fl.contracts import Grant, Outcome, Plan, Scores
 
 DESIGN = {  # design.md, section 3; and what more band or time would be worth
     "rounds": "round time_s latency_s selected arrived late failed infeasible loss accuracy accuracy_std rho_mean "
@@ -47,7 +47,10 @@ def logged(first=0, rounds=2, log=None):
             Outcome(plan.grants[1], None, "late", False, False, math.nan),
             Outcome(Grant(2, 0.0, 0.0, 1e9, 1.0), None, "infeasible", False, False, math.nan),
         ]
-        tests = np.array([1.0, 3.0, math.nan]), np.array([0.5, 1.0, math.nan])  # device 2 has no test data
+        tests = (
+            np.array([1.0, 3.0, math.nan]),
+            np.array([0.5, 1.0, math.nan]),
+        )  # device 2 has no test data
         scores = Scores(*tests, MEASURES) if g else None
         log.close_round(g, start_s, env.now, plan, outcomes, scores, threshold_s=2.0)
     return log
@@ -70,11 +73,23 @@ def test_a_round_adds_up_its_spans():
     log = logged()
     row = {name: values[1] for name, values in log.columns("rounds").items()}
     assert (row["time_s"], row["latency_s"]) == (6.0, 3.0)
-    assert [row[name] for name in ("selected", "arrived", "late", "failed", "infeasible")] == [3, 1, 1, 0, 1]
+    assert [row[name] for name in ("selected", "arrived", "late", "failed", "infeasible")] == [
+        3,
+        1,
+        1,
+        0,
+        1,
+    ]
     assert [row[name] for name in ("loss", "accuracy", "accuracy_std")] == [2.0, 0.75, 0.25]
     assert [row[name] for name in ("rho_mean", "rho_max", "solver_residual")] == [0.25, 0.5, 1e-12]
     assert (row["pruning_per_hz"], row["pruning_per_s"]) == (-2e-7, -50.0)
-    assert [row[name] for name in ("bits_up", "bits_down", "flops", "cycles", "energy_j")] == [20, 0, 28, 14, 28]
+    assert [row[name] for name in ("bits_up", "bits_down", "flops", "cycles", "energy_j")] == [
+        20,
+        0,
+        28,
+        14,
+        28,
+    ]
     assert math.isnan(log.columns("rounds")["accuracy"][0])
     assert log.stretched_rounds == 2  # planned for 3 s, the threshold is 2 s
 
@@ -83,7 +98,10 @@ def test_infeasible_devices_have_a_row_without_times():
     rows = logged(rounds=1).columns("device_rounds")
     assert rows["status"] == ["arrived", "late", "infeasible"]
     assert rows["compute_s"][:2] == [2.0, 3.0]
-    assert all(math.isnan(rows[name][2]) for name in ("rate_bps", "download_s", "compute_s", "upload_s", "finish_s"))
+    assert all(
+        math.isnan(rows[name][2])
+        for name in ("rate_bps", "download_s", "compute_s", "upload_s", "finish_s")
+    )
     assert [rows[name][2] for name in ("share", "rho", "bits_up", "energy_j")] == [0.0] * 4
 
 
@@ -117,7 +135,10 @@ def test_csv_is_exact_and_leaves_unknown_numbers_empty(tmp_path):
     log.write_tables(tmp_path)
     header, row = (tmp_path / "rounds.csv").read_bytes().decode().splitlines()
     assert header.replace(",", " ") == DESIGN["rounds"]
-    assert row == "0,3.0,3.0,3,1,1,0,1,,,,0.25,0.5,0.30000000000000004,0.0,28.0,14.0,28.0,1e-12,-2e-07,-50.0"
+    assert (
+        row
+        == "0,3.0,3.0,3,1,1,0,1,,,,0.25,0.5,0.30000000000000004,0.0,28.0,14.0,28.0,1e-12,-2e-07,-50.0"
+    )
 
 
 def test_drained_rows_put_back_give_the_same_bytes(tmp_path):

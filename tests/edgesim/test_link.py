@@ -8,10 +8,10 @@ import simpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.channel import Channel
-from edgesim.contracts import Grant
-from edgesim.link import BroadcastDownlink, IdealDownlink, StalledLink, Uplink
+from edgesim.network.channel import Channel
+from edgesim.network.link import BroadcastDownlink, IdealDownlink, StalledLink, Uplink
 from edgesim.seeds import Seeds
+from fl.contracts import Grant
 
 
 class Tally:
@@ -19,7 +19,9 @@ class Tally:
 
 
 def air(num_devices=2, coherence_s=math.inf, gain=1.0):
-    return Channel(1.0, np.full(num_devices, gain), noise_w=1.0, coherence_s=coherence_s, streams=Seeds(0))
+    return Channel(
+        1.0, np.full(num_devices, gain), noise_w=1.0, coherence_s=coherence_s, streams=Seeds(0)
+    )
 
 
 def grants(*shares):
@@ -36,7 +38,9 @@ def send(link, shares, bits, starts=None):
         ends[grant.device] = env.now
 
     link.round_begins(grants(*shares))
-    for grant, amount, wait_s in zip(grants(*shares), bits, starts or [0.0] * len(bits), strict=True):
+    for grant, amount, wait_s in zip(
+        grants(*shares), bits, starts or [0.0] * len(bits), strict=True
+    ):
         env.process(one(grant, amount, wait_s))
     env.run()
     return [ends[k] for k in range(len(bits))]
@@ -64,7 +68,9 @@ def test_reclaimed_band_goes_to_who_is_still_sending():
 def test_reclaimed_band_is_shared_in_proportion():
     """Shares 0.5, 0.3, 0.2; device 0 sends nothing, so that the others have 0.6 and 0.4 from the start."""
     ends = send(Uplink(simpy.Environment(), air(3), "reclaim"), (0.5, 0.3, 0.2), (0.0, 6.0, 6.0))
-    assert ends == pytest.approx([0.0, 10.0, 12.0])  # at 10 s device 2 has 2 bit left and the whole band
+    assert ends == pytest.approx(
+        [0.0, 10.0, 12.0]
+    )  # at 10 s device 2 has 2 bit left and the whole band
 
 
 def test_who_still_computes_keeps_its_reservation():

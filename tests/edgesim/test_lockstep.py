@@ -11,17 +11,16 @@ import numpy as np
 import pytest
 import simpy
 
-import edgesim.run
+import edgesim.runs.run
 from edgesim import load, simulate
-from edgesim.build import catalog, set_up
-from edgesim.errors import RunError
-from edgesim.lockstep import needs_processes
-from edgesim.results import devices_csv
-from edgesim.runfolder import read_blocks
-from edgesim.scenario import ScenarioError
-from edgesim.trace import MOST, trace_json
-from fl import models
-from fl.timing import NATURAL
+from edgesim.engine.vectorised.server_loop import needs_processes
+from edgesim.errors import RunError, ScenarioError
+from edgesim.records.perfetto_trace import MOST, trace_json
+from edgesim.records.run_folder import read_blocks
+from edgesim.runs import catalog, set_up
+from edgesim.runs.artifacts import devices_csv
+from fl.models import architectures as models
+from fl.timing_only import NATURAL
 
 CROWD = """
 name: crowd
@@ -38,24 +37,57 @@ learning: {dataset: none, model: liu-cnn, batch_size: 20, method: {name: liu}}
 """
 FADING = "network.channel.fading={kind: rayleigh, coherence: 1.3 ms}"
 IDLE = ["devices.0.idle_power=0.3 W", "devices.1.idle_power=0.2 W", "devices.1.availability=0.5"]
-FLAKY = ["devices.0.availability=0.7", "devices.1.capability={uniform: [0.1, 1]}", "devices.1.capability_drawn=round"]
+FLAKY = [
+    "devices.0.availability=0.7",
+    "devices.1.capability={uniform: [0.1, 1]}",
+    "devices.1.capability_drawn=round",
+]
 CASES = {
     "static": [],
     "fading": [FADING],
-    "equal, fading, late devices": [FADING, "allocation.solver=equal", "learning.method.rho_max=0.6"],
-    "deadline": ["clock.mode=deadline", "allocation.solver=equal", "learning.method.rho_max=0.6", *IDLE],
+    "equal, fading, late devices": [
+        FADING,
+        "allocation.solver=equal",
+        "learning.method.rho_max=0.6",
+    ],
+    "deadline": [
+        "clock.mode=deadline",
+        "allocation.solver=equal",
+        "learning.method.rho_max=0.6",
+        *IDLE,
+    ],
     "deadline, fading": [FADING, "clock.mode=deadline", "allocation.solver=equal", *IDLE],
     "deadline while they compute": [
-        *("clock.mode=deadline", "allocation.solver=equal", "learning.method={name: fedalt, personal_steps: 3}"),
-        *("devices.0.cpu.frequency={uniform: [0.1 GHz, 1 GHz]}", "devices.1.cpu.frequency=0.2 GHz", FADING),
+        *(
+            "clock.mode=deadline",
+            "allocation.solver=equal",
+            "learning.method={name: fedalt, personal_steps: 3}",
+        ),
+        *(
+            "devices.0.cpu.frequency={uniform: [0.1 GHz, 1 GHz]}",
+            "devices.1.cpu.frequency=0.2 GHz",
+            FADING,
+        ),
     ],
     "idle, absent, changing": [*IDLE[:2], *FLAKY],
-    "left out": ["devices.1.cpu.frequency={uniform: [0.3 GHz, 3 GHz]}", "learning.batch_size=128", *IDLE],
-    "nobody can": ["devices.0.availability=0.01", "devices.1.availability=0.01", "seed=1", *IDLE[:2]],
+    "left out": [
+        "devices.1.cpu.frequency={uniform: [0.3 GHz, 3 GHz]}",
+        "learning.batch_size=128",
+        *IDLE,
+    ],
+    "nobody can": [
+        "devices.0.availability=0.01",
+        "devices.1.availability=0.01",
+        "seed=1",
+        *IDLE[:2],
+    ],
     "noise density": ["network.noise=-174 dBm/Hz", "allocation.solver=equal", FADING],
     "fixed ratio, nothing sent": ["learning.method={name: pruning-only, rho: 1}"],
     "entropy": ["accounting.mask_overhead=entropy", "accounting.sparse_efficiency=0.4"],
-    "fedavg": ["learning.method={name: fedavg, local_epochs: 2, participants: 4}", "learning.samples_per_device=45"],
+    "fedavg": [
+        "learning.method={name: fedavg, local_epochs: 2, participants: 4}",
+        "learning.samples_per_device=45",
+    ],
 }
 
 
@@ -71,14 +103,18 @@ def both(path, changes, monkeypatch):
     setup = set_up(scenario)
     assert not needs_processes(setup.cell(simpy.Environment()), trained=not setup.counts_only)
     simulate(scenario, out=folders[0])
-    monkeypatch.setattr(edgesim.run, "needs_processes", lambda cell, trained: True)
+    monkeypatch.setattr(edgesim.runs.run, "needs_processes", lambda cell, trained: True)
     simulate(scenario, out=folders[1])
     return folders
 
 
 def files(folder):
     """Contents by name: all but wall times, and the checkpoint's state, whose facts are compared through the log."""
-    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file() and "timing" not in p.name}
+    return {
+        p.relative_to(folder): p.read_bytes()
+        for p in folder.rglob("*")
+        if p.is_file() and "timing" not in p.name
+    }
 
 
 @pytest.mark.parametrize("changes", CASES.values(), ids=CASES.keys())
@@ -95,7 +131,10 @@ def test_the_cases_meet_what_they_are_meant_for(path):
     assert {"late", "arrived"} == set(cut.status)
     assert (cut.bits_up[cut.finish_s.isna()] > 0).any()  # cut off while they sent
     slow = run["deadline while they compute"].spans
-    assert set(slow.phase[slow.end_s == slow.groupby("round").end_s.transform("max")]) >= {"personal", "upload"}
+    assert set(slow.phase[slow.end_s == slow.groupby("round").end_s.transform("max")]) >= {
+        "personal",
+        "upload",
+    }
     late = run["equal, fading, late devices"].device_rounds
     assert ((late.status == "late") & late.finish_s.notna()).any()
     assert (run["left out"].device_rounds.status == "infeasible").any()
@@ -112,7 +151,11 @@ def test_the_cases_meet_what_they_are_meant_for(path):
 def test_the_costs_are_those_of_a_run_that_learns(path):
     """Same model and samples: the first round of a run on real data takes as long and sends as much."""
     changes = ["rounds=1", "learning.model=mlp"]
-    digits = ["learning.dataset=digits", "learning.partition={kind: iid}", "learning.samples_per_device=20"]
+    digits = [
+        "learning.dataset=digits",
+        "learning.partition={kind: iid}",
+        "learning.samples_per_device=20",
+    ]
     counted, learned = simulate(load(path, changes)), simulate(load(path, changes + digits))
     assert counted.device_rounds.equals(learned.device_rounds)
     assert counted.spans.equals(learned.spans)
@@ -123,8 +166,18 @@ def test_the_costs_are_those_of_a_run_that_learns(path):
 
 def test_liu_28_for_a_device_by_hand(path):
     """(24), (25), (28): 5 steps on v, 1 + 5 on u, C = 5, f = 1 GHz; 32 bit a weight, rho = 0."""
-    hand = ["network.channel.path_loss.loss=100 dB", "devices.0.count=1", "devices.0.cpu.frequency=1 GHz", "rounds=1"]
-    hand += ["learning.method.rho=0", "devices.1.count=1", "budget.latency_threshold=none", "allocation.solver=equal"]
+    hand = [
+        "network.channel.path_loss.loss=100 dB",
+        "devices.0.count=1",
+        "devices.0.cpu.frequency=1 GHz",
+        "rounds=1",
+    ]
+    hand += [
+        "learning.method.rho=0",
+        "devices.1.count=1",
+        "budget.latency_threshold=none",
+        "allocation.solver=equal",
+    ]
     run = simulate(load(path, hand))
     v, u = 32 * 25 + 32 + 64 * 32 * 25 + 64, 64 * 49 * 128 + 128 + 128 * 10 + 10
     assert (v, u) == (52_096, 402_826)
@@ -145,7 +198,9 @@ def test_an_interrupted_run_resumes_to_the_same_bytes(path, tmp_path, monkeypatc
 
     with pytest.raises(KeyboardInterrupt):
         simulate(scenario, out=tmp_path / "cut", progress=stop)
-    monkeypatch.setattr("edgesim.runfolder.LONG", 0)  # the log comes back as arrays, as that of many devices does
+    monkeypatch.setattr(
+        "edgesim.records.run_folder.LONG", 0
+    )  # the log comes back as arrays, as that of many devices does
     simulate(scenario, out=tmp_path / "cut")
     simulate(scenario, out=tmp_path / "whole")
     assert files(tmp_path / "cut") == files(tmp_path / "whole")
@@ -203,13 +258,33 @@ def test_every_model_has_the_shape_of_its_natural_data(path):
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [
-        (["learning.partition={kind: iid}"], ScenarioError, "learning.partition is not read with dataset: none"),
-        (["learning.dataset=digits"], ScenarioError, "learning.partition is missing; write for instance partition:"),
+        (
+            ["learning.partition={kind: iid}"],
+            ScenarioError,
+            "learning.partition is not read with dataset: none",
+        ),
+        (
+            ["learning.dataset=digits"],
+            ScenarioError,
+            "learning.partition is missing; write for instance partition:",
+        ),
         (["learning.device=cuda"], ScenarioError, "learning.device is not read with dataset: none"),
-        (["learning.method=heterofl"], ScenarioError, "learning.method.name is a method whose costs depend on"),
-        (["learning.method=spafl"], ScenarioError, "learning.method.name is a method whose costs depend on"),
+        (
+            ["learning.method=heterofl"],
+            ScenarioError,
+            "learning.method.name is a method whose costs depend on",
+        ),
+        (
+            ["learning.method=spafl"],
+            ScenarioError,
+            "learning.method.name is a method whose costs depend on",
+        ),
         (["learning.dataset=nine"], ScenarioError, "learning.partition is missing"),
-        (["learning.dataset=nine", "learning.partition={kind: iid}"], RunError, 'there is no data set "nine"'),
+        (
+            ["learning.dataset=nine", "learning.partition={kind: iid}"],
+            RunError,
+            'there is no data set "nine"',
+        ),
     ],
 )
 def test_what_does_not_go_together_is_said(path, changes, error, words):
@@ -229,7 +304,10 @@ def test_the_word_none_takes_a_partition_away(path):
 def test_a_trace_shows_the_first_devices_and_says_so():
     count = MOST + 7
     names = ("round", "start_s", "end_s", "bits", "cycles", "energy_j")
-    spans = {name: np.zeros(count) for name in names} | {"device": np.arange(count), "phase": ["upload"] * count}
+    spans = {name: np.zeros(count) for name in names} | {
+        "device": np.arange(count),
+        "phase": ["upload"] * count,
+    }
     trace = json.loads(trace_json(spans))
     assert {event["pid"] for event in trace["traceEvents"]} == set(range(MOST))
     assert trace["otherData"]["devices"].startswith(f"the first {MOST} of {count};")

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from edgesim.device import make_fleet
-from edgesim.link import BroadcastDownlink
-from edgesim.rounds import NobodyTakesPart
+from edgesim.engine.rounds import NobodyTakesPart
+from edgesim.network.device import make_fleet
+from edgesim.network.link import BroadcastDownlink
 from solvers import Infeasible
 
 NOISE_W, BANDWIDTH_HZ, BUDGET_S = 1e-14, 2e8, 0.025
@@ -28,13 +28,18 @@ def liu_28(fleet, gain, method, share, rho):
     pruned = (1 - rho) * method.global_steps * method.global_weights / cycles_per_s
     rate = share * BANDWIDTH_HZ * np.log2(1 + gain * fleet.tx_power_w / NOISE_W)
     bits = method.bits_per_weight * (1 - rho) * method.global_weights
-    return personal + warmup + pruned + np.where(bits > 0, bits / np.where(bits > 0, rate, 1.0), 0.0)
+    return (
+        personal + warmup + pruned + np.where(bits > 0, bits / np.where(bits > 0, rate, 1.0), 0.0)
+    )
 
 
 @st.composite
 def cells(draw):
     count = draw(st.integers(1, 6))
-    floats = lambda low, high: np.array(draw(st.lists(st.floats(low, high), min_size=count, max_size=count)))  # noqa: E731
+
+    def floats(low, high):
+        return np.array(draw(st.lists(st.floats(low, high), min_size=count, max_size=count)))
+
     fleet = devices(cpu_hz=floats(1e9, 5e9), tx_power_w=floats(0.05, 2.0))
     return fleet, 10 ** floats(-14.0, -8.0)
 
@@ -48,13 +53,19 @@ def finished(played, num_devices):
 
 @settings(max_examples=60)
 @given(cells(), st.integers(1, 5), st.floats(8e-3, 0.2), st.floats(0, 1e4))
-def test_promise_1_finish_is_liu_28_and_the_threshold_where_pruned(engine, cell, global_steps, budget_s, start_s):
+def test_promise_1_finish_is_liu_28_and_the_threshold_where_pruned(
+    engine, cell, global_steps, budget_s, start_s
+):
     fleet, gain = cell
     method = engine.method(global_steps=global_steps)
     played = engine.play(fleet, gain, method, budget_s=budget_s, rounds=range(3), start_s=start_s)
     finish_s, share, rho = finished(played, len(fleet))
-    fits = np.array([status != "infeasible" for status in played.log.device_rounds.status[-len(fleet) :]])
-    tick_s = 4 * np.spacing(played.env.now)  # three events and a difference, each rounded to the clock's doubles
+    fits = np.array(
+        [status != "infeasible" for status in played.log.device_rounds.status[-len(fleet) :]]
+    )
+    tick_s = 4 * np.spacing(
+        played.env.now
+    )  # three events and a difference, each rounded to the clock's doubles
     expected_s = liu_28(fleet, gain, method, share, rho)[fits]
     assert (abs(finish_s[fits] - expected_s) <= 1e-9 * expected_s + tick_s).all()
     between = fits & (rho > 0) & (rho < 1)
@@ -66,8 +77,12 @@ def test_promise_1_finish_is_liu_28_and_the_threshold_where_pruned(engine, cell,
 @given(cells(), st.data())
 def test_promise_1_for_shares_given_by_hand(engine, cell, data):
     fleet, gain = cell
-    weights = np.array(data.draw(st.lists(st.floats(0.01, 1.0), min_size=len(fleet), max_size=len(fleet))))
-    ratios = np.array(data.draw(st.lists(st.floats(0.0, 1.0), min_size=len(fleet), max_size=len(fleet))))
+    weights = np.array(
+        data.draw(st.lists(st.floats(0.01, 1.0), min_size=len(fleet), max_size=len(fleet)))
+    )
+    ratios = np.array(
+        data.draw(st.lists(st.floats(0.0, 1.0), min_size=len(fleet), max_size=len(fleet)))
+    )
     method = engine.method()
     hand = lambda problem: (weights / weights.sum() * 0.999, ratios)  # noqa: E731
     played = engine.play(fleet, gain, method, solver=hand, budget_s=1.0, rounds=range(2))
@@ -92,7 +107,15 @@ def test_promise_2_shares_fit_the_band_and_bits_are_the_integral_of_the_rate(
 ):
     fleet = devices(np.linspace(1e9, 4e9, num_devices), failure_rate_hz=failure_rate_hz)
     played = engine.play(
-        fleet, 1e-10, solver="equal", share=share, clock=clock, coherence_s=2e-3, seed=seed, rounds=range(3), **noise
+        fleet,
+        1e-10,
+        solver="equal",
+        share=share,
+        clock=clock,
+        coherence_s=2e-3,
+        seed=seed,
+        rounds=range(3),
+        **noise,
     )
     segments, channel = played.segments, played.cell.channel
     rows = played.log.device_rounds
@@ -103,10 +126,14 @@ def test_promise_2_shares_fit_the_band_and_bits_are_the_integral_of_the_rate(
         assert sum(segment[3] for segment in now) <= min(planned, 1.0) + 1e-12
     for device, start_s, end_s, part, rate_bps, bits in segments:
         gain = channel.gains(0.5 * (start_s + end_s))[device]
-        assert rate_bps == pytest.approx(channel.rate_bps(part, fleet.tx_power_w[device], gain), rel=1e-12)
+        assert rate_bps == pytest.approx(
+            channel.rate_bps(part, fleet.tx_power_w[device], gain), rel=1e-12
+        )
         assert bits == pytest.approx(rate_bps * (end_s - start_s), rel=1e-9, abs=1e-6)
     uploads = played.log.spans[played.log.spans.phase == "upload"]
-    assert uploads.bits.sum() == pytest.approx(sum(segment[5] for segment in segments), rel=1e-12, abs=1e-9)
+    assert uploads.bits.sum() == pytest.approx(
+        sum(segment[5] for segment in segments), rel=1e-12, abs=1e-9
+    )
     back = rows[rows.finish_s.notna()]
     assert back.bits_up.to_numpy() == pytest.approx((1 - back.rho.to_numpy()) * 32 * 4e5, rel=1e-12)
 
@@ -124,7 +151,9 @@ def test_reclaimed_band_never_delays_a_round(engine):
 
 def test_fading_moves_the_latency_away_from_the_plan(engine):
     static, fading = (
-        engine.play(devices([3e9] * 4), 1e-10, coherence_s=coherence_s, rounds=range(5)).log.rounds.latency_s
+        engine.play(
+            devices([3e9] * 4), 1e-10, coherence_s=coherence_s, rounds=range(5)
+        ).log.rounds.latency_s
         for coherence_s in (math.inf, 5e-3)
     )
     assert static.tolist() == pytest.approx([BUDGET_S] * 5, rel=1e-9)
@@ -158,19 +187,27 @@ def test_the_deadline_cuts_off_and_keeps_what_was_trained(engine):
     assert rows.status.tolist() == ["arrived", "late", "late"] * 2
     assert (rounds.arrived.tolist(), rounds.late.tolist()) == ([1, 1], [2, 2])
     assert rows.finish_s.isna().tolist() == [False, True, True] * 2
-    assert played.state[:3] == (("retain", 0, (0, 1)), ("aggregate", 0, (0,)), ("observe", 0, (0, 1, 2)))
+    assert played.state[:3] == (
+        ("retain", 0, (0, 1)),
+        ("aggregate", 0, (0,)),
+        ("observe", 0, (0, 1, 2)),
+    )
     assert 0 < rows.bits_up[1] < 0.5 * 32 * 4e5  # part of the upload was sent
     assert (rows.bits_up[2], rows.upload_s[2]) == (0.0, 0.0)
     assert 0 < rows.cycles[2] < 5 * (5 * 5e4 + 4e5 + 0.5 * 5 * 4e5)
 
 
 def test_a_deadline_round_ends_early_when_all_are_back(engine):
-    played = engine.play(devices((3e9, 3e9)), 1e-10, solver=hand([0.5, 0.5], [0.99, 0.99]), clock="deadline")
+    played = engine.play(
+        devices((3e9, 3e9)), 1e-10, solver=hand([0.5, 0.5], [0.99, 0.99]), clock="deadline"
+    )
     assert played.env.now == played.log.device_rounds.finish_s.max() < BUDGET_S
 
 
 def test_a_device_that_cannot_compute_in_time_is_left_out_by_name(engine):
-    played = engine.play(devices((1e8, 3e9)), 1e-10)  # 0.65e6 weight steps x 5 / 1e8 = 32.5 ms > 25 ms
+    played = engine.play(
+        devices((1e8, 3e9)), 1e-10
+    )  # 0.65e6 weight steps x 5 / 1e8 = 32.5 ms > 25 ms
     rows = played.log.device_rounds
     assert rows.status.tolist() == ["infeasible", "arrived"]
     assert played.log.rounds.infeasible[0] == 1
@@ -193,7 +230,9 @@ def test_when_nobody_is_there_and_nothing_ends_the_round_a_sentence_says_so(engi
 
 
 def test_availability_is_a_probability_per_round(engine):
-    played = engine.play(devices([3e9] * 20, availability=0.3), 1e-10, solver="equal", rounds=range(20))
+    played = engine.play(
+        devices([3e9] * 20, availability=0.3), 1e-10, solver="equal", rounds=range(20)
+    )
     selected = played.log.rounds.selected
     assert selected.sum() == pytest.approx(120, abs=4 * math.sqrt(400 * 0.21))
     assert selected.nunique() > 3
@@ -203,7 +242,9 @@ def test_failures_are_exponential_and_lose_the_upload(engine):
     """25 ms at 40 failures a second: 1 - exp(-1) = 63 % of the devices fail."""
     played = engine.play(devices([3e9] * 20, failure_rate_hz=40.0), 1e-10, rounds=range(10))
     rows, rounds = played.log.device_rounds, played.log.rounds
-    assert rounds.failed.sum() == pytest.approx(200 * (1 - math.exp(-1)), abs=4 * math.sqrt(200 * 0.23))
+    assert rounds.failed.sum() == pytest.approx(
+        200 * (1 - math.exp(-1)), abs=4 * math.sqrt(200 * 0.23)
+    )
     assert (rounds.failed + rounds.arrived == 20).all()
     received = [devices for hook, g, devices in played.state if hook == "aggregate"]
     arrived = rows[rows.status == "arrived"].groupby("round").device.apply(tuple).tolist()
@@ -235,7 +276,9 @@ def test_too_narrow_a_band_stretches_or_stops(engine):
     assert played.log.stretched_rounds == 1
     budget_s = played.log.tables["plans"]["budget_s"][0]
     assert budget_s > BUDGET_S
-    assert played.log.device_rounds.finish_s.to_numpy() == pytest.approx(np.full(10, budget_s), rel=1e-6)
+    assert played.log.device_rounds.finish_s.to_numpy() == pytest.approx(
+        np.full(10, budget_s), rel=1e-6
+    )
     assert set(played.log.device_rounds.status) == {"late"}
     with pytest.raises(Infeasible):
         engine.play(devices([3e9] * 10), 1e-10, method, when_infeasible="stop")
@@ -244,16 +287,22 @@ def test_too_narrow_a_band_stretches_or_stops(engine):
 def test_a_plan_leaves_room_for_the_broadcast(engine):
     """40 Mbit at 2e8 Hz x log2(1 + ...) take some ms; finish is still T_th, because the plan knows of it."""
     downlink = lambda env, channel: BroadcastDownlink(env, channel, tx_power_w=1.0)  # noqa: E731
-    played = engine.play(devices([3e9] * 4), [1e-10] * 3 + [1e-11], engine.method(bits_down=4e7), downlink=downlink)
+    played = engine.play(
+        devices([3e9] * 4), [1e-10] * 3 + [1e-11], engine.method(bits_down=4e7), downlink=downlink
+    )
     rows = played.log.device_rounds
-    assert rows.download_s.to_numpy() == pytest.approx(np.full(4, 4e7 / (2e8 * math.log2(1 + 1e-11 / NOISE_W))))
+    assert rows.download_s.to_numpy() == pytest.approx(
+        np.full(4, 4e7 / (2e8 * math.log2(1 + 1e-11 / NOISE_W)))
+    )
     assert rows.download_s[0] > 0.01
     assert rows.finish_s.to_numpy() == pytest.approx(np.full(4, BUDGET_S), rel=1e-9)
     assert rows.bits_down.tolist() == pytest.approx([4e7] * 4)
 
 
 def test_with_a_noise_density_equal_shares_still_meet_the_threshold(engine):
-    played = engine.play(devices([3e9] * 5), 1e-10, solver="equal", noise_w_per_hz=1e-22, budget_s=0.015)
+    played = engine.play(
+        devices([3e9] * 5), 1e-10, solver="equal", noise_w_per_hz=1e-22, budget_s=0.015
+    )
     rows = played.log.device_rounds
     assert ((rows.rho > 0) & (rows.rho < 1)).all()
     assert rows.finish_s.to_numpy() == pytest.approx(np.full(5, 0.015), rel=1e-9)
@@ -279,7 +328,9 @@ def test_a_resumed_run_gives_the_same_bytes(engine, tmp_path, clock, share):
         start_s=before.log.columns("rounds")["time_s"][-1],
     ).log.write_tables(tmp_path / "resumed")
     for file in ("rounds.csv", "device_rounds.parquet", "spans.parquet"):
-        assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "resumed" / file).read_bytes()
+        assert (tmp_path / "whole" / file).read_bytes() == (
+            tmp_path / "resumed" / file
+        ).read_bytes()
 
 
 def test_a_device_added_at_the_end_changes_nobodys_availability_or_failures(engine):
@@ -287,7 +338,10 @@ def test_a_device_added_at_the_end_changes_nobodys_availability_or_failures(engi
         engine.play(
             devices([3e9] * count, failure_rate_hz=30.0, availability=0.7),
             1e-10,
-            solver=lambda problem: (np.full(problem.num_devices, 0.1), np.full(problem.num_devices, 0.8)),
+            solver=lambda problem: (
+                np.full(problem.num_devices, 0.1),
+                np.full(problem.num_devices, 0.8),
+            ),
             coherence_s=3e-3,
         ).log.device_rounds
         for count in (4, 5)
@@ -316,8 +370,8 @@ def test_latency_is_when_the_last_one_is_back(engine, cell):
 
 
 def test_bits_known_only_after_training_are_asked_for_at_the_upload(engine):
-    from edgesim.contracts import Grant
-    from edgesim.rounds import upload
+    from edgesim.engine.rounds import upload
+    from fl.contracts import Grant
 
     asked = []
 
@@ -338,8 +392,15 @@ def test_bits_known_only_after_training_are_asked_for_at_the_upload(engine):
 
 def test_work_known_only_after_training_gives_the_same_round(engine):
     """Work that is known before is never asked of the training; either way the bytes are the same."""
-    world = {"fleet": devices((1e9, 2e9)), "path_gain": 1e-10, "rounds": range(3), "coherence_s": 3e-3}
-    before, after = (engine.play(**world, method=engine.method(known_before=known)) for known in (True, False))
+    world = {
+        "fleet": devices((1e9, 2e9)),
+        "path_gain": 1e-10,
+        "rounds": range(3),
+        "coherence_s": 3e-3,
+    }
+    before, after = (
+        engine.play(**world, method=engine.method(known_before=known)) for known in (True, False)
+    )
     assert [update.forced for update in before.updates] == [False] * 6
     assert [update.forced for update in after.updates] == [True] * 6
     np.testing.assert_equal(after.log.tables, before.log.tables)
@@ -347,10 +408,14 @@ def test_work_known_only_after_training_gives_the_same_round(engine):
 
 def test_the_work_is_asked_for_when_the_computation_begins(engine):
     """Deadline, broadcast of 30 ms: nobody gets as far as to compute, nothing is trained."""
-    method = engine.method(known_before=False, bits_down=3e-2 * 2e8 * math.log2(1 + 1e-10 * 1.0 / NOISE_W))
+    method = engine.method(
+        known_before=False, bits_down=3e-2 * 2e8 * math.log2(1 + 1e-10 * 1.0 / NOISE_W)
+    )
     downlink = lambda env, channel: BroadcastDownlink(env, channel, tx_power_w=1.0)  # noqa: E731
     method = replace(method, personal_steps=0, warmup_steps=0, rho_bounds=(0.0, 0.0))
-    cut = engine.play(devices((3e9, 3e9)), 1e-10, method, solver="equal", clock="deadline", downlink=downlink)
+    cut = engine.play(
+        devices((3e9, 3e9)), 1e-10, method, solver="equal", clock="deadline", downlink=downlink
+    )
     assert [(update.forced, update.aborted) for update in cut.updates] == [(False, True)] * 2
     waited = engine.play(devices((3e9, 3e9)), 1e-10, method, solver="equal", downlink=downlink)
     assert [(update.forced, update.aborted) for update in waited.updates] == [(True, False)] * 2
@@ -361,37 +426,51 @@ def test_who_is_cut_off_while_it_computes_is_aborted_although_it_was_trained(eng
     played = engine.play(devices((3e9, 3e9, 3e8)), 1e-10, method, solver=shares, clock="deadline")
     assert [update.forced for update in played.updates] == [True] * 3
     assert [update.aborted for update in played.updates] == [False, False, True]
-    assert played.state == (("retain", 0, (0, 1)), ("aggregate", 0, (0,)), ("observe", 0, (0, 1, 2)))
+    assert played.state == (
+        ("retain", 0, (0, 1)),
+        ("aggregate", 0, (0,)),
+        ("observe", 0, (0, 1, 2)),
+    )
 
 
 def engine_view():
-    from edgesim.contracts import View
+    from fl.contracts import View
 
     empty, ones = np.zeros(1), np.ones(1)
     return View(0, 0.0, np.array([0]), empty, empty, empty, 1.0, ones, ones)
 
 
 def test_an_error_inside_a_device_ends_the_run(engine):
-    from edgesim.link import StalledLink
+    from edgesim.network.link import StalledLink
 
     with pytest.raises(StalledLink):
-        engine.play(devices((3e9, 3e9)), 1e-10, solver=hand([0.0, 1.0], [0.5, 0.5]), clock="deadline")
+        engine.play(
+            devices((3e9, 3e9)), 1e-10, solver=hand([0.0, 1.0], [0.5, 0.5]), clock="deadline"
+        )
 
 
-@pytest.mark.parametrize(("part", "status"), [(1.0, "arrived"), (1 + 5e-7, "arrived"), (1 + 1e-5, "late")])
+@pytest.mark.parametrize(
+    ("part", "status"), [(1.0, "arrived"), (1 + 5e-7, "arrived"), (1 + 1e-5, "late")]
+)
 def test_late_begins_a_millionth_after_the_threshold(engine, part, status):
     """One device whose upload ends at exactly ``part`` of the threshold."""
     fleet, method = devices([3e9]), engine.method(warmup_steps=0, personal_steps=0, global_steps=0)
     rate = BANDWIDTH_HZ * np.log2(1 + 1e-10 * 0.63 / NOISE_W)
     share = method.payload(0.0).bits_up / (rate * BUDGET_S * part)
-    played = engine.play(fleet, 1e-10, method, solver=lambda problem: (np.array([share]), np.zeros(1)))
+    played = engine.play(
+        fleet, 1e-10, method, solver=lambda problem: (np.array([share]), np.zeros(1))
+    )
     assert played.log.device_rounds.status.tolist() == [status]
     assert played.log.device_rounds.finish_s[0] == pytest.approx(BUDGET_S * part, rel=1e-12)
 
 
 def test_devices_fail_at_other_times_in_another_round(engine):
-    rows = engine.play(devices([3e9] * 8, failure_rate_hz=40.0), 1e-10, rounds=range(6)).log.device_rounds
-    failed = [tuple(rows[(rows["round"] == g) & (rows.status == "failed")].device) for g in range(6)]
+    rows = engine.play(
+        devices([3e9] * 8, failure_rate_hz=40.0), 1e-10, rounds=range(6)
+    ).log.device_rounds
+    failed = [
+        tuple(rows[(rows["round"] == g) & (rows.status == "failed")].device) for g in range(6)
+    ]
     assert len(set(failed)) > 1
 
 
@@ -414,9 +493,15 @@ def test_a_method_that_decides_the_ratio_is_late_and_never_left_out(engine, solv
 
 def test_stop_holds_for_plans_that_no_solver_bounds(engine):
     method = engine.method(rho_bounds=(0.0, 0.0))
-    with pytest.raises(Infeasible, match=r"devices 0, 1 would be up to .* s later than the threshold of 0.002 s"):
-        engine.play(devices([3e9] * 2), 1e-10, method, solver="equal", budget_s=2e-3, when_infeasible="stop")
-    engine.play(devices([3e9] * 2), 1e-10, method, solver="equal", budget_s=1.0, when_infeasible="stop")
+    with pytest.raises(
+        Infeasible, match=r"devices 0, 1 would be up to .* s later than the threshold of 0.002 s"
+    ):
+        engine.play(
+            devices([3e9] * 2), 1e-10, method, solver="equal", budget_s=2e-3, when_infeasible="stop"
+        )
+    engine.play(
+        devices([3e9] * 2), 1e-10, method, solver="equal", budget_s=1.0, when_infeasible="stop"
+    )
 
 
 def test_an_allocators_rounding_never_exceeds_the_band(engine):

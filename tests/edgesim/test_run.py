@@ -3,7 +3,7 @@
 import pytest
 
 from edgesim.errors import RunError
-from edgesim.run import in_one_sentence
+from edgesim.runs.run import in_one_sentence
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,9 @@ from edgesim.run import in_one_sentence
         ),
         (MemoryError(), "the memory is full; make room"),
         (
-            RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
+            RuntimeError(
+                "DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"
+            ),
             "the memory is full;",
         ),
     ],

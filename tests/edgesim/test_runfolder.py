@@ -7,10 +7,16 @@ import json
 import numpy as np
 import pytest
 
-from edgesim.runfolder import FolderError, RunFolder, read_blocks
+from edgesim.records.run_folder import FolderError, RunFolder, read_blocks
 
-ROWS = {"rounds": {"round": [0], "time_s": [0.1]}, "spans": {"round": [0, 0], "phase": ["upload", "idle"]}}
-NEXT = {"rounds": {"round": [1], "time_s": [0.30000000000000004]}, "spans": {"round": [], "phase": []}}
+ROWS = {
+    "rounds": {"round": [0], "time_s": [0.1]},
+    "spans": {"round": [0, 0], "phase": ["upload", "idle"]},
+}
+NEXT = {
+    "rounds": {"round": [1], "time_s": [0.30000000000000004]},
+    "spans": {"round": [], "phase": []},
+}
 ARRAYS = {"w": np.array([1.5, -2.0], np.float32)}
 
 

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.draws import Draw
-from edgesim.explain import catalogue, explain, schema
-from edgesim.scenario import ScenarioError, expand, load
-from edgesim.yamlmarks import read_text, scalar
+from edgesim.errors import ScenarioError
+from edgesim.scenario.distributions import Draw
+from edgesim.scenario.key_docs import catalogue, explain, schema
+from edgesim.scenario.loader import expand, load
+from edgesim.scenario.yaml_locations import read_text, scalar
 
 ROOT = Path(__file__).parents[2]
 TEXT = """\
@@ -91,14 +92,18 @@ def test_how_devices_and_conventions_of_the_submodel_papers_are_written(path):
 
 
 def test_partitions_of_text_and_of_a_least_number_of_samples(path):
-    assert load(path, ["learning.partition={kind: speakers}"]).learning.partition.model_dump() == {"kind": "speakers"}
+    assert load(path, ["learning.partition={kind: speakers}"]).learning.partition.model_dump() == {
+        "kind": "speakers"
+    }
     dirichlet = "learning.partition={kind: dirichlet, alpha: 0.2, min_samples: %s}"
     assert load(path, [dirichlet % 10]).learning.partition.min_samples == 10
     assert load(path, [dirichlet % "none"]).learning.partition.min_samples is None
 
 
 def test_noise_density_and_the_broadcast_band(path):
-    s = load(path, ["network.noise=-174 dBm/Hz", "network.downlink={mode: broadcast, tx_power: 46 dBm}"])
+    s = load(
+        path, ["network.noise=-174 dBm/Hz", "network.downlink={mode: broadcast, tx_power: 46 dBm}"]
+    )
     assert s.network.noise.power_w is None and s.network.noise.density_w_per_hz == 10**-20.4
     assert s.network.downlink.bandwidth_hz == s.network.bandwidth_hz
     own = load(path, ["network.downlink={mode: broadcast, tx_power: 46 dBm, bandwidth: 20 MHz}"])
@@ -111,9 +116,13 @@ def test_a_scenario_cannot_be_changed(path):
 
 
 def test_trace_files_lie_beside_the_scenario(path):
-    (path.parent / "gains.csv").write_text("# loss\n90 dB\n\n95.5 dB\n100 dB\n101 dB\n102 dB\n103 dB\n")
+    (path.parent / "gains.csv").write_text(
+        "# loss\n90 dB\n\n95.5 dB\n100 dB\n101 dB\n102 dB\n103 dB\n"
+    )
     s = load(path, ["network.channel.path_loss.loss={trace: gains.csv}"])
-    assert s.network.channel.path_loss.loss_db == Draw("trace", (90.0, 95.5, 100.0, 101.0, 102.0, 103.0))
+    assert s.network.channel.path_loss.loss_db == Draw(
+        "trace", (90.0, 95.5, 100.0, 101.0, 102.0, 103.0)
+    )
     copy = path.parent / "sub" / "copy.yaml"
     copy.parent.mkdir()
     copy.write_text(s.to_yaml())
@@ -124,10 +133,15 @@ def test_log_distance_needs_distances(path):
     model = "network.channel.path_loss={model: log-distance, reference_loss: 40 dB, exponent: 3}"
     both = [f"devices.{i}.distance={{uniform: [10 m, 20 m]}}" for i in (0, 1)]
     s = load(path, [model, *both])
-    assert (s.network.channel.path_loss.reference_distance_m, s.network.channel.path_loss.exponent) == (1.0, 3.0)
+    assert (
+        s.network.channel.path_loss.reference_distance_m,
+        s.network.channel.path_loss.exponent,
+    ) == (1.0, 3.0)
     with pytest.raises(ScenarioError, match=r"cell.yaml:9: devices.1.distance is missing"):
         load(path, [model, both[0]])
-    with pytest.raises(ScenarioError, match=r"command line: devices.0.distance is not read with path_loss"):
+    with pytest.raises(
+        ScenarioError, match=r"command line: devices.0.distance is not read with path_loss"
+    ):
         load(path, both)
 
 
@@ -138,14 +152,18 @@ def test_overrides_win_over_schemes_which_win_over_the_file(path):
     assert [s.rounds for s in plain.values()] == [3, 7, 3, 3]
     assert [s.scheme for s in plain.values()] == list(plain)
     assert plain["equal bandwidth"].allocation.solver == "equal"
-    assert plain["fedavg"].learning.method.params == {"lr": 0.1}  # another method: Liu's keys do not linger
+    assert plain["fedavg"].learning.method.params == {
+        "lr": 0.1
+    }  # another method: Liu's keys do not linger
     assert plain["longer"].learning.method.params == {"personal_steps": 9, "global_lr": 0.01}
     assert {s.rounds for _, s in expand(path, ["rounds=2"])} == {2}
     assert load(path, label="fedavg") == plain["fedavg"]
     assert load(path).scheme is None
     changed = dict(expand(path, ["schemes.joint.rounds=9"]))
     assert [s.rounds for s in changed.values()] == [9, 7, 3, 3]
-    with pytest.raises(ScenarioError, match='there is no scheme "fedprox"; the file has joint, equal bandwidth'):
+    with pytest.raises(
+        ScenarioError, match='there is no scheme "fedprox"; the file has joint, equal bandwidth'
+    ):
         load(path, label="fedprox")
 
 
@@ -164,41 +182,66 @@ def test_places_of_keys(path):
     assert s.where("clock", "mode") == "command line"
     assert s.where("evaluate.every") == f"{path}:1"
     replaced = load(path, ["learning.method={name: fedavg}"])
-    assert replaced.where("learning.method.global_lr") == "command line"  # not the line that the override replaced
-    assert str(s.error("learning.method.lr", "is 0.1; no.")) == f"{path}:26: learning.method.lr is 0.1; no."
+    assert (
+        replaced.where("learning.method.global_lr") == "command line"
+    )  # not the line that the override replaced
+    assert (
+        str(s.error("learning.method.lr", "is 0.1; no."))
+        == f"{path}:26: learning.method.lr is 0.1; no."
+    )
     assert str(s.error(("devices", 0, "count"), "is odd.")) == f"{path}:8: devices.0.count is odd."
 
 
 def test_the_resolved_file_gives_the_same_scenario(path):
     path.write_text(TEXT + SCHEMES)
-    overrides = ["network.channel.fading={kind: rayleigh, coherence: 5 ms}", "budget.latency_threshold=none"]
+    overrides = [
+        "network.channel.fading={kind: rayleigh, coherence: 5 ms}",
+        "budget.latency_threshold=none",
+    ]
     overrides += ["devices.1.capability={uniform: [0.5, 1]}", "devices.1.capability_drawn=round"]
-    overrides += ["accounting.count_biases=true", "learning.partition={kind: dirichlet, alpha: 2, min_samples: 3}"]
+    overrides += [
+        "accounting.count_biases=true",
+        "learning.partition={kind: dirichlet, alpha: 2, min_samples: 3}",
+    ]
     for label, s in expand(path, overrides):
         copy = path.parent / "resolved.yaml"
         copy.write_text(s.to_yaml(seed=4, provenance={"git": "abc", "numpy": "2.0"}))
         again = load(copy)
         assert again.digest() == s.digest()
         assert (again.scheme, again.seed) == (label, 4)
-        assert again.model_dump(exclude={"seed", "provenance"}) == s.model_dump(exclude={"seed", "provenance"})
+        assert again.model_dump(exclude={"seed", "provenance"}) == s.model_dump(
+            exclude={"seed", "provenance"}
+        )
         assert again.provenance == {"git": "abc", "numpy": "2.0"}
 
 
 @pytest.mark.parametrize(
     "override",
-    ["rounds=4", "network.bandwidth=200.0001 MHz", "learning.method.personal_steps=6", "devices.0.cpu.capacitance=0"],
+    [
+        "rounds=4",
+        "network.bandwidth=200.0001 MHz",
+        "learning.method.personal_steps=6",
+        "devices.0.cpu.capacitance=0",
+    ],
 )
 def test_what_shapes_a_result_changes_the_digest(path, override):
     assert load(path, [override]).digest() != load(path).digest()
 
 
-@pytest.mark.parametrize("override", ["name=other", "seed=5", "network.bandwidth=0.2 GHz", "network.downlink=ideal"])
+@pytest.mark.parametrize(
+    "override", ["name=other", "seed=5", "network.bandwidth=0.2 GHz", "network.downlink=ideal"]
+)
 def test_what_does_not_keeps_it(path, override):
     assert load(path, [override]).digest() == load(path).digest()
 
 
 WORDS = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), min_size=1, max_size=12)
-SCALARS = WORDS | st.integers(-(10**20), 10**20) | st.booleans() | st.floats(allow_nan=False, allow_infinity=False)
+SCALARS = (
+    WORDS
+    | st.integers(-(10**20), 10**20)
+    | st.booleans()
+    | st.floats(allow_nan=False, allow_infinity=False)
+)
 
 
 @settings(max_examples=40, deadline=None)
@@ -234,32 +277,53 @@ def test_quoted_words_stay_words():
     assert read_text("a: '1'\nb: \"true\"\nc: 1\n", "x").tree == {"a": "1", "b": "true", "c": 1}
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "scenarios").glob("*.yaml")), ids=lambda file: file.name)
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "scenarios").glob("*.yaml")), ids=lambda file: file.name
+)
 def test_shipped_scenarios_are_read_and_start_with_a_line_that_says_what_they_are(file):
     assert expand(file)
     assert re.match(r"# \S", file.read_text())
 
 
 def test_every_default_has_a_source():
-    assert [info.key for info in catalogue() if info.default != "required" and not info.source] == []
+    assert [
+        info.key for info in catalogue() if info.default != "required" and not info.source
+    ] == []
     assert [info.key for info in catalogue() if info.default == "required" and info.source] == []
 
 
 def test_every_key_is_explained_with_an_example_that_is_allowed(path):
     for info in catalogue():
         assert info.meaning and info.allowed and info.example, info.key
-    for info in explain("network.channel.fading") + explain("accounting") + explain("evaluate") + explain("budget"):
+    for info in (
+        explain("network.channel.fading")
+        + explain("accounting")
+        + explain("evaluate")
+        + explain("budget")
+    ):
         if not info.section and info.key != "network.channel.fading.coherence":
-            extra = "{kind: rayleigh, coherence: 5 ms}" if info.key.endswith("kind") else info.example
+            extra = (
+                "{kind: rayleigh, coherence: 5 ms}" if info.key.endswith("kind") else info.example
+            )
             load(path, [f"{info.key.removesuffix('.kind')}={extra}"])
 
 
 def test_explain_finds_a_key_a_section_and_the_nearest():
-    assert [info.key for info in explain("budget.latency_threshold")] == ["budget.latency_threshold"]
-    assert explain("devices[0].tx_power") == explain("devices.0.tx_power") == explain("devices.tx_power")
-    assert {"network.noise", "network.channel.path_loss.exponent"} <= {info.key for info in explain("network")}
+    assert [info.key for info in explain("budget.latency_threshold")] == [
+        "budget.latency_threshold"
+    ]
+    assert (
+        explain("devices[0].tx_power")
+        == explain("devices.0.tx_power")
+        == explain("devices.tx_power")
+    )
+    assert {"network.noise", "network.channel.path_loss.exponent"} <= {
+        info.key for info in explain("network")
+    }
     assert explain("devices.tx_power")[0].unit == "W"
-    with pytest.raises(ScenarioError, match=r"latency_threshold is unknown; did you mean budget\.latency_threshold"):
+    with pytest.raises(
+        ScenarioError, match=r"latency_threshold is unknown; did you mean budget\.latency_threshold"
+    ):
         explain("latency_threshold")
     with pytest.raises(ScenarioError, match=r"did you mean budget\.latency_threshold"):
         explain("budgt.latency_treshold")  # wrong in both words
@@ -274,7 +338,14 @@ def conforms(value, rule, root):
             return any(conforms(value, option, root) for option in rule[union])
     if "const" in rule or "enum" in rule:
         return value in rule.get("enum", [rule.get("const")])
-    kinds = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "boolean": bool}
+    kinds = {
+        "object": dict,
+        "array": list,
+        "string": str,
+        "integer": int,
+        "number": (int, float),
+        "boolean": bool,
+    }
     names = rule["type"] if isinstance(rule["type"], list) else [rule["type"]]
     if not isinstance(value, tuple(kinds[name] for name in names)):
         return False
@@ -310,6 +381,8 @@ def test_the_schema_accepts_what_load_accepts(change, fits):
     assert conforms(tree, schema(), schema()) is fits
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "scenarios").glob("*.yaml")), ids=lambda file: file.name)
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "scenarios").glob("*.yaml")), ids=lambda file: file.name
+)
 def test_the_schema_accepts_the_shipped_scenarios(file):
     assert conforms(read_text(file.read_text(), file.name).tree, schema(), schema())

@@ -4,13 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim.build import Setup, set_up
-from edgesim.contracts import Scores
-from edgesim.eventlog import read_tables
-from edgesim.run import simulate
-from edgesim.runfolder import OURS
-from edgesim.scenario import load
-from reports.load import load_run
+from edgesim.records.event_log import read_tables
+from edgesim.records.run_folder import OURS
+from edgesim.runs import Setup, set_up
+from edgesim.runs.run import simulate
+from edgesim.scenario.loader import load
+from fl.contracts import Scores
+from reports.run_data.load_runs import load_run
 
 TEXT = """\
 name: cell
@@ -54,8 +54,12 @@ def test_scores_are_those_that_the_rounds_average(scenario, tmp_path):
     assert run.scores.device.tolist() == [0, 1, 2] * 2
     by_round = run.scores.groupby("round")
     evaluated = run.rounds.set_index("round").loc[[3, 5]]
-    assert by_round.accuracy.mean().tolist() == pytest.approx(evaluated.accuracy.tolist(), rel=1e-12)
-    assert by_round.accuracy.std(ddof=0).tolist() == pytest.approx(evaluated.accuracy_std.tolist(), rel=1e-12)
+    assert by_round.accuracy.mean().tolist() == pytest.approx(
+        evaluated.accuracy.tolist(), rel=1e-12
+    )
+    assert by_round.accuracy.std(ddof=0).tolist() == pytest.approx(
+        evaluated.accuracy_std.tolist(), rel=1e-12
+    )
     assert by_round.loss.mean().tolist() == pytest.approx(evaluated.loss.tolist(), rel=1e-12)
     written = read_tables(run.folder)
     pd.testing.assert_frame_equal(written["scores"], run.scores)
@@ -90,7 +94,9 @@ def test_a_run_that_was_stopped_ends_with_the_same_bytes(scenario, density, tmp_
     resumed = simulate(scenario, out=tmp_path / "stopped")
     for file in FILES:
         assert (whole.folder / file).read_bytes() == (resumed.folder / file).read_bytes()
-    finished = simulate(scenario, out=tmp_path / "stopped", progress=lambda event: pytest.fail("computed again"))
+    finished = simulate(
+        scenario, out=tmp_path / "stopped", progress=lambda event: pytest.fail("computed again")
+    )
     pd.testing.assert_frame_equal(finished.scores, whole.scores)
     pd.testing.assert_frame_equal(finished.measures, whole.measures)
 
@@ -112,5 +118,7 @@ def test_conventions_and_the_division_of_data_reach_the_learning(scenario, tmp_p
     papers = set_up(load(tmp_path / "cell.yaml", changes)).task
     assert (papers.accounting.backward, papers.accounting.count_biases) == ("twice", True)
     assert papers.accounting.bits_per_weight == 16
-    plain = set_up(load(tmp_path / "cell.yaml", ["learning.partition={kind: dirichlet, alpha: 0.2}"])).task
+    plain = set_up(
+        load(tmp_path / "cell.yaml", ["learning.partition={kind: dirichlet, alpha: 0.2}"])
+    ).task
     assert plain.samples.min() < 450 <= papers.samples.min()

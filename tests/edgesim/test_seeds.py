@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 
 from edgesim.seeds import Seeds
 
-NAMES = st.tuples(st.text(max_size=8), st.one_of(st.none(), st.integers(0, 9)), st.one_of(st.none(), st.integers(0, 9)))
+NAMES = st.tuples(
+    st.text(max_size=8),
+    st.one_of(st.none(), st.integers(0, 9)),
+    st.one_of(st.none(), st.integers(0, 9)),
+)
 
 
 def test_a_name_gives_the_same_numbers_whatever_was_drawn_before():
@@ -27,7 +31,10 @@ def test_different_names_or_seeds_give_different_numbers(one, other, seed, other
 
 
 def test_numpy_integers_name_the_same_stream():
-    assert Seeds(0).stream("x", np.int64(3), np.int64(4)).random() == Seeds(0).stream("x", 3, 4).random()
+    assert (
+        Seeds(0).stream("x", np.int64(3), np.int64(4)).random()
+        == Seeds(0).stream("x", 3, 4).random()
+    )
 
 
 @pytest.mark.parametrize("kind", ["random", "standard_normal", "standard_exponential"])
@@ -43,7 +50,12 @@ def test_streams_are_fixed_across_versions():
     assert Seeds(0).stream("fading", round=0).random() == 0.4251115802973634
 
 
-@given(st.integers(-(2**70), 2**70), st.text(max_size=8), st.none() | st.integers(0), st.none() | st.integers(0))
+@given(
+    st.integers(-(2**70), 2**70),
+    st.text(max_size=8),
+    st.none() | st.integers(0),
+    st.none() | st.integers(0),
+)
 def test_a_stream_is_the_philox_generator_of_its_hashed_name(seed, purpose, device, round):
     name = repr((seed, purpose, device, round)).encode()
     key = int.from_bytes(hashlib.blake2b(name, digest_size=16).digest(), "little")

@@ -7,8 +7,8 @@ from math import nan
 
 import pytest
 
-from edgesim.summary import summarise, to_target
-from edgesim.trace import trace_json
+from edgesim.records.perfetto_trace import trace_json
+from edgesim.records.summary import summarise, to_target
 
 ROUNDS = {
     "round": [0, 1, 2],
@@ -47,7 +47,9 @@ def test_summary():
 
 
 def test_never_evaluated_and_never_certified_is_null():
-    rounds = ROUNDS | {name: [nan] * 3 for name in ("loss", "accuracy", "rho_mean", "solver_residual")}
+    rounds = ROUNDS | {
+        name: [nan] * 3 for name in ("loss", "accuracy", "rho_mean", "solver_residual")
+    }
     summary = summarise(rounds, (0.8,), None)
     for name in ("final_accuracy", "best_accuracy", "final_loss", "rho_mean", "certificate_worst"):
         assert summary[name] is None
@@ -69,6 +71,11 @@ def test_trace_has_a_track_per_device_and_resource():
     names = [e["args"]["name"] for e in events if e["ph"] == "M"]
     assert names == ["device 3", "cpu", "radio"]
     compute, upload = (e for e in events if e["ph"] == "X")
-    assert (compute["tid"], compute["ts"], compute["dur"], compute["args"]["cycles"]) == (0, 0.0, 1000.0, 7.0)
+    assert (compute["tid"], compute["ts"], compute["dur"], compute["args"]["cycles"]) == (
+        0,
+        0.0,
+        1000.0,
+        7.0,
+    )
     assert (upload["tid"], upload["name"], upload["args"]["bits"]) == (1, "upload", 5.0)
     assert upload["dur"] == pytest.approx(3000.0)

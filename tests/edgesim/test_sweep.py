@@ -12,17 +12,17 @@ from pytest import approx
 from rich.console import Console
 from typer.testing import CliRunner
 
-from edgesim.cli import app
-from edgesim.scenario import load
-from edgesim.sweep.code import code_files, digest
-from edgesim.sweep.estimate import estimate
-from edgesim.sweep.folder import SweepFolder
-from edgesim.sweep.local import ENDED
+from edgesim.cli.app import app
+from edgesim.cli.sweep_progress import View
+from edgesim.runs.code_digest import code_files, digest
+from edgesim.scenario.loader import load
+from edgesim.sweep.local_workers import ENDED
+from edgesim.sweep.point_task import Ended, carry_out
 from edgesim.sweep.points import plan
-from edgesim.sweep.view import View
-from edgesim.sweep.work import Ended, carry_out
+from edgesim.sweep.sweep_folder import SweepFolder
+from edgesim.sweep.time_estimate import estimate
 from fl.methods.liu import Liu
-from reports.load import find_runs, load_run
+from reports.run_data.load_runs import find_runs, load_run
 
 ROOT = Path(__file__).parents[2]
 COUNTED = """\
@@ -85,7 +85,7 @@ class Here:
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("edgesim.sweep.command.Local", Here)
+    monkeypatch.setattr("edgesim.cli.sweep_command.Local", Here)
     for name, text in (("tiny", COUNTED), ("two", COUNTED + SCHEMES), ("block", COUNTED + BLOCK)):
         (tmp_path / f"{name}.yaml").write_text(text)
     return tmp_path
@@ -111,7 +111,9 @@ def test_every_combination_of_values_schemes_and_seeds(folder):
         ("ours", "20ms", 0), ("plain", "20ms", 0), ("ours", "20ms", 1), ("plain", "20ms", 1),
         ("ours", "25ms", 0), ("plain", "25ms", 0), ("ours", "25ms", 1), ("plain", "25ms", 1),
     ]  # fmt: skip
-    assert planned.axes == {"budget.latency_threshold": ["20ms", "25ms"]}  # one value of rounds is no axis
+    assert planned.axes == {
+        "budget.latency_threshold": ["20ms", "25ms"]
+    }  # one value of rounds is no axis
     assert {p.scenario.rounds for p in planned.points} == {2}
     assert planned.points[0].name == "ours, latency_threshold=20ms, seed 0"
     assert len({p.id for p in planned.points}) == 8
@@ -143,13 +145,20 @@ def test_other_code_makes_other_points_and_another_method_does_not(folder, monke
     monkeypatch.setattr("edgesim.sweep.points.code_digest", lambda method: "of other code")
     assert ids() != before
     assert {
-        "edgesim/rounds.py",
-        "fl/local.py",
-        "solvers/pruning.py",
-        "fl/methods/liu.py",
-        "fl/methods/fedalt.py",
+        "edgesim.engine.rounds",
+        "edgesim.seeds",
+        "fl.training.local_sgd",
+        "solvers.allocators.kkt",
+        "fl.methods.liu",
+        "fl.methods.fedalt",
     } <= set(files)
-    told = ("fl/methods/fedlps.py", "edgesim/sweep/view.py", "edgesim/cli.py", "edgesim/console.py", "reports/page.py")
+    told = (
+        "fl.methods.fedlps.fedlps",
+        "edgesim.cli.sweep_progress",
+        "edgesim",
+        "edgesim.cli.console",
+        "reports.page",
+    )
     assert not set(told) & set(files) and all(path.is_file() for path in files.values())
     (folder / "a.py").write_text("1")
     one = digest({"a.py": folder / "a.py"})
@@ -164,13 +173,16 @@ def test_a_sweep_block_and_the_command_line_that_wins(folder):
     planned = plan(Path("block.yaml"), ["rounds=5"], "9")
     assert planned.axes == {"network.bandwidth": ["10 MHz", "20 MHz"]} and len(planned.points) == 2
     assert {(p.scenario.rounds, p.seed) for p in planned.points} == {(5, 9)}
-    assert load("block.yaml").digest() == load("tiny.yaml").digest()  # `edgesim run` runs the file without it
+    assert (
+        load("block.yaml").digest() == load("tiny.yaml").digest()
+    )  # `edgesim run` runs the file without it
     assert "sweep" not in load("block.yaml").to_yaml()
 
 
 def test_zipped_keys_are_no_grid(folder):
     planned = plan(
-        Path("tiny.yaml"), ["network.bandwidth:rounds=10MHz:1,20MHz:2", "budget.latency_threshold=20ms,25ms"]
+        Path("tiny.yaml"),
+        ["network.bandwidth:rounds=10MHz:1,20MHz:2", "budget.latency_threshold=20ms,25ms"],
     )
     found = {(p.scenario.network.bandwidth_hz, p.scenario.rounds) for p in planned.points}
     assert found == {(1e7, 1), (2e7, 2)} and len(planned.points) == 4
@@ -197,15 +209,27 @@ def test_a_swept_method_of_a_file_without_schemes_starts_afresh(folder):
     ("arguments", "sentence"),
     [
         (["tiny.yaml", "bandwith=1,2"], "the key bandwith is unknown"),
-        (["tiny.yaml", "network.bandwidth=10 MHz,20"], 'network.bandwidth=20 (no unit); write "20 MHz"'),
+        (
+            ["tiny.yaml", "network.bandwidth=10 MHz,20"],
+            'network.bandwidth=20 (no unit); write "20 MHz"',
+        ),
         (["tiny.yaml", "rounds=1,2", "rounds=3"], "rounds is given twice"),
-        (["tiny.yaml", "rounds=5,05"], 'the points "fedavg, rounds=5, seed 0" and "fedavg, rounds=05, seed 0" are the'),
+        (
+            ["tiny.yaml", "rounds=5,05"],
+            'the points "fedavg, rounds=5, seed 0" and "fedavg, rounds=05, seed 0" are the',
+        ),
         (["tiny.yaml", "seed=1,2", "--seeds", "0"], "seed and --seeds are both given"),
         (["tiny.yaml", "--seeds", "x"], 'seeds is "x"; write such as 0-4'),
         (["tiny.yaml", "scheme=a,b"], "scheme cannot be swept"),
-        (["tiny.yaml", "learning.method.name=fedavg,fedabc"], 'learning.method.name is "fedabc"; allowed are'),
+        (
+            ["tiny.yaml", "learning.method.name=fedavg,fedabc"],
+            'learning.method.name is "fedabc"; allowed are',
+        ),
         (["two.yaml", "--only", "theirs"], 'two.yaml has no scheme "theirs"; it has ours, plain'),
-        (["two.yaml", "learning.method.name=fedprox"], "no scheme of two.yaml has (ours: liu; plain: fedavg); add one"),
+        (
+            ["two.yaml", "learning.method.name=fedprox"],
+            "no scheme of two.yaml has (ours: liu; plain: fedavg); add one",
+        ),
         (["tiny.yaml", "rounds=range(1,2000,1)", "--seeds", "0-99"], "allowed are 100000"),
         (["missing.yaml"], "there is no such file"),
         (["tiny.yaml", "--scheduler", "tcp://h:1"], "--scheduler is only read with --backend dask"),
@@ -218,12 +242,18 @@ def test_mistakes_are_one_sentence_before_anything_runs(folder, arguments, sente
 
 
 def test_a_mistake_in_a_block_names_its_line(folder):
-    (folder / "wrong.yaml").write_text(COUNTED + "sweep:\n  rounds: [1, 2]\n  network.bandwidth: [10 MHz, 20]\n")
-    assert sweep("wrong.yaml", code=2).stderr.startswith("wrong.yaml:14: network.bandwidth is 20 (no unit)")
+    (folder / "wrong.yaml").write_text(
+        COUNTED + "sweep:\n  rounds: [1, 2]\n  network.bandwidth: [10 MHz, 20]\n"
+    )
+    assert sweep("wrong.yaml", code=2).stderr.startswith(
+        "wrong.yaml:14: network.bandwidth is 20 (no unit)"
+    )
 
 
 def test_another_kind_starts_afresh_wherever_the_override_stands(folder):
-    (folder / "steps.yaml").write_text(COUNTED.replace("{name: fedavg}", "{name: fedavg, local_steps: 7, lr: 0.5}"))
+    (folder / "steps.yaml").write_text(
+        COUNTED.replace("{name: fedavg}", "{name: fedavg, local_steps: 7, lr: 0.5}")
+    )
     for texts in (
         ["learning.method.name=fedprox", "learning.method.local_steps=3"],
         ["learning.method.local_steps=3", "learning.method.name=fedprox"],
@@ -238,13 +268,23 @@ def test_the_documented_commands_and_block(folder):
     text = (ROOT / "docs" / "sweeps.md").read_text()
     dry, run, _ = re.search(r"```\n(edgesim.*?)```", text, re.S)[1].strip().splitlines()
     printed = sweep(*shlex.split(dry.replace("scenarios/", f"{ROOT}/scenarios/"))[2:]).stdout
-    assert "120 points in runs/demo-sweep, 120 to run" in printed and "joint, equal bandwidth, fedavg" in printed
-    words = shlex.split(run.replace("scenarios/", f"{ROOT}/scenarios/").replace("rounds=20", "rounds=1"))
+    assert (
+        "120 points in runs/demo-sweep, 120 to run" in printed
+        and "joint, equal bandwidth, fedavg" in printed
+    )
+    words = shlex.split(
+        run.replace("scenarios/", f"{ROOT}/scenarios/").replace("rounds=20", "rounds=1")
+    )
     assert "4 of 4 points done" in sweep(*words[2:]).stdout
-    (folder / "documented.yaml").write_text(COUNTED + re.search(r"```yaml\n(.*?)```", text, re.S)[1])
+    (folder / "documented.yaml").write_text(
+        COUNTED + re.search(r"```yaml\n(.*?)```", text, re.S)[1]
+    )
     planned = plan(Path("documented.yaml"))
     assert len(planned.points) == 4 * 4 * 2 * 5
-    assert {(p.scenario.device_count, p.scenario.rounds) for p in planned.points} == {(10, 100), (20, 50)}
+    assert {(p.scenario.device_count, p.scenario.rounds) for p in planned.points} == {
+        (10, 100),
+        (20, 50),
+    }
 
 
 def test_the_estimate_counts_finished_points_and_the_start_of_the_workers(folder):
@@ -284,32 +324,48 @@ def test_finished_points_are_never_run_again_and_changed_ones_are_new(folder):
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert sorted(path.name for path in (folder / "s").iterdir()) == ["points", "sweep.json"]
     dry = sweep("tiny.yaml", "rounds=1,2,3,4", "--dry-run", "--out", "s").stdout
-    assert "4 points in s, 1 to run" in dry and "estimated from finished points of the same method" in dry
+    assert (
+        "4 points in s, 1 to run" in dry
+        and "estimated from finished points of the same method" in dry
+    )
     printed = sweep("tiny.yaml", "rounds=1", "--out", "s").stdout
     assert "2 runs of earlier sweeps lie in s/points too" in printed
 
 
 def test_a_failing_point_is_listed_and_does_not_stop_the_others(folder):
     (folder / "mine.py").write_text(FAILS_LATER)
-    command = ["tiny.yaml", "budget.latency_threshold=20ms,30ms", "allocation.solver=./mine.py:allocator"]
+    command = [
+        "tiny.yaml",
+        "budget.latency_threshold=20ms,30ms",
+        "allocation.solver=./mine.py:allocator",
+    ]
     result = sweep(*command, "--allow-code", "--workers", 1, "--out", "s", code=1)
     complaint = "failed: fedavg, latency_threshold=20ms, seed 0: ./mine.py:allocator failed: mine.py:6: ValueError"
     assert result.stderr.startswith(complaint) and len(result.stderr.splitlines()) == 1
     assert "1 of 2 points done, 1 failed" in result.stdout
     statuses = {
-        p["values"]["budget.latency_threshold"]: (p["status"], p["error"]) for p in listed(folder / "s")["points"]
+        p["values"]["budget.latency_threshold"]: (p["status"], p["error"])
+        for p in listed(folder / "s")["points"]
     }
     assert statuses["30ms"] == ("done", None) and "no such luck" in statuses["20ms"][1]
     result = sweep(*command, "--allow-code", "--workers", 1, "--out", "t", "--fail-fast", code=1)
     assert "0 of 2 points done, 1 failed, 1 missing" in result.stdout
     assert [p["status"] for p in listed(folder / "t")["points"]] == ["failed", "missing"]
-    assert "--allow-code" in sweep(*command, "--out", "u", code=2).stderr and not (folder / "u").exists()
+    assert (
+        "--allow-code" in sweep(*command, "--out", "u", code=2).stderr
+        and not (folder / "u").exists()
+    )
 
 
 def test_infeasible_points_are_recorded_and_the_others_run(folder):
     liu = ["learning.method={name: liu}", "allocation.solver=kkt"]
-    result = sweep("tiny.yaml", *liu, "budget.latency_threshold=1ns,25ms", "--workers", 1, "--out", "s")
-    assert "infeasible: liu, latency_threshold=1ns, seed 0: 3 of 3 devices cannot take part" in result.stderr
+    result = sweep(
+        "tiny.yaml", *liu, "budget.latency_threshold=1ns,25ms", "--workers", 1, "--out", "s"
+    )
+    assert (
+        "infeasible: liu, latency_threshold=1ns, seed 0: 3 of 3 devices cannot take part"
+        in result.stderr
+    )
     assert [p["status"] for p in listed(folder / "s")["points"]] == ["infeasible", "done"]
     sweep("tiny.yaml", *liu, "budget.latency_threshold=1ns,2ns", "--out", "t", code=3)
 
@@ -349,15 +405,22 @@ def test_what_is_learned_is_the_same_with_and_without_reuse_and_is_trained_once(
     for out, option in (("with", "--reuse"), ("without", "--no-reuse")):
         sweep(*command, "--workers", 1, option, "--out", out, "-q")
     assert same_bytes(folder / "with", folder / "without") >= 20
-    made = [json.loads(p.read_text()).get("passes_made") for p in (folder / "with" / "points").glob("*/timing.json")]
+    made = [
+        json.loads(p.read_text()).get("passes_made")
+        for p in (folder / "with" / "points").glob("*/timing.json")
+    ]
     assert sorted(made) == [0, 3]
     assert sorted(path.name for path in (folder / "with").iterdir()) == ["points", "sweep.json"]
 
 
-def test_the_live_view_tells_rounds_accuracy_and_the_time_left_from_the_first_rounds_on(folder, monkeypatch):
+def test_the_live_view_tells_rounds_accuracy_and_the_time_left_from_the_first_rounds_on(
+    folder, monkeypatch
+):
     """Three points of ten rounds, one resumes at its round 4. Three rounds in 6 s after the first: 2 (8 + 4 + 10) s."""
     now = iter([100.0, 106.0, 112.0])
-    monkeypatch.setattr("edgesim.sweep.view.time", SimpleNamespace(monotonic=lambda: next(now)))
+    monkeypatch.setattr(
+        "edgesim.cli.sweep_progress.time", SimpleNamespace(monotonic=lambda: next(now))
+    )
     planned = plan(folder / "tiny.yaml", ["rounds=10", "budget.latency_threshold=20ms,25ms,30ms"])
     view = View(SweepFolder(folder / "out", planned))
     one, other, last = view.folder.plan.points
@@ -373,7 +436,9 @@ def test_the_live_view_tells_rounds_accuracy_and_the_time_left_from_the_first_ro
     view.console.print(view._table())
     shown = view.console.file.getvalue()
     assert "0 of 3 points done, 2 running, 1 missing, 12 s, about 44 s left" in shown, shown
-    assert re.search(r"latency_threshold=20ms.* 2/10 +0.250", shown) and re.search(r"=25ms.* 6/10 *\n", shown)
+    assert re.search(r"latency_threshold=20ms.* 2/10 +0.250", shown) and re.search(
+        r"=25ms.* 6/10 *\n", shown
+    )
     view.ended(one, Ended("failed", "boom"))
     assert view.left == {other.id: 4, last.id: 10}
 
@@ -394,7 +459,7 @@ def test_tensorboard_scalars_of_every_round(folder):
 
 
 def test_tensorboard_that_is_missing_is_one_sentence(folder, monkeypatch):
-    monkeypatch.setattr("edgesim.tracker.find_spec", lambda name: None)
+    monkeypatch.setattr("edgesim.runs.tensorboard_log.find_spec", lambda name: None)
     for command in ("run", "sweep"):
         result = CliRunner().invoke(app, [command, "tiny.yaml", "--tensorboard"])
         assert result.exit_code == 2 and 'pip install "edgesim[tensorboard]"' in result.stderr
@@ -403,6 +468,12 @@ def test_tensorboard_that_is_missing_is_one_sentence(folder, monkeypatch):
 
 def same_bytes(one, other):
     """How many files of two sweeps are the same; all must be but timing.json."""
-    files = [path.relative_to(one) for path in sorted(one.rglob("*")) if path.is_file() and path.name != "timing.json"]
-    assert [path for path in files if (one / path).read_bytes() != (other / path).read_bytes()] == []
+    files = [
+        path.relative_to(one)
+        for path in sorted(one.rglob("*"))
+        if path.is_file() and path.name != "timing.json"
+    ]
+    assert [
+        path for path in files if (one / path).read_bytes() != (other / path).read_bytes()
+    ] == []
     return len(files)

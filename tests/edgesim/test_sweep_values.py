@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgesim.errors import ScenarioError
+from edgesim.scenario.units import parse
+from edgesim.scenario.yaml_locations import read_text
 from edgesim.sweep.ranges import expanded
 from edgesim.sweep.values import block_seeds, from_block, from_text, seeds, split
-from edgesim.units import parse
-from edgesim.yamlmarks import ScenarioError, read_text
 
 
 def texts(axis):
@@ -43,7 +44,10 @@ def test_ranges(text, values):
 @given(st.decimals(-1000, 1000, places=3), st.decimals("0.001", 10, places=3), st.integers(0, 50))
 def test_a_range_meets_both_ends_and_its_steps_exactly(first, step, count):
     last = first + step * count
-    values = [Decimal(text.removesuffix("ms")) for text in expanded(f"range({first}ms,{last}ms,{step}ms)", "key")]
+    values = [
+        Decimal(text.removesuffix("ms"))
+        for text in expanded(f"range({first}ms,{last}ms,{step}ms)", "key")
+    ]
     assert values == [first + step * i for i in range(count + 1)]
 
 
@@ -53,7 +57,9 @@ def test_log_meets_both_ends_and_has_one_ratio(first, factor, count):
     values = [parse(text, "Hz") for text in texts]
     assert (len(values), values[0], values[-1]) == (count, first, first * factor)
     ratios = [b / a for a, b in pairwise(values)]
-    assert max(ratios) == pytest.approx(min(ratios), rel=1e-9)  # the values are rounded to 12 digits
+    assert max(ratios) == pytest.approx(
+        min(ratios), rel=1e-9
+    )  # the values are rounded to 12 digits
 
 
 def test_commas_in_brackets_and_quotes_belong_to_a_value():
@@ -72,7 +78,11 @@ def test_zipped_keys_change_together():
     axis = from_text("network.bandwidth:rounds=100MHz:10,200MHz:20")
     assert axis.keys == ("network.bandwidth", "rounds")
     assert texts(axis) == [("100MHz", "10"), ("200MHz", "20")] and trees(axis)[1] == ("200MHz", 20)
-    assert texts(from_text("a:b=range(1,3,1):log(1,100,3)")) == [("1", "1"), ("2", "10"), ("3", "100")]
+    assert texts(from_text("a:b=range(1,3,1):log(1,100,3)")) == [
+        ("1", "1"),
+        ("2", "10"),
+        ("3", "100"),
+    ]
     assert trees(from_text("a:b={x: 1}:'p:q'")) == [({"x": 1}, "p:q")]
 
 
@@ -85,7 +95,10 @@ def test_a_block_lists_values_and_names_its_line():
     axes = {name: from_block(name, block.under((name,))) for name in block.tree}
     assert trees(axes["rounds"]) == [(1,), (2,)]
     assert trees(axes["network.bandwidth:rounds"]) == [("100 MHz", 10), ("200 MHz", 20)]
-    assert (texts(axes["lr"]), texts(axes["k"])) == ([("1",), ("10",), ("100",)], [("1",), ("2",), ("5",)])
+    assert (texts(axes["lr"]), texts(axes["k"])) == (
+        [("1",), ("10",), ("100",)],
+        [("1",), ("2",), ("5",)],
+    )
     assert axes["lr"].rows[1][0].change[1].place(()) == "file.yaml:3"
     with pytest.raises(ScenarioError, match=r"^file\.yaml:1: .*whose last step ends at 3"):
         from_block("k", read_text("range(1,4,2)", "file.yaml"))
@@ -123,7 +136,9 @@ def test_mistakes_are_one_sentence(text, sentence):
 
 def test_seeds():
     assert seeds("0-4") == (0, 1, 2, 3, 4) and seeds("0, 7-9 ,3") == (0, 7, 8, 9, 3)
-    assert block_seeds(read_text("[1, 2]", "f")) == (1, 2) and block_seeds(read_text("5", "f")) == (5,)
+    assert block_seeds(read_text("[1, 2]", "f")) == (1, 2) and block_seeds(read_text("5", "f")) == (
+        5,
+    )
     for wrong in ("", "a", "-1", "4-0", "1,1", "0-10000000", "1.5"):
         with pytest.raises(ScenarioError, match=r"^command line: seeds "):
             seeds(wrong)

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from edgesim.errors import RunError
-from edgesim.sweep.cluster import Dask
-from edgesim.sweep.control import Control, grouped
-from edgesim.sweep.folder import SweepFolder
-from edgesim.sweep.local import DIED, ENDED, Local
+from edgesim.sweep.dask_workers import Dask
+from edgesim.sweep.local_workers import DIED, ENDED, Local
+from edgesim.sweep.point_task import Ended
 from edgesim.sweep.points import plan
-from edgesim.sweep.work import Ended
+from edgesim.sweep.scheduling import Control, grouped
+from edgesim.sweep.sweep_folder import SweepFolder
 
 ROOT = Path(__file__).parents[2]
 LONG = """\
@@ -47,7 +47,16 @@ def undisturbed(tmp_path_factory):
 
 
 def started(folder, *options, **how):
-    command = [sys.executable, "-m", "edgesim.cli", "sweep", "long.yaml", "--out", "s", *options]
+    command = [
+        sys.executable,
+        "-m",
+        "edgesim",
+        "sweep",
+        "long.yaml",
+        "--out",
+        "s",
+        *options,
+    ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(command, cwd=folder, env=environment, **pipes, **how)
@@ -97,7 +106,9 @@ def children(pid):
     return found
 
 
-needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="looks for processes in /proc"
+)
 
 
 @needs_proc
@@ -108,7 +119,9 @@ def test_kill_9_of_the_command_loses_nothing_but_the_round_in_progress(tmp_path,
     workers = children(command.pid)
     command.kill()
     command.communicate()
-    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() and not zombie(pid) for pid in workers))
+    wait_until(
+        lambda: not any(Path(f"/proc/{pid}").exists() and not zombie(pid) for pid in workers)
+    )
     logs = {path: path.with_name("log.arrows").stat().st_size for path in in_progress(tmp_path)}
     assert logs and all(size > 0 for size in logs.values())
     command = started(tmp_path, "--workers", "2")
@@ -203,7 +216,9 @@ def test_dask_gives_the_same_bytes_though_a_worker_is_killed(tmp_path, undisturb
     same(undisturbed, tmp_path / "s")
 
 
-def test_a_scheduler_that_is_lost_is_one_sentence_and_the_sweep_goes_on_without_it(tmp_path, undisturbed):
+def test_a_scheduler_that_is_lost_is_one_sentence_and_the_sweep_goes_on_without_it(
+    tmp_path, undisturbed
+):
     pytest.importorskip("distributed")
     (tmp_path / "long.yaml").write_text(LONG)
     folder, backend = SweepFolder(tmp_path / "s", plan(tmp_path / "long.yaml")), Dask(1)
@@ -289,7 +304,11 @@ def test_points_that_may_share_run_behind_one_another(tmp_path):
     backend = Scripted(lambda name, turn: ENDED, size=2)
     Control(folder, backend, Silent(), {}).run()
     seeds = [task.scenario.seed for task in backend.order]
-    assert seeds[:3] == [0, 1, 0]  # nobody starts a second point of a group while there is other work
+    assert seeds[:3] == [
+        0,
+        1,
+        0,
+    ]  # nobody starts a second point of a group while there is other work
     assert all(task.options["shared"] == folder.shared.resolve() / "" for task in backend.order)
     backend = Scripted(lambda name, turn: ENDED, size=2)
     for point in folder.plan.points:

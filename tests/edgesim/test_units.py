@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.units import DIMENSIONS, UnitError, format_quantity, parse, unit_pattern
+from edgesim.scenario.units import DIMENSIONS, UnitError, format_quantity, parse, unit_pattern
 
 GOLDEN = [
     ("200 MHz", "Hz", 2e8),
@@ -46,11 +46,23 @@ def test_hand_computed_values(text, unit, value):
         (0, "W", '0 (no unit); write "0 W"'),
         ("20 Hz", "s", '"20 Hz" (a frequency); a time is needed, for instance "20 ms"'),
         ("20 mhz", "Hz", '"20 mhz" (unknown unit "mhz"); did you mean mHz or MHz?'),
-        ("5 parsec", "m", '"5 parsec" (unknown unit "parsec"); a length is needed, for instance "5 m"'),
+        (
+            "5 parsec",
+            "m",
+            '"5 parsec" (unknown unit "parsec"); a length is needed, for instance "5 m"',
+        ),
         ("30 dB", "W", '"30 dB" (a ratio in decibel); a power is needed, for instance "30 dBm"'),
         ("1e400 Hz", "Hz", '"1e400 Hz" (too large for a computer\'s number); write a finite value'),
-        ("1e999999999999 Hz", "Hz", '"1e999999999999 Hz" (too large for a computer\'s number); write a finite value'),
-        ("99999 dBm", "W", '"99999 dBm" (too large for a computer\'s number); write a finite value'),
+        (
+            "1e999999999999 Hz",
+            "Hz",
+            '"1e999999999999 Hz" (too large for a computer\'s number); write a finite value',
+        ),
+        (
+            "99999 dBm",
+            "W",
+            '"99999 dBm" (too large for a computer\'s number); write a finite value',
+        ),
         ("nan s", "s", '"nan s" (not a number with a unit); write for instance "20 ms"'),
         ("ten ms", "s", '"ten ms" (not a number with a unit); write for instance "20 ms"'),
     ],

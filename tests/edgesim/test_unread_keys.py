@@ -6,18 +6,27 @@ from pathlib import Path
 
 import pytest
 
-from edgesim.build import set_up
-from edgesim.scenario import ScenarioError, load
+from edgesim.errors import ScenarioError
+from edgesim.runs import set_up
+from edgesim.scenario.loader import load
 
 OWN = Path(__file__).parent.parent.parent / "examples" / "own_scenario.yaml"
 DEMO = OWN.parent.parent / "scenarios" / "demo.yaml"
 METHOD = "learning.method={name: liu, %s}"
 UNREAD = {
-    ("accounting={mask_overhead: bitmap}",): "accounting.mask_overhead is bitmap, which fedavg does not read",
-    ("accounting={sparse_efficiency: 0.5}",): "accounting.sparse_efficiency is 0.5, which fedavg does not read",
-    ("devices.0.receive_power=1 W",): r"devices\S* ?\S*receive_power is not read with downlink: ideal",
+    (
+        "accounting={mask_overhead: bitmap}",
+    ): "accounting.mask_overhead is bitmap, which fedavg does not read",
+    (
+        "accounting={sparse_efficiency: 0.5}",
+    ): "accounting.sparse_efficiency is 0.5, which fedavg does not read",
+    (
+        "devices.0.receive_power=1 W",
+    ): r"devices\S* ?\S*receive_power is not read with downlink: ideal",
     (METHOD % "rho: 0.5, rho_max: 0.9",): "learning.method.rho_max is not read where rho is fixed",
-    (METHOD % "personal_part: none, personal_lr: 9.0",): "learning.method.personal_lr is not read where personal_part",
+    (
+        METHOD % "personal_part: none, personal_lr: 9.0",
+    ): "learning.method.personal_lr is not read where personal_part",
     ("network.downlink={mode: ideal, bandwidth: 1 Hz}",): "reads no bandwidth",
 }
 
@@ -30,7 +39,12 @@ def test_a_key_without_effect_is_an_error(changes):
 
 def test_where_they_have_an_effect_they_are_read():
     set_up(load(OWN, [METHOD % "rho: 0.5, personal_lr: 0.1", "accounting={mask_overhead: bitmap}"]))
-    set_up(load(OWN, ["devices.0.receive_power=1 W", "network.downlink={mode: broadcast, tx_power: 30 dBm}"]))
+    set_up(
+        load(
+            OWN,
+            ["devices.0.receive_power=1 W", "network.downlink={mode: broadcast, tx_power: 30 dBm}"],
+        )
+    )
 
 
 ACCOUNTING = {"mask_overhead": "bitmap", "sparse_efficiency": 0.5}
@@ -50,7 +64,9 @@ def test_a_method_with_masks_of_its_own_reads_what_it_is_charged_by(name, key):
     if key in SPARSE[name]:
         set_up(load(OWN, changes))
     else:
-        with pytest.raises(ScenarioError, match=f"accounting.{key} is .*, which {name} does not read"):
+        with pytest.raises(
+            ScenarioError, match=f"accounting.{key} is .*, which {name} does not read"
+        ):
             set_up(load(OWN, changes))
 
 

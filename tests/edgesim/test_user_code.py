@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from edgesim.cli import app
+from edgesim.cli.app import app
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 ALLOCATORS = {
@@ -38,7 +38,7 @@ FILES = {
 METHODS = {
     "class thing: pass": "no complete subclass",
     "def thing(problem): pass": "no complete subclass",
-    "from fl.method import Method\nclass thing(Method): pass": "no complete subclass",
+    "from fl.method_base.method import Method\nclass thing(Method): pass": "no complete subclass",
     "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def personal(self): return [True]": "no mask bool",
     "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def select(self, state, view): return [99]": (
         r"selected \[99\]"
@@ -51,12 +51,12 @@ METHODS = {
         r"whose architecture\(self, given\) is called as architecture\(given"
     ),
     "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def architecture(given): return 5": (
-        "gives no fl.models.Architecture"
+        "gives no fl.models.architectures.Architecture"
     ),
     "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def architecture(given): return given.nonsense": (
         r"my.py:3: AttributeError: .*nonsense"
     ),
-    "from fl.methods.fedavg import FedAvg\nfrom fl.models import build\nclass thing(FedAvg):\n"
+    "from fl.methods.fedavg import FedAvg\nfrom fl.models.architectures import build\nclass thing(FedAvg):\n"
     "    def architecture(given): return build('mlp', (1, 5, 5), 3)": (
         r"architecture\(\) is for 1x5x5 and 3 classes; the data have 1x8x8 and 10 classes"
     ),
@@ -70,7 +70,9 @@ def run(tmp_path, kind: str, code: str):
     (tmp_path / "s.yaml").write_text(text)
     (tmp_path / "my.py").write_text(code + "\n")
     out = tmp_path / "out"
-    return CliRunner().invoke(app, ["run", str(tmp_path / "s.yaml"), "--allow-code", "--out", str(out)]), out
+    return CliRunner().invoke(
+        app, ["run", str(tmp_path / "s.yaml"), "--allow-code", "--out", str(out)]
+    ), out
 
 
 def assert_refused(result, out, says, written=False):
@@ -84,7 +86,9 @@ def assert_refused(result, out, says, written=False):
 
 @pytest.mark.parametrize("body", ALLOCATORS)
 def test_wrong_allocators(tmp_path, body):
-    assert_refused(*run(tmp_path, "allocator", f"def thing(problem):\n    {body}"), ALLOCATORS[body])
+    assert_refused(
+        *run(tmp_path, "allocator", f"def thing(problem):\n    {body}"), ALLOCATORS[body]
+    )
 
 
 @pytest.mark.parametrize("kind", ["allocator", "method"])
@@ -117,7 +121,10 @@ def test_allocators_that_are_no_plain_functions(tmp_path, thing):
 @pytest.mark.parametrize("kind", ["allocator", "method"])
 def test_the_resolved_scenario_runs_again_with_the_same_bytes(tmp_path, kind):
     first, second = tmp_path / "first", tmp_path / "second"
-    for scenario, out in ((EXAMPLES / f"own_{kind}.yaml", first), (first / "scenario.yaml", second)):
+    for scenario, out in (
+        (EXAMPLES / f"own_{kind}.yaml", first),
+        (first / "scenario.yaml", second),
+    ):
         command = ["run", str(scenario), "--allow-code", "--quiet", "--out", str(out)]
         result = CliRunner().invoke(app, command if out is second else [*command, "rounds=1"])
         assert result.exit_code == 0, result.output

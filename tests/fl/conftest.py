@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim.contracts import Grant, View
 from edgesim.seeds import Seeds
 from fl.accounting import Accounting
-from fl.data import Federated, federated
-from fl.method import bind
+from fl.contracts import Grant, View
+from fl.data.datasets import Federated, federated
+from fl.executors.trainer import Trainer
+from fl.method_base.method import bind
 from fl.methods import resolve
-from fl.models import Architecture, build
+from fl.models.architectures import Architecture, build
 from fl.task import Task
-from fl.trainer import Trainer
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -72,7 +72,9 @@ def tiny_bench():
     def make(layers, x, y, classes=2, accounting=None, batch_size=1):
         x, y = np.asarray(x, dtype=np.float32), np.asarray(y, dtype=np.int64)
         each = [np.array([i]) for i in range(len(y))]
-        data = Federated(y, y, lambda: (x, x), x.shape[1:], each, each, tuple(map(str, range(classes))))
+        data = Federated(
+            y, y, lambda: (x, x), x.shape[1:], each, each, tuple(map(str, range(classes)))
+        )
         architecture = Architecture("tiny", x.shape[1:], classes, tuple(layers))
         return Bench(Task(architecture, data, batch_size, Seeds(0), accounting or Accounting()))
 

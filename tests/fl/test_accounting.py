@@ -6,12 +6,12 @@ import torch
 from torch.nn.functional import cross_entropy
 from torch.utils.flop_counter import FlopCounterMode
 
-from edgesim.contracts import Phase
 from fl.accounting import Accounting, binary_entropy, is_block, step_cost, submodel_cost
-from fl.layers import Conv, Linear
-from fl.local import slot_step
-from fl.models import Architecture, build
-from fl.plain import Flatten, Pool
+from fl.contracts import Phase
+from fl.models.architectures import Architecture, build
+from fl.models.layers import Conv, Linear
+from fl.models.stateless_layers import Flatten, Pool
+from fl.training.local_sgd import slot_step
 
 PARTS = ("features", "classifier", "everything")
 SHAPES = [
@@ -35,9 +35,14 @@ def counted_by_torch(architecture, trained, x):
     """FLOPs of forward and backward pass as torch counts them, per sample."""
     slots = architecture.layout.slots
     views = architecture.layout.split(torch.randn(architecture.layout.size) * 0.01)
-    leaves = [v.clone().requires_grad_(bool(trained[s.slice].any())) for v, s in zip(views, slots, strict=True)]
+    leaves = [
+        v.clone().requires_grad_(bool(trained[s.slice].any()))
+        for v, s in zip(views, slots, strict=True)
+    ]
     with FlopCounterMode(display=False) as counter:
-        loss = cross_entropy(architecture.forward(leaves, x), torch.zeros(len(x), dtype=torch.int64))
+        loss = cross_entropy(
+            architecture.forward(leaves, x), torch.zeros(len(x), dtype=torch.int64)
+        )
         torch.autograd.grad(loss, [leaf for leaf in leaves if leaf.requires_grad])
     return counter.get_total_flops() / len(x)
 
@@ -50,7 +55,9 @@ def test_flops_are_those_that_torch_counts_in_the_real_step(name, shape, part, b
     trained = part_of(architecture.layout, part)
     cost = step_cost(architecture, trained, np.zeros_like(trained))
     w = torch.randn(architecture.layout.size) * 0.01
-    step = slot_step(architecture, Phase(w, trained, 1, 0.1), w, torch.from_numpy(trained), architecture.layout)
+    step = slot_step(
+        architecture, Phase(w, trained, 1, 0.1), w, torch.from_numpy(trained), architecture.layout
+    )
     with FlopCounterMode(display=False) as counter:
         step(torch.rand(3, *shape), torch.tensor([0, 1, 2]))
     assert counter.get_total_flops() == 3 * cost.flops
@@ -60,7 +67,9 @@ def test_flops_are_those_that_torch_counts_in_the_real_step(name, shape, part, b
 def test_flops_where_the_first_trained_layer_is_a_residual_block():
     """Inside it, the second convolution passes a gradient on; the first and the shortcut do not."""
     architecture = build("resnet18", (3, 16, 16), 10)
-    place = next(slot.layer for slot in architecture.layout.slots if slot.name == "block5.conv1.weight")
+    place = next(
+        slot.layer for slot in architecture.layout.slots if slot.name == "block5.conv1.weight"
+    )
     trained = architecture.layout.where(lambda slot: slot.layer >= place)
     cost = step_cost(architecture, trained, ~trained)
     assert cost.flops == counted_by_torch(architecture, trained, torch.rand(2, 3, 16, 16))
@@ -83,8 +92,12 @@ def test_a_conv_by_hand():
     """2 filters of 3x3 over 4x4, padded: 16 x 9 x 2 multiply-adds; pooled to 2x2; linear 8 -> 2: 16."""
     features, classifier = TINY.layout.role("features"), TINY.layout.role("classifier")
     nothing = TINY.layout.role("none")
-    assert step_cost(TINY, classifier, nothing).flops == 2 * (288 + 16 * 2)  # forward, and by the weights of the last
-    assert step_cost(TINY, features, nothing).flops == 2 * (288 * 2 + 16 * 2)  # and by the activations of the last
+    assert step_cost(TINY, classifier, nothing).flops == 2 * (
+        288 + 16 * 2
+    )  # forward, and by the weights of the last
+    assert step_cost(TINY, features, nothing).flops == 2 * (
+        288 * 2 + 16 * 2
+    )  # and by the activations of the last
     assert step_cost(TINY, features | classifier, classifier).flops_prunable == 2 * 16 * 3
     assert step_cost(TINY, nothing, nothing).flops == 0
 
@@ -94,7 +107,9 @@ def test_the_conventions_by_hand():
     classifier, nothing = TINY.layout.role("classifier"), TINY.layout.role("none")
     twice, biases = Accounting(backward="twice"), Accounting(count_biases=True)
     both = Accounting(backward="twice", count_biases=True)
-    assert step_cost(TINY, classifier, nothing, twice).flops == 3 * 608  # every layer, trained or not
+    assert (
+        step_cost(TINY, classifier, nothing, twice).flops == 3 * 608
+    )  # every layer, trained or not
     assert step_cost(TINY, classifier, nothing, both).flops == 3 * (608 + 34)
     assert step_cost(TINY, classifier, nothing, biases).flops == 2 * (288 + 16 * 2) + 32 + 2 * 2
     assert step_cost(TINY, nothing, nothing, both).flops == 0
@@ -121,7 +136,9 @@ def test_a_submodel_by_hand():
     head = TINY.layout.role("classifier")
     assert submodel_cost(TINY, kept, trained=head).flops == 2 * (144 + 8 * 2)
     assert submodel_cost(TINY, kept, trained=head).weights == 8 + 2
-    assert submodel_cost(TINY, head).flops == 2 * 16 * 2  # no filter is left to pass a gradient on to
+    assert (
+        submodel_cost(TINY, head).flops == 2 * 16 * 2
+    )  # no filter is left to pass a gradient on to
     assert submodel_cost(TINY, ~everything).flops == 0
 
 
@@ -141,12 +158,19 @@ def test_only_a_dense_submodel_saves_everything():
     assert submodel_cost(TINY, filters, half) == submodel_cost(TINY, filters)
     scattered = np.ones(TINY.layout.size, dtype=bool)
     scattered[[0, 10]] = False  # one weight of each filter, at different places
-    full, sparse = submodel_cost(TINY, scattered, Accounting(sparse_efficiency=0.0)), submodel_cost(TINY, scattered)
+    full, sparse = (
+        submodel_cost(TINY, scattered, Accounting(sparse_efficiency=0.0)),
+        submodel_cost(TINY, scattered),
+    )
     assert full.flops == submodel_cost(TINY, np.ones_like(scattered)).flops
-    assert sparse.flops == full.flops - 2 * 2 * 2 * 16  # two weights, each used 16 times, forward and by the weights
+    assert (
+        sparse.flops == full.flops - 2 * 2 * 2 * 16
+    )  # two weights, each used 16 times, forward and by the weights
     assert submodel_cost(TINY, scattered, half).flops == full.flops - 2 * 2 * 16
     assert submodel_cost(TINY, scattered, half).weights == TINY.layout.size - 1
-    assert [is_block(np.array(m)) for m in ([[1, 0], [1, 0]], [[1, 0], [0, 1]], [[0, 0], [0, 0]])] == [
+    assert [
+        is_block(np.array(m)) for m in ([[1, 0], [1, 0]], [[1, 0], [0, 1]], [[0, 0], [0, 0]])
+    ] == [
         True,
         False,
         True,
@@ -160,7 +184,9 @@ def test_liu_24_in_weight_steps(bench):
     for rho in (0.0, 0.3, 1.0):
         stages = method.stages(0, rho)
         assert [s.name for s in stages] == ["personal", "warm-up", "global"]
-        assert [s.work.weight_steps for s in stages] == pytest.approx([3 * v, 2 * u, 4 * (1 - rho) * u], rel=1e-12)
+        assert [s.work.weight_steps for s in stages] == pytest.approx(
+            [3 * v, 2 * u, 4 * (1 - rho) * u], rel=1e-12
+        )
         assert method.payload(rho).bits_up == pytest.approx((1 - rho) * 32 * u, rel=1e-12)
         assert method.payload(rho).bits_down == 32 * u
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fl.bandits import Arms, Partition, PUcbv, utility
+from fl.methods.fedlps.bandits import Arms, Partition, PUcbv, utility
 
 TWO = PUcbv(partitions=2, drop=-0.05)
 
@@ -23,8 +23,12 @@ def bounds(arms):
 
 def test_utility():  # check 8, and section 5.4
     assert utility(0) == 0
-    assert [utility(x) for x in (0.2, 0.5, 1)] == pytest.approx([0.349857, 0.872774, 1.732352], abs=1e-6)
-    assert [utility(x) for x in (0.25, 0.75, 0.9)] == pytest.approx([0.43722, 1.30502, 1.56210], abs=1e-5)
+    assert [utility(x) for x in (0.2, 0.5, 1)] == pytest.approx(
+        [0.349857, 0.872774, 1.732352], abs=1e-6
+    )
+    assert [utility(x) for x in (0.25, 0.75, 0.9)] == pytest.approx(
+        [0.43722, 1.30502, 1.56210], abs=1e-5
+    )
     assert utility(-0.5) == -utility(0.5)
     assert utility(20) == pytest.approx(9.98178, abs=1e-5)
     assert utility(1e6) == 10
@@ -61,7 +65,11 @@ def test_two_participations_by_hand():  # check 10
     assert TWO.values(arms) == pytest.approx([0.654752, 0.724438, 0.724438], abs=1e-6)
     arms, ratio = TWO.update(arms, 0.6, 0.4, 2.0, rng())
     assert TWO.reward(0.4, 0.5, 2.0) == pytest.approx(-0.086957, abs=1e-6)
-    assert bounds(arms) == [(0, 0.5), (0.6, 0.7), (0.7, 1)]  # the accuracy fell: the lower half is gone
+    assert bounds(arms) == [
+        (0, 0.5),
+        (0.6, 0.7),
+        (0.7, 1),
+    ]  # the accuracy fell: the lower half is gone
     assert TWO.argument(arms.scale, 3) == pytest.approx(2.777778, abs=1e-6)
     middle = arms.parts[1]
     assert (middle.pulls, middle.mean, middle.variance) == (
@@ -100,7 +108,9 @@ def test_the_argument_of_the_logarithm(partitions, printed):  # check 12; sectio
     bandit = PUcbv(partitions=partitions)
     arms, _ = bandit.begin(0.1, rng())
     arguments = [bandit.argument(arms.scale, partitions)]
-    for _ in range(4):  # the accuracy never falls, and in the middle of the widest part every ratio splits
+    for _ in range(
+        4
+    ):  # the accuracy never falls, and in the middle of the widest part every ratio splits
         widest = max(arms.parts, key=lambda part: part.width)
         arms, _ = bandit.update(arms, (widest.lo + widest.hi) / 2, arms.accuracy + 0.1, 1.0, rng())
         arguments.append(bandit.argument(arms.scale, len(arms.parts)))
@@ -109,13 +119,24 @@ def test_the_argument_of_the_logarithm(partitions, printed):  # check 12; sectio
 
 
 def test_a_floor_stops_the_halving():
-    bandit = PUcbv(partitions=1, floor=2.0, least_width=1.0)  # one partition for ever: the argument is 100 epsilon
+    bandit = PUcbv(
+        partitions=1, floor=2.0, least_width=1.0
+    )  # one partition for ever: the argument is 100 epsilon
     arms, ratio = bandit.begin(0.1, rng())
     scales = []
     for _ in range(8):
         arms, ratio = bandit.update(arms, ratio, 0.1, 1.0, rng())
         scales.append(arms.scale)
-    assert scales == [0.5, 0.25, 0.125, 0.0625, 0.03125, 0.03125, 0.03125, 0.03125]  # 3.125 >= 2 > 1.5625
+    assert scales == [
+        0.5,
+        0.25,
+        0.125,
+        0.0625,
+        0.03125,
+        0.03125,
+        0.03125,
+        0.03125,
+    ]  # 3.125 >= 2 > 1.5625
 
 
 def test_no_part_is_narrower_than_the_least_width():
@@ -149,13 +170,17 @@ def test_exploration_starts_certain_and_fades():  # section 5.2: probability 1/m
     start, _ = bandit.begin(0.0, rng())
     first, _ = bandit.update(start, 0.75, 1.0, 1.0, rng())
     later = Arms(first.parts, first.accuracy, 1e-9, 50)
-    lower = [sum(bandit.choose(arms, rng(seed)) == 0 for seed in range(400)) for arms in (first, later)]
+    lower = [
+        sum(bandit.choose(arms, rng(seed)) == 0 for seed in range(400)) for arms in (first, later)
+    ]
     assert 150 < lower[0] < 250  # always at random
     assert 0 < lower[1] < 16  # in half of one case in fifty
     assert sum(PUcbv(partitions=2).choose(later, rng(seed)) == 0 for seed in range(50)) == 0
 
 
-PLAYS = st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.floats(1e-9, 1e9)), max_size=25)
+PLAYS = st.lists(
+    st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.floats(1e-9, 1e9)), max_size=25
+)
 BANDITS = st.builds(
     PUcbv,
     partitions=st.integers(1, 8),
@@ -181,7 +206,9 @@ def test_partitions(bandit, plays, capability, seed):  # check 11
         assert all(part.hi > part.lo for part in arms.parts)
         assert all(a.hi <= b.lo for a, b in zip(arms.parts, arms.parts[1:], strict=False))
         lost = before - sum(part.width for part in arms.parts)
-        assert lost == pytest.approx(0, abs=1e-12) or len(arms.parts) == lengths  # one half of a split was dropped
+        assert (
+            lost == pytest.approx(0, abs=1e-12) or len(arms.parts) == lengths
+        )  # one half of a split was dropped
         assert lost > -1e-12
         assert all(map(isfinite, bandit.values(arms)))
     assert arms.updates == len(plays)
@@ -217,20 +244,26 @@ def test_a_larger_gain_in_less_time_wins():
     arms, ratio = bandit.begin(0.0, draws)
     drawn = []
     for _ in range(60):
-        arms = Arms(arms.parts, 0.0, arms.scale, arms.updates)  # each participation starts from accuracy 0
+        arms = Arms(
+            arms.parts, 0.0, arms.scale, arms.updates
+        )  # each participation starts from accuracy 0
         arms, ratio = bandit.update(arms, ratio, 0.8 if ratio > 0.5 else 0.4, 1.0, draws)
         drawn.append(ratio)
     assert np.mean(np.array(drawn[20:]) > 0.5) > 0.9
 
 
-@pytest.mark.parametrize(("accuracy", "time"), [(float("nan"), 1.0), (0.5, 0.0), (0.5, float("inf"))])
+@pytest.mark.parametrize(
+    ("accuracy", "time"), [(float("nan"), 1.0), (0.5, 0.0), (0.5, float("inf"))]
+)
 def test_what_is_no_number_is_refused(accuracy, time):
     arms, _ = PUcbv().begin(0.1, rng())
     with pytest.raises(ValueError, match="both must be finite, time positive"):
         PUcbv().update(arms, 0.5, accuracy, time, rng())
 
 
-@pytest.mark.parametrize("wrong", [{"partitions": 0}, {"low": 0.5, "high": 0.5}, {"explore": "sometimes"}])
+@pytest.mark.parametrize(
+    "wrong", [{"partitions": 0}, {"low": 0.5, "high": 0.5}, {"explore": "sometimes"}]
+)
 def test_settings_that_make_no_bandit(wrong):
     with pytest.raises(ValueError, match="is no bandit"):
         PUcbv(**wrong)

@@ -11,23 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgesim import load, simulate
-from edgesim.contracts import Grant, Outcome, Phase, Report, Trained, View
 from edgesim.seeds import Seeds
-from fl import local, staleness, utility
 from fl.accounting import Accounting
-from fl.data import Federated, federated
-from fl.layers import Linear
-from fl.layout import Slot
-from fl.maml import after_a_step, halves
-from fl.method import MethodError, check
+from fl.contracts import Grant, Outcome, Phase, Report, Trained, View
+from fl.data.datasets import Federated, federated
+from fl.executors.trainer import Trainer
+from fl.masks.posterior import Beta
+from fl.method_base.method import MethodError, check
+from fl.method_base.state import State
 from fl.methods import resolve
-from fl.models import build
-from fl.posterior import Beta
-from fl.regrow import cosine, erk, regrown
-from fl.state import State
-from fl.supermasks import counted
+from fl.methods.fedpm.supermasks import counted
+from fl.methods.fedspa.regrowth import cosine, erk, regrown
+from fl.methods.oort import utility
+from fl.methods.per_fedavg.maml import after_a_step, halves
+from fl.methods.refl import staleness
+from fl.models.architectures import build
+from fl.models.layers import Linear
+from fl.models.layout import Slot
 from fl.task import Task
-from fl.trainer import Trainer
+from fl.training import local_sgd as local
 from tests.fl.conftest import Bench, view_of
 
 LR = 0.05
@@ -64,7 +66,9 @@ def test_the_pull_of_ditto_doubles_with_the_distance(tiny_bench):
     moved = []
     for far in (1.0, 2.0):
         state = replace(method.start(), w=torch.tensor([0.0, 0.0, far, far]))
-        moved.append(trained(bench, method, state).w[2:].sum() - 2 * far)  # the loss moves the sum by nothing
+        moved.append(
+            trained(bench, method, state).w[2:].sum() - 2 * far
+        )  # the loss moves the sum by nothing
     assert moved[0].item() == pytest.approx(-1.0, abs=1e-6)
     assert moved[1].item() == pytest.approx(-2.0, abs=1e-6)
 
@@ -74,11 +78,17 @@ def test_the_global_model_of_ditto_is_that_of_fedavg(bench):
     _, fedavg = bench.play("fedavg", rounds=3, local_steps=3, lr=LR)
     method, ditto = bench.play("ditto", rounds=3, local_steps=3, lr=LR, lam=1.0)
     assert torch.equal(ditto.w[:size], fedavg.w)
-    assert torch.equal(ditto.w[size:], method.start().w[size:])  # the server never sees a personal model
-    assert not any(torch.equal(method.personalise(ditto, k), fedavg.w) for k in range(bench.task.devices))
+    assert torch.equal(
+        ditto.w[size:], method.start().w[size:]
+    )  # the server never sees a personal model
+    assert not any(
+        torch.equal(method.personalise(ditto, k), fedavg.w) for k in range(bench.task.devices)
+    )
 
 
-def test_devices_that_cannot_improve_leave_the_global_model_of_ditto_alone(tiny_bench):  # check 20: no doubling
+def test_devices_that_cannot_improve_leave_the_global_model_of_ditto_alone(
+    tiny_bench,
+):  # check 20: no doubling
     bench = tiny_bench([Linear(1, 2, bias=False)], [[0.0]] * 3, [0, 1, 1])  # x = 0: no gradient
     method, state = bench.play("ditto", rounds=2, lr=0.1)
     assert torch.equal(state.w, method.start().w)
@@ -122,14 +132,21 @@ def test_heads_stay_and_bodies_are_averaged(bench, name):
     method = bench.method(name, local_steps=4, lr=LR)
     state = method.start()
     updates = Trainer(bench.task).submit(bench.jobs(method, state))
-    view = replace(view_of(bench.task), samples=np.array([50, 10, 20, 20]))  # |D_k|: fedlps.md, 10.14 and 10.15
+    view = replace(
+        view_of(bench.task), samples=np.array([50, 10, 20, 20])
+    )  # |D_k|: fedlps.md, 10.14 and 10.15
     after = method.aggregate(method.retain(state, updates), view, updates)
     head = torch.from_numpy(method.personal())
     assert torch.equal(after.w[head], state.w[head])
-    mean = sum(n * update.result().w.double() for n, update in zip([5, 1, 2, 2], updates, strict=True)) / 10
+    mean = (
+        sum(n * update.result().w.double() for n, update in zip([5, 1, 2, 2], updates, strict=True))
+        / 10
+    )
     assert torch.allclose(after.w[~head].double(), mean[~head], atol=1e-7)
     model = method.personalise(after, 2)
-    assert torch.equal(model[head], updates[2].result().w[head]) and torch.equal(model[~head], after.w[~head])
+    assert torch.equal(model[head], updates[2].result().w[head]) and torch.equal(
+        model[~head], after.w[~head]
+    )
     assert torch.equal(method.personalise(replace(after, local={}), 2)[head], state.w[head])
 
 
@@ -146,7 +163,10 @@ def test_fedrep_trains_head_then_body_on_batches_that_go_on(bench):
     method = bench.method("fedrep", local_steps=5, lr=LR)
     (job,) = bench.jobs(method, method.start(), devices=[0])
     head = torch.from_numpy(method.personal())
-    assert [(phase.steps, phase.first, phase.batches) for phase in job.phases] == [(2, 0, "train"), (3, 2, "train")]
+    assert [(phase.steps, phase.first, phase.batches) for phase in job.phases] == [
+        (2, 0, "train"),
+        (3, 2, "train"),
+    ]
     assert torch.equal(job.phases[0].mask, head) and torch.equal(job.phases[1].mask, ~head)
     passes = bench.method("fedrep", local_epochs=5)
     each = -(-int(bench.task.samples[0]) // 16)
@@ -170,12 +190,19 @@ def test_a_step_of_fedrep_on_the_head_is_charged_no_gradient_below_it():
     forward, last = 2 * sum(macs.values()), 2 * list(macs.values())[-1]
     assert head.work.flops == 2 * 20 * (forward + last)
     papers = Bench(replace(fedlps_task(), accounting=Accounting(backward="twice")))
-    fedavg, (first, second) = papers.method("fedavg").stages(0, 0.0)[0], papers.method("fedrep").stages(0, 0.0)
-    assert first.work.flops + second.work.flops == fedavg.work.flops  # the paper's rule: as long as FedAvg
+    fedavg, (first, second) = (
+        papers.method("fedavg").stages(0, 0.0)[0],
+        papers.method("fedrep").stages(0, 0.0),
+    )
+    assert (
+        first.work.flops + second.work.flops == fedavg.work.flops
+    )  # the paper's rule: as long as FedAvg
 
 
 def test_fedrep_wants_steps_for_the_body():
-    assert refused("fedrep", head_steps=5) == "head_steps is 5; allowed is less than local_steps (5)"
+    assert (
+        refused("fedrep", head_steps=5) == "head_steps is 5; allowed is less than local_steps (5)"
+    )
     assert "local_epochs (2)" in refused("fedrep", head_steps=2, local_epochs=2)
 
 
@@ -183,7 +210,10 @@ def test_fedrep_wants_steps_for_the_body():
 
 
 def test_the_posterior_of_fedpm_counts_masks():  # spafl.md, check 15
-    prior, masks = Beta(torch.ones(2), torch.ones(2)), [torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0])]
+    prior, masks = (
+        Beta(torch.ones(2), torch.ones(2)),
+        [torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0])],
+    )
     assert counted(prior, masks).mode().tolist() == [1.0, 0.5]
     assert counted(prior, masks, 0.01).mode().tolist() == pytest.approx([0.99, 0.5], abs=1e-7)
     again = counted(counted(prior, masks), masks[:1])
@@ -192,7 +222,9 @@ def test_the_posterior_of_fedpm_counts_masks():  # spafl.md, check 15
 
 def test_a_mask_of_fedpm_is_sent_at_its_entropy():  # check 15
     lenet = federated("digits", 2, Seeds(0))
-    method = Bench(Task(build("lenet5-caffe", (1, 28, 28), 10), lenet, 20, Seeds(0))).method("fedpm")
+    method = Bench(Task(build("lenet5-caffe", (1, 28, 28), 10), lenet, 20, Seeds(0))).method(
+        "fedpm"
+    )
     mask = np.zeros(430_500, dtype=bool)
     mask[:129_150] = True  # f = 0.3
     up, down = method.travel(mask).bits_up, method.travel(mask).bits_down
@@ -224,7 +256,9 @@ def test_a_step_of_fedpm_by_hand(tiny_bench, surrogate, power):
     used = phase.effective(s, Lots())
     assert torch.equal(used.detach(), weights * torch.tensor([1.0, 0.0]))
     (gradient,) = torch.autograd.grad(used.sum(), [s])
-    assert gradient.tolist() == pytest.approx((weights * theta**power * (1 - theta)).tolist(), rel=1e-5)
+    assert gradient.tolist() == pytest.approx(
+        (weights * theta**power * (1 - theta)).tolist(), rel=1e-5
+    )
     moved = Trainer(bench.task).submit([job])[0].result().w - phase.start
     assert (moved != 0).all()
 
@@ -232,9 +266,13 @@ def test_a_step_of_fedpm_by_hand(tiny_bench, surrogate, power):
 def test_the_weights_of_fedpm_never_move_and_masks_are_used(bench):
     method, state = bench.play("fedpm", rounds=2, local_steps=3)
     model = method.personalise(state, 0)
-    assert set(torch.unique((model / torch.from_numpy(method.constants)).round(decimals=5)).tolist()) == {0.0, 1.0}
+    assert set(
+        torch.unique((model / torch.from_numpy(method.constants)).round(decimals=5)).tolist()
+    ) == {0.0, 1.0}
     assert method.personalise(state, 3) is model
-    assert state.w.min().item() == pytest.approx(0.01) and state.w.max().item() == pytest.approx(0.99)
+    assert state.w.min().item() == pytest.approx(0.01) and state.w.max().item() == pytest.approx(
+        0.99
+    )
     same_state = replace(state)
     assert torch.equal(method.personalise(same_state, 1), model)  # the same draw for the same round
 
@@ -242,7 +280,9 @@ def test_the_weights_of_fedpm_never_move_and_masks_are_used(bench):
 def test_what_fedpm_sends_is_drawn_from_what_it_learned(bench):
     method = bench.method("fedpm", local_steps=2)
     state = method.start()
-    updates = Trainer(bench.task, encode=method.encode, charged=method.charged).submit(bench.jobs(method, state))
+    updates = Trainer(bench.task, encode=method.encode, charged=method.charged).submit(
+        bench.jobs(method, state)
+    )
     masks = [method.encode(update.job, update.result()).values for update in updates]
     for update, mask in zip(updates, masks, strict=True):
         theta = update.result().w.sigmoid()
@@ -266,7 +306,9 @@ def test_the_constants_of_fedpm(bench):
     parts = bench.task.layout.named(torch.from_numpy(method.constants).abs())
     for name, c in parts.items():
         weight = bench.task.layout.named(method.constants)[name.replace("bias", "weight")]
-        assert torch.allclose(c, torch.tensor(np.e / np.prod(weight.shape[1:]) ** 0.5, dtype=torch.float32)), name
+        assert torch.allclose(
+            c, torch.tensor(np.e / np.prod(weight.shape[1:]) ** 0.5, dtype=torch.float32)
+        ), name
     assert abs(np.sign(method.constants).mean()) < 4 / len(method.constants) ** 0.5
 
 
@@ -278,7 +320,9 @@ def test_the_posterior_of_fedpm_begins_anew_also_after_a_round_in_which_nobody_a
     assert torch.equal(lost.w, once.w) and lost.g == 2
 
 
-@pytest.mark.parametrize("params", [{}, {"optimiser": "sgd", "weight_decay": 1e-4, "momentum": 0.9}])
+@pytest.mark.parametrize(
+    "params", [{}, {"optimiser": "sgd", "weight_decay": 1e-4, "momentum": 0.9}]
+)
 def test_norms_of_fedpm_stay_and_probabilities_of_0_and_1_are_numbers(params):
     y, x = np.arange(8), np.random.default_rng(0).random((8, 3, 32, 32), dtype=np.float32)
     data = Federated(y, y, lambda: (x, x), (3, 32, 32), [y], [y], tuple("0123456789"))
@@ -296,7 +340,9 @@ def test_norms_of_fedpm_stay_and_probabilities_of_0_and_1_are_numbers(params):
 
 
 def test_the_cosine_of_fedspa():  # spafl.md, check 17
-    assert [cosine(t, 500, 0.5) for t in (0, 250, 500, 900)] == pytest.approx([0.5, 0.25, 0.0, 0.0], abs=1e-12)
+    assert [cosine(t, 500, 0.5) for t in (0, 250, 500, 900)] == pytest.approx(
+        [0.5, 0.25, 0.0, 0.0], abs=1e-12
+    )
 
 
 def test_erk_densities_of_lenet_by_hand():
@@ -304,7 +350,9 @@ def test_erk_densities_of_lenet_by_hand():
     shapes = [(20, 1, 5, 5), (50, 20, 5, 5), (500, 800), (10, 500)]
     found = erk(shapes, 0.5)
     left = 0.5 * 430_500 - 500 - 5_000
-    assert found == pytest.approx([1.0, left * 80 / 25_000 / 1_380, left * 1_300 / 400_000 / 1_380, 1.0])
+    assert found == pytest.approx(
+        [1.0, left * 80 / 25_000 / 1_380, left * 1_300 / 400_000 / 1_380, 1.0]
+    )
     assert sum(d * np.prod(s) for d, s in zip(found, shapes, strict=True)) == pytest.approx(215_250)
     assert erk(shapes, 1.0) == [1.0] * 4
 
@@ -313,7 +361,9 @@ def test_dropping_and_growing_by_hand():
     slot = Slot("w", (6,), 0, "weight", "features", 0)
     mask = torch.tensor([True, True, True, True, False, False])
     w = torch.tensor([0.9, -0.1, 0.2, -0.8, 0.0, 0.0])
-    gradient = torch.tensor([9.0, 0.3, 0.1, 9.0, -0.4, 0.2])  # of the dropped 1 and 2, and of 4 and 5, the largest grow
+    gradient = torch.tensor(
+        [9.0, 0.3, 0.1, 9.0, -0.4, 0.2]
+    )  # of the dropped 1 and 2, and of 4 and 5, the largest grow
     after = regrown([slot], mask, w, gradient, 0.5)
     assert after.tolist() == [True, True, False, True, True, False]
     assert torch.equal(regrown([slot], mask, w, gradient, 0.0), mask)
@@ -352,8 +402,12 @@ def test_what_fedspa_trains_sends_and_uses(bench):
     sent = method.encode(job, done)
     assert torch.equal(sent.travels[:size], mask) and not sent.travels[size:].any()
     assert (done.w[:size][~mask] == 0).all()
-    after = method.aggregate(state, view_of(bench.task), Trainer(bench.task).submit(bench.jobs(method, state)))
-    assert torch.equal(after.w[:size][~mask], state.w[:size][~mask])  # the server's model stays dense
+    after = method.aggregate(
+        state, view_of(bench.task), Trainer(bench.task).submit(bench.jobs(method, state))
+    )
+    assert torch.equal(
+        after.w[:size][~mask], state.w[:size][~mask]
+    )  # the server's model stays dense
     assert not torch.equal(after.w[:size][mask], state.w[:size][mask])
     assert torch.equal(method.personalise(after, 0), after.w[:size] * mask)
     assert job.payload.bits_up == job.payload.bits_down == 32 * int(mask.sum())
@@ -378,7 +432,9 @@ def test_the_gradient_that_fedspa_grows_by(bench):
     assert gradient[w[:size] == 0].abs().max() > 1e-3
     done = Trainer(bench.task).submit([job])[0].result()
     assert torch.equal(done.w[:size], w[:size])
-    assert torch.equal(done.w[size:] > 0, regrown(method.sparse, train.mask[:size], w, gradient, 0.5))
+    assert torch.equal(
+        done.w[size:] > 0, regrown(method.sparse, train.mask[:size], w, gradient, 0.5)
+    )
 
 
 @pytest.mark.parametrize(("coding", "bits"), [("bitmap", 5_960), ("entropy", 5_960 * 0.8112781)])
@@ -386,7 +442,9 @@ def test_the_mask_of_fedspa_has_a_place_for_each_weight_that_it_can_drop(digits,
     """8 x 9 + 16 x 72 + 64 x 64 + 10 x 64 = 5,960 weights, a quarter of them kept; 98 biases are always there."""
     task = Task(build("digits-cnn", digits.input_shape, 10), digits, 16, Seeds(3))
     plain, told = (
-        Bench(replace(task, accounting=accounting)).method("fedspa", density=0.25, densities="uniform")
+        Bench(replace(task, accounting=accounting)).method(
+            "fedspa", density=0.25, densities="uniform"
+        )
         for accounting in (Accounting(), Accounting(mask_overhead=coding))
     )
     kept = plain.kept(None, view_of(task), 0)
@@ -396,7 +454,9 @@ def test_the_mask_of_fedspa_has_a_place_for_each_weight_that_it_can_drop(digits,
 
 def test_fedspa_with_everything_kept_is_fedavg(bench):
     _, fedavg = bench.play("fedavg", rounds=2, local_steps=3, lr=LR)
-    _, state = bench.play("fedspa", rounds=2, local_steps=3, lr=LR, density=1.0, averaging="holders")
+    _, state = bench.play(
+        "fedspa", rounds=2, local_steps=3, lr=LR, density=1.0, averaging="holders"
+    )
     assert torch.equal(state.w[: bench.task.layout.size], fedavg.w)
 
 
@@ -419,13 +479,22 @@ def test_fedspa_is_charged_masked_steps_and_one_dense_gradient(bench):
 def complement(tiny_bench, trained_w, samples=(1,)):
     """A hidden layer of four weights of which two were sent; what the devices trained -> the state after round 1."""
     devices = len(samples)
-    bench = tiny_bench([Linear(1, 4, bias=False), Linear(4, 2, bias=False)], ONE * devices, [1] * devices)
+    bench = tiny_bench(
+        [Linear(1, 4, bias=False), Linear(4, 2, bias=False)], ONE * devices, [1] * devices
+    )
     method = bench.method("cs")
     pad = torch.zeros(8)
-    state = replace(method.start(), g=1, memo={"sent": torch.cat([torch.tensor([0.9, 0.0, -0.7, 0.0]), pad])})
+    state = replace(
+        method.start(), g=1, memo={"sent": torch.cat([torch.tensor([0.9, 0.0, -0.7, 0.0]), pad])}
+    )
     jobs = bench.jobs(method, state)
-    results = [Trained(torch.cat([torch.tensor(w), pad]), torch.ones(12, dtype=torch.bool), 0.0) for w in trained_w]
-    updates = [SimpleNamespace(job=job, result=lambda r=r: r) for job, r in zip(jobs, results, strict=True)]
+    results = [
+        Trained(torch.cat([torch.tensor(w), pad]), torch.ones(12, dtype=torch.bool), 0.0)
+        for w in trained_w
+    ]
+    updates = [
+        SimpleNamespace(job=job, result=lambda r=r: r) for job, r in zip(jobs, results, strict=True)
+    ]
     view = replace(view_of(bench.task, 1), samples=np.array(samples))
     return method, updates, method.aggregate(state, view, updates)
 
@@ -440,13 +509,17 @@ def test_a_round_of_complement_sparsification_by_hand(tiny_bench):  # fedlps.md,
 
 
 def test_complements_are_averaged_and_the_rest_is_not_amplified(tiny_bench):
-    method, updates, after = complement(tiny_bench, [[0.8, 0.2, -0.6, -0.4], [0.0, 0.6, 0.0, -2.0]], (3, 1))
+    method, updates, after = complement(
+        tiny_bench, [[0.8, 0.2, -0.6, -0.4], [0.0, 0.6, 0.0, -2.0]], (3, 1)
+    )
     assert after.w[:4].tolist() == pytest.approx([0.9, 0.45, -0.7, -1.2])  # 1.5 (3 a + b) / 4
     assert method.personalise(after, 1)[:4].tolist() == pytest.approx([0.9, 0.0, 0.0, -1.2])
     for update in updates:
         update.result().w[4:] = 1.0  # the output layer
     again = method.aggregate(
-        replace(after, g=1, memo={"sent": updates[0].job.phases[0].start}), view_of(method.task), updates
+        replace(after, g=1, memo={"sent": updates[0].job.phases[0].start}),
+        view_of(method.task),
+        updates,
     )
     assert again.w[4:].tolist() == [1.0] * 8
 
@@ -456,9 +529,13 @@ def test_the_first_round_of_cs_is_fedavg(bench):
     method, state = bench.play("cs", rounds=1, local_steps=3, lr=LR)
     assert torch.equal(state.w, fedavg.w)
     used = method.personalise(state, 0)
-    assert [int((used[slot.slice] != 0).sum()) for slot in method.sparse] == [slot.size // 2 for slot in method.sparse]
+    assert [int((used[slot.slice] != 0).sum()) for slot in method.sparse] == [
+        slot.size // 2 for slot in method.sparse
+    ]
     assert torch.equal(used[used != 0], state.w[used != 0])
-    assert sum(slot.size for slot in method.sparse) == 72 + 1152 + 4096  # not the output layer, no bias
+    assert (
+        sum(slot.size for slot in method.sparse) == 72 + 1152 + 4096
+    )  # not the output layer, no bias
 
 
 def test_cs_sends_half_and_receives_the_other_half(bench):
@@ -469,7 +546,10 @@ def test_cs_sends_half_and_receives_the_other_half(bench):
     assert later.payload.bits_up == later.payload.bits_down == 32 * (size - places // 2)
     for job, g in ((first, 0), (later, 1)):
         demand = method.demand(None, view_of(bench.task, g), np.array([0]))
-        assert demand.bits_prunable[0] == job.payload.bits_up and demand.bits_down[0] == job.payload.bits_down
+        assert (
+            demand.bits_prunable[0] == job.payload.bits_up
+            and demand.bits_down[0] == job.payload.bits_down
+        )
         done = Trainer(bench.task).submit([job])[0].result()
         assert 32 * int(method.encode(job, done).travels.sum()) == job.payload.bits_up
     charged = bench.method("cs", sparsity=0.75).payload(0.0)
@@ -494,15 +574,17 @@ def test_a_first_round_of_cs_in_which_nobody_arrives_costs_no_second_one(bench):
 
 
 @pytest.mark.parametrize(("exact", "expected"), [(False, 0.91), (True, 0.919)])
-def test_a_step_of_per_fedavg_on_a_parabola(tiny_bench, exact, expected):  # fedlps.md, check 21; FedAvg gives 0.90
+def test_a_step_of_per_fedavg_on_a_parabola(
+    tiny_bench, exact, expected
+):  # fedlps.md, check 21; FedAvg gives 0.90
     bench = tiny_bench([Linear(1, 2, bias=False)], ONE, [1])
     half_square = lambda w: 0.5 * w.square().sum()  # noqa: E731
     loss = lambda w, x, y: after_a_step(w, half_square, half_square, 0.1, exact)  # noqa: E731
     (job,) = bench.jobs(bench.method("fedavg"), bench.method("fedavg").start(), devices=[0])
     phase = Phase(torch.ones(2), torch.ones(2, dtype=torch.bool), 1, 0.1, loss=loss)
-    assert Trainer(bench.task).submit([replace(job, phases=(phase,))])[0].result().w.tolist() == pytest.approx(
-        [expected] * 2
-    )
+    assert Trainer(bench.task).submit([replace(job, phases=(phase,))])[
+        0
+    ].result().w.tolist() == pytest.approx([expected] * 2)
 
 
 def test_a_step_of_per_fedavg_takes_two_halves_of_a_batch(bench):
@@ -514,9 +596,9 @@ def test_a_step_of_per_fedavg_takes_two_halves_of_a_batch(bench):
 
     def gradient(w, x, y):
         leaf = w.clone().requires_grad_(True)
-        return torch.autograd.grad(torch.nn.functional.cross_entropy(bench.task.architecture.logits(leaf, x), y), leaf)[
-            0
-        ]
+        return torch.autograd.grad(
+            torch.nn.functional.cross_entropy(bench.task.architecture.logits(leaf, x), y), leaf
+        )[0]
 
     inner = state.w - 0.1 * gradient(state.w, x[:8], y[:8])
     expected = state.w - 0.2 * gradient(inner, x[8:], y[8:])
@@ -549,7 +631,9 @@ def test_devices_of_per_fedavg_use_what_they_tune(bench):
 def test_per_fedavg_is_charged_every_gradient(bench):
     whole = bench.method("fedavg").stages(0, 0.0)[0].work
     assert bench.method("per-fedavg").stages(0, 0.0)[0].work == whole
-    assert bench.method("per-fedavg", variant="exact").stages(0, 0.0)[0].work.flops == 2 * whole.flops
+    assert (
+        bench.method("per-fedavg", variant="exact").stages(0, 0.0)[0].work.flops == 2 * whole.flops
+    )
     assert bench.method("per-fedavg", inner_lr=0.0).stages(0, 0.0)[0].work == whole
     assert "inner_lr is 0" in refused("per-fedavg", inner_lr=0, variant="exact")
 
@@ -576,16 +660,21 @@ def test_oort_goes_on_choosing_where_losses_are_no_numbers(bench, loss, diverged
 
 def test_scores_of_oort_by_hand():
     """U = 10, 20, 110: low = 9.99, range 100.01, no clip below 110; L = 1, 5, 10 in round 10; the last is slow."""
-    found = utility.scores(np.array([10.0, 20.0, 110.0]), np.array([1.0, 1.0, 4.0]), np.array([1, 5, 10]), 10, 2.0)
+    found = utility.scores(
+        np.array([10.0, 20.0, 110.0]), np.array([1.0, 1.0, 4.0]), np.array([1, 5, 10]), 10, 2.0
+    )
     ages = np.sqrt(0.1 * np.log(10) / np.array([1, 5, 10]))
     assert found == pytest.approx((np.array([0.01, 10.01, 100.01]) / 100.01 + ages) * [1, 1, 0.25])
     many = utility.scores(np.r_[np.arange(19.0), 1e6], np.ones(20), np.ones(20), 1, np.inf)
-    assert many[18] == many[19] == pytest.approx(18 / 1e6)  # the outlier counts as the 90th percentile
+    assert (
+        many[18] == many[19] == pytest.approx(18 / 1e6)
+    )  # the outlier counts as the 90th percentile
     assert utility.shortlist(np.array([1.0, 0.5, 0.96, 0.94]), 1, 0.95).tolist() == [0, 2]
 
 
 @pytest.mark.parametrize(
-    ("now", "expected"), [(1.0, 35.0), (1.09, 35.0), (0.5, 30.0), (2.0, 30.0), (6.0, 25.0), (5.9, 30.0)]
+    ("now", "expected"),
+    [(1.0, 35.0), (1.09, 35.0), (0.5, 30.0), (2.0, 30.0), (6.0, 25.0), (5.9, 30.0)],
 )
 def test_the_pacer_of_oort(now, expected):
     assert utility.paced(30.0, [1.0] * 20 + [now] * 20, 20, 5.0) == expected
@@ -593,7 +682,9 @@ def test_the_pacer_of_oort(now, expected):
 
 def test_draws_in_proportion_to_weights():
     rng = np.random.default_rng(0)
-    first = np.bincount([utility.drawn(rng, np.array([1.0, 2.0, 7.0, 0.0]), 2)[0] for _ in range(4000)], minlength=4)
+    first = np.bincount(
+        [utility.drawn(rng, np.array([1.0, 2.0, 7.0, 0.0]), 2)[0] for _ in range(4000)], minlength=4
+    )
     assert first / 4000 == pytest.approx([0.1, 0.2, 0.7, 0.0], abs=0.03)  # 4 deviations
     assert sorted(utility.drawn(rng, np.array([0.0, 0.0, 1.0]), 3)) == [0, 1, 2]
 
@@ -610,10 +701,15 @@ def test_oort_hears_the_mean_squared_loss_and_trains_as_fedavg(bench):
     (update,) = Trainer(bench.task).submit(bench.jobs(method, state, devices=[2]))
     index = bench.task.data.train_index[2]
     x, y = (values[index] for values in bench.task.train)
-    each = torch.nn.functional.cross_entropy(bench.task.architecture.logits(state.w, x), y, reduction="none")
+    each = torch.nn.functional.cross_entropy(
+        bench.task.architecture.logits(state.w, x), y, reduction="none"
+    )
     assert update.result().w[-1].item() == pytest.approx(each.square().mean().item(), rel=1e-5)
     both = method.payload(0.0)
-    assert both.bits_up == fedavg.payload(0.0).bits_up + 32 and both.bits_down == fedavg.payload(0.0).bits_down
+    assert (
+        both.bits_up == fedavg.payload(0.0).bits_up + 32
+        and both.bits_down == fedavg.payload(0.0).bits_down
+    )
     _, ours = bench.play("oort", local_steps=3, lr=LR)
     _, theirs = bench.play("fedavg", local_steps=3, lr=LR)
     assert torch.equal(ours.w[:size], theirs.w)
@@ -628,19 +724,31 @@ def test_what_oort_notes_of_a_round(bench):
     worth = float(bench.task.samples[0]) * float(updates[0].result().w[-1]) ** 0.5
     assert notes["tried"] == {"0": [pytest.approx(worth), 1.5, 1], "2": [0.0, 9.0, 1]}
     assert notes["exploited"] == [0.0] and notes["percentile"] == 30.0
-    again = method.observe(replace(state, notes=json.loads(json.dumps(notes))), replace(report, g=1)).notes
+    again = method.observe(
+        replace(state, notes=json.loads(json.dumps(notes))), replace(report, g=1)
+    ).notes
     assert again["exploited"] == [0.0, pytest.approx(worth)] and again["tried"]["0"][2] == 2
 
 
 def notes_of(worth, percentile=100.0):
-    return {"tried": {str(k): [u, t, 1] for k, (u, t) in worth.items()}, "exploited": [], "percentile": percentile}
+    return {
+        "tried": {str(k): [u, t, 1] for k, (u, t) in worth.items()},
+        "exploited": [],
+        "percentile": percentile,
+    }
 
 
 def selections(bench, method, notes, devices=20, rounds=300):
-    task = replace(bench.task, data=replace(bench.task.data, train_index=[np.arange(5 + k) for k in range(devices)]))
+    task = replace(
+        bench.task,
+        data=replace(bench.task.data, train_index=[np.arange(5 + k) for k in range(devices)]),
+    )
     method, state = replace(method, task=task), State(0, None, notes=notes)
     ones, samples = np.ones(devices), np.arange(devices) + 5
-    views = [View(g, 0.0, np.arange(devices), ones, ones, samples, np.inf, ones, ones) for g in range(rounds)]
+    views = [
+        View(g, 0.0, np.arange(devices), ones, ones, samples, np.inf, ones, ones)
+        for g in range(rounds)
+    ]
     return np.array([method.select(state, view) for view in views])
 
 
@@ -661,7 +769,9 @@ def test_oort_explores_less_and_less_and_prefers_many_samples(bench):
     new = (found >= 6).sum(1)
     assert new[0] == 4 and (new[60:] == 1).all()  # int(5 * 0.9), int(5 * 0.3)
     late = np.bincount(found[100:][found[100:] >= 6], minlength=40)
-    assert (late[:35] == 0).all() and (late[35:] > 15).all()  # of the 34 new ones the five with most samples
+    assert (late[:35] == 0).all() and (
+        late[35:] > 15
+    ).all()  # of the 34 new ones the five with most samples
     assert [len(set(row)) for row in found.tolist()] == [5] * 300
     first = selections(bench, method, {}, rounds=50)
     assert len(np.unique(first)) == 20  # at random
@@ -687,8 +797,12 @@ def test_how_far_late_updates_deviate():
     mean, late = np.array([2.0, 0.0]), [np.array([0.0, 0.0]), np.array([2.0, 4.0])]
     assert [staleness.deviation(mean, 1, one) for one in late] == [0.25, 1.0]
     assert staleness.deviations(mean, 1, late) == [0.25, 1.0]
-    assert staleness.deviations(mean, 3, late) == pytest.approx([0.25, 1.0])  # both shrink by the same
-    assert staleness.deviations(None, 0, late) == staleness.deviations(0 * mean, 1, late) == [1.0, 1.0]
+    assert staleness.deviations(mean, 3, late) == pytest.approx(
+        [0.25, 1.0]
+    )  # both shrink by the same
+    assert (
+        staleness.deviations(None, 0, late) == staleness.deviations(0 * mean, 1, late) == [1.0, 1.0]
+    )
     assert staleness.deviations(mean, 1, []) == []
 
 
@@ -713,9 +827,17 @@ def test_a_late_update_of_refl_is_held_and_only_sent(bench):
     assert list(after.local) == [3] and after.notes["since"] == {"3": 0}
     assert torch.equal(after.local[3], first[3].result().w - state.w)
     held = second[3].job
-    assert held.stages == () and held.payload.bits_down == 0 and held.payload.bits_up == first[3].job.payload.bits_up
+    assert (
+        held.stages == ()
+        and held.payload.bits_down == 0
+        and held.payload.bits_up == first[3].job.payload.bits_up
+    )
     demand = method.demand(after, view_of(bench.task, 1), np.arange(4))
-    assert (demand.work_prunable.flops > 0).tolist() == (demand.bits_down > 0).tolist() == [True, True, True, False]
+    assert (
+        (demand.work_prunable.flops > 0).tolist()
+        == (demand.bits_down > 0).tolist()
+        == [True, True, True, False]
+    )
     assert (demand.bits_prunable > 0).all()
     assert torch.equal(second[3].result().w, after.local[3])
 
@@ -731,7 +853,9 @@ def test_a_late_update_of_refl_counts_less(bench):
     assert torch.allclose(end.w.double(), expected, atol=1e-7)
     assert end.local == {} and end.notes["since"] == {}
     waits = method.aggregate(method.retain(after, second[:3]), view, second[:3])
-    assert list(waits.local) == [3] and waits.notes["since"] == {"3": 0}  # not there: it goes on holding it
+    assert list(waits.local) == [3] and waits.notes["since"] == {
+        "3": 0
+    }  # not there: it goes on holding it
     nobody = method.aggregate(method.retain(after, second[3:]), view, second[3:])
     assert torch.allclose(nobody.w.double(), after.w.double() + late, atol=1e-7)
 
@@ -755,21 +879,35 @@ def test_late_updates_of_refl_count_by_how_far_they_deviate(bench):
 
 def test_whom_refl_asks(bench):
     method = bench.method("refl", participants=2)
-    free = State(5, None, notes={"asked": {"0": 3, "1": 5}, "seen": [9, 0, 9, 9], "stayed": [1, 0, 9, 1]})
+    free = State(
+        5, None, notes={"asked": {"0": 3, "1": 5}, "seen": [9, 0, 9, 9], "stayed": [1, 0, 9, 1]}
+    )
     chosen = [method.select(free, view_of(bench.task, g)).tolist() for g in range(6, 9)]
     assert chosen == [[2, 3]] * 3  # 0 and 1 rest
     late = replace(free, local={0: None})
-    assert method.select(late, view_of(bench.task, 6)).tolist() == [0, 3]  # 3 stayed once in nine times
+    assert method.select(late, view_of(bench.task, 6)).tolist() == [
+        0,
+        3,
+    ]  # 3 stayed once in nine times
     more = replace(late, local={0: None, 1: None, 2: None})
-    assert method.select(more, view_of(bench.task, 6)).tolist() == [0, 1, 2, 3]  # half of N_0 trains all the same
-    rested = [method.select(replace(free, notes={}), view_of(bench.task, g)).tolist() for g in range(200)]
+    assert method.select(more, view_of(bench.task, 6)).tolist() == [
+        0,
+        1,
+        2,
+        3,
+    ]  # half of N_0 trains all the same
+    rested = [
+        method.select(replace(free, notes={}), view_of(bench.task, g)).tolist() for g in range(200)
+    ]
     assert {tuple(row) for row in rested} == {(a, b) for a in range(4) for b in range(a + 1, 4)}
 
 
 def test_refl_learns_who_stays(bench):
     method, state = bench.method("refl"), State(0, torch.zeros(3))
     for idle in ([0, 1], [0, 2], [0]):
-        state = method.aggregate(state, replace(view_of(bench.task, state.g), idle=np.array(idle)), [])
+        state = method.aggregate(
+            state, replace(view_of(bench.task, state.g), idle=np.array(idle)), []
+        )
     assert state.notes["seen"] == [2, 1, 1, 0] and state.notes["stayed"] == [2, 0, 0, 0]
     assert method.staying(state).tolist() == pytest.approx([3 / 4, 1 / 3, 1 / 3, 1 / 2])
 

@@ -11,23 +11,23 @@ from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 from torch.utils.flop_counter import FlopCounterMode
 
-from edgesim.contracts import Grant
 from edgesim.seeds import Seeds
-from fl import local
-from fl.evaluate import accuracy_of, evaluate
+from fl.contracts import Grant
+from fl.evaluation.evaluate import accuracy_of, evaluate
 from fl.executors import choose
-from fl.exits import Exit, mutual_loss, ramp, with_exits
-from fl.feddyn import corrected, penalty
-from fl.layers import Linear
-from fl.lean import lean
-from fl.method import MethodError, check
+from fl.executors.trainer import Trainer
+from fl.method_base.method import MethodError, check
 from fl.methods import resolve
-from fl.models import MODELS, Architecture, build
-from fl.norms import Collected
-from fl.plain import Relu
+from fl.methods.depthfl.exits import Exit, mutual_loss, ramp, with_exits
+from fl.methods.depthfl.feddyn import corrected, penalty
+from fl.models.architectures import MODELS, Architecture, build
+from fl.models.batch_norm import Collected
+from fl.models.layers import Linear
+from fl.models.memory_format import lean
+from fl.models.stateless_layers import Relu
 from fl.task import Task
-from fl.timing import NATURAL
-from fl.trainer import Trainer
+from fl.timing_only import NATURAL
+from fl.training import local_sgd as local
 from tests.fl.conftest import Bench, view_of
 
 DEPTHS = {
@@ -77,9 +77,13 @@ def test_blocks_heads_and_what_stays_of_the_model(name):
     assert model.depths == DEPTHS[name]
     assert tuple(layer for layer in model.layers if not isinstance(layer, Exit)) == plain.layers
     heads = [slot for slot in model.layout.slots if slot.name.startswith("exit")]
-    assert len(heads) == 2 * (model.depths - 1) and all(slot.shape[0] == model.classes for slot in heads)
+    assert len(heads) == 2 * (model.depths - 1) and all(
+        slot.shape[0] == model.classes for slot in heads
+    )
     assert [slot.role for slot in heads] == ["classifier"] * len(heads)
-    assert sorted({model.depth_of(slot) for slot in model.layout.slots}) == list(range(1, model.depths + 1))
+    assert sorted({model.depth_of(slot) for slot in model.layout.slots}) == list(
+        range(1, model.depths + 1)
+    )
     assert with_exits(model) is model
 
 
@@ -115,7 +119,12 @@ def test_without_its_heads_the_model_starts_as_ever():
     assert 0 < np.abs(named["exit2.weight"]).max() <= 16**-0.5
 
 
-TWO = Architecture("two", (1,), 2, (Linear(1, 1, bias=False), Relu(), Linear(1, 1, bias=False), Relu(), Linear(1, 2)))
+TWO = Architecture(
+    "two",
+    (1,),
+    2,
+    (Linear(1, 1, bias=False), Relu(), Linear(1, 1, bias=False), Relu(), Linear(1, 2)),
+)
 
 
 def test_exits_by_hand():
@@ -133,7 +142,9 @@ def test_deeper_blocks_are_not_computed(cnn):
     x = torch.rand(3, 1, 8, 8)
     broken = w.where(torch.from_numpy(kept), torch.nan)
     assert len(model.exits(model.split(broken), x, 2)) == 2
-    for one, other in zip(model.exits(model.split(broken), x, 2), model.exits(model.split(w), x), strict=False):
+    for one, other in zip(
+        model.exits(model.split(broken), x, 2), model.exits(model.split(w), x), strict=False
+    ):
         assert torch.equal(one, other)
     assert model.logits(broken, x).isnan().all()
 
@@ -161,7 +172,9 @@ def test_batch_norm_meets_its_layers_in_their_order():
 
 
 def test_the_ramp():  # fedlps.md, check 21
-    assert [ramp(g, 300) for g in (0, 300, 301, 5000)] == pytest.approx([0.0067379, 1, 1, 1], abs=5e-8)
+    assert [ramp(g, 300) for g in (0, 300, 301, 5000)] == pytest.approx(
+        [0.0067379, 1, 1, 1], abs=5e-8
+    )
     assert ramp(150, 300) == pytest.approx(exp(-1.25))
 
 
@@ -170,7 +183,9 @@ def test_two_classifiers_by_hand():
     logits = torch.tensor([[0.0, 0.0], [log(3), 0.0]], requires_grad=True)
     loss = mutual_loss([logits[:1], logits[1:]], torch.tensor([0]), 0.5)
     onto_first, onto_second = 0.75 * log(1.5) + 0.25 * log(0.5), 0.5 * log(2 / 3) + 0.5 * log(2)
-    assert loss.item() == pytest.approx(log(2) + log(4 / 3) + 0.5 * (onto_first + onto_second), abs=1e-6)
+    assert loss.item() == pytest.approx(
+        log(2) + log(4 / 3) + 0.5 * (onto_first + onto_second), abs=1e-6
+    )
     loss.backward()  # a teacher gets no gradient: softmax - label + 0.5 (softmax - that of the other)
     assert logits.grad.tolist() == [pytest.approx([-0.625, 0.625]), pytest.approx([-0.125, 0.125])]
 
@@ -180,7 +195,9 @@ def test_each_of_three_classifiers_has_the_mean_of_two_teachers():
     with torch.no_grad():
         logits[1, 0, 0] = log(3)
     mutual_loss(list(logits), torch.tensor([1]), 1.0).backward()
-    assert logits.grad[0, 0].tolist() == pytest.approx([0.5 + (0.5 - 0.75) / 2, -0.5 - (0.5 - 0.75) / 2])
+    assert logits.grad[0, 0].tolist() == pytest.approx(
+        [0.5 + (0.5 - 0.75) / 2, -0.5 - (0.5 - 0.75) / 2]
+    )
     assert logits.grad[1, 0].tolist() == pytest.approx([0.75 + 2 * 0.25 / 2, -0.75 - 2 * 0.25 / 2])
 
 
@@ -206,16 +223,24 @@ def test_two_steps_of_a_device_by_hand(tiny_bench):
 
 
 def test_the_penalty_by_hand():
-    w, received, linear = torch.tensor([1.0, 3.0]), torch.tensor([0.0, 1.0]), torch.tensor([0.5, -0.25])
+    w, received, linear = (
+        torch.tensor([1.0, 3.0]),
+        torch.tensor([0.0, 1.0]),
+        torch.tensor([0.5, -0.25]),
+    )
     assert penalty(w, received, linear, 0.1).item() == pytest.approx(0.05 * (1 + 4) - (0.5 - 0.75))
 
 
 def test_two_corrections_of_the_server_by_hand():
     """alpha = 0.1, K = 4: h = -0.1 n / 4 (mean - old); w = mean - h / 0.1."""
     old, drift = torch.tensor([1.0, 1.0, 1.0]), torch.zeros(3)
-    w, drift = corrected(torch.tensor([3.0, 3.0, 9.0]), old, drift, torch.tensor([2.0, 1.0, 0.0]), 4)
+    w, drift = corrected(
+        torch.tensor([3.0, 3.0, 9.0]), old, drift, torch.tensor([2.0, 1.0, 0.0]), 4
+    )
     h = [-0.1 * 2 / 4 * 2, -0.1 * 1 / 4 * 2, 0.0]
-    assert w.tolist() == pytest.approx([3 - h[0] / 0.1, 3 - h[1] / 0.1, 1.0])  # nobody sent the third: it stays
+    assert w.tolist() == pytest.approx(
+        [3 - h[0] / 0.1, 3 - h[1] / 0.1, 1.0]
+    )  # nobody sent the third: it stays
     assert (0.1 * drift).tolist() == pytest.approx(h)
     again, _ = corrected(torch.tensor([5.0, 3.0, 1.0]), w, drift, torch.tensor([4.0, 0.0, 0.0]), 4)
     h[0] -= 0.1 * (5 - 4)
@@ -229,14 +254,20 @@ def test_a_round_of_the_server(bench, cnn):
     jobs = [method.configure(state, view, Grant(k, 0.1, 0.0, 1.0, 1.0)) for k in range(3)]
     updates = Trainer(method.task).submit(jobs)
     after = method.aggregate(method.retain(state, updates), view, updates)
-    one, deep = (torch.from_numpy(mask) for mask in (method.nested[0], method.nested[2] & ~method.nested[0]))
+    one, deep = (
+        torch.from_numpy(mask) for mask in (method.nested[0], method.nested[2] & ~method.nested[0])
+    )
     ends = torch.stack([update.result().w.double() for update in updates])
     old = state.w.double()
     for mask, mean, senders in ((one, ends.mean(0), 3), (deep, ends[0], 1)):
         expected = mean + senders / 4 * (mean - old)
         assert torch.allclose(after.w.double()[mask], expected[mask], atol=1e-6)
-    assert (after.w - state.w)[deep].norm() > 0 and torch.equal(after.memo["drift"] != 0, after.w != state.w)
-    again = method.aggregate(after, view, updates)  # the same uploads once more: the first drift is still there
+    assert (after.w - state.w)[deep].norm() > 0 and torch.equal(
+        after.memo["drift"] != 0, after.w != state.w
+    )
+    again = method.aggregate(
+        after, view, updates
+    )  # the same uploads once more: the first drift is still there
     drift = -3 / 4 * (ends.mean(0) - old) - 3 / 4 * (ends.mean(0) - after.w.double())
     assert torch.allclose(again.w.double()[one], (ends.mean(0) - drift)[one], atol=1e-6)
 
@@ -259,7 +290,9 @@ def test_the_linear_term_of_a_late_device_stays_and_the_server_does_not_hear_of_
     size = cnn.task.layout.size
     lam = -0.1 * (updates[3].result().w - state.w)[:size]
     assert torch.allclose(after.local[3], lam, atol=1e-8) and 3 not in without.local
-    assert torch.equal(after.memo["drift"], without.memo["drift"]) and torch.equal(after.w, without.w)
+    assert torch.equal(after.memo["drift"], without.memo["drift"]) and torch.equal(
+        after.w, without.w
+    )
     assert cnn.aggregate(after, view, []).w is after.w
 
 
@@ -318,7 +351,10 @@ def test_a_device_is_charged_its_blocks_and_heads(bench, capability, depth):
     method = bench.method("depthfl", local_steps=2, alpha=0)
     job = job_of(method, method.start(), capability=capability)
     (stage,) = job.stages
-    assert stage.work.flops == 2 * 16 * STEP[depth - 1] and stage.work.weight_steps == 2 * WEIGHTS[depth - 1]
+    assert (
+        stage.work.flops == 2 * 16 * STEP[depth - 1]
+        and stage.work.weight_steps == 2 * WEIGHTS[depth - 1]
+    )
     assert job.payload.bits_up == job.payload.bits_down == 32 * WEIGHTS[depth - 1]
     with FlopCounterMode(display=False) as counter:
         done = local.run(method.task, job)
@@ -362,7 +398,10 @@ def test_one_block_without_feddyn_is_fedavg(digits):
 def test_one_block_steps_as_fedavg_while_feddyn_has_no_slope(digits):
     """The same through its own loss: in the first step of the first round FedDyn's terms have no slope."""
     bench = mlp_bench(digits)
-    fedavg, method = bench.method("fedavg", local_steps=1), bench.method("depthfl", alpha=0.7, local_steps=1, **PLAIN)
+    fedavg, method = (
+        bench.method("fedavg", local_steps=1),
+        bench.method("depthfl", alpha=0.7, local_steps=1, **PLAIN),
+    )
     one, other = (
         local.run(each.task, replace(job_of(each, each.start()), finish=None))
         for each in (fedavg, replace(method, lr=fedavg.lr))
@@ -375,13 +414,17 @@ def test_it_learns_and_its_exits_are_told_apart(bench):
     method, state = bench.play("depthfl", rounds=32, local_steps=5)
     scores = evaluate(method.task, method, state)
     assert scores.accuracy.mean() > 0.6  # FedAvg at this step size: 0.53
-    named = {name: scores.measures[f"accuracy {name}"] for name in ("depth 1", "depth 2", "depth 3")}
+    named = {
+        name: scores.measures[f"accuracy {name}"] for name in ("depth 1", "depth 2", "depth 3")
+    }
     assert named["depth 3"] == accuracy_of(method.task, state.w) and len(set(named.values())) == 3
     images, labels = method.task.test
     model = method.task.architecture
     for d in (1, 2, 3):
         logits = torch.stack(model.exits(model.split(state.w), images, d)).mean(0)
-        assert (logits.argmax(1) == labels).float().mean().item() == pytest.approx(named[f"depth {d}"], abs=2e-3)
+        assert (logits.argmax(1) == labels).float().mean().item() == pytest.approx(
+            named[f"depth {d}"], abs=2e-3
+        )
 
 
 @pytest.mark.parametrize("name", ["auto", "pool", "batched"])
@@ -391,7 +434,9 @@ def test_every_executor_trains_it_one_by_one_to_the_same_bytes(bench, cnn, name)
     executor = choose(cnn.task, name, 2)
     for one, job in zip(executor.run(jobs), jobs, strict=True):
         assert torch.equal(one.w, local.run(cnn.task, job).w)
-    said = any("a hook of the method looks at the flat model" in line for line in executor.notes.lines())
+    said = any(
+        "a hook of the method looks at the flat model" in line for line in executor.notes.lines()
+    )
     assert said == (name == "batched")
 
 

@@ -9,20 +9,20 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from edgesim.seeds import Seeds
-from fl import evaluate as evaluation
-from fl import units
-from fl.data import Federated
-from fl.evaluate import answered, by_device, evaluate, probe, statistics
+from fl.data.datasets import Federated
+from fl.evaluation import evaluate as evaluation
+from fl.evaluation import evaluation_batches as units
+from fl.evaluation.evaluate import answered, by_device, evaluate, probe, statistics
+from fl.evaluation.evaluation_batches import Look
 from fl.executors.crew import Crew
-from fl.executors.notes import Notes
-from fl.layers import Linear, Norm
-from fl.method import State, bind
+from fl.executors.fallbacks import Notes
+from fl.method_base.method import State, bind
 from fl.methods.fedavg import FedAvg
-from fl.models import Architecture, build
-from fl.norms import Collected
-from fl.plain import Flatten, Relu
+from fl.models.architectures import Architecture, build
+from fl.models.batch_norm import Collected
+from fl.models.layers import Linear, Norm
+from fl.models.stateless_layers import Flatten, Relu
 from fl.task import Task
-from fl.units import Look
 from tests.fl.test_executors import task_of
 
 PARTIAL = {"personal_steps": 3, "global_steps": 3, "personal_lr": 0.2, "global_lr": 0.1}
@@ -30,28 +30,37 @@ PARTIAL = {"personal_steps": 3, "global_steps": 3, "personal_lr": 0.2, "global_l
 
 def same(a: State, b: State) -> bool:
     arrays_a, arrays_b = a.to_arrays()[0], b.to_arrays()[0]
-    return arrays_a.keys() == arrays_b.keys() and all(arrays_a[n].tobytes() == arrays_b[n].tobytes() for n in arrays_a)
+    return arrays_a.keys() == arrays_b.keys() and all(
+        arrays_a[n].tobytes() == arrays_b[n].tobytes() for n in arrays_a
+    )
 
 
 def test_one_pass_for_all_gives_the_numbers_of_one_by_one(bench):
     method, state = bench.play("fedavg", local_steps=20, lr=0.1)
     together = evaluate(bench.task, method, state)
-    alone = bench.method("fedalt", personal_part="features")  # the same model, but held by each device
+    alone = bench.method(
+        "fedalt", personal_part="features"
+    )  # the same model, but held by each device
     personal = state.w[alone.personal_index]
     kept = State(state.g, state.w, dict.fromkeys(range(4), personal))
     apart = evaluate(bench.task, alone, kept)
     assert np.array_equal(together.accuracy, apart.accuracy)
     assert together.loss == pytest.approx(apart.loss, rel=1e-6)
     x, y = (
-        torch.from_numpy(a[bench.task.data.test_index[2]]) for a in (bench.task.data.x_test, bench.task.data.y_test)
+        torch.from_numpy(a[bench.task.data.test_index[2]])
+        for a in (bench.task.data.x_test, bench.task.data.y_test)
     )
     logits = bench.task.architecture.logits(state.w, x)
     assert together.accuracy[2] == pytest.approx((logits.argmax(1) == y).double().mean().item())
-    assert together.loss[2] == pytest.approx(torch.nn.functional.cross_entropy(logits, y).item(), rel=1e-5)
+    assert together.loss[2] == pytest.approx(
+        torch.nn.functional.cross_entropy(logits, y).item(), rel=1e-5
+    )
 
 
 def test_personal_models_are_tested_on_their_own_data(bench):
-    method, state = bench.play("fedsim", rounds=12, personal_steps=10, global_steps=10, personal_lr=0.1, global_lr=0.1)
+    method, state = bench.play(
+        "fedsim", rounds=12, personal_steps=10, global_steps=10, personal_lr=0.1, global_lr=0.1
+    )
     own = evaluate(bench.task, method, state).accuracy
     rotated = State(state.g, state.w, {k: state.local[(k + 1) % 4] for k in range(4)})
     assert own.mean() > evaluate(bench.task, method, rotated).accuracy.mean() + 0.1
@@ -81,7 +90,10 @@ def test_perceptrons_of_different_devices_are_scored_in_stacks(monkeypatch, held
     task = task_of("mlp", sizes=(40, 23, 8, 31, 1))
     task.data.test_index[2] = np.empty(0, dtype=np.int64)
     scale = torch.linspace(0.5, 3, 5)
-    each = [task.initial() * s + 0.1 * torch.randn(4810, generator=torch.Generator().manual_seed(0)) for s in scale]
+    each = [
+        task.initial() * s + 0.1 * torch.randn(4810, generator=torch.Generator().manual_seed(0))
+        for s in scale
+    ]
     each[1][:] = torch.nan
     sizes, original = [], evaluation.units_of
 
@@ -94,11 +106,22 @@ def test_perceptrons_of_different_devices_are_scored_in_stacks(monkeypatch, held
     scores = evaluate(task, Own(each), None)
     monkeypatch.setattr(evaluation, "units_of", original)
     alone = ([Look(w, task.data.test_index[k], [k])] for k, w in enumerate(each))
-    pairs = [by_device(task, values, devices) for devices, values in answered(task, alone, Crew(task, 1, Notes()))]
+    pairs = [
+        by_device(task, values, devices)
+        for devices, values in answered(task, alone, Crew(task, 1, Notes()))
+    ]
     assert sizes == {evaluation.MEMORY: [5], 250_000: [2, 3], 1: [1] * 5}[held]
-    assert scores.accuracy.tolist() == pytest.approx([float(a[0]) for _, a in pairs], abs=0, nan_ok=True)
-    assert scores.loss.tolist() == pytest.approx([float(loss[0]) for loss, _ in pairs], rel=1e-6, nan_ok=True)
-    assert scores.loss[1] == np.inf and np.isnan(scores.loss[2]) and len(set(scores.loss[[0, 3, 4]])) == 3
+    assert scores.accuracy.tolist() == pytest.approx(
+        [float(a[0]) for _, a in pairs], abs=0, nan_ok=True
+    )
+    assert scores.loss.tolist() == pytest.approx(
+        [float(loss[0]) for loss, _ in pairs], rel=1e-6, nan_ok=True
+    )
+    assert (
+        scores.loss[1] == np.inf
+        and np.isnan(scores.loss[2])
+        and len(set(scores.loss[[0, 3, 4]])) == 3
+    )
 
 
 def test_convolutions_are_scored_in_the_order_in_which_they_are_fastest(monkeypatch):
@@ -107,7 +130,9 @@ def test_convolutions_are_scored_in_the_order_in_which_they_are_fastest(monkeypa
     expected = evaluate(task, Own([task.initial()] * 5), None)
     monkeypatch.setattr(units, "quickest", lambda architecture, *_: (architecture, lambda x: x))
     plain = evaluate(task, Own([task.initial()] * 5), None)
-    assert np.array_equal(expected.loss, plain.loss) and np.array_equal(expected.accuracy, plain.accuracy)
+    assert np.array_equal(expected.loss, plain.loss) and np.array_equal(
+        expected.accuracy, plain.accuracy
+    )
 
 
 def test_a_device_without_test_data_has_no_score(tiny_bench):
@@ -137,8 +162,14 @@ def test_a_personal_model_is_scored_with_the_statistics_of_its_own_data(tiny_ben
     """Device 1 has scale and shift of its own and one sample: variance 0, so the norm answers its shift."""
     bench = tiny_bench([Norm(), Linear(1, 2, bias=False)], [[1.0], [3.0]], [0, 0])
     alone = bench.method("fedalt", personal_part="features")
-    state = State(0, torch.tensor([1.0, 0.0, 1.0, -1.0]), {1: torch.tensor([1.0, 0.5]), 0: torch.tensor([1.0, -0.5])})
-    assert evaluate(bench.task, alone, state).loss == pytest.approx([log(1 + exp(1)), log(1 + exp(-1))], rel=1e-5)
+    state = State(
+        0,
+        torch.tensor([1.0, 0.0, 1.0, -1.0]),
+        {1: torch.tensor([1.0, 0.5]), 0: torch.tensor([1.0, -0.5])},
+    )
+    assert evaluate(bench.task, alone, state).loss == pytest.approx(
+        [log(1 + exp(1)), log(1 + exp(-1))], rel=1e-5
+    )
 
 
 def test_statistics_are_averages_over_samples_of_the_batches_means_and_unbiased_variances():
@@ -147,7 +178,9 @@ def test_statistics_are_averages_over_samples_of_the_batches_means_and_unbiased_
         x = torch.tensor(batch, dtype=torch.float64)[:, None]
         seen = collected.begin(len(x))(x, torch.ones(1).double(), torch.zeros(1).double())
         assert seen.mean().item() == pytest.approx(0, abs=1e-9)
-        assert seen.std(correction=0).item() == pytest.approx(1, abs=1e-4)  # while it collects, by the batch's own
+        assert seen.std(correction=0).item() == pytest.approx(
+            1, abs=1e-4
+        )  # while it collects, by the batch's own
     ((mean, variance),) = collected.frozen().statistics
     assert mean.item() == pytest.approx((2 * 1 + 3 * 4) / 5)
     assert variance.item() == pytest.approx((2 * 2 + 3 * 3) / 5)
@@ -167,7 +200,9 @@ def test_a_score_does_not_depend_on_the_other_test_samples(digits):
     inner += task.layout.named(w)["linear1.bias"]
     ((mean, variance),) = norms.statistics
     assert torch.allclose(mean, inner.mean(0), atol=1e-5)
-    assert torch.allclose(variance, inner.var(0), rtol=0.02)  # 20 % less where a batch holds one device's labels only
+    assert torch.allclose(
+        variance, inner.var(0), rtol=0.02
+    )  # 20 % less where a batch holds one device's labels only
 
 
 # --- probes, measures, text ------------------------------------------------------------------------------------------
@@ -191,7 +226,9 @@ def test_probes_and_measures(bench):
     right = (bench.task.architecture.logits(state.w, x).argmax(1) == y).double().mean().item()
     assert scores.measures == {
         "accuracy global": pytest.approx(right),
-        "accuracy nothing": pytest.approx((y == 0).double().mean().item()),  # the first class wins a tie of zeros
+        "accuracy nothing": pytest.approx(
+            (y == 0).double().mean().item()
+        ),  # the first class wins a tie of zeros
         "density": 0.25,
     }
     assert right > 0.3

@@ -9,18 +9,18 @@ import pytest
 import torch
 
 from edgesim import load, simulate
-from edgesim.build import set_up
-from fl import evaluate as evaluation
-from fl import units
-from fl.evaluate import evaluate
+from edgesim.runs import set_up
+from fl.evaluation import evaluate as evaluation
+from fl.evaluation import evaluation_batches as units
+from fl.evaluation.evaluate import evaluate
 from fl.executors import crew, processes
 from fl.executors.batched import Batched
 from fl.executors.choice import FORK_PAYS_S
-from fl.executors.notes import IN_EVALUATION
+from fl.executors.fallbacks import IN_EVALUATION
 from fl.executors.pool import Pool
 from fl.executors.resident import Resident
-from fl.layers import Conv, Linear, Norm
-from fl.plain import Flatten, Relu
+from fl.models.layers import Conv, Linear, Norm
+from fl.models.stateless_layers import Flatten, Relu
 from fl.task import Task
 from tests.fl.test_executors import task_of, waits_for
 from tests.test_detours import CELL, TABLES
@@ -32,7 +32,9 @@ KINDS = {
     "liu-cnn": lambda: task_of("liu-cnn", (1, 12, 12), SIZES),
     "normed": lambda: task_of(NORMED, sizes=SIZES),
     "mlp": lambda: task_of("mlp", sizes=SIZES),
-    "wide mlp": lambda: task_of("mlp", (1, 28, 28), SIZES),  # rounds otherwise in batches of another size
+    "wide mlp": lambda: task_of(
+        "mlp", (1, 28, 28), SIZES
+    ),  # rounds otherwise in batches of another size
     "shakespeare-lstm": lambda: task_of("shakespeare-lstm", (7,), SIZES),
 }
 
@@ -55,7 +57,11 @@ class Models:
 
 
 def bytes_of(scores) -> bytes:
-    return scores.loss.tobytes() + scores.accuracy.tobytes() + np.array([*scores.measures.values()]).tobytes()
+    return (
+        scores.loss.tobytes()
+        + scores.accuracy.tobytes()
+        + np.array([*scores.measures.values()]).tobytes()
+    )
 
 
 @pytest.fixture
@@ -72,11 +78,15 @@ def forks(monkeypatch):
     return made
 
 
-@pytest.mark.parametrize("whose", [[0] * 5, [0, 1, 2, 3, 4], [0, 0, 1, 1, 0]], ids=["one", "own", "some share"])
+@pytest.mark.parametrize(
+    "whose", [[0] * 5, [0, 1, 2, 3, 4], [0, 0, 1, 1, 0]], ids=["one", "own", "some share"]
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_bytes_of_any_number_of_processes(kind, whose, forks, monkeypatch):
     task = KINDS[kind]()
-    monkeypatch.setattr(evaluation, "MEMORY", 2_000_000)  # of own perceptrons two stacks, one of them of one model
+    monkeypatch.setattr(
+        evaluation, "MEMORY", 2_000_000
+    )  # of own perceptrons two stacks, one of them of one model
     method = Models(task, whose)
     expected = evaluate(task, method, None)
     assert len(set(expected.loss)) == 5 and not forks
@@ -111,7 +121,9 @@ def test_more_batches_than_tickets(forks, monkeypatch):
         return each(self, do, sizes, *travel)
 
     monkeypatch.setattr(crew.Crew, "each", counted)
-    assert bytes_of(evaluate(task, method, None, Pool(task, Resident(task), 2))) == bytes_of(expected)
+    assert bytes_of(evaluate(task, method, None, Pool(task, Resident(task), 2))) == bytes_of(
+        expected
+    )
     assert seen == [[6, 6, 5]]  # 4 + 1 + 1 + 3 + 1 batches of own samples, 7 of all 801
 
 
@@ -135,7 +147,9 @@ def test_what_is_worth_it_is_told_by_the_flops():
         + sum(n for name, n in task.architecture.macs.items() if name.startswith("linear"))
     )
     assert len(whole) == 80
-    assert sum(unit.seconds for unit in whole) == pytest.approx(80 * 5e-4 + 2 * macs * 10_000 / 9e10)
+    assert sum(unit.seconds for unit in whole) == pytest.approx(
+        80 * 5e-4 + 2 * macs * 10_000 / 9e10
+    )
     assert sum(unit.seconds for unit in whole) > 10 * FORK_PAYS_S
     small = task_of("mlp", sizes=(10,) * 5)
     stack = list(evaluation.looks(small, Models(small, [0, 1, 2, 3, 4]), None))
@@ -154,7 +168,9 @@ def test_as_many_processes_as_train(forks):
 def test_without_fork_it_is_one_process_and_says_so(forks, monkeypatch):
     task = KINDS["mlp"]()
     expected = evaluate(task, Models(task, [0] * 5), None)
-    monkeypatch.setattr(crew, "no_fork", lambda task: processes.no_fork(replace(task, device="cuda:0")))
+    monkeypatch.setattr(
+        crew, "no_fork", lambda task: processes.no_fork(replace(task, device="cuda:0"))
+    )
     pool = Pool(task, Resident(task), 2)
     assert bytes_of(evaluate(task, Models(task, [0] * 5), None, pool)) == bytes_of(expected)
     assert pool.notes.lines() == [
@@ -186,7 +202,9 @@ def test_two_torch_threads_move_no_byte(forks):
         expected = evaluate(task, Models(task, [0] * 5), None)
         torch.set_num_threads(2)
         for executor in (None, Pool(task, Resident(task), 2)):
-            assert bytes_of(evaluate(task, Models(task, [0] * 5), None, executor)) == bytes_of(expected)
+            assert bytes_of(evaluate(task, Models(task, [0] * 5), None, executor)) == bytes_of(
+                expected
+            )
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
@@ -265,7 +283,9 @@ def test_a_run_is_told_its_processes_and_says_what_went_wrong(forks, monkeypatch
     (detour,) = shared.summary["training"]["detours"]
     assert detour.startswith("in evaluation: a process ended by signal 9")
     for table in TABLES:
-        assert (tmp_path / "one" / table).read_bytes() == (tmp_path / "two" / table).read_bytes(), table
+        assert (tmp_path / "one" / table).read_bytes() == (tmp_path / "two" / table).read_bytes(), (
+            table
+        )
 
 
 def test_evaluation_and_training_share_their_notes_and_number(tmp_path):

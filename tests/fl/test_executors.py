@@ -14,26 +14,27 @@ import psutil
 import pytest
 import torch
 
-from edgesim.contracts import Adam, Grant, Job, Payload, Phase, Sgd
 from edgesim.seeds import Seeds
-from fl import executors, masks, methods
-from fl.data import Federated
+from fl import executors, methods
+from fl.contracts import Adam, Grant, Job, Payload, Phase, Sgd
+from fl.data.datasets import Federated
 from fl.executors import batched as batched_module
-from fl.executors import steps
+from fl.executors import stacked_sgd as steps
 from fl.executors.batched import Batched
 from fl.executors.choice import FORK_PAYS_S
+from fl.executors.cost_model import flops_of
 from fl.executors.partner import Paired
 from fl.executors.pool import Pool
 from fl.executors.processes import no_fork
 from fl.executors.resident import Resident
 from fl.executors.stacked import Vmapped, log_loss
-from fl.executors.work import flops_of
-from fl.layers import Linear
-from fl.models import Architecture, build
-from fl.optimisers import norm_of
-from fl.plain import Relu
+from fl.executors.trainer import Trainer
+from fl.masks import unit_masks as masks
+from fl.models.architectures import Architecture, build
+from fl.models.layers import Linear
+from fl.models.stateless_layers import Relu
 from fl.task import Task
-from fl.trainer import Trainer
+from fl.training.optimisers import norm_of
 from tests.fl.conftest import Bench, view_of
 
 DEADLINE_S = 60.0
@@ -48,7 +49,11 @@ def task_of(model, shape=(1, 8, 8), sizes=(40, 23, 8, 31, 40), batch=8, dtype=np
     x = rng.integers(0, 10, (count, *shape)) if text else rng.random((count, *shape)).astype(dtype)
     y = rng.integers(0, 10, count)
     each = np.split(np.arange(count), np.cumsum(sizes)[:-1])
-    architecture = Architecture("own", shape, 10, model) if isinstance(model, tuple) else build(model, shape, 10)
+    architecture = (
+        Architecture("own", shape, 10, model)
+        if isinstance(model, tuple)
+        else build(model, shape, 10)
+    )
     data = Federated(y, y, lambda: (x, x), shape, each, each, tuple("0123456789"))
     return Task(architecture, data, batch, Seeds(0))
 
@@ -60,7 +65,9 @@ def job_of(task, *phases, device=0):
 def job(task, k=0, steps=3, lr=0.1, **more):
     w = task.initial()
     everything = torch.ones(len(w), dtype=torch.bool)
-    return job_of(task, Phase(**{"start": w, "mask": everything, "steps": steps, "lr": lr} | more), device=k)
+    return job_of(
+        task, Phase(**{"start": w, "mask": everything, "steps": steps, "lr": lr} | more), device=k
+    )
 
 
 def same(one, other):
@@ -78,7 +85,9 @@ def assert_close(one, other, tolerance=1e-5):
     for a, b in zip(one, other, strict=True):
         assert float((a.w - b.w).abs().max()) <= tolerance * float(b.w.abs().max())
         assert torch.equal(a.mask, b.mask)
-        assert a.loss == pytest.approx(b.loss, rel=max(tolerance, 1e-6), nan_ok=True)  # one by one it is a float32
+        assert a.loss == pytest.approx(
+            b.loss, rel=max(tolerance, 1e-6), nan_ok=True
+        )  # one by one it is a float32
         assert a.accuracy == pytest.approx(b.accuracy, abs=1e-6, nan_ok=True)
 
 
@@ -97,7 +106,10 @@ MAKERS = {
 @pytest.fixture(scope="module")
 def benches(digits):
     """The digits with a small network of each kind, and devices of four sizes."""
-    return {name: Bench(Task(build(name, digits.input_shape, 10), digits, 16, Seeds(3))) for name in (MLP, CNN)}
+    return {
+        name: Bench(Task(build(name, digits.input_shape, 10), digits, 16, Seeds(3)))
+        for name in (MLP, CNN)
+    }
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +125,10 @@ def rounds(benches):
             view = replace(view_of(method.task), capability=np.array([1.0, 0.5, 0.25, 0.5]))
             chosen = np.arange(4)
             rho = method.demand(state, view, chosen).rho_max.clip(max=0.4)
-            jobs = [method.configure(state, view, Grant(k, 0.25, float(rho[k]), 1.0, 1.0)) for k in range(4)]
+            jobs = [
+                method.configure(state, view, Grant(k, 0.25, float(rho[k]), 1.0, 1.0))
+                for k in range(4)
+            ]
             found[model, name] = method, state, view, jobs, Resident(method.task).run(jobs)
         return found[model, name]
 
@@ -132,9 +147,13 @@ class TestEveryMethod:
         assert_close(trained, expected)
         arrived = [Executed(job, one) for job, one in zip(jobs, trained, strict=True)]
         alone = [Executed(job, one) for job, one in zip(jobs, expected, strict=True)]
-        after, reference = (method.aggregate(method.retain(state, u), view, u) for u in (arrived, alone))
+        after, reference = (
+            method.aggregate(method.retain(state, u), view, u) for u in (arrived, alone)
+        )
         assert torch.allclose(after.w, reference.w, atol=1e-5 * float(reference.w.abs().max()))
-        assert any(not torch.equal(one.w, method.received(state, k)) for k, one in enumerate(trained))
+        assert any(
+            not torch.equal(one.w, method.received(state, k)) for k, one in enumerate(trained)
+        )
 
     @pytest.mark.parametrize("workers", [1, 2, 3])
     def test_the_bytes_of_any_number_of_processes(self, rounds, model, name, workers):
@@ -176,7 +195,12 @@ def two_neurons(samples):
     x, y = np.array([[1.0], [-2.0]], dtype=np.float64), np.array([0, 1])
     each = [np.array([0]), np.array([1])] if samples == 1 else [np.array([0, 1])]
     architecture = Architecture("two", (1,), 2, (Linear(1, 2, "features"), Relu(), Linear(2, 2)))
-    return Task(architecture, Federated(y, y, lambda: (x, x), (1,), each, each, ("a", "b")), samples, Seeds(0))
+    return Task(
+        architecture,
+        Federated(y, y, lambda: (x, x), (1,), each, each, ("a", "b")),
+        samples,
+        Seeds(0),
+    )
 
 
 W = np.array([0.5, -1.0, 0.1, 0.2, 0.3, -0.4, 0.6, 0.7, 0.05, -0.05])
@@ -211,7 +235,10 @@ def test_stacks_agree_with_one_by_one_in_double_precision(model, optimiser, ragg
     task = task_of(model, dtype=np.float64)
     size, rng = task.layout.size, np.random.default_rng(1)
     w = task.initial().double()
-    some, rates = torch.from_numpy(rng.random(size) < 0.7), torch.from_numpy(rng.uniform(0.01, 0.1, size))
+    some, rates = (
+        torch.from_numpy(rng.random(size) < 0.7),
+        torch.from_numpy(rng.uniform(0.01, 0.1, size)),
+    )
     head = torch.from_numpy(task.layout.role("classifier").copy())
     half = torch.from_numpy(task.layout.expand(masks.prefix(task.layout, 0.5)))
     scale = 1 + torch.from_numpy(rng.random(size))
@@ -229,7 +256,9 @@ def test_stacks_agree_with_one_by_one_in_double_precision(model, optimiser, ragg
         {"submodel": half, "lr": rates, "scale": scale},
     ]
     jobs = [job_of(task, replace(base, **kind), device=k) for kind in kinds for k in range(5)]
-    tail = Phase(lambda done: done[-1], lambda done: done[-1] != w, 2, lr, "more", optimiser=optimiser)
+    tail = Phase(
+        lambda done: done[-1], lambda done: done[-1] != w, 2, lr, "more", optimiser=optimiser
+    )
     jobs += [job_of(task, replace(base, steps=2 + k), tail, device=k) for k in range(4)]
     executor = Batched(task)
     assert_close(executor.run(jobs), Resident(task).run(jobs), 1e-9)
@@ -240,7 +269,10 @@ def test_stacks_agree_with_one_by_one_in_double_precision(model, optimiser, ragg
 def test_neighbours_and_chunks_change_no_byte(model):
     task = task_of(model)
     mask = torch.rand(task.layout.size, generator=torch.Generator().manual_seed(0)) < 0.5
-    jobs = [job(task, k, steps=1 + k % 4, ragged=k > 2, mask=mask | (k % 2 == 0)) for k in (0, 1, 2, 3, 4) * 5]
+    jobs = [
+        job(task, k, steps=1 + k % 4, ragged=k > 2, mask=mask | (k % 2 == 0))
+        for k in (0, 1, 2, 3, 4) * 5
+    ]
     together = Batched(task).run(jobs)
     assert same([Batched(task).run([one])[0] for one in jobs[:5]], together[:5])
     assert same(Batched(task).run(jobs[::-1])[::-1], together)
@@ -252,7 +284,8 @@ def test_neighbours_and_chunks_change_no_byte(model):
 @pytest.mark.parametrize("optimiser", OPTIMISERS, ids=str)
 @pytest.mark.parametrize("ragged", [False, True])
 @pytest.mark.parametrize(
-    ("widths", "batch"), [((33, 16, 10), 1), ((33, 1, 10), 8), ((1, 16, 10), 8), ((1, 10), 1), ((64, 33, 1, 10), 1)]
+    ("widths", "batch"),
+    [((33, 16, 10), 1), ((33, 1, 10), 8), ((1, 16, 10), 8), ((1, 10), 1), ((64, 33, 1, 10), 1)],
 )
 def test_neighbours_change_no_byte_where_something_is_one(widths, batch, optimiser, ragged):
     """A product with a single row or column is computed in another way where there is a single model."""
@@ -260,12 +293,16 @@ def test_neighbours_change_no_byte_where_something_is_one(widths, batch, optimis
     layers[1:] = [each for layer in layers[1:] for each in (Relu(), layer)]
     task = task_of(tuple(layers), (widths[0],), sizes=(17, 9, 12, 17), batch=batch)
     lr = 0.001 if isinstance(optimiser, Adam) else 0.05
-    jobs = [job(task, k, steps=20 + 7 * k, lr=lr, optimiser=optimiser, ragged=ragged) for k in range(4)]
+    jobs = [
+        job(task, k, steps=20 + 7 * k, lr=lr, optimiser=optimiser, ragged=ragged) for k in range(4)
+    ]
     together, executor = Batched(task).run(jobs), Batched(task)
     assert same([executor.run([one])[0] for one in jobs], together)
     assert same(executor.run(jobs[:2]) + executor.run(jobs[2:]), together)
     paired = Paired(task, Batched(task), least_s=0.0)
-    assert same(paired.run(jobs[:3]), together[:3]) and same(Pool(task, Batched(task), 2, pieces=1).run(jobs), together)
+    assert same(paired.run(jobs[:3]), together[:3]) and same(
+        Pool(task, Batched(task), 2, pieces=1).run(jobs), together
+    )
     assert paired.partner is not None
     paired.end()
 
@@ -275,8 +312,13 @@ def test_the_norm_of_a_models_gradients_does_not_know_its_neighbours():
     for shapes in ([(3,), (33, 100)], [(1,), (10, 1)], [(8, 3, 5, 5), (8,), (10, 200)]):
         together = [torch.randn(7, *shape, generator=generator) for shape in shapes]
         norms = norm_of(together, stacked=True)
-        assert all(torch.equal(norm_of([g[i : i + 1] for g in together], True), norms[i : i + 1]) for i in range(7))
-        assert norms[0] == pytest.approx(sum(float(g[0].square().sum()) for g in together) ** 0.5, rel=1e-6)
+        assert all(
+            torch.equal(norm_of([g[i : i + 1] for g in together], True), norms[i : i + 1])
+            for i in range(7)
+        )
+        assert norms[0] == pytest.approx(
+            sum(float(g[0].square().sum()) for g in together) ** 0.5, rel=1e-6
+        )
 
 
 @pytest.mark.parametrize("ragged", [False, True])
@@ -414,7 +456,10 @@ def test_a_full_memory_halves_the_chunk_says_so_and_moves_no_byte(monkeypatch, m
     full_beyond(limit, monkeypatch)
     executor = Batched(task)
     assert same(executor.run(jobs), expected)
-    assert all("too large for the memory" in line for line in executor.notes.lines()) and executor.notes.lines()
+    assert (
+        all("too large for the memory" in line for line in executor.notes.lines())
+        and executor.notes.lines()
+    )
 
 
 @pytest.mark.parametrize("model", [MLP, CNN])
@@ -450,7 +495,9 @@ def test_what_did_not_fit_is_given_back_before_the_halves_are_tried(monkeypatch)
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("model", "lr"), [(CNN, 1e20), ((Linear(33, 1), Relu(), Linear(1, 10)), 1e30)])
+@pytest.mark.parametrize(
+    ("model", "lr"), [(CNN, 1e20), ((Linear(33, 1), Relu(), Linear(1, 10)), 1e30)]
+)
 def test_what_is_shown_of_a_model_that_diverged_does_not_know_how_long_others_go_on(model, lr):
     task = task_of(model, (33,) if isinstance(model, tuple) else (1, 8, 8))
     short, long = job(task, 0, steps=1, lr=lr), job(task, 1, steps=3, lr=lr)
@@ -511,7 +558,10 @@ def test_a_memory_that_fills_up_while_results_are_put_away_counts_no_phase_twice
         ({"penalty": lambda w: w.square().sum()}, "a hook of the method looks at the flat model"),
         ({"collect": lambda w: w[:1]}, "a hook of the method looks at the flat model"),
         ({"criterion": lambda logits, y: logits.square().sum()}, "the loss is the method's own"),
-        ({"submodel": (torch.ones(4810, dtype=torch.bool),) * 3}, "every step has a submodel of its own"),
+        (
+            {"submodel": (torch.ones(4810, dtype=torch.bool),) * 3},
+            "every step has a submodel of its own",
+        ),
     ],
 )
 def test_what_cannot_be_stacked_is_trained_one_by_one_and_said(more, reason):
@@ -520,9 +570,15 @@ def test_what_cannot_be_stacked_is_trained_one_by_one_and_said(more, reason):
     executor = Batched(task)
     trained, expected = executor.run(jobs), Resident(task).run(jobs)
     assert same(trained[1:2], expected[1:2])
-    assert not same(trained[:1], expected[:1]) or not same(trained[2:], expected[2:])  # they sum in another order
+    assert not same(trained[:1], expected[:1]) or not same(
+        trained[2:], expected[2:]
+    )  # they sum in another order
     (line,) = executor.notes.lines()
-    assert reason in line and line.startswith("one by one instead of batched") and line.endswith("(1 job)")
+    assert (
+        reason in line
+        and line.startswith("one by one instead of batched")
+        and line.endswith("(1 job)")
+    )
 
 
 def test_an_operation_that_cannot_be_stacked_is_said_too(monkeypatch):
@@ -557,8 +613,14 @@ def test_batch_norm_and_padding_do_not_go_together():
     task = task_of("spafl-conv4", shape=(3, 28, 28), sizes=(6, 5), batch=4)
     executor = Batched(task)
     trained = executor.run([job(task, 0, steps=1), job(task, 1, steps=2, ragged=True)])
-    assert_close(trained, Resident(task).run([job(task, 0, steps=1), job(task, 1, steps=2, ragged=True)]), 1e-4)
-    assert "batch norm" in executor.notes.lines()[0] and executor.notes.lines()[0].endswith("(1 job)")
+    assert_close(
+        trained,
+        Resident(task).run([job(task, 0, steps=1), job(task, 1, steps=2, ragged=True)]),
+        1e-4,
+    )
+    assert "batch norm" in executor.notes.lines()[0] and executor.notes.lines()[0].endswith(
+        "(1 job)"
+    )
 
 
 # --- processes -------------------------------------------------------------------------------------------------------
@@ -591,7 +653,9 @@ def cnn():
 
 
 @pytest.mark.parametrize("workers", [2, 3])
-@pytest.mark.parametrize(("number", "word"), [(signal.SIGKILL, "signal 9"), (signal.SIGSEGV, "signal 11")])
+@pytest.mark.parametrize(
+    ("number", "word"), [(signal.SIGKILL, "signal 9"), (signal.SIGSEGV, "signal 11")]
+)
 def test_a_killed_process_changes_no_byte(cnn, tmp_path, workers, number, word):
     expected = Resident(cnn).run([job(cnn, k) for k in range(4)])
     pool = Pool(cnn, Resident(cnn), workers)
@@ -680,7 +744,9 @@ def test_the_heaviest_pieces_come_first_and_few_jobs_need_no_fork(cnn, monkeypat
     assert flops_of(cnn, jobs[1]) == 6 * sum(cnn.architecture.macs.values()) * 9 * 8
     pool = Pool(cnn, Resident(cnn), 2, least_s=10.0)
     assert [[one.device for one in piece] for piece in pool._cut(jobs)] == [[1], [3], [0]]
-    assert Resident.pace.seconds(cnn, jobs) == pytest.approx(15 * (8e-4 + flops_of(cnn, jobs[1]) / 9 / 9e10))
+    assert Resident.pace.seconds(cnn, jobs) == pytest.approx(
+        15 * (8e-4 + flops_of(cnn, jobs[1]) / 9 / 9e10)
+    )
     monkeypatch.setattr(os, "fork", lambda: pytest.fail("forked"))
     assert same(pool.run(jobs), Resident(cnn).run(jobs))
     Pool(cnn, Resident(cnn), 2).run(jobs[:1])
@@ -721,7 +787,9 @@ def test_without_fork_a_pool_is_one_process_and_says_so(cnn, monkeypatch):
     monkeypatch.delattr(os, "fork")
     pool = Pool(cnn, Resident(cnn), 2)
     assert same(pool.run(jobs), Resident(cnn).run(jobs))
-    assert pool.notes.lines() == ["one process instead of 2: this system cannot fork a process that computes (3 jobs)"]
+    assert pool.notes.lines() == [
+        "one process instead of 2: this system cannot fork a process that computes (3 jobs)"
+    ]
     assert "cuda:0 cannot be shared" in no_fork(replace(cnn, device="cuda:0"))
 
 
@@ -737,7 +805,9 @@ def test_names():
         "Batched",
     ]
     assert executors.choose(task, "pool", 3).name == "resident, 3 processes"
-    with pytest.raises(ValueError, match='there is no executor "fast"; there are auto, resident, pool, batched'):
+    with pytest.raises(
+        ValueError, match='there is no executor "fast"; there are auto, resident, pool, batched'
+    ):
         executors.choose(task, "fast")
 
 
@@ -751,5 +821,10 @@ def test_the_rule_of_auto():
     for task, inner in ((small, Batched), (cnn, Resident)):
         assert isinstance(executors.choose(task, workers=1), inner)
         both = executors.choose(task, workers=2)
-        assert isinstance(both, Pool) and isinstance(both.inner, inner) and both.least_s == FORK_PAYS_S
-        assert isinstance(both.short, Paired if inner is Batched else Resident) and both.notes is both.short.notes
+        assert (
+            isinstance(both, Pool) and isinstance(both.inner, inner) and both.least_s == FORK_PAYS_S
+        )
+        assert (
+            isinstance(both.short, Paired if inner is Batched else Resident)
+            and both.notes is both.short.notes
+        )

@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim.contracts import Grant, Outcome, Report, Trained
 from edgesim.seeds import Seeds
-from fl import local
 from fl.accounting import Accounting
-from fl.aggregate import mean_over_holders
-from fl.bandits import Arms
-from fl.data import Federated
-from fl.evaluate import evaluate
-from fl.layers import Linear
-from fl.method import MethodError, check
+from fl.contracts import Grant, Outcome, Report, Trained
+from fl.data.datasets import Federated
+from fl.evaluation.evaluate import evaluate
+from fl.executors.trainer import Trainer
+from fl.method_base.aggregation import mean_over_holders
+from fl.method_base.method import MethodError, check
+from fl.method_base.state import State
 from fl.methods import resolve
-from fl.models import build
-from fl.state import State
+from fl.methods.fedlps.bandits import Arms
+from fl.models.architectures import build
+from fl.models.layers import Linear
 from fl.task import Task
-from fl.trainer import Trainer
+from fl.training import local_sgd as local
 from tests.fl.conftest import Bench, view_of
 
 LR = 0.05
@@ -109,7 +109,11 @@ def test_what_is_sent_and_what_stays(bench):  # check 6
     assert bool((kept[: units.layout.size][~sent.travels[: units.layout.size]] == 0).all())
     assert [int(part.sum()) for part in pattern.split(units.counts)] == [4, 8, 32]
     rows = method.task.layout.named(sent.travels)
-    assert all(bool(rows[name].all()) for name in rows if name.endswith("bias") or name.startswith("linear2"))
+    assert all(
+        bool(rows[name].all())
+        for name in rows
+        if name.endswith("bias") or name.startswith("linear2")
+    )
     assert method.task.accounting.weight_bits(int(sent.travels.sum())) == job.payload.bits_up
 
 
@@ -130,9 +134,12 @@ def ended(device, first, pattern):
 
 
 @pytest.mark.parametrize(
-    ("samples", "expected"), [([5, 5], [0.5, 1.5, 1.25, 0.75]), ([15, 5], [0.25, 1.75, 1.125, 0.875])]
+    ("samples", "expected"),
+    [([5, 5], [0.5, 1.5, 1.25, 0.75]), ([15, 5], [0.25, 1.75, 1.125, 0.875])],
 )
-def test_differences_are_averaged_over_all_that_were_asked(tiny_bench, samples, expected):  # check 7; (13)
+def test_differences_are_averaged_over_all_that_were_asked(
+    tiny_bench, samples, expected
+):  # check 7; (13)
     method, state, bench = four_weights(tiny_bench)
     view = replace(view_of(bench.task), samples=np.array(samples))
     updates = [
@@ -141,9 +148,16 @@ def test_differences_are_averaged_over_all_that_were_asked(tiny_bench, samples, 
     ]
     after = method.aggregate(state, view, updates)
     assert after.w[:4].tolist() == expected
-    assert torch.equal(after.w[4:], state.w[4:])  # the output layer came back unchanged; scores stay at home
+    assert torch.equal(
+        after.w[4:], state.w[4:]
+    )  # the output layer came back unchanged; scores stay at home
     sent = [method.encode(update.job, update.result()) for update in updates]
-    assert mean_over_holders(state.w, sent, [1.0, 1.0])[:4].tolist() == [0.0, 2.0, 1.5, 0.5]  # HeteroFL's rule
+    assert mean_over_holders(state.w, sent, [1.0, 1.0])[:4].tolist() == [
+        0.0,
+        2.0,
+        1.5,
+        0.5,
+    ]  # HeteroFL's rule
     nobody = method.aggregate(state, view, updates[:1])
     assert nobody.w[2:4].tolist() == [1.0, 1.0]
     assert method.aggregate(state, view, []).w is state.w
@@ -170,11 +184,15 @@ def test_scores_begin_at_random_and_stay_at_their_device(bench):
     state = method.start()
     first = [scores_of(method, state, k) for k in (0, 1)]
     assert not torch.equal(*first)
-    assert torch.equal(scores_of(method, replace(state, g=5), 0), first[0])  # whenever the device is asked first
+    assert torch.equal(
+        scores_of(method, replace(state, g=5), 0), first[0]
+    )  # whenever the device is asked first
     state = bench.round(method, state)
     assert torch.equal(scores_of(method, state, 0), method.units.scores(state.local[0]))
     assert not torch.equal(scores_of(method, state, 0), first[0])
-    assert torch.equal(method.units.weights(method.received(state, 0)), method.units.weights(state.w))
+    assert torch.equal(
+        method.units.weights(method.received(state, 0)), method.units.weights(state.w)
+    )
     assert torch.equal(method.personalise(state, 0), state.local[0])
 
 
@@ -184,7 +202,9 @@ def test_scores_as_in_the_released_code(bench):
     first = scores_of(method, state, 0)
     assert all(bool((part.diff() <= 0).all()) for part in first.split(method.units.counts))
     later = scores_of(method, bench.round(method, state), 0)
-    assert not torch.equal(later, first) and bool((later.split(method.units.counts)[0].diff() <= 0).all())
+    assert not torch.equal(later, first) and bool(
+        (later.split(method.units.counts)[0].diff() <= 0).all()
+    )
 
 
 def test_scores_from_the_magnitude(bench):
@@ -192,7 +212,9 @@ def test_scores_from_the_magnitude(bench):
     w = method.start().w
     part = scores_of(method, method.start(), 0).split(method.units.counts)[0]
     sums = method.task.layout.split(w)[0].abs().sum(dim=(1, 2, 3))
-    assert torch.equal(part.argsort(), sums.argsort()) and float(part.mean()) == pytest.approx(0, abs=1e-6)
+    assert torch.equal(part.argsort(), sums.argsort()) and float(part.mean()) == pytest.approx(
+        0, abs=1e-6
+    )
 
 
 def test_the_task_moves_the_scores(bench):
@@ -201,7 +223,10 @@ def test_the_task_moves_the_scores(bench):
         method = bench.method("fedlps", lr=LR, local_steps=1, q_grad=q_grad, **PLAIN, **HALF)
         state = method.start()
         (job,) = jobs(method, state, view_of(bench.task), [0])
-        before, after = scores_of(method, state, 0), method.units.scores(local.run(bench.task, job).w)
+        before, after = (
+            scores_of(method, state, 0),
+            method.units.scores(local.run(bench.task, job).w),
+        )
         kept = method.units.top(before, 0.5) > 0
         assert bool((before != after)[kept].any())
         assert bool((before != after)[~kept].any()) == others_move
@@ -234,7 +259,15 @@ def mnist_sized():
     """FedLPS' MNIST network and 180 samples per device, without the pictures."""
     y = np.arange(180) % 10
     x = np.zeros((180, 1, 28, 28), dtype=np.float32)
-    data = Federated(y, y, lambda: (x, x), (1, 28, 28), [np.arange(180)] * 5, [np.arange(9)] * 5, tuple("0123456789"))
+    data = Federated(
+        y,
+        y,
+        lambda: (x, x),
+        (1, 28, 28),
+        [np.arange(180)] * 5,
+        [np.arange(9)] * 5,
+        tuple("0123456789"),
+    )
     twice = Accounting(mask_overhead="bitmap", backward="twice", count_biases=True)
     return Bench(Task(build("fedlps-cnn", (1, 28, 28), 10), data, 32, Seeds(0), twice))
 
@@ -253,7 +286,9 @@ def test_work_and_bits_of_a_round(mnist_sized, z):  # checks 13, 14; fedlps.md, 
     assert job.payload.bits_down == 698_880
     assert job.payload.bits_up == bits_up + 80  # the pattern, 1 bit per unit
     demand = method.demand(method.start(), view, np.array([2]))
-    assert (1 - demand.rho_min) * demand.work_prunable.flops == pytest.approx(job.stages[0].work.flops)
+    assert (1 - demand.rho_min) * demand.work_prunable.flops == pytest.approx(
+        job.stages[0].work.flops
+    )
     assert (1 - demand.rho_min) * demand.bits_prunable == pytest.approx(job.payload.bits_up)
     assert demand.bits_down == 698_880
 
@@ -261,12 +296,12 @@ def test_work_and_bits_of_a_round(mnist_sized, z):  # checks 13, 14; fedlps.md, 
 COST_OF_A_ROUND = """
 import sys
 import numpy as np
-from edgesim.contracts import View
+from fl.contracts import View
 from edgesim.seeds import Seeds
-from fl.data import federated
-from fl.method import bind
+from fl.data.datasets import federated
+from fl.method_base.method import bind
 from fl.methods import resolve
-from fl.models import build
+from fl.models.architectures import build
 from fl.task import Task
 data, ones = federated("digits", 4, Seeds(0)), np.ones(4)
 method = bind(resolve("fedlps"), Task(build("digits-cnn", (1, 8, 8), 10), data, 16, Seeds(0)), {})
@@ -278,7 +313,9 @@ print("torch" in sys.modules)
 
 def test_the_cost_of_a_round_is_known_without_torch():
     """`edgesim check` answers at once because of this."""
-    done = subprocess.run([sys.executable, "-c", COST_OF_A_ROUND], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", COST_OF_A_ROUND], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "False"
 
 
@@ -321,7 +358,9 @@ def test_nobody_executes_more_than_it_can_give(bench):  # check 11
         state = played(bench, method, state, LEVELS_OF_FOUR)
         executed = state.notes["executed"]
         assert all(executed[str(k)] <= z for k, z in enumerate(LEVELS_OF_FOUR))
-        assert method.measures(state)["mean ratio"] == pytest.approx(np.mean(list(executed.values())))
+        assert method.measures(state)["mean ratio"] == pytest.approx(
+            np.mean(list(executed.values()))
+        )
     assert executed["3"] == 0.0625
     assert state.notes["bandits"]["0"]["arms"]["updates"] == 3
 
@@ -365,11 +404,15 @@ def test_what_a_bandit_learns_from_a_round(bench):
 
 def test_time_is_relative_to_the_first_round_or_to_what_is_given(bench):
     method, given = bench.method("fedlps", lr=LR), bench.method("fedlps", lr=LR, time_scale=0.5)
-    states = [played(bench, m, m.start(), [1.0] * 4, finish=lambda job: 2.0) for m in (method, given)]
+    states = [
+        played(bench, m, m.start(), [1.0] * 4, finish=lambda job: 2.0) for m in (method, given)
+    ]
     assert [state.notes["time_scale"] for state in states] == [2.0, 0.5]
     again = played(bench, method, states[0], [1.0] * 4, finish=lambda job: 8.0)
     assert again.notes["time_scale"] == 2.0
-    one, two = ([Arms.from_record(b["arms"]) for b in state.notes["bandits"].values()] for state in states)
+    one, two = (
+        [Arms.from_record(b["arms"]) for b in state.notes["bandits"].values()] for state in states
+    )
     for slow, fast in zip(one, two, strict=True):
         assert [p.mean for p in fast.parts] == pytest.approx([p.mean / 4 for p in slow.parts])
 
@@ -378,7 +421,9 @@ def test_the_accuracy_before_the_first_round(bench):
     method = bench.method("fedlps")
     task, w = bench.task, bench.task.initial()
     mine = task.data.train_index[2]
-    hits = (task.architecture.logits(w, task.train[0][mine]).argmax(dim=1) == task.train[1][mine]).float()
+    hits = (
+        task.architecture.logits(w, task.train[0][mine]).argmax(dim=1) == task.train[1][mine]
+    ).float()
     assert method.first_accuracy(2) == pytest.approx(float(hits.mean()))
 
 
@@ -386,7 +431,12 @@ def test_late_devices_earn_nothing_and_failed_ones_learn_nothing(bench):
     method = bench.method("fedlps", lr=LR)
     state, view = method.start(), view_of(bench.task)
     updates = Trainer(bench.task).submit(jobs(method, state, view, range(4)))
-    statuses = [("arrived", True, 1.0), ("late", True, 3.0), ("late", False, np.nan), ("failed", False, np.nan)]
+    statuses = [
+        ("arrived", True, 1.0),
+        ("late", True, 3.0),
+        ("late", False, np.nan),
+        ("failed", False, np.nan),
+    ]
     outcomes = [
         outcome(update, seconds, status, received)
         for update, (status, received, seconds) in zip(updates, statuses, strict=True)
@@ -394,10 +444,16 @@ def test_late_devices_earn_nothing_and_failed_ones_learn_nothing(bench):
     state = method.aggregate(state, view, updates[:2])
     after = method.observe(state, Report(0, 5.0, tuple(outcomes)))
     assert after.notes["time_scale"] == 2.0
-    assert set(after.notes["bandits"]) == {"0", "1", "2"}  # the third was late and lost: it has tried its ratio too
+    assert set(after.notes["bandits"]) == {
+        "0",
+        "1",
+        "2",
+    }  # the third was late and lost: it has tried its ratio too
     lost = Arms.from_record(after.notes["bandits"]["2"]["arms"])
     assert lost.accuracy == method.first_accuracy(2)
-    assert sum(part.pulls for part in lost.parts) >= 1 and all(part.mean == 0 for part in lost.parts)
+    assert sum(part.pulls for part in lost.parts) >= 1 and all(
+        part.mean == 0 for part in lost.parts
+    )
     assert method.share(after, view, 3) == method.share(state, view, 3)
 
 
@@ -419,10 +475,15 @@ def test_ratios_of_the_ablations(bench):  # Table II
     assert [flst.share(None, view, k) for k in range(4)] == [0.5] * 4
     assert [rcr.share(None, view, k) for k in range(4)] == LEVELS_OF_FOUR
     assert 0.5 <= head.share(None, view, 0) < 1
-    assert [head.share(None, view, k) for k in range(1, 4)] == LEVELS_OF_FOUR[1:]  # the bandit is idle for z <= 1/2
+    assert [head.share(None, view, k) for k in range(1, 4)] == LEVELS_OF_FOUR[
+        1:
+    ]  # the bandit is idle for z <= 1/2
     small = replace(view, model_budget=np.array([0.25, 1.0, 1.0, 1.0]))
     assert rcr.share(None, small, 0) == 0.25
-    assert bench.method("fedlps", ratio="capability", prune_mode="structural").share(None, small, 0) == 0.5
+    assert (
+        bench.method("fedlps", ratio="capability", prune_mode="structural").share(None, small, 0)
+        == 0.5
+    )
 
 
 @pytest.mark.parametrize(
@@ -443,7 +504,9 @@ def test_parameters_that_contradict_each_other(given, said):
 
 def test_it_learns_and_unknown_devices_use_the_global_model(bench):
     """Half the units of three devices, after six rounds, against the majority label of the devices (0.44)."""
-    method = bench.method("fedlps", lr=0.3, local_steps=30, mu=0.0, ratio="capability", participants=3)
+    method = bench.method(
+        "fedlps", lr=0.3, local_steps=30, mu=0.0, ratio="capability", participants=3
+    )
     state = method.start()
     assert method.personalise(state, 0) is state.w
     first = played(bench, method, state, [1.0, 0.5, 0.5, 0.5])

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim.contracts import Grant, View
 from edgesim.seeds import Seeds
-from fl import masks
-from fl.data import Federated
-from fl.evaluate import evaluate
-from fl.method import MethodError, State, bind, check
+from fl.contracts import Grant, View
+from fl.data.datasets import Federated
+from fl.evaluation.evaluate import evaluate
+from fl.executors.trainer import Trainer
+from fl.masks import unit_masks as masks
+from fl.masks.posterior import unbiased_rate
+from fl.method_base.method import MethodError, State, bind, check
 from fl.methods import resolve
-from fl.models import build
-from fl.posterior import unbiased_rate
+from fl.models.architectures import build
 from fl.task import Task
-from fl.trainer import Trainer
 
 SIZES = np.array([1, 1 / 4, 1 / 16, 1 / 64])
 QUICK = {"phase_rounds": 2, "local_steps": 3, "lr": 0.05}
@@ -39,11 +39,15 @@ class Play:
         view = self.view(state.g)
         devices = range(self.task.devices) if devices is None else devices
         jobs = [self.method.configure(state, view, Grant(k, 0.1, 0.0, 1.0, 1.0)) for k in devices]
-        return Trainer(self.task, encode=self.method.encode, charged=self.method.charged).submit(jobs)
+        return Trainer(self.task, encode=self.method.encode, charged=self.method.charged).submit(
+            jobs
+        )
 
     def round(self, state, devices=None):
         updates = self.updates(state, devices)
-        return self.method.aggregate(self.method.retain(state, updates), self.view(state.g), updates)
+        return self.method.aggregate(
+            self.method.retain(state, updates), self.view(state.g), updates
+        )
 
     def rounds(self, count, state=None):
         state = self.method.start() if state is None else state
@@ -88,11 +92,15 @@ def test_every_mask_phase_begins_at_one_half(task):
     assert torch.equal(start_logits(play, state), p.logit())
     state = play.rounds(3, state)
     assert state.g == play.method.cycle
-    assert play.method.chances(state).std() > 0.05  # what is used goes on; what is learnt next begins anew
+    assert (
+        play.method.chances(state).std() > 0.05
+    )  # what is used goes on; what is learnt next begins anew
     assert not start_logits(play, state).any()
     warm = Play(task, prior_strength=3.0, warm_posterior=True, reset_rounds=2)
     assert (warm.round(state).memo["alpha"] >= state.memo["alpha"]).all()
-    assert torch.equal(start_logits(warm, state), torch.from_numpy(warm.method.chances(state)).logit())
+    assert torch.equal(
+        start_logits(warm, state), torch.from_numpy(warm.method.chances(state)).logit()
+    )
 
 
 def test_weights_stand_in_mask_phases_and_probabilities_in_model_phases(task):
@@ -111,7 +119,9 @@ def test_weights_stand_in_mask_phases_and_probabilities_in_model_phases(task):
 def test_one_model_round_as_printed(task):
     """E5."""
     method = Play(task, phase_rounds=3, model_rounds=1).method
-    assert [method.learns_masks(g) for g in range(9)] == [True] * 3 + [False] + [True] * 3 + [False] + [True]
+    assert [method.learns_masks(g) for g in range(9)] == [True] * 3 + [False] + [True] * 3 + [
+        False
+    ] + [True]
 
 
 def test_the_posterior_counts_what_arrives(task):
@@ -139,7 +149,11 @@ def test_a_stored_state_goes_on_to_the_byte(task):
         state = play.rounds(count)
         again = State.from_arrays(*state.to_arrays())
         after = [play.round(one).to_arrays()[0] for one in (state, again)]
-        assert after[0].keys() == after[1].keys() == {"w", "memo/alpha", "memo/beta", "memo/gamma", "memo/holds"}
+        assert (
+            after[0].keys()
+            == after[1].keys()
+            == {"w", "memo/alpha", "memo/beta", "memo/gamma", "memo/holds"}
+        )
         assert all(after[0][name].tobytes() == after[1][name].tobytes() for name in after[0])
     assert play.method.weights() == {"total": P, "global": P, "personal": 0}
 
@@ -149,17 +163,24 @@ def test_a_stored_state_goes_on_to_the_byte(task):
 
 def test_a_weight_that_helps_becomes_likelier(tiny_bench):
     """Two classes, y = 0, x = (1, 1): the weights 5 and -5 of class 0 pull their logits apart, zeros do not move."""
-    from fl.layers import Linear
+    from fl.models.layers import Linear
 
     bench = tiny_bench((Linear(2, 2, bias=False),), [[1, 1]], [0])
     settings = {"local_steps": 200, "mask_scaler": False, "mask_lr": 0.02}
     for optimiser, rate in (("adam", 0.02), ("sgd", 0.5)):
-        play = Play(bench.task, budgets=[1], **settings | {"mask_optimiser": optimiser, "mask_lr": rate})
+        play = Play(
+            bench.task, budgets=[1], **settings | {"mask_optimiser": optimiser, "mask_lr": rate}
+        )
         state = play.method.start()
         state.w[:4] = torch.tensor([5.0, -5.0, 0.0, 0.0])
         (update,) = play.updates(state)
         job = update.job
-        learnt = Trainer(bench.task).submit([replace(job, finish=None)])[0].result().w[play.method.logits]
+        learnt = (
+            Trainer(bench.task)
+            .submit([replace(job, finish=None)])[0]
+            .result()
+            .w[play.method.logits]
+        )
         assert learnt[0] > 0.5
         assert learnt[1] < -0.5
         assert not learnt[2:].any()
@@ -186,7 +207,9 @@ def test_what_a_mask_round_charges(task):
     train, thinning = play.updates(play.method.start(), [0])[0].stages()
     macs = task.architecture.macs
     first, *rest = macs.values()
-    per_sample = 2 * (first * (1 / 4 + 1 / 2) + sum(rest) * (1 / 4 + 2 / 2))  # no gradient by the images
+    per_sample = 2 * (
+        first * (1 / 4 + 1 / 2) + sum(rest) * (1 / 4 + 2 / 2)
+    )  # no gradient by the images
     assert train.work.flops == pytest.approx(40 * 16 * per_sample, rel=0.02)
     assert thinning.work.flops == J * (40 * 2 + 1)
 
@@ -197,12 +220,16 @@ def test_what_a_mask_round_sends(task):
     state = play.method.start()
     updates = play.updates(state)
     assert [update.job.payload.bits_down for update in updates] == [32 * (J + P)] * 4
-    assert all(update.job.payload.bits_up is None and update.job.stages is None for update in updates)
+    assert all(
+        update.job.payload.bits_up is None and update.job.stages is None for update in updates
+    )
     assert updates[0].bits_up() == pytest.approx(J, rel=1e-3)  # one draw at p = 1/2: one bit each
     sent = play.method.encode(updates[0].job, updates[0].result())
     assert sent.travels.sum() == J
     state = play.method.aggregate(play.method.retain(state, updates[:2]), play.view(0), updates[:2])
-    assert [update.job.payload.bits_down for update in play.updates(state)] == [32 * J] * 2 + [32 * (J + P)] * 2
+    assert [update.job.payload.bits_down for update in play.updates(state)] == [32 * J] * 2 + [
+        32 * (J + P)
+    ] * 2
     assert not play.rounds(3, state).memo["holds"].any()  # x has changed
     raw = Play(task, mask_steps=0, count_coding="raw").updates(play.method.start())
     assert raw[0].bits_up() == J
@@ -217,7 +244,9 @@ def test_the_plan_of_a_mask_round_is_near_what_comes(task):
         assert demand.bits_down.tolist() == [32 * (J + P)] * 2
     update = play.updates(play.method.start(), [0])[0]
     assert demand.bits_prunable[0] == pytest.approx(update.bits_up(), rel=0.01)
-    assert demand.work_prunable.flops[0] == pytest.approx(sum(s.work.flops for s in update.stages()), rel=0.25)
+    assert demand.work_prunable.flops[0] == pytest.approx(
+        sum(s.work.flops for s in update.stages()), rel=0.25
+    )
     assert play.method.forecast(play.view(0), 0, 0.0)[0].name == "train"
 
 
@@ -304,7 +333,12 @@ def test_bits_of_a_model_round_on_lenet(lenet):
     for gamma in SIZES:
         kept = play.method.weights_of(play.method.largest(state, gamma))
         bits[gamma] = play.method.travel(kept)
-    assert [bits[gamma].bits_up for gamma in SIZES] == [13_776_000, 3_444_000, 32 * 26_906, 32 * 6_726]
+    assert [bits[gamma].bits_up for gamma in SIZES] == [
+        13_776_000,
+        3_444_000,
+        32 * 26_906,
+        32 * 6_726,
+    ]
     assert [bits[gamma].bits_down - bits[gamma].bits_up for gamma in SIZES] == pytest.approx(
         [0, 349_255, 145_203, 49_988], abs=6
     )
@@ -324,7 +358,9 @@ def test_server_rates(task):
     rate = torch.from_numpy(unbiased_rate(holders, 4, 2))
     assert rate.unique().tolist() == pytest.approx([0, 1, 1.2, 2])  # nobody holds the logits
     moved = exact.round(state, [0, 1]).w
-    assert torch.allclose(moved.double(), state.w.double() + rate * (means - state.w).double(), atol=1e-6)
+    assert torch.allclose(
+        moved.double(), state.w.double() + rate * (means - state.w).double(), atol=1e-6
+    )
     assert not torch.allclose(moved, means, atol=1e-5)
     assert torch.allclose(exact.round(state).w, Play(task).round(state).w, atol=1e-6)
     expected = Play(task, server_rate="expected", train_mask="sample")
@@ -361,11 +397,17 @@ def test_unit_submodels(task):
     for k, gamma in enumerate(SIZES):
         kept = play.method.kept(state, play.view(2), k)
         named = task.layout.named(kept)
-        assert kept[:P][play.method.layout.where(lambda slot: slot.kind == "weight")[:P]].sum() <= gamma * J
+        assert (
+            kept[:P][play.method.layout.where(lambda slot: slot.kind == "weight")[:P]].sum()
+            <= gamma * J
+        )
         rows = named["conv2.weight"].reshape(16, -1).any(axis=1)
         assert (named["conv2.bias"] == rows).all()
         assert named["linear2.weight"].any(axis=1).all()
-    assert play.updates(state, [2])[0].stages()[0].work.flops < play.updates(state, [0])[0].stages()[0].work.flops / 8
+    assert (
+        play.updates(state, [2])[0].stages()[0].work.flops
+        < play.updates(state, [0])[0].stages()[0].work.flops / 8
+    )
     after = play.round(state)
     assert not torch.equal(after.w, state.w)
 
@@ -394,7 +436,9 @@ def test_probes_and_measures(task):
     play = Play(task, budgets=[1, 1 / 4, 1 / 4, 1 / 16])
     state = play.rounds(4)
     found = evaluate(task, play.method, state).measures
-    names = [f"accuracy {how} {size}" for how in ("topk", "sample") for size in ("1", "0.25", "0.0625")]
+    names = [
+        f"accuracy {how} {size}" for how in ("topk", "sample") for size in ("1", "0.25", "0.0625")
+    ]
     assert set(names) < set(found)
     assert found["capacity used 1"] == pytest.approx(0.5, abs=0.1)
     assert 0 < found["capacity used 0.0625"] <= 1
@@ -428,8 +472,20 @@ def test_static_and_rolling_submodels_of_lenet(lenet):
     layout = lenet.layout
     half = layout.expand(masks.prefix(layout, 0.5, rounding="up"))
     assert half.sum() == 109_000
-    view = View(0, 0.0, np.arange(2), np.ones(2), np.ones(2), lenet.samples, np.inf, np.ones(2), np.full(2, 0.25))
-    static, rolling = (bind(resolve(name), lenet, {}).kept(None, view, 0) for name in ("heterofl", "fedrolex"))
+    view = View(
+        0,
+        0.0,
+        np.arange(2),
+        np.ones(2),
+        np.ones(2),
+        lenet.samples,
+        np.inf,
+        np.ones(2),
+        np.full(2, 0.25),
+    )
+    static, rolling = (
+        bind(resolve(name), lenet, {}).kept(None, view, 0) for name in ("heterofl", "fedrolex")
+    )
     assert (static == half).all()
     assert (rolling == static).all()
     later = bind(resolve("fedrolex"), lenet, {}).kept(None, replace(view, g=1), 0)

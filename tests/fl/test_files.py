@@ -10,15 +10,19 @@ import numpy as np
 import pytest
 
 from edgesim.seeds import Seeds
-from fl import data, text
-from fl.data import DataError, federated, load, locate
+from fl.data import datasets as data
+from fl.data import shakespeare_text as text
+from fl.data.datasets import DataError, federated, load, locate
 
 IMAGES = np.arange(12 * 784, dtype=np.uint32).astype(np.uint8).reshape(12, 28, 28)
 LABELS = (np.arange(12) % 10).astype(np.uint8)
 
 
 def idx_bytes(array, magic=None):
-    return struct.pack(f">{1 + array.ndim}I", magic or 0x0800 + array.ndim, *array.shape) + array.tobytes()
+    return (
+        struct.pack(f">{1 + array.ndim}I", magic or 0x0800 + array.ndim, *array.shape)
+        + array.tobytes()
+    )
 
 
 @pytest.fixture(params=["plain", "gz"])
@@ -112,12 +116,16 @@ def test_a_truncated_gz(mnist):
 
 def cifar_batch(count, seed):
     rng = np.random.default_rng(seed)
-    return np.hstack([rng.integers(0, 10, (count, 1)), rng.integers(0, 256, (count, 3072))]).astype(np.uint8)
+    return np.hstack([rng.integers(0, 10, (count, 1)), rng.integers(0, 256, (count, 3072))]).astype(
+        np.uint8
+    )
 
 
 @pytest.mark.parametrize("folder", ["cifar10", "cifar-10-batches-bin"])
 def test_cifar_binary(tmp_path, folder):
-    batches = {f"data_batch_{i}": cifar_batch(2, i) for i in range(1, 6)} | {"test_batch": cifar_batch(3, 6)}
+    batches = {f"data_batch_{i}": cifar_batch(2, i) for i in range(1, 6)} | {
+        "test_batch": cifar_batch(3, 6)
+    }
     (tmp_path / folder).mkdir()
     for name, rows in batches.items():
         (tmp_path / folder / f"{name}.bin").write_bytes(rows.tobytes())
@@ -127,10 +135,16 @@ def test_cifar_binary(tmp_path, folder):
     assert x_train.shape == (10, 3, 32, 32)
     assert x_test.shape == (3, 3, 32, 32)
     assert samples.y_train[2] == batches["data_batch_2"][0, 0]
-    assert round(float(x_train[2, 1, 0, 3]) * 255) == batches["data_batch_2"][0, 1 + 1024 + 3]  # green, row 0, column 3
+    assert (
+        round(float(x_train[2, 1, 0, 3]) * 255) == batches["data_batch_2"][0, 1 + 1024 + 3]
+    )  # green, row 0, column 3
     path = tmp_path / folder / "data_batch_4.bin"
     path.write_bytes(path.read_bytes()[:-1])
-    refused(tmp_path, r"data_batch_4.bin is damaged: expected a multiple of 3073 bytes, found 6145", "cifar10")
+    refused(
+        tmp_path,
+        r"data_batch_4.bin is damaged: expected a multiple of 3073 bytes, found 6145",
+        "cifar10",
+    )
     path.unlink()
     refused(tmp_path, "data_batch_4.bin is missing", "cifar10")
 
@@ -146,7 +160,11 @@ def test_digits_are_those_of_scikit_learn():
     assert x.max() == 1
     theirs = load_digits()
     ours = sorted(
-        zip((x * 16).reshape(1797, -1).tolist(), np.concatenate([samples.y_train, samples.y_test]), strict=True)
+        zip(
+            (x * 16).reshape(1797, -1).tolist(),
+            np.concatenate([samples.y_train, samples.y_test]),
+            strict=True,
+        )
     )
     assert ours == sorted(zip(theirs.data.tolist(), theirs.target, strict=True))
 
@@ -175,7 +193,9 @@ def test_without_files_and_without_a_network(monkeypatch):
 
     monkeypatch.delenv("EDGESIM_DATA", raising=False)
     monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
-    with pytest.raises(DataError, match=r"mnist_784 is not here and cannot be fetched .*no route.*EDGESIM_DATA"):
+    with pytest.raises(
+        DataError, match=r"mnist_784 is not here and cannot be fetched .*no route.*EDGESIM_DATA"
+    ):
         load("mnist")
     assert locate("mnist") == []
 
@@ -192,7 +212,9 @@ PLAY = "First:\nTo be, or\nnot.\n\nSecond:\nNo: listen:\n\nFirst:\nWell.\n\nNobo
 
 def test_speeches_by_speaker():
     assert text.speeches(PLAY) == {"First": "To be, or\nnot.\nWell.", "Second": "No: listen:"}
-    assert text.speeches("A stage.\n\nFirst:\nAye.\n\nA second verse.") == {"First": "Aye.\nA second verse."}
+    assert text.speeches("A stage.\n\nFirst:\nAye.\n\nA second verse.") == {
+        "First": "Aye.\nA second verse."
+    }
 
 
 def write_play(root, **said):
@@ -212,7 +234,9 @@ def test_samples_of_a_play(tmp_path):
     assert sorted(letters) == letters.tolist()
     x_train, x_test = samples.images()
     assert x_train.dtype == np.int64
-    ours = samples.owners[0] == 0  # Ada says most: 200 characters, of which the first 160 are for training
+    ours = (
+        samples.owners[0] == 0
+    )  # Ada says most: 200 characters, of which the first 160 are for training
     assert [ada[place] for place in range(80, 160, 10)] == letters[samples.y_train[ours]].tolist()
     assert "".join(letters[x_train[ours][1]]) == ada[10:90]
     theirs = samples.owners[1] == 0
@@ -256,7 +280,10 @@ def test_the_real_files(dataset):
         pytest.skip(f"EDGESIM_DATA is unset or has no folder {dataset}")
     locate(dataset)
     samples = load(dataset)
-    assert samples.y_train[:5].tolist() == {"mnist": [5, 0, 4, 1, 9], "fashion-mnist": [9, 0, 0, 3, 0]}[dataset]
+    assert (
+        samples.y_train[:5].tolist()
+        == {"mnist": [5, 0, 4, 1, 9], "fashion-mnist": [9, 0, 0, 3, 0]}[dataset]
+    )
     assert (len(samples.y_train), len(samples.y_test)) == (60_000, 10_000)
     x_train, x_test = samples.images()
     assert x_train.shape == (60_000, 1, 28, 28)

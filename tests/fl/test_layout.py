@@ -3,20 +3,26 @@
 import numpy as np
 import pytest
 
-from fl.layers import Conv, Embedding, Linear, Lstm, Norm, Residual
-from fl.layout import Axis, Group, Layout, Slot
-from fl.models import Architecture, build
-from fl.plain import Flatten, Last, MeanPool, Pool, Relu
+from fl.models.architectures import Architecture, build
+from fl.models.layers import Conv, Embedding, Linear, Lstm, Norm, Residual
+from fl.models.layout import Axis, Group, Layout, Slot
+from fl.models.stateless_layers import Flatten, Last, MeanPool, Pool, Relu
 
 YES, NO = True, False
 CNN = Architecture(
-    "tiny", (1, 4, 4), 2, (Conv(1, 2, 3, 1), Norm(), Relu(), Pool(), Flatten(), Linear(8, 3), Relu(), Linear(3, 2))
+    "tiny",
+    (1, 4, 4),
+    2,
+    (Conv(1, 2, 3, 1), Norm(), Relu(), Pool(), Flatten(), Linear(8, 3), Relu(), Linear(3, 2)),
 )
 
 
 def expanded(layout, kept, **options):
     """Slot name -> mask as a nested list of 0 and 1."""
-    return {name: mask.astype(int).tolist() for name, mask in layout.named(layout.expand(kept, **options)).items()}
+    return {
+        name: mask.astype(int).tolist()
+        for name, mask in layout.named(layout.expand(kept, **options)).items()
+    }
 
 
 def test_the_groups_of_a_chain_and_who_reads_them():
@@ -27,9 +33,17 @@ def test_the_groups_of_a_chain_and_who_reads_them():
         Group("linear2", 2, False),
     ]
     axes = {slot.name: slot.axes for slot in layout.slots}
-    assert axes["conv1.weight"] == (Axis("conv1"), None, None, None)  # the channels of images are no units
+    assert axes["conv1.weight"] == (
+        Axis("conv1"),
+        None,
+        None,
+        None,
+    )  # the channels of images are no units
     assert axes["norm1.scale"] == (Axis("conv1"),)
-    assert axes["linear1.weight"] == (Axis("linear1"), Axis("conv1", repeat=4))  # 2 x 2 pixels of each channel
+    assert axes["linear1.weight"] == (
+        Axis("linear1"),
+        Axis("conv1", repeat=4),
+    )  # 2 x 2 pixels of each channel
     assert axes["linear2.weight"] == (Axis("linear2"), Axis("linear1"))
 
 
@@ -45,7 +59,9 @@ def test_a_unit_takes_its_row_its_norm_and_the_inputs_that_it_feeds():
 
 
 def test_rows_leave_biases_norms_and_inputs():
-    kept = expanded(CNN.layout, {"conv1": np.array([NO, YES]), "linear1": np.array([YES, NO, YES])}, rows=True)
+    kept = expanded(
+        CNN.layout, {"conv1": np.array([NO, YES]), "linear1": np.array([YES, NO, YES])}, rows=True
+    )
     assert kept["conv1.weight"] == [[[[0] * 3] * 3], [[[1] * 3] * 3]]
     assert kept["conv1.bias"] == kept["norm1.scale"] == kept["norm1.shift"] == [1, 1]
     assert kept["linear1.weight"] == [[1] * 8, [0] * 8, [1] * 8]
@@ -62,7 +78,9 @@ def test_a_group_that_is_not_named_is_kept():
 
 def test_the_gates_of_an_lstm_are_blocks():
     """Unit u of H owns the rows u, H + u, 2H + u, 3H + u of both weights, and the column u of weight_hh."""
-    layout = Architecture("tiny", (5,), 2, (Embedding(4, 3), Lstm(3, 2), Last(), Linear(2, 2))).layout
+    layout = Architecture(
+        "tiny", (5,), 2, (Embedding(4, 3), Lstm(3, 2), Last(), Linear(2, 2))
+    ).layout
     assert [group.name for group in layout.groups.values()] == ["embedding1", "lstm1", "linear1"]
     kept = expanded(layout, {"embedding1": np.array([YES, NO, YES]), "lstm1": np.array([NO, YES])})
     assert kept["embedding1.weight"] == [[1, 0, 1]] * 4
@@ -73,7 +91,14 @@ def test_the_gates_of_an_lstm_are_blocks():
 
 
 def test_what_a_residual_block_adds_is_one_group():
-    layers = Conv(1, 2, 3, 1, bias=False), Residual(2, 2), Residual(2, 3, 2), Residual(3, 3), MeanPool(), Linear(3, 2)
+    layers = (
+        Conv(1, 2, 3, 1, bias=False),
+        Residual(2, 2),
+        Residual(2, 3, 2),
+        Residual(3, 3),
+        MeanPool(),
+        Linear(3, 2),
+    )
     layout = Architecture("tiny", (1, 4, 4), 2, layers).layout
     outputs = {slot.name: slot.axes[0].group for slot in layout.slots if slot.kind == "weight"}
     assert outputs == {
@@ -94,7 +119,11 @@ def test_what_a_residual_block_adds_is_one_group():
 
 
 def test_every_axis_covers_its_dimension():
-    for name, shape in [("resnet18", (3, 32, 32)), ("spafl-conv4", (3, 32, 32)), ("shakespeare-lstm", (80,))]:
+    for name, shape in [
+        ("resnet18", (3, 32, 32)),
+        ("spafl-conv4", (3, 32, 32)),
+        ("shakespeare-lstm", (80,)),
+    ]:
         layout = build(name, shape, 10).layout
         for slot in layout.slots:
             assert len(slot.axes) == len(slot.shape)
@@ -120,7 +149,10 @@ def test_further_slots_lie_behind_and_are_kept():
     kept = {"conv1": np.array([NO, YES])}
     assert np.array_equal(more.expand(kept)[: layout.size], layout.expand(kept))
     assert more.expand(kept)[layout.size :].all()
-    assert more.named(np.arange(more.size))["scores"].tolist() == (layout.size + np.arange(4)).reshape(2, 2).tolist()
+    assert (
+        more.named(np.arange(more.size))["scores"].tolist()
+        == (layout.size + np.arange(4)).reshape(2, 2).tolist()
+    )
 
 
 def test_slots_without_axes_have_no_units():
@@ -129,7 +161,12 @@ def test_slots_without_axes_have_no_units():
     assert layout.expand({}).all()
 
 
-@pytest.mark.parametrize("kept", [{"conv9": np.ones(2, dtype=bool)}, {"conv1": np.ones(3, dtype=bool)}])
+@pytest.mark.parametrize(
+    "kept", [{"conv9": np.ones(2, dtype=bool)}, {"conv1": np.ones(3, dtype=bool)}]
+)
 def test_a_group_that_is_not_there_or_not_so_large(kept):
-    with pytest.raises(ValueError, match=r"there is no group conv\d of \d units; there are conv1 \[2\], linear1 \[3\]"):
+    with pytest.raises(
+        ValueError,
+        match=r"there is no group conv\d of \d units; there are conv1 \[2\], linear1 \[3\]",
+    ):
         CNN.layout.expand(kept)

@@ -7,9 +7,11 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from fl import lean, local, masks
-from fl.cut import cut
-from fl.models import build
+from fl.masks import unit_masks as masks
+from fl.models import memory_format as lean
+from fl.models.architectures import build
+from fl.models.dense_submodel import cut
+from fl.training import local_sgd as local
 from tests.fl.test_executors import assert_close, job, same, task_of
 
 
@@ -40,7 +42,10 @@ def test_pooling_before_relu_is_the_same_to_the_bit(side):
     architecture = build("liu-cnn", (1, side, side), 10)
     quicker = lean.lean(architecture)
     kinds = [layer.kind for layer in quicker.layers]
-    assert kinds[:6] == ["conv", "pool", "relu", "conv", "pool", "relu"] and quicker.layout == architecture.layout
+    assert (
+        kinds[:6] == ["conv", "pool", "relu", "conv", "pool", "relu"]
+        and quicker.layout == architecture.layout
+    )
     assert_same_bits(architecture, quicker, initial(architecture), *pictures(1, side))
 
 
@@ -52,7 +57,9 @@ def test_the_blocks_of_onednn_give_the_bits_of_torch(name, channels, side):
     x, y = pictures(channels, max(side, 16))
     kinds = [layer.kind for layer in lean.blocked(architecture).layers]
     assert kinds[0] == "enter" and kinds[kinds.index("flatten") - 1] == "leave"
-    assert_same_bits(lean.lean(architecture), lean.blocked(architecture), initial(architecture), x, y)
+    assert_same_bits(
+        lean.lean(architecture), lean.blocked(architecture), initial(architecture), x, y
+    )
 
 
 def test_who_computes_in_blocks():
@@ -63,21 +70,32 @@ def test_who_computes_in_blocks():
         layout = architecture.layout
         smaller = cut(layout, torch.from_numpy(layout.expand(masks.prefix(layout, width))))
         images = torch.zeros(1, *shape, dtype=dtype, device=device)
-        return lean.fills_blocks(architecture, layout if smaller is None else smaller.layout, images)
+        return lean.fills_blocks(
+            architecture, layout if smaller is None else smaller.layout, images
+        )
 
     assert fills("liu-cnn") and fills("liu-cnn", width=0.5)
     assert not fills("liu-cnn", width=0.25)  # 8 channels
     assert not fills("lenet5-caffe") and not fills("mlp") and not fills("digits-cnn")
-    assert not fills("vgg11", (3, 32, 32)) and not fills("resnet18", (3, 32, 32))  # norms lie between
+    assert not fills("vgg11", (3, 32, 32)) and not fills(
+        "resnet18", (3, 32, 32)
+    )  # norms lie between
     assert not fills("liu-cnn", dtype=torch.float64) and not fills("liu-cnn", device="meta")
 
 
 def test_training_in_blocks_gives_the_bits_of_training_without(monkeypatch):
     task = task_of("liu-cnn", shape=(1, 12, 12))
     half = torch.from_numpy(task.layout.expand(masks.prefix(task.layout, 0.5)))
-    more = [{}, {"submodel": half}, {"penalty": lambda w: 0.01 * w.square().sum()}, {"steps": 5, "ragged": True}]
+    more = [
+        {},
+        {"submodel": half},
+        {"penalty": lambda w: 0.01 * w.square().sum()},
+        {"steps": 5, "ragged": True},
+    ]
     jobs = [job(task, k, **each) for k, each in enumerate(more)]
-    assert lean.quickest(task.architecture, task.layout, task.train[0], 8)[0] == lean.blocked(task.architecture)
+    assert lean.quickest(task.architecture, task.layout, task.train[0], 8)[0] == lean.blocked(
+        task.architecture
+    )
     fast = [local.run(task, one) for one in jobs]
     monkeypatch.setattr(lean, "fills_blocks", lambda *_: False)
     monkeypatch.setattr(lean, "pixelwise", lambda *_: False)
@@ -92,18 +110,28 @@ def test_a_loss_of_the_methods_own_sees_channels_last_and_no_blocks():
         assert x.layout == torch.strided and x.stride() == (784, 1, 28, 1)
         return cross_entropy(task.architecture.logits(w, x), y)
 
-    assert_close([local.run(task, job(task, loss=loss))], [replace(local.run(task, job(task)), accuracy=np.nan)])
+    assert_close(
+        [local.run(task, job(task, loss=loss))],
+        [replace(local.run(task, job(task)), accuracy=np.nan)],
+    )
 
 
 def test_the_order_of_pixels_and_channels_is_a_matter_of_speed_only(monkeypatch):
     task = task_of("digits-cnn")
     fast = local.run(task, job(task))
     assert lean.quickest(task.architecture, task.layout, task.train[0], 8)[1] is lean.channels_last
-    assert lean.pixelwise(task.architecture, 8) and not lean.pixelwise(build("vgg11", (3, 32, 32), 10), 8)
+    assert lean.pixelwise(task.architecture, 8) and not lean.pixelwise(
+        build("vgg11", (3, 32, 32), 10), 8
+    )
     assert not lean.pixelwise(build("mlp", (1, 8, 8), 10), 8)
     monkeypatch.setattr(lean, "pixelwise", lambda architecture, batch: False)
     assert_close([fast], [local.run(task, job(task))], 1e-6)
     for channels in (1, 3):
         x = torch.rand(2, channels, 4, 5)
         ordered = lean.channels_last(x)
-        assert torch.equal(ordered, x) and ordered.stride() == (20 * channels, 1, 5 * channels, channels)
+        assert torch.equal(ordered, x) and ordered.stride() == (
+            20 * channels,
+            1,
+            5 * channels,
+            channels,
+        )

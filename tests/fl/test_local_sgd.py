@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim.contracts import Job, Payload, Phase
-from fl import local
-from fl.models import Linear
+from fl.contracts import Job, Payload, Phase
+from fl.models.architectures import Linear
+from fl.training import local_sgd as local
 
 ALL3, ALL4 = torch.ones(3, dtype=torch.bool), torch.ones(4, dtype=torch.bool)
 
@@ -28,7 +28,9 @@ def plane(tiny_bench):
 def test_one_step_on_three_weights(plane):
     """w = (1, 1, 0): error 3 - 1 = 2, gradient (2, 4, 2); lr 0.1; the second weight is masked."""
     w = torch.tensor([1.0, 1.0, 0.0])
-    done = local.run(plane, job_of(Phase(w, torch.tensor([True, False, True]), 1, 0.1, loss=squares)))
+    done = local.run(
+        plane, job_of(Phase(w, torch.tensor([True, False, True]), 1, 0.1, loss=squares))
+    )
     assert done.w.tolist() == pytest.approx([0.8, 1.0, -0.2])
     assert done.loss == 2.0
     assert w.tolist() == [1.0, 1.0, 0.0]  # what the server holds is not written to
@@ -37,7 +39,9 @@ def test_one_step_on_three_weights(plane):
 def test_two_steps_and_a_rate_per_weight(plane):
     """After (0.8, 1, -0.2) the error is 1.6: with rates (0.1, 0, 0.1) the next step is 0.1 x 1.6 x (1, -, 1)."""
     rate = torch.tensor([0.1, 0.0, 0.1])
-    done = local.run(plane, job_of(Phase(torch.tensor([1.0, 1.0, 0.0]), ALL3, 2, rate, loss=squares)))
+    done = local.run(
+        plane, job_of(Phase(torch.tensor([1.0, 1.0, 0.0]), ALL3, 2, rate, loss=squares))
+    )
     assert done.w.tolist() == pytest.approx([0.64, 1.0, -0.36])
     assert done.loss == pytest.approx((2.0 + 0.5 * 1.6**2) / 2)
 
@@ -57,7 +61,9 @@ def logistic(tiny_bench):
 @pytest.mark.parametrize("mask", [[1, 1, 1, 1], [1, 0, 0, 0], [0, 0, 1, 1], [0, 1, 1, 0]])
 def test_masked_cross_entropy_step(logistic, mask):
     w = np.array([0.3, -0.1, 0.2, 0.4])
-    phase = Phase(torch.tensor(w, dtype=torch.float32), torch.tensor(mask, dtype=torch.bool), 1, 0.5)
+    phase = Phase(
+        torch.tensor(w, dtype=torch.float32), torch.tensor(mask, dtype=torch.bool), 1, 0.5
+    )
     expected = w - 0.5 * np.array(mask) * softmax_gradient(w, 2.0, 1)
     assert local.run(logistic.task, job_of(phase)).w.tolist() == pytest.approx(expected, abs=1e-6)
 
@@ -74,7 +80,9 @@ def test_pruning_by_hand(logistic):
     assert done.w.tolist() == pytest.approx(expected, abs=1e-6)
     after = logistic.round(method, state, rho=0.5)
     assert after.w[:2].tolist() == pytest.approx(expected[:2], abs=1e-6)
-    assert torch.equal(after.w[2:], state.w[2:])  # nobody kept the biases: they keep their old value
+    assert torch.equal(
+        after.w[2:], state.w[2:]
+    )  # nobody kept the biases: they keep their old value
 
 
 def hidden_gradient(w, x, y):
@@ -113,9 +121,15 @@ def test_batches_use_every_sample_before_one_comes_back(bench):
     index = local.batches(task, Phase(None, None, 40, 0.1), job).flatten().numpy()
     assert index.shape == (40 * 16,)
     assert sorted(index[: len(mine)]) == sorted(mine)
-    assert np.array_equal(index, local.batches(task, Phase(None, None, 40, 0.1), job).flatten().numpy())
-    assert np.array_equal(index[:32], local.batches(task, Phase(None, None, 2, 0.1), job).flatten().numpy())
-    other = local.batches(task, Phase(None, None, 40, 0.1, batches="warm-up"), job).flatten().numpy()
+    assert np.array_equal(
+        index, local.batches(task, Phase(None, None, 40, 0.1), job).flatten().numpy()
+    )
+    assert np.array_equal(
+        index[:32], local.batches(task, Phase(None, None, 2, 0.1), job).flatten().numpy()
+    )
+    other = (
+        local.batches(task, Phase(None, None, 40, 0.1, batches="warm-up"), job).flatten().numpy()
+    )
     assert not np.array_equal(index, other)
 
 
@@ -123,17 +137,26 @@ def test_batches_are_keyed_by_device_and_round(tiny_bench):
     task = tiny_bench([Linear(1, 2)], [[1.0]] * 40, [0] * 40, batch_size=20).task
     task.data.train_index[:2] = np.arange(20), np.arange(20, 40)
     phase = Phase(None, None, 1, 0.1)
-    orders = [local.batches(task, phase, job_of(device=k, g=g))[0] % 20 for k, g in ((0, 0), (1, 0), (0, 1))]
+    orders = [
+        local.batches(task, phase, job_of(device=k, g=g))[0] % 20
+        for k, g in ((0, 0), (1, 0), (0, 1))
+    ]
     assert len({tuple(order.tolist()) for order in orders}) == 3
 
 
 def test_a_device_with_fewer_samples_than_a_batch(tiny_bench):
     task = tiny_bench([Linear(1, 2)], [[1.0], [2.0]], [0, 1], batch_size=8).task
-    assert local.batches(task, Phase(None, None, 3, 0.1), job_of(device=1)).tolist() == [[1], [1], [1]]
+    assert local.batches(task, Phase(None, None, 3, 0.1), job_of(device=1)).tolist() == [
+        [1],
+        [1],
+        [1],
+    ]
 
 
 def test_finish_makes_the_result_of_all_phases(logistic):
     w = torch.zeros(4)
     phases = Phase(w, ALL4, 1, 0.5), Phase(w + 1, ALL4, 0, 0.5)
     done = local.run(logistic.task, job_of(*phases, finish=lambda results: results[0] + results[1]))
-    assert done.w.tolist() == pytest.approx(1 - 0.5 * softmax_gradient(np.zeros(4), 2.0, 1), abs=1e-6)
+    assert done.w.tolist() == pytest.approx(
+        1 - 0.5 * softmax_gradient(np.zeros(4), 2.0, 1), abs=1e-6
+    )

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from edgesim.contracts import Sent
-from fl import masks
-from fl.aggregate import mean_over_holders
-from fl.masks import importance, kept_count, largest, unit_count
-from fl.models import Architecture, Conv, Flatten, Linear, build
+from fl.contracts import Sent
+from fl.masks import unit_masks as masks
+from fl.masks.unit_masks import importance, kept_count, largest, unit_count
+from fl.method_base.aggregation import mean_over_holders
+from fl.models.architectures import Architecture, Conv, Flatten, Linear, build
 
 ALL = torch.ones(6, dtype=torch.bool)
 
@@ -65,7 +65,11 @@ def sent(values, mask):
 def test_mean_over_the_devices_that_kept_a_weight():  # Liu (26)
     old = torch.tensor([7.0, 7.0, 7.0])
     updates = [sent([1.0, 4.0, 9.0], "110"), sent([3.0, 9.0, 9.0], "100")]
-    assert mean_over_holders(old, updates, [1.0, 1.0]).tolist() == [2.0, 4.0, 7.0]  # the last one: nobody kept it
+    assert mean_over_holders(old, updates, [1.0, 1.0]).tolist() == [
+        2.0,
+        4.0,
+        7.0,
+    ]  # the last one: nobody kept it
 
 
 def test_weighted_mean():
@@ -109,12 +113,28 @@ def test_of_equal_units_the_lower_index_is_kept():  # fedlps.md, check 1
 
 
 def test_how_many_units_a_width_keeps():
-    paper = {1: (10, 20, 50), 0.5: (5, 10, 25), 0.25: (2, 5, 12), 0.125: (1, 2, 6), 0.0625: (1, 1, 3)}
+    paper = {
+        1: (10, 20, 50),
+        0.5: (5, 10, 25),
+        0.25: (2, 5, 12),
+        0.125: (1, 2, 6),
+        0.0625: (1, 1, 3),
+    }
     for width, counts in paper.items():  # fedlps.md, 7.3
         assert tuple(unit_count(width, units) for units in (10, 20, 50)) == counts
-    assert [unit_count(width, 5, "up") for width in (0.01, 0.2, 0.21, 0.4, 1.0)] == [1, 1, 2, 2, 5]  # HeteroFL
-    assert unit_count(0.07, 100) == unit_count(0.07, 100, "up") == 7  # 0.07 * 100 is a little more than 7 in floats
-    assert unit_count(0.29, 100) == unit_count(0.29, 100, "up") == 29  # and 0.29 * 100 a little less than 29
+    assert [unit_count(width, 5, "up") for width in (0.01, 0.2, 0.21, 0.4, 1.0)] == [
+        1,
+        1,
+        2,
+        2,
+        5,
+    ]  # HeteroFL
+    assert (
+        unit_count(0.07, 100) == unit_count(0.07, 100, "up") == 7
+    )  # 0.07 * 100 is a little more than 7 in floats
+    assert (
+        unit_count(0.29, 100) == unit_count(0.29, 100, "up") == 29
+    )  # and 0.29 * 100 a little less than 29
 
 
 @given(st.integers(1, 60), st.floats(0.001, 1.0), st.sampled_from(["down", "up"]))
@@ -138,7 +158,12 @@ def test_biases_and_the_output_layer_stay_in_row_masks():  # fedlps.md, check 2
     units = masks.random(layout, 0.5, np.random.default_rng(1))
     named = layout.named(layout.expand(units, rows=True))
     weights = [name for name in named if name.endswith("weight")]
-    assert [named[name].reshape(len(named[name]), -1).any(axis=1).sum() for name in weights] == [5, 10, 25, 10]
+    assert [named[name].reshape(len(named[name]), -1).any(axis=1).sum() for name in weights] == [
+        5,
+        10,
+        25,
+        10,
+    ]
     for name in weights:
         rows = named[name].reshape(len(named[name]), -1)
         assert (rows == rows[:, :1]).all()  # constant blocks per output channel
@@ -209,5 +234,9 @@ def test_owners_count_through_all_hidden_groups():
 def test_gates_of_an_lstm_belong_to_their_unit():
     layout = build("shakespeare-lstm", (80,), 66).layout
     counts = np.bincount(masks.owners(layout)[masks.owners(layout) >= 0])
-    assert layout.groups and len(counts) == sum(group.units for group in masks.hidden(layout).values())
-    assert counts[-256:].tolist() == [4 * (256 + 256)] * 256  # the second layer: four gates, from below and from itself
+    assert layout.groups and len(counts) == sum(
+        group.units for group in masks.hidden(layout).values()
+    )
+    assert (
+        counts[-256:].tolist() == [4 * (256 + 256)] * 256
+    )  # the second layer: four gates, from below and from itself

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.contracts import Grant, View
 from edgesim.seeds import Seeds
 from fl.accounting import Accounting
-from fl.method import MethodError, bind, check, parameters
+from fl.contracts import Grant, View
+from fl.method_base.method import MethodError, bind, check, parameters
 from fl.methods import available, describe, resolve
 from fl.task import Task
 from tests.fl.conftest import Bench, view_of
@@ -20,10 +20,14 @@ from tests.fl.conftest import Bench, view_of
 
 def demand_of(bench, name, accounting=None, **params):
     task = (
-        bench.task if accounting is None else Task(bench.task.architecture, bench.task.data, 16, Seeds(3), accounting)
+        bench.task
+        if accounting is None
+        else Task(bench.task.architecture, bench.task.data, 16, Seeds(3), accounting)
     )
     method = bind(resolve(name), task, params)
-    view = View(0, 0.0, np.arange(4), np.ones(4), np.ones(4), task.samples, 1.0, np.ones(4), np.ones(4))
+    view = View(
+        0, 0.0, np.arange(4), np.ones(4), np.ones(4), task.samples, 1.0, np.ones(4), np.ones(4)
+    )
     return method, method.demand(None, view, np.array([1, 3]))
 
 
@@ -35,13 +39,17 @@ def demand_of(bench, name, accounting=None, **params):
     st.floats(0, 1),
 )
 def test_demand_is_the_charge_at_every_ratio(bench, rho, name, overhead, efficiency):
-    method, d = demand_of(bench, name, Accounting(mask_overhead=overhead, sparse_efficiency=efficiency))
+    method, d = demand_of(
+        bench, name, Accounting(mask_overhead=overhead, sparse_efficiency=efficiency)
+    )
     for i, k in enumerate(d.devices):
         stages = method.stages(int(k), rho)
         for kind in ("weight_steps", "flops"):
             planned = getattr(d.work_fixed, kind)[i] + (1 - rho) * getattr(d.work_prunable, kind)[i]
             assert planned == pytest.approx(sum(getattr(s.work, kind) for s in stages), rel=1e-12)
-        assert d.bits_fixed[i] + (1 - rho) * d.bits_prunable[i] == pytest.approx(method.payload(rho).bits_up, rel=1e-12)
+        assert d.bits_fixed[i] + (1 - rho) * d.bits_prunable[i] == pytest.approx(
+            method.payload(rho).bits_up, rel=1e-12
+        )
     assert (d.rho_min.tolist(), d.rho_max.tolist()) == ([0, 0], [1, 1])
 
 
@@ -66,7 +74,9 @@ def test_without_pruning_all_is_prunable_and_the_ratio_is_zero(bench, name):
     method, d = demand_of(bench, name)
     assert not d.bits_fixed.any()
     assert not d.work_fixed.weight_steps.any()
-    assert d.work_prunable.weight_steps[0] == sum(s.work.weight_steps for s in method.stages(1, 0.0))
+    assert d.work_prunable.weight_steps[0] == sum(
+        s.work.weight_steps for s in method.stages(1, 0.0)
+    )
     assert not d.rho_max.any()
 
 
@@ -96,10 +106,18 @@ def test_an_entropy_coded_mask_is_planned_with_its_bound(bench):
         ("fedavg", {"local_steps": 2.5}, "local_steps is 2.5; allowed is a whole number >= 1"),
         ("fedavg", {"local_steps": True}, "local_steps is True"),
         ("fedavg", {"weighting": "size"}, "weighting is 'size'; allowed is uniform, samples"),
-        ("fedavg", {"participants": 0}, "participants is 0; allowed is a whole number >= 1, or none"),
+        (
+            "fedavg",
+            {"participants": 0},
+            "participants is 0; allowed is a whole number >= 1, or none",
+        ),
         ("fedalt", {"lr": 0.1}, "lr is no parameter"),
         ("fedsim", {"personal_steps": 2}, r"personal_steps is 2, .*global_steps \(5\)"),
-        ("liu", {"update": "simultaneous", "global_steps": 1}, r"personal_steps is 5, .*global_steps \(1\)"),
+        (
+            "liu",
+            {"update": "simultaneous", "global_steps": 1},
+            r"personal_steps is 5, .*global_steps \(1\)",
+        ),
         ("liu", {"rho": 0.9, "rho_max": 0.5}, "rho_max is not read where rho is fixed"),
         (
             "liu",
@@ -139,7 +157,9 @@ def test_every_method_says_what_it_is(name):
 
 
 def test_resolve():
-    assert {"fedalt", "fedavg", "fedlps", "fedmap", "liu", "pruning-only", "spafl"} <= set(available())
+    assert {"fedalt", "fedavg", "fedlps", "fedmap", "liu", "pruning-only", "spafl"} <= set(
+        available()
+    )
     assert resolve("pruning-only").__name__ == "PruningOnly"
     with pytest.raises(MethodError, match=r'name is "fedvag"; .*did you mean "fedavg"'):
         resolve("fedvag")
@@ -148,12 +168,12 @@ def test_resolve():
 def test_costs_are_known_without_torch():
     code = """
 import sys, numpy as np
-from edgesim.contracts import View
+from fl.contracts import View
 from edgesim.seeds import Seeds
-from fl.data import federated
-from fl.method import bind
+from fl.data.datasets import federated
+from fl.method_base.method import bind
 from fl.methods import available, resolve
-from fl.models import build
+from fl.models.architectures import build
 from fl.task import Task
 data = federated("digits", 3, Seeds(0), kind="dirichlet", alpha=1.0)
 task = Task(build("digits-cnn", data.input_shape, 10), data, 8, Seeds(0))
@@ -183,9 +203,13 @@ def charged_at(bench, name, **accounting) -> str:
     return repr((method.demand(state, view, np.arange(4)), job.stages, job.payload))
 
 
-@pytest.mark.parametrize(("key", "value"), [("mask_overhead", "bitmap"), ("sparse_efficiency", 0.5)])
+@pytest.mark.parametrize(
+    ("key", "value"), [("mask_overhead", "bitmap"), ("sparse_efficiency", 0.5)]
+)
 @pytest.mark.parametrize("name", available())
-def test_a_key_that_changes_what_a_method_costs_is_one_that_it_says_it_reads(bench, name, key, value):
+def test_a_key_that_changes_what_a_method_costs_is_one_that_it_says_it_reads(
+    bench, name, key, value
+):
     changes = charged_at(bench, name, **{key: value}) != charged_at(bench, name)
     assert not changes or key in bench.method(name).read_keys()
     assert changes == (key in READS.get(name, ()))

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim.contracts import View
-from fl.method import State, bind
+from fl.contracts import View
+from fl.executors.trainer import Trainer
+from fl.method_base.method import State, bind
 from fl.methods import available
 from fl.methods.fedavg import FedAvg
-from fl.trainer import Trainer
 from tests.fl.conftest import view_of
 
 FEDAVG = {"local_steps": 3, "lr": 0.1}
@@ -18,7 +18,9 @@ WHOLE = {"global_steps": 3, "global_lr": 0.1, "personal_part": "none"}
 
 def same(a: State, b: State) -> bool:
     arrays_a, arrays_b = a.to_arrays()[0], b.to_arrays()[0]
-    return arrays_a.keys() == arrays_b.keys() and all(arrays_a[n].tobytes() == arrays_b[n].tobytes() for n in arrays_a)
+    return arrays_a.keys() == arrays_b.keys() and all(
+        arrays_a[n].tobytes() == arrays_b[n].tobytes() for n in arrays_a
+    )
 
 
 # --- promise 6 -----------------------------------------------------------------------------------------------------
@@ -41,7 +43,9 @@ def test_nothing_personal_and_nothing_pruned_is_fedavg_to_the_byte(bench, name, 
     assert not torch.equal(state.w, method.start().w)
 
 
-@pytest.mark.parametrize(("plain", "update"), [("fedalt", "alternating"), ("fedsim", "simultaneous")])
+@pytest.mark.parametrize(
+    ("plain", "update"), [("fedalt", "alternating"), ("fedsim", "simultaneous")]
+)
 @pytest.mark.parametrize("warmup", [1, 5])
 def test_nothing_pruned_is_personalisation_only(bench, plain, update, warmup):
     _, expected = bench.play(plain, **PARTIAL)
@@ -77,7 +81,9 @@ def test_kept_weights_travel_and_personal_ones_are_all_trained(bench, update):
     assert int(sent.travels.sum()) == round(0.3 * 4810)
     assert not (sent.travels & personal).any()
     assert (done.w[~sent.travels & ~personal] == 0).all()
-    assert (done.w[personal] != state.w[personal]).float().mean() > 0.5  # 0.3 if pruned too; dead units do not move
+    assert (
+        done.w[personal] != state.w[personal]
+    ).float().mean() > 0.5  # 0.3 if pruned too; dead units do not move
 
 
 def test_a_warm_up_has_batches_of_its_own(bench):
@@ -102,7 +108,9 @@ def test_late_devices_keep_their_personal_part(bench):
     after = method.aggregate(method.retain(state, updates), view, updates[:1])
     assert sorted(after.local) == [0, 1]
     assert after.g == 1
-    later = method.retain(after, Trainer(bench.task).submit(bench.jobs(method, after, rho=0.5, devices=[3])))
+    later = method.retain(
+        after, Trainer(bench.task).submit(bench.jobs(method, after, rho=0.5, devices=[3]))
+    )
     assert sorted(later.local) == [0, 1, 3]
     nobody = method.aggregate(method.retain(state, updates[:1]), view, [])
     assert torch.equal(nobody.w, state.w)
@@ -111,7 +119,11 @@ def test_late_devices_keep_their_personal_part(bench):
 
 KEEP = {"fedalt", "fedsim", "liu", "ditto", "fedper", "fedrep"}  # their personal weights
 KEEP |= {"fedlps", "spafl", "local"}  # the whole model with its scores or thresholds
-KEEP |= {"fedspa", "refl", "depthfl"}  # its next mask; the update that it still has to send; its linear term
+KEEP |= {
+    "fedspa",
+    "refl",
+    "depthfl",
+}  # its next mask; the update that it still has to send; its linear term
 
 
 @pytest.mark.parametrize("name", available())
@@ -125,7 +137,9 @@ def test_the_server_never_hears_of_what_a_late_device_trained_and_the_device_kee
     assert (3 in after.local) == (name in KEEP) and 3 not in without.local
     if name in KEEP:
         done = updates[3].result()
-        assert torch.equal(after.local[3], done.w - state.w if name == "refl" else method.keep(done))
+        assert torch.equal(
+            after.local[3], done.w - state.w if name == "refl" else method.keep(done)
+        )
         assert not torch.equal(done.w, method.received(state, 3))
 
 
@@ -137,13 +151,19 @@ def test_selection_is_uniform_keyed_and_of_idle_devices(bench):
     idle = np.array([3, 0, 1])
 
     def chosen(g):
-        return method.select(None, View(g, 0.0, idle, None, None, bench.task.samples, 1.0, None, None)).tolist()
+        return method.select(
+            None, View(g, 0.0, idle, None, None, bench.task.samples, 1.0, None, None)
+        ).tolist()
 
     rounds = [chosen(g) for g in range(300)]
     assert rounds == [chosen(g) for g in range(300)]
     assert {tuple(r) for r in rounds} == {(0, 1), (0, 3), (1, 3)}
-    assert min(rounds.count(pair) for pair in ([0, 1], [0, 3], [1, 3])) > 60  # 100 expected, 8 deviation
-    everybody = bench.method("fedavg").select(None, View(0, 0.0, idle, None, None, None, 1.0, None, None))
+    assert (
+        min(rounds.count(pair) for pair in ([0, 1], [0, 3], [1, 3])) > 60
+    )  # 100 expected, 8 deviation
+    everybody = bench.method("fedavg").select(
+        None, View(0, 0.0, idle, None, None, None, 1.0, None, None)
+    )
     assert everybody.tolist() == [0, 1, 3]
 
 
@@ -166,10 +186,17 @@ class RatePerWeight(FedAvg):
 def test_devices_share_a_phase_only_where_it_is_the_same(bench):
     plain, own = bench.method("fedavg"), bind(RatePerWeight, bench.task, {})
     for method, shared in ((plain, True), (own, False)):
-        w, everything = torch.zeros(method.layout.size), torch.ones(method.layout.size, dtype=torch.bool)
+        w, everything = (
+            torch.zeros(method.layout.size),
+            torch.ones(method.layout.size, dtype=torch.bool),
+        )
         first, second = (method.training(w, everything, 0, k) for k in (0, 1))
         assert (first is second) == shared
         assert method.training(w.clone(), everything, 0, 1) is not first
         assert method.training(w, everything, 0, 1, steps=9).steps == 9
     decays = bench.method("fedavg", lr_decay=0.5)
-    assert [decays.training(w, everything, g, 0).lr for g in (0, 1, 0)] == [decays.lr, 0.5 * decays.lr, decays.lr]
+    assert [decays.training(w, everything, g, 0).lr for g in (0, 1, 0)] == [
+        decays.lr,
+        0.5 * decays.lr,
+        decays.lr,
+    ]

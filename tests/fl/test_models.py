@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 from edgesim.seeds import Seeds
-from fl.layers import Conv, Linear, Lstm, Norm, Residual, Signal
-from fl.models import MODELS, ModelError, build
-from fl.norms import batch_norm
+from fl.models.architectures import MODELS, ModelError, build
+from fl.models.batch_norm import batch_norm
+from fl.models.layers import Conv, Linear, Lstm, Norm, Residual, Signal
 
 MNIST, CIFAR, TEXT = (1, 28, 28), (3, 32, 32), (80,)
 SHAPES = {"vgg11": CIFAR, "resnet18": CIFAR, "spafl-conv4": CIFAR, "shakespeare-lstm": TEXT}
@@ -30,7 +30,11 @@ def roles(name, shape=MNIST):
 
 def samples(shape, count, classes=10, seed=0):
     rng = np.random.default_rng(seed)
-    x = rng.integers(0, classes, (count, *shape)) if len(shape) == 1 else rng.random((count, *shape), dtype=np.float32)
+    x = (
+        rng.integers(0, classes, (count, *shape))
+        if len(shape) == 1
+        else rng.random((count, *shape), dtype=np.float32)
+    )
     return torch.from_numpy(x)
 
 
@@ -53,7 +57,11 @@ def test_lenet5_caffe():  # spafl.md, section 7; fedmap.md
     architecture = build("lenet5-caffe", MNIST, 10)
     assert [slot.size for slot in architecture.layout.slots] == [500, 25_000, 400_000, 5000]
     assert architecture.layout.size == 430_500
-    assert rows(architecture.layout) == sum(g.units for g in architecture.layout.groups.values()) == 580
+    assert (
+        rows(architecture.layout)
+        == sum(g.units for g in architecture.layout.groups.values())
+        == 580
+    )
     assert list(architecture.macs.values()) == [288_000, 1_600_000, 400_000, 5000]
 
 
@@ -69,7 +77,9 @@ def test_conv4_of_spafl():
     expected = [3_763_200, 58_982_400, 13_107_200, 6_553_600, 65_536, 16_384, 1280]
     assert list(architecture.macs.values()) == expected
     assert sum(expected) == 82_489_600
-    assert build("spafl-conv4", CIFAR, 10).layout.named(np.zeros(layout.size))["linear1.weight"].shape == (128, 512)
+    assert build("spafl-conv4", CIFAR, 10).layout.named(np.zeros(layout.size))[
+        "linear1.weight"
+    ].shape == (128, 512)
 
 
 def test_vgg11_of_fedlps():  # fedlps.md, 7.3
@@ -82,21 +92,31 @@ def test_resnet18():
     """spafl.md: 11,159,232 parameters and 4800 thresholds are those of the convolutions; the linear layer and the norms
     are not in them."""
     architecture = build("resnet18", CIFAR, 100)
-    convolutions = [s for s in architecture.layout.slots if s.kind == "weight" and not s.name.startswith("linear")]
+    convolutions = [
+        s
+        for s in architecture.layout.slots
+        if s.kind == "weight" and not s.name.startswith("linear")
+    ]
     assert len(convolutions) == 20
     assert sum(slot.size for slot in convolutions) == 11_159_232
     assert sum(slot.shape[0] for slot in convolutions) == 4800
     assert of_kind(architecture.layout, "norm") == 2 * 4800
     assert sum(architecture.macs[slot.name] for slot in convolutions) == 555_417_600
     assert architecture.macs["linear1.weight"] == 51_200
-    assert sum(group.units for group in architecture.layout.groups.values() if group.hidden) == 4800 - 1920
+    assert (
+        sum(group.units for group in architecture.layout.groups.values() if group.hidden)
+        == 4800 - 1920
+    )
     # the second convolutions of stage 1 and 2 each, and the shortcuts and second convolutions of stages 2 to 4
 
 
 def test_shakespeare_lstm():
     """LEAF: embedding 8, two layers of 256. Each time step costs 4 H (inputs + H) multiply-adds per layer."""
     architecture = build("shakespeare-lstm", TEXT, 90)
-    assert architecture.layout.size == 90 * 8 + 4 * 256 * (8 + 256 + 2) + 4 * 256 * (256 + 256 + 2) + 256 * 90 + 90
+    assert (
+        architecture.layout.size
+        == 90 * 8 + 4 * 256 * (8 + 256 + 2) + 4 * 256 * (256 + 256 + 2) + 256 * 90 + 90
+    )
     assert architecture.macs == {
         "lstm1.weight_ih": 80 * 1024 * 8,
         "lstm1.weight_hh": 80 * 1024 * 256,
@@ -124,7 +144,9 @@ def test_logits_of_every_model_and_the_flat_vector_without_gaps(name):
     logits = architecture.logits(w, x)
     assert logits.shape == (3, 10)
     assert logits.std() > 0
-    longer = torch.cat([w, torch.full((7,), torch.nan)])  # coordinates behind the model's are a method's own
+    longer = torch.cat(
+        [w, torch.full((7,), torch.nan)]
+    )  # coordinates behind the model's are a method's own
     assert torch.equal(architecture.logits(longer, x), logits)
     assert {s.role for s in layout.slots} == {"features", "classifier"}
     assert [g.name for g in layout.groups.values() if not g.hidden] == [list(layout.groups)[-1]]
@@ -150,9 +172,15 @@ def test_the_lstm_is_torchs():
 def test_the_norm_is_torchs_with_the_batchs_statistics():
     module = filled(nn.BatchNorm2d(3, track_running_stats=False))
     x = torch.randn(4, 3, 5, 5, dtype=torch.float64)
-    assert torch.allclose(Norm().apply(x, tuple(module.parameters()), batch_norm), module(x), atol=1e-12)
-    one = torch.randn(1, 3, dtype=torch.float64)  # a batch of one sample: nothing is left but the shift
-    assert torch.allclose(Norm().apply(one, tuple(module.parameters()), batch_norm)[0], module.bias, atol=1e-12)
+    assert torch.allclose(
+        Norm().apply(x, tuple(module.parameters()), batch_norm), module(x), atol=1e-12
+    )
+    one = torch.randn(
+        1, 3, dtype=torch.float64
+    )  # a batch of one sample: nothing is left but the shift
+    assert torch.allclose(
+        Norm().apply(one, tuple(module.parameters()), batch_norm)[0], module.bias, atol=1e-12
+    )
 
 
 def test_a_convolution_with_stride_and_without_bias():
@@ -168,11 +196,18 @@ def test_a_convolution_with_stride_and_without_bias():
 @pytest.mark.parametrize(("inputs", "outputs", "stride"), [(2, 2, 1), (2, 3, 2)])
 def test_a_residual_block_is_conv_norm_relu_conv_norm_plus_shortcut(inputs, outputs, stride):
     def conv(i, o, side, s):
-        return [nn.Conv2d(i, o, side, s, side // 2, bias=False), nn.BatchNorm2d(o, track_running_stats=False)]
+        return [
+            nn.Conv2d(i, o, side, s, side // 2, bias=False),
+            nn.BatchNorm2d(o, track_running_stats=False),
+        ]
 
-    body = filled(nn.Sequential(*conv(inputs, outputs, 3, stride), nn.ReLU(), *conv(outputs, outputs, 3, 1)))
+    body = filled(
+        nn.Sequential(*conv(inputs, outputs, 3, stride), nn.ReLU(), *conv(outputs, outputs, 3, 1))
+    )
     same = stride == 1
-    shortcut = nn.Identity() if same else filled(nn.Sequential(*conv(inputs, outputs, 1, stride)), 1)
+    shortcut = (
+        nn.Identity() if same else filled(nn.Sequential(*conv(inputs, outputs, 1, stride)), 1)
+    )
     x = torch.randn(3, inputs, 4, 4, dtype=torch.float64)
     tensors = (*body.parameters(), *shortcut.parameters())
     ours = Residual(inputs, outputs, stride).apply(x, tensors, batch_norm)
@@ -195,7 +230,12 @@ def test_initial_weights_are_torchs_default_and_keyed():
     w = architecture.initial(Seeds(1).stream("init"))
     assert w.dtype == np.float32
     assert np.array_equal(w, architecture.initial(Seeds(1).stream("init")))
-    for name, fan_in in [("conv1.weight", 9), ("conv1.bias", 9), ("conv2.weight", 72), ("linear1.weight", 64)]:
+    for name, fan_in in [
+        ("conv1.weight", 9),
+        ("conv1.bias", 9),
+        ("conv2.weight", 72),
+        ("linear1.weight", 64),
+    ]:
         largest = np.abs(architecture.layout.named(w)[name]).max()
         assert 0.6 * fan_in**-0.5 < largest <= fan_in**-0.5 * (1 + 1e-6)
 
@@ -206,7 +246,9 @@ def test_initial_weights_of_the_other_layers():
     assert named["embedding1.weight"].std() == pytest.approx(1, abs=0.1)  # 720 values N(0, 1)
     assert named["embedding1.weight"].max() > 2
     for word in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
-        assert 0.98 / 16 < np.abs(named[f"lstm1.{word}"]).max() <= 1 / 16 * (1 + 1e-6)  # 1 / sqrt 256
+        assert (
+            0.98 / 16 < np.abs(named[f"lstm1.{word}"]).max() <= 1 / 16 * (1 + 1e-6)
+        )  # 1 / sqrt 256
     conv4 = build("spafl-conv4", CIFAR, 10)
     named = conv4.layout.named(conv4.initial(Seeds(0).stream("init")))
     assert (named["norm3.scale"] == 1).all()
@@ -219,18 +261,25 @@ def test_initial_weights_of_the_other_layers():
 def test_a_model_that_does_not_fit_says_so():
     with pytest.raises(ModelError, match="lenet5-caffe does not fit images of 1x8x8"):
         build("lenet5-caffe", (1, 8, 8), 10)
-    with pytest.raises(ModelError, match="vgg11 does not fit images of 1x28x28: nothing is left behind a pool layer"):
+    with pytest.raises(
+        ModelError,
+        match="vgg11 does not fit images of 1x28x28: nothing is left behind a pool layer",
+    ):
         build("vgg11", MNIST, 10)
     with pytest.raises(ModelError, match=r'no model "liu_cnn".*did you mean "liu-cnn"'):
         build("liu_cnn", MNIST, 10)
 
 
 def test_an_lstm_on_images_and_a_cnn_on_text():
-    with pytest.raises(ModelError, match="shakespeare-lstm does not fit images of 1x28x28; choose one of mlp, digits"):
+    with pytest.raises(
+        ModelError,
+        match="shakespeare-lstm does not fit images of 1x28x28; choose one of mlp, digits",
+    ):
         build("shakespeare-lstm", MNIST, 10)
     for name in ("mlp", "resnet18"):
         with pytest.raises(
-            ModelError, match=f"{name} does not fit texts of 80 characters; choose one of shakespeare-lstm"
+            ModelError,
+            match=f"{name} does not fit texts of 80 characters; choose one of shakespeare-lstm",
         ):
             build(name, TEXT, 90)
 

@@ -3,10 +3,14 @@
 import pytest
 import torch
 
-from edgesim.contracts import Adam, Sgd
-from fl.optimisers import descent
+from fl.contracts import Adam, Sgd
+from fl.training.optimisers import descent
 
-GRADIENTS = [torch.tensor([3.0, -4.0, 0.5]), torch.tensor([0.1, 0.2, -0.7]), torch.tensor([-1.0, 2.0, 5.0])]
+GRADIENTS = [
+    torch.tensor([3.0, -4.0, 0.5]),
+    torch.tensor([0.1, 0.2, -0.7]),
+    torch.tensor([-1.0, 2.0, 5.0]),
+]
 
 
 def ours(optimiser, lr, mask=None):
@@ -32,7 +36,9 @@ def torchs(make, clip=None):
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
 @pytest.mark.parametrize("clip", [None, 1.0])
 def test_sgd_is_torchs(momentum, weight_decay, clip):
-    expected = torchs(lambda w: torch.optim.SGD(w, 0.05, momentum=momentum, weight_decay=weight_decay), clip)
+    expected = torchs(
+        lambda w: torch.optim.SGD(w, 0.05, momentum=momentum, weight_decay=weight_decay), clip
+    )
     assert torch.allclose(ours(Sgd(momentum, weight_decay, clip), 0.05), expected, atol=1e-12)
 
 

@@ -5,10 +5,10 @@ from math import ceil
 import numpy as np
 import pytest
 
-from edgesim.contracts import Work
-from edgesim.device import make_fleet
+from edgesim.network.device import make_fleet
 from fl.accounting import Accounting, step_cost, submodel_cost
-from fl.models import build
+from fl.contracts import Work
+from fl.models.architectures import build
 
 FEDLPS = Accounting(backward="twice", count_biases=True)  # fedlps.md, 6.1
 SPAFL = Accounting(backward="twice")  # spafl.md, eq. (50)
@@ -26,7 +26,11 @@ def width(share, units):  # HeteroFL
 
 
 def hidden_units(architecture, share, rule, full=()):
-    groups = [group for group in architecture.layout.groups.values() if group.hidden and group.name not in full]
+    groups = [
+        group
+        for group in architecture.layout.groups.values()
+        if group.hidden and group.name not in full
+    ]
     return {group.name: rule(share, group.units) for group in groups}
 
 
@@ -75,7 +79,13 @@ def test_a_round_of_mnist_in_full():
 
 @pytest.mark.parametrize(
     ("share", "mflop"),
-    [(1 / 16, 51_994.9), (1 / 8, 103_552.8), (1 / 4, 206_668.8), (1 / 2, 412_900.8), (1, 825_364.7)],
+    [
+        (1 / 16, 51_994.9),
+        (1 / 8, 103_552.8),
+        (1 / 4, 206_668.8),
+        (1 / 2, 412_900.8),
+        (1, 825_364.7),
+    ],
 )
 def test_the_rows_of_cifar(share, mflop):
     assert round_mflop(CIFAR, rows_kept(CIFAR, share), 45, 20) == pytest.approx(mflop, abs=0.05)
@@ -86,10 +96,15 @@ def test_times_of_cifar_on_the_papers_devices():
     levels = 0.5 ** np.arange(5)
     devices = make_fleet(0.5, 744_448e6, flops_per_cycle=1, capability=levels)
     kept = np.array([1e6 * round_mflop(CIFAR, rows_kept(CIFAR, z), 45, 20) for z in levels])
-    dense, equal = (devices.seconds(np.arange(5), Work(0.0, flops), 744_448e6 * levels) for flops in (kept[0], kept))
+    dense, equal = (
+        devices.seconds(np.arange(5), Work(0.0, flops), 744_448e6 * levels)
+        for flops in (kept[0], kept)
+    )
     assert dense[[0, 4]] == pytest.approx([1.10869, 17.739], abs=5e-4)
     assert dense[0] == pytest.approx(1.10869, abs=5e-6)
-    assert equal == pytest.approx(dense[0], rel=0.01)  # rounding of units, and layers that are never cut
+    assert equal == pytest.approx(
+        dense[0], rel=0.01
+    )  # rounding of units, and layers that are never cut
 
 
 @pytest.mark.parametrize(
@@ -105,7 +120,9 @@ def test_times_of_cifar_on_the_papers_devices():
         (CIFAR, 1 / 2, ("conv1", "conv8"), 2_924_106, 251_942.4),
     ],
 )
-def test_submodels_of_reduced_width_as_the_released_code_cuts_them(architecture, share, full, parameters, mflop):
+def test_submodels_of_reduced_width_as_the_released_code_cuts_them(
+    architecture, share, full, parameters, mflop
+):
     """fedlps.md, 7.3: on MNIST only the convolutions shrink, in VGG not the first and not the last one."""
     kept = architecture.layout.expand(hidden_units(architecture, share, at_least_one, full))
     assert kept.sum() == parameters
@@ -147,4 +164,6 @@ def test_half_of_the_rows_of_lenet():
     dense = submodel_cost(LENET, np.ones_like(rows), SPAFL).flops
     assert rows.mean() == pytest.approx(0.2271, abs=5e-5)
     assert submodel_cost(LENET, rows, SPAFL).flops / dense == pytest.approx(0.4488, abs=5e-5)
-    assert submodel_cost(LENET, LENET.layout.expand(kept), SPAFL).flops / dense == pytest.approx(0.2551, abs=5e-5)
+    assert submodel_cost(LENET, LENET.layout.expand(kept), SPAFL).flops / dense == pytest.approx(
+        0.2551, abs=5e-5
+    )

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgesim.seeds import Seeds
-from fl import partitions
-from fl.files import DataError
+from fl.data import partitions
+from fl.data.file_readers import DataError
 
 CLASSES = 5
 
@@ -29,7 +29,12 @@ KINDS = st.one_of(
 
 
 @settings(max_examples=60)
-@given(st.lists(st.integers(12, 40), min_size=CLASSES, max_size=CLASSES), st.integers(1, 12), KINDS, st.integers(0, 9))
+@given(
+    st.lists(st.integers(12, 40), min_size=CLASSES, max_size=CLASSES),
+    st.integers(1, 12),
+    KINDS,
+    st.integers(0, 9),
+)
 def test_every_sample_at_most_once_and_nobody_without(sizes, devices, options, seed):
     train, test = labels(sizes), labels([4] * CLASSES)
     parts, tests = divided(train, test, devices, seed, **options)
@@ -123,19 +128,24 @@ def test_shares_are_drawn_until_everybody_has_the_least_number():
     assert min(map(len, parts)) >= 15
     assert sum(map(len, parts)) == 200
     enough, _ = divided(train, test, 6, seed=1, kind="dirichlet", alpha=0.2, min_samples=least)
-    assert all(np.array_equal(a, b) for a, b in zip(once, enough, strict=True))  # the first draw was good enough
+    assert all(
+        np.array_equal(a, b) for a, b in zip(once, enough, strict=True)
+    )  # the first draw was good enough
 
 
 def test_a_least_number_that_no_draw_gives():
     with pytest.raises(
-        DataError, match="no draw out of 1000 gave each of 9 devices the 5 training samples of min_samples"
+        DataError,
+        match="no draw out of 1000 gave each of 9 devices the 5 training samples of min_samples",
     ):
         divided(labels([9] * 5), labels([1] * 5), 9, kind="dirichlet", alpha=0.1, min_samples=5)
 
 
 def test_the_cap_comes_after_the_least_number():
     train, test = labels([40] * 5), labels([10] * 5)
-    parts, _ = divided(train, test, 6, seed=1, kind="dirichlet", alpha=0.2, min_samples=15, samples_per_device=10)
+    parts, _ = divided(
+        train, test, 6, seed=1, kind="dirichlet", alpha=0.2, min_samples=15, samples_per_device=10
+    )
     assert list(map(len, parts)) == [10] * 6
 
 
@@ -145,7 +155,11 @@ OWNERS = np.array([0, 0, 1, 1, 1, 2, 3, 3, 3, 3]), np.array([0, 1, 1, 3, 3])
 def test_speakers_keep_what_they_say():
     train, test = np.arange(10) % 5, np.arange(5)
     parts, tests = divided(train, test, 3, kind="speakers", owners=OWNERS)
-    assert [part.tolist() for part in parts] == [[6, 7, 8, 9], [2, 3, 4], [0, 1]]  # who says most comes first
+    assert [part.tolist() for part in parts] == [
+        [6, 7, 8, 9],
+        [2, 3, 4],
+        [0, 1],
+    ]  # who says most comes first
     assert [part.tolist() for part in tests] == [[3, 4], [1, 2], [0]]
     parts, tests = divided(train, test, 4, kind="speakers", owners=OWNERS)
     assert (parts[3].tolist(), tests[3].tolist()) == ([5], [])
@@ -157,7 +171,9 @@ def test_speakers_keep_what_they_say():
 
 
 def test_text_can_be_divided_by_labels_too():
-    parts, _ = divided(labels([9] * 5), labels([3] * 5), 5, kind="labels", labels_per_device=1, owners=OWNERS)
+    parts, _ = divided(
+        labels([9] * 5), labels([3] * 5), 5, kind="labels", labels_per_device=1, owners=OWNERS
+    )
     assert list(map(len, parts)) == [9] * 5
 
 

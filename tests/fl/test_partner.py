@@ -16,14 +16,19 @@ import pytest
 import torch
 
 from edgesim import load, simulate
-from edgesim.contracts import Adam, Sgd
+from fl.contracts import Adam, Sgd
 from fl.executors import partner
 from fl.executors.batched import Batched
 from fl.executors.orders import read, sendable, written
 from fl.executors.partner import LEAST_ROOM, PARTNER_PAYS_S, Paired
 from tests.fl.test_executors import CNN, DEADLINE_S, MLP, job, same, task_of, waits_for
 
-WORKS = (psutil.STATUS_RUNNING, psutil.STATUS_SLEEPING, psutil.STATUS_DISK_SLEEP, psutil.STATUS_STOPPED)
+WORKS = (
+    psutil.STATUS_RUNNING,
+    psutil.STATUS_SLEEPING,
+    psutil.STATUS_DISK_SLEEP,
+    psutil.STATUS_STOPPED,
+)
 
 
 @pytest.fixture
@@ -88,7 +93,11 @@ def test_two_processes_give_the_bytes_of_one(model, optimiser):
         job(task, 0, steps=0, **common),
         job(task, 3, steps=5, ragged=True, **common),
         job(task, 4, submodel=some, **common),
-        job(task, 0, **common | {"lr": torch.from_numpy(rng.uniform(0.01, 0.1, size).astype(np.float32))}),
+        job(
+            task,
+            0,
+            **common | {"lr": torch.from_numpy(rng.uniform(0.01, 0.1, size).astype(np.float32))},
+        ),
         job(task, 1, scale=torch.from_numpy(rng.uniform(1, 2, size).astype(np.float32)), **common),
         job(task, 2, **common | {"start": task.initial() + 0.1}),
         job(task, 4, **common | {"start": task.initial() - 0.1}),
@@ -106,7 +115,10 @@ def test_places_in_memory_are_told_apart_by_their_strides(mlp, paired):
     every, mask = torch.ones(size, dtype=torch.bool), wide > 0.03
     for name, values in (("start", wide), ("lr", wide), ("mask", mask)):
         common = {"start": mlp.initial(), "mask": every, "lr": 0.1}
-        jobs = [job(mlp, k % 5, **common | {name: values[:size] if k % 2 else values[::2]}) for k in range(6)]
+        jobs = [
+            job(mlp, k % 5, **common | {name: values[:size] if k % 2 else values[::2]})
+            for k in range(6)
+        ]
         alone = [Batched(mlp).run([one])[0] for one in jobs]
         assert same(Batched(mlp).run(jobs), alone) and same(paired.run(jobs), alone), name
 
@@ -167,7 +179,9 @@ def test_the_process_stays_until_a_pass_needs_more_room(mlp, paired):
     first = paired.partner.pid
     paired.run(jobs_of(mlp, 4))
     assert paired.partner.pid == first
-    many = jobs_of(mlp, LEAST_ROOM // (2 * 4810))  # half of them in the other process, 4 bytes a weight: twice its room
+    many = jobs_of(
+        mlp, LEAST_ROOM // (2 * 4810)
+    )  # half of them in the other process, 4 bytes a weight: twice its room
     assert same(paired.run(many), Batched(mlp).run(many))
     assert paired.partner.pid != first and not lives(first)
 
@@ -196,7 +210,9 @@ def test_an_order_says_all_that_training_looks_at(mlp):
         (ours,), (theirs,) = one.phases, other.phases
         for name, value in vars(ours).items():
             twin = getattr(theirs, name)
-            assert torch.equal(value, twin) if isinstance(value, torch.Tensor) else value == twin, name
+            assert torch.equal(value, twin) if isinstance(value, torch.Tensor) else value == twin, (
+                name
+            )
 
 
 def test_what_jobs_have_in_common_is_written_once(mlp):
@@ -254,7 +270,9 @@ def test_a_pass_that_is_too_short_is_not_shared(mlp, monkeypatch):
 # --- when something goes wrong ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("number", "word"), [(signal.SIGKILL, "signal 9"), (signal.SIGSEGV, "signal 11")])
+@pytest.mark.parametrize(
+    ("number", "word"), [(signal.SIGKILL, "signal 9"), (signal.SIGSEGV, "signal 11")]
+)
 def test_a_process_that_is_killed_at_work_changes_no_byte(mlp, tmp_path, number, word):
     inner = Elsewhere(mlp, tmp_path / "begun", lambda: os.kill(os.getpid(), number))
     paired, jobs = Paired(mlp, inner, least_s=0.0), jobs_of(mlp, 7)
@@ -285,7 +303,9 @@ def test_an_ended_process_that_others_waited_for_changes_no_byte(mlp, paired, re
     """A program may ignore SIGCHLD, or wait for any child."""
     jobs = jobs_of(mlp)
     expected = paired.run(jobs)
-    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN if reaper == "the system" else signal.SIG_DFL)
+    before = signal.signal(
+        signal.SIGCHLD, signal.SIG_IGN if reaper == "the system" else signal.SIG_DFL
+    )
     try:
         os.kill(paired.partner.pid, signal.SIGKILL)
         assert ends(paired.partner.pid)
@@ -358,7 +378,9 @@ def test_an_interruption_leaves_no_process_behind(mlp, tmp_path, error):
             return super().run(jobs)
 
     before, begin = psutil.Process().children(), time.monotonic()
-    paired = Paired(mlp, Broken(mlp, tmp_path / "begun", lambda: time.sleep(DEADLINE_S)), least_s=0.0)
+    paired = Paired(
+        mlp, Broken(mlp, tmp_path / "begun", lambda: time.sleep(DEADLINE_S)), least_s=0.0
+    )
     with pytest.raises(error):
         paired.run(jobs_of(mlp))
     assert time.monotonic() - begin < DEADLINE_S / 2
@@ -389,7 +411,9 @@ learning:
 def test_a_run_ends_the_process_that_it_started(tmp_path, monkeypatch, fails):
     """Also where it stops with an error that its caller holds on to; then its memory has been counted, too."""
     started, make = [], partner.Partner.__init__
-    monkeypatch.setattr(partner.Partner, "__init__", lambda self, *a: (make(self, *a), started.append(self.pid))[0])
+    monkeypatch.setattr(
+        partner.Partner, "__init__", lambda self, *a: (make(self, *a), started.append(self.pid))[0]
+    )
     monkeypatch.setattr(partner.Paired, "_pays", lambda self, jobs: len(jobs) > 1)
     (tmp_path / "short.yaml").write_text(RUN)
 
@@ -414,7 +438,9 @@ def test_ctrl_c_is_not_for_the_other_process_to_obey(mlp, paired):
     assert same(paired.run(jobs), expected) and paired.notes.lines() == []
 
 
-@pytest.mark.parametrize("last", ["os.kill(os.getpid(), 9)", "sys.exit(3)", "raise KeyboardInterrupt"])
+@pytest.mark.parametrize(
+    "last", ["os.kill(os.getpid(), 9)", "sys.exit(3)", "raise KeyboardInterrupt"]
+)
 def test_the_process_ends_with_its_parent(last):
     program = f"""
 import os, sys
@@ -427,7 +453,9 @@ paired.run([job(task, k) for k in range(4)])
 print(paired.partner.pid, flush=True)
 {last}
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=DEADLINE_S)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=DEADLINE_S
+    )
     assert done.returncode != 0
     assert ends(int(done.stdout))
 
@@ -462,4 +490,6 @@ def test_a_system_that_is_out_of_processes_is_said_once(mlp, monkeypatch):
     paired, jobs = Paired(mlp, Batched(mlp), least_s=0.0), jobs_of(mlp)
     for _ in range(2):
         assert same(paired.run(jobs), Batched(mlp).run(jobs))
-    assert paired.notes.lines() == ["one process instead of 2: Resource temporarily unavailable (3 jobs)"]
+    assert paired.notes.lines() == [
+        "one process instead of 2: Resource temporarily unavailable (3 jobs)"
+    ]

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from edgesim import load, simulate
-from edgesim.build import set_up
-from edgesim.contracts import Grant, View
-from edgesim.run import carry_out
+from edgesim.runs import set_up
+from edgesim.runs.run import carry_out
+from fl.contracts import Grant, View
 from fl.methods import available
 from fl.methods.fedavg import FedAvg
-from fl.reading import LateRead, Reading, watched
-from fl.store import Store
+from fl.training_cache.access_tracking import LateRead, Reading, watched
+from fl.training_cache.array_store import Store
 
 CELL = """
 name: four
@@ -57,7 +57,9 @@ class ReadsTheRate(FedAvg):
     def configure(self, state, view, grant):
         job = super().configure(state, view, grant)
         (phase,) = job.phases
-        return replace(job, phases=(replace(phase, lr=0.05 + 1e-12 * float(view.rate_bps[grant.device])),))
+        return replace(
+            job, phases=(replace(phase, lr=0.05 + 1e-12 * float(view.rate_bps[grant.device])),)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +86,12 @@ def played(setup):
 
 
 def equal_bytes(one, other):
-    files = sorted(path.name for path in one.iterdir() if path.is_file() and path.name != "timing.json")
-    assert files == sorted(path.name for path in other.iterdir() if path.is_file() and path.name != "timing.json")
+    files = sorted(
+        path.name for path in one.iterdir() if path.is_file() and path.name != "timing.json"
+    )
+    assert files == sorted(
+        path.name for path in other.iterdir() if path.is_file() and path.name != "timing.json"
+    )
     return [name for name in files if (one / name).read_bytes() != (other / name).read_bytes()]
 
 
@@ -96,7 +102,9 @@ def test_another_band_trains_nothing_again_and_gives_the_same_bytes(cell, tmp_pa
     assert '"passes_taken": 2' in (tmp_path / "with" / "timing.json").read_text()
     assert "passes" not in (tmp_path / "without" / "timing.json").read_text()
     assert equal_bytes(tmp_path / "with", tmp_path / "without") == []
-    assert "rounds.csv" in equal_bytes(tmp_path / "with", tmp_path / "first")  # another band: other latencies
+    assert "rounds.csv" in equal_bytes(
+        tmp_path / "with", tmp_path / "first"
+    )  # another band: other latencies
 
 
 @pytest.mark.parametrize("name", available())
@@ -127,7 +135,11 @@ def test_what_is_read_while_training_is_seen_and_not_kept(cell, tmp_path):
 
 
 def test_another_pruning_ratio_is_not_reused(cell, tmp_path):
-    liu = ["learning.method={name: liu, personal_lr: 0.05}", "allocation.solver=kkt", "network.bandwidth=200 kHz"]
+    liu = [
+        "learning.method={name: liu, personal_lr: 0.05}",
+        "allocation.solver=kkt",
+        "network.bandwidth=200 kHz",
+    ]
     seen = []
     for threshold, passes in (("30 ms", (2, 0)), ("25 ms", (2, 0)), ("30 ms", (0, 2))):
         run, found = played(setup_of(cell(*liu, f"budget.latency_threshold={threshold}"), tmp_path))
@@ -158,18 +170,40 @@ def test_other_learning_is_another_identity(cell, change):
 
 def test_who_holds_what_belongs_to_the_identity(cell):
     """Three devices and four: the keys of the learning are the same, the division of the data is not."""
-    assert len({set_up(cell(f"devices.0.count={n}", "devices.0.model_budget=1")).learning() for n in (3, 4)}) == 2
+    assert (
+        len(
+            {
+                set_up(cell(f"devices.0.count={n}", "devices.0.model_budget=1")).learning()
+                for n in (3, 4)
+            }
+        )
+        == 2
+    )
 
 
 def test_what_the_learning_does_not_see_keeps_the_identity(cell):
-    changes = ["rounds=9", WIDER, "budget.latency_threshold=1 s", "clock.mode=deadline", "evaluate.every=2"]
+    changes = [
+        "rounds=9",
+        WIDER,
+        "budget.latency_threshold=1 s",
+        "clock.mode=deadline",
+        "evaluate.every=2",
+    ]
     assert set_up(cell(*changes)).learning() == set_up(cell()).learning()
 
 
 def test_code_of_the_users_own_and_counted_rounds_are_not_shared(cell, tmp_path):
-    (tmp_path / "mine.py").write_text("from fl.methods.fedavg import FedAvg as Mine\n")
-    assert set_up(cell("learning.method={name: './mine.py:Mine'}"), allow_code=True).sharing(tmp_path).reuse is None
-    assert set_up(cell("learning.dataset=none", "learning.partition=none")).sharing(tmp_path).reuse is None
+    (tmp_path / "mine.py").write_text("from fl.method_base.averaging import FedAvg as Mine\n")
+    assert (
+        set_up(cell("learning.method={name: './mine.py:Mine'}"), allow_code=True)
+        .sharing(tmp_path)
+        .reuse
+        is None
+    )
+    assert (
+        set_up(cell("learning.dataset=none", "learning.partition=none")).sharing(tmp_path).reuse
+        is None
+    )
 
 
 def test_a_damaged_or_lost_store_is_trained_again(cell, tmp_path):
@@ -213,7 +247,9 @@ def test_who_comes_second_waits_for_what_the_first_makes(tmp_path):
 
 
 def test_a_record_notes_what_is_read_and_nothing_after_it_is_closed():
-    view = View(0, 0.0, np.arange(2), np.ones(2), np.ones(2), np.ones(2), 1.0, np.ones(2), np.ones(2))
+    view = View(
+        0, 0.0, np.arange(2), np.ones(2), np.ones(2), np.ones(2), 1.0, np.ones(2), np.ones(2)
+    )
     reading = Reading()
     seen, grant = watched(view, reading), watched(Grant(1, 0.5, 0.0, 1e9, 0.1), reading)
     assert isinstance(seen, View) and seen.cpu_hz is view.cpu_hz and grant.device == 1

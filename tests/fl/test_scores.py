@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from fl import masks
-from fl.layers import Linear
-from fl.models import Architecture, build
-from fl.scores import Objective, Units, importance_loss
+from fl.masks import unit_masks as masks
+from fl.methods.fedlps.unit_scores import Objective, Units, importance_loss
+from fl.models.architectures import Architecture, build
+from fl.models.layers import Linear
 
 
 def model(*sizes, bias=False):
@@ -32,11 +32,15 @@ def flat(units, weights, scores):
 )
 def test_the_largest_scores_are_kept(share, kept):  # check 1
     units = Units(model(1, 4, 2), rows=True)
-    assert "".join(str(int(x)) for x in units.top(torch.tensor([0.9, 0.1, 0.5, 0.7]), share)) == kept
+    assert (
+        "".join(str(int(x)) for x in units.top(torch.tensor([0.9, 0.1, 0.5, 0.7]), share)) == kept
+    )
     assert units.top(torch.ones(4), 0.5).tolist() == [1, 1, 0, 0]  # ties: the lower index
 
 
-@pytest.mark.parametrize("name", ["fedlps-cnn", "digits-cnn", "lenet5-caffe", "shakespeare-lstm", "resnet18"])
+@pytest.mark.parametrize(
+    "name", ["fedlps-cnn", "digits-cnn", "lenet5-caffe", "shakespeare-lstm", "resnet18"]
+)
 @pytest.mark.parametrize("rows", [True, False])
 def test_a_pattern_spreads_as_the_layout_expands_it(name, rows):  # check 2
     shape = {"shakespeare-lstm": (80,), "resnet18": (3, 32, 32)}.get(name, (1, 28, 28))
@@ -48,8 +52,12 @@ def test_a_pattern_spreads_as_the_layout_expands_it(name, rows):  # check 2
     q = torch.from_numpy(np.random.default_rng(3).standard_normal(units.total)).float()
     chosen = units.top(q, 0.4).split(units.counts)
     assert [int(part.sum()) for part in chosen] == [masks.unit_count(0.4, n) for n in units.counts]
-    ranked = masks.top(layout, dict(zip(kept, [p.numpy() for p in q.split(units.counts)], strict=True)), 0.4)
-    assert all(np.array_equal(a.numpy() == 1, b) for a, b in zip(chosen, ranked.values(), strict=True))
+    ranked = masks.top(
+        layout, dict(zip(kept, [p.numpy() for p in q.split(units.counts)], strict=True)), 0.4
+    )
+    assert all(
+        np.array_equal(a.numpy() == 1, b) for a, b in zip(chosen, ranked.values(), strict=True)
+    )
 
 
 def gradients(objective, w, loss):
@@ -58,11 +66,19 @@ def gradients(objective, w, loss):
     return objective.units.weights(gradient), objective.units.scores(gradient)
 
 
-@pytest.mark.parametrize(("every_score", "expected"), [(True, [0.5, 0.589836]), (False, [0.0, 0.589836])])
-def test_straight_through(every_score, expected):  # check 3: w = (2, 3), q = (0, 1), input 1, L = o_1 + o_2
-    objective = Objective(Units(model(1, 2, 2), rows=True), 0.5, torch.zeros(6), every_score=every_score)
+@pytest.mark.parametrize(
+    ("every_score", "expected"), [(True, [0.5, 0.589836]), (False, [0.0, 0.589836])]
+)
+def test_straight_through(
+    every_score, expected
+):  # check 3: w = (2, 3), q = (0, 1), input 1, L = o_1 + o_2
+    objective = Objective(
+        Units(model(1, 2, 2), rows=True), 0.5, torch.zeros(6), every_score=every_score
+    )
     w = flat(objective.units, [2.0, 3.0], [0.0, 1.0])
-    to_weights, to_scores = gradients(objective, w, lambda leaf: objective.effective(leaf)[:2].sum())
+    to_weights, to_scores = gradients(
+        objective, w, lambda leaf: objective.effective(leaf)[:2].sum()
+    )
     assert objective.effective(w)[:2].tolist() == [0.0, 3.0]
     assert to_weights[:2].tolist() == [0.0, 1.0]
     assert to_scores.tolist() == pytest.approx(expected, abs=1e-6)
@@ -101,20 +117,35 @@ def test_the_target_is_the_sigmoid_of_the_sum_of_weights():
     assert objective.target(w).tolist() == pytest.approx([0.880797, 0.952574, 0.622459], abs=1e-6)
     normed = Objective(units, 1.0, torch.zeros(12), lam=1.0, standardise=True).target(w)
     mean, std = np.mean([2, 3, 0.5]), np.std([2, 3, 0.5])
-    assert normed.tolist() == pytest.approx([1 / (1 + np.exp(-(x - mean) / std)) for x in (2, 3, 0.5)], abs=1e-6)
+    assert normed.tolist() == pytest.approx(
+        [1 / (1 + np.exp(-(x - mean) / std)) for x in (2, 3, 0.5)], abs=1e-6
+    )
     assert units.standardised(torch.full((3,), 7.0)).tolist() == [0.0, 0.0, 0.0]
     to_weights, to_scores = gradients(objective, w, objective.penalty)
     assert to_weights.tolist() == [0.0] * 12  # the target is a constant of the step
-    assert to_scores.tolist() == pytest.approx([-2 * x for x in (0.880797, 0.952574, 0.622459)], abs=1e-5)
+    assert to_scores.tolist() == pytest.approx(
+        [-2 * x for x in (0.880797, 0.952574, 0.622459)], abs=1e-5
+    )
 
 
 @pytest.mark.parametrize(("mean", "factor"), [(False, 1.0), (True, 1 / 6)])
-def test_weights_that_are_left_out_feel_no_penalty(mean, factor):  # check 5; the pull doubles with the distance
+def test_weights_that_are_left_out_feel_no_penalty(
+    mean, factor
+):  # check 5; the pull doubles with the distance
     units = Units(model(1, 2, 2), rows=True)
-    objective = Objective(units, 0.5, torch.tensor([1.0, 1.0, 1.0, 1.0, 1.0, 1.0]), mu=0.5, decay=0.2, mean=mean)
+    objective = Objective(
+        units, 0.5, torch.tensor([1.0, 1.0, 1.0, 1.0, 1.0, 1.0]), mu=0.5, decay=0.2, mean=mean
+    )
     w = flat(units, [2.0, 3.0, 1.5, 1.0, 1.0, 1.0], [0.0, 1.0])
     to_weights, to_scores = gradients(objective, w, objective.penalty)
-    pull = [0.0, 2.0 * factor, 0.5 * factor, 0.0, 0.0, 0.0]  # 2 mu (w - w_r), kept: the second row, all of the output
+    pull = [
+        0.0,
+        2.0 * factor,
+        0.5 * factor,
+        0.0,
+        0.0,
+        0.0,
+    ]  # 2 mu (w - w_r), kept: the second row, all of the output
     decay = [0.0, 0.6, 0.3, 0.2, 0.2, 0.2]
     assert to_weights.tolist() == pytest.approx([a + b for a, b in zip(pull, decay, strict=True)])
     assert to_scores.tolist() == [0.0, 0.0]
@@ -130,7 +161,9 @@ def test_a_dropped_unit_emits_nothing_in_structural_mode_and_its_bias_in_row_mod
         pattern[3] = 0.0  # a channel of the first convolution
         masked = w * units.spread(pattern)
         tensors = architecture.layout.named(masked)
-        emitted = torch.nn.functional.conv2d(x, tensors["conv1.weight"], tensors["conv1.bias"])[:, 3]
+        emitted = torch.nn.functional.conv2d(x, tensors["conv1.weight"], tensors["conv1.bias"])[
+            :, 3
+        ]
         assert bool((emitted == (w[250 + 3] if rows else 0.0)).all())
         assert bool((tensors["conv2.weight"][:, 3] == 0).all()) == (not rows)
 

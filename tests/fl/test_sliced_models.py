@@ -9,8 +9,8 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from edgesim.seeds import Seeds
-from fl.models import MODELS, build
-from fl.norms import Collected
+from fl.models.architectures import MODELS, build
+from fl.models.batch_norm import Collected
 
 SHAPES = {
     "vgg11": (3, 32, 32),
@@ -46,10 +46,14 @@ def narrow(name, choose, seed=0):
     """An architecture, its masked dense tensors, the sliced ones, the mask, and a batch."""
     architecture = build(name, SHAPES.get(name, (1, 8, 8)), 10)
     layout, rng = architecture.layout, np.random.default_rng(seed)
-    kept = {group.name: choose(rng, group.units) for group in layout.groups.values() if group.hidden}
+    kept = {
+        group.name: choose(rng, group.units) for group in layout.groups.values() if group.hidden
+    }
     mask = torch.from_numpy(layout.expand(kept))
     w = torch.from_numpy(architecture.initial(Seeds(seed).stream("init"))).double()
-    w += 0.1 * torch.from_numpy(rng.standard_normal(layout.size))  # so that the norms' scales differ from 1
+    w += 0.1 * torch.from_numpy(
+        rng.standard_normal(layout.size)
+    )  # so that the norms' scales differ from 1
     dense = [view.clone().requires_grad_() for view in layout.split(w * mask)]
     shape = (6, *architecture.input_shape)
     x = torch.from_numpy(rng.integers(0, 10, shape) if len(shape) == 2 else rng.random(shape))
@@ -65,11 +69,18 @@ def test_outputs_and_a_step_of_sgd(name, choose):
     for tensors in (dense, small):
         logits = architecture.forward(tensors, x)
         gradients = torch.autograd.grad(cross_entropy(logits, y), tensors)
-        moved.append((logits.detach(), [(t - 0.1 * g).detach() for t, g in zip(tensors, gradients, strict=True)]))
+        moved.append(
+            (
+                logits.detach(),
+                [(t - 0.1 * g).detach() for t, g in zip(tensors, gradients, strict=True)],
+            )
+        )
     (dense_logits, dense_moved), (small_logits, small_moved) = moved
     assert dense_logits.std() > 1e-3
     assert torch.allclose(small_logits, dense_logits, atol=1e-9)
-    for expected, got, before in zip(sliced(architecture.layout, dense_moved, kept), small_moved, small, strict=True):
+    for expected, got, before in zip(
+        sliced(architecture.layout, dense_moved, kept), small_moved, small, strict=True
+    ):
         assert torch.allclose(got, expected, atol=1e-9)
         assert not torch.equal(got, before)
 

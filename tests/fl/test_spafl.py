@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim.contracts import Grant, Job, Trained
 from edgesim.seeds import Seeds
-from fl import local
 from fl.accounting import Accounting
-from fl.data import Federated
-from fl.layers import Conv, Embedding, Linear, Lstm, Residual
-from fl.method import MethodError, State, check
+from fl.contracts import Grant, Job, Trained
+from fl.data.datasets import Federated
+from fl.executors.trainer import Trainer
+from fl.masks.straight_through import SURROGATES, Pruner
+from fl.masks.thresholds import Rows, carriers
+from fl.method_base.method import MethodError, State, check
 from fl.methods import resolve
 from fl.methods.local import Local
-from fl.models import Architecture, build
-from fl.plain import Flatten, Last, MeanPool, Relu
-from fl.straight_through import SURROGATES, Pruner
+from fl.models.architectures import Architecture, build
+from fl.models.layers import Conv, Embedding, Linear, Lstm, Residual
+from fl.models.stateless_layers import Flatten, Last, MeanPool, Relu
 from fl.task import Task
-from fl.thresholds import Rows, carriers
-from fl.trainer import Trainer
+from fl.training import local_sgd as local
 from tests.fl.conftest import Bench, view_of
 
 ROWS = [[0.5, -0.1, 0.3], [0.05, -0.05, 0.02]]  # mu = 0.3, 0.04
@@ -41,14 +41,21 @@ def rows_of(*layers, shape=(1, 8, 8), output=True):
 
 
 def flat(weights, tau):
-    return torch.cat([torch.tensor(weights, dtype=torch.float32).flatten(), torch.tensor(tau, dtype=torch.float32)])
+    return torch.cat(
+        [
+            torch.tensor(weights, dtype=torch.float32).flatten(),
+            torch.tensor(tau, dtype=torch.float32),
+        ]
+    )
 
 
 def data_of(x, y, parts, classes):
     """Training and test samples x [N, ...], y [N]; device k has those of parts[k]."""
     x, y = np.asarray(x, dtype=np.float32), np.asarray(y, dtype=np.int64)
     parts = [np.asarray(part) for part in parts]
-    return Federated(y, y, lambda: (x, x), x.shape[1:], parts, parts, tuple(map(str, range(classes))))
+    return Federated(
+        y, y, lambda: (x, x), x.shape[1:], parts, parts, tuple(map(str, range(classes)))
+    )
 
 
 def bench_of(layers, x, y, parts, batch_size, classes=2, accounting=None):
@@ -72,7 +79,9 @@ def with_gradient(phase, g=G):
 def trained(bench, method, w, g=G):
     """What one round makes of w on device 0."""
     phases = method.local_update(method.start(), 0, w, None)
-    job = Job(0, 0, tuple(with_gradient(phase, g) for phase in phases), None, method.payload(0.0), 0.0)
+    job = Job(
+        0, 0, tuple(with_gradient(phase, g) for phase in phases), None, method.payload(0.0), 0.0
+    )
     return local.run(bench.task, job)
 
 
@@ -140,16 +149,24 @@ def test_a_step_with_the_path_through_the_mean(neurons):
     assert done.w[:6].tolist() == pytest.approx((np.array(ROWS) - moved).ravel(), abs=1e-6)
 
 
-def test_a_step_with_the_surrogate_of_the_other_programs_moves_thresholds_by_the_penalty_alone(neurons):
-    done = trained(neurons, neurons.method("spafl", surrogate="inverted-clip", **STEP), flat(ROWS, TAU))
-    assert done.w[6:].tolist() == pytest.approx([tau + LR * ALPHA * exp(-tau) for tau in TAU], abs=1e-8)
+def test_a_step_with_the_surrogate_of_the_other_programs_moves_thresholds_by_the_penalty_alone(
+    neurons,
+):
+    done = trained(
+        neurons, neurons.method("spafl", surrogate="inverted-clip", **STEP), flat(ROWS, TAU)
+    )
+    assert done.w[6:].tolist() == pytest.approx(
+        [tau + LR * ALPHA * exp(-tau) for tau in TAU], abs=1e-8
+    )
 
 
 def test_a_second_step_has_momentum(neurons):
     """g does not depend on w, so the second step is 1.9 times the first on the weights of the living row."""
     method = neurons.method("spafl", **STEP | {"momentum": 0.9, "local_steps": 2})
     done = trained(neurons, method, flat(ROWS, TAU))
-    assert done.w[:3].tolist() == pytest.approx([0.5 - 2.9 * 0.02, -0.1 + 2.9 * 0.04, 0.3 - 2.9 * 0.01], abs=1e-6)
+    assert done.w[:3].tolist() == pytest.approx(
+        [0.5 - 2.9 * 0.02, -0.1 + 2.9 * 0.04, 0.3 - 2.9 * 0.01], abs=1e-6
+    )
 
 
 @pytest.mark.parametrize(
@@ -178,9 +195,13 @@ def test_the_released_code_divides_a_filter_by_its_kernel_area(divisor, filter_m
     tiny = bench_of(layers, np.zeros((1, 3, 4, 4)), [0], [[0]], 1)
     method = tiny.method("spafl", importance_divisor=divisor)
     own = torch.full((12 + 18 + 3,), 0.5)
-    state = replace(method.start(), local={0: own}, memo={"change": torch.tensor([0.12, 0.09, 0.0])})
+    state = replace(
+        method.start(), local={0: own}, memo={"change": torch.tensor([0.12, 0.09, 0.0])}
+    )
     moved = own - method.received(state, 0)
-    assert moved[:30].tolist() == pytest.approx([filter_moves] * 12 + [0.01] * 9 + [0.0] * 9, abs=1e-7)
+    assert moved[:30].tolist() == pytest.approx(
+        [filter_moves] * 12 + [0.01] * 9 + [0.0] * 9, abs=1e-7
+    )
 
 
 # --- checks 5 to 7: the server, dead filters, thresholds that stay ---------------------------------------------------
@@ -189,8 +210,13 @@ def test_the_released_code_divides_a_filter_by_its_kernel_area(divisor, filter_m
 def test_check_5_the_mean_of_the_thresholds_whatever_the_order(neurons):
     method = neurons.method("spafl")
     state = replace(method.start(), w=flat(ROWS, [0.05, 0.05]))
-    ends = [returned(method, flat(ROWS, [0.1, 0.5]), 0), returned(method, flat(np.ones((2, 3)), [0.3, 0.0]), 1)]
-    after, turned = (method.aggregate(state, view_of(neurons.task), updates) for updates in (ends, ends[::-1]))
+    ends = [
+        returned(method, flat(ROWS, [0.1, 0.5]), 0),
+        returned(method, flat(np.ones((2, 3)), [0.3, 0.0]), 1),
+    ]
+    after, turned = (
+        method.aggregate(state, view_of(neurons.task), updates) for updates in (ends, ends[::-1])
+    )
     assert after.w[6:].tolist() == pytest.approx([0.2, 0.25], abs=1e-7)
     assert after.memo["change"].tolist() == pytest.approx([0.15, 0.2], abs=1e-7)
     assert torch.equal(after.w, turned.w)
@@ -217,7 +243,9 @@ def test_check_6_a_pruned_neuron_in_front_of_relu_moves_by_the_penalty_alone():
     assert done.collected.tolist() == [0, 1, 1, 0]
     assert moved[0] == pytest.approx(alone[0], abs=3e-8)
     assert abs(moved[1] - alone[1]) > 1e-3  # it lives
-    assert abs(moved[3] - alone[3]) > 1e-3  # no ReLU behind the output layer: its pruned rows have gradients
+    assert (
+        abs(moved[3] - alone[3]) > 1e-3
+    )  # no ReLU behind the output layer: its pruned rows have gradients
     assert torch.equal(done.w[:2], w[:2])
 
 
@@ -225,7 +253,10 @@ def test_check_7_with_thresholds_at_0_the_weights_take_ordinary_sgd_steps_bit_fo
     settings = {"lr": 0.05, "momentum": 0.9, "local_epochs": 2}
     method, fedavg = bench.method("spafl", **settings), bench.method("fedavg", **settings)
     state = method.start()
-    (job,), (plain,) = bench.jobs(method, state, devices=[1]), bench.jobs(fedavg, fedavg.start(), devices=[1])
+    (job,), (plain,) = (
+        bench.jobs(method, state, devices=[1]),
+        bench.jobs(fedavg, fedavg.start(), devices=[1]),
+    )
     weights = torch.from_numpy(method.layout.where(lambda slot: slot.kind != "threshold"))
     done = local.run(bench.task, replace(job, phases=(replace(job.phases[0], mask=weights),)))
     expected = local.run(bench.task, plain).w
@@ -242,8 +273,14 @@ def lenet():
     """LeNet-5-Caffe on 100 devices of 600 pictures each, batches of 64; nobody looks at the pictures."""
     labels = np.zeros(60_000, dtype=np.int64)
     parts = list(np.arange(60_000).reshape(100, 600))
-    data = Federated(labels, labels, lambda: (None, None), (1, 28, 28), parts, parts, tuple("0123456789"))
-    return Bench(Task(build("lenet5-caffe", (1, 28, 28), 10), data, 64, Seeds(0), Accounting(backward="twice")))
+    data = Federated(
+        labels, labels, lambda: (None, None), (1, 28, 28), parts, parts, tuple("0123456789")
+    )
+    return Bench(
+        Task(
+            build("lenet5-caffe", (1, 28, 28), 10), data, 64, Seeds(0), Accounting(backward="twice")
+        )
+    )
 
 
 def bits_of(bench, name, rounds=500, **params):
@@ -277,7 +314,10 @@ def test_check_9_flops(lenet):
     method = lenet.method("spafl", local_epochs=5)
     (stage,) = method.stages(0, 0.0)
     cost = method.rows.cost(lenet.task.architecture, np.ones(4), lenet.task.accounting)
-    assert lenet.task.accounting.work(cost, method.steps(0), method.samples_per_step(0)).flops == 2 * 20_637_000_000
+    assert (
+        lenet.task.accounting.work(cost, method.steps(0), method.samples_per_step(0)).flops
+        == 2 * 20_637_000_000
+    )
     assert stage.work.flops == 2 * (20_637_000_000 + 1.5 * 430_500 * 5)
     assert stage.work.weight_steps == 430_500 * 50
     fedavg = lenet.method("fedavg", local_epochs=5)
@@ -308,9 +348,15 @@ def test_a_unit_of_a_residual_block_lives_where_one_of_its_tensors_feeds_it():
     rows = Rows(carriers(architecture.layout), architecture.layout.size)
     dead = np.array([0, 1, 1, 1, 0, 1, 1, 1], dtype=bool)
     total = 288 + 576 + 576 + 4
-    assert rows.densities(architecture.macs, dead)["structural"] == pytest.approx((144 + 288 + 288 + 2) / total)
-    fed = np.array([0, 1, 1, 1, 1, 1, 1, 1], dtype=bool)  # the shortcut carries the last one's channel 0
-    assert rows.densities(architecture.macs, fed)["structural"] == pytest.approx((144 + 576 + 576 + 4) / total)
+    assert rows.densities(architecture.macs, dead)["structural"] == pytest.approx(
+        (144 + 288 + 288 + 2) / total
+    )
+    fed = np.array(
+        [0, 1, 1, 1, 1, 1, 1, 1], dtype=bool
+    )  # the shortcut carries the last one's channel 0
+    assert rows.densities(architecture.macs, fed)["structural"] == pytest.approx(
+        (144 + 576 + 576 + 4) / total
+    )
 
 
 def test_check_11_a_layer_without_a_living_row_begins_anew():
@@ -352,9 +398,16 @@ def test_check_12_who_does_not_take_part_is_left_alone(bench):
     first = part_of_round(bench, method, method.start(), [0, 1])
     second = part_of_round(bench, method, first, [1, 3])
     assert sorted(first.local) == [0, 1] and sorted(second.local) == [0, 1, 3]
-    assert torch.equal(second.local[0], first.local[0]) and not torch.equal(second.local[1], first.local[1])
-    assert torch.equal(method.personalise(second, 2), method.start().w)  # never asked: as initialised, nothing pruned
-    assert method.measures(first)["never_sampled"] == 2 and method.measures(second)["never_sampled"] == 1
+    assert torch.equal(second.local[0], first.local[0]) and not torch.equal(
+        second.local[1], first.local[1]
+    )
+    assert torch.equal(
+        method.personalise(second, 2), method.start().w
+    )  # never asked: as initialised, nothing pruned
+    assert (
+        method.measures(first)["never_sampled"] == 2
+        and method.measures(second)["never_sampled"] == 1
+    )
 
 
 def test_check_13_weights_never_travel(bench):
@@ -368,8 +421,13 @@ def test_check_13_weights_never_travel(bench):
     assert job.payload.bits_up == count * 32 and job.payload.bits_down == 2 * count * 32
     scrambled = done.w.clone()
     scrambled[:size] = 9.0
-    ends = [method.aggregate(state, view_of(bench.task), [returned(method, w, 2)]) for w in (done.w, scrambled)]
-    assert torch.equal(ends[0].w[size:], ends[1].w[size:]) and torch.equal(ends[0].w[size:], done.w[size:])
+    ends = [
+        method.aggregate(state, view_of(bench.task), [returned(method, w, 2)])
+        for w in (done.w, scrambled)
+    ]
+    assert torch.equal(ends[0].w[size:], ends[1].w[size:]) and torch.equal(
+        ends[0].w[size:], done.w[size:]
+    )
     assert torch.equal(ends[0].w[:size], state.w[:size])
 
 
@@ -387,7 +445,12 @@ def test_check_14_invariants_of_every_step(bench):
         largest = max(float(x.abs().max()) for x in rows.tensors(w))
         assert largest <= 1
         zeroed = w.clone()
-        each = zip(rows.tensors(masked), rows.tensors(zeroed), rows.alive(w).split(rows.counts), strict=True)
+        each = zip(
+            rows.tensors(masked),
+            rows.tensors(zeroed),
+            rows.alive(w).split(rows.counts),
+            strict=True,
+        )
         for computes, x, alive in each:
             assert torch.equal(computes, x * alive.unsqueeze(1))
             x[~alive] = 0.0
@@ -407,7 +470,10 @@ def test_check_14_invariants_of_every_step(bench):
 def state_with(method, own, old, new):
     """Device 0 with weights and thresholds ``own``, after global thresholds ``old`` and ``new``."""
     state = replace(method.start(), w=flat(np.zeros((2, 3)), new), local={0: own}, g=2)
-    return replace(state, memo={"change": torch.tensor(new) - torch.tensor(old), "seen": torch.tensor([[0.1, 0.0]])})
+    return replace(
+        state,
+        memo={"change": torch.tensor(new) - torch.tensor(old), "seen": torch.tensor([[0.1, 0.0]])},
+    )
 
 
 @pytest.mark.parametrize(
@@ -444,7 +510,11 @@ def test_since_last_remembers_what_a_device_received(bench):
         states.append(part_of_round(bench, method, states[-1], devices))
     tau = [method.rows.thresholds(state.w) for state in states]
     seen = states[3].memo["seen"]
-    assert torch.equal(seen[0], tau[0]) and torch.equal(seen[1], tau[1]) and torch.equal(seen[2], tau[2])
+    assert (
+        torch.equal(seen[0], tau[0])
+        and torch.equal(seen[1], tau[1])
+        and torch.equal(seen[2], tau[2])
+    )
     expected = method.rows.nudged(states[3].local[0], tau[3] - tau[0])
     size = bench.task.layout.size
     assert torch.equal(method.received(states[3], 0)[:size], expected[:size])
@@ -463,7 +533,9 @@ def test_one_device_without_the_importance_update_is_local(tiny_bench):
     method, spafl = tiny.play("spafl", rounds=4, importance_update=False, **settings)
     _, alone = tiny.play("local", rounds=4, **settings)
     _, moved = tiny.play("spafl", rounds=4, **settings)
-    assert torch.equal(spafl.local[0], alone.local[0]) and not torch.equal(moved.local[0], alone.local[0])
+    assert torch.equal(spafl.local[0], alone.local[0]) and not torch.equal(
+        moved.local[0], alone.local[0]
+    )
     assert not method.rows.alive(alone.local[0]).all()
 
 
@@ -499,16 +571,27 @@ def test_the_output_layer_can_be_left_out(bench):
     [
         ("lenet5-caffe", (1, 28, 28), 10, True, 580),
         ("spafl-conv4", (3, 32, 32), 10, True, 650),
-        ("resnet18", (3, 32, 32), 100, False, 4800),  # shortcuts included, final layer not, as in the released code
+        (
+            "resnet18",
+            (3, 32, 32),
+            100,
+            False,
+            4800,
+        ),  # shortcuts included, final layer not, as in the released code
         ("resnet18", (3, 32, 32), 100, True, 4900),
     ],
 )
 def test_thresholds_of_the_papers_models(model, shape, classes, output, count):
-    assert sum(slot.shape[0] for slot in carriers(build(model, shape, classes).layout, output)) == count
+    assert (
+        sum(slot.shape[0] for slot in carriers(build(model, shape, classes).layout, output))
+        == count
+    )
 
 
 def test_an_embedding_and_an_lstm_have_no_thresholds():
-    layout = Architecture("text", (4,), 5, (Embedding(5, 3), Lstm(3, 2), Last(), Linear(2, 5))).layout
+    layout = Architecture(
+        "text", (4,), 5, (Embedding(5, 3), Lstm(3, 2), Last(), Linear(2, 5))
+    ).layout
     assert [slot.name for slot in carriers(layout)] == ["linear1.weight"]
 
 
@@ -522,7 +605,9 @@ def test_the_warm_up_of_the_penalty(neurons):
     method = neurons.method("spafl", penalty_warmup=True, **STEP | {"threshold_penalty": 1.0})
     nothing = [[0.0] * 3] * 2
     for g, factor in ((0, 0.0066929), (1, 0.9933071), (9, 1.0)):
-        (phase,) = method.local_update(replace(method.start(), g=g), 0, flat(np.ones((2, 3)), [0.0, 0.2]), None)
+        (phase,) = method.local_update(
+            replace(method.start(), g=g), 0, flat(np.ones((2, 3)), [0.0, 0.2]), None
+        )
         job = Job(0, g, (with_gradient(phase, nothing),), None, method.payload(0.0), 0.0)
         moved = local.run(neurons.task, job).w[6:] - torch.tensor([0.0, 0.2])
         assert moved.tolist() == pytest.approx([LR * factor, LR * factor * exp(-0.2)], rel=1e-4)
@@ -530,14 +615,20 @@ def test_the_warm_up_of_the_penalty(neurons):
 
 @pytest.mark.parametrize(
     ("name", "slopes"),
-    [("identity", [1, 1, 1, 1, 1]), ("inverted-clip", [0, 0, 0, 0, 1]), ("piecewise", [2, 1.6, 0.8, 0.4, 0])],
+    [
+        ("identity", [1, 1, 1, 1, 1]),
+        ("inverted-clip", [0, 0, 0, 0, 1]),
+        ("piecewise", [2, 1.6, 0.8, 0.4, 0]),
+    ],
 )
 def test_surrogates(name, slopes):
     q = torch.tensor([0.0, -0.1, 0.3, 0.7, -1.2])
     assert SURROGATES[name](q).tolist() == pytest.approx(slopes)
     rows = rows_of(Linear(1, 5, bias=False), shape=(1,))
     w = torch.cat([torch.full((5,), 0.5), 0.5 - q]).requires_grad_()
-    (gradient,) = torch.autograd.grad(Pruner(rows, surrogate=name, mask_path=True).effective(w).sum(), [w])
+    (gradient,) = torch.autograd.grad(
+        Pruner(rows, surrogate=name, mask_path=True).effective(w).sum(), [w]
+    )
     h = gradient[5:]
     assert h.tolist() == pytest.approx([-0.5 * slope for slope in slopes])
     assert torch.allclose(gradient[:5], (q > 0).float() - h)  # n_in = 1, w > 0: g p - h
@@ -549,7 +640,9 @@ def test_few_threshold_bits_round_what_is_sent(bench):
     assert torch.equal(steps, steps.round()) and steps.max() >= 1
     own = method.rows.thresholds(state.local[0]) * 63
     assert not torch.allclose(own, own.round(), atol=1e-3)
-    sent = method.encode(bench.jobs(method, state, devices=[0])[0], Trained(state.local[0], method.shared_mask, 0.0))
+    sent = method.encode(
+        bench.jobs(method, state, devices=[0])[0], Trained(state.local[0], method.shared_mask, 0.0)
+    )
     assert torch.allclose(method.rows.thresholds(sent.values) * 63, own.round(), atol=1e-4)
 
 
@@ -591,7 +684,9 @@ def test_the_plan_counts_the_rows_that_live_at_the_start(lenet):
     state, view, two = method.start(), view_of(lenet.task), np.array([3, 8])
     dense = method.demand(state, view, two)
     assert np.array_equal(dense.work_prunable.flops, [method.stages(0, 0.0)[0].work.flops] * 2)
-    assert np.array_equal(dense.work_prunable.flops, method.demand(None, view, two).work_prunable.flops)
+    assert np.array_equal(
+        dense.work_prunable.flops, method.demand(None, view, two).work_prunable.flops
+    )
     w = state.w.clone()
     tau = method.rows.thresholds(w)
     tau[70:320], tau[:20] = 0.9, 0.9  # a layer that died computes again in the first step
@@ -628,7 +723,10 @@ def test_measures_are_means_over_all_devices(neurons):
     three = bench_of((Linear(3, 2, bias=False),), rng.random((3, 3)), [0, 1, 1], [[0], [1], [2]], 1)
     method = three.method("spafl")
     state = replace(method.start(), local={0: flat(ROWS, TAU)}, notes={"recovered": 7})
-    expected = {f"density_{name}": pytest.approx((0.5 + 1 + 1) / 3) for name in ("layer_mean", "params", "macs")}
+    expected = {
+        f"density_{name}": pytest.approx((0.5 + 1 + 1) / 3)
+        for name in ("layer_mean", "params", "macs")
+    }
     expected["density_structural"] = pytest.approx(2.5 / 3)
     assert method.measures(state) == expected | {"filters_recovered": 7.0, "never_sampled": 2.0}
 
@@ -648,7 +746,10 @@ def test_devices_use_their_masked_model(neurons):
     state = replace(method.start(), local={0: flat(ROWS, TAU)}, w=flat(np.ones((2, 3)), [0.0, 0.0]))
     assert method.personalise(state, 0)[:6].tolist() == pytest.approx([*ROWS[0], 0.0, 0.0, 0.0])
     grant = Grant(0, 1.0, 0.0, 1.0, 1.0)
-    assert torch.equal(method.configure(state, view_of(neurons.task), grant).phases[0].start[:6], flat(ROWS, TAU)[:6])
+    assert torch.equal(
+        method.configure(state, view_of(neurons.task), grant).phases[0].start[:6],
+        flat(ROWS, TAU)[:6],
+    )
 
 
 def test_what_hooks_remember_follows_the_weights():
@@ -673,7 +774,9 @@ def test_the_means_are_computed_once_a_step(neurons):
     method = neurons.method("spafl", **STEP | {"local_steps": 4})
     pruner = Pruner(Counting(method.rows.weights, method.rows.size))
     (phase,) = method.local_update(method.start(), 0, flat(ROWS, TAU), None)
-    phase = replace(phase, effective=pruner.effective, project=pruner.project, collect=pruner.collect)
+    phase = replace(
+        phase, effective=pruner.effective, project=pruner.project, collect=pruner.collect
+    )
     phase = with_gradient(phase)
     local.run(neurons.task, Job(0, 0, (phase,), None, method.payload(0.0), 0.0))
     assert len(asked) == 4 + 1
@@ -689,7 +792,9 @@ def test_a_phase_can_be_trained_again_from_elsewhere(bench):
     again = local.run(bench.task, job)
     assert torch.equal(once.w, again.w) and torch.equal(once.collected, again.collected)
     (fresh,) = bench.jobs(method, method.start(), devices=[0])
-    expected = local.run(bench.task, replace(fresh, phases=(replace(fresh.phases[0], start=halved.phases[0].start),)))
+    expected = local.run(
+        bench.task, replace(fresh, phases=(replace(fresh.phases[0], start=halved.phases[0].start),))
+    )
     assert torch.equal(other.w, expected.w) and not torch.equal(other.collected, once.collected)
 
 
@@ -700,5 +805,7 @@ def test_a_resumed_run_goes_on_as_it_would_have(bench, delta):
     resumed = State.from_arrays(*state.to_arrays())
     ends = [part_of_round(bench, method, each, [2, 3]) for each in (state, resumed)]
     (arrays, record), (again, record_again) = (end.to_arrays() for end in ends)
-    assert arrays.keys() == again.keys() and all(np.array_equal(arrays[name], again[name]) for name in arrays)
+    assert arrays.keys() == again.keys() and all(
+        np.array_equal(arrays[name], again[name]) for name in arrays
+    )
     assert record == record_again

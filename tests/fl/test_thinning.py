@@ -8,17 +8,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.contracts import Sent
 from edgesim.seeds import Seeds
 from fl.accounting import StepCost
-from fl.aggregate import mean_over_holders
-from fl.grain import DoesNotFit, Units, Weights, lengths
-from fl.layout import Layout, Slot
-from fl.models import build
-from fl.params import MethodError
-from fl.posterior import Beta, count_bits, mask_bits, unbiased_rate
-from fl.probing import MaskSteps, probability, slope, spread
-from fl.thinning import (
+from fl.contracts import Sent
+from fl.masks.granularity import DoesNotFit, Units, Weights, lengths
+from fl.masks.posterior import Beta, count_bits, mask_bits, unbiased_rate
+from fl.masks.probing import MaskSteps, probability, slope, spread
+from fl.masks.thinning import (
     Record,
     Rules,
     empty_layers,
@@ -29,6 +25,10 @@ from fl.thinning import (
     thin,
     thin_for,
 )
+from fl.method_base.aggregation import mean_over_holders
+from fl.method_base.hyperparameters import MethodError
+from fl.models.architectures import build
+from fl.models.layout import Layout, Slot
 
 U1, U2 = [0.3, 0.7, 0.1, 0.4], [0.6, 0.2, 0.9, 0.1]
 HALF = np.full(4, 0.5, dtype=np.float32)
@@ -110,13 +110,17 @@ def test_expected_counts_leave_the_mode_at_one_half():
 
 def test_a_submodel_that_never_fits_names_its_device():
     """H12."""
-    with pytest.raises(DoesNotFit, match="still has 4 of 4 weights after 200 draws, its budget is 2"):
+    with pytest.raises(
+        DoesNotFit, match="still has 4 of 4 weights after 200 draws, its budget is 2"
+    ):
         thin(weights(4), np.ones(4, np.float32), 0.5, rng())
     with pytest.raises(MethodError, match="the submodel of device 7 still has"):
         thin_for("device 7", weights(4), np.ones(4, np.float32), 0.5, rng())
 
 
-@pytest.mark.parametrize(("gamma", "used"), [(1, 1 / 2), (0.64, 1 / 2), (0.36, 1 / 4), (0.16, 1 / 8)])
+@pytest.mark.parametrize(
+    ("gamma", "used"), [(1, 1 / 2), (0.64, 1 / 2), (0.36, 1 / 4), (0.16, 1 / 8)]
+)
 def test_capacity_that_thinning_uses_at_one_half(gamma, used):
     """H5; the spread for LeNet is 6.6e-4."""
     grain = Weights(LENET)
@@ -178,20 +182,31 @@ def test_identity_surrogate():
 
 def mask_steps(exponent="draws", scaled=False, gamma=0.5):
     rules = Rules(1, exponent, "fedpm", scaled)
-    return MaskSteps(0, weights(4), rules, gamma, lambda child, parent: StepCost(1, 0, 10.0, 0), lambda: Fixed(U1, U2))
+    return MaskSteps(
+        0,
+        weights(4),
+        rules,
+        gamma,
+        lambda child, parent: StepCost(1, 0, 10.0, 0),
+        lambda: Fixed(U1, U2),
+    )
 
 
 def mask_gradient(steps, shrink, x=(1.0, 2.0, 3.0, 4.0)):
     """Gradient by s of sum_j c_j w_j, and the effective w, after the draws U1, U2 and the shrink draw."""
     w = torch.cat([torch.tensor(x), torch.zeros(4), torch.zeros(4)]).requires_grad_(True)
     computing = steps.effective(w, Fixed(U1, U2, shrink))
-    (gradient,) = torch.autograd.grad((computing * torch.tensor([1.0, 10.0, 100.0, 1000.0])).sum(), w)
+    (gradient,) = torch.autograd.grad(
+        (computing * torch.tensor([1.0, 10.0, 100.0, 1000.0])).sum(), w
+    )
     assert not gradient[:4].any()
     assert not gradient[8:].any()
     return gradient[4:8].tolist(), computing.detach().tolist()
 
 
-@pytest.mark.parametrize(("shrink", "child"), [([1, 1, 1, 0.2], [0, 0, 0, 4]), ([1, 1, 1, 0.9], [0, 0, 0, 0])])
+@pytest.mark.parametrize(
+    ("shrink", "child"), [([1, 1, 1, 0.2], [0, 0, 0, 4]), ([1, 1, 1, 0.9], [0, 0, 0, 0])]
+)
 def test_the_gradient_belongs_to_the_parent_whatever_the_shrink_draw_left(shrink, child):
     """Check 3: position 4 alone has a gradient, g x 0.1640625 (n = 3); the printed indicator gives also 1 and 3."""
     gradient, computing = mask_gradient(mask_steps(), shrink)
@@ -224,7 +239,9 @@ def test_what_a_device_counts_in_its_mask_steps():
     assert Record(*after[8:].tolist()) == Record(draws=2, draws_per_step=3, flops=10, weights=1)
     w = steps.begin(start)  # a job may run twice
     steps.effective(w, Fixed([0.6, 0.7, 0.1, 0.4], U1))
-    assert Record(*steps.finish([w])[8:].tolist()) == Record(draws=2, draws_per_step=2, flops=10, weights=1)
+    assert Record(*steps.finish([w])[8:].tolist()) == Record(
+        draws=2, draws_per_step=2, flops=10, weights=1
+    )
     assert not start.any()
 
 
@@ -262,7 +279,9 @@ def test_unbiased_server_rate():
     small = unbiased_rate(np.array([0.0, 1, 2, 3, 4]), 4, 2)
     assert small.tolist() == pytest.approx([0, 2, 1.2, 1, 1])
     large = unbiased_rate(np.array([1.0, 2, 5, 10, 20, 25, 50]), 100, 10)
-    assert large.tolist() == pytest.approx([10, 5.2381, 2.4024, 1.4936, 1.1051, 1.0503, 1.0006], abs=5e-5)
+    assert large.tolist() == pytest.approx(
+        [10, 5.2381, 2.4024, 1.4936, 1.1051, 1.0503, 1.0006], abs=5e-5
+    )
 
 
 def test_expected_holders():
@@ -275,7 +294,10 @@ def test_mean_over_random_holders():
     """Check 6, the lemma (12)-(14): a = 2, q = 1/2, e = 2, 4 gives 2.25 = 0.75 x 3."""
     means = []
     for masks in product([False, True], repeat=2):
-        sent = [Sent(torch.tensor([e]), torch.tensor([m])) for e, m in zip((2.0, 4.0), masks, strict=True)]
+        sent = [
+            Sent(torch.tensor([e]), torch.tensor([m]))
+            for e, m in zip((2.0, 4.0), masks, strict=True)
+        ]
         means.append(float(mean_over_holders(torch.zeros(1), sent, [1, 1])))
     assert np.mean(means) == 2.25
 
@@ -293,10 +315,14 @@ def test_mean_of_differences_over_holders():
 # --- bits ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("draws", "raw", "bit"), [(1, 430_500, 1), (2, 861_000, 1.5), (4, 1_291_500, 1.875)])
+@pytest.mark.parametrize(
+    ("draws", "raw", "bit"), [(1, 430_500, 1), (2, 861_000, 1.5), (4, 1_291_500, 1.875)]
+)
 def test_bits_of_survival_counts_at_one_half(draws, raw, bit):
     """Check 17 and the table of section 5: d (2 - 2^(1-n)) bits at p = 1/2."""
-    exact = np.concatenate([np.full(2 ** (draws - 1 - min(m, draws - 1)), m) for m in range(draws + 1)])
+    exact = np.concatenate(
+        [np.full(2 ** (draws - 1 - min(m, draws - 1)), m) for m in range(draws + 1)]
+    )
     assert np.bincount(exact).tolist()[-1] == 1
     assert count_bits(exact, draws, "entropy") / len(exact) == pytest.approx(bit, abs=1e-12)
     grain = Weights(LENET)
@@ -313,7 +339,9 @@ def test_raw_bits_of_six_draws():
 @pytest.mark.parametrize(("gamma", "bits"), [(1 / 4, 349_255), (1 / 16, 145_203), (1 / 64, 49_988)])
 def test_bits_of_a_mask(gamma, bits):
     kept = int(gamma * 430_500)
-    assert mask_bits(430_500, kept, "entropy") == pytest.approx(bits, abs=6)  # gamma d rounded down: log2(63) = 6 bit
+    assert mask_bits(430_500, kept, "entropy") == pytest.approx(
+        bits, abs=6
+    )  # gamma d rounded down: log2(63) = 6 bit
     assert mask_bits(430_500, kept, "bitmap") == 430_500
     assert mask_bits(430_500, kept, "seed") == 64
     assert mask_bits(430_500, kept, "none") == 0
@@ -325,7 +353,9 @@ def test_bits_of_a_mask(gamma, bits):
 def few_values(grain, seed=0):
     """p with massive ties, as after counts, and weights."""
     dice = np.random.default_rng(seed)
-    return dice.integers(1, 9, grain.count).astype(np.float32) / 10, dice.normal(size=grain.layout.size)
+    return dice.integers(1, 9, grain.count).astype(np.float32) / 10, dice.normal(
+        size=grain.layout.size
+    )
 
 
 def test_sizes_of_topk_on_lenet_and_nested():
@@ -334,10 +364,20 @@ def test_sizes_of_topk_on_lenet_and_nested():
     p, w = few_values(grain)
     assert grain.total == 430_500
     chosen = {gamma: grain.largest(p, w, gamma) for gamma in (1, 1 / 4, 1 / 16, 1 / 64, 0.3)}
-    assert [int(chosen[g].sum()) for g in (1, 1 / 4, 1 / 16, 1 / 64)] == [430_500, 107_625, 26_906, 6_726]
+    assert [int(chosen[g].sum()) for g in (1, 1 / 4, 1 / 16, 1 / 64)] == [
+        430_500,
+        107_625,
+        26_906,
+        6_726,
+    ]
     for small, large in pairwise(sorted(chosen)):
         assert (chosen[small] <= chosen[large]).all()
-    assert [grain.largest_of_each(p, w, 1 / 16)[piece].sum() for piece in grain.pieces] == [31, 1562, 25000, 312]
+    assert [grain.largest_of_each(p, w, 1 / 16)[piece].sum() for piece in grain.pieces] == [
+        31,
+        1562,
+        25000,
+        312,
+    ]
 
 
 def test_ties_go_to_the_larger_weight_then_to_the_lower_index():
@@ -377,7 +417,12 @@ def test_scale_makes_up_for_the_share_of_a_layer():
 
 # --- units -----------------------------------------------------------------------------------------------------------
 
-SHAPES = {"digits-cnn": (1, 8, 8), "spafl-conv4": (3, 32, 32), "resnet18": (3, 32, 32), "shakespeare-lstm": (80,)}
+SHAPES = {
+    "digits-cnn": (1, 8, 8),
+    "spafl-conv4": (3, 32, 32),
+    "resnet18": (3, 32, 32),
+    "shakespeare-lstm": (80,),
+}
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -390,7 +435,11 @@ def test_unit_submodels_are_dense_fit_and_can_be_read_back(name):
     kept = grain.expand(drawn.mask)
     assert all(drawn.mask[piece].any() for piece in grain.pieces)
     assert (grain.places(kept) == drawn.mask).all()
-    assert grain.size(drawn.mask) == sum(int(kept[slot.slice].sum()) for slot in grain.tensors) <= 0.1 * grain.total
+    assert (
+        grain.size(drawn.mask)
+        == sum(int(kept[slot.slice].sum()) for slot in grain.tensors)
+        <= 0.1 * grain.total
+    )
     output = next(slot for slot in reversed(layout.slots) if slot.kind == "weight")
     assert kept[output.slice].reshape(output.shape).any(axis=1).all()
     assert grain.total == sum(slot.size for slot in layout.slots if slot.kind == "weight")
@@ -437,7 +486,9 @@ def test_gradient_of_a_unit_gathers_its_weights_at_both_ends():
         one = np.ones(grain.count, bool)
         one[unit] = False
         without = grain.expand(one)
-        assert float(gradient[unit]) == pytest.approx(float(w[~torch.from_numpy(without)].sum()), rel=1e-4)
+        assert float(gradient[unit]) == pytest.approx(
+            float(w[~torch.from_numpy(without)].sum()), rel=1e-4
+        )
 
 
 def test_scale_of_unit_submodels_counts_the_inputs_that_are_left():

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from edgesim.contracts import Payload, Sent
+from fl.contracts import Payload, Sent
 from fl.executors.resident import Resident
-from fl.trainer import Aborted, Trainer
+from fl.executors.trainer import Aborted, Trainer
 
 
 class Counting:
@@ -69,7 +69,11 @@ def test_a_result_does_not_depend_on_who_else_waits(setup, bench):
 def test_bits_that_only_the_training_tells(setup, bench):
     jobs, executor, _ = setup
     job = replace(jobs[0], payload=Payload(0.0, None))
-    trainer = Trainer(bench.task, executor, lambda job, done: Sent(done.w, done.mask, bits=8.0 * int(done.mask.sum())))
+    trainer = Trainer(
+        bench.task,
+        executor,
+        lambda job, done: Sent(done.w, done.mask, bits=8.0 * int(done.mask.sum())),
+    )
     (update,) = trainer.submit([job])
     assert update.bits_up() == 8 * round(0.6 * 4810)
     assert executor.passes == [[0]]

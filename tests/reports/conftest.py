@@ -15,7 +15,9 @@ THRESHOLD_S = 0.025
 NASTY = "<script>alert(1)</script> & 'x'"
 
 
-def round_rows(latency_s, accuracy, bits_up=10e6, bits_down=20e6, energy_j=0.5, **more) -> pd.DataFrame:
+def round_rows(
+    latency_s, accuracy, bits_up=10e6, bits_down=20e6, energy_j=0.5, **more
+) -> pd.DataFrame:
     """Rounds of two devices; every round sends and spends the same."""
     count = len(latency_s)
     table = pd.DataFrame({"round": range(count), "latency_s": latency_s, "accuracy": accuracy})
@@ -23,8 +25,22 @@ def round_rows(latency_s, accuracy, bits_up=10e6, bits_down=20e6, energy_j=0.5, 
     table["loss"] = 1 - table["accuracy"]
     table["accuracy_std"] = table["accuracy"].where(table["accuracy"].isna(), 0.1)
     late = [2 if value > THRESHOLD_S * 1.000001 else 0 for value in latency_s]
-    fixed = {"selected": 2, "arrived": 2, "failed": 0, "infeasible": 0, "rho_mean": 0.5, "rho_max": 0.75, "flops": 0.0}
-    money = {"bits_up": bits_up, "bits_down": bits_down, "cycles": 1e6, "energy_j": energy_j, "solver_residual": 1e-12}
+    fixed = {
+        "selected": 2,
+        "arrived": 2,
+        "failed": 0,
+        "infeasible": 0,
+        "rho_mean": 0.5,
+        "rho_max": 0.75,
+        "flops": 0.0,
+    }
+    money = {
+        "bits_up": bits_up,
+        "bits_down": bits_down,
+        "cycles": 1e6,
+        "energy_j": energy_j,
+        "solver_residual": 1e-12,
+    }
     return table.assign(late=late, **fixed, **money, **more)
 
 
@@ -36,9 +52,31 @@ def device_rows(rounds: pd.DataFrame, rho=(0.25, 0.75)) -> pd.DataFrame:
             finish_s = row.latency_s * (1 + k) / 2
             status = "late" if row.late else "arrived"
             rows.append(
-                (row.round, k, status, (0.4, 0.6)[k], rho[k], 1e8, 0.0, finish_s / 4, finish_s * 3 / 4, finish_s)
+                (
+                    row.round,
+                    k,
+                    status,
+                    (0.4, 0.6)[k],
+                    rho[k],
+                    1e8,
+                    0.0,
+                    finish_s / 4,
+                    finish_s * 3 / 4,
+                    finish_s,
+                )
             )
-    names = ["round", "device", "status", "share", "rho", "rate_bps", "download_s", "compute_s", "upload_s", "finish_s"]
+    names = [
+        "round",
+        "device",
+        "status",
+        "share",
+        "rho",
+        "rate_bps",
+        "download_s",
+        "compute_s",
+        "upload_s",
+        "finish_s",
+    ]
     money = {"bits_up": 5e6, "bits_down": 10e6, "flops": 0.0, "cycles": 5e5, "energy_j": 0.25}
     return pd.DataFrame(rows, columns=names).assign(**money)
 
@@ -54,10 +92,14 @@ def span_rows(rounds: pd.DataFrame) -> pd.DataFrame:
             rows.append((row.round, k, "download", start, start, 10e6, 0.0, 0.0))
             rows.append((row.round, k, "train", start, middle, 0.0, 5e5, 0.05))
             rows.append((row.round, k, "upload", middle, end, 5e6, 0.0, 0.2))
-    return pd.DataFrame(rows, columns=["round", "device", "phase", "start_s", "end_s", "bits", "cycles", "energy_j"])
+    return pd.DataFrame(
+        rows, columns=["round", "device", "phase", "start_s", "end_s", "bits", "cycles", "energy_j"]
+    )
 
 
-def scenario_text(name: str, scheme: str, method: str, solver: str, seed: int, bandwidth: str, extra: str = "") -> str:
+def scenario_text(
+    name: str, scheme: str, method: str, solver: str, seed: int, bandwidth: str, extra: str = ""
+) -> str:
     return "\n".join(
         [
             f"name: {name}",
@@ -121,9 +163,17 @@ def finished_sweep(
                 latency_s=(limit_s * (1 if method == "liu" else 10),) * 2, accuracy=(0.05, final),
                 threshold_s=limit_s, extra=f"budget: {{latency_threshold: {threshold}}}", targets=("0.2",),
             )  # fmt: skip
-            values = {"budget.latency_threshold": threshold.replace(" ", ""), "network.bandwidth": band}
-            listed.append({"folder": f"points/{name}", "label": method, "values": values, "seed": seed})
-    content = {"name": "demo", "points": [{**point, "status": "done", "error": None} for point in listed]}
+            values = {
+                "budget.latency_threshold": threshold.replace(" ", ""),
+                "network.bandwidth": band,
+            }
+            listed.append(
+                {"folder": f"points/{name}", "label": method, "values": values, "seed": seed}
+            )
+    content = {
+        "name": "demo",
+        "points": [{**point, "status": "done", "error": None} for point in listed],
+    }
     (sweep / "sweep.json").write_text(json.dumps(content), encoding="utf-8")
     return sweep
 
@@ -145,7 +195,13 @@ def two_runs(tmp_path_factory):
     """Two finished runs, one with a label that a page must escape, and an unfinished one; only to be read."""
     runs = tmp_path_factory.mktemp("two") / "runs"
     finished_run(runs / "a", scheme="joint", warnings=["device 1 <b>fades</b>"])
-    finished_run(runs / "b", scheme=NASTY, method="fedavg", solver="equal", latency_s=(0.03, 0.05, 0.04, 0.04))
+    finished_run(
+        runs / "b",
+        scheme=NASTY,
+        method="fedavg",
+        solver="equal",
+        latency_s=(0.03, 0.05, 0.04, 0.04),
+    )
     unfinished = finished_run(runs / "c", seed=5)
     (unfinished / "summary.json").unlink()
     return runs
@@ -185,7 +241,7 @@ def real_runs(tmp_path_factory) -> Path:
 @pytest.fixture
 def scheme_of(tmp_path, write_run):
     """scheme_of(scheme=..., ...) -> the Scheme of one such run."""
-    from reports.schemes import load_schemes
+    from reports.run_data.schemes import load_schemes
 
     made = []
 

@@ -51,8 +51,21 @@ def browse(tmp_path):
     """browse(page, *options) -> what the browser said: its output and its log."""
 
     def start(page: Path, *options: str) -> subprocess.CompletedProcess:
-        fixed = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr", "--v=1"]
-        command = [BROWSER, *fixed, f"--user-data-dir={tmp_path / 'profile'}", *options, page.as_uri()]
+        fixed = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--enable-logging=stderr",
+            "--v=1",
+        ]
+        command = [
+            BROWSER,
+            *fixed,
+            f"--user-data-dir={tmp_path / 'profile'}",
+            *options,
+            page.as_uri(),
+        ]
         return subprocess.run(command, capture_output=True, text=True, timeout=180)
 
     return start
@@ -66,9 +79,13 @@ def artefacts(tmp_path):
 
 
 @pytest.mark.parametrize("screen", WIDTHS)
-def test_a_browser_shows_the_page_without_complaints(report, browse, artefacts, record_property, screen):
+def test_a_browser_shows_the_page_without_complaints(
+    report, browse, artefacts, record_property, screen
+):
     picture = artefacts / f"report-{screen}.png"
-    done = browse(report / "index.html", f"--window-size={WIDTHS[screen]},2000", f"--screenshot={picture}")
+    done = browse(
+        report / "index.html", f"--window-size={WIDTHS[screen]},2000", f"--screenshot={picture}"
+    )
     record_property("screenshot", str(picture))
     assert "CONSOLE" not in done.stderr
     with Image.open(picture) as shown:
@@ -77,7 +94,9 @@ def test_a_browser_shows_the_page_without_complaints(report, browse, artefacts, 
 
 
 @pytest.mark.parametrize("screen", WIDTHS)
-def test_nothing_is_wider_than_the_screen_and_every_link_leads_somewhere(report, browse, tmp_path, screen):
+def test_nothing_is_wider_than_the_screen_and_every_link_leads_somewhere(
+    report, browse, tmp_path, screen
+):
     page = (report / "index.html").read_text(encoding="utf-8")
     (tmp_path / "asked.html").write_text(page + ASK, encoding="utf-8")
     frame = tmp_path / "frame.html"  # a window cannot be as narrow as a phone, a frame can

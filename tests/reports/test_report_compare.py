@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from edgesim.cli import app
+from edgesim.cli.app import app
 from reports.compare import compare, compare_runs, compare_tables, named_runs
-from reports.load import ReportError
+from reports.run_data.load_runs import ReportError
 
 
 def invoke(*arguments):
@@ -25,7 +25,9 @@ def two(real_runs, tmp_path):
 
 def test_a_run_equals_its_copy(two):
     result = invoke(*two)
-    assert result.exit_code == 0 and result.stdout.startswith("  equal: all keys, the tables rounds, device_rounds")
+    assert result.exit_code == 0 and result.stdout.startswith(
+        "  equal: all keys, the tables rounds, device_rounds"
+    )
 
 
 def test_versions_are_said_and_make_no_difference(two):
@@ -34,7 +36,9 @@ def test_versions_are_said_and_make_no_difference(two):
     assert "  simpy: " in text
     (other / "scenario.yaml").write_text(text.replace("  simpy: ", "  simpy: 9."))
     result = invoke(one, other)
-    assert result.exit_code == 0 and "version of simpy: " in result.stdout and " | 9." in result.stdout
+    assert (
+        result.exit_code == 0 and "version of simpy: " in result.stdout and " | 9." in result.stdout
+    )
 
 
 def test_one_changed_digit_is_found_where_it_is(two):
@@ -48,7 +52,10 @@ def test_one_changed_digit_is_found_where_it_is(two):
     (rounds,) = found.tables
     assert (rounds.name, rounds.rows, rounds.of) == ("rounds", 1, 2)
     assert (rounds.first.place, rounds.first.column) == ("round 1", "energy_j")
-    assert (float(rounds.first.a), float(rounds.first.b)) == (float(before), float(table.loc[1, "energy_j"]))
+    assert (float(rounds.first.a), float(rounds.first.b)) == (
+        float(before),
+        float(table.loc[1, "energy_j"]),
+    )
     assert invoke(one, other).exit_code == 1
 
 
@@ -57,13 +64,19 @@ def test_a_key_without_effect_still_differs(two):
     text = (other / "scenario.yaml").read_text()
     (other / "scenario.yaml").write_text(text.replace("bits_per_weight: 32", "bits_per_weight: 16"))
     found = compare_runs(one, other, "")
-    assert found.keys == (("accounting.bits_per_weight", "32", "16"),) and found.tables == () and not found.same
+    assert (
+        found.keys == (("accounting.bits_per_weight", "32", "16"),)
+        and found.tables == ()
+        and not found.same
+    )
 
 
 def test_device_and_phase_are_named(two):
     one, other = two
     spans = pd.read_parquet(one / "spans.parquet")
-    at = spans.index[(spans["round"] == 1) & (spans["device"] == 2) & (spans["phase"] == "upload")][0]
+    at = spans.index[(spans["round"] == 1) & (spans["device"] == 2) & (spans["phase"] == "upload")][
+        0
+    ]
     spans.loc[at, "end_s"] += 1e-12
     spans.to_parquet(other / "spans.parquet")
     first = compare_runs(one, other, "").tables[0].first
@@ -77,12 +90,16 @@ def test_another_band_differs_in_its_key_and_from_the_first_round(real_runs):
 
 
 def test_another_seed_is_a_key(real_runs):
-    assert compare_runs(real_runs / "5MHz-s0", real_runs / "5MHz-s1", "").keys == (("seed", "0", "1"),)
+    assert compare_runs(real_runs / "5MHz-s0", real_runs / "5MHz-s1", "").keys == (
+        ("seed", "0", "1"),
+    )
 
 
 def test_runs_of_other_versions_are_compared_in_the_columns_they_share(two):
     one, other = two
-    pd.read_csv(one / "rounds.csv").drop(columns=["flops", "rho_max"]).to_csv(other / "rounds.csv", index=False)
+    pd.read_csv(one / "rounds.csv").drop(columns=["flops", "rho_max"]).to_csv(
+        other / "rounds.csv", index=False
+    )
     lines, same = compare(one, other)
     assert not same and "  table rounds: only the first run has rho_max, flops" in lines
     assert not any("rows differ" in line for line in lines)
@@ -97,13 +114,22 @@ def test_tables_by_hand():
     a = frame(round=[0, 0, 1], device=[0, 1, 0], x=[1.0, nan, 3.0])
     assert compare_tables("t", a, a.copy()) is None  # nan equals nan
     found = compare_tables("t", a, a.assign(x=[1.0, 2.0, 4.0]))
-    assert (found.rows, found.first.place, found.first.a, found.first.b) == (2, "round 0, device 1", "nan", "2.0")
+    assert (found.rows, found.first.place, found.first.a, found.first.b) == (
+        2,
+        "round 0, device 1",
+        "nan",
+        "2.0",
+    )
     shorter = compare_tables("t", a, a.iloc[:2])
     assert (shorter.rows, shorter.first.place, shorter.first.a, shorter.first.b) == (
         1, "round 1, device 0", "a row", "no row",
     )  # fmt: skip
     moved = compare_tables("t", a, a.assign(device=[0, 2, 0]))
-    assert (moved.first.column, moved.first.a, moved.first.b) == ("", "round 0, device 1", "round 0, device 2")
+    assert (moved.first.column, moved.first.a, moved.first.b) == (
+        "",
+        "round 0, device 1",
+        "round 0, device 2",
+    )
 
 
 def test_whole_numbers_are_compared_as_numbers():
@@ -120,7 +146,10 @@ def test_folders_of_runs_by_scheme_and_seed(real_runs, tmp_path):
     other = shutil.copytree(runs, tmp_path / "other")
     shutil.rmtree(other / "deeper" / "5MHz-s1")
     lines, same = compare(runs, other)
-    assert not same and lines == [f"only in {runs}: tiny: fedavg, seed 1", "1 of 1 pairs of runs are equal."]
+    assert not same and lines == [
+        f"only in {runs}: tiny: fedavg, seed 1",
+        "1 of 1 pairs of runs are equal.",
+    ]
 
 
 def test_folders_with_other_seeds_are_matched_without_them(real_runs, tmp_path):
@@ -138,9 +167,13 @@ def test_sweeps_are_matched_by_their_points(real_runs, tmp_path):
             folder = f"points/{prefix}{band}"
             shutil.copytree(real_runs / f"{band}MHz-s0", tmp_path / place / folder)
             values = {"network.bandwidth": f"{band}MHz"}
-            listed.append({"folder": folder, "label": "fedavg", "values": values, "seed": 0, "status": "done"})
+            listed.append(
+                {"folder": folder, "label": "fedavg", "values": values, "seed": 0, "status": "done"}
+            )
         (tmp_path / place / "sweep.json").write_text(json.dumps({"points": listed}))
-    assert list(named_runs(tmp_path / "a")) == [f"fedavg: network.bandwidth={band}MHz, seed 0" for band in (10, 5)]
+    assert list(named_runs(tmp_path / "a")) == [
+        f"fedavg: network.bandwidth={band}MHz, seed 0" for band in (10, 5)
+    ]
     lines, same = compare(tmp_path / "a", tmp_path / "b")
     assert same and lines == ["2 of 2 pairs of runs are equal."]
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from reports import findings
-from reports.findings import AS_REPORTED, DIFFERS, SAME
-from reports.schemes import load_schemes
+from reports.run_data.schemes import load_schemes
+from reports.text import findings
+from reports.text.findings import AS_REPORTED, DIFFERS, SAME
 
 ROLES = {"joint": ("liu", "kkt"), "equal": ("liu", "equal"), "pruned": ("pruning-only", "kkt")}
 ROLES |= {"personal": ("fedalt", "equal"), "fedavg": ("fedavg", "equal")}
@@ -29,7 +29,10 @@ def schemes_of(tmp_path, write_run):
 
 def test_everything_as_in_the_paper(schemes_of):
     schemes = schemes_of(
-        joint=(0.025, 0.9, 5e6), equal=(0.038, 0.8, 5e6), pruned=(0.045, 0.7, 5e6), personal=(0.055, 0.91, 10e6)
+        joint=(0.025, 0.9, 5e6),
+        equal=(0.038, 0.8, 5e6),
+        pruned=(0.045, 0.7, 5e6),
+        personal=(0.055, 0.91, 10e6),
     )
     claims = findings.compare(schemes)
     assert [claim.verdict for claim in claims] == [AS_REPORTED] * 7
@@ -38,10 +41,15 @@ def test_everything_as_in_the_paper(schemes_of):
 
 
 def test_what_differs_is_said_with_both_numbers(schemes_of):
-    schemes = schemes_of(joint=(0.030, 0.7, 9e6), equal=(0.020, 0.8, 5e6), personal=(0.055, 0.75, 10e6))
+    schemes = schemes_of(
+        joint=(0.030, 0.7, 9e6), equal=(0.020, 0.8, 5e6), personal=(0.055, 0.75, 10e6)
+    )
     claims = findings.compare(schemes)
     assert [claim.verdict for claim in claims] == [DIFFERS, AS_REPORTED, DIFFERS, DIFFERS, DIFFERS]
-    assert "joint takes more time per round than equal: 30.0\u00a0ms against 20.0\u00a0ms here" in claims[0].text
+    assert (
+        "joint takes more time per round than equal: 30.0\u00a0ms against 20.0\u00a0ms here"
+        in claims[0].text
+    )
     assert "joint ends less accurate than equal: 70.0\u00a0% against 80.0\u00a0%" in claims[2].text
     assert "5.0 points below personal" in claims[3].text
 
@@ -71,7 +79,9 @@ def test_no_accuracy_claim_without_accuracy(tmp_path, write_run):
 
 
 def test_orders(schemes_of):
-    schemes = schemes_of(joint=(0.025, 0.9, 5e6), fedavg=(0.1, 0.5, 5e6), personal=(0.055, 0.95, 5e6))
+    schemes = schemes_of(
+        joint=(0.025, 0.9, 5e6), fedavg=(0.1, 0.5, 5e6), personal=(0.055, 0.95, 5e6)
+    )
     latency, accuracy = (text.replace("\u00a0", " ") for text in findings.orders(schemes))
     assert latency.endswith("joint 25.0 ms; personal 55.0 ms; fedavg 100.0 ms.")
     assert accuracy.endswith("personal 95.0 %; joint 90.0 %; fedavg 50.0 %.")
@@ -93,9 +103,15 @@ def test_meeting_the_threshold_is_said(scheme_of):
     exact, _ = findings.threshold_notes([scheme_of()])
     assert "every round takes" in exact[0]
     below, _ = findings.threshold_notes([scheme_of(latency_s=(0.02, 0.02, 0.025, 0.01))])
-    assert "no round takes longer than 25.0\u00a0ms; mean 18.8\u00a0ms, shortest 10.0\u00a0ms" in below[0]
+    assert (
+        "no round takes longer than 25.0\u00a0ms; mean 18.8\u00a0ms, shortest 10.0\u00a0ms"
+        in below[0]
+    )
 
 
 def test_overview(schemes_of):
     text = findings.overview(schemes_of(joint=(0.025, 0.9, 5e6)))
-    assert text == "1 scheme on the scenario demo: 2 devices, 2 global rounds, seed 0, latency threshold 25.0\u00a0ms."
+    assert (
+        text
+        == "1 scheme on the scenario demo: 2 devices, 2 global rounds, seed 0, latency threshold 25.0\u00a0ms."
+    )

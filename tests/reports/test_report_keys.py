@@ -3,21 +3,39 @@
 import pytest
 from pytest import approx
 
-from reports.keys import axis, differing, flatten, short_names, telling, unit_of
+from reports.run_data.swept_keys import axis, differing, flatten, short_names, telling, unit_of
 
 THRESHOLD, BAND, NAME = "budget.latency_threshold", "network.bandwidth", "learning.method.name"
 
 
 def test_lists_of_sections_are_flattened_and_other_lists_are_not():
-    scenario = {"seed": 3, "sweep": {"seeds": "0-4"}, "devices": [{"count": 2, "tx_power": "28 dBm"}], "e": [0.8, 0.9]}
-    assert flatten(scenario) == {"devices.0.count": "2", "devices.0.tx_power": "28 dBm", "e": "[0.8, 0.9]"}
+    scenario = {
+        "seed": 3,
+        "sweep": {"seeds": "0-4"},
+        "devices": [{"count": 2, "tx_power": "28 dBm"}],
+        "e": [0.8, 0.9],
+    }
+    assert flatten(scenario) == {
+        "devices.0.count": "2",
+        "devices.0.tx_power": "28 dBm",
+        "e": "[0.8, 0.9]",
+    }
     assert flatten({"a": None}) == {"a": "none"}
 
 
 def test_a_sweep_of_two_numbers_and_a_method_is_told_by_three_keys():
     flats = [
-        {NAME: method, steps: "5", THRESHOLD: threshold, BAND: band, "network.downlink.bandwidth": band}
-        for method, steps in (("liu", "learning.method.personal_steps"), ("fedavg", "learning.method.local_steps"))
+        {
+            NAME: method,
+            steps: "5",
+            THRESHOLD: threshold,
+            BAND: band,
+            "network.downlink.bandwidth": band,
+        }
+        for method, steps in (
+            ("liu", "learning.method.personal_steps"),
+            ("fedavg", "learning.method.local_steps"),
+        )
         for threshold in ("15 ms", "20 ms")
         for band in ("1 GHz", "500 MHz")
     ]

@@ -8,11 +8,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from reports.load import find_runs
+from reports.figures.figure_catalog import plates
 from reports.page import _laid_out
-from reports.plates import plates
-from reports.schemes import load_schemes
-from reports.style import STYLES, settings
+from reports.run_data.load_runs import find_runs
+from reports.run_data.schemes import load_schemes
+from reports.styling.house_style import STYLES, settings
 
 PLAIN = {  # have no unit
     *("global round", "device", "label", "test loss", "final test loss", "training samples"),
@@ -27,14 +27,26 @@ def legible(figure: Figure) -> list[str]:
     canvas.draw()
     width, height = canvas.get_width_height()
     unseen = {id(label) for axes in figure.axes for label in _unseen(axes)}
-    texts = [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip() and id(t) not in unseen]
+    texts = [
+        t
+        for t in figure.findobj(Text)
+        if t.get_visible() and t.get_text().strip() and id(t) not in unseen
+    ]
     boxes = [(text.get_text(), text.get_window_extent(canvas.get_renderer())) for text in texts]
-    found = [f"cut off: {text}" for text, b in boxes if b.x0 < -1 or b.y0 < -1 or b.x1 > width + 1 or b.y1 > height + 1]
+    found = [
+        f"cut off: {text}"
+        for text, b in boxes
+        if b.x0 < -1 or b.y0 < -1 or b.x1 > width + 1 or b.y1 > height + 1
+    ]
     for i, (text, b) in enumerate(boxes):
         for other, c in boxes[i + 1 :]:
             if min(b.x1, c.x1) - max(b.x0, c.x0) > 0 and min(b.y1, c.y1) - max(b.y0, c.y0) > 1:
                 found.append(f"{text} on {other}")
-    return found + [f"no unit: {title}" for title in _titles(figure) if title not in PLAIN and not UNIT.search(title)]
+    return found + [
+        f"no unit: {title}"
+        for title in _titles(figure)
+        if title not in PLAIN and not UNIT.search(title)
+    ]
 
 
 def _unseen(axes):
@@ -59,7 +71,10 @@ def _titles(figure: Figure):
 
 def _numbered(axis) -> bool:
     """Has it numbers of its own? A panel beside another one shares the numbers and the title on the left."""
-    return any(label.get_visible() and re.fullmatch(r"[−\d.]+", label.get_text()) for label in axis.get_ticklabels())
+    return any(
+        label.get_visible() and re.fullmatch(r"[−\d.]+", label.get_text())
+        for label in axis.get_ticklabels()
+    )
 
 
 @pytest.mark.parametrize("name", STYLES)

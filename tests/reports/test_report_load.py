@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from reports.load import ReportError, find_runs, load_run
-from reports.schemes import flatten, load_schemes
+from reports.run_data.load_runs import ReportError, find_runs, load_run
+from reports.run_data.schemes import flatten, load_schemes
 
 
 def test_runs_are_found_below_a_folder_once(tmp_path, write_run):
@@ -58,12 +58,28 @@ def test_a_run_with_fewer_rounds_than_planned_is_unfinished(tmp_path, write_run)
         ("spans.parquet", "no parquet", "event log .* cannot be read"),
         ("scenario.yaml", "a: [", "scenario.yaml cannot be read"),
         ("partition.json", "{", "partition.json cannot be read"),
-        ("partition.json", '{"labels": ["cat"]}', "partition.json is damaged: .* one count per device and label"),
-        ("partition.json", '{"labels": ["cat"], "counts": [[1], [1, 2]]}', "partition.json is damaged"),
-        ("partition.json", '{"labels": ["cat"], "counts": [["x"], [1]]}', "partition.json is damaged"),
+        (
+            "partition.json",
+            '{"labels": ["cat"]}',
+            "partition.json is damaged: .* one count per device and label",
+        ),
+        (
+            "partition.json",
+            '{"labels": ["cat"], "counts": [[1], [1, 2]]}',
+            "partition.json is damaged",
+        ),
+        (
+            "partition.json",
+            '{"labels": ["cat"], "counts": [["x"], [1]]}',
+            "partition.json is damaged",
+        ),
         ("devices.csv", "", "devices.csv cannot be read"),
         ("devices.csv", "foo\n1\n", "devices.csv is damaged: it has no column of device numbers"),
-        ("devices.csv", "device,rate_bps\n0,1.x\n", "devices.csv is damaged: its column rate_bps holds no numbers"),
+        (
+            "devices.csv",
+            "device,rate_bps\n0,1.x\n",
+            "devices.csv is damaged: its column rate_bps holds no numbers",
+        ),
     ],
 )
 def test_broken_files_are_named(tmp_path, write_run, name, content, message):
@@ -107,16 +123,33 @@ def test_schemes_of_one_label_are_told_apart_by_what_differs(tmp_path, write_run
 
 
 def test_schemes_come_in_the_order_of_the_paper(tmp_path, write_run):
-    pairs = {"z": ("liu", "kkt"), "a": ("fedavg", "kkt"), "m": ("fedalt", "equal"), "own": ("./my.py:Mine", "kkt")}
+    pairs = {
+        "z": ("liu", "kkt"),
+        "a": ("fedavg", "kkt"),
+        "m": ("fedalt", "equal"),
+        "own": ("./my.py:Mine", "kkt"),
+    }
     pairs |= {"e": ("liu", "equal"), "p": ("pruning-only", "kkt")}
-    folders = [write_run(tmp_path / key, scheme=key, method=m, solver=s) for key, (m, s) in pairs.items()]
+    folders = [
+        write_run(tmp_path / key, scheme=key, method=m, solver=s) for key, (m, s) in pairs.items()
+    ]
     schemes = load_schemes(folders)
     assert [scheme.label for scheme in schemes] == ["z", "e", "p", "m", "a", "own"]
-    assert [scheme.role for scheme in schemes] == ["joint", "equal", "pruning", "personal", "reference", None]
+    assert [scheme.role for scheme in schemes] == [
+        "joint",
+        "equal",
+        "pruning",
+        "personal",
+        "reference",
+        None,
+    ]
 
 
 def test_seed_and_provenance_are_no_configuration():
-    assert flatten({"seed": 1, "provenance": {"git": "x"}, "a": {"b": 2, "seed": 3}}) == {"a.b": "2", "a.seed": "3"}
+    assert flatten({"seed": 1, "provenance": {"git": "x"}, "a": {"b": 2, "seed": 3}}) == {
+        "a.b": "2",
+        "a.seed": "3",
+    }
 
 
 def test_an_infinite_threshold_is_none(tmp_path, write_run):

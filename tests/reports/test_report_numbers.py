@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
 
-from reports import measures, tables
-from reports.load import Run
-from reports.schemes import Scheme, load_schemes
-from reports.sheet import DASH
+from reports.run_data import measures
+from reports.run_data.load_runs import Run
+from reports.run_data.schemes import Scheme, load_schemes
+from reports.styling.table_formats import DASH
+from reports.text import summary_tables as tables
 
 NAN = float("nan")
 
@@ -25,7 +26,12 @@ def rows_of(table):
 def test_first_evaluated_round_at_the_target(scheme_of):
     run = scheme_of(latency_s=(0.01, 0.02, 0.03, 0.04), accuracy=(0.1, 0.8, 0.7, 0.9)).first
     hit = measures.reached(run, 0.8)
-    assert (hit.round, hit.time_s, hit.bits, hit.energy_j) == (1, approx(0.03), approx(60e6), approx(1.0))
+    assert (hit.round, hit.time_s, hit.bits, hit.energy_j) == (
+        1,
+        approx(0.03),
+        approx(60e6),
+        approx(1.0),
+    )
     assert measures.reached(run, 0.85).time_s == approx(0.1)
     assert measures.reached(run, 0.91) is None
 
@@ -36,9 +42,15 @@ def test_a_round_without_evaluation_reaches_nothing(scheme_of):
     assert measures.final(run, "accuracy") == 0.8
 
 
-@given(st.lists(st.one_of(st.just(NAN), st.floats(0, 1)), min_size=1, max_size=12), st.floats(0, 1), st.floats(0, 1))
+@given(
+    st.lists(st.one_of(st.just(NAN), st.floats(0, 1)), min_size=1, max_size=12),
+    st.floats(0, 1),
+    st.floats(0, 1),
+)
 def test_a_higher_target_is_never_cheaper(accuracy, one, other):
-    rounds = pd.DataFrame({"round": range(len(accuracy)), "accuracy": accuracy}).assign(bits_up=1.0, bits_down=2.0)
+    rounds = pd.DataFrame({"round": range(len(accuracy)), "accuracy": accuracy}).assign(
+        bits_up=1.0, bits_down=2.0
+    )
     rounds = rounds.assign(time_s=rounds["round"] + 1.0, energy_j=0.5)
     run = Run(None, {}, {}, "", rounds, None, None, None, None)
     low, high = (measures.reached(run, target) for target in sorted((one, other)))
@@ -64,7 +76,9 @@ def test_ratio_is_the_mean_over_devices_that_took_part(scheme_of):
 
 
 def test_interval_over_two_seeds():
-    assert measures.half_width(np.array([0.8, 0.9])) == approx(12.7062 * 0.05, rel=1e-5)  # t(1 degree) s / sqrt(2)
+    assert measures.half_width(np.array([0.8, 0.9])) == approx(
+        12.7062 * 0.05, rel=1e-5
+    )  # t(1 degree) s / sqrt(2)
 
 
 def test_curve_over_seeds_uses_the_rounds_all_have(tmp_path, write_run):
@@ -85,22 +99,39 @@ def test_one_seed_has_its_devices_as_band(scheme_of):
 def test_scheme_table_by_hand(scheme_of):
     (row,) = rows_of(tables.scheme_table([scheme_of()]))
     assert row["scheme"] == "joint" and row["seeds"] == "1" and row["rounds"] == "4"
-    assert float(row["final_accuracy"]) == 0.9 and float(row["final_accuracy_std_devices"]) == approx(0.1)
+    assert float(row["final_accuracy"]) == 0.9 and float(
+        row["final_accuracy_std_devices"]
+    ) == approx(0.1)
     assert row["final_accuracy_ci95_seeds"] == ""
     assert float(row["rho_mean"]) == 0.5 and float(row["certificate_worst"]) == 1e-12
 
 
 def test_cost_table_by_hand(scheme_of):
     (row,) = rows_of(tables.cost_table([scheme_of(latency_s=(0.02, 0.02, 0.02, 0.04))]))
-    assert float(row["mean_latency_s"]) == approx(0.025) and float(row["std_latency_s"]) == approx(0.0086602540)
-    assert (float(row["max_latency_s"]), float(row["late_share"]), float(row["infeasible_share"])) == (0.04, 0.25, 0)
-    assert (float(row["bits_up"]), float(row["bits_down"]), float(row["energy_j"])) == (40e6, 80e6, 2.0)
+    assert float(row["mean_latency_s"]) == approx(0.025) and float(row["std_latency_s"]) == approx(
+        0.0086602540
+    )
+    assert (
+        float(row["max_latency_s"]),
+        float(row["late_share"]),
+        float(row["infeasible_share"]),
+    ) == (0.04, 0.25, 0)
+    assert (float(row["bits_up"]), float(row["bits_down"]), float(row["energy_j"])) == (
+        40e6,
+        80e6,
+        2.0,
+    )
 
 
 def test_target_table_says_what_was_not_reached(scheme_of):
     table = tables.target_table([scheme_of(latency_s=(0.02, 0.02, 0.02, 0.04))])
     first, second = rows_of(table)
-    assert (first["reached"], first["round"], first["bits"], first["energy_j"]) == ("yes", "3.0", "120000000.0", "2.0")
+    assert (first["reached"], first["round"], first["bits"], first["energy_j"]) == (
+        "yes",
+        "3.0",
+        "120000000.0",
+        "2.0",
+    )
     assert float(first["time_s"]) == approx(0.1)
     assert (second["reached"], second["time_s"], second["bits"]) == ("not reached", "", "")
     assert table.cells()[1] == ["95.0", "joint", "not reached", *[DASH] * 4]
@@ -131,7 +162,13 @@ def test_device_table_leaves_out_unknown_distances(scheme_of):
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.0, "0"), (1234.56, "1\u2009235"), (0.012346, "0.01235"), (999.96, "1\u2009000"), (3e-7, "3.000e-07")],
+    [
+        (0.0, "0"),
+        (1234.56, "1\u2009235"),
+        (0.012346, "0.01235"),
+        (999.96, "1\u2009000"),
+        (3e-7, "3.000e-07"),
+    ],
 )
 def test_four_significant_figures(value, text):
     assert tables.figures(4)(value) == text

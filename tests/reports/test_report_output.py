@@ -6,18 +6,20 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from edgesim.cli import app
+from edgesim.cli.app import app
 from reports import page
-from reports.load import ReportError, load_run
-from reports.output import replacing
 from reports.page import write_report
+from reports.report_folder import replacing
+from reports.run_data.load_runs import ReportError, load_run
 
 
 @pytest.fixture
 def one_figure(monkeypatch):
     """Reports with the figure of the latencies only: what is tested here is the folder."""
     every = page.plates
-    monkeypatch.setattr(page, "plates", lambda schemes: [p for p in every(schemes) if p.name == "cdf"])
+    monkeypatch.setattr(
+        page, "plates", lambda schemes: [p for p in every(schemes) if p.name == "cdf"]
+    )
 
 
 @pytest.fixture
@@ -30,7 +32,12 @@ def test_an_earlier_report_is_replaced_as_a_whole(one_figure, run, tmp_path):
     write_report([run], out)
     (out / "figures" / "old.pdf").write_text("from an earlier report")
     write_report([run], out, "ieee")
-    assert sorted(path.name for path in (out / "figures").iterdir()) == ["cdf.csv", "cdf.pdf", "cdf.png", "cdf.svg"]
+    assert sorted(path.name for path in (out / "figures").iterdir()) == [
+        "cdf.csv",
+        "cdf.pdf",
+        "cdf.png",
+        "cdf.svg",
+    ]
     assert sorted(path.name for path in out.parent.iterdir()) == ["out"]
 
 
@@ -82,7 +89,9 @@ def test_a_place_that_cannot_be_written(run):
 
 
 def test_the_command_line_takes_the_style(one_figure, run, tmp_path):
-    result = CliRunner().invoke(app, ["report", str(run), "--out", str(tmp_path / "out"), "--style", "ieee"])
+    result = CliRunner().invoke(
+        app, ["report", str(run), "--out", str(tmp_path / "out"), "--style", "ieee"]
+    )
     assert result.exit_code == 0 and result.stdout == f"report: {tmp_path / 'out' / 'index.html'}\n"
     assert 'width="252pt"' in (tmp_path / "out" / "figures" / "cdf.svg").read_text()  # 3.5 in
     assert CliRunner().invoke(app, ["report", str(run), "--style", "nature"]).exit_code == 2
@@ -94,7 +103,9 @@ def test_an_unknown_style(run, tmp_path):
 
 
 def test_a_run_of_another_version_says_which_columns_it_lacks(run):
-    pd.read_csv(run / "rounds.csv").drop(columns=["solver_residual", "loss"]).to_csv(run / "rounds.csv", index=False)
+    pd.read_csv(run / "rounds.csv").drop(columns=["solver_residual", "loss"]).to_csv(
+        run / "rounds.csv", index=False
+    )
     with pytest.raises(ReportError) as error:
         load_run(run)
     assert str(error.value) == (
@@ -106,7 +117,9 @@ def test_a_run_of_another_version_says_which_columns_it_lacks(run):
 def test_a_table_with_words_for_numbers_is_damaged(run):
     spans = pd.read_parquet(run / "spans.parquet")
     spans.assign(end_s="soon").to_parquet(run / "spans.parquet")
-    with pytest.raises(ReportError, match=r"table spans in .* is damaged: its column end_s holds no numbers"):
+    with pytest.raises(
+        ReportError, match=r"table spans in .* is damaged: its column end_s holds no numbers"
+    ):
         load_run(run)
 
 

@@ -9,10 +9,14 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from pytest import approx
 
-from reports import curves, figures, page, style, timeline
-from reports.load import ReportError
+from reports import page
+from reports.figures import bars as figures
+from reports.figures import learning_curves as curves
+from reports.figures import timeline
 from reports.page import write_report
-from reports.schemes import load_schemes
+from reports.run_data.load_runs import ReportError
+from reports.run_data.schemes import load_schemes
+from reports.styling import house_style as style
 
 FIGURES = (
     "accuracy",
@@ -35,7 +39,9 @@ def only(monkeypatch):
     every = page.plates
 
     def keep(*names):
-        monkeypatch.setattr(page, "plates", lambda schemes: [p for p in every(schemes) if p.name in names])
+        monkeypatch.setattr(
+            page, "plates", lambda schemes: [p for p in every(schemes) if p.name in names]
+        )
 
     return keep
 
@@ -55,10 +61,18 @@ def test_the_page_escapes_and_needs_nothing_from_outside(report, two_runs):
     html = (report / "index.html").read_text(encoding="utf-8")
     assert "<script" not in html and "&lt;script&gt;alert(1)" in html
     assert "<b>fades" not in html and "device 1 &lt;b&gt;fades&lt;/b&gt;" in html
-    assert not re.search(r"""(src|href)=["'](https?:)?//""", html) and "@import" not in html and "url(" not in html
+    assert (
+        not re.search(r"""(src|href)=["'](https?:)?//""", html)
+        and "@import" not in html
+        and "url(" not in html
+    )
     assert html.count("data:image/svg+xml;base64,") == len(FIGURES)
     assert str(two_runs.parent) not in html
-    assert "joint: every round takes 25.0\u00a0ms" in html and "not reached" in html and "200 MHz" in html
+    assert (
+        "joint: every round takes 25.0\u00a0ms" in html
+        and "not reached" in html
+        and "200 MHz" in html
+    )
 
 
 def test_the_table_of_contents_leads_to_what_is_there(report):
@@ -79,10 +93,15 @@ def test_every_figures_data_is_one_click_away(report):
 
 def test_the_page_says_what_is_missing_and_what_differs(report):
     html = (report / "index.html").read_text(encoding="utf-8")
-    assert "2 finished runs reported, 1 <a" in html and re.search(r"<td>c</td>.*<td>unfinished</td>", html)
+    assert "2 finished runs reported, 1 <a" in html and re.search(
+        r"<td>c</td>.*<td>unfinished</td>", html
+    )
     assert "learning.method.name" in html.split("Differences between the runs")[1]
     rows = (report / "tables" / "differences.csv").read_text().splitlines()
-    assert rows[0] == "scheme,seeds,allocation.solver,learning.method.name" and rows[1] == "joint,0,kkt,liu"
+    assert (
+        rows[0] == "scheme,seeds,allocation.solver,learning.method.name"
+        and rows[1] == "joint,0,kkt,liu"
+    )
 
 
 def test_long_data_is_only_beside_the_page(only, two_runs, tmp_path, monkeypatch):
@@ -93,7 +112,8 @@ def test_long_data_is_only_beside_the_page(only, two_runs, tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("kind", "names"), [("screen", ("accuracy", "decomposition", "topology")), ("ieee", ("pareto", "costs"))]
+    ("kind", "names"),
+    [("screen", ("accuracy", "decomposition", "topology")), ("ieee", ("pareto", "costs"))],
 )
 def test_the_same_runs_give_the_same_bytes(only, two_runs, tmp_path, kind, names):
     only(*names)
@@ -109,17 +129,23 @@ def test_ieee_files_are_a_column_wide_and_the_page_stays_as_it_is(only, two_runs
     out = write_report([two_runs], tmp_path / "out", "ieee").parent
     width = re.search(r'width="([\d.]+)pt"', (out / "figures" / "accuracy.svg").read_text())[1]
     assert float(width) / 72 == approx(3.5)
-    pictures = [re.search(r"data:image/svg[^\"]+", (p / "index.html").read_text())[0] for p in (out, report)]
+    pictures = [
+        re.search(r"data:image/svg[^\"]+", (p / "index.html").read_text())[0] for p in (out, report)
+    ]
     assert pictures[0] == pictures[1]
 
 
-def test_a_sweep_has_its_figures_and_says_at_which_values_the_others_are(swept_folder, tmp_path, only):
+def test_a_sweep_has_its_figures_and_says_at_which_values_the_others_are(
+    swept_folder, tmp_path, only
+):
     only("accuracy-map", "rho-by-latency-threshold", "accuracy")
     html = write_report([swept_folder], tmp_path / "out").read_text(encoding="utf-8")
     assert "95 % interval (Student t) over n = 2 seeds" in html
     assert "Shown: bandwidth 20 MHz, latency threshold 15 ms; the data has all." in html
     assert (tmp_path / "out" / "figures" / "accuracy-map.pdf").is_file()
-    assert len((tmp_path / "out" / "figures" / "accuracy.csv").read_text().splitlines()) == 1 + 12 * 2
+    assert (
+        len((tmp_path / "out" / "figures" / "accuracy.csv").read_text().splitlines()) == 1 + 12 * 2
+    )
 
 
 def test_real_runs_make_a_report(real_runs, tmp_path, only):
@@ -133,13 +159,21 @@ def test_runs_of_different_versions_are_noted(tmp_path, write_run, only):
     only("cdf")
     write_run(tmp_path / "runs" / "a")
     other = write_run(tmp_path / "runs" / "b", seed=1)
-    (other / "scenario.yaml").write_text((other / "scenario.yaml").read_text().replace("git: abc", "git: def"))
+    (other / "scenario.yaml").write_text(
+        (other / "scenario.yaml").read_text().replace("git: abc", "git: def")
+    )
     html = write_report([tmp_path / "runs"], tmp_path / "out").read_text(encoding="utf-8")
     assert "the runs were not made by the same versions: git abc / def." in html
 
 
 def test_a_run_without_accuracy_partition_and_threshold(tmp_path, write_run):
-    run = write_run(tmp_path / "a", accuracy=(float("nan"),) * 2, latency_s=(0.02, 0.03), threshold_s=None, targets=())
+    run = write_run(
+        tmp_path / "a",
+        accuracy=(float("nan"),) * 2,
+        latency_s=(0.02, 0.03),
+        threshold_s=None,
+        targets=(),
+    )
     (run / "partition.json").unlink()
     (run / "devices.csv").unlink()
     html = write_report([run], tmp_path / "out").read_text(encoding="utf-8")
@@ -177,7 +211,10 @@ def test_accuracy_over_bits_and_joules(schemes):
 
 
 def test_spending_over_decades_is_logarithmic_with_plain_numbers(write_run, tmp_path):
-    folders = [write_run(tmp_path / name, scheme=name, bits_up=bits) for name, bits in (("a", 1e5), ("b", 1e9))]
+    folders = [
+        write_run(tmp_path / name, scheme=name, bits_up=bits)
+        for name, bits in (("a", 1e5), ("b", 1e9))
+    ]
     figure = drawn(curves.spending, load_schemes(folders))
     figure.draw_without_rendering()
     bits, joules = figure.axes
@@ -190,7 +227,9 @@ def test_latency_has_every_round_and_the_threshold(schemes):
     left, right = drawn(figures.latency, schemes).axes
     assert right.lines[1].get_ydata().tolist() == approx([30, 50, 40, 40])
     assert right.lines[2].get_ydata()[0] == approx(25)
-    assert left.lines[2].get_xdata().tolist() == approx([30, 50]) and left.lines[3].get_xdata()[0] == approx(40)
+    assert left.lines[2].get_xdata().tolist() == approx([30, 50]) and left.lines[3].get_xdata()[
+        0
+    ] == approx(40)
     assert "threshold 25 ms" in [text.get_text() for text in left.texts]
 
 
@@ -208,23 +247,33 @@ def test_devices_show_ratio_and_share(schemes):
 
 def test_timeline_is_the_middle_round_since_its_start(schemes):
     joint, other = drawn(timeline.timeline, schemes).axes
-    bars = [(bar.get_x(), bar.get_width()) for bar in joint.patches]  # download, train, upload of devices 0 and 1
+    bars = [
+        (bar.get_x(), bar.get_width()) for bar in joint.patches
+    ]  # download, train, upload of devices 0 and 1
     assert [x for x, _ in bars] == approx([0, 0, 0, 0, 3.125, 6.25])
     assert [width for _, width in bars] == approx([0, 0, 3.125, 6.25, 9.375, 18.75])
     assert max(bar.get_x() + bar.get_width() for bar in other.patches) == approx(40)
-    assert len([line for line in other.lines if line.get_marker() == "x"]) == 2  # both devices are late
+    assert (
+        len([line for line in other.lines if line.get_marker() == "x"]) == 2
+    )  # both devices are late
 
 
 def test_a_long_round_gets_its_own_axis(tmp_path, write_run, schemes):
     assert timeline.shares_axis(schemes)
-    slow = load_schemes([write_run(tmp_path / "slow", scheme="slow", method="own", latency_s=(0.1,) * 4)])
+    slow = load_schemes(
+        [write_run(tmp_path / "slow", scheme="slow", method="own", latency_s=(0.1,) * 4)]
+    )
     assert not timeline.shares_axis(schemes + slow)
 
 
 def test_costs_per_round(schemes):
     bits, joules = drawn(figures.costs, schemes).axes
-    assert [bar.get_width() for bar in bits.patches] == approx([10, 10, 20, 20])  # Mbit up, up, down, down
-    assert [bar.get_width() for bar in joules.patches] == approx([0.1, 0.1, 0.4, 0.4])  # train, train, upload, upload
+    assert [bar.get_width() for bar in bits.patches] == approx(
+        [10, 10, 20, 20]
+    )  # Mbit up, up, down, down
+    assert [bar.get_width() for bar in joules.patches] == approx(
+        [0.1, 0.1, 0.4, 0.4]
+    )  # train, train, upload, upload
 
 
 def test_partition_is_drawn_once_for_all(schemes):
@@ -234,12 +283,18 @@ def test_partition_is_drawn_once_for_all(schemes):
 
 
 def test_looks_are_fixed_per_scheme_and_all_different(tmp_path, write_run, schemes):
-    own = [write_run(tmp_path / str(i), scheme=f"own {i}", method="./x.py:X", solver="kkt") for i in range(12)]
+    own = [
+        write_run(tmp_path / str(i), scheme=f"own {i}", method="./x.py:X", solver="kkt")
+        for i in range(12)
+    ]
     many = style.looks(schemes + load_schemes(own))
     assert many["joint"] == style.looks(schemes[:1])["joint"] == style.Look("#0072B2", "o", "-")
     assert len(set(many.values())) == 14
     local = [write_run(tmp_path / kind, scheme=kind, method=kind) for kind in ("fedalt", "fedsim")]
-    assert [look.colour for look in style.looks(load_schemes(local)).values()] == ["#CC79A7", "#D55E00"]
+    assert [look.colour for look in style.looks(load_schemes(local)).values()] == [
+        "#CC79A7",
+        "#D55E00",
+    ]
 
 
 def test_in_grey_every_line_has_its_own_dashes(tmp_path, write_run):
@@ -247,7 +302,9 @@ def test_in_grey_every_line_has_its_own_dashes(tmp_path, write_run):
     schemes = load_schemes(folders)
     for made in (style.looks(schemes, grey=True), style.series_looks(schemes, grey=True)):
         assert len({str(look.line) for look in made.values()}) == 8
-    assert len({str(look.line) for look in style.looks(schemes).values()}) == 1  # colours do it on a screen
+    assert (
+        len({str(look.line) for look in style.looks(schemes).values()}) == 1
+    )  # colours do it on a screen
 
 
 def test_in_grey_a_dark_bar_does_not_swallow_the_threshold(tmp_path, write_run):
@@ -257,7 +314,9 @@ def test_in_grey_a_dark_bar_does_not_swallow_the_threshold(tmp_path, write_run):
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
     grey = np.asarray(canvas.buffer_rgba())[..., :3].mean(axis=2)
-    x, y = figure.axes[0].transData.transform([(25.0, 1.0), (40.0, 1.0)]).astype(int).T  # on the line, beside it
+    x, y = (
+        figure.axes[0].transData.transform([(25.0, 1.0), (40.0, 1.0)]).astype(int).T
+    )  # on the line, beside it
     rows = slice(len(grey) - y[0] - 6, len(grey) - y[0] + 6)  # inside the upload of device 1
     assert np.ptp(grey[rows, x[1] - 2 : x[1] + 3]) < 5
     assert np.ptp(grey[rows, x[0] - 2 : x[0] + 3]) > 100
@@ -267,7 +326,9 @@ def test_of_many_devices_twenty_are_shown_with_the_last(tmp_path, write_run):
     import pandas as pd
 
     run = load_schemes([write_run(tmp_path / "many")])[0].first
-    wide = pd.concat([run.device_rounds.assign(device=run.device_rounds["device"] + 2 * i) for i in range(30)])
+    wide = pd.concat(
+        [run.device_rounds.assign(device=run.device_rounds["device"] + 2 * i) for i in range(30)]
+    )
     object.__setattr__(run, "device_rounds", wide)
     late = run.spans.assign(device=37, end_s=run.spans["end_s"] + 1)
     object.__setattr__(run, "spans", pd.concat([run.spans, late]))

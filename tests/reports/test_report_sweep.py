@@ -9,12 +9,16 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from reports import figures, findings, page, style, swept
-from reports.load import ReportError, find_runs
+from reports import page
+from reports.figures import bars as figures
+from reports.figures import sweep_figures as swept
+from reports.figures.figure_catalog import plates
 from reports.page import write_report
-from reports.plates import plates
-from reports.schemes import MOST_SERIES, axes_of, load_schemes, slice_of
-from reports.sweeps import listed, missing, points, superseded
+from reports.run_data.load_runs import ReportError, find_runs
+from reports.run_data.schemes import MOST_SERIES, axes_of, load_schemes, slice_of
+from reports.run_data.sweep_status import listed, missing, points, superseded
+from reports.styling import house_style as style
+from reports.text import findings
 
 
 @pytest.fixture
@@ -26,25 +30,36 @@ def test_labels_series_and_axes(schemes):
     assert len(schemes) == 12 and {len(scheme.runs) for scheme in schemes} == {2}
     assert schemes[0].label == "liu (bandwidth 10 MHz, latency threshold 15 ms)"
     assert {scheme.series for scheme in schemes} == {"liu", "fedavg"}
-    assert [axis.title for axis in axes_of(schemes)] == ["bandwidth (MHz)", "latency threshold (ms)"]
+    assert [axis.title for axis in axes_of(schemes)] == [
+        "bandwidth (MHz)",
+        "latency threshold (ms)",
+    ]
 
 
 def test_schemes_come_in_the_order_of_their_numbers(write_sweep):
-    folders = find_runs([write_sweep(bands=("100 MHz", "20 MHz", "3 MHz"), thresholds=("15 ms",))]).finished
+    folders = find_runs(
+        [write_sweep(bands=("100 MHz", "20 MHz", "3 MHz"), thresholds=("15 ms",))]
+    ).finished
     numbers = [scheme.numbers["network.bandwidth"] for scheme in load_schemes(folders)]
     assert numbers == ["3 MHz", "20 MHz", "100 MHz"] * 2
 
 
 def test_numbers_are_ordered_whatever_their_units(write_sweep):
-    folders = find_runs([write_sweep(bands=("1 GHz", "500 MHz"), thresholds=("1 s", "15 ms"), seeds=(0,))]).finished
-    found = [tuple(scheme.numbers.values()) for scheme in load_schemes(folders) if scheme.series == "liu"]
+    folders = find_runs(
+        [write_sweep(bands=("1 GHz", "500 MHz"), thresholds=("1 s", "15 ms"), seeds=(0,))]
+    ).finished
+    found = [
+        tuple(scheme.numbers.values()) for scheme in load_schemes(folders) if scheme.series == "liu"
+    ]
     assert found == [("500 MHz", "15 ms"), ("500 MHz", "1 s"), ("1 GHz", "15 ms"), ("1 GHz", "1 s")]
 
 
 def test_two_keys_that_end_alike_give_two_sets_of_figures(tmp_path, write_run):
     """They had one name: the figures of the second lay on those of the first."""
     for fast, slow in itertools.product((1, 2), (3, 4)):
-        groups = f"devices: [{{cpu: {{frequency: {fast} GHz}}}}, {{cpu: {{frequency: {slow} GHz}}}}]"
+        groups = (
+            f"devices: [{{cpu: {{frequency: {fast} GHz}}}}, {{cpu: {{frequency: {slow} GHz}}}}]"
+        )
         write_run(tmp_path / "runs" / f"{fast}{slow}", extra=groups)
     found = load_schemes(find_runs([tmp_path / "runs"]).finished)
     assert found[1].label == "joint (devices 0 cpu frequency 1 GHz, devices 1 cpu frequency 4 GHz)"
@@ -70,7 +85,9 @@ def test_lines_are_means_with_the_interval_of_the_t_table(schemes):
     ]
     assert lines[0].x == [10, 20, 40]
     assert [y.mean for y in lines[0].y] == approx([0.205, 0.305, 0.505])
-    assert lines[0].y[0].half == approx(12.7062 * 0.005, rel=1e-5)  # t of 1 degree; s / sqrt(2) = 0.005
+    assert lines[0].y[0].half == approx(
+        12.7062 * 0.005, rel=1e-5
+    )  # t of 1 degree; s / sqrt(2) = 0.005
     assert {y.n for line in lines for y in line.y} == {2}
 
 
@@ -79,18 +96,25 @@ def test_too_many_lines_leave_the_middle_of_the_other_key(write_sweep):
     schemes = load_schemes(find_runs([sweep]).finished)
     band, threshold = axes_of(schemes)
     lines, fixed = swept.lines(schemes, [band, threshold], band, swept.LATENCY)
-    assert fixed == "latency threshold 20 ms" and [line.label for line in lines] == ["liu", "fedavg"]
+    assert fixed == "latency threshold 20 ms" and [line.label for line in lines] == [
+        "liu",
+        "fedavg",
+    ]
     assert [y.mean for y in lines[1].y] == approx([0.2] * 3)
     assert all(math.isnan(y.half) for y in lines[0].y)
 
 
 def test_of_three_keys_only_as_many_are_fixed_as_needed(tmp_path, write_run):
     """3 x 3 lines are too many: the first other key goes to its middle value, the second one keeps its lines."""
-    for i, (noise, threshold, band) in enumerate(itertools.product((1, 2, 3), (10, 20, 30), (5, 6))):
+    for i, (noise, threshold, band) in enumerate(
+        itertools.product((1, 2, 3), (10, 20, 30), (5, 6))
+    ):
         extra = f"budget: {{latency_threshold: {threshold} ms}}\nevaluate: {{every: {noise}}}"
         latency_s = (noise + threshold / 100 + band / 1000,) * 2
         folder = tmp_path / "runs" / str(i)
-        write_run(folder, bandwidth=f"{band} MHz", extra=extra, latency_s=latency_s, accuracy=(0.1, 0.2))
+        write_run(
+            folder, bandwidth=f"{band} MHz", extra=extra, latency_s=latency_s, accuracy=(0.1, 0.2)
+        )
     schemes = load_schemes(find_runs([tmp_path / "runs"]).finished)
     band, threshold, every = axes_of(schemes)
     lines, chosen = swept.lines(schemes, [band, threshold, every], band, swept.LATENCY)
@@ -104,7 +128,10 @@ def test_what_is_drawn_against_the_threshold(schemes):
     with matplotlib.rc_context(style.settings(style.IEEE)):
         figure = swept.against(schemes, [band, threshold], threshold, swept.LATENCY, style.IEEE)
     (panel,) = figure.axes
-    assert (panel.get_xlabel(), panel.get_ylabel()) == ("latency threshold (ms)", "mean latency per round (ms)")
+    assert (panel.get_xlabel(), panel.get_ylabel()) == (
+        "latency threshold (ms)",
+        "mean latency per round (ms)",
+    )
     drawn = [line for line in panel.lines if line.get_marker() not in ("None", "", "_", "|")]
     assert drawn[0].get_xydata().tolist() == [approx([15, 15]), approx([30, 30])]
     assert drawn[-1].get_xydata().tolist() == [approx([15, 150]), approx([30, 300])]
@@ -124,7 +151,9 @@ def test_marks_without_a_line_have_each_their_own_marker(write_sweep, look):
 
 def test_a_long_list_of_references_is_cut(write_sweep):
     bands = tuple(f"{i} MHz" for i in range(1, 13))
-    note = findings.reference_note(load_schemes(find_runs([write_sweep(("15 ms",), bands, (0,))]).finished))
+    note = findings.reference_note(
+        load_schemes(find_runs([write_sweep(("15 ms",), bands, (0,))]).finished)
+    )
     assert "; 5 others; fedavg (bandwidth 12 MHz) 150.0" in note and note.count("per round") == 7
 
 
@@ -153,12 +182,17 @@ def test_the_data_of_a_figure_has_the_keys_the_interval_and_n(schemes):
 
 def test_only_schemes_at_the_same_values_are_held_against_each_other(tmp_path, write_run):
     folders = [
-        write_run(tmp_path / f"{solver}-{band}", scheme=solver, solver=solver, bandwidth=f"{band} MHz")
+        write_run(
+            tmp_path / f"{solver}-{band}", scheme=solver, solver=solver, bandwidth=f"{band} MHz"
+        )
         for solver in ("kkt", "equal")
         for band in (10, 20)
     ]
     claims = findings.compare(load_schemes(folders))
-    assert [claim.text.count("20 MHz") for claim in claims if "equally long" in claim.text] == [0, 2]
+    assert [claim.text.count("20 MHz") for claim in claims if "equally long" in claim.text] == [
+        0,
+        2,
+    ]
 
 
 def test_missing_points_are_said_with_their_reason(write_sweep, tmp_path):
@@ -176,7 +210,10 @@ def test_missing_points_are_said_with_their_reason(write_sweep, tmp_path):
     assert [(one.status, one.error) for one in found] == [
         ("failed", "MemoryError: no room"), ("unfinished", ""), ("infeasible", ""),
     ]  # fmt: skip
-    assert found[1].what == "liu: budget.latency_threshold=15ms, network.bandwidth=20 MHz" and found[1].seed == "0"
+    assert (
+        found[1].what == "liu: budget.latency_threshold=15ms, network.bandwidth=20 MHz"
+        and found[1].seed == "0"
+    )
 
 
 def test_a_finished_run_is_not_missing_whatever_the_file_says(write_sweep):
@@ -191,7 +228,13 @@ def test_points_of_an_earlier_sweep_are_reported_unless_a_listed_one_is_the_same
 ):
     sweep = write_sweep(seeds=(0,), thresholds=("15 ms",), bands=("10 MHz",))
     extra = "budget: {latency_threshold: 15 ms}"
-    same = {"scheme": "liu", "method": "liu", "targets": ("0.2",), "extra": extra, "accuracy": (0.1,) * 4}
+    same = {
+        "scheme": "liu",
+        "method": "liu",
+        "targets": ("0.2",),
+        "extra": extra,
+        "accuracy": (0.1,) * 4,
+    }
     write_run(sweep / "points" / "old", bandwidth="10 MHz", **same)
     write_run(sweep / "points" / "other", bandwidth="7 MHz", **same)
     with pytest.raises(ReportError, match="same seed 0"):
@@ -199,8 +242,14 @@ def test_points_of_an_earlier_sweep_are_reported_unless_a_listed_one_is_the_same
     found = find_runs([sweep])
     schemes = load_schemes(found.finished, listed(found))
     reported = [run.folder for scheme in schemes for run in scheme.runs]
-    assert {folder.name for folder in reported} == {"liu-15ms-10MHz-0", "fedavg-15ms-10MHz-0", "other"}
-    assert [(one.what, one.status) for one in superseded(found, reported)] == [("old", "superseded")]
+    assert {folder.name for folder in reported} == {
+        "liu-15ms-10MHz-0",
+        "fedavg-15ms-10MHz-0",
+        "other",
+    }
+    assert [(one.what, one.status) for one in superseded(found, reported)] == [
+        ("old", "superseded")
+    ]
     monkeypatch.setattr(page, "plates", lambda schemes: [])
     html = write_report([sweep], tmp_path / "out").read_text(encoding="utf-8")
     assert "<td>superseded</td>" in html and "Not complete" not in html  # nothing is lacking for it

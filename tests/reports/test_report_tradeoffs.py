@@ -8,9 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
 
-from reports import latencies, measures, places, style, tradeoffs
-from reports.schemes import load_schemes
-from reports.tradeoffs import front
+from reports.figures import cell_topology as places
+from reports.figures import latency_distribution as latencies
+from reports.figures import tradeoffs
+from reports.figures.tradeoffs import front
+from reports.run_data import measures
+from reports.run_data.schemes import load_schemes
+from reports.styling import house_style as style
 
 NAN = float("nan")
 POINTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=12)
@@ -18,7 +22,12 @@ POINTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, m
 
 def test_front_by_hand():
     cost, gain = [3, 1, 2, 2, 4, NAN, 5], [7, 1, 5, 4, 7, 9, 8]
-    assert front(cost, gain) == [1, 2, 0, 6]  # (1,1) (2,5) (3,7) (5,8); (4,7) gains nothing over (3,7)
+    assert front(cost, gain) == [
+        1,
+        2,
+        0,
+        6,
+    ]  # (1,1) (2,5) (3,7) (5,8); (4,7) gains nothing over (3,7)
 
 
 def test_equal_points_are_on_the_front_together():
@@ -42,7 +51,13 @@ def test_front_is_what_nothing_dominates(points):
 def three_seeds(tmp_path, write_run):
     rows = {0: (0.1, 0.8, 0.9), 1: (0.1, 0.4, 0.8), 2: (0.9, 0.9, 0.9)}
     folders = [
-        write_run(tmp_path / str(seed), seed=seed, accuracy=accuracy, latency_s=(0.01, 0.02, 0.03), targets=("0.8",))
+        write_run(
+            tmp_path / str(seed),
+            seed=seed,
+            accuracy=accuracy,
+            latency_s=(0.01, 0.02, 0.03),
+            targets=("0.8",),
+        )
         for seed, accuracy in rows.items()
     ]
     return load_schemes(folders)
@@ -75,7 +90,13 @@ def test_estimate_of_one_seed_has_no_interval(scheme_of):
 def test_pareto_draws_every_scheme_and_fills_those_on_the_front(tmp_path, write_run):
     given = {"a": (0.01, 0.5), "b": (0.02, 0.4), "c": (0.03, 0.9)}
     folders = [
-        write_run(tmp_path / name, scheme=name, method="own", latency_s=(latency,) * 2, accuracy=(0.1, final))
+        write_run(
+            tmp_path / name,
+            scheme=name,
+            method="own",
+            latency_s=(latency,) * 2,
+            accuracy=(0.1, final),
+        )
         for name, (latency, final) in given.items()
     ]
     schemes = load_schemes(folders)
@@ -84,14 +105,23 @@ def test_pareto_draws_every_scheme_and_fills_those_on_the_front(tmp_path, write_
         left, _ = tradeoffs.pareto(schemes, style.SCREEN).axes
     marked = [line for line in left.lines if line.get_marker() != "None"]
     points = {tuple(line.get_xydata()[0].round(9)): line.get_markerfacecolor() for line in marked}
-    assert points[(20.0, 40.0)] == "white" and "white" not in (points[(10.0, 50.0)], points[(30.0, 90.0)])
+    assert points[(20.0, 40.0)] == "white" and "white" not in (
+        points[(10.0, 50.0)],
+        points[(30.0, 90.0)],
+    )
     stairs = next(line for line in left.lines if line.get_drawstyle() == "steps-post")
     assert stairs.get_xydata().tolist() == [approx([10, 50]), approx([30, 90])]
 
 
 def test_markers_are_whole_where_all_cost_the_same(tmp_path, write_run):
     folders = [
-        write_run(tmp_path / name, scheme=name, method="own", latency_s=(latency,) * 2, accuracy=(0.1, final))
+        write_run(
+            tmp_path / name,
+            scheme=name,
+            method="own",
+            latency_s=(latency,) * 2,
+            accuracy=(0.1, final),
+        )
         for name, latency, final in (("a", 0.025, 0.5), ("b", 0.025 * (1 + 1e-14), 0.4))
     ]
     schemes = load_schemes(folders)
@@ -110,7 +140,12 @@ def test_parts_of_the_latency_add_up(scheme_of):
         "upload": approx(0.0225),
         "waiting": approx(0, abs=1e-12),
     }
-    assert mean == {"download": 0, "train": approx(0.005625), "upload": approx(0.016875), "waiting": approx(0.0075)}
+    assert mean == {
+        "download": 0,
+        "train": approx(0.005625),
+        "upload": approx(0.016875),
+        "waiting": approx(0.0075),
+    }
 
 
 def test_idle_spans_are_waiting(scheme_of):
@@ -169,4 +204,7 @@ def test_a_number_stands_on_the_circle_that_lies_on_top(scheme_of):
 
 def test_the_cell_is_a_star_of_all_devices(scheme_of):
     graph = places.network(scheme_of().first)
-    assert sorted(map(str, graph.neighbors(places.STATION))) == ["0", "1"] and graph.nodes[1]["rate_bps"] == 1e8
+    assert (
+        sorted(map(str, graph.neighbors(places.STATION))) == ["0", "1"]
+        and graph.nodes[1]["rate_bps"] == 1e8
+    )

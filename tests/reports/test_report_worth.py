@@ -2,9 +2,9 @@
 
 from pytest import approx
 
-from reports import worth
-from reports.schemes import load_schemes
-from reports.style import SCREEN
+from reports.figures import shadow_prices as worth
+from reports.run_data.schemes import load_schemes
+from reports.styling.house_style import SCREEN
 
 
 def test_points_per_mhz_and_per_ms(tmp_path, write_run):

@@ -7,15 +7,43 @@ import pytest
 from pytest import approx
 
 from solvers import METHODS, InvalidAllocation, PruningProblem, Uncertified, allocate
-from solvers.certify import certified, certify
+from solvers.certificate import certified, certify
 
 A, G, Q = 20e-3, 4e-3, 1e6
 TABLE = {  # liu.md, "Checks": r, G, exact b, exact rho, lambda, printed b (None: the same)
-    "interior": ((4e7, 6e7), G, (0.0349921, 0.9650079), (0.97216217, 0.05975341), 0.7911166939, None),
-    "clip below and above": ((5e6, 4e8), G, (0.84375, 0.15625), (0.9170252, 0), 0.0967085473, (-3.566, 4.566)),
-    "cap": ((4e7, 3e8), G, (0.79166667, 0.20833333), (0.43786982, 0), 0.6302300340, (-0.329, 1.329)),
+    "interior": (
+        (4e7, 6e7),
+        G,
+        (0.0349921, 0.9650079),
+        (0.97216217, 0.05975341),
+        0.7911166939,
+        None,
+    ),
+    "clip below and above": (
+        (5e6, 4e8),
+        G,
+        (0.84375, 0.15625),
+        (0.9170252, 0),
+        0.0967085473,
+        (-3.566, 4.566),
+    ),
+    "cap": (
+        (4e7, 3e8),
+        G,
+        (0.79166667, 0.20833333),
+        (0.43786982, 0),
+        0.6302300340,
+        (-0.329, 1.329),
+    ),
     "slack band": ((4e8, 6e8), G, (0.15625, 0.1041667), (0, 0), 0.0, "rho below 0"),
-    "G above A": ((4e7, 6e7), 30e-3, (0.4817745, 0.5182255), (0.7557744, 0.6782550), 0.3212216166, None),
+    "G above A": (
+        (4e7, 6e7),
+        30e-3,
+        (0.4817745, 0.5182255),
+        (0.7557744, 0.6782550),
+        0.3212216166,
+        None,
+    ),
 }
 
 
@@ -36,7 +64,9 @@ def test_exact_columns_of_the_table(row, method, digits):
 
 
 def test_multiplier_of_convex_where_nobody_needs_the_whole_band_to_send():
-    p = problem((1e8, 2e8), 15e-3)  # 0.5 and 0.25 of the band to send, more because of the computation
+    p = problem(
+        (1e8, 2e8), 15e-3
+    )  # 0.5 and 0.25 of the band to send, more because of the computation
     a, b = allocate(p), allocate(p, "convex")
     assert a.share.sum() == approx(1) and (a.rho > 0).all()
     assert b.multiplier == approx(a.multiplier, rel=1e-6) and b.rho == approx(a.rho, abs=1e-7)
@@ -48,13 +78,21 @@ def test_printed_column_of_the_table(row):
     a = allocate(problem(r, compute_s), "printed")
     assert a.share.sum() == approx(1.0)
     if printed_b is None:
-        assert a.share == approx(b, abs=1e-7) and a.rho == approx(rho, abs=1e-7) and a.certificate.broken == ()
+        assert (
+            a.share == approx(b, abs=1e-7)
+            and a.rho == approx(rho, abs=1e-7)
+            and a.certificate.broken == ()
+        )
     elif isinstance(printed_b, str):
         assert (a.rho < 0).any() and any("below rho_min" in words for words in a.certificate.broken)
     else:
         assert a.share == approx(printed_b, abs=1e-3)
-        assert any("device 0 has share -" in words and "below 0" in words for words in a.certificate.broken)
-        assert any("device 1 has share" in words and "above 1" in words for words in a.certificate.broken)
+        assert any(
+            "device 0 has share -" in words and "below 0" in words for words in a.certificate.broken
+        )
+        assert any(
+            "device 1 has share" in words and "above 1" in words for words in a.certificate.broken
+        )
         assert a.certificate.residual > 0.1
 
 
@@ -137,7 +175,9 @@ def test_own_allocator_keeps_its_clocks_and_powers():
     assert a.cpu_hz.tolist() == [1e9, 2e9] and a.power_w.tolist() == [0.1, 0.2]
     assert allocate(p, lambda p: replace(own, power_w=None)).power_w is None
     for wrong in ([1e9], [1e9, np.nan], [1e9, -1.0]):
-        with pytest.raises(InvalidAllocation, match=r"returned cpu_hz array.* give 2 finite numbers"):
+        with pytest.raises(
+            InvalidAllocation, match=r"returned cpu_hz array.* give 2 finite numbers"
+        ):
             allocate(p, lambda p, wrong=wrong: replace(own, cpu_hz=np.array(wrong)))
 
 
@@ -176,7 +216,9 @@ def test_own_allocator_that_breaks_a_bound(answer, words):
     ],
 )
 def test_bad_input_is_named(field, value, words):
-    fields = {"bits": Q, "compute_s": G, "slack_s": A, "rate_bps": (4e7, 6e7), "rho_max": 0.5} | {field: value}
+    fields = {"bits": Q, "compute_s": G, "slack_s": A, "rate_bps": (4e7, 6e7), "rho_max": 0.5} | {
+        field: value
+    }
     with pytest.raises(ValueError, match=words):
         PruningProblem(**fields)
 

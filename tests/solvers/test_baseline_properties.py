@@ -11,7 +11,18 @@ from pytest import approx
 from solvers import PruningProblem, allocate
 
 HALVES = (0.0, 0.25, 0.5, 0.75, 1.0)
-PER_DEVICE = ("bits", "compute_s", "slack_s", "rate_bps", "weight", "rho_min", "rho_max", "bits_fixed", "snr", "levels")
+PER_DEVICE = (
+    "bits",
+    "compute_s",
+    "slack_s",
+    "rate_bps",
+    "weight",
+    "rho_min",
+    "rho_max",
+    "bits_fixed",
+    "snr",
+    "levels",
+)
 METHODS = ("equal", "proportional", "printed", "levels")
 
 
@@ -35,7 +46,9 @@ def instance(method, seed, count, density):
 
 
 def problems(method, most=8):
-    return st.builds(instance, st.just(method), st.integers(0, 2**32 - 1), st.integers(1, most), st.booleans())
+    return st.builds(
+        instance, st.just(method), st.integers(0, 2**32 - 1), st.integers(1, most), st.booleans()
+    )
 
 
 def permuted(p, order):
@@ -104,7 +117,9 @@ def test_more_band_prunes_nobody_more(method):
 @given(problems("levels"), st.floats(1, 4))
 def test_more_band_never_raises_the_sum_of_levels(p, factor):
     narrow, wide = allocate(p, "levels"), allocate(widened(p, factor), "levels")
-    assert max(narrow.certificate.gap, wide.certificate.gap) <= 1e-9  # branch and bound: both are the best
+    assert (
+        max(narrow.certificate.gap, wide.certificate.gap) <= 1e-9
+    )  # branch and bound: both are the best
     assert wide.objective <= narrow.objective * (1 + 1e-9) + 1e-12
 
 
@@ -114,7 +129,9 @@ def test_more_band_may_raise_the_level_of_one_device():
     In 1.2 times the band it needs 92 %: sent, as it weighs more, and the 8 % left are too little for device 0 even at
     its level of 0.3 (12 %), which is pruned altogether though it was not before.
     """
-    p = PruningProblem([2e5, 1.1e6], 0.0, 10e-3, 1e8, [1.0, 1.3], levels=[[0.0, 0.3, 1.0], [0.0, 1.0, np.nan]])
+    p = PruningProblem(
+        [2e5, 1.1e6], 0.0, 10e-3, 1e8, [1.0, 1.3], levels=[[0.0, 0.3, 1.0], [0.0, 1.0, np.nan]]
+    )
     assert allocate(p, "levels").rho.tolist() == [0.0, 1.0]
     assert allocate(widened(p, 1.2), "levels").rho.tolist() == [1.0, 0.0]
 

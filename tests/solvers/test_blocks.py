@@ -11,8 +11,8 @@ from pytest import approx
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from solvers import Infeasible, PruningProblem, allocate
-from solvers.blocks import least_max, least_sum
-from solvers.pruning_blocks import certify_blocks
+from solvers.resource_blocks.block_problem import least_max, least_sum
+from solvers.resource_blocks.kkt_blocks import certify_blocks
 
 
 def instance(seed, count, bounds, density):
@@ -31,7 +31,9 @@ def instance(seed, count, bounds, density):
 
 
 def problems(most=6):
-    return st.builds(instance, st.integers(0, 2**32 - 1), st.integers(1, most), st.booleans(), st.booleans())
+    return st.builds(
+        instance, st.integers(0, 2**32 - 1), st.integers(1, most), st.booleans(), st.booleans()
+    )
 
 
 def stretched(p, blocks):
@@ -65,7 +67,9 @@ def ways(count, blocks):
 def test_enumeration_finds_nothing_better(p, blocks):
     p = stretched(p, blocks)
     a, table = allocate(p, blocks=blocks), costs(p, blocks)
-    best = min(sum(row[i] for row, i in zip(table, n, strict=True)) for n in ways(p.num_devices, blocks))
+    best = min(
+        sum(row[i] for row, i in zip(table, n, strict=True)) for n in ways(p.num_devices, blocks)
+    )
     assert a.objective == approx(best, rel=1e-12, abs=1e-12 * p.weight.max())
     assert a.share * blocks == approx(np.rint(a.share * blocks)) and a.share.sum() <= 1 + 1e-12
 
@@ -80,7 +84,13 @@ def test_milp_finds_nothing_better(p, blocks):
         LinearConstraint((k == np.arange(p.num_devices)[:, None]).astype(float), 1, 1),
         LinearConstraint(n[None, :].astype(float), -np.inf, blocks),
     ]
-    found = milp(table[k, n] / scale, integrality=1, bounds=Bounds(0, 1), constraints=rules, options={"mip_rel_gap": 0})
+    found = milp(
+        table[k, n] / scale,
+        integrality=1,
+        bounds=Bounds(0, 1),
+        constraints=rules,
+        options={"mip_rel_gap": 0},
+    )
     assert a.objective <= found.fun * scale + 1e-9 * p.weight.max()
 
 
@@ -95,7 +105,8 @@ def test_certified_permuted_and_never_better_than_any_shares(p, blocks):
     order = np.arange(p.num_devices)[::-1]
     names = ("bits", "compute_s", "slack_s", "rate_bps", "weight", "rho_max", "bits_fixed")
     flipped = PruningProblem(
-        **{name: getattr(p, name)[order] for name in names}, snr=None if p.snr is None else p.snr[order]
+        **{name: getattr(p, name)[order] for name in names},
+        snr=None if p.snr is None else p.snr[order],
     )
     assert allocate(flipped, blocks=blocks).objective == approx(a.objective, rel=1e-12)
 
@@ -106,7 +117,10 @@ def test_four_blocks_by_hand():
     a = allocate(p, blocks=4)
     assert a.share.tolist() == [0.25, 0.75] and a.rho == approx([0.8, 0.1])
     assert a.multiplier == approx(4 * 0.2)  # one more block for device 0
-    assert allocate(p, blocks=5).share.tolist() == [0.2, 0.8]  # 0.16 and 0.24 a block, but the fifth brings only 0.04
+    assert allocate(p, blocks=5).share.tolist() == [
+        0.2,
+        0.8,
+    ]  # 0.16 and 0.24 a block, but the fifth brings only 0.04
 
 
 def test_the_least_time_in_which_the_fewest_blocks_fit():
@@ -124,7 +138,9 @@ def test_the_least_time_in_which_the_fewest_blocks_fit():
 @pytest.mark.parametrize("method", ["kkt", "fair", "latency"])
 @pytest.mark.parametrize("blocks", [0, -3, 2.5, True, "ten", 10**10, np.nan, [3]])
 def test_the_number_of_blocks_is_named(blocks, method):
-    with pytest.raises(ValueError, match=r"blocks is .*give a whole number of resource blocks from 1"):
+    with pytest.raises(
+        ValueError, match=r"blocks is .*give a whole number of resource blocks from 1"
+    ):
         allocate(PruningProblem(1e6, 4e-3, 20e-3, 4e7), method, blocks=blocks)
 
 
@@ -142,7 +158,9 @@ def test_who_does_not_know_blocks():
         allocate(p, lambda p: None, blocks=4)
 
 
-@pytest.mark.parametrize("spoilt, part", [("moved", "dual"), ("idle", "complementarity"), ("split", "primal")])
+@pytest.mark.parametrize(
+    "spoilt, part", [("moved", "dual"), ("idle", "complementarity"), ("split", "primal")]
+)
 def test_the_certificate_sees_a_wrong_answer(spoilt, part):
     p = PruningProblem(1e6, 4e-3, 20e-3, [4e7, 6e7, 9e7])
     share = allocate(p, blocks=10).share
@@ -158,15 +176,24 @@ def test_the_certificate_sees_a_wrong_answer(spoilt, part):
 def test_any_convex_costs_against_enumeration(seed, count, blocks, ties):
     rng = np.random.default_rng(seed)
     gains = rng.integers(0, 4, (count, blocks)) if ties else rng.random((count, blocks))
-    table = 5.0 * rng.random((count, 1)) - np.c_[np.zeros(count), np.cumsum(np.sort(gains)[:, ::-1], axis=1)]
+    table = (
+        5.0 * rng.random((count, 1))
+        - np.c_[np.zeros(count), np.cumsum(np.sort(gains)[:, ::-1], axis=1)]
+    )
     cost = lambda n: table[np.arange(count), np.clip(n, 0, blocks)]  # noqa: E731
     low = np.zeros(count, dtype=int)
     low[0] = rng.integers(0, blocks + 1)
     cap = np.maximum(low, rng.integers(0, blocks + 1, count))
-    ways = [np.array(n) for n in product(*(range(a, b + 1) for a, b in zip(low, cap, strict=True))) if sum(n) <= blocks]
+    ways = [
+        np.array(n)
+        for n in product(*(range(a, b + 1) for a, b in zip(low, cap, strict=True)))
+        if sum(n) <= blocks
+    ]
     least, worst = least_sum(cost, low, cap, blocks), least_max(cost, low, cap, blocks)
     for n in (least, worst):
         assert n.sum() <= blocks and (n >= low).all() and (n <= cap).all()
     assert cost(least).sum() == approx(min(cost(n).sum() for n in ways), abs=1e-12)
     top = min(cost(n).max() for n in ways)
-    assert cost(worst).max() == top and worst.sum() == min(n.sum() for n in ways if cost(n).max() == top)
+    assert cost(worst).max() == top and worst.sum() == min(
+        n.sum() for n in ways if cost(n).max() == top
+    )

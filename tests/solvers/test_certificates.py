@@ -5,8 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvers import ABOUT, METHODS, Infeasible, InvalidAllocation, PruningProblem, Uncertified, allocate
-from solvers.certify import TOLERANCE, accepted, certified, certify, feasible, unit
+from solvers import (
+    ABOUT,
+    METHODS,
+    Infeasible,
+    InvalidAllocation,
+    PruningProblem,
+    Uncertified,
+    allocate,
+)
+from solvers.certificate import TOLERANCE, accepted, certified, certify, feasible, unit
 from solvers.problem import ALLOWED
 
 NOISE = {"fixed": None, "density": [3.0, 10.0, 30.0]}
@@ -60,7 +68,14 @@ def test_nan_is_no_proof():
     a = allocate(problem("fixed"))
     for part in ("primal", "dual", "complementarity", "gap"):
         with pytest.raises(Uncertified):
-            accepted(a.problem, a.share, a.rho, a.multiplier, replace(a.certificate, **{part: np.nan}), "kkt")
+            accepted(
+                a.problem,
+                a.share,
+                a.rho,
+                a.multiplier,
+                replace(a.certificate, **{part: np.nan}),
+                "kkt",
+            )
     with pytest.raises(Uncertified, match="duality gap -1e-06"):  # better than what is possible
         accepted(a.problem, a.share, a.rho, a.multiplier, replace(a.certificate, gap=-1e-6), "kkt")
 
@@ -68,8 +83,13 @@ def test_nan_is_no_proof():
 def test_every_method_says_what_it_claims_and_where_it_is_from():
     assert set(ABOUT) == set(METHODS)
     p = PruningProblem(1e6, 4e-3, 20e-3, [4e7, 6e7])
-    claims = {method: allocate(p, method).certificate.claim for method in ("kkt", "equal", "printed", "convex")}
-    assert claims["kkt"] == claims["convex"] and "no shares and ratios have a lesser" in claims["kkt"]
+    claims = {
+        method: allocate(p, method).certificate.claim
+        for method in ("kkt", "equal", "printed", "convex")
+    }
+    assert (
+        claims["kkt"] == claims["convex"] and "no shares and ratios have a lesser" in claims["kkt"]
+    )
     assert "comparison" in claims["printed"] and "nothing about optimality" in claims["equal"]
 
 
@@ -115,7 +135,14 @@ def test_shapes_and_words_are_named(field):
 
 @pytest.mark.parametrize(
     "value",
-    [10**400, 10**5000, "5", ["5", 1.0], np.datetime64("2020-01-01"), np.ma.masked_array([1e6, 1.0], [False, True])],
+    [
+        10**400,
+        10**5000,
+        "5",
+        ["5", 1.0],
+        np.datetime64("2020-01-01"),
+        np.ma.masked_array([1e6, 1.0], [False, True]),
+    ],
     ids=["huge", "unprintable", "text", "texts", "date", "masked"],
 )
 def test_what_is_no_number_is_one_sentence(value):
@@ -140,13 +167,17 @@ def test_the_advised_time_is_enough(seed):
 
 def test_what_is_a_little_late_is_no_better_answer():
     """Device 0 needs 1e6 / (1e8 x 20 ms) = 1/2 at rho_max = 0; 2e-9 less is late by as much and gains at the price."""
-    p = PruningProblem([1e6, 1e4], [0.0, 4e-6], [20e-3, 1e-4], [1e8, 1e8], [1.0, 1e3], rho_max=[0.0, 1.0])
+    p = PruningProblem(
+        [1e6, 1e4], [0.0, 4e-6], [20e-3, 1e-4], [1e8, 1e8], [1.0, 1e3], rho_max=[0.0, 1.0]
+    )
     a = allocate(p)
     assert a.share[0] == pytest.approx(0.5, rel=1e-15) and a.certificate.gap < 1e-12
     for taken, passes in ((5e-10, True), (2e-9, False)):
         share = a.share + 0.5 * taken * np.array([-1.0, 1.0])
         proof = certify(p, share, p.rho_at(share), a.multiplier)
-        assert proof.primal == pytest.approx(taken, rel=1e-3) and (proof.primal <= ALLOWED) == passes
+        assert (
+            proof.primal == pytest.approx(taken, rel=1e-3) and (proof.primal <= ALLOWED) == passes
+        )
         if not passes:
             with pytest.raises(Uncertified, match=r"device 0 finishes .* after its deadline"):
                 certified(p, share, p.rho_at(share), a.multiplier, "kkt")
@@ -154,13 +185,17 @@ def test_what_is_a_little_late_is_no_better_answer():
 
 def test_a_share_below_the_least_was_gained_at_its_price():
     """Nine tenths of the time go into computing: 6e-9 less of the share is 6e-10 late, which passes, but it gains."""
-    p = PruningProblem([1e6, 1e4], [18e-3, 4e-6], [20e-3, 1e-4], [1e9, 1e8], [1.0, 1e3], rho_max=[0.0, 1.0])
+    p = PruningProblem(
+        [1e6, 1e4], [18e-3, 4e-6], [20e-3, 1e-4], [1e9, 1e8], [1.0, 1e3], rho_max=[0.0, 1.0]
+    )
     a = allocate(p)
     share = a.share + a.share[0] * 6e-9 * np.array([-1.0, 1.0])
     proof = certify(p, share, p.rho_at(share), a.multiplier)
     gained = a.multiplier * (a.share[0] * 6e-9) / unit(p, a.rho)
     assert 5e-10 < proof.primal <= ALLOWED
-    assert proof.gap == pytest.approx(gained * 5 / 6, rel=1e-6)  # the first 1e-9 of the share is rounding
+    assert proof.gap == pytest.approx(
+        gained * 5 / 6, rel=1e-6
+    )  # the first 1e-9 of the share is rounding
 
 
 def test_a_little_waste_of_many_adds_up():
@@ -168,6 +203,8 @@ def test_a_little_waste_of_many_adds_up():
     p = PruningProblem(1e6, 4e-3, 20e-3, np.full(1000, 4e12))
     a = allocate(p)
     proof = certify(p, a.share, a.rho + 5e-9, a.multiplier)
-    assert proof.complementarity == pytest.approx(5e-9) and proof.gap == pytest.approx(5e-6, rel=1e-4)
+    assert proof.complementarity == pytest.approx(5e-9) and proof.gap == pytest.approx(
+        5e-6, rel=1e-4
+    )
     with pytest.raises(Uncertified, match="duality gap 5e-06"):
         certified(p, a.share, a.rho + 5e-9, a.multiplier, "kkt")

@@ -8,11 +8,11 @@ from pytest import approx
 from scipy.special import exprel
 
 from solvers import EnergyTerms, Infeasible, PruningProblem, Uncertified, allocate
-from solvers import convex_models as models
-from solvers.certify_energy import certified_energy, certify_energy
-from solvers.convex_energy import REACH, Pass, node_count
-from solvers.energy import least_shares
-from solvers.energy_terms import Task
+from solvers.cvxpy_reference import models
+from solvers.cvxpy_reference.energy import REACH, Pass, node_count
+from solvers.min_energy.allocator import least_shares
+from solvers.min_energy.energy_certificate import certified_energy, certify_energy
+from solvers.min_energy.energy_terms import Task
 
 HZ = 1e6  # the band
 NOISES = pytest.mark.parametrize("density", [False, True])
@@ -40,10 +40,14 @@ def wide(seed, density, decades=4.0):
     f_max_hz = 10 ** rng.uniform(8, 10, count)
     p = cell(
         bits=np.where(rng.random(count) < 0.1, 0.0, 10 ** rng.uniform(5 - half, 5 + half, count)),
-        cycles=np.where(rng.random(count) < 0.15, 0.0, 10 ** rng.uniform(8 - half, 8 + half, count)),
+        cycles=np.where(
+            rng.random(count) < 0.15, 0.0, 10 ** rng.uniform(8 - half, 8 + half, count)
+        ),
         slack_s=1e-9,
         gain=10 ** rng.uniform(2 - half, 2 + decades, count),
-        kappa=np.where(rng.random(count) < 0.1, 0.0, 10 ** rng.uniform(-28 - half, -28 + half, count)),
+        kappa=np.where(
+            rng.random(count) < 0.1, 0.0, 10 ** rng.uniform(-28 - half, -28 + half, count)
+        ),
         density=density,
         f_min_hz=f_max_hz * rng.choice([0.0, 0.1, 0.6, 1.0], count),
         f_max_hz=f_max_hz,
@@ -54,7 +58,9 @@ def wide(seed, density, decades=4.0):
     except Infeasible as short:
         least_s = short.extra_s
     slack_s = least_s / rng.choice([1e-3, 0.05, 0.3, 0.7, 0.95, 0.999])
-    return replace(p, slack_s=1e-9 + slack_s + rng.choice([0.0, 0.1, 1.0]) * rng.random(count) * least_s)
+    return replace(
+        p, slack_s=1e-9 + slack_s + rng.choice([0.0, 0.1, 1.0]) * rng.random(count) * least_s
+    )
 
 
 # -- hand-computed
@@ -69,8 +75,15 @@ def test_computing_and_sending_divide_the_time(density):
     psi, cycles = 4 * (np.log(4) - 1) + 1, 4e8
     kappa = psi / 100 * 0.4**3 / (2 * cycles**3)
     a = allocate(cell(1e6, cycles, 0.9 - cycles / 2e9, 100.0, kappa, density), "convex-energy")
-    assert a.share == approx([1.0]) and a.cpu_hz == approx([1e9], rel=1e-5) and a.power_w == approx([0.03], rel=1e-5)
-    assert a.objective == approx(kappa * cycles * 1e18 + 0.03 * 0.5, rel=1e-10) and a.certificate.gap < 1e-8
+    assert (
+        a.share == approx([1.0])
+        and a.cpu_hz == approx([1e9], rel=1e-5)
+        and a.power_w == approx([0.03], rel=1e-5)
+    )
+    assert (
+        a.objective == approx(kappa * cycles * 1e18 + 0.03 * 0.5, rel=1e-10)
+        and a.certificate.gap < 1e-8
+    )
 
 
 @NOISES
@@ -88,7 +101,9 @@ def test_full_power_holds_the_only_one_that_sends(density):
 def test_two_alike_under_a_density():
     """Half the band each: 4 bit/s/Hz with half the noise, p = (2^4 - 1) / 2 / 100 = 0.075 W for half a second."""
     a = allocate(cell([1e6, 1e6], 0.0, 0.5, 100.0, 0.0, True), "convex-energy")
-    assert a.share == approx([0.5, 0.5], rel=1e-6) and a.objective == approx(2 * 0.075 * 0.5, rel=1e-10)
+    assert a.share == approx([0.5, 0.5], rel=1e-6) and a.objective == approx(
+        2 * 0.075 * 0.5, rel=1e-10
+    )
 
 
 # -- the sum of exponentials
@@ -116,7 +131,9 @@ def test_no_device_leaves_the_reach(seed):
     reach = REACH[node_count(task, low[task.sends])]
     share, on = allocate(p, "energy").share, task.sends
     assert np.log1p(p.snr[on] / low[on]).max() <= reach
-    assert (task.radio.s / (share * task.air_s(share, task.terms.p_max_w))[on] <= reach * (1 + 1e-9)).all()
+    assert (
+        task.radio.s / (share * task.air_s(share, task.terms.p_max_w))[on] <= reach * (1 + 1e-9)
+    ).all()
 
 
 # -- beside `energy`
@@ -144,9 +161,18 @@ def test_the_two_agree_over_wide_scales(first, density):
 @pytest.mark.parametrize("seed", range(4))
 def test_many_devices_under_a_density(seed):
     rng = np.random.default_rng(seed)
-    p = cell(rng.uniform(1e4, 1e5, 40), rng.uniform(1e7, 1e9, 40), 2.0, 10 ** rng.uniform(1, 4, 40), 1e-28, True)
+    p = cell(
+        rng.uniform(1e4, 1e5, 40),
+        rng.uniform(1e7, 1e9, 40),
+        2.0,
+        10 ** rng.uniform(1, 4, 40),
+        1e-28,
+        True,
+    )
     a, b = allocate(p, "energy"), allocate(p, "convex-energy")
-    assert b.objective == approx(a.objective, rel=1e-9) and b.multiplier == approx(a.multiplier, rel=1e-4)
+    assert b.objective == approx(a.objective, rel=1e-9) and b.multiplier == approx(
+        a.multiplier, rel=1e-4
+    )
     assert b.share == approx(a.share, rel=1e-4)
 
 
@@ -178,7 +204,9 @@ def test_a_spoilt_answer_is_refused(spoilt, density):
 
 @NOISES
 def test_an_answer_does_not_depend_on_what_was_solved_before(density):
-    p, other = (cell([1e6, 5e5], 4e8, 0.7, gain, 1e-28, density) for gain in ([100.0, 30.0], [2e3, 300.0]))
+    p, other = (
+        cell([1e6, 5e5], 4e8, 0.7, gain, 1e-28, density) for gain in ([100.0, 30.0], [2e3, 300.0])
+    )
     models.energy_model.cache_clear()
     first = allocate(p, "convex-energy")
     allocate(other, "convex-energy")
@@ -192,7 +220,11 @@ def test_too_little_time_and_nothing_to_send(density):
     with pytest.raises(Infeasible, match="At full clock and power"):
         allocate(p, "convex-energy")
     a = allocate(replace(p, bits=0.0, slack_s=0.2), "convex-energy")
-    assert a.cpu_hz == approx([1e9, 1e9]) and a.multiplier == 0 and a.objective == approx(2 * 1e-28 * 4e8 * 1e18)
+    assert (
+        a.cpu_hz == approx([1e9, 1e9])
+        and a.multiplier == 0
+        and a.objective == approx(2 * 1e-28 * 4e8 * 1e18)
+    )
 
 
 def test_numbers_that_are_none_are_not_given_to_clarabel():
@@ -204,5 +236,7 @@ def test_numbers_that_are_none_are_not_given_to_clarabel():
 
 def test_more_devices_than_cvxpy_has_memory_for_are_refused():
     p = cell(np.full(600, 1e3), 1e6, 2.0, 100.0, 1e-28, True)
-    with pytest.raises(Uncertified, match="states 16 exponentials for each of 600 devices, and above 4000 in all"):
+    with pytest.raises(
+        Uncertified, match="states 16 exponentials for each of 600 devices, and above 4000 in all"
+    ):
         allocate(p, "convex-energy")

@@ -7,8 +7,8 @@ import pytest
 from pytest import approx
 
 from solvers import PruningProblem, Uncertified, allocate
-from solvers import convex_models as models
-from solvers.convex_pruning import CURVED
+from solvers.cvxpy_reference import models
+from solvers.cvxpy_reference.pruning import CURVED
 
 FORMS = [(True, False), (False, True), (True, True)]
 ALL = [
@@ -25,26 +25,36 @@ def test_every_model_is_dpp(build, kind):
     model = build(*kind)
     assert model.task.is_dcp(dpp=True)
     assert build(*kind) is model
-    assert {p.name() for p in model.task.parameters()} <= {p.name() for p in model.parameters.values()}
+    assert {p.name() for p in model.task.parameters()} <= {
+        p.name() for p in model.parameters.values()
+    }
 
 
 def test_a_model_is_solved_again_with_other_numbers(monkeypatch):
     """The second problem is another one of the same size: nothing of the first may stay behind."""
     first = PruningProblem(1e6, 4e-3, 20e-3, [4e7, 6e7, 5e7])
     second = PruningProblem([1e6, 2e6, 5e5], 8e-3, 30e-3, [4e8, 6e7, 5e6], weight=[1, 2, 1])
-    for method, reference in (("kkt", "convex"), ("fair", "convex-fair"), ("latency", "convex-latency")):
+    for method, reference in (
+        ("kkt", "convex"),
+        ("fair", "convex-fair"),
+        ("latency", "convex-latency"),
+    ):
         allocate(first, reference)
         built = []
         monkeypatch.setattr(models, "Parts", lambda *args, built=built: built.append(args))
         again = allocate(second, reference)
         monkeypatch.undo()
-        assert built == [] and again.objective == approx(allocate(second, method).objective, rel=1e-8)
+        assert built == [] and again.objective == approx(
+            allocate(second, method).objective, rel=1e-8
+        )
 
 
 @pytest.mark.parametrize("snr", [None, (10.0, 1e3)])
 @pytest.mark.parametrize("method", ["convex", "convex-fair", "convex-latency"])
 def test_an_answer_does_not_depend_on_what_was_solved_before(method, snr):
-    p, other = (PruningProblem(1e6, 4e-3, 20e-3, rate, snr=snr) for rate in ((4e7, 6e7), (5e6, 4e8)))
+    p, other = (
+        PruningProblem(1e6, 4e-3, 20e-3, rate, snr=snr) for rate in ((4e7, 6e7), (5e6, 4e8))
+    )
     models.pruning_model.cache_clear()
     models.fair_model.cache_clear()
     models.latency_model.cache_clear()
@@ -73,7 +83,13 @@ def test_latency_by_hand_and_by_clarabel(snr):
 
 def test_no_answer_is_said():
     model = models.latency_model(2, False)
-    values = {"part": np.ones(2), "band": 0.0, "unit": np.ones(2), "busy": np.ones(2), "upload": np.ones(2)}
+    values = {
+        "part": np.ones(2),
+        "band": 0.0,
+        "unit": np.ones(2),
+        "busy": np.ones(2),
+        "upload": np.ones(2),
+    }
     with pytest.raises(Uncertified, match="Clarabel"):
         model.solve(**values)  # no band at all
 

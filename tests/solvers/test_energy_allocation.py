@@ -9,16 +9,28 @@ from hypothesis import strategies as st
 from pytest import approx
 from scipy.optimize import minimize
 
-from solvers import EnergyTerms, Infeasible, PruningProblem, Uncertified, allocate, energy_price
-from solvers.certify_energy import certified_energy, certify_energy
-from solvers.energy import least_shares
-from solvers.energy_terms import Task
-from solvers.stretch import at_least
+from solvers import EnergyTerms, Infeasible, PruningProblem, Uncertified, allocate
+from solvers.deadline_feasibility import at_least
+from solvers.min_energy import band_price as energy_price
+from solvers.min_energy.allocator import least_shares
+from solvers.min_energy.energy_certificate import certified_energy, certify_energy
+from solvers.min_energy.energy_terms import Task
 
 HZ = 1e6  # the band
 
 
-def cell(bits, cycles, time_s, gain, kappa=1e-28, f_min_hz=0.0, f_max_hz=2e9, p_max_w=0.5, density=False, **more):
+def cell(
+    bits,
+    cycles,
+    time_s,
+    gain,
+    kappa=1e-28,
+    f_min_hz=0.0,
+    f_max_hz=2e9,
+    p_max_w=0.5,
+    density=False,
+    **more,
+):
     """A problem with `time_s` seconds for all computing and the upload."""
     cycles, gain = np.asarray(cycles), np.asarray(gain)
     snr, shape = gain * p_max_w, np.zeros(len(np.atleast_1d(bits)))
@@ -50,7 +62,9 @@ def instance(seed, count, density, hurry):
         density=density,
     )
     least_s = least_extra_s(replace(p, slack_s=np.full(count, 1e-9)))
-    return replace(p, slack_s=1e-9 + least_s / max(hurry, 1e-3) + rng.uniform(0, 0.1, count) * least_s)
+    return replace(
+        p, slack_s=1e-9 + least_s / max(hurry, 1e-3) + rng.uniform(0, 0.1, count) * least_s
+    )
 
 
 def least_extra_s(p):
@@ -63,7 +77,9 @@ def least_extra_s(p):
 
 def problems(most=8):
     hurry = st.sampled_from([0.05, 0.3, 0.7, 0.95, 0.999])
-    return st.builds(instance, st.integers(0, 2**32 - 1), st.integers(1, most), st.booleans(), hurry)
+    return st.builds(
+        instance, st.integers(0, 2**32 - 1), st.integers(1, most), st.booleans(), hurry
+    )
 
 
 # -- hand-computed
@@ -80,7 +96,9 @@ def test_sending_alone():
 def test_two_alike(density):
     """Half the band each: 4 bit/s/Hz, p = n (2^4 - 1) / g with n = 1, or n = 1/2 as half the noise is collected."""
     a = allocate(cell([1e6, 1e6], 0.0, 0.5, 100.0, density=density), "energy")
-    assert a.share == approx([0.5, 0.5]) and a.power_w == approx([0.075 if density else 0.15] * 2, rel=1e-12)
+    assert a.share == approx([0.5, 0.5]) and a.power_w == approx(
+        [0.075 if density else 0.15] * 2, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("density", [False, True])
@@ -109,7 +127,11 @@ def test_without_energy_of_computing_the_clock_is_full():
 
 def test_who_sends_nothing_computes_slowly():
     a = allocate(cell([0.0, 1e6], [4e8, 0.0], 0.5, 10.0), "energy")
-    assert a.share.tolist() == [0, 1] and a.cpu_hz == approx([8e8, 2e9]) and a.power_w == approx([0, 0.3])
+    assert (
+        a.share.tolist() == [0, 1]
+        and a.cpu_hz == approx([8e8, 2e9])
+        and a.power_w == approx([0, 0.3])
+    )
     assert a.objective == approx(1e-28 * 4e8 * 8e8**2 + 0.15)
 
 
@@ -120,7 +142,9 @@ def test_who_sends_nothing_computes_slowly():
 @given(problems())
 def test_every_answer_is_certified_and_in_time(p):
     a, task = allocate(p, "energy"), Task.of(p)
-    assert a.certificate.residual <= 1e-11 and a.certificate.gap <= 1e-11 and not a.certificate.broken
+    assert (
+        a.certificate.residual <= 1e-11 and a.certificate.gap <= 1e-11 and not a.certificate.broken
+    )
     assert a.share.sum() <= 1 + 1e-14
     used_s = task.computing_s(a.cpu_hz) + task.air_s(a.share, a.power_w)
     busy = task.sends  # who sends has all of the time to use
@@ -136,7 +160,9 @@ def test_no_other_solver_finds_less(p):
         return
     radio, count = task.radio, int(task.sends.sum())
     computing = a.objective - float((a.power_w * task.air_s(a.share, a.power_w)).sum())
-    silent = computing - float((task.terms.kappa * task.terms.cycles * a.cpu_hz**2)[task.sends].sum())
+    silent = computing - float(
+        (task.terms.kappa * task.terms.cycles * a.cpu_hz**2)[task.sends].sum()
+    )
 
     def power(b, t):
         with np.errstate(over="ignore"):
@@ -145,7 +171,9 @@ def test_no_other_solver_finds_less(p):
     def joules(z):
         b, t, tau = z.reshape(3, count)
         sending = power(b, t * radio.time_s) * t * radio.time_s
-        return (float((sending + radio.work / (tau * radio.time_s) ** 2).sum()) + silent) / a.objective
+        return (
+            float((sending + radio.work / (tau * radio.time_s) ** 2).sum()) + silent
+        ) / a.objective
 
     def spare(z):  # power, relative
         return 1 - power(z[:count], z[count : 2 * count] * radio.time_s) / radio.p_max
@@ -164,7 +192,12 @@ def test_no_other_solver_finds_less(p):
     start = np.clip(np.concatenate([b * 0.98, t * 0.98, tau * 1.02]), low, high)
     options = {"maxiter": 300, "ftol": 1e-13}
     found = minimize(
-        joules, start, method="SLSQP", bounds=list(zip(low, high, strict=True)), constraints=rules, options=options
+        joules,
+        start,
+        method="SLSQP",
+        bounds=list(zip(low, high, strict=True)),
+        constraints=rules,
+        options=options,
     )
     worst = min(float(np.min(rule["fun"](found.x))) for rule in rules)
     if worst > -1e-9:
@@ -179,7 +212,9 @@ def test_the_reference_agrees(p):
         b = allocate(p, "convex-energy")
     except Uncertified:
         return
-    assert a.certificate.gap <= 1e-11  # Clarabel's own limit is in its certificate; it may be a little late as well
+    assert (
+        a.certificate.gap <= 1e-11
+    )  # Clarabel's own limit is in its certificate; it may be a little late as well
     assert a.objective == approx(b.objective, rel=1e-8)
 
 
@@ -190,11 +225,17 @@ def test_permuted_devices_get_permuted_answers(p, random):
     random.shuffle(order)
     terms = Task.of(p).terms
     moved = EnergyTerms(**{name: getattr(terms, name)[order] for name in vars(terms)})
-    columns = {name: getattr(p, name)[order] for name in ("bits", "compute_s", "slack_s", "rate_bps")}
+    columns = {
+        name: getattr(p, name)[order] for name in ("bits", "compute_s", "slack_s", "rate_bps")
+    }
     snr = None if p.snr is None else p.snr[order]
     a, b = allocate(p, "energy"), allocate(replace(p, **columns, snr=snr, energy=moved), "energy")
-    assert b.share == approx(a.share[order], rel=1e-7, abs=1e-12) and b.objective == approx(a.objective, rel=1e-12)
-    assert b.cpu_hz == approx(a.cpu_hz[order], rel=1e-6) and b.power_w == approx(a.power_w[order], rel=1e-6)
+    assert b.share == approx(a.share[order], rel=1e-7, abs=1e-12) and b.objective == approx(
+        a.objective, rel=1e-12
+    )
+    assert b.cpu_hz == approx(a.cpu_hz[order], rel=1e-6) and b.power_w == approx(
+        a.power_w[order], rel=1e-6
+    )
 
 
 @settings(max_examples=40, deadline=None)
@@ -211,7 +252,9 @@ def test_units_do_not_matter(p, bits, seconds, joules):
         slack_s=p.slack_s * seconds, energy=terms,
     )  # fmt: skip
     a, b = allocate(p, "energy"), allocate(scaled, "energy")
-    assert b.objective == approx(a.objective * joules, rel=1e-9) and b.share == approx(a.share, rel=1e-6, abs=1e-9)
+    assert b.objective == approx(a.objective * joules, rel=1e-9) and b.share == approx(
+        a.share, rel=1e-6, abs=1e-9
+    )
 
 
 def widened(p, factor):
@@ -228,7 +271,9 @@ def widened(p, factor):
 def test_more_band_or_time_never_costs_more(p, factor, extra_s):
     least = allocate(p, "energy").objective
     assert allocate(widened(p, factor), "energy").objective <= least * (1 + 1e-10)
-    assert allocate(replace(p, slack_s=p.slack_s + extra_s), "energy").objective <= least * (1 + 1e-10)
+    assert allocate(replace(p, slack_s=p.slack_s + extra_s), "energy").objective <= least * (
+        1 + 1e-10
+    )
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -267,7 +312,9 @@ def test_the_certificate_rejects(spoilt, density):
         power_w = 0.99 * power_w
     joules, proof = certify_energy(task, share, cpu_hz, power_w, price)
     assert (proof.primal > 1e-6) == (spoilt == "late")
-    assert proof.residual > 1e-7 and (spoilt == "late" or proof.gap * joules >= joules - a.objective)
+    assert proof.residual > 1e-7 and (
+        spoilt == "late" or proof.gap * joules >= joules - a.objective
+    )
     with pytest.raises(Uncertified, match="energy"):
         certified_energy(task, share, cpu_hz, power_w, price)
 
@@ -277,7 +324,9 @@ def test_the_certificate_counts_unused_band():
     p = cell(1e6, 0.0, 0.5, 10.0)
     a, task, share = allocate(p, "energy"), Task.of(p), np.array([0.99])
     price = -float(task.radio.slopes(share, np.array([0.5]))[0][0])
-    joules, proof = certify_energy(task, share, a.cpu_hz, task.radio.power(share, np.array([0.5])), price)
+    joules, proof = certify_energy(
+        task, share, a.cpu_hz, task.radio.power(share, np.array([0.5])), price
+    )
     assert proof.complementarity == approx(0.01 * price / joules, rel=1e-9) and proof.dual < 1e-12
     assert proof.gap * joules >= joules - a.objective > 0.0
 
@@ -286,17 +335,28 @@ def test_the_least_time_is_all_at_full_power_and_clock():
     p = cell([1e6, 5e5], [4e8, 2e8], 1e-6, [100.0, 30.0])
     with pytest.raises(Infeasible, match="At full clock and power") as caught:
         allocate(p, "energy")
-    assert caught.value.extra_s > 0 and f"{at_least(caught.value.extra_s)} s more time" in str(caught.value)
+    assert caught.value.extra_s > 0 and f"{at_least(caught.value.extra_s)} s more time" in str(
+        caught.value
+    )
     a = allocate(replace(p, slack_s=p.slack_s + caught.value.extra_s), "energy")
     assert a.cpu_hz == approx([2e9, 2e9]) and a.power_w == approx([0.5, 0.5], rel=1e-6)
-    late = allocate(replace(p, slack_s=np.inf), "latency")  # the same question: how early can all be back?
-    assert late.objective == approx(1e-6 + caught.value.extra_s, rel=1e-9) and a.share == approx(late.share, rel=1e-6)
+    late = allocate(
+        replace(p, slack_s=np.inf), "latency"
+    )  # the same question: how early can all be back?
+    assert late.objective == approx(1e-6 + caught.value.extra_s, rel=1e-9) and a.share == approx(
+        late.share, rel=1e-6
+    )
 
 
 def test_a_device_without_time_is_left_out():
     p = cell([1e6, 1e6], 0.0, [0.5, -0.1], 10.0)
     a = allocate(p, "energy")
-    assert a.infeasible == (1,) and a.share.tolist() == [1, 0] and a.power_w == approx([0.3, 0]) and a.rho[1] == 0
+    assert (
+        a.infeasible == (1,)
+        and a.share.tolist() == [1, 0]
+        and a.power_w == approx([0.3, 0])
+        and a.rho[1] == 0
+    )
     assert a.objective == approx(0.15)
 
 
@@ -313,7 +373,11 @@ def test_pruned_no_more_than_rho_min():
     [
         ("cycles", [1e8, -1.0], "cycles of device 1 is -1"),
         ("kappa", np.nan, "kappa of device 0 is nan"),
-        ("f_min_hz", [0.0, 5e9], "f_min_hz of device 1 is 5e\\+09; it must be between 0 and f_max_hz"),
+        (
+            "f_min_hz",
+            [0.0, 5e9],
+            "f_min_hz of device 1 is 5e\\+09; it must be between 0 and f_max_hz",
+        ),
         ("f_max_hz", 0.0, "f_max_hz of device 0 is 0; it must be finite and positive"),
         ("p_max_w", [0.1, np.inf], "p_max_w of device 1 is inf"),
         ("gain", 0.0, "gain of device 0"),
@@ -322,7 +386,14 @@ def test_pruned_no_more_than_rho_min():
     ],
 )
 def test_bad_terms_are_named(field, value, words):
-    terms = {"cycles": 1e8, "kappa": 1e-28, "f_min_hz": [0.0, 0.0], "f_max_hz": 2e9, "p_max_w": 0.1, "gain": 100.0}
+    terms = {
+        "cycles": 1e8,
+        "kappa": 1e-28,
+        "f_min_hz": [0.0, 0.0],
+        "f_max_hz": 2e9,
+        "p_max_w": 0.1,
+        "gain": 100.0,
+    }
     with pytest.raises(ValueError, match=words):
         EnergyTerms(**terms | {field: value})
 
@@ -340,13 +411,17 @@ def test_bad_problems_are_named():
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("cycles", [4e8, 1e308]), ("kappa", [1e-28, 1e308]), ("slack_s", [0.9, 1e308])]
+    ("name", "value"),
+    [("cycles", [4e8, 1e308]), ("kappa", [1e-28, 1e308]), ("slack_s", [0.9, 1e308])],
 )
 @pytest.mark.parametrize("density", [False, True])
 def test_numbers_that_leave_the_range_of_doubles_are_named(name, value, density):
     p = cell([1e6, 5e5], 4e8, 0.9, 100.0, density=density)
     changes = {name: value} if name == "slack_s" else {"energy": replace(p.energy, **{name: value})}
-    with pytest.raises(ValueError, match=f"{name} of device 1 is 1e\\+308, too far from the other numbers for energy"):
+    with pytest.raises(
+        ValueError,
+        match=f"{name} of device 1 is 1e\\+308, too far from the other numbers for energy",
+    ):
         allocate(replace(p, **changes), "energy")
 
 
@@ -357,7 +432,9 @@ def test_without_a_step_together_there_is_the_search_one_by_one(monkeypatch):
     monkeypatch.setattr(energy_price, "together", lambda radio, low: None)
     for a, b in zip(usual, (allocate(p, "energy") for p in problems), strict=True):
         assert b.certificate.gap <= 1e-11 and b.objective == approx(a.objective, rel=1e-12)
-        assert b.multiplier == approx(a.multiplier, rel=1e-9) and b.share == approx(a.share, rel=1e-9, abs=1e-15)
+        assert b.multiplier == approx(a.multiplier, rel=1e-9) and b.share == approx(
+            a.share, rel=1e-9, abs=1e-15
+        )
 
 
 @pytest.mark.parametrize("density", [False, True])
@@ -365,7 +442,9 @@ def test_most_problems_are_solved_together(density, monkeypatch):
     """Without a turn of the slower search, which takes some five times as long."""
     problems = [instance(seed, 8, density, 0.3) for seed in range(40)]
     slow, found = energy_price.one_by_one, []
-    monkeypatch.setattr(energy_price, "one_by_one", lambda radio: found.append(radio) or slow(radio))
+    monkeypatch.setattr(
+        energy_price, "one_by_one", lambda radio: found.append(radio) or slow(radio)
+    )
     for p in problems:
         allocate(p, "energy")
     assert len(found) <= 4

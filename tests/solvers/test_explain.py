@@ -24,7 +24,10 @@ def test_everybody_in_one_cell():
     assert words[3].startswith("Device 0: held at rho_max")
     assert words[4].startswith("Device 4: pruned altogether")
     assert words[5].startswith(f"The band is full; its price is {a.multiplier:.4g}")
-    assert words[6].startswith("kkt claims: no shares and ratios have a lesser weighted sum") and len(words) == 7
+    assert (
+        words[6].startswith("kkt claims: no shares and ratios have a lesser weighted sum")
+        and len(words) == 7
+    )
 
 
 def test_fixed_bits_are_sent_whatever_is_pruned():
@@ -32,7 +35,9 @@ def test_fixed_bits_are_sent_whatever_is_pruned():
     a = allocate(PruningProblem(1e6, 4e-3, 20e-3, 4e7, [1e-3, 1.0], bits_fixed=[4e5, 0.0]))
     assert a.rho[0] == 1.0 and a.share == pytest.approx([0.5, 0.5])
     words = a.explain().split("\n")
-    assert words[0].startswith("Device 1: pruned just so far") and words[1].startswith("Device 0: held at rho_max")
+    assert words[0].startswith("Device 1: pruned just so far") and words[1].startswith(
+        "Device 0: held at rho_max"
+    )
     assert "nothing is sent" not in a.explain()
 
 
@@ -45,8 +50,12 @@ def test_the_whole_band_of_one_device_has_its_price(method):
 
 def test_idle_band_and_many_devices():
     words = allocate(PruningProblem(1e6, 4e-3, 20e-3, np.full(20, 4e9))).explain()
-    assert words.startswith("Devices 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 8 more: the full model")
-    assert "Of the band 68.8 % is idle; nobody has a use for it, its price is 0." in words  # 20 / (4e9 x 16 ms) / 1e-6
+    assert words.startswith(
+        "Devices 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 8 more: the full model"
+    )
+    assert (
+        "Of the band 68.8 % is idle; nobody has a use for it, its price is 0." in words
+    )  # 20 / (4e9 x 16 ms) / 1e-6
 
 
 def test_a_method_without_a_price_and_a_late_device():
@@ -72,19 +81,26 @@ def test_who_sends_nothing_is_bound_by_time_alone():
 def test_latency_keeps_rho_min_and_its_price_is_in_seconds():
     """Two alike: 1 Mbit over half of 40 Mbit/s takes 50 ms, and 1 % more band saves 0.5 ms."""
     words = allocate(PruningProblem([1e6, 1e6], 4e-3, 20e-3, 4e7), "latency").explain()
-    assert words.startswith("Devices 0, 1: late: latency keeps rho_min, and a deadline is no bound of it.")
+    assert words.startswith(
+        "Devices 0, 1: late: latency keeps rho_min, and a deadline is no bound of it."
+    )
     assert "its price is 0.05 s: 1 % more would lower the last finish by 0.0005 s." in words
 
 
 def test_energy_names_the_limits():
     """1 Mbit in 1 s less the computing: device 0 must not go below f_min, device 1 has no time for less than f_max."""
     terms = EnergyTerms([1e8, 1e9], 1e-28, [1e9, 0.0], 2e9, 0.5, [100.0, 30.0])
-    p = PruningProblem(1e6, 0.0, [0.5, 0.5], 20e6 * np.log2([51.0, 16.0]), rho_max=0.0, energy=terms)
+    p = PruningProblem(
+        1e6, 0.0, [0.5, 0.5], 20e6 * np.log2([51.0, 16.0]), rho_max=0.0, energy=terms
+    )
     a = allocate(p, "energy")
     words = a.explain().split("\n")
     assert "Device 0: the clock is at f_min." in words and a.cpu_hz[0] == pytest.approx(1e9)
     assert "Devices 0, 1: the deadline binds, all of the time is used." in words
-    assert any(f"its price is {a.multiplier:.4g} J: 1 % more would lower the energy by " in line for line in words)
+    assert any(
+        f"its price is {a.multiplier:.4g} J: 1 % more would lower the energy by " in line
+        for line in words
+    )
     short = allocate(replace(p, slack_s=1e-3), "latency").objective
     tight = replace(p, slack_s=short * (1 + 1e-12))
     words = allocate(tight, "energy").explain()
@@ -95,4 +111,8 @@ def test_late_by_one_per_cent_is_late():
     """Two alike that send 1 Mbit over half of 40 Mbit/s: 50 ms and 4 ms of computing, in 53.5 ms or in 54 ms."""
     short, enough = (PruningProblem([1e6, 1e6], 4e-3, slack_s, 4e7) for slack_s in (53.5e-3, 54e-3))
     assert allocate(short, "latency").explain().startswith("Devices 0, 1: late")
-    assert allocate(enough, "latency").explain().startswith("Devices 0, 1: the full model, within the deadline.")
+    assert (
+        allocate(enough, "latency")
+        .explain()
+        .startswith("Devices 0, 1: the full model, within the deadline.")
+    )

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from solvers import Infeasible, PruningProblem, Uncertified, allocate
-from solvers.certify import certify, unit
-from solvers.convex import _filled
-from solvers.fair import certify_fair, lowered
-from solvers.latency import certify_latency
-from solvers.marginal import marginal
-from solvers.minmax_blocks import prove
+from solvers.allocators.fair import certify_fair, lowered
+from solvers.allocators.min_max_latency import certify_latency
+from solvers.certificate import certify, unit
+from solvers.cvxpy_reference.convex import _filled
+from solvers.marginal_gains import marginal
+from solvers.resource_blocks.min_max_blocks import prove
 
 A, G, Q, R = 20e-3, 4e-3, 1e6, (4e7, 6e7)  # the first row of the digest's table
 SNR = (10.0, 1e3)
@@ -47,7 +47,9 @@ def instance(seed, count, density, floors=False, caps=False, fixed=False):
 
 def problems(most=12):
     flag = st.booleans()
-    return st.builds(instance, st.integers(0, 2**32 - 1), st.integers(1, most), flag, flag, flag, flag)
+    return st.builds(
+        instance, st.integers(0, 2**32 - 1), st.integers(1, most), flag, flag, flag, flag
+    )
 
 
 def stretched(p):
@@ -86,7 +88,9 @@ def test_ties_are_broken_by_the_sum():
 
     With 3e8 and 4e8 bit/s they need no pruning at all: 1e6 / (3e8 16 ms) + 1e6 / (4e8 16 ms) = 0.365 of the band.
     """
-    free = allocate(problem(bits=[0.0, Q, Q], compute_s=[30e-3, G, G], rate_bps=[4e7, 3e8, 4e8]), "fair")
+    free = allocate(
+        problem(bits=[0.0, Q, Q], compute_s=[30e-3, G, G], rate_bps=[4e7, 3e8, 4e8]), "fair"
+    )
     assert free.rho == approx([1 / 3, 0, 0]) and free.multiplier == 0
     tight = problem(bits=[0.0, Q, Q], compute_s=[30e-3, G, G], rate_bps=[4e7, 7e7, 9e7])
     a = allocate(tight, "fair")
@@ -100,7 +104,9 @@ def test_latency_by_hand():
     a = allocate(problem(slack_s=np.inf), "latency")
     assert a.share == approx([0.6, 0.4], rel=1e-14) and a.rho.tolist() == [0, 0]
     assert a.objective == approx(4e-3 + 1e6 / 4e7 + 1e6 / 6e7, rel=1e-14)
-    assert a.multiplier == approx(1e6 / 4e7 + 1e6 / 6e7, rel=1e-12)  # T = G + n / B: dT/dB = -n at B = 1
+    assert a.multiplier == approx(
+        1e6 / 4e7 + 1e6 / 6e7, rel=1e-12
+    )  # T = G + n / B: dT/dB = -n at B = 1
 
 
 def test_latency_counts_what_was_before():
@@ -140,7 +146,9 @@ def test_proportional_by_hand():
     """0.75 x 2e6 + 1e5 and 0.75 x 1e6 + 1e5 bits: 32 to 17."""
     p = problem(bits=[2e6, 1e6], bits_fixed=1e5, rho_min=0.25)
     a = allocate(p, "proportional")
-    assert a.share == approx([32 / 49, 17 / 49]) and a.rho == approx(p.rho_at(np.array([32 / 49, 17 / 49])))
+    assert a.share == approx([32 / 49, 17 / 49]) and a.rho == approx(
+        p.rho_at(np.array([32 / 49, 17 / 49]))
+    )
     assert np.isnan(a.certificate.gap)
     silent = allocate(problem(bits=0.0), "proportional")
     assert silent.share.tolist() == [0.5, 0.5]
@@ -173,7 +181,9 @@ def test_nobody_at_the_top_and_nobody_to_move():
 
 @settings(deadline=None)
 @given(problems())
-@example(instance(10006366, 4, True, False, False, True))  # a device 2e-6 below the top for 4e-13 of the band
+@example(
+    instance(10006366, 4, True, False, False, True)
+)  # a device 2e-6 below the top for 4e-13 of the band
 def test_fair_is_certified_and_nobody_does_better(p):
     p = stretched(p)
     a = allocate(p, "fair")
@@ -198,7 +208,9 @@ def test_latency_is_certified_and_all_who_send_are_back_together(p):
 @settings(max_examples=40, deadline=None)
 @pytest.mark.parametrize("method", METHODS)
 @given(p=problems(8))
-@example(p=instance(13996, 8, False, False, True, False))  # a device that needs its share of 0.79 to be in time
+@example(
+    p=instance(13996, 8, False, False, True, False)
+)  # a device that needs its share of 0.79 to be in time
 def test_the_reference_agrees(method, p):
     p = stretched(p)
     a = allocate(p, method)
@@ -207,7 +219,9 @@ def test_the_reference_agrees(method, p):
     except Uncertified:  # Clarabel is not tight enough on a few of these; ours always is
         return
     assert a.objective == approx(b.objective, rel=1e-8, abs=1e-8 * (method == "fair"))
-    assert a.objective <= b.objective * (1 + 1e-9) + 1e-9  # whatever Clarabel says, its shares are in time
+    assert (
+        a.objective <= b.objective * (1 + 1e-9) + 1e-9
+    )  # whatever Clarabel says, its shares are in time
     assert a.certificate.gap <= max(b.certificate.gap, 1e-11)
 
 
@@ -227,13 +241,17 @@ def test_what_the_reference_lacks_it_takes_from_nobody_who_would_be_late():
 def test_the_reference_is_certified_on_nearly_all(method):
     refused = 0
     for seed in range(40):
-        p = stretched(instance(seed, 1 + seed % 10, seed % 2, seed % 2, seed % 3 == 0, seed % 4 < 2))
+        p = stretched(
+            instance(seed, 1 + seed % 10, seed % 2, seed % 2, seed % 3 == 0, seed % 4 < 2)
+        )
         try:
             b = allocate(p, f"convex-{method}")
         except Uncertified:
             refused += 1
             continue
-        assert allocate(p, method).objective == approx(b.objective, rel=1e-8, abs=1e-8 * (method == "fair"))
+        assert allocate(p, method).objective == approx(
+            b.objective, rel=1e-8, abs=1e-8 * (method == "fair")
+        )
     assert refused <= 1
 
 
@@ -244,10 +262,25 @@ def test_permuted_devices_get_permuted_answers(method, p, random):
     p = stretched(p)
     order = np.arange(p.num_devices)
     random.shuffle(order)
-    names = ("bits", "compute_s", "slack_s", "rate_bps", "weight", "rho_min", "rho_max", "bits_fixed")
+    names = (
+        "bits",
+        "compute_s",
+        "slack_s",
+        "rate_bps",
+        "weight",
+        "rho_min",
+        "rho_max",
+        "bits_fixed",
+    )
     moved = {name: getattr(p, name)[order] for name in names}
-    a, b = allocate(p, method), allocate(PruningProblem(**moved, snr=None if p.snr is None else p.snr[order]), method)
-    assert b.share == approx(a.share[order], abs=1e-9) and (abs(b.rho - a.rho[order]) <= last_digits(p, a)[order]).all()
+    a, b = (
+        allocate(p, method),
+        allocate(PruningProblem(**moved, snr=None if p.snr is None else p.snr[order]), method),
+    )
+    assert (
+        b.share == approx(a.share[order], abs=1e-9)
+        and (abs(b.rho - a.rho[order]) <= last_digits(p, a)[order]).all()
+    )
 
 
 @settings(max_examples=40, deadline=None)
@@ -261,7 +294,9 @@ def test_units_do_not_matter(method, p, bits, seconds):
     )  # fmt: skip
     a, b = allocate(p, method), allocate(scaled, method)
     assert (abs(b.rho - a.rho) <= last_digits(p, a)).all() and b.share == approx(a.share, abs=1e-8)
-    assert b.objective == approx(a.objective * (seconds if method == "latency" else 1), rel=1e-9, abs=1e-9 * seconds)
+    assert b.objective == approx(
+        a.objective * (seconds if method == "latency" else 1), rel=1e-9, abs=1e-9 * seconds
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -286,13 +321,19 @@ def test_the_multiplier_is_the_slope(method, seed):
     a, objective, step = allocate(p, method), [], 1e-6
     for sign in (1, -1):
         if p.snr is None:
-            objective.append(allocate(replace(p, rate_bps=p.rate_bps * (1 + sign * step)), method).objective)
+            objective.append(
+                allocate(replace(p, rate_bps=p.rate_bps * (1 + sign * step)), method).objective
+            )
         else:
-            taken = 1 + sign * step  # shares of a band that is so much wider, at the same noise density
+            taken = (
+                1 + sign * step
+            )  # shares of a band that is so much wider, at the same noise density
             snr = p.snr / taken
             rate = p.rate_bps * taken * np.log1p(snr) / np.log1p(p.snr)
             objective.append(allocate(replace(p, rate_bps=rate, snr=snr), method).objective)
-    assert a.multiplier == approx((objective[1] - objective[0]) / (2 * step), rel=1e-4, abs=1e-8 * a.objective)
+    assert a.multiplier == approx(
+        (objective[1] - objective[0]) / (2 * step), rel=1e-4, abs=1e-8 * a.objective
+    )
 
 
 # -- certificates
@@ -318,7 +359,9 @@ def test_the_certificate_of_fair_rejects(snr):
         share = a.share + moved
         rho = p.rho_at(share)
         tied = lowered(p, rho.max())
-        spoilt = replace(a, share=share, rho=rho, certificate=certify(tied, share, rho, a.multiplier))
+        spoilt = replace(
+            a, share=share, rho=rho, certificate=certify(tied, share, rho, a.multiplier)
+        )
         proof = certify_fair(p, spoilt)[2]
         assert proof.gap > 1e-5 and proof.gap >= rho.max() - a.objective > 1e-5
 
@@ -341,12 +384,23 @@ def test_of_the_same_largest_rho_only_the_least_sum_is_fair():
     share = a.share + np.array([0.0, 1e-2, -1e-2])
     rho = p.rho_at(share)
     assert a.objective == rho.max() == approx(0.5) and p.objective(rho) > p.objective(a.rho)
-    spoilt = replace(a, share=share, rho=rho, certificate=certify(lowered(p, 0.5), share, rho, allocate(p).multiplier))
-    assert certify_fair(p, spoilt)[2].gap >= (p.objective(rho) - p.objective(a.rho)) / unit(p, rho) > 1e-7
+    spoilt = replace(
+        a,
+        share=share,
+        rho=rho,
+        certificate=certify(lowered(p, 0.5), share, rho, allocate(p).multiplier),
+    )
+    assert (
+        certify_fair(p, spoilt)[2].gap
+        >= (p.objective(rho) - p.objective(a.rho)) / unit(p, rho)
+        > 1e-7
+    )
 
 
 def test_fair_refuses_levels_and_infeasible_problems():
-    with pytest.raises(ValueError, match="fair chooses any rho within its bounds; for levels use the method levels"):
+    with pytest.raises(
+        ValueError, match="fair chooses any rho within its bounds; for levels use the method levels"
+    ):
         allocate(problem(levels=[0.0, 0.5, 1.0]), "fair")
     with pytest.raises(Infeasible):
         allocate(problem(rho_max=0.1), "fair")
@@ -355,7 +409,11 @@ def test_fair_refuses_levels_and_infeasible_problems():
 def test_hardly_anything_is_kept():
     """rho within 1e-9 of one for all: the sum of the shares still is one, and not above."""
     a = allocate(PruningProblem(1e15, 1e-3, 20e-3, np.full(50, 1e7)), "fair")
-    assert a.share.sum() == approx(1, abs=1e-5) and a.share.sum() <= 1 + 1e-14 and 1 - 1e-9 < a.objective < 1
+    assert (
+        a.share.sum() == approx(1, abs=1e-5)
+        and a.share.sum() <= 1 + 1e-14
+        and 1 - 1e-9 < a.objective < 1
+    )
 
 
 # -- whole blocks
@@ -369,14 +427,21 @@ def splits(count, blocks):
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(4, 9), st.booleans(), st.booleans())
-@example(999999, 2, 4, True, False)  # the largest rho, of a device that sends nothing, differs by an ulp with its share
+@given(
+    st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(4, 9), st.booleans(), st.booleans()
+)
+@example(
+    999999, 2, 4, True, False
+)  # the largest rho, of a device that sends nothing, differs by an ulp with its share
 def test_fair_blocks_against_enumeration(seed, count, blocks, density, caps):
     p = stretched(instance(seed, count, density, False, caps))
     try:
         a = allocate(p, "fair", blocks)
     except Infeasible:
-        late = lambda n: (p.finish_s(n / blocks, p.rho_max) > p.slack_s * (1 + 1e-9))[p.feasible].any()  # noqa: E731
+
+        def late(n):
+            return (p.finish_s(n / blocks, p.rho_max) > p.slack_s * (1 + 1e-9))[p.feasible].any()
+
         assert all(late(n) for n in splits(count, blocks))
         return
     found = []
@@ -385,8 +450,13 @@ def test_fair_blocks_against_enumeration(seed, count, blocks, density, caps):
         if not (p.finish_s(n / blocks, rho) > p.slack_s * (1 + 1e-9))[p.feasible].any():
             found.append((rho.max(where=p.feasible, initial=0.0), p.objective(rho)))
     top, strict = min(found)
-    least = min(total for largest, total in found if largest <= top + 1e-15)  # who ties by the last digit of rho
-    assert a.objective == approx(top, abs=1e-15) and least - 1e-12 <= p.objective(a.rho) <= strict + 1e-12
+    least = min(
+        total for largest, total in found if largest <= top + 1e-15
+    )  # who ties by the last digit of rho
+    assert (
+        a.objective == approx(top, abs=1e-15)
+        and least - 1e-12 <= p.objective(a.rho) <= strict + 1e-12
+    )
     assert (a.share * blocks == np.round(a.share * blocks)).all()
 
 
@@ -397,10 +467,16 @@ def test_latency_blocks_against_enumeration(seed, count, blocks, density):
     p = replace(p, bits=p.bits + 1e4, slack_s=np.abs(p.slack_s))
     a = allocate(p, "latency", blocks)
     before_s = p.slack_s.max() - p.slack_s
-    times = [before_s + p.finish_s(n / blocks, p.rho_min) for n in splits(count, blocks) if n.min() > 0]
+    times = [
+        before_s + p.finish_s(n / blocks, p.rho_min) for n in splits(count, blocks) if n.min() > 0
+    ]
     best = min((t.max(), t.sum()) for t in times)
     finish_s = before_s + p.finish_s(a.share, a.rho)
-    assert a.objective == best[0] and finish_s.max() == best[0] and finish_s.sum() == approx(best[1], rel=1e-12)
+    assert (
+        a.objective == best[0]
+        and finish_s.max() == best[0]
+        and finish_s.sum() == approx(best[1], rel=1e-12)
+    )
 
 
 def test_six_devices_and_twelve_blocks():
@@ -408,7 +484,11 @@ def test_six_devices_and_twelve_blocks():
     p = instance(3, 6, False)
     p = replace(p, bits=p.bits + 1e5, slack_s=np.abs(p.slack_s) + 1e-3)
     before_s = p.slack_s.max() - p.slack_s
-    best = min((before_s + p.finish_s(n / 12, p.rho_min)).max() for n in splits(6, 12) if n.min() > 0 and n.sum() == 12)
+    best = min(
+        (before_s + p.finish_s(n / 12, p.rho_min)).max()
+        for n in splits(6, 12)
+        if n.min() > 0 and n.sum() == 12
+    )
     assert allocate(p, "latency", blocks=12).objective == best
 
 
@@ -432,11 +512,13 @@ def test_too_few_blocks_and_a_wrong_answer():
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("bits", [1e308, 1e6]), ("rate_bps", [1e-307, 4e7]), ("rate_bps", [1e160, 1e160])]
+    ("name", "value"),
+    [("bits", [1e308, 1e6]), ("rate_bps", [1e-307, 4e7]), ("rate_bps", [1e160, 1e160])],
 )
 def test_latency_names_numbers_that_leave_the_range_of_doubles(name, value):
     p = replace(PruningProblem([1e6, 1e6], 4e-3, np.inf, [4e7, 6e7]), **{name: value})
     with pytest.raises(
-        ValueError, match=f"{name} of device 0 is {value[0]:g}, too far from the other".replace("+", ".")
+        ValueError,
+        match=f"{name} of device 0 is {value[0]:g}, too far from the other".replace("+", "."),
     ):
         allocate(p, "latency")

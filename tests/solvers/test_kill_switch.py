@@ -8,17 +8,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvers import IN_BLOCKS, METHODS, EnergyTerms, InvalidAllocation, PruningProblem, Uncertified, allocate
-from solvers.bounds import violations
-from solvers.certify import certify
-from solvers.certify_energy import certify_energy
-from solvers.energy_terms import Task
-from solvers.fair import certify_fair, lowered
-from solvers.latency import certify_latency
-from solvers.levels import certify_levels
-from solvers.minmax_blocks import prove, prove_sum
-from solvers.pruning import steepest
-from solvers.pruning_blocks import certify_blocks
+from solvers import (
+    IN_BLOCKS,
+    METHODS,
+    EnergyTerms,
+    InvalidAllocation,
+    PruningProblem,
+    Uncertified,
+    allocate,
+)
+from solvers.allocators.fair import certify_fair, lowered
+from solvers.allocators.kkt import steepest
+from solvers.allocators.min_max_latency import certify_latency
+from solvers.bound_violations import violations
+from solvers.certificate import certify
+from solvers.min_energy.energy_certificate import certify_energy
+from solvers.min_energy.energy_terms import Task
+from solvers.resource_blocks.kkt_blocks import certify_blocks
+from solvers.resource_blocks.min_max_blocks import prove, prove_sum
+from solvers.resource_blocks.pruning_levels import certify_levels
 
 RATES = (4e7, 6e7, 9e7)
 MOVED = np.array([1e-3, -1e-3, 0.0])  # of the band, from the second device to the first
@@ -63,7 +71,9 @@ def least_joules(a):
 
 
 def best_levels(a):
-    proof = certify_levels(a.problem, a.share, a.rho, bound=2.0)  # two devices of three are left out
+    proof = certify_levels(
+        a.problem, a.share, a.rho, bound=2.0
+    )  # two devices of three are left out
     return max(proof.primal, proof.gap)
 
 
@@ -140,14 +150,23 @@ def test_kkt_in_blocks():
     assert certify_blocks(a.problem, a.share, a.rho, 20)[0].residual <= 1e-12
     for step in ((0.05, -0.05, 0.0), (0.0, -0.05, 0.0), (0.0, 0.0, 0.05), (0.01, -0.01, 0.0)):
         share = a.share + step  # a block moved, idle, one too many; no whole blocks
-        assert certify_blocks(a.problem, share, a.problem.rho_at(share), 20)[0].residual > 1e-3, step
+        assert certify_blocks(a.problem, share, a.problem.rho_at(share), 20)[0].residual > 1e-3, (
+            step
+        )
 
 
 @pytest.mark.parametrize("method", ["fair", "latency"])
 def test_the_least_maximum_in_blocks(method):
     p = problem()
-    cost = {"fair": lambda n: p.rho_at(n / 20), "latency": lambda n: p.finish_s(np.maximum(n, 1) / 20, p.rho_min)}
-    low, cap, n = np.ones(3, int), np.full(3, 20), np.rint(allocate(p, method, blocks=20).share * 20).astype(int)
+    cost = {
+        "fair": lambda n: p.rho_at(n / 20),
+        "latency": lambda n: p.finish_s(np.maximum(n, 1) / 20, p.rho_min),
+    }
+    low, cap, n = (
+        np.ones(3, int),
+        np.full(3, 20),
+        np.rint(allocate(p, method, blocks=20).share * 20).astype(int),
+    )
     prove(cost[method], n, low, cap, 20)
     for step in ((2, -2, 0), (-2, 2, 0), (0, -3, 3), (0, 0, 1)):
         with pytest.raises(Uncertified, match="would cost less"):
@@ -159,6 +178,10 @@ def test_ties_of_the_least_maximum_in_blocks():
     n, least, cap = np.array([2, 1, 1]), np.array([1, 1, 1]), np.array([4, 4, 4])
     finish_s = lambda n: np.array([1.0, 0.5, 0.5]) / 20 / (n / 4)  # noqa: E731
     prove_sum(finish_s, n, least, cap, 4)
-    for other in ([1, 2, 1], [1, 1, 1], [1, 1, 2]):  # 0.05 s less for device 1 costs device 0 0.1 s; one is idle
+    for other in (
+        [1, 2, 1],
+        [1, 1, 1],
+        [1, 1, 2],
+    ):  # 0.05 s less for device 1 costs device 0 0.1 s; one is idle
         with pytest.raises(Uncertified, match="least sum: one elsewhere"):
             prove_sum(finish_s, np.array(other), least, cap, 4)

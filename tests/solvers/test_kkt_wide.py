@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from solvers import Infeasible, PruningProblem, Uncertified, allocate
-from solvers.certify import unit
+from solvers.certificate import unit
 
 LD = np.longdouble
 
@@ -37,7 +37,9 @@ def stretched(p, factor=1.0):
     try:
         allocate(p)
     except Infeasible as error:
-        return stretched(replace(p, slack_s=p.slack_s + error.extra_s * factor))  # may bring back one with A <= 0
+        return stretched(
+            replace(p, slack_s=p.slack_s + error.extra_s * factor)
+        )  # may bring back one with A <= 0
     return p
 
 
@@ -77,7 +79,9 @@ def lower_bound(p, price, near):
         one, two = left + third, right - third
         below = value(np.exp(one)) < value(np.exp(two))
         left, right = np.where(below, left, one), np.where(below, two, right)
-    best = np.minimum(np.minimum(value(low), value(cap)), value(np.clip(np.exp((left + right) / 2), low, cap)))
+    best = np.minimum(
+        np.minimum(value(low), value(cap)), value(np.clip(np.exp((left + right) / 2), low, cap))
+    )
     return np.where(p.feasible, best, 0).sum() - LD(price)
 
 
@@ -95,16 +99,22 @@ def true_gap(p, a):
 
 def problems(density, most=12):
     flag = st.booleans()
-    return st.builds(wide_problem, st.integers(0, 2**32 - 1), st.integers(1, most), flag, flag, st.just(density))
+    return st.builds(
+        wide_problem, st.integers(0, 2**32 - 1), st.integers(1, most), flag, flag, st.just(density)
+    )
 
 
 def check(p, factor):
     p = stretched(p, factor)
     a = allocate(p)
     proof = a.certificate
-    assert max(proof.residual, proof.gap) <= 1e-9  # 1e-9: least shares that were squeezed into the band
+    assert (
+        max(proof.residual, proof.gap) <= 1e-9
+    )  # 1e-9: least shares that were squeezed into the band
     assert a.share.sum() <= 1 + 1e-14 and (a.share >= 0).all()
-    if p.share_bounds()[0].sum() < 1 - 1e-6:  # else the feasible set is a point, and rounding times the price decides
+    if (
+        p.share_bounds()[0].sum() < 1 - 1e-6
+    ):  # else the feasible set is a point, and rounding times the price decides
         gap, digit = true_gap(p, a)
         assert abs(gap) <= 1e-9 + digit
 
@@ -147,19 +157,32 @@ def agree(problems, solved_at_least):
 def test_convex_agrees_on_two_thousand(part):
     """Always the same 2,000. The reference certified each where this was written; other processors round otherwise."""
     seeds = range(200 * part, 200 * (part + 1))
-    agree((stretched(wide_problem(seed, 4 + seed % 3, seed % 2, seed % 3 == 0, False), 1.01) for seed in seeds), 0.985)
+    agree(
+        (
+            stretched(wide_problem(seed, 4 + seed % 3, seed % 2, seed % 3 == 0, False), 1.01)
+            for seed in seeds
+        ),
+        0.985,
+    )
 
 
 def test_convex_agrees_with_more_devices():
     agree(
-        (stretched(wide_problem(seed, 10 + seed % 11, seed % 2, seed % 3 == 0, False), 1.01) for seed in range(60)),
+        (
+            stretched(wide_problem(seed, 10 + seed % 11, seed % 2, seed % 3 == 0, False), 1.01)
+            for seed in range(60)
+        ),
         0.95,
     )
 
 
 def test_convex_agrees_under_a_density():
     agree(
-        (stretched(wide_problem(seed, 4 + seed % 3, seed % 2, seed % 3 == 0, True), 1.01) for seed in range(100)), 0.95
+        (
+            stretched(wide_problem(seed, 4 + seed % 3, seed % 2, seed % 3 == 0, True), 1.01)
+            for seed in range(100)
+        ),
+        0.95,
     )
 
 
@@ -167,8 +190,15 @@ def test_the_bound_sees_an_answer_that_is_not_optimal():
     p = PruningProblem(1e6, 4e-3, 20e-3, [4e7, 6e7, 3e8], snr=[3.0, 10.0, 30.0])
     a = allocate(p)
     share = a.share + np.array([1e-3, -1e-3, 0])
-    assert abs(true_gap(p, a)[0]) < 1e-12 < 1e-6 < true_gap(p, replace(a, share=share, rho=p.rho_at(share)))[0]
-    assert lower_bound(p, 0.9 * a.multiplier, a.share) < lower_bound(p, a.multiplier, a.share) - 1e-6
+    assert (
+        abs(true_gap(p, a)[0])
+        < 1e-12
+        < 1e-6
+        < true_gap(p, replace(a, share=share, rho=p.rho_at(share)))[0]
+    )
+    assert (
+        lower_bound(p, 0.9 * a.multiplier, a.share) < lower_bound(p, a.multiplier, a.share) - 1e-6
+    )
 
 
 @pytest.mark.parametrize("density", [False, True])
@@ -181,21 +211,27 @@ def test_one_hertz_to_a_terahertz_one_bit_to_a_terabit(bits, seconds, density):
         rate_bps=p.rate_bps * bits / seconds,
     )  # fmt: skip
     a, b = allocate(p), allocate(scaled)
-    assert b.share == approx(a.share, rel=1e-11, abs=1e-12) and b.multiplier == approx(a.multiplier, rel=1e-11)
+    assert b.share == approx(a.share, rel=1e-11, abs=1e-12) and b.multiplier == approx(
+        a.multiplier, rel=1e-11
+    )
 
 
 def test_a_wider_band_under_a_density_by_hand():
     """K = 1, b = 1: the rate is rate_bps whatever the noise does, so rho is Liu (58) of the whole band."""
     for snr in (1e-3, 1.0, 1e6):
         a = allocate(PruningProblem(1e6, 4e-3, 20e-3, [4e7], snr=snr))
-        assert a.rho == approx([1 - 20e-3 * 4e7 / (4e7 * 4e-3 + 1e6)], rel=1e-14) and a.share.tolist() == [1.0]
+        assert a.rho == approx(
+            [1 - 20e-3 * 4e7 / (4e7 * 4e-3 + 1e6)], rel=1e-14
+        ) and a.share.tolist() == [1.0]
 
 
 def test_two_equal_devices_under_a_density_by_hand():
     """Half a band each: R(1/2) = r log2(1 + 2 snr) / (2 log2(1 + snr)); with snr = 3 it is r log2(7) / 4."""
     a = allocate(PruningProblem(1e6, 4e-3, 20e-3, [4e7, 4e7], snr=3.0))
     r = 4e7 * np.log2(7) / 4
-    assert a.share == approx([0.5, 0.5], rel=1e-12) and a.rho == approx(1 - 20e-3 * r / (4e-3 * r + 1e6), rel=1e-12)
+    assert a.share == approx([0.5, 0.5], rel=1e-12) and a.rho == approx(
+        1 - 20e-3 * r / (4e-3 * r + 1e6), rel=1e-12
+    )
 
 
 @given(st.floats(-6, 6), st.floats(-9, 0), st.floats(3, 12))
@@ -203,7 +239,9 @@ def test_share_for_rate_inverts_rate_at(snr, share, rate_bps):
     snr, share = 10.0**snr, 10.0**share
     p = PruningProblem(1.0, 1.0, 1.0, 10.0**rate_bps, snr=snr)
     v = np.log1p(snr / share)
-    flat = 1e-15 * v / max(v + np.expm1(-v), 0.4 * v * v)  # how much of the share one ulp of the rate is
+    flat = (
+        1e-15 * v / max(v + np.expm1(-v), 0.4 * v * v)
+    )  # how much of the share one ulp of the rate is
     assert p.share_for_rate(p.rate_at([share])) == approx([share], rel=10 * flat)
     assert p.rate_at([1.0]) == approx(p.rate_bps, rel=1e-15)
     assert np.isinf(p.share_for_rate(p.rate_bps * snr / np.log1p(snr) * (1 + 1e-9)))
@@ -224,6 +262,19 @@ def test_permuted_devices_get_permuted_answers_under_a_density(p, random):
     p = stretched(p, 1.01)
     order = np.arange(p.num_devices)
     random.shuffle(order)
-    names = ("bits", "compute_s", "slack_s", "rate_bps", "weight", "rho_min", "rho_max", "bits_fixed", "snr")
-    a, b = allocate(p), allocate(PruningProblem(**{name: getattr(p, name)[order] for name in names}))
+    names = (
+        "bits",
+        "compute_s",
+        "slack_s",
+        "rate_bps",
+        "weight",
+        "rho_min",
+        "rho_max",
+        "bits_fixed",
+        "snr",
+    )
+    a, b = (
+        allocate(p),
+        allocate(PruningProblem(**{name: getattr(p, name)[order] for name in names})),
+    )
     assert b.objective == approx(a.objective, rel=1e-10) and b.rho == approx(a.rho[order], abs=1e-7)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from solvers import IN_BLOCKS, Infeasible, PruningProblem, Uncertified, allocate
-from solvers.certify import accepted
-from solvers.levels import certify_levels
+from solvers.certificate import accepted
+from solvers.resource_blocks.pruning_levels import certify_levels
 
 HALVES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
@@ -59,8 +59,14 @@ def test_what_fills_the_band_and_5e_10_more_is_not_taken(seed, count):
     assume(0 < needed < np.inf)
     p = replace(p, rate_bps=p.rate_bps * needed / (1 + 5e-10))
     a = allocate(p, "levels")
-    fits = [np.array(c) for c in product(HALVES, repeat=count) if p.share_at(np.array(c))[p.feasible].sum() <= 1]
-    assert a.share.sum() <= 1 and a.objective == approx(min(p.objective(c) for c in fits), abs=1e-12)
+    fits = [
+        np.array(c)
+        for c in product(HALVES, repeat=count)
+        if p.share_at(np.array(c))[p.feasible].sum() <= 1
+    ]
+    assert a.share.sum() <= 1 and a.objective == approx(
+        min(p.objective(c) for c in fits), abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("count, gap", [(60, 1e-9), (5000, 1e-4)])
@@ -70,8 +76,13 @@ def test_never_better_than_any_ratio_and_as_near_as_it_says(count, gap):
     free = allocate(PruningProblem(p.bits, p.compute_s, p.slack_s, p.rate_bps, p.weight))
     assert free.objective <= a.objective and a.certificate.gap <= gap
     assert ("branch and bound" in a.certificate.claim) == (count == 60)
-    assert f"{a.certificate.gap:.2g}" in a.certificate.claim and "no allowed levels" in a.certificate.claim
-    assert 0 < certify_levels(p, a.share, a.rho).gap < 1e-2  # the price of the band alone proves less
+    assert (
+        f"{a.certificate.gap:.2g}" in a.certificate.claim
+        and "no allowed levels" in a.certificate.claim
+    )
+    assert (
+        0 < certify_levels(p, a.share, a.rho).gap < 1e-2
+    )  # the price of the band alone proves less
 
 
 def test_nothing_is_printed(capfd):
@@ -89,7 +100,9 @@ def test_by_hand():
     p = PruningProblem(1e6, 0.0, 20e-3, [4e7, 6e7], levels=[0, 0.5, 1])
     a = allocate(p, "levels")
     assert a.rho.tolist() == [1.0, 0.0] and a.share == approx([0, 1e6 / (6e7 * 20e-3)])
-    heavy = allocate(PruningProblem(1e6, 0.0, 20e-3, [4e7, 6e7], [3, 1], levels=[0, 0.5, 1]), "levels")
+    heavy = allocate(
+        PruningProblem(1e6, 0.0, 20e-3, [4e7, 6e7], [3, 1], levels=[0, 0.5, 1]), "levels"
+    )
     assert heavy.rho.tolist() == [0.5, 1.0] and heavy.objective == 2.5
 
 
@@ -116,7 +129,9 @@ def test_the_certificate_sees_a_wrong_answer():
 def test_who_chooses_any_rho_refuses_levels(method):
     p = PruningProblem(1e6, 4e-3, 20e-3, [4e7, 6e7], levels=[0.0, 0.5, 1.0])
     for blocks in (None, 6) if method in IN_BLOCKS else (None,):
-        with pytest.raises(ValueError, match=f"^{method} chooses any rho within its bounds; for levels use"):
+        with pytest.raises(
+            ValueError, match=f"^{method} chooses any rho within its bounds; for levels use"
+        ):
             allocate(p, method, blocks=blocks)
 
 
@@ -126,7 +141,9 @@ def test_levels_without_levels():
 
 
 def test_equal_shares_take_the_next_level():
-    p = PruningProblem(1e6, 0.0, 20e-3, [4e7, 6e7], levels=[[0, 0.5, 0.7, np.nan], [0, 0.3, 0.4, 1]])
+    p = PruningProblem(
+        1e6, 0.0, 20e-3, [4e7, 6e7], levels=[[0, 0.5, 0.7, np.nan], [0, 0.3, 0.4, 1]]
+    )
     assert allocate(p, "equal").rho.tolist() == [0.7, 0.4]  # 0.6 and 0.4 are asked
 
 

@@ -8,7 +8,7 @@ from pytest import approx
 from scipy.optimize import linprog
 
 from solvers import Infeasible, PruningProblem, Uncertified, allocate
-from solvers.stretch import at_least
+from solvers.deadline_feasibility import at_least
 
 FIELDS = ("bits", "compute_s", "slack_s", "rate_bps", "weight", "rho_min", "rho_max", "bits_fixed")
 
@@ -54,7 +54,9 @@ def test_every_answer_is_certified_and_in_the_band(p):
     assert a.certificate.residual <= 1e-11 and a.certificate.gap <= 1e-11
     assert a.share.sum() <= 1 + 1e-14 and (a.share >= 0).all()
     on = p.feasible
-    assert (p.finish_s(a.share, a.rho)[on] <= p.slack_s[on] * (1 + 2e-9)).all()  # 1e-9: squeezed least shares
+    assert (
+        p.finish_s(a.share, a.rho)[on] <= p.slack_s[on] * (1 + 2e-9)
+    ).all()  # 1e-9: squeezed least shares
     # T_th exactly where there is something to prune and to keep; the rounding of rho shows where little is kept
     inner = on & (a.rho > p.rho_min) & (a.rho < p.rho_max) & (a.rho < 1 - 1e-6)
     assert p.finish_s(a.share, a.rho)[inner] == approx(p.slack_s[inner], rel=1e-9)
@@ -69,13 +71,17 @@ def test_kkt_agrees_with_convex(p):
         b = allocate(p, "convex")
     except Uncertified:  # Clarabel finds no answer to a few of these
         return
-    assert a.objective == approx(b.objective, rel=1e-8, abs=1e-14 * p.weight.max())  # the last digits of rho
+    assert a.objective == approx(
+        b.objective, rel=1e-8, abs=1e-14 * p.weight.max()
+    )  # the last digits of rho
 
 
 def test_convex_is_certified_on_all_of_these_and_agrees():
     for seed in range(48):
         p = stretched(instance(seed, 1 + seed % 12, seed % 2, seed % 3 == 0, seed % 4 < 2))
-        assert allocate(p).objective == approx(allocate(p, "convex").objective, rel=1e-8, abs=1e-14 * p.weight.max())
+        assert allocate(p).objective == approx(
+            allocate(p, "convex").objective, rel=1e-8, abs=1e-14 * p.weight.max()
+        )
 
 
 @given(problems(), st.randoms())
@@ -83,7 +89,10 @@ def test_permuted_devices_get_permuted_answers(p, random):
     p = stretched(p)
     order = np.arange(p.num_devices)
     random.shuffle(order)
-    a, b = allocate(p), allocate(PruningProblem(**{name: getattr(p, name)[order] for name in FIELDS}))
+    a, b = (
+        allocate(p),
+        allocate(PruningProblem(**{name: getattr(p, name)[order] for name in FIELDS})),
+    )
     assert b.rho == approx(a.rho[order], abs=1e-9) and b.share == approx(a.share[order], abs=1e-9)
 
 
@@ -96,7 +105,9 @@ def test_units_do_not_matter(p, bits, seconds, weight):
         p.weight * weight, p.rho_min, p.rho_max, p.bits_fixed * bits,
     )  # fmt: skip
     a, b = allocate(p), allocate(scaled)
-    assert b.rho == approx(a.rho, abs=1e-8) and b.objective == approx(weight * a.objective, rel=1e-9, abs=1e-9 * weight)
+    assert b.rho == approx(a.rho, abs=1e-8) and b.objective == approx(
+        weight * a.objective, rel=1e-9, abs=1e-9 * weight
+    )
     assert b.multiplier == approx(weight * a.multiplier, rel=1e-8)
 
 
@@ -134,7 +145,9 @@ def test_extra_time_is_enough_and_the_least(p, less):
         later = changed(p, slack_s=p.slack_s + error.extra_s)
         assert later.share_bounds()[0].sum() <= 1
         assert allocate(later).certificate.residual < 1e-8
-        squeezed = changed(later, rate_bps=later.rate_bps * (1 - 5e-10))  # a caller that rounds otherwise
+        squeezed = changed(
+            later, rate_bps=later.rate_bps * (1 - 5e-10)
+        )  # a caller that rounds otherwise
         assert allocate(squeezed).certificate.residual < 1e-8
         short = changed(p, slack_s=p.slack_s + error.extra_s * (1 - less))
         with pytest.raises(Infeasible):
@@ -166,7 +179,9 @@ def test_extra_time_counts_those_it_brings_back():
 def test_equal_bounds_mean_that_the_method_decided():
     """rho_min = rho_max = 0: everybody needs at least q / (r (A - G)); the rest of the band is nobody's."""
     a = allocate(PruningProblem(1e6, 4e-3, 20e-3, [4e8, 6e8], rho_max=0.0))
-    assert a.rho.tolist() == [0, 0] and a.share == approx([0.15625, 0.10416667]) and a.multiplier == 0
+    assert (
+        a.rho.tolist() == [0, 0] and a.share == approx([0.15625, 0.10416667]) and a.multiplier == 0
+    )
     with pytest.raises(Infeasible) as caught:
         allocate(PruningProblem(1e6, 4e-3, 20e-3, [4e7, 6e7], rho_max=0.0))
     assert caught.value.extra_s == approx((1e6 / 4e7 + 1e6 / 6e7) + 4e-3 - 20e-3)
@@ -190,8 +205,12 @@ def test_without_computation_it_is_a_knapsack(seed, count):
     )  # fmt: skip
     slope = p.weight * p.slack_s * p.rate_bps / p.bits
     low, cap = p.share_bounds()
-    lp = linprog(-slope, A_ub=np.ones((1, count)), b_ub=[1.0], bounds=np.c_[low, cap], method="highs")
-    assert allocate(p).objective == approx(lp.fun + np.sum(p.weight * (1 + 100.0 / p.bits)), rel=1e-8, abs=1e-8)
+    lp = linprog(
+        -slope, A_ub=np.ones((1, count)), b_ub=[1.0], bounds=np.c_[low, cap], method="highs"
+    )
+    assert allocate(p).objective == approx(
+        lp.fun + np.sum(p.weight * (1 + 100.0 / p.bits)), rel=1e-8, abs=1e-8
+    )
 
 
 def test_equally_good_linear_devices_share_what_is_left():
@@ -211,20 +230,28 @@ def test_linear_beside_curved_devices():
 def test_one_device_with_the_whole_band_prices_it():
     """The curved device would take 2.6 bands at the price 0.4 of the linear one: lambda is its marginal at b = 1."""
     a = allocate(PruningProblem(1e6, [0.0, 4e-3], 20e-3, [2e7, 4e7]))
-    assert a.share.tolist() == [0, 1] and a.multiplier == approx(4e7 * 20e-3 * 1e6 / (4e7 * 4e-3 + 1e6) ** 2, rel=1e-13)
+    assert a.share.tolist() == [0, 1] and a.multiplier == approx(
+        4e7 * 20e-3 * 1e6 / (4e7 * 4e-3 + 1e6) ** 2, rel=1e-13
+    )
 
 
 def test_almost_linear_devices_are_solved_as_exactly():
     for g in 10.0 ** -np.arange(4, 22):
         a = allocate(PruningProblem([1e6, 2e6, 1e6], g, 20e-3, [2e7, 4e7, 3e7], weight=[1, 1, 0.9]))
-        assert a.certificate.residual < 1e-11 and a.certificate.gap < 1e-11 and a.share.sum() == approx(1, abs=1e-15)
+        assert (
+            a.certificate.residual < 1e-11
+            and a.certificate.gap < 1e-11
+            and a.share.sum() == approx(1, abs=1e-15)
+        )
 
 
 def test_fixed_bits_by_hand():
     """A bitmap of 1e5 bit: K = 1 with the whole band of 4e7 bit/s."""
     p = PruningProblem(1e6, 4e-3, 20e-3, [4e7], bits_fixed=1e5)
     a = allocate(p)
-    assert a.share == approx([1]) and a.rho == approx([1 - (20e-3 * 4e7 - 1e5) / (4e7 * 4e-3 + 1e6)])
+    assert a.share == approx([1]) and a.rho == approx(
+        [1 - (20e-3 * 4e7 - 1e5) / (4e7 * 4e-3 + 1e6)]
+    )
     assert p.finish_s(a.share, a.rho) == approx([20e-3], rel=1e-12)
 
 
@@ -254,8 +281,15 @@ def test_a_hundred_thousand_devices():
     rng = np.random.default_rng(1)
     count = 100_000
     p = PruningProblem(
-        1e6, 10 ** rng.uniform(-4, -2, count), rng.uniform(5e-3, 3e-2, count), 10 ** rng.uniform(11, 14, count)
+        1e6,
+        10 ** rng.uniform(-4, -2, count),
+        rng.uniform(5e-3, 3e-2, count),
+        10 ** rng.uniform(11, 14, count),
     )
     a = allocate(p)
-    assert a.certificate.residual < 1e-10 and a.certificate.gap < 1e-10 and abs(a.share.sum() - 1) < 1e-12
+    assert (
+        a.certificate.residual < 1e-10
+        and a.certificate.gap < 1e-10
+        and abs(a.share.sum() - 1) < 1e-12
+    )
     assert 0 < (a.rho == 0).sum() < count

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from solvers import Infeasible, PruningProblem, Uncertified, allocate
-from solvers.sensitivity import deadline_multipliers
+from solvers.analysis.sensitivity import deadline_multipliers
 
 
 def instance(seed, count, bounds, density):
@@ -37,7 +37,11 @@ def slope(objective, step):
     """Central difference; None at a kink, where the differences on either side do not agree."""
     low, mid, high = objective(-step), objective(0.0), objective(step)
     right, left = (high - mid) / step, (mid - low) / step
-    return (high - low) / (2 * step) if abs(right - left) <= 1e-2 * max(abs(right), abs(left), 1e-9) else None
+    return (
+        (high - low) / (2 * step)
+        if abs(right - left) <= 1e-2 * max(abs(right), abs(left), 1e-9)
+        else None
+    )
 
 
 @settings(max_examples=80)
@@ -61,7 +65,9 @@ def test_one_device_by_hand():
     """rho = 1 - A r / (r G + q) = 1 - 0.8 / 1.16: one per cent more rate lowers it by 0.01 A r q / (r G + q)^2."""
     a = allocate(PruningProblem(1e6, 4e-3, 20e-3, [4e7]))
     s = a.sensitivity(bandwidth_hz=1e6)
-    assert s.per_band == approx(-20e-3 * 4e7 * 1e6 / (4e7 * 4e-3 + 1e6) ** 2) and s.per_hz == approx(s.per_band / 1e6)
+    assert s.per_band == approx(
+        -20e-3 * 4e7 * 1e6 / (4e7 * 4e-3 + 1e6) ** 2
+    ) and s.per_hz == approx(s.per_band / 1e6)
     assert s.per_s == approx(-4e7 / (4e7 * 4e-3 + 1e6))
 
 
@@ -90,14 +96,18 @@ def test_convex_has_the_slopes_of_kkt():
         except (Infeasible, Uncertified):
             continue
         compared += 1
-        assert b.per_band == approx(a.per_band, rel=1e-4) and b.deadlines == approx(a.deadlines, rel=1e-4, abs=1e-6)
+        assert b.per_band == approx(a.per_band, rel=1e-4) and b.deadlines == approx(
+            a.deadlines, rel=1e-4, abs=1e-6
+        )
     assert compared > 20
 
 
 @pytest.mark.parametrize("width", ["20 MHz", [1e6, 2e6], None, 10**400])
 def test_a_width_is_one_number(width):
     with pytest.raises(ValueError, match=r"^bandwidth_hz .*number in Hz|must be finite"):
-        allocate(PruningProblem(1e6, 4e-3, 20e-3, [4e7])).sensitivity(width if width is not None else np.inf)
+        allocate(PruningProblem(1e6, 4e-3, 20e-3, [4e7])).sensitivity(
+            width if width is not None else np.inf
+        )
 
 
 def test_what_has_no_slope_says_so():

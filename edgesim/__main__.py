@@ -1,0 +1,5 @@
+"""``python -m edgesim``: the command line."""
+
+from edgesim.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""Rounds as SimPy processes, and as arrays where no device meets another."""

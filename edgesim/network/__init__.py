@@ -1,0 +1,1 @@
+"""The wireless cell: channel, links, devices, energy and the plan of a round."""

@@ -1,0 +1,1 @@
+"""What a run records: spans, tables, summary, and the folder that keeps them."""

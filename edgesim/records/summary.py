@@ -1,0 +1,66 @@
+"""The figures of a finished run that people quote, computed from the event log alone."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+
+def to_target(rounds: dict[str, list], target: float) -> dict | None:
+    """Simulated time, bits (up and down) and joules until the accuracy first reached `target`; None if it never did."""
+    accuracy = np.asarray(rounds["accuracy"], float)
+    reached = np.flatnonzero(accuracy >= target)  # nan compares false: rounds without evaluation
+    if not reached.size:
+        return None
+    end = int(reached[0]) + 1
+    return {
+        "round": int(rounds["round"][end - 1]),
+        "time_s": float(rounds["time_s"][end - 1]),
+        "bits": math.fsum(rounds["bits_up"][:end]) + math.fsum(rounds["bits_down"][:end]),
+        "energy_j": math.fsum(rounds["energy_j"][:end]),
+    }
+
+
+def summarise(
+    rounds: dict[str, list], targets: tuple[float, ...], threshold_s: float | None
+) -> dict:
+    """The part of summary.json that follows from rounds.csv. Numbers that do not exist are null."""
+    column = {name: np.asarray(values, float) for name, values in rounds.items()}
+    seen = np.flatnonzero(~np.isnan(column["accuracy"]))
+    selected = column["selected"].sum()
+    return {
+        "latency_threshold_s": threshold_s,
+        "final_accuracy": _last(column["accuracy"], seen),
+        "final_loss": _last(column["loss"], seen),
+        "best_accuracy": float(column["accuracy"][seen].max()) if seen.size else None,
+        "targets": {f"{target:g}": to_target(rounds, target) for target in targets},
+        "time_s": float(column["time_s"][-1]),
+        "mean_latency_s": float(column["latency_s"].mean()),
+        "max_latency_s": float(column["latency_s"].max()),
+        "late_share": _ratio(column["late"].sum(), selected),
+        "infeasible_share": _ratio(column["infeasible"].sum(), selected),
+        "bits_up": math.fsum(rounds["bits_up"]),
+        "bits_down": math.fsum(rounds["bits_down"]),
+        "energy_j": math.fsum(rounds["energy_j"]),
+        "rho_mean": _mean(column["rho_mean"]),
+        "certificate_worst": _max(column["solver_residual"]),
+    }
+
+
+def _last(values: np.ndarray, seen: np.ndarray) -> float | None:
+    return float(values[seen[-1]]) if seen.size and math.isfinite(values[seen[-1]]) else None
+
+
+def _ratio(part: float, whole: float) -> float:
+    return float(part / whole) if whole else 0.0
+
+
+def _mean(values: np.ndarray) -> float | None:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else None
+
+
+def _max(values: np.ndarray) -> float | None:
+    known = values[~np.isnan(values)]
+    return float(known.max()) if known.size else None

@@ -1,0 +1,192 @@
+"""The tables of a run: their columns, and how they become files, byte for byte the same for the same rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from edgesim.records.run_folder import write_atomic
+
+if TYPE_CHECKING:
+    import pandas
+
+SPANS = {
+    "round": int,
+    "device": int,
+    "phase": str,
+    "start_s": float,
+    "end_s": float,
+    "bits": float,
+    "cycles": float,
+    "energy_j": float,
+}
+DEVICE_ROUNDS = {
+    "round": int,
+    "device": int,
+    "status": str,  # arrived | late | failed | infeasible
+    "share": float,
+    "rho": float,
+    "rate_bps": float,
+    "download_s": float,
+    "compute_s": float,
+    "upload_s": float,
+    "finish_s": float,
+    "bits_up": float,
+    "bits_down": float,
+    "flops": float,
+    "cycles": float,
+    "energy_j": float,
+}
+ROUNDS = {
+    "round": int,
+    "time_s": float,
+    "latency_s": float,
+    "selected": int,
+    "arrived": int,
+    "late": int,
+    "failed": int,
+    "infeasible": int,
+    "loss": float,
+    "accuracy": float,
+    "accuracy_std": float,
+    "rho_mean": float,
+    "rho_max": float,
+    "bits_up": float,
+    "bits_down": float,
+    "flops": float,
+    "cycles": float,
+    "energy_j": float,
+    "solver_residual": float,
+    "pruning_per_hz": float,  # derivatives of the sum of the pruning ratios, see contracts.Plan
+    "pruning_per_s": float,
+}
+SCORES = {"round": int, "device": int, "loss": float, "accuracy": float}  # of evaluated rounds
+MEASURES = {
+    "round": int,
+    "name": str,
+    "value": float,
+}  # what a method says of itself in evaluated rounds
+PLANS = {
+    "round": int,
+    "budget_s": float,
+    "stretched": int,
+}  # kept in the checkpoint, not among a run's tables
+SCHEMAS = {
+    "rounds": ROUNDS,
+    "device_rounds": DEVICE_ROUNDS,
+    "spans": SPANS,
+    "scores": SCORES,
+    "measures": MEASURES,
+    "plans": PLANS,
+}
+FILES = {  # which table a run's folder keeps where
+    "rounds": "rounds.csv",
+    "device_rounds": "device_rounds.parquet",
+    "spans": "spans.parquet",
+    "scores": "scores.parquet",
+    "measures": "measures.csv",
+}
+YOUNGER = ("scores", "measures")  # folders of earlier versions lack them
+DTYPES = {int: np.int64, float: np.float64, str: object}
+Columns = dict[str, list | np.ndarray]
+
+
+def typed(values: Any, kind: type) -> list | np.ndarray:
+    """A column with values of its kind; arrays stay arrays."""
+    return (
+        values.astype(DTYPES[kind], copy=False)
+        if isinstance(values, np.ndarray)
+        else [kind(one) for one in values]
+    )
+
+
+def joined(blocks: Sequence[Columns], schema: Mapping[str, type]) -> Columns:
+    """Blocks of one table, one behind the other: lists as long as all of them are."""
+    if len(blocks) == 1:
+        return dict(blocks[0])
+    return {
+        column: _chained([block[column] for block in blocks], kind)
+        for column, kind in schema.items()
+    }
+
+
+def _chained(parts: Sequence[list | np.ndarray], kind: type) -> list | np.ndarray:
+    if all(isinstance(part, list) for part in parts):
+        return [value for part in parts for value in part]
+    return np.concatenate([np.asarray(part, dtype=DTYPES[kind]) for part in parts])
+
+
+def write_tables(tables: Mapping[str, Columns], folder: Path) -> None:
+    """Write every table that a run's folder keeps."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, file in FILES.items():
+        as_csv = file.endswith(".csv")
+        content = (
+            csv_text(tables[name]).encode()
+            if as_csv
+            else parquet_bytes(tables[name], SCHEMAS[name])
+        )
+        write_atomic(folder / file, content)
+
+
+def read_tables(folder: Path) -> dict[str, pandas.DataFrame]:
+    """What `write_tables` wrote, name -> data frame; scores and measures are empty where an older folder has none."""
+    return {
+        name: read_table(Path(folder) / file, SCHEMAS[name], name in YOUNGER)
+        for name, file in FILES.items()
+    }
+
+
+def read_table(path: Path, schema: Mapping[str, type], may_lack: bool = False) -> pandas.DataFrame:
+    """One file of `write_tables`; ``may_lack``: an empty table where there is none."""
+    import pandas
+
+    if may_lack and not path.exists():
+        return frame({column: [] for column in schema}, schema)
+    if path.suffix == ".parquet":
+        return pandas.read_parquet(path)
+    unknown = {column: [""] for column, kind in schema.items() if kind is float}
+    return pandas.read_csv(path, dtype=schema, keep_default_na=False, na_values=unknown)
+
+
+def frame(columns: Columns, schema: Mapping[str, type]) -> pandas.DataFrame:
+    """A table as a data frame with the types of its schema."""
+    import pandas
+
+    return pandas.DataFrame(
+        {name: pandas.Series(columns[name], dtype=kind) for name, kind in schema.items()}
+    )
+
+
+def plain(values: list | np.ndarray) -> list:
+    """A column as a list of Python's own numbers and words."""
+    return values.tolist() if isinstance(values, np.ndarray) else values
+
+
+def csv_text(columns: Columns) -> str:
+    """Floats as their shortest exact form, nan as an empty field."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in zip(*(plain(values) for values in columns.values()), strict=True):
+        writer.writerow("" if value != value else str(value) for value in row)
+    return text.getvalue()
+
+
+def parquet_bytes(columns: Columns, schema: Mapping[str, type]) -> bytes:
+    import pyarrow
+    import pyarrow.parquet
+
+    types = {int: pyarrow.int64(), float: pyarrow.float64(), str: pyarrow.string()}
+    fields = [pyarrow.field(column, types[kind]) for column, kind in schema.items()]
+    sink = io.BytesIO()
+    pyarrow.parquet.write_table(
+        pyarrow.table(columns, schema=pyarrow.schema(fields)), sink, compression="zstd"
+    )
+    return sink.getvalue()

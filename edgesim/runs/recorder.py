@@ -1,0 +1,68 @@
+"""Who watches a run: evaluates, writes the checkpoint, tells the progress."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from fl.contracts import Observer, Scores, State
+from edgesim.records.event_log import EventLog
+from edgesim.records.run_folder import RunFolder
+from edgesim.scenario.loader import Scenario
+
+Progress = Callable[[dict], None]
+TOLD = ("time_s", "latency_s", "late", "loss", "accuracy", "rho_mean", "bits_up", "bits_down", "energy_j")
+
+
+class Recorder(Observer):
+    """Watches a run: evaluates, writes the checkpoint, tells the progress. Costs no simulated time.
+
+    Args:
+        evaluate: state -> Scores.     folder: where the checkpoint goes; None keeps all in memory.
+        detours: what the training has said so far, for the checkpoint.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        log: EventLog,
+        evaluate: Callable[[State], Scores],
+        folder: RunFolder | None,
+        progress: Progress | None,
+        detours: Callable[[], list] = list,
+    ):
+        self.scenario, self.log, self.evaluate, self.folder = scenario, log, evaluate, folder
+        self.progress, self.detours = progress or (lambda event: None), detours
+        self.evaluate_s = 0.0
+        self.started_s = time.perf_counter()
+
+    @property
+    def wall_s(self) -> float:
+        return time.perf_counter() - self.started_s
+
+    def scores(self, g: int, state: State) -> Scores | None:
+        """Loss and accuracy every `evaluate.every` rounds and in the last one."""
+        if (g + 1) % self.scenario.evaluate.every and g != self.scenario.rounds - 1:
+            return None
+        start_s = time.perf_counter()
+        scores = self.evaluate(state)
+        self.evaluate_s += time.perf_counter() - start_s
+        return scores
+
+    def finished(self, g: int, state: State) -> None:
+        rows = self.log.drain()
+        row = {name: values[-1] for name, values in rows["rounds"].items()}
+        if self.folder is not None:
+            arrays, facts = state.to_arrays()
+            self.folder.save(g, row["time_s"], arrays, {"state": facts, "detours": self.detours()}, rows)
+        self.tell("round", round=g, **{name: row[name] for name in TOLD})
+
+    def tell(self, kind: str, **facts: Any) -> None:
+        about = {"scheme": scheme_of(self.scenario), "rounds": self.scenario.rounds, "wall_s": self.wall_s}
+        self.progress({"kind": kind, **about, **facts})
+
+
+def scheme_of(scenario: Scenario) -> str:
+    """What a run is called among others: the scheme's label, or its method."""
+    return scenario.scheme or scenario.learning.method.name

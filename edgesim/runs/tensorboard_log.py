@@ -1,0 +1,81 @@
+"""TensorBoard: the numbers of every round as scalars, in the run's folder. Optional; the package is imported on use."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from edgesim.errors import RunError
+from edgesim.runs.recorder import TOLD
+
+FOLDER = "tensorboard"
+
+
+def check_tensorboard() -> None:
+    """Raise RunError where the package is missing."""
+    if find_spec("tensorboard") is None:
+        raise RunError(
+            '--tensorboard needs the package tensorboard, which is not installed: pip install "edgesim[tensorboard]"'
+        )
+
+
+@contextmanager
+def tracked(folder: Path, wanted: bool, tell: Callable[[dict], None]) -> Iterator[Callable[[dict], None]]:
+    """``tell``, and beside it a TensorBoard log of the run in ``folder`` where it is wanted."""
+    if not wanted:
+        yield tell
+        return
+    check_tensorboard()
+    log = TensorBoard(folder / FOLDER)
+
+    def both(event: dict[str, Any]) -> None:
+        log(event)
+        tell(event)
+
+    try:
+        yield both
+    finally:
+        log.close()
+
+
+class TensorBoard:
+    """Takes the events of `edgesim.runs.run.simulate`. A run that resumes goes on where it was; one anew replaces the old.
+
+    The writer starts with the run's first event: only then is the folder known to be the run's.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._writer: Any = None
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        if event["kind"] == "start":
+            self._open(event["round"])
+        elif event["kind"] == "round":
+            known = {name: event[name] for name in TOLD if event[name] is not None and math.isfinite(event[name])}
+            self._add(event["round"], known)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+    def _open(self, first: int) -> None:
+        """Points of rounds from ``first`` on, which an interrupted run may have left, are void."""
+        from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+        self._writer = EventFileWriter(str(self.folder), filename_suffix=f".from-round-{first}")
+        start = SessionLog(status=SessionLog.START)
+        self._writer.add_event(Event(wall_time=time.time(), step=first, session_log=start))
+
+    def _add(self, g: int, numbers: dict[str, float]) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
+
+        values = [Summary.Value(tag=name, simple_value=value) for name, value in numbers.items()]
+        self._writer.add_event(Event(wall_time=time.time(), step=g, summary=Summary(value=values)))

@@ -1,0 +1,177 @@
+"""Quantities at the door: ``"25 ms"`` in, SI out, and back without losing a bit.
+
+A small table instead of a units library: SI prefixes on a handful of units, and the levels dB, dBm, dBW that radio
+people write. Decimal arithmetic shifts the prefix, so that ``parse("25 ms", "s")`` is exactly the float ``0.025``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from decimal import Decimal
+from typing import NamedTuple
+
+PREFIXES = {"": 0, "p": -12, "n": -9, "u": -6, "µ": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12}
+NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_QUANTITY = re.compile(rf"({NUMBER})\s*(\S.*)?")
+_MICRO = "μ"  # Greek mu, beside the micro sign of the table
+
+
+class _Dimension(NamedTuple):
+    meaning: str  # "a frequency"
+    example: str  # the unit proposed to somebody who forgot it
+    prefixed: dict[str, int]  # unit that takes SI prefixes -> factor
+    plain: dict[str, int]  # unit that does not -> factor
+    levels: dict[str, int]  # decibel unit -> dB to subtract before 10^(x/10)
+
+
+DIMENSIONS = {
+    "Hz": _Dimension("a frequency", "MHz", {"Hz": 1}, {}, {}),
+    "s": _Dimension("a time", "ms", {"s": 1}, {"min": 60, "h": 3600}, {}),
+    "m": _Dimension("a length", "m", {"m": 1}, {}, {}),
+    "W": _Dimension("a power", "dBm", {"W": 1}, {}, {"dBm": 30, "dBW": 0}),
+    "W/Hz": _Dimension("a power density", "dBm/Hz", {"W/Hz": 1}, {}, {"dBm/Hz": 30, "dBW/Hz": 0}),
+    "J": _Dimension("an energy", "J", {"J": 1}, {}, {}),
+    "bit": _Dimension("an amount of data", "Mbit", {"bit": 1, "byte": 8}, {}, {}),
+    "bit/s": _Dimension("a data rate", "Mbit/s", {"bit/s": 1, "byte/s": 8}, {}, {}),
+    "dB": _Dimension("a ratio in decibel", "dB", {}, {"dB": 1}, {}),
+}
+
+
+class UnitError(ValueError):
+    """A value that is no quantity of the wanted kind; ``rest`` is the sentence after the value."""
+
+    def __init__(self, given: str, rest: str):
+        super().__init__(f"{given}{rest}")
+        self.given, self.rest = given, rest
+
+
+def parse(value: str | int | float, unit: str) -> float:
+    """The SI value of a quantity such as ``"200 MHz"``.
+
+    Args:
+        value: number and unit in one text; a bare number is an error.
+        unit: the SI unit of the result, a key of DIMENSIONS: Hz, s, m, W, W/Hz, J, bit, bit/s, dB.
+    Raises:
+        UnitError: no number, no unit, a unit of another kind, or a number that floats cannot hold.
+    Example:
+        >>> parse("25 ms", "s"), parse("-110 dBm", "W"), parse("2 kbyte", "bit")
+        (0.025, 1e-14, 16000.0)
+    """
+    text = str(value).strip().replace(_MICRO, "µ")
+    match = _QUANTITY.fullmatch(text)
+    given = _quoted(value)
+    if match is None:
+        raise UnitError(
+            given, f' (not a number with a unit); write for instance "{_example(20, unit)}"'
+        )
+    number, symbol = match.groups()
+    if symbol is None:
+        raise UnitError(text[:25], f' (no unit); write "{_example(number, unit)}"')
+    return _finite(Decimal(number), symbol, unit, given)
+
+
+def format_quantity(value: float, unit: str) -> str:
+    """The shortest usual way to write an SI value, such that ``parse(format_quantity(x, u), u) == x``.
+
+    Example:
+        >>> format_quantity(2e7, "Hz"), format_quantity(10 ** -0.2, "W"), format_quantity(0.5, "W")
+        ('20 MHz', '28 dBm', '500 mW')
+    """
+    if not math.isfinite(value):
+        raise ValueError(f"{value} {unit} cannot be written; only finite values can.")
+    metric = _metric(value, unit)
+    clumsy = len(metric) > 8 or 0 < abs(value) < 1e-12
+    return (_level(value, unit) if clumsy else None) or metric
+
+
+def unit_pattern(unit: str) -> str:
+    """A regular expression for quantities of this unit, for the JSON schema."""
+    dimension = DIMENSIONS[unit]
+    prefixes = "|".join(prefix for prefix in PREFIXES if prefix)
+    symbols = [f"(?:{prefixes})?{re.escape(symbol)}" for symbol in dimension.prefixed]
+    symbols += [re.escape(symbol) for symbol in (*dimension.plain, *dimension.levels)]
+    return rf"^\s*{NUMBER}\s*(?:{'|'.join(symbols)})\s*$"
+
+
+def _finite(number: Decimal, symbol: str, unit: str, given: str) -> float:
+    try:
+        value = _convert(number, symbol, unit, given)
+    except (OverflowError, ArithmeticError):
+        value = math.inf
+    if not math.isfinite(value):
+        raise UnitError(given, " (too large for a computer's number); write a finite value")
+    return value
+
+
+def _convert(number: Decimal, symbol: str, unit: str, given: str) -> float:
+    dimension = DIMENSIONS[unit]
+    if symbol in dimension.levels:
+        return 10.0 ** ((float(number) - dimension.levels[symbol]) / 10.0)
+    if symbol in dimension.plain:
+        return float(number * dimension.plain[symbol])
+    for base, factor in dimension.prefixed.items():
+        prefix = symbol.removesuffix(base)
+        if symbol.endswith(base) and prefix in PREFIXES:
+            return float(number.scaleb(PREFIXES[prefix]) * factor)
+    raise UnitError(given, _wrong_unit(number, symbol, unit))
+
+
+def _wrong_unit(number: Decimal, symbol: str, unit: str) -> str:
+    wanted = f'{DIMENSIONS[unit].meaning} is needed, for instance "{_example(number, unit)}"'
+    for name, other in DIMENSIONS.items():
+        if name != unit and symbol in _symbols(name):
+            return f" ({other.meaning}); {wanted}"
+    near = difflib.get_close_matches(
+        symbol.lower(), [s.lower() for s in _symbols(unit)], n=1, cutoff=0.7
+    )
+    same = [s for s in _symbols(unit) if near and s.lower() == near[0]]
+    hint = f"did you mean {' or '.join(same)}?" if same else wanted
+    return f' (unknown unit "{symbol[:20]}"); {hint}'
+
+
+def _symbols(unit: str) -> list[str]:
+    dimension = DIMENSIONS[unit]
+    return [
+        *(p + s for s in dimension.prefixed for p in PREFIXES),
+        *dimension.plain,
+        *dimension.levels,
+    ]
+
+
+def _example(number: object, unit: str) -> str:
+    digits = str(number)[:25]
+    return f"{digits} {unit if set(digits) <= set('+-0.') else DIMENSIONS[unit].example}"
+
+
+def _quoted(value: object) -> str:
+    return f'"{value[:40]}"' if isinstance(value, str) else str(value)
+
+
+def _metric(value: float, unit: str) -> str:
+    number = Decimal(repr(float(value)))
+    if not DIMENSIONS[unit].prefixed or number == 0:
+        return f"{_plain(number)} {unit}"
+    exponent = min(12, max(-12, 3 * (number.adjusted() // 3)))
+    prefix = next(name for name, shift in PREFIXES.items() if shift == exponent)
+    return f"{_plain(number.scaleb(-exponent))} {prefix}{unit}"
+
+
+def _plain(number: Decimal) -> str:
+    text = str(number.normalize())
+    digits = f"{number.normalize():f}"
+    return digits if len(digits) <= len(text) + 4 else text
+
+
+def _level(value: float, unit: str) -> str | None:
+    """The value in dBm (dBm/Hz), where six decimals give it back exactly."""
+    for symbol, offset in DIMENSIONS[unit].levels.items():
+        if (
+            not 1e-300 < value < 1e300
+        ):  # no level there: zero, negative, or it would overflow on the way back
+            return None
+        text = f"{_plain(Decimal(repr(round(10.0 * math.log10(value) + offset, 6))))} {symbol}"
+        if parse(text, unit) == value:
+            return text
+    return None

@@ -1,0 +1,297 @@
+"""Data sets, and how they are spread over the devices.
+
+Images are float32 in [0, 1], [N, channels, height, width]; text is int64 codes [N, length]. Labels are read at once and
+images only when they are asked for, so that a scenario can be checked without loading them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from fl.contracts import Streams
+from fl.data import file_readers as files
+from fl.data.file_readers import DataError
+from fl.data.partitions import partition
+from fl.data.shakespeare_text import CONTEXT, read_play
+
+__all__ = ["DATASETS", "NONE", "DataError", "Federated", "federated", "load", "locate"]
+
+Array = np.ndarray
+Images = Callable[[], tuple[Array, Array]]
+DIGITS = tuple("0123456789")
+CLOTHES = (
+    "t-shirt",
+    "trouser",
+    "pullover",
+    "dress",
+    "coat",
+    "sandal",
+    "shirt",
+    "sneaker",
+    "bag",
+    "ankle boot",
+)
+CIFAR = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """A data set: labels int [N], and a function that reads the images (train, test).
+
+    owners: whose each sample is by nature (train, test), int [N], numbered from who has most on; None: nobody's.
+    """
+
+    y_train: Array
+    y_test: Array
+    images: Images
+    input_shape: tuple[int, ...]
+    classes: tuple[str, ...]
+    owners: tuple[Array, Array] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Federated:
+    """A data set and who holds what.
+
+    Args:
+        y_train, y_test: labels int [N].     images: reads the images (x_train, x_test), float32 [N, *input_shape].
+        train_index, test_index: per device, the indices of its samples.     classes: their names.
+    """
+
+    y_train: Array
+    y_test: Array
+    images: Images
+    input_shape: tuple[int, ...]
+    train_index: list[Array]
+    test_index: list[Array]
+    classes: tuple[str, ...]
+
+    @cached_property
+    def _images(self) -> tuple[Array, Array]:
+        return self.images()
+
+    @property
+    def x_train(self) -> Array:
+        return self._images[0]
+
+    @property
+    def x_test(self) -> Array:
+        return self._images[1]
+
+    @cached_property
+    def samples(self) -> Array:
+        """Training samples of every device, D_k [K]."""
+        return np.array([len(index) for index in self.train_index])
+
+    def label_counts(self) -> Array:
+        """Training samples of every device and class [K, classes]."""
+        size = len(self.classes)
+        return np.stack(
+            [np.bincount(self.y_train[index], minlength=size) for index in self.train_index]
+        )
+
+
+def to_unit(images: Array) -> Array:
+    """Bytes to float32 in [0, 1]."""
+    return images.astype(np.float32) / np.float32(255)
+
+
+def digits(root: Path | None) -> Samples:
+    """Handwritten digits of scikit-learn, 1797 images of 8x8, divided 80/20 once and for all (whatever the seed)."""
+    table = digits_table()
+    order = np.random.Generator(np.random.Philox(key=1797)).permutation(len(table))
+    table, cut = table[order], round(0.8 * len(table))
+    pixels = (table[:, :-1] / 16).astype(np.float32).reshape(-1, 1, 8, 8)
+    labels = table[:, -1].astype(np.int64)
+    return Samples(
+        labels[:cut], labels[cut:], lambda: (pixels[:cut], pixels[cut:]), (1, 8, 8), DIGITS
+    )
+
+
+def digits_table() -> Array:
+    """Pixels 0 to 16 and label [1797, 65], read from scikit-learn's own file; importing the library takes a second."""
+    spec = find_spec("sklearn")
+    if spec is None or spec.origin is None:
+        raise DataError(
+            "the digits come with scikit-learn, which is not installed: pip install scikit-learn"
+        )
+    path = Path(spec.origin).parent / "datasets" / "data" / "digits.csv.gz"
+    if path.is_file():
+        with gzip.open(path, "rt") as file:
+            return np.loadtxt(file, delimiter=",")
+    from sklearn.datasets import load_digits
+
+    bunch = load_digits()
+    return np.column_stack([bunch.data, bunch.target])
+
+
+def idx(folder: str, openml: str, classes: tuple[str, ...]) -> Callable[[Path | None], Samples]:
+    """Loader of MNIST or Fashion-MNIST: the four IDX files in ROOT/folder, plain or .gz."""
+
+    def load(root: Path | None) -> Samples:
+        if root is None:
+            return from_openml(openml, 60_000, (1, 28, 28), classes)
+        (x_train, y_train), (x_test, y_test) = (
+            files.idx_pair(root / folder, part) for part in ("train", "t10k")
+        )
+
+        def images() -> tuple[Array, Array]:
+            train, test = (to_unit(files.read_idx(path, 3))[:, None] for path in (x_train, x_test))
+            return train, test
+
+        labels = [files.check_labels(files.read_idx(path, 1), path) for path in (y_train, y_test)]
+        return Samples(*labels, images, (1, 28, 28), classes)
+
+    return load
+
+
+def cifar_paths(root: Path) -> list[Path]:
+    """The five training batches and the test batch, checked."""
+    folders = root / "cifar10", root / "cifar-10-batches-bin"
+    folder = next((f for f in folders if any(f.glob("*_batch*.bin*"))), folders[1])
+    return [
+        files.cifar_file(folder, f"{name}.bin")
+        for name in (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch")
+    ]
+
+
+def cifar10(root: Path | None) -> Samples:
+    """CIFAR-10 in its binary version, in ROOT/cifar10 or ROOT/cifar-10-batches-bin."""
+    if root is None:
+        return from_openml("CIFAR_10", 50_000, (3, 32, 32), CIFAR)
+    *train, test = cifar_paths(root)
+    x_train, y_train = files.read_cifar(train)
+    x_test, y_test = files.read_cifar([test])
+    return Samples(y_train, y_test, lambda: (to_unit(x_train), to_unit(x_test)), (3, 32, 32), CIFAR)
+
+
+def shakespeare_path(root: Path | None) -> Path:
+    if root is not None:
+        return files.text_file(root / "shakespeare", "input.txt")
+    raise DataError(
+        "data set shakespeare is not here: set EDGESIM_DATA or --data to a folder with shakespeare/input.txt, "
+        "which is data/tinyshakespeare/input.txt of github.com/karpathy/char-rnn"
+    )
+
+
+def shakespeare(root: Path | None) -> Samples:
+    """Tiny Shakespeare in ROOT/shakespeare/input.txt: 80 characters of a speaker -> the next one."""
+    play = read_play(shakespeare_path(root))
+    labels = play.codes[play.train], play.codes[play.test]
+    contexts = lambda: (play.contexts(play.train), play.contexts(play.test))  # noqa: E731
+    return Samples(*labels, contexts, (CONTEXT,), play.characters, play.owners)
+
+
+def from_openml(name: str, train: int, shape: tuple[int, ...], classes: tuple[str, ...]) -> Samples:
+    """A data set fetched by scikit-learn from OpenML, or from scikit-learn's own cache of it."""
+    from sklearn.datasets import fetch_openml
+
+    try:
+        bunch = fetch_openml(name, version=1, as_frame=False, n_retries=1, delay=0.0)
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"data set {name} is not here and cannot be fetched from OpenML ({str(error).rstrip('.')}): set "
+            "EDGESIM_DATA or --data to a folder with the IDX files in mnist/ or fashion-mnist/, or with the binary "
+            "batches in cifar-10-batches-bin/"
+        ) from error
+    pixels, labels = bunch.data.reshape(-1, *shape), bunch.target.astype(np.int64)
+    return Samples(
+        labels[:train],
+        labels[train:],
+        lambda: (to_unit(pixels[:train]), to_unit(pixels[train:])),
+        shape,
+        classes,
+    )
+
+
+DATASETS: dict[str, tuple[Callable[[Path | None], Samples], str, str]] = {
+    "digits": (
+        digits,
+        "8x8 handwritten digits, 1797 images, comes with scikit-learn",
+        "UCI Optical Recognition, 1998",
+    ),
+    "mnist": (
+        idx("mnist", "mnist_784", DIGITS),
+        "28x28 handwritten digits, 60,000 + 10,000",
+        "LeCun et al., 1998",
+    ),
+    "fashion-mnist": (
+        idx("fashion-mnist", "Fashion-MNIST", CLOTHES),
+        "28x28 pictures of clothes, 60,000 + 10,000",
+        "Xiao et al., 2017",
+    ),
+    "cifar10": (cifar10, "32x32 colour pictures, 50,000 + 10,000", "Krizhevsky, 2009"),
+    "shakespeare": (
+        shakespeare,
+        "80 characters of a speaker to the next one, by speaker",
+        "Karpathy, char-rnn, 2015",
+    ),
+}
+
+NONE = "none"  # no data set: nothing is trained or tested
+
+
+def data_root(root: str | Path | None) -> Path | None:
+    """The folder of the data files: the argument, else EDGESIM_DATA, else None (OpenML)."""
+    chosen = root or os.environ.get("EDGESIM_DATA")
+    return Path(chosen) if chosen else None
+
+
+def check_name(dataset: str) -> None:
+    if dataset not in DATASETS:
+        names = [*DATASETS, NONE]
+        near = get_close_matches(dataset, names, n=1)
+        hint = f'; did you mean "{near[0]}"?' if near else ""
+        raise DataError(f'there is no data set "{dataset}" (there are {", ".join(names)}){hint}')
+
+
+def locate(dataset: str, root: str | Path | None = None) -> list[Path]:
+    """Checks presence, headers and sizes of the data files without loading them. Returns them.
+
+    The list is empty for digits and none, and where no root is given: images then come from OpenML or its cache.
+    """
+    if dataset == NONE:
+        return []
+    check_name(dataset)
+    folder = data_root(root)
+    if dataset == "shakespeare":
+        return [shakespeare_path(folder)]
+    if dataset == "digits" or folder is None:
+        return []
+    if dataset == "cifar10":
+        return cifar_paths(folder)
+    return [path for part in ("train", "t10k") for path in files.idx_pair(folder / dataset, part)]
+
+
+def load(dataset: str, root: str | Path | None = None) -> Samples:
+    """A data set from ROOT (else EDGESIM_DATA, else OpenML); DataError says what is missing or damaged."""
+    check_name(dataset)
+    return DATASETS[dataset][0](data_root(root))
+
+
+def federated(
+    dataset: str,
+    devices: int,
+    streams: Streams,
+    root: str | Path | None = None,
+    **partition_options,
+) -> Federated:
+    """A data set loaded and spread over K devices; the options are those of `fl.data.partitions.partition`."""
+    return spread(load(dataset, root), devices, streams, **partition_options)
+
+
+def spread(s: Samples, devices: int, streams: Streams, **partition_options) -> Federated:
+    """Who holds what of a data set: K devices, the options of `fl.data.partitions.partition`."""
+    parts = partition(
+        s.y_train, s.y_test, len(s.classes), devices, streams, owners=s.owners, **partition_options
+    )
+    return Federated(s.y_train, s.y_test, s.images, s.input_shape, *parts, s.classes)

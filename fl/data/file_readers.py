@@ -1,0 +1,146 @@
+"""Readers of the files that data sets come in: IDX (MNIST, Fashion-MNIST), the binary version of CIFAR-10, text.
+
+A check looks at the header and the size only (for .gz at the size that its trailer states), so that it is quick; a
+read checks again what it got. What is wrong is said in one sentence with the file, the expected and the found bytes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import zlib
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+Array = np.ndarray
+CIFAR_ROW = 1 + 3 * 32 * 32  # one label byte, then the red, green and blue planes
+
+
+class DataError(ValueError):
+    """Data that are missing, damaged or cannot be divided as asked: one sentence."""
+
+
+def find(
+    folder: Path, name: str, otherwise: str = ", or unset both to fetch the data set from OpenML"
+) -> Path:
+    """The file of that name in the folder, plain or with .gz."""
+    for path in (folder / name, folder / f"{name}.gz"):
+        if path.is_file():
+            return path
+    raise DataError(
+        f"{folder / name} is missing (also as .gz): put it there, or set EDGESIM_DATA or --data to the folder "
+        f'that holds "{folder.name}"{otherwise}'
+    )
+
+
+def contents(path: Path, limit: int = -1) -> bytes:
+    """The first ``limit`` bytes of a file (all: -1), unpacked where it ends in .gz."""
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+            return file.read(limit)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path} cannot be read: {str(error).rstrip('.')}") from error
+
+
+def unpacked_bytes(path: Path) -> int:
+    """Size of the contents; of a .gz as its trailer states it."""
+    size = path.stat().st_size
+    if path.suffix != ".gz":
+        return size
+    if size < 18:
+        raise DataError(f"{path} is truncated: expected at least 18 bytes of gzip, found {size}")
+    with path.open("rb") as file:
+        file.seek(-4, 2)
+        return struct.unpack("<I", file.read(4))[0]
+
+
+def idx_shape(path: Path, dimensions: int) -> tuple[int, ...]:
+    """Checks an IDX file of unsigned bytes: magic number, and header against size. Returns its shape."""
+    header_bytes = 4 + 4 * dimensions
+    header = contents(path, header_bytes)
+    if len(header) < header_bytes:
+        raise DataError(
+            f"{path} is truncated: expected a header of {header_bytes} bytes, found {len(header)}"
+        )
+    magic, *shape = struct.unpack(f">{1 + dimensions}I", header)
+    expected_magic = 0x0800 + dimensions
+    if magic != expected_magic:
+        raise DataError(
+            f"{path} is no such IDX file: expected the magic number {expected_magic:#010x}, found {magic:#010x}"
+        )
+    expected, found = header_bytes + prod(shape), unpacked_bytes(path)
+    if found != expected:
+        raise DataError(f"{path} is damaged: its header promises {expected} bytes, found {found}")
+    return tuple(shape)
+
+
+def read_idx(path: Path, dimensions: int) -> Array:
+    """The array uint8 of an IDX file."""
+    shape = idx_shape(path, dimensions)
+    data = contents(path)[4 + 4 * dimensions :]
+    if len(data) != prod(shape):
+        raise DataError(
+            f"{path} is damaged: expected {prod(shape)} bytes after its header, found {len(data)}"
+        )
+    return np.frombuffer(data, dtype=np.uint8).reshape(shape)
+
+
+def idx_pair(folder: Path, prefix: str) -> tuple[Path, Path]:
+    """Checks images [N, 28, 28] and labels [N] of one part of MNIST or Fashion-MNIST. Returns their files."""
+    images, labels = (
+        find(folder, f"{prefix}-images-idx3-ubyte"),
+        find(folder, f"{prefix}-labels-idx1-ubyte"),
+    )
+    shape, count = idx_shape(images, 3), idx_shape(labels, 1)
+    if shape[1:] != (28, 28):
+        raise DataError(f"{images} holds images of {shape[1]}x{shape[2]}; expected 28x28")
+    if shape[:1] != count:
+        raise DataError(f"{images} holds {shape[0]} images, but {labels} holds {count[0]} labels")
+    if shape[0] == 0:
+        raise DataError(f"{images} holds no image")
+    return images, labels
+
+
+def check_labels(labels: Array, path: Path, classes: int = 10) -> Array:
+    """The labels as int64 [N], refused where one is out of range."""
+    if labels.max() >= classes:
+        raise DataError(
+            f"{path} is damaged: expected labels from 0 to {classes - 1}, found {int(labels.max())}"
+        )
+    return labels.astype(np.int64)
+
+
+def cifar_file(folder: Path, name: str) -> Path:
+    """Checks one batch of the binary version of CIFAR-10. Returns its file."""
+    path = find(folder, name)
+    size = unpacked_bytes(path)
+    if size == 0 or size % CIFAR_ROW:
+        raise DataError(
+            f"{path} is damaged: expected a multiple of {CIFAR_ROW} bytes, found {size}"
+        )
+    return path
+
+
+def read_cifar(paths: list[Path]) -> tuple[Array, Array]:
+    """Images uint8 [N, 3, 32, 32] and labels int64 [N] of the batches, in order."""
+    images, labels = [], []
+    for path in paths:
+        data = np.frombuffer(contents(path), dtype=np.uint8)
+        if data.size == 0 or data.size % CIFAR_ROW:
+            raise DataError(
+                f"{path} is damaged: expected a multiple of {CIFAR_ROW} bytes, found {data.size}"
+            )
+        rows = data.reshape(-1, CIFAR_ROW)
+        labels.append(check_labels(rows[:, 0], path))
+        images.append(rows[:, 1:].reshape(-1, 3, 32, 32))
+    return np.concatenate(images), np.concatenate(labels)
+
+
+def text_file(folder: Path, name: str) -> Path:
+    """Checks that a text is there and not empty. Returns its file."""
+    path = find(folder, name, otherwise="")
+    if unpacked_bytes(path) == 0:
+        raise DataError(f"{path} is empty")
+    return path

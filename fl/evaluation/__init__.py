@@ -1,0 +1,1 @@
+"""Loss and accuracy of the devices' models."""

@@ -1,0 +1,1 @@
+"""Masks: which weights and units of a model are kept."""

@@ -1,0 +1,145 @@
+"""Hyper-parameters of methods: declared beside their meaning and source, checked before anything runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
+from math import isfinite
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+KINDS = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a word",
+    tuple: "a list of numbers",
+}
+
+
+class MethodError(ValueError):
+    """A method or a parameter of it that cannot be: ``key`` is which, ``problem`` the rest of the sentence."""
+
+    def __init__(self, key: str, problem: str) -> None:
+        super().__init__(f"{key} {problem}")
+        self.key = key
+        self.problem = problem
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One hyper-parameter: what it means, what it may be, its default and where that comes from."""
+
+    name: str
+    kind: type  # int | float | bool | str | tuple (of floats)
+    optional: bool  # may be none
+    default: Any
+    meaning: str
+    source: str
+    ge: float | None = None
+    le: float | None = None
+    gt: float | None = None
+    choices: tuple[str, ...] = ()
+
+    @property
+    def allowed(self) -> str:
+        """In words: a whole number >= 1, or none."""
+        if self.choices:
+            return ", ".join(self.choices)
+        bounds = [
+            f"{sign} {bound:g}"
+            for sign, bound in ((">=", self.ge), (">", self.gt), ("<=", self.le))
+            if bound is not None
+        ]
+        return " ".join([KINDS[self.kind], " and ".join(bounds)]).strip() + (
+            ", or none" if self.optional else ""
+        )
+
+    def check(self, value: Any) -> Any:
+        """The value in its type; MethodError where it is not allowed."""
+        if self.optional and (value is None or value == "none"):
+            return None
+        if self.kind is float and type(value) is int:
+            value = float(value)
+        if (
+            self.kind is tuple
+            and isinstance(value, list | tuple)
+            and all(type(one) in (int, float) for one in value)
+        ):
+            value = tuple(map(float, value))
+        if type(value) is not self.kind or not self._within(value):
+            raise MethodError(self.name, f"is {value!r}; allowed is {self.allowed}")
+        return value
+
+    def _within(self, value: Any) -> bool:
+        if self.choices:
+            return value in self.choices
+        if self.kind is tuple:
+            return bool(value) and all(replace(self, kind=float)._within(one) for one in value)
+        if self.kind not in (int, float):
+            return True
+        above = (self.ge is None or value >= self.ge) and (self.gt is None or value > self.gt)
+        return isfinite(value) and above and (self.le is None or value <= self.le)
+
+
+def param(
+    default: Any,
+    meaning: str,
+    *,
+    source: str,
+    ge: float | None = None,
+    le: float | None = None,
+    gt: float | None = None,
+    choices: tuple[str, ...] = (),
+) -> Any:
+    """A dataclass field that is a hyper-parameter of a method."""
+    about = {"meaning": meaning, "source": source, "ge": ge, "le": le, "gt": gt, "choices": choices}
+    return field(default=default, metadata={"param": about}, kw_only=True)
+
+
+def parameters(cls: type) -> tuple[Parameter, ...]:
+    """The hyper-parameters of a method class, those of its ancestors first."""
+    hints = get_type_hints(cls)
+    found = []
+    for one in fields(cls):
+        if "param" in one.metadata:
+            hint = hints[one.name]
+            options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+            kind = next(
+                get_origin(option) or option for option in options if option is not NoneType
+            )
+            found.append(
+                Parameter(one.name, kind, NoneType in options, one.default, **one.metadata["param"])
+            )
+    return tuple(found)
+
+
+def check(cls: type, given: dict[str, Any]) -> dict[str, Any]:
+    """All hyper-parameters of a method class, the given ones checked, the others at their defaults."""
+    known = {p.name: p for p in parameters(cls)}
+    for key in given:
+        if key not in known:
+            near = get_close_matches(str(key), known, n=1)
+            hint = f'; did you mean "{near[0]}"?' if near else ""
+            raise MethodError(
+                str(key), f"is no parameter of this method (it has {', '.join(known)}){hint}"
+            )
+    values = {
+        name: p.check(given[name]) if name in given else p.default for name, p in known.items()
+    }
+    conflict = cls.conflict(values)
+    if conflict is not None:
+        raise conflict
+    for key, reason in cls.unread(values).items():
+        if key in given:
+            raise MethodError(key, f"is not read where {reason}; remove it")
+    return values
+
+
+def bind(cls: type, task: Any, given: dict[str, Any]) -> Any:
+    """The method of that class with its parameters checked, on the task with the architecture that it trains."""
+    values, architecture = check(cls, given), cls.architecture(task.architecture)
+    return cls(
+        task if architecture is task.architecture else replace(task, architecture=architecture),
+        **values,
+    )

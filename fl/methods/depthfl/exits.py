@@ -1,0 +1,168 @@
+"""A model with several exits: a classifier behind every block, so that the first d blocks are a model of their own.
+
+DepthFL (Kim et al., ICLR 2023), with the plain heads of fedlps.md, 10.12. A block ends behind a pool (and the ReLU that
+follows it), behind an LSTM layer, behind the ReLU of a hidden dense layer, and where ResNet begins a stage: in front of
+a layer with a stride. The last block ends in the model's own classifier. Every other one gets a head: the mean of each
+channel over the picture (of a sequence the last step), then one dense layer. Heads are tensors of the model like any
+other, so that layout, initial weights, bits and FLOPs know them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from math import exp
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fl.models.architectures import Architecture, Tensor, batch_norm
+from fl.models.layers import Layer, Linear, Lstm, Normalise, Part, Shape, Signal
+from fl.models.layout import Slot
+from fl.models.stateless_layers import Last, MeanPool, Plain, Pool, Relu
+
+if TYPE_CHECKING:
+    from fl.models.batch_norm import Norms
+
+Array = np.ndarray
+POOLING: dict[int, tuple[Plain, ...]] = {
+    1: (),
+    2: (Last(),),
+    3: (MeanPool(),),
+}  # dimensions of a signal -> to one
+
+
+@dataclass(frozen=True)
+class Exit:
+    """A head: ``apply`` gives its logits; what flows through the model goes on as it came."""
+
+    classes: int
+    role: str = "classifier"
+    kind: str = "exit"
+
+    def wire(self, given: Signal, name: str) -> tuple[tuple[Part, ...], Signal]:
+        """Its outputs are no units: a submodel leaves out no class."""
+        signal = given
+        for layer in POOLING[len(given.shape)]:
+            signal = layer.passes(signal)
+        parts, _ = Linear(signal.shape[0], self.classes, self.role).wire(signal, name)
+        return tuple(replace(part, axes=(None, *part.axes[1:])) for part in parts), given
+
+    def apply(self, x: Tensor, tensors: tuple[Tensor, ...], normalise: Normalise) -> Tensor:
+        from torch.nn.functional import linear
+
+        for layer in POOLING[x.dim() - 1]:
+            x = layer.apply(x, (), normalise)
+        return linear(x, *tensors)
+
+
+@dataclass(frozen=True)
+class Branched(Architecture):
+    """An architecture among whose layers are exits; its logits are the mean of those of all its classifiers."""
+
+    @cached_property
+    def depths(self) -> int:
+        """D: how many blocks, and classifiers, it has."""
+        return 1 + sum(isinstance(layer, Exit) for layer in self.layers)
+
+    def depth_of(self, slot: Slot) -> int:
+        """The block, 1 to D, that a tensor belongs to; a head belongs to its own."""
+        return 1 + sum(isinstance(layer, Exit) for layer in self.layers[: slot.layer])
+
+    def exits(
+        self,
+        tensors: Sequence[Tensor],
+        x: Tensor,
+        depth: int | None = None,
+        norms: Norms | None = None,
+    ) -> list[Tensor]:
+        """The logits [B, classes] of the first ``depth`` classifiers, None: of all; deeper blocks are not computed."""
+        normalise = batch_norm if norms is None else norms.begin(len(x))
+        rest, found = iter(tensors), []
+        for layer, (parts, _) in zip(self.layers, self._wired, strict=True):
+            out = layer.apply(x, tuple(islice(rest, len(parts))), normalise)
+            if not isinstance(layer, Exit):
+                x = out
+                continue
+            found.append(out)
+            if len(found) == depth:
+                return found
+        return [*found, x]
+
+    def forward(self, tensors: Sequence[Tensor], x: Tensor, norms: Norms | None = None) -> Tensor:
+        import torch
+
+        return torch.stack(self.exits(tensors, x, None, norms)).mean(0)
+
+    def split(self, w: Tensor) -> list[Tensor]:
+        """As `Layout.split`, in one operation: going back through it costs one pass over w, not one per tensor."""
+        slots = self.layout.slots
+        pieces = w[: self.layout.size].split([slot.size for slot in slots])
+        return [piece.view(slot.shape) for piece, slot in zip(pieces, slots, strict=True)]
+
+    def initial(self, rng: np.random.Generator) -> Array:
+        """Those of the model without heads, then those of the heads."""
+        w = np.empty(self.layout.size, dtype=np.float32)
+        heads = [isinstance(self.layers[slot.layer], Exit) for slot in self.layout.slots]
+        for wanted in (False, True):
+            for slot, part, head in zip(self.layout.slots, self.parts, heads, strict=True):
+                if head == wanted:
+                    w[slot.slice] = part.initial(rng)
+        return w
+
+
+def with_exits(architecture: Architecture) -> Branched:
+    """The same model with a head behind every block but the last."""
+    if isinstance(architecture, Branched):
+        return architecture
+    layers, shapes, branched = architecture.layers, architecture.input_shapes, []
+    for i, layer in enumerate(layers):
+        hidden = (
+            sum(not isinstance(later, Plain) for later in layers[i:]) > 1
+        )  # more than the model's own classifier
+        if i > 0 and hidden and block_ends(layers, shapes, i):
+            branched.append(Exit(architecture.classes))
+        branched.append(layer)
+    return Branched(
+        architecture.name, architecture.input_shape, architecture.classes, tuple(branched)
+    )
+
+
+def block_ends(layers: Sequence[Layer], shapes: Sequence[Shape], i: int) -> bool:
+    """Does a block end in front of layer i, which receives signals of shape ``shapes[i]``?"""
+    before, source = (
+        layers[i - 1],
+        next((each for each in reversed(layers[:i]) if not isinstance(each, Relu)), None),
+    )
+    dense = isinstance(before, Relu) and len(shapes[i]) == 1
+    stage = getattr(layers[i], "stride", 1) > 1
+    return not isinstance(layers[i], Relu) and (dense or stage or isinstance(source, Pool | Lstm))
+
+
+# --- what their classifiers learn from each other --------------------------------------------------------------------
+
+
+def ramp(g: int, rounds: int) -> float:
+    """c(g) = exp(-5 (1 - g / rounds)^2), from round ``rounds`` on 1: the weight of mutual distillation."""
+    return exp(-5.0 * (1.0 - min(g, rounds) / rounds) ** 2)
+
+
+def mutual_loss(logits: Sequence[Tensor], y: Tensor, weight: float) -> Tensor:
+    """sum_i CE(o_i, y) + weight sum_i sum_{j != i} KL(softmax o_j || softmax o_i) / (d - 1), means over the batch.
+
+    No gradient goes through o_j, the teacher. A single classifier has no teacher.
+
+    Args:
+        logits: o_i, d times [B, classes].     y: int [B].
+    """
+    from torch.nn.functional import cross_entropy, kl_div
+
+    loss = sum(cross_entropy(each, y) for each in logits)
+    if len(logits) == 1:
+        return loss
+    chances = [each.log_softmax(1) for each in logits]
+    pairs = [(p, q.detach()) for p in chances for q in chances if p is not q]
+    apart = sum(kl_div(p, q, log_target=True, reduction="batchmean") for p, q in pairs)
+    return loss + weight * apart / (len(logits) - 1)

@@ -1,0 +1,170 @@
+"""Oort. Lai et al., "Oort: Efficient Federated Learning via Guided Participant Selection", OSDI 2021."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fl.contracts import Grant, Job, Outcome, Payload, Report, View
+from fl.method_base.averaging import FedAvg
+from fl.method_base.method import MethodError, State, param
+from fl.methods.oort import utility
+from fl.models.layout import Slot
+
+Array = np.ndarray
+PROGRAM = "FedScale (fedlps.md, 10.3)"
+
+
+@dataclass(frozen=True, eq=False)
+class Oort(FedAvg):
+    """FedAvg that asks the devices whose samples are learned worst, unless they are slow, and some that are new.
+
+    A tried device is worth its samples times the root of their mean squared loss, more if that was long ago, less if it
+    takes longer than T; T is a percentile of all durations, which moves with what is gained (`fl.methods.oort.utility`).
+    What travels: all weights, down and up; and up the mean squared loss, one number.
+
+    Departs from the paper:
+        Durations are those last seen. Who did not arrive counts as tried: the round's duration, its worth as before
+        or 0. A new device's prior is its number of samples alone: nothing is known of its speed.
+        The cut-off is the paper's 0.95 (released program: 0.05); nobody is asked on top, and nobody barred.
+    """
+
+    source: ClassVar[str] = "Lai et al., OSDI 2021, Algorithm 1, and FedScale"
+    participants: int | None = param(
+        10, "devices asked per round", source="FedLPS, Section V", ge=1
+    )
+    cut_off: float = param(
+        0.95,
+        "share of the last chosen score from which on others may be drawn",
+        source="Lai et al.",
+        gt=0,
+        le=1,
+    )
+    exploration: float = param(0.9, "share of new devices in round 0", source=PROGRAM, ge=0, le=1)
+    exploration_decay: float = param(
+        0.98, "its factor from round to round", source=PROGRAM, gt=0, le=1
+    )
+    least_exploration: float = param(
+        0.3, "its least value", source=f"{PROGRAM}; Lai et al.: 0.2", ge=0, le=1
+    )
+    slow_power: float = param(
+        2.0,
+        "a device slower than T counts (T / t) to this power",
+        source="Lai et al.",
+        ge=0,
+        le=100,
+    )
+    percentile: float = param(
+        30.0, "of the durations, which is T; 100: no limit", source=PROGRAM, gt=0, le=100
+    )
+    pacer_rounds: int = param(
+        20, "rounds after which the percentile may move", source=PROGRAM, ge=1
+    )
+    pacer_step: float = param(5.0, "by how much it moves", source=PROGRAM, ge=0, le=100)
+
+    @classmethod
+    def conflict(cls, values: dict[str, Any]) -> MethodError | None:
+        if values["participants"] is None:
+            return MethodError(
+                "participants", "is none, where Oort has nobody to choose from; write fedavg"
+            )
+        if values["least_exploration"] > values["exploration"]:
+            problem = f"is {values['least_exploration']}; allowed is at most exploration ({values['exploration']})"
+            return MethodError("least_exploration", problem)
+        return super().conflict(values)
+
+    # --- who -------------------------------------------------------------------------------------------------------
+
+    def select(self, state: State, view: View) -> Array:
+        """Some of the tried devices in proportion to their worth, and some new ones to their samples."""
+        tried = tried_in(state)
+        if not tried or self.participants >= len(view.idle):
+            return super().select(state, view)
+        old = np.array([k for k in view.idle.tolist() if k in tried], dtype=int)
+        new = np.setdiff1d(view.idle, old)
+        explored = min(len(new), int(self.participants * self.share_of_new(view.g)))
+        exploited = min(len(old), self.participants - explored)
+        rng = self.task.streams.stream("oort", round=view.g)
+        best = self._best(rng, state, view.g, old, exploited)
+        return np.sort(
+            np.concatenate([best, self._unknown(rng, view, new, self.participants - exploited)])
+        )
+
+    def share_of_new(self, g: int) -> float:
+        return max(self.least_exploration, self.exploration * self.exploration_decay**g)
+
+    def _best(
+        self, rng: np.random.Generator, state: State, g: int, old: Array, count: int
+    ) -> Array:
+        if count == 0:
+            return old[:0]
+        tried = tried_in(state)
+        durations = np.array([record[1] for record in tried.values()])
+        limit_s = utility.limit(durations, state.notes["percentile"])
+        worth = utility.scores(
+            *np.array([tried[k] for k in old.tolist()]).T, g + 1, limit_s, self.slow_power
+        )
+        near = utility.shortlist(worth, count, self.cut_off)
+        return old[near[utility.drawn(rng, worth[near], count)]]
+
+    def _unknown(self, rng: np.random.Generator, view: View, new: Array, count: int) -> Array:
+        """Of the five times as many with most samples, of equal ones any."""
+        new = rng.permutation(new)
+        likely = new[np.argsort(-view.samples[new], kind="stable")[: 5 * count]]
+        return likely[utility.drawn(rng, view.samples[likely], count)]
+
+    # --- what it learns --------------------------------------------------------------------------------------------
+
+    def observe(self, state: State, report: Report) -> State:
+        """Notes of every tried device its utility, its duration and when that was; of every round what it exploited."""
+        tried = tried_in(state)
+        asked = [outcome for outcome in report.outcomes if outcome.update is not None]
+        gained = sum(tried.get(outcome.grant.device, (0.0,))[0] for outcome in asked)
+        history = [*state.notes.get("exploited", []), gained][-2 * self.pacer_rounds :]
+        percentile, now = state.notes.get("percentile", self.percentile), report.g + 1
+        if now % self.pacer_rounds == 0 and len(history) == 2 * self.pacer_rounds:
+            percentile = utility.paced(percentile, history, self.pacer_rounds, self.pacer_step)
+        tried |= {outcome.grant.device: self._record(outcome, report, tried) for outcome in asked}
+        notes = {
+            "tried": {str(k): tried[k] for k in sorted(tried)},
+            "exploited": history,
+            "percentile": percentile,
+        }
+        return replace(state, notes=state.notes | notes)
+
+    def _record(
+        self, outcome: Outcome, report: Report, tried: dict[int, list[float]]
+    ) -> list[float]:
+        k = outcome.grant.device
+        if not outcome.received:
+            return [tried.get(k, (0.0,))[0], report.latency_s, report.g + 1]
+        worth = utility.statistical(int(self.task.samples[k]), float(outcome.update.result().w[-1]))
+        return [worth, outcome.finish_s, report.g + 1]
+
+    # --- the number that it asks for -------------------------------------------------------------------------------
+
+    def extra(self) -> tuple[Slot, ...]:
+        return (Slot("oort.mean_square", (1,), 0, "record", "record", -1),)
+
+    def weights(self) -> dict[str, int]:
+        size = self.task.layout.size
+        return {"total": size, "global": size, "personal": 0}
+
+    def payload(self, rho: float) -> Payload:
+        both, bits = super().payload(rho), self.task.accounting
+        return replace(both, bits_down=bits.weight_bits(self.task.layout.size))
+
+    def configure(self, state: State, view: View, grant: Grant) -> Job:
+        from fl.methods.oort.squared_losses import SquaredLosses
+
+        job, squares = super().configure(state, view, grant), SquaredLosses()
+        (phase,) = job.phases
+        watched = replace(phase, start=lambda done: squares.begin(phase.start), criterion=squares)
+        return replace(job, phases=(watched,), finish=squares.finish)
+
+
+def tried_in(state: State) -> dict[int, list[float]]:
+    """Device -> utility, duration and round of its last participation."""
+    return {int(k): record for k, record in state.notes.get("tried", {}).items()}

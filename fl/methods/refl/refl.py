@@ -1,0 +1,163 @@
+"""REFL. Abdelmoniem et al., "REFL: Resource-Efficient Federated Learning", EuroSys 2023."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fl.contracts import Demand, Grant, Job, Payload, Phase, Report, Tensor, Update, View, Work
+from fl.method_base.averaging import FedAvg
+from fl.method_base.method import MAX_RATE, MethodError, State, param
+from fl.methods.refl import staleness
+
+Array = np.ndarray
+PROGRAM = "released program (fedlps.md, 10.4)"
+
+
+@dataclass(frozen=True, eq=False)
+class REFL(FedAvg):
+    """FedAvg that asks first the devices that will soon be gone, and uses late updates with a damped weight.
+
+    A device that trained but did not arrive holds its update; in the next round in which it is there it only sends it,
+    in one of the places of that round. State.local is device -> held update [P].
+    What travels: all weights, down and up; a held update up, once more.
+
+    Departs from the paper:
+        Whether a device will be there in the next round is foretold from how often it stayed so far, not by itself.
+        Who has not finished computing at the deadline of the clock loses its update; the paper lets it go on.
+        A held update never expires: its weight falls with its age alone (fedlps.md, 10.4, names no limit).
+        A round is as long as the clock makes it. With equal deviations, and without fresh updates, all deviate most.
+    """
+
+    source: ClassVar[str] = "Abdelmoniem et al., EuroSys 2023, and released program"
+    participants: int | None = param(
+        10, "devices asked per round, N_0", source="FedLPS, Section V", ge=1
+    )
+    rest_rounds: int = param(
+        5, "rounds that a device rests after it was asked", source=PROGRAM, ge=0
+    )
+    least_fresh: float = param(
+        0.5, "share of N_0 that trains, however many are late", source=PROGRAM, gt=0, le=1
+    )
+    beta: float = param(
+        0.35, "share of the deviation in the weight of a late update", source=PROGRAM, ge=0, le=1
+    )
+    deviation_scale: float = param(
+        1.0, "c in the weight of a late update", source=PROGRAM, ge=1, le=MAX_RATE
+    )
+
+    @classmethod
+    def conflict(cls, values: dict[str, Any]) -> MethodError | None:
+        if values["participants"] is None:
+            return MethodError(
+                "participants", "is none, where REFL has nobody to choose from; give a number"
+            )
+        return super().conflict(values)
+
+    # --- who -------------------------------------------------------------------------------------------------------
+
+    def select(self, state: State, view: View) -> Array:
+        """Those who hold an update; of the others first who may soon be gone, then any, last who should rest."""
+        holds = np.isin(view.idle, list(state.local))
+        late, free = view.idle[holds], view.idle[~holds]
+        wanted = max(ceil(self.least_fresh * self.participants), self.participants - len(late))
+        lots = self.task.streams.stream("select", round=view.g).random(self.task.devices)[free]
+        asked, stays = state.notes.get("asked", {}), self.staying(state)
+        rests = [view.g - asked.get(str(k), -np.inf) <= self.rest_rounds for k in free.tolist()]
+        order = np.lexsort((lots, stays[free] >= 0.5, rests))
+        return np.sort(np.concatenate([late, free[order[:wanted]]]))
+
+    def staying(self, state: State) -> Array:
+        """Of every device the chance that it is there in the next round if it is now [K]: (stayed + 1) / (seen + 2)."""
+        seen, stayed = (
+            np.array(state.notes.get(name, [0] * self.task.devices)) for name in ("seen", "stayed")
+        )
+        return (stayed + 1) / (seen + 2)
+
+    def observe(self, state: State, report: Report) -> State:
+        asked = {
+            str(one.grant.device): report.g for one in report.outcomes if one.update is not None
+        }
+        return replace(state, notes=state.notes | {"asked": state.notes.get("asked", {}) | asked})
+
+    def _watched(self, state: State, view: View) -> dict[str, Any]:
+        """How often each device was there, and how often still in the round after."""
+        here = np.isin(np.arange(self.task.devices), view.idle).astype(int)
+        before, seen, stayed = (
+            np.array(state.notes.get(name, 0 * here)) for name in ("here", "seen", "stayed")
+        )
+        return {
+            "here": here.tolist(),
+            "seen": (seen + before).tolist(),
+            "stayed": (stayed + before * here).tolist(),
+        }
+
+    # --- what it costs ---------------------------------------------------------------------------------------------
+
+    def demand(self, state: State | None, view: View, chosen: Array) -> Demand:
+        """Who holds an update computes nothing and receives nothing."""
+        demand = super().demand(state, view, chosen)
+        trains = ~np.isin(chosen, list(state.local if state else ()))
+        work = demand.work_prunable
+        lighter = Work(work.weight_steps * trains, work.flops * trains)
+        return replace(demand, work_prunable=lighter, bits_down=demand.bits_down * trains)
+
+    def configure(self, state: State, view: View, grant: Grant) -> Job:
+        if grant.device not in state.local:
+            return super().configure(state, view, grant)
+        held = Phase(state.local[grant.device], self.task.tensor(self.everything), 0, self.lr)
+        return Job(
+            grant.device, view.g, (held,), (), Payload(0.0, self.payload(0.0).bits_up), grant.rho
+        )
+
+    # --- what becomes of it ----------------------------------------------------------------------------------------
+
+    def retain(self, state: State, updates: Sequence[Update]) -> State:
+        """Everybody who trained holds its update until it arrives."""
+        new = [update for update in updates if update.job.device not in state.local]
+        held = {update.job.device: update.result().w - state.w for update in new}
+        since = {str(k): state.g for k in held}
+        return replace(
+            state,
+            local=state.local | held,
+            notes=state.notes | {"since": state.notes.get("since", {}) | since},
+        )
+
+    def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
+        since = state.notes.get("since", {})
+        fresh = [update for update in updates if since[str(update.job.device)] == state.g]
+        late = [update.job.device for update in updates if since[str(update.job.device)] < state.g]
+        after = super().aggregate(state, view, fresh)
+        if late:
+            after = replace(
+                after, w=self._with_late(state, view, [update.job.device for update in fresh], late)
+            )
+        left = {
+            k: held
+            for k, held in state.local.items()
+            if k not in {update.job.device for update in updates}
+        }
+        notes = {"since": {str(k): since[str(k)] for k in left}} | self._watched(state, view)
+        return replace(after, local=left, notes=state.notes | notes)
+
+    def _with_late(self, state: State, view: View, fresh: list[int], late: list[int]) -> Tensor:
+        """w + the mean of fresh and late updates by their weights."""
+        held = {k: state.local[k].double() for k in [*fresh, *late]}
+        weights = {k: self._weight(view, k) for k in held}
+        mean = sum(held[k] for k in fresh) / len(fresh) if fresh else None
+        far = staleness.deviations(mean, len(fresh), [held[k] for k in late])
+        for k, one in zip(late, far, strict=True):
+            rounds = state.g - state.notes["since"][str(k)]
+            weights[k] *= staleness.weight(rounds, one, self.beta, self.deviation_scale)
+        moved = sum(weights[k] * held[k] for k in held) / sum(weights.values())
+        return (state.w.double() + moved).to(state.w.dtype)
+
+    def personalise(self, state: State, k: int) -> Tensor:
+        return state.w
+
+    def measures(self, state: State) -> dict[str, float]:
+        return {"held updates": float(len(state.local))}

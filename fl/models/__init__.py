@@ -1,0 +1,1 @@
+"""Models as flat weight vectors: architectures, layers, and the layout that names their slices."""

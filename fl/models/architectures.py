@@ -1,0 +1,270 @@
+"""Architectures as plain data, and the table of models.
+
+An architecture is a chain of layers (`fl.models.layers`, `fl.models.stateless_layers`); wiring them gives the layout of the flat model, the
+groups of units, and how often each weight is used. Torch is not needed for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fl.models.layers import (
+    Conv,
+    Embedding,
+    Layer,
+    Linear,
+    Lstm,
+    Norm,
+    Part,
+    Residual,
+    Shape,
+    Signal,
+)
+from fl.models.layout import Layout, Slot
+from fl.models.stateless_layers import Flatten, Last, MeanPool, Pool, Relu
+
+if TYPE_CHECKING:
+    from fl.models.batch_norm import Norms
+
+Array = np.ndarray
+Tensor = Any
+
+
+class ModelError(ValueError):
+    """A model that does not exist or does not fit the data: one sentence."""
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A feed-forward model, [B, *input_shape] -> logits [B, classes]."""
+
+    name: str
+    input_shape: Shape
+    classes: int
+    layers: tuple[Layer, ...]
+
+    @cached_property
+    def _wired(self) -> tuple[tuple[tuple[Part, ...], Signal], ...]:
+        """Of each layer its tensors and what leaves it; a layer with nothing to give raises ModelError."""
+        wired, signal, seen = [], Signal(self.input_shape), dict[str, int]()
+        for layer in self.layers:
+            seen[layer.kind] = seen.get(layer.kind, 0) + 1
+            parts, signal = layer.wire(signal, f"{layer.kind}{seen[layer.kind]}")
+            if min(signal.shape) < 1:
+                raise ModelError(
+                    f"model {self.name} does not fit images of {size_of(self.input_shape)}: nothing is left behind a "
+                    f"{layer.kind} layer; choose a smaller model, such as mlp"
+                )
+            wired.append((parts, signal))
+        return tuple(wired)
+
+    @cached_property
+    def input_shapes(self) -> tuple[Shape, ...]:
+        """The shape that each layer receives, without the batch."""
+        return self.input_shape, *(signal.shape for _, signal in self._wired[:-1])
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """One per slot of the layout: what it is made of, how often it is used."""
+        return tuple(part for parts, _ in self._wired for part in parts)
+
+    @property
+    def normalises(self) -> bool:
+        """Has it batch norm?"""
+        return any(part.kind == "norm" for part in self.parts)
+
+    @cached_property
+    def macs(self) -> dict[str, int]:
+        """Multiply-adds of a forward pass of one sample, by the name of the weight that is multiplied by."""
+        return {
+            part.name: part.uses * prod(part.shape) for part in self.parts if part.kind == "weight"
+        }
+
+    @cached_property
+    def layout(self) -> Layout:
+        slots, offset = [], 0
+        for place, (parts, _) in enumerate(self._wired):
+            for part in parts:
+                slots.append(
+                    Slot(part.name, part.shape, offset, part.kind, part.role, place, part.axes)
+                )
+                offset += prod(part.shape)
+        units = self._wired[-1][1].units
+        return Layout(tuple(slots), units and units.group)
+
+    def forward(self, tensors: Sequence[Tensor], x: Tensor, norms: Norms | None = None) -> Tensor:
+        """Logits [B, classes] of x [B, *input_shape], with one tensor per slot; further tensors are ignored.
+
+        The tensors may be narrower than the slots, as those of a submodel are.
+
+        Args:
+            norms: collects or supplies the statistics of batch norm; None: those of this batch.
+        """
+        normalise = batch_norm if norms is None else norms.begin(len(x))
+        rest = iter(tensors)
+        for layer, (parts, _) in zip(self.layers, self._wired, strict=True):
+            x = layer.apply(x, tuple(next(rest) for _ in parts), normalise)
+        return x
+
+    def logits(self, w: Tensor, x: Tensor, norms: Norms | None = None) -> Tensor:
+        """Logits [B, classes] of the flat model w [P or more]."""
+        return self.forward(self.layout.split(w), x, norms)
+
+    def initial(self, rng: np.random.Generator) -> Array:
+        """Initial weights, float32 [P]."""
+        w = np.empty(self.layout.size, dtype=np.float32)
+        for slot, part in zip(self.layout.slots, self.parts, strict=True):
+            w[slot.slice] = part.initial(rng)
+        return w
+
+
+def batch_norm(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    from fl.models import batch_norm as norms
+
+    return norms.batch_norm(x, scale, shift)
+
+
+def size_of(shape: Shape) -> str:
+    return "x".join(map(str, shape))
+
+
+def flat(shape: Shape, layers: Sequence[Layer]) -> int:
+    """Neurons behind ``layers`` when what leaves them is flattened."""
+    signal = Signal(shape)
+    for layer in layers:
+        signal = layer.wire(signal, layer.kind)[1]
+    return prod(max(size, 0) for size in signal.shape)
+
+
+def normalised(inputs: int, plan: str, side: int, padding: int, bias: bool) -> list[Layer]:
+    """conv - norm - ReLU for every number of filters in the plan, a pool for every M."""
+    layers: list[Layer] = []
+    for word in plan.split():
+        if word == "M":
+            layers.append(Pool())
+        else:
+            layers += [Conv(inputs, int(word), side, padding, bias=bias), Norm(), Relu()]
+            inputs = int(word)
+    return layers
+
+
+def mlp(shape: Shape, classes: int) -> Sequence[Layer]:
+    return Flatten(), Linear(prod(shape), 64, "features"), Relu(), Linear(64, classes)
+
+
+def digits_cnn(shape: Shape, classes: int) -> Sequence[Layer]:
+    features = Conv(shape[0], 8, 3, 1), Relu(), Pool(), Conv(8, 16, 3, 1), Relu(), Pool()
+    return *features, Flatten(), Linear(flat(shape, features), 64), Relu(), Linear(64, classes)
+
+
+def liu_cnn(shape: Shape, classes: int) -> Sequence[Layer]:
+    features = Conv(shape[0], 32, 5, 2), Relu(), Pool(), Conv(32, 64, 5, 2), Relu(), Pool()
+    return *features, Flatten(), Linear(flat(shape, features), 128), Relu(), Linear(128, classes)
+
+
+def fedlps_cnn(shape: Shape, classes: int) -> Sequence[Layer]:
+    features = Conv(shape[0], 10, 5, 0), Pool(), Relu(), Conv(10, 20, 5, 0), Pool(), Relu()
+    return *features, Flatten(), Linear(flat(shape, features), 50), Relu(), Linear(50, classes)
+
+
+def lenet5_caffe(shape: Shape, classes: int) -> Sequence[Layer]:
+    first, second = Conv(shape[0], 20, 5, 0, bias=False), Conv(20, 50, 5, 0, bias=False)
+    features = first, Pool(), Relu(), second, Pool(), Relu()
+    hidden = Linear(flat(shape, features), 500, bias=False)
+    return *features, Flatten(), hidden, Relu(), Linear(500, classes, bias=False)
+
+
+def spafl_conv4(shape: Shape, classes: int) -> Sequence[Layer]:
+    features = normalised(shape[0], "64 64 M 128 128 M", side=5, padding=0, bias=False)
+    first = Linear(flat(shape, features), 128, bias=False), Norm("classifier"), Relu()
+    second = Linear(128, 128, bias=False), Norm("classifier"), Relu()
+    return *features, Flatten(), *first, *second, Linear(128, classes, bias=False)
+
+
+def vgg11(shape: Shape, classes: int) -> Sequence[Layer]:
+    features = normalised(
+        shape[0], "64 M 128 M 256 256 M 512 512 M 512 512 M", side=3, padding=1, bias=True
+    )
+    return *features, Flatten(), Linear(flat(shape, features), classes)
+
+
+def resnet18(shape: Shape, classes: int) -> Sequence[Layer]:
+    stages = (64, 64, 1), (64, 128, 2), (128, 256, 2), (256, 512, 2)
+    blocks = [
+        block for i, o, stride in stages for block in (Residual(i, o, stride), Residual(o, o))
+    ]
+    stem = Conv(shape[0], 64, 3, 1, bias=False), Norm(), Relu()
+    return *stem, *blocks, MeanPool(), Linear(512, classes)
+
+
+def shakespeare_lstm(shape: Shape, classes: int) -> Sequence[Layer]:
+    return Embedding(classes, 8), Lstm(8, 256), Lstm(256, 256), Last(), Linear(256, classes)
+
+
+Builder = Callable[[Shape, int], Sequence[Layer]]
+TEXT = frozenset(
+    {"shakespeare-lstm"}
+)  # models of character codes int [T]; the others are models of images
+
+MODELS: dict[str, tuple[Builder, str, str]] = {
+    "mlp": (mlp, "one hidden layer of 64 (features), output layer (classifier)", "our choice"),
+    "digits-cnn": (
+        digits_cnn,
+        "3x3 conv 8, 3x3 conv 16 (features), FC 64, output (classifier)",
+        "our choice",
+    ),
+    "liu-cnn": (
+        liu_cnn,
+        "5x5 conv 32, 5x5 conv 64 (features), FC 128, output (classifier)",
+        "Liu et al., Section V",
+    ),
+    "fedlps-cnn": (
+        fedlps_cnn,
+        "5x5 conv 10, 5x5 conv 20, FC 50, output: 21,840 parameters on MNIST",
+        "FedLPS, MNIST",
+    ),
+    "lenet5-caffe": (
+        lenet5_caffe,
+        "5x5 conv 20, 5x5 conv 50, FC 500, output, no biases",
+        "Caffe, as in SpaFL, FMNIST",
+    ),
+    "spafl-conv4": (
+        spafl_conv4,
+        "5x5 conv 64, 64, 128, 128, FC 128, 128, output, batch norm",
+        "SpaFL, CIFAR-10",
+    ),
+    "vgg11": (vgg11, "VGG-11 with batch norm and one classifier", "FedLPS, CIFAR-10"),
+    "resnet18": (
+        resnet18,
+        "ResNet-18 of width 64 for 32x32 pictures, static batch norm",
+        "SpaFL, CIFAR-100; FedMAP",
+    ),
+    "shakespeare-lstm": (
+        shakespeare_lstm,
+        "embedding 8, two LSTM layers of 256, output",
+        "LEAF; FedMAP, Shakespeare",
+    ),
+}
+
+
+def build(name: str, input_shape: Shape, classes: int) -> Architecture:
+    """The architecture of that name for images [channels, height, width] or texts [T], and so many classes."""
+    if name not in MODELS:
+        near = get_close_matches(name, MODELS, n=1)
+        hint = f'; did you mean "{near[0]}"?' if near else ""
+        raise ModelError(f'there is no model "{name}" (there are {", ".join(MODELS)}){hint}')
+    shape, text = tuple(input_shape), len(input_shape) == 1
+    if text != (name in TEXT):
+        given = f"texts of {shape[0]} characters" if text else f"images of {size_of(shape)}"
+        others = ", ".join(other for other in MODELS if (other in TEXT) == text)
+        raise ModelError(f"model {name} does not fit {given}; choose one of {others}")
+    architecture = Architecture(name, shape, classes, tuple(MODELS[name][0](shape, classes)))
+    architecture.layout  # noqa: B018 - raises where the images are too small
+    return architecture

@@ -1,0 +1,84 @@
+"""Layers without tensors: pooling, ReLU, and changes of shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from fl.models.layers import Normalise, Part, Signal, Tensor
+from fl.models.layout import Axis
+
+
+class Plain:
+    """What a layer without tensors answers."""
+
+    def wire(self, given: Signal, name: str) -> tuple[tuple[Part, ...], Signal]:
+        return (), self.passes(given)
+
+    def passes(self, given: Signal) -> Signal:
+        return given
+
+
+@dataclass(frozen=True)
+class Pool(Plain):
+    """Max pooling, 2 x 2, stride 2; an odd last row or column is left out."""
+
+    kind: str = "pool"
+
+    def passes(self, given: Signal) -> Signal:
+        return Signal((given.shape[0], *(size // 2 for size in given.shape[1:])), given.units)
+
+    def apply(self, x: Tensor, tensors: tuple[Tensor, ...], normalise: Normalise) -> Tensor:
+        from torch.nn.functional import max_pool2d
+
+        return max_pool2d(x, 2, 2)
+
+
+@dataclass(frozen=True)
+class MeanPool(Plain):
+    """The mean of each channel over the whole picture, [C, H, W] -> [C]."""
+
+    kind: str = "mean"
+
+    def passes(self, given: Signal) -> Signal:
+        return Signal(given.shape[:1], given.units)
+
+    def apply(self, x: Tensor, tensors: tuple[Tensor, ...], normalise: Normalise) -> Tensor:
+        return x.mean(dim=(2, 3))
+
+
+@dataclass(frozen=True)
+class Relu(Plain):
+    kind: str = "relu"
+
+    def apply(self, x: Tensor, tensors: tuple[Tensor, ...], normalise: Normalise) -> Tensor:
+        from torch import relu
+
+        return relu(x)
+
+
+@dataclass(frozen=True)
+class Flatten(Plain):
+    """[C, H, W] -> [C H W]: each channel becomes H W neighbours."""
+
+    kind: str = "flatten"
+
+    def passes(self, given: Signal) -> Signal:
+        axis = given.units and Axis(given.units.group, prod(given.shape[1:]))
+        return Signal((prod(given.shape),), axis)
+
+    def apply(self, x: Tensor, tensors: tuple[Tensor, ...], normalise: Normalise) -> Tensor:
+        return x.flatten(1)
+
+
+@dataclass(frozen=True)
+class Last(Plain):
+    """The last step of a sequence, [T, features] -> [features]."""
+
+    kind: str = "last"
+
+    def passes(self, given: Signal) -> Signal:
+        return Signal(given.shape[1:], given.units)
+
+    def apply(self, x: Tensor, tensors: tuple[Tensor, ...], normalise: Normalise) -> Tensor:
+        return x[:, -1]

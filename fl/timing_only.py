@@ -1,0 +1,150 @@
+"""Learning that is only counted: rounds that cost time, bits and joules, and in which nothing is trained.
+
+For questions about the network and the allocation, with as many devices as one likes. Neither torch nor data is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fl.contracts import Demand, Grant, Job, Payload, Report, Stage, Update, View
+from fl.data.datasets import NONE, DataError
+from fl.data.shakespeare_text import CONTEXT
+from fl.method_base.costs import Costs
+from fl.method_base.method import Method, MethodError
+
+Array = np.ndarray
+ABOUT = (
+    NONE,
+    "no data: counts time, bits and joules of the model as on its natural data, trains nothing",
+    "",
+)
+NATURAL: dict[str, tuple[tuple[int, ...], int]] = {
+    **dict.fromkeys(("mlp", "digits-cnn"), ((1, 8, 8), 10)),  # digits
+    **dict.fromkeys(
+        ("liu-cnn", "fedlps-cnn", "lenet5-caffe"), ((1, 28, 28), 10)
+    ),  # MNIST and Fashion-MNIST
+    **dict.fromkeys(("spafl-conv4", "vgg11", "resnet18"), ((3, 32, 32), 10)),  # CIFAR-10
+    "shakespeare-lstm": ((CONTEXT,), 65),  # the characters of Tiny Shakespeare
+}  # model -> (input shape, classes) where there is no data set
+ASKED = {"configure": Method, "observe": Method, "demand": Costs, "charged": Costs}
+
+
+@dataclass(frozen=True, eq=False)
+class Unseen:
+    """Data that nobody looks at: its shape, and how much of it each device has, D_k [K]."""
+
+    samples: Array
+    input_shape: tuple[int, ...]
+    classes: tuple[str, ...]
+    y_train = y_test = np.zeros(0, dtype=np.int64)
+
+
+def unseen(model: str, devices: int, samples: int) -> Unseen:
+    """``samples`` on each of K devices, of the shape that the model was made for."""
+    if model not in NATURAL:
+        raise DataError(
+            f"dataset none has no shape for model {model}; choose one of {', '.join(NATURAL)}"
+        )
+    shape, classes = NATURAL[model]
+    return Unseen(np.full(devices, samples), shape, tuple(map(str, range(classes))))
+
+
+def check_countable(method: Method) -> None:
+    """Refuse a method whose costs depend on what is learned."""
+    if any(getattr(type(method), hook) is not getattr(base, hook) for hook, base in ASKED.items()):
+        raise MethodError(
+            "name",
+            "is a method whose costs depend on the device's submodel or on what it learns, which dataset: none does "
+            "not know; use fedavg, fedprox, fedalt, fedsim, liu or pruning-only, or give a data set",
+        )
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """After ``g`` rounds in which nothing was learned (the counterpart of `fl.method_base.state.State`)."""
+
+    g: int = 0
+
+    def to_arrays(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        return {}, {"g": self.g}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Array], record: dict[str, Any]) -> Rounds:
+        return cls(int(record["g"]))
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """A method that answers who takes part and what that costs, and nothing else (`fl.contracts.Method`)."""
+
+    method: Method
+
+    def start(self) -> Rounds:
+        return Rounds()
+
+    def select(self, state: Rounds, view: View) -> Array:
+        return self.method.select(state, view)
+
+    def demand(self, state: Rounds, view: View, chosen: Array) -> Demand:
+        return self.method.demand(state, view, chosen)
+
+    def configure(self, state: Rounds, view: View, grant: Grant) -> Job:
+        stages, payload = (
+            self.method.stages(grant.device, grant.rho),
+            self.method.payload(grant.rho),
+        )
+        return Job(grant.device, view.g, (), stages, payload, grant.rho)
+
+    def orders(self, grants: Any) -> tuple[tuple[Stage, ...], Payload]:
+        """The jobs of all devices as columns; ``grants`` has the arrays device and rho."""
+        return self.method.priced(grants.device, grants.rho)
+
+    def retain(self, state: Rounds, updates: Sequence[Update]) -> Rounds:
+        return state
+
+    def aggregate(self, state: Rounds, view: View, updates: Sequence[Update]) -> Rounds:
+        return replace(state, g=state.g + 1)
+
+    def observe(self, state: Rounds, report: Report) -> Rounds:
+        return state
+
+
+@dataclass(frozen=True)
+class Untrained:
+    """A job that is on the clock but never trained (`fl.contracts.Update`)."""
+
+    job: Job
+
+    def stages(self) -> tuple[Stage, ...]:
+        return self.job.stages
+
+    def bits_up(self) -> float:
+        return self.job.payload.bits_up
+
+    def abort(self) -> None:
+        pass
+
+
+class NoTrainer:
+    """Takes jobs and trains none of them (`fl.contracts.Trainer`)."""
+
+    seconds = 0.0
+    executor_name = "none"
+    notes: tuple[str, ...] = ()
+
+    def detours(self) -> list[tuple[str, int]]:
+        return []
+
+    def go_on_after(self, detours: Sequence[tuple[str, int]]) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+    def submit(self, jobs: Sequence[Job]) -> list[Untrained]:
+        return [Untrained(job) for job in jobs]

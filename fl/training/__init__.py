@@ -1,0 +1,1 @@
+"""Local training: steps of an optimiser on masked weights."""

@@ -1,0 +1,1 @@
+"""A cache by which runs of a sweep share training that is provably the same."""

@@ -1,0 +1,1 @@
+"""House style of figures and tables."""

@@ -1,0 +1,1 @@
+"""Sentences and tables of a report."""

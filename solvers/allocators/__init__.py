@@ -1,0 +1,1 @@
+"""The allocators, one file each."""

@@ -1,0 +1,175 @@
+"""The exact pruning and bandwidth allocation: Liu, eqs. (43)-(58), with the bounds that (54) leaves out.
+
+The optimal share is (54) clipped to its bounds. In mu = lambda^(-1/2) it is a clipped straight line,
+
+    b_k(mu) = clip(mu s_k - o_k, low_k, cap_k),     s_k = sqrt(w (A q + f G) / r) / G,    o_k = q / (r G),
+
+so that sum_k b_k(mu) = 1 is piecewise linear and increasing: Newton steps, kept inside a bracket, end at the root.
+Where G = 0, rho is linear in b and b_k(mu) jumps from low to cap at mu_k = q / sqrt(w (A q + f G) r).
+Where noise is a density b_k(mu) is smooth and has no closed form (`marginal.DensityResponse`); the search is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from solvers.allocation import Allocation
+from solvers.certificate import certified
+from solvers.deadline_feasibility import fitting_bounds
+from solvers.marginal_gains import DensityResponse, marginal
+from solvers.problem import FULL, Array, PruningProblem
+from solvers.problem_checks import refuse_levels
+from solvers.reductions import every, largest, smallest, total
+
+EPS = float(np.finfo(float).eps)
+AMPLE = 2.0  # no share reaches it: sum b <= 1 is the only limit, and its multiplier is what more band is worth
+USUALLY = 0.85  # of the root without bounds is the root: a guess to start from
+CLOSE = 1e-8  # relative step of mu of which the square is below rounding
+Shares = Callable[[float], tuple[Array, Array]]  # mu -> b [K], db / dmu [K]
+
+
+def kkt(problem: PruningProblem) -> Allocation:
+    """Shares and pruning ratios of least weighted pruning, from the KKT conditions; see `solvers.allocate`.
+
+    Raises:
+        Infeasible: the least shares do not fit.     Uncertified: off by more than 1e-8.
+        ValueError: a device has no deadline, or a set of levels.
+    """
+    refuse_levels(problem, "kkt")
+    low, cap = fitting_bounds(problem, most=AMPLE)
+    if total(cap) <= 1:
+        share, multiplier = cap, 0.0  # everybody gets all that is of use
+    elif total(low) >= FULL:
+        share, multiplier = (
+            low.copy(),
+            steepest(problem, low, cap),
+        )  # nobody can get more than the least
+    else:
+        share, multiplier = (_straight if problem.snr is None else _smooth)(problem, low, cap)
+    return certified(problem, share, problem.rho_at(share), multiplier, "kkt")
+
+
+def steepest(problem: PruningProblem, low: Array, cap: Array) -> float:
+    """A multiplier that holds everybody at the lower bound: the largest marginal there."""
+    return float(marginal(problem, low).max(where=cap > low, initial=0.0))
+
+
+def _straight(problem: PruningProblem, low: Array, cap: Array) -> tuple[Array, float]:
+    """Shares that fill the band exactly, and lambda, where the rate is linear in the share."""
+    work, root = problem.rate_bps * problem.compute_s, problem.gain * problem.rate_bps
+    np.sqrt(root, out=root)
+    bent, jump = work > EPS * problem.bits, None
+    if not (
+        problem.usual and every(bent)
+    ):  # the others: curvature below rounding, or band is of no use
+        free = cap > low
+        bent &= free
+        work, jump = np.where(bent, work, np.inf), _jumps(problem, root, free & ~bent)
+    slope, offset = root / work, problem.bits / work
+
+    def shares(mu: float) -> tuple[Array, Array]:
+        line = mu * slope
+        line -= offset
+        b = np.maximum(line, low)
+        np.minimum(b, cap, out=b)
+        rise = np.multiply(slope, line == b, out=line)
+        return (b if jump is None else np.where(mu >= jump, cap, b)), rise
+
+    def ends() -> tuple[float, float]:
+        per = np.where(bent, slope, 1.0)
+        enter, leave = (
+            np.where(bent, (low + offset) / per, np.inf),
+            np.where(bent, (cap + offset) / per, 0.0),
+        )
+        if jump is not None:
+            enter, leave = np.minimum(enter, jump), np.where(jump < np.inf, jump, leave)
+        return 0.5 * float(smallest(enter)), 2.0 * float(largest(leave))
+
+    free_root = (1.0 + float(total(offset))) / max(
+        float(total(slope)), 1e-300
+    )  # if nobody were held at a bound
+    share, mu = _balance(shares, low, cap, ends, USUALLY * free_root)
+    return share, mu**-2
+
+
+def _jumps(problem: PruningProblem, root: Array, linear: Array) -> Array | None:
+    """mu at which the devices whose rho is linear in b take their cap [K], inf for the others; None without any."""
+    if not linear.any():
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(linear, problem.bits / root, np.inf)
+
+
+def _smooth(problem: PruningProblem, low: Array, cap: Array) -> tuple[Array, float]:
+    """The same where noise is a density."""
+    respond = DensityResponse(problem, low, cap)
+    if not respond.at_low.size:
+        raise ZeroDivisionError("no share moves any ratio: the numbers leave the range of doubles")
+
+    def shares(mu: float) -> tuple[Array, Array]:
+        return respond(mu**-2), 2.0 / mu * respond.fall()
+
+    def ends() -> tuple[float, float]:
+        return 0.5 * float(np.exp(-0.5 * respond.at_low.max())), 2.0 * float(
+            np.exp(-0.5 * respond.at_cap.min())
+        )
+
+    share, mu = _balance(shares, low, cap, ends, 0.0)
+    return share, mu**-2
+
+
+def _balance(
+    shares: Shares, low: Array, cap: Array, ends: Callable, mu: float
+) -> tuple[Array, float]:
+    """Newton for sum b(mu) = 1, from mu; a bisection of log mu where Newton leaves the bracket or is slow.
+
+    The last Newton step is taken by the shares themselves, so that they fill the band to the last bit.
+    `ends`: a bracket of the root, asked for when it is needed.
+    """
+    below, above = (0.0, np.inf) if mu > 0 else ends()
+    mu = mu or float(np.sqrt(below) * np.sqrt(above))
+    for turn in range(400):
+        b, rise = shares(mu)
+        excess = float(total(b)) - 1.0
+        below, above = (
+            (below, mu) if excess > 1.0 - FULL else (mu, above)
+        )  # where many mu fit, the largest
+        inside = float(total(rise))
+        step = excess / inside if inside > 0 else np.inf  # out of the bracket
+        if abs(step) <= CLOSE * mu:
+            if abs(excess) <= EPS:
+                return b, mu
+            b = np.minimum(np.maximum(b - step * rise, low), cap)
+            if abs(float(total(b)) - 1.0) <= 1.0 - FULL:
+                return b, mu - step
+        if abs(step) <= 2 * EPS * mu or above <= below * (1 + 4 * EPS):
+            break
+        mu, previous = mu - step, mu
+        if not below < mu < above or turn % 6 == 5:
+            if not (below > 0 and above < np.inf):
+                low_mu, high_mu = ends()
+                below, above = max(below, min(low_mu, previous)), min(above, max(high_mu, previous))
+            mu = float(np.sqrt(below) * np.sqrt(above))
+    return _between(shares, below, above, mu), mu
+
+
+def _between(shares: Shares, below: float, above: float, mu: float) -> Array:
+    """Fill the band to the last bit: a mixture of the shares at two neighbouring mu, one short and one in excess.
+
+    Every mixture has its marginals between the two multipliers, so it satisfies the KKT conditions to rounding;
+    at a jump this is what splits the band that is left among the devices with G = 0 that are equally good.
+    """
+    width = 4 * EPS
+    while True:
+        short, full = (
+            shares(max(below, mu * (1 - width)))[0],
+            shares(min(above, mu * (1 + width)))[0],
+        )
+        total_short, total_full = float(short.sum()), float(full.sum())
+        if (total_short <= 1 <= total_full and total_short < total_full) or width > 1:
+            break
+        width *= 4
+    mixture = (1 - total_short) / (total_full - total_short) if total_full > total_short else 0.0
+    return short + mixture * (full - short)

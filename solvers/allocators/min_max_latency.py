@@ -1,0 +1,139 @@
+"""The least latency of a round at given pruning ratios: min max_k of Liu, eq. (28), over the shares of the band.
+
+With c_k seconds spent before the upload and n_k bits to send, device k is back at T with the share
+
+    b_k(T) = R_k^-1(n_k / (T - c_k)),
+
+decreasing in T under both noises: the least T is the root of sum_k b_k(T) = 1, where all who send are back together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from solvers.allocation import Allocation, Certificate
+from solvers.bound_violations import check_feasible
+from solvers.certificate import accepted
+from solvers.deadline_feasibility import least_time_s
+from solvers.problem import Array, PruningProblem
+from solvers.problem_checks import extreme
+
+CLAIM = "no shares bring the last device back earlier, at these pruning ratios"
+
+
+@np.errstate(all="ignore")  # what is not finite is refused
+def latency(problem: PruningProblem) -> Allocation:
+    """Shares [K] with which the last device is back as early as possible; nobody is pruned more than rho_min.
+
+    That is what FedAvg and personalisation without pruning need (rho_min = rho_max = 0). Back means `before_s` +
+    finish_s; a deadline is no bound here: with a budget that is too short devices finish late, as with `equal`. The
+    allocation's objective is that time, its multiplier the seconds it falls by per unit of band.
+
+    Raises:
+        Uncertified: the answer is off by more than 1e-8.     ValueError: before_s is neither given nor implied;
+            numbers so far apart that they leave the range of doubles.
+    """
+    before_s, on = time_before(problem), problem.feasible
+    bits, busy_s = work(problem, before_s)
+    sends = on & (bits > 0)
+    share = np.zeros(problem.num_devices)
+    if sends.any():
+        rate_bps = np.where(
+            sends, bits / np.where(sends, _upload_s(problem, bits, busy_s, sends), 1.0), 0.0
+        )
+        share = problem.share_for_rate(rate_bps)
+        share = share / share.sum()
+        if not np.isfinite(share).all():
+            raise extreme("latency", problem)
+    rho = np.where(on, problem.rho_min, problem.rho_max)
+    objective, multiplier, proof = certify_latency(problem, share, rho)
+    return replace(accepted(problem, share, rho, multiplier, proof, "latency"), objective=objective)
+
+
+def _upload_s(problem: PruningProblem, bits: Array, busy_s: Array, sends: Array) -> Array:
+    """Upload times [K] of those who send, with which all are back together in the full band, s.
+
+    Counted from where the last of them starts: what follows may be far below the digits of the time before.
+    """
+    start_s = busy_s - float(busy_s.max(where=sends, initial=0.0))
+    upload = replace(
+        problem,
+        bits=bits,
+        bits_fixed=0.0,
+        compute_s=0.0,
+        slack_s=-start_s,
+        rho_min=0.0,
+        rho_max=0.0,
+        levels=None,
+    )
+    return least_time_s(upload, sends) - start_s
+
+
+def time_before(problem: PruningProblem) -> Array:
+    """`before_s`, or what the slack says where all have the same threshold: T_th - A_k but for a constant [K], s."""
+    if problem.before_s is not None:
+        return problem.before_s
+    endless = np.isinf(problem.slack_s)
+    if endless.all():
+        return np.zeros(problem.num_devices)
+    if endless.any():
+        k = int(np.argmax(endless))
+        raise ValueError(
+            f"slack_s of device {k} is inf and others are not; give all a deadline, or none, or before_s."
+        )
+    return problem.slack_s.max() - problem.slack_s
+
+
+def work(problem: PruningProblem, before_s: Array) -> tuple[Array, Array]:
+    """Bits to send [K] and seconds before the upload starts [K], with nobody pruned more than rho_min."""
+    kept = 1.0 - problem.rho_min
+    return kept * problem.bits + problem.bits_fixed, before_s + kept * problem.compute_s
+
+
+def certify_latency(
+    problem: PruningProblem, share: Array, rho: Array
+) -> tuple[float, float, Certificate]:
+    """(last finish in s, multiplier in s per unit of band, certificate) of shares [K], evaluated in SI.
+
+    The finish F_k is convex in b_k, so every weighting mu >= 0 with sum mu = 1 bounds the last finish from below:
+    max F >= sum mu_k F_k(b*) >= sum mu_k F_k(b) - lambda (1 - sum b), with mu_k = lambda / |F_k'(b)| over those who
+    send in time left (A > 0), and the sum over their shares: what others hold is lost. gap: the last finish less that
+    bound, relative. dual is zero by the choice of mu. complementarity: band that is idle, devices that are back before
+    the last of those who send, pruning above rho_min.
+    """
+    check_feasible(problem, share, rho, "latency")
+    on, before_s = problem.feasible, time_before(problem)
+    bits, busy_s = work(problem, before_s)
+    sends = on & (bits > 0)
+    finish_s = before_s + problem.finish_s(share, rho)
+    last_s = float(finish_s.max(where=on, initial=0.0))
+    primal = max(float(share.sum()) - 1.0, -float(share.min(initial=0.0)), 0.0)
+    idle_s = float(busy_s.max(where=on & ~sends, initial=0.0))  # no band brings these back earlier
+    lavish = float(
+        (rho - problem.rho_min).max(where=on, initial=0.0)
+    )  # nobody is asked to prune more
+    all_back = np.isfinite(last_s) and bool((share[sends] > 0).all())
+    if not (sends.any() and all_back):
+        gap = (last_s - idle_s) / max(last_s, 1e-300) if all_back else np.inf
+        return last_s, 0.0, Certificate(max(primal, lavish), gap, primal, 0.0, lavish, claim=CLAIM)
+    steep = (problem.slope_at(share) * bits)[sends] / problem.rate_at(share)[sends] ** 2  # |F'|
+    soft = float((1.0 / steep).sum())
+    if not 0.0 < soft < np.inf:
+        raise extreme("latency", problem)
+    price = 1.0 / soft
+    mu, idle = price / steep, 1.0 - float(share[sends].sum())
+    bound_s = float(mu @ finish_s[sends]) - price * idle
+    latest_s = float(
+        finish_s[sends].max()
+    )  # of those who send: also best where somebody who computes is last
+    unused_s = max(float((mu * (latest_s - finish_s[sends])).max()), price * max(idle, 0.0))
+    complementarity = max(unused_s / max(last_s, 1e-300), lavish)
+    gap = abs(latest_s - bound_s) / max(last_s, 1e-300)
+    multiplier = price if latest_s >= idle_s else 0.0
+    return (
+        last_s,
+        multiplier,
+        Certificate(max(primal, complementarity), gap, primal, 0.0, complementarity, claim=CLAIM),
+    )

@@ -1,0 +1,1 @@
+"""Explanation and sensitivity of an allocation."""

@@ -1,0 +1,82 @@
+"""What a little more band or time is worth, from the multipliers of an optimal allocation.
+
+The rate of a device depends on the hertz it is given and not on what is left to others, whether noise is a fixed
+power or a density: so a wider band only relaxes sum_k b_k <= 1, and dV / d log B = -lambda. The multiplier of the
+deadline follows from stationarity,
+
+    nu_k = w R / (R G + q)                 where rho_min < rho_k < rho_max
+    nu_k = lambda R^2 / (R' (kept q + f))  where rho is held at a bound and the band meets the deadline exactly,
+
+and dV / dT = -sum_k nu_k. Where several multipliers are right (a device is just about to enter or to be full) V has a
+kink, and this is one of its slopes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from solvers.marginal_gains import inner
+from solvers.problem import Array, PruningProblem
+from solvers.problem_checks import numbers
+
+if TYPE_CHECKING:
+    from solvers.allocation import Allocation
+
+BINDS = 1e-9  # relative slack of a deadline that counts as none
+KNOWN = ("kkt", "convex")
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """Derivatives of the objective sum w rho; none is above 0.
+
+    per_band: by the relative width of the band (1 = doubled, to first order).     per_hz: by its width, 1/Hz; nan
+    where the width was not given.     per_s: by T_th, 1/s.     deadlines: share of every device in per_s [K], 1/s.
+    """
+
+    per_band: float
+    per_hz: float
+    per_s: float
+    deadlines: Array
+
+
+def sensitivity(allocation: Allocation, bandwidth_hz: float = float("nan")) -> Sensitivity:
+    """Derivatives of the optimal objective by the bandwidth and by the latency threshold.
+
+    Args:
+        allocation: of `kkt` or `convex`, with any share of the band.     bandwidth_hz: B, Hz, for `per_hz`.
+    Raises:
+        ValueError: another method, whole blocks or levels, whose objective has steps and no slope; B not positive.
+    """
+    problem = allocation.problem
+    smooth = allocation.method in KNOWN and not np.isnan(allocation.certificate.gap)
+    if problem is None or not smooth:
+        raise ValueError(
+            f"The answer of {allocation.method} has no slopes; take {' or '.join(KNOWN)}, in shares."
+        )
+    given = numbers("bandwidth_hz", bandwidth_hz, "give a number in Hz")
+    if given.ndim:
+        raise ValueError(f"bandwidth_hz has shape {given.shape}; give one number in Hz.")
+    bandwidth_hz = float(given)
+    if not (np.isnan(bandwidth_hz) or 0 < bandwidth_hz < np.inf):
+        raise ValueError(f"bandwidth_hz is {bandwidth_hz:g}; it must be finite and positive.")
+    price = allocation.multiplier
+    deadlines = -deadline_multipliers(problem, allocation.share, allocation.rho, price)
+    return Sensitivity(-price, -price / bandwidth_hz, float(deadlines.sum()), deadlines)
+
+
+def deadline_multipliers(problem: PruningProblem, share: Array, rho: Array, price: float) -> Array:
+    """nu [K], 1/s: what a second more for device k alone would lower the objective by."""
+    rate_bps, sent = problem.rate_at(share), (1.0 - rho) * problem.bits + problem.bits_fixed
+    binds = problem.finish_s(share, rho) >= problem.slack_s * (1.0 - BINDS)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        along_rho = problem.weight / np.where(
+            problem.needs_no_band, problem.compute_s, problem.compute_s + problem.bits / rate_bps
+        )
+        along_band = np.where(sent > 0, price * rate_bps**2 / (problem.slope_at(share) * sent), 0.0)
+    return np.where(
+        problem.feasible & binds, np.where(inner(problem, rho), along_rho, along_band), 0.0
+    )

@@ -1,0 +1,1 @@
+"""The same problems stated for cvxpy: the independent reference."""

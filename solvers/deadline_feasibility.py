@@ -1,0 +1,121 @@
+"""Do the least shares fit into the band, and if not, how much more time is needed?
+
+With rho_max < 1 (or fixed bits) device k needs at least b = n / (A - c): n seconds of the whole band for what it must
+send, c seconds for what it must compute. Added time x gives sum_k n_k / (A_k + x - c_k) <= 1, a secular equation.
+"""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, Context
+
+import numpy as np
+
+from solvers.allocation import Infeasible
+from solvers.problem import ALLOWED, Array, PruningProblem
+from solvers.reductions import largest, total
+
+
+def fitting_bounds(problem: PruningProblem, most: float = 1.0) -> tuple[Array, Array]:
+    """Bounds of the share [K], [K]; the lower ones add up to at most 1, the upper ones are at most `most`.
+
+    Raises:
+        Infeasible: names the devices and the least additional time with which they fit.
+        ValueError: a device has no deadline.
+    """
+    if largest(problem.slack_s) == np.inf:
+        k = int(np.argmax(np.isinf(problem.slack_s)))
+        raise ValueError(
+            f"slack_s of device {k} is inf; without a deadline take latency, equal or proportional."
+        )
+    low, cap = problem.share_bounds(most)
+    needed = total(low)
+    if needed > 1 + ALLOWED:
+        raise refusal(problem, low, least_extra_s(problem))
+    if needed > 1:  # squeezed into the band: nobody is later by more than ALLOWED
+        low, cap = low / needed, np.where(cap > low, cap, low / needed)
+    return low, cap
+
+
+def least_extra_s(problem: PruningProblem) -> float:
+    """Least time, added to every slack, with which the least shares fit into the band, s.
+
+    A device with A <= 0 that the added time brings back must fit as well. The result is rounded up until the
+    problem with slack_s + extra_s fits in floating point too.
+    """
+    extra_s, inside = 0.0, problem.feasible
+    while True:
+        extra_s = max(extra_s, least_time_s(problem, inside))
+        joined = problem.slack_s + extra_s > 0
+        if (joined == inside).all():
+            break
+        inside = joined
+    step = float(np.spacing(np.abs(problem.slack_s).max() + extra_s))
+    while np.where(inside, problem.share_at(problem.rho_max, extra_s), 0.0).sum() > 1:
+        extra_s, step = extra_s + step, 2 * step
+        inside = problem.slack_s + extra_s > 0
+    return extra_s
+
+
+def least_time_s(problem: PruningProblem, inside: Array) -> float:
+    """Least x with which the devices `inside` fit: Newton on 1 / sum of shares, bisection where it oversteps.
+
+    Where noise is a fixed power 1 / sum is concave, and Newton climbs to the root without overstepping.
+    """
+    kept = 1.0 - problem.rho_max
+    bits, busy_s = (
+        kept * problem.bits + problem.bits_fixed,
+        kept * problem.compute_s - problem.slack_s,
+    )
+    alone_s = busy_s + bits / problem.rate_bps  # nobody can do with less, alone in the band
+    x = below = float(alone_s.max(where=inside, initial=0.0))
+    inside, above = inside & (bits > 0), np.inf
+    for _ in range(200):
+        with np.errstate(divide="ignore"):
+            rate_bps = np.where(inside, bits / np.where(inside, x - busy_s, 1.0), 0.0)
+        share = problem.share_for_rate(rate_bps)
+        used = float(share.sum())
+        below, above = (x, above) if used > 1 else (below, x)
+        if used == 1 or below >= above * (1 - 2e-16) or not inside.any():
+            break
+        with np.errstate(
+            divide="ignore", invalid="ignore"
+        ):  # sending takes no time that shows beside busy_s
+            fall = rate_bps / np.where(inside, problem.slope_at(share) * (x - busy_s), 1.0)
+            following = x + used * (used - 1) / fall.sum()
+        if not abs(following - x) > 1e-16 * x:
+            break
+        x = following if below < following < above else 0.5 * (below + above)
+    return float(x)
+
+
+def at_least(seconds: float) -> str:
+    """Seconds in six digits, rounded up: what is advised must do."""
+    return (
+        f"{float(Context(prec=6, rounding=ROUND_CEILING).create_decimal_from_float(seconds)):.6g}"
+    )
+
+
+def refusal(problem: PruningProblem, low: Array, extra_s: float, whole: str = "") -> Infeasible:
+    """What to say where the least shares low [K] do not fit into the band."""
+    needed = float(low.sum())
+    devices = np.flatnonzero(low > 1) if (low > 1).any() else np.flatnonzero(low > 0)
+    many = len(devices) > 1
+    names = ", ".join(str(k) for k in devices[:8]) + (
+        f" and {len(devices) - 8} more" if len(devices) > 8 else ""
+    )
+    need = (
+        f"{needed:.6g} times the band{whole}"
+        if np.isfinite(needed)
+        else "more time than there is, with any band"
+    )
+    advice = (
+        f"give {at_least(extra_s)} s more time"
+        if np.isfinite(extra_s)
+        else "no time is enough: give more blocks"
+    )
+    who = f"devices {names} need" if many else f"device {names} needs"
+    return Infeasible(
+        f"Even pruned to rho_max, {who} {need}; {advice} or raise rho_max.",
+        tuple(int(k) for k in devices),
+        extra_s,
+    )

@@ -1,0 +1,1 @@
+"""The allocation of least energy."""

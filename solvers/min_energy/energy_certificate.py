@@ -1,0 +1,183 @@
+"""Is an answer to the energy problem feasible and optimal? Evaluated in SI from shares, clocks, powers and the price.
+
+In share b, air time t and computing time tau the problem is convex. With multipliers of the band (lambda), of each
+deadline (nu) and of each power limit (eta) the Lagrangian is convex too and lies above its tangent at the answer: the
+least value of that tangent over the box of (b, t, tau) is a lower bound of the joules of every feasible allocation. A
+box that is closer to those that are in time proves more where next to nothing is left to choose from.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvers.allocation import Certificate, Uncertified
+from solvers.min_energy.energy_terms import AT_LIMIT, Task
+from solvers.problem import ALLOWED, Array
+from solvers.shannon import kappa, nats
+
+TOLERANCE = 1e-8
+ROUNDING = 1e-12  # of least shares and shortest times
+CLAIM = "no shares, clocks and powers that keep the deadlines take fewer joules, at these pruning ratios"
+
+
+def certified_energy(
+    task: Task,
+    share: Array,
+    cpu_hz: Array,
+    power_w: Array,
+    price: float,
+    tolerance: float = TOLERANCE,
+) -> tuple[float, Certificate]:
+    """(joules, certificate) of shares [K], clocks [K], Hz, and powers [K], W.
+
+    Raises:
+        Uncertified: a bound is broken, or the energy is more than `tolerance` above what the multipliers prove.
+    """
+    for closer in (False, True):
+        joules, proof = certify_energy(task, share, cpu_hz, power_w, price, closer)
+        parts = (proof.dual, proof.complementarity, proof.gap)
+        if (
+            proof.primal <= ALLOWED
+            and not proof.broken
+            and all(part <= tolerance for part in parts)
+        ):  # nan is no proof
+            return joules, proof
+    broken = f" ({'; '.join(proof.broken)})" if proof.broken else ""
+    raise Uncertified(
+        f"The answer of energy has residual {proof.residual:.2g} and duality gap {proof.gap:.2g}, more than the "
+        f"allowed {tolerance:g}{broken}; check that the quantities are SI units of sensible size."
+    )
+
+
+def raised(task: Task, share: Array, power_w: Array, price: float) -> float:
+    """The price, raised to what the keenest device would pay: that a search ends a digit below shows in no share."""
+    on = task.sends
+    in_b, _ = task.radio.slopes(share[on], task.air_s(share, power_w)[on])
+    return max(price, float(-in_b.min(initial=0.0)))
+
+
+def certify_energy(
+    task: Task, share: Array, cpu_hz: Array, power_w: Array, price: float, closer: bool = False
+) -> tuple[float, Certificate]:
+    """(joules, certificate); closer: in a smaller box, see `_box`.
+
+    primal: relative to the bound that is broken, as the rest is to the joules.
+
+    dual: joules that the tangent gives up where its gradient is not zero; a price below zero.
+    complementarity: multipliers times band that nobody uses for sending, unused time and power.     gap: both together,
+    for deadlines that are the given ones but for rounding in their last digit.
+    """
+    on, tau, air_s = task.problem.feasible, task.computing_s(cpu_hz), task.air_s(share, power_w)
+    joules = float(task.energy_j(cpu_hz, power_w, air_s).sum())
+    primal, broken = _primal(task, share, cpu_hz, power_w, tau + air_s)
+    if not (np.isfinite(joules) and np.isfinite(primal)):
+        return joules, Certificate(np.inf, np.inf, primal, np.nan, np.nan, broken, CLAIM)
+    nu, wasted_j, unused_j = np.zeros_like(tau), 0.0, abs(price)  # who sends nothing needs no band
+    least, most, tau_max = _box(task, closer)
+    if task.sends.any():
+        nu[task.sends], wasted_j, unused_j = _sending(
+            task, share, power_w, air_s, price, least, most
+        )
+    slope = nu - 2.0 * task.terms.kappa * task.terms.cycles * cpu_hz**2 / np.maximum(tau, 1e-300)
+    wasted_j += float(_given_up(slope, tau, task.tau_min, tau_max)[on].sum())
+    wasted_j += max(-price, 0.0)
+    unused_j += float((nu * np.abs(task.time_s - tau - air_s))[on].sum())
+    scale = max(joules, 1e-300)
+    dual, complementarity = wasted_j / scale, unused_j / scale
+    gap = dual + complementarity
+    return joules, Certificate(
+        max(primal, dual, complementarity), gap, primal, dual, complementarity, broken, CLAIM
+    )
+
+
+def _given_up(slope: Array, at: Array, low: Array | float, high: Array | float) -> Array:
+    """How far a tangent of this slope falls from `at` to its least in [low, high]; never less than nothing."""
+    return np.maximum(np.maximum(slope * (at - low), slope * (at - high)), 0.0)
+
+
+def _box(task: Task, closer: bool) -> tuple[Array | float, Array | float, Array]:
+    """(least and most shares [S], longest computing time of use [K], s) of any allocation that is in time.
+
+    closer: nobody gets less than full clock and power ask for, so that nobody has more than these leave, sends faster
+    than at full power with all of that, or computes longer than the time that is left then.
+    """
+    if not closer:
+        return 0.0, 1.0, task.tau_max
+    on, radio, tau_max = task.sends, task.radio, task.tau_max.copy()
+    p = task.problem
+    least = np.minimum(p.share_at(p.rho_min)[on], 1.0) * (1.0 - ROUNDING)
+    most = np.minimum(1.0 - (least.sum() - least), 1.0)
+    shortest_s = (
+        radio.s
+        / (most * (nats(most, radio.snr) if radio.density else radio.x_max))
+        * (1.0 - ROUNDING)
+    )
+    tau_max[on] = np.clip(radio.time_s - shortest_s, radio.tau_min, radio.tau_max)
+    return least, most, tau_max
+
+
+def _sending(
+    task: Task,
+    share: Array,
+    power_w: Array,
+    air_s: Array,
+    price: float,
+    least: Array | float,
+    most: Array | float,
+) -> tuple[Array, float, float]:
+    """(nu [S], joules that the tangent gives up in b, joules of unused band and power) of those who send.
+
+    eta makes up the difference of lambda and dE/db for those at full power. The tangent of the others is least at
+    their least or most share: a price below what they would pay is no better a proof than one above.
+    """
+    radio, on = task.radio, task.sends
+    b, t = share[on], air_s[on]
+    in_b, in_t = radio.slopes(b, t)
+    limit, limit_b, limit_t = _power_limit(task, b, t)
+    held = power_w[on] >= radio.p_max * (1.0 - AT_LIMIT)
+    eta = np.where(held, np.maximum(price + in_b, 0.0) / -limit_b, 0.0)
+    slope = in_b + price + eta * limit_b
+    wasted_j = float(_given_up(slope, b, least, most).sum())
+    unused_j = abs(price) * abs(1.0 - float(b.sum())) + float((eta * np.abs(limit)).sum())
+    return -(in_t + eta * limit_t), wasted_j, unused_j
+
+
+def _power_limit(task: Task, share: Array, air_s: Array) -> tuple[Array, Array, Array]:
+    """The convex form h(b, t) <= 0 of p <= p_max, s / t less what full power sends, and its derivatives by b, t [S].
+
+    b log(1 + snr / b) is concave; nothing is large here, as e^x would be.
+    """
+    radio = task.radio
+    needed = radio.s / air_s
+    if radio.density:
+        v = nats(share, radio.snr)
+        return needed - share * v, -kappa(v), -needed / air_s
+    return needed - share * radio.x_max, -radio.x_max, -needed / air_s
+
+
+def _primal(
+    task: Task, share: Array, cpu_hz: Array, power_w: Array, used_s: Array
+) -> tuple[float, tuple[str, ...]]:
+    """Worst relative violation, and all of them in words."""
+    terms, on = task.terms, task.problem.feasible
+    with np.errstate(divide="ignore", invalid="ignore"):
+        late = np.where(on, used_s / task.time_s - 1.0, 0.0)
+    kinds = (
+        (late, used_s - task.time_s, "finishes {:.4g} s after its deadline"),
+        (-share, share, "has share {:.4g}, below 0"),
+        ((terms.f_min_hz - cpu_hz) / terms.f_max_hz, cpu_hz, "has clock {:.6g} Hz, below f_min_hz"),
+        (cpu_hz / terms.f_max_hz - 1.0, cpu_hz, "has clock {:.6g} Hz, above f_max_hz"),
+        (-power_w / terms.p_max_w, power_w, "has power {:.6g} W, below 0"),
+        (power_w / terms.p_max_w - 1.0, power_w, "has power {:.6g} W, above p_max_w"),
+    )
+    worst, broken = max(float(share.sum()) - 1.0, 0.0), []
+    if worst > ALLOWED:
+        broken.append(f"the shares add up to {share.sum():.10g}, above 1")
+    for excess, values, words in kinds:
+        top = float(excess.max())
+        worst = max(worst, top if top == top else np.inf)  # nan is no answer
+        broken += [
+            f"device {k} " + words.format(values[k])
+            for k in np.flatnonzero(~(excess <= ALLOWED))[:8]
+        ]
+    return worst, tuple(broken)

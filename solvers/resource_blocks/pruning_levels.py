@@ -1,0 +1,198 @@
+"""Pruning to one of a few allowed levels per device (submodels of fixed widths, as in HeteroFL): not convex.
+
+Device k takes level j at the cost w rho_kj and needs the share b_k(rho_kj): a multiple-choice knapsack. Pricing the
+band gives a bound that no choice can beat,
+
+    max over lambda >= 0 of  sum_k min_j (w rho_kj + lambda b_kj) - lambda,
+
+which equals that of the linear relaxation (Sinha and Zoltners, Operations Research 1979). Few devices are solved
+exactly, by HiGHS; for many the choice at the best price, filled up, is within about one device of the bound.
+The certificate says how far the answer can be from the best, and by which bound.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvers.allocation import Allocation, Certificate
+from solvers.bound_violations import violations
+from solvers.certificate import accepted, unit
+from solvers.deadline_feasibility import fitting_bounds
+from solvers.problem import Array, PruningProblem
+
+EXACT = 1000  # options in all, up to which branch and bound is tried
+KEPT = 1e-9  # what HiGHS may exceed a constraint by
+OPTIONS = {
+    "output_flag": False,
+    "parallel": "off",
+    "mip_rel_gap": 0.0,
+    "mip_feasibility_tolerance": KEPT,
+    "mip_max_nodes": 20_000,  # a limit on work, not on time, so that the answer is always the same
+}
+FEASIBLE = 2  # status of a solution
+PRICED = "by the price of the band"
+FILLS = 1000  # devices that are moved to a better level by what is left of the band
+
+
+def levels(problem: PruningProblem) -> Allocation:
+    """The allowed level of every device, and the shares that it needs, of least weighted sum; see `solvers.allocate`.
+
+    Raises:
+        Infeasible: the largest levels do not fit into the band.     ValueError: no levels given.
+    """
+    if problem.levels is None:
+        raise ValueError(
+            "levels needs the allowed values of rho in problem.levels; use kkt where all are allowed."
+        )
+    cost, share = _options(problem)
+    price, bound, choice = price_band(cost, share)
+    choice, words = _fill(cost, share, choice), PRICED
+    if cost.size <= EXACT and _total(cost, choice) > bound:
+        choice, bound, words = _branch(cost, share, choice, bound)
+    taken = np.arange(len(cost)), choice
+    rho = np.where(problem.feasible, problem.levels[taken], problem.rho_max)
+    proof = certify_levels(problem, share[taken], rho, bound, words)
+    return accepted(problem, share[taken], rho, price, proof, "levels", claims_gap=False)
+
+
+def _options(problem: PruningProblem) -> tuple[Array, Array]:
+    """Costs w rho and shares [K, L], inf where a level is none or not in time; 0 for devices with A <= 0."""
+    low, _ = fitting_bounds(problem)
+    share = problem.share_at(problem.levels.T).T
+    last = problem.levels == problem.rho_max[:, None]
+    share = np.where(last, low[:, None], np.where(share <= 1, share, np.inf))
+    on = problem.feasible[:, None]
+    return np.where(on, problem.weight[:, None] * problem.levels, 0.0), np.where(on, share, 0.0)
+
+
+def price_band(cost: Array, share: Array) -> tuple[float, float, Array]:
+    """The price of the bound, the bound, and the choices [K] at that price that fit into the band.
+
+    Where the lines cost + price (share - 1) of two choices cross, one too wide and one that fits, there is the next
+    price; when no choice lies below the crossing it is the summit of the dual function.
+    """
+    wide, narrow = _best(cost, share, 0.0), _best(share, cost, 0.0)
+    if _total(share, wide) <= 1:
+        return 0.0, _total(cost, wide), wide
+    while True:
+        price = (_total(cost, narrow) - _total(cost, wide)) / (
+            _total(share, wide) - _total(share, narrow)
+        )
+        summit = _total(cost, narrow) + price * (_total(share, narrow) - 1.0)
+        choice = _best(cost, share, price)
+        value, used = (
+            _total(cost, choice) + price * (_total(share, choice) - 1.0),
+            _total(share, choice),
+        )
+        if value >= summit - 1e-15 * abs(summit) or used in (
+            _total(share, wide),
+            _total(share, narrow),
+        ):
+            return price, min(value, summit), narrow
+        wide, narrow = (choice, narrow) if used > 1 else (wide, choice)
+
+
+def _best(cost: Array, share: Array, price: float) -> Array:
+    """Choices [K] of least cost + price share; of equal ones that of least share."""
+    value = np.where(
+        np.isfinite(cost + share), cost + price * np.where(np.isfinite(share), share, 0.0), np.inf
+    )
+    least = value.min(axis=1, keepdims=True)
+    return np.where(value <= least, share, np.inf).argmin(axis=1)
+
+
+def _total(values: Array, choice: Array) -> float:
+    return float(values[np.arange(len(values)), choice].sum())
+
+
+def _fill(cost: Array, share: Array, choice: Array) -> Array:
+    """Moves one device after the other to the best level that the idle band allows."""
+    rows, choice = np.arange(len(cost)), choice.copy()
+    for _ in range(FILLS):
+        more = share - share[rows, choice][:, None]
+        gain = np.where(
+            more <= 1.0 - _total(share, choice), cost[rows, choice][:, None] - cost, 0.0
+        )
+        k, j = np.unravel_index(np.nanargmax(gain), gain.shape)
+        if not gain[k, j] > 0:
+            break
+        choice[k] = j
+    return choice
+
+
+def _branch(cost: Array, share: Array, choice: Array, bound: float) -> tuple[Array, float, str]:
+    """The best choice by branch and bound, or the given one where that is not worse, and the better bound."""
+    device, level = np.nonzero(np.isfinite(cost + share))
+    costs, shares = cost[device, level], share[device, level]
+    scale = max(float(costs.max()), 1e-300)
+    for band in (
+        1.0,
+        1.0 - KEPT,
+    ):  # once more, where it shows that HiGHS keeps constraints to a tolerance
+        found, least = _binary(costs / scale, shares, device, band)
+        if band == 1.0:
+            bound = max(bound, least * scale)
+        if found is None:
+            continue
+        taken = np.zeros(len(cost), dtype=int)
+        taken[device[found]] = level[found]
+        if _total(share, taken) <= 1.0:
+            taken = _fill(cost, share, taken)
+            choice = taken if _total(cost, taken) < _total(cost, choice) else choice
+            break
+    return choice, min(bound, _total(cost, choice)), "by branch and bound (HiGHS)"
+
+
+def _binary(cost: Array, share: Array, device: Array, band: float) -> tuple[Array | None, float]:
+    """(options taken [N] or None, lower bound): one of every device, of least cost, within the band.
+
+    highspy itself, as scipy's copy of HiGHS prints to the standard output whatever it is told.
+    """
+    from highspy import Highs, HighsLp, HighsVarType
+
+    count, devices, lp, solver = len(cost), int(device[-1]) + 1, HighsLp(), Highs()
+    lp.num_col_, lp.num_row_, lp.col_cost_ = count, devices + 1, cost
+    lp.col_lower_, lp.col_upper_, lp.integrality_ = (
+        np.zeros(count),
+        np.ones(count),
+        [HighsVarType.kInteger] * count,
+    )
+    lp.row_lower_, lp.row_upper_ = np.r_[np.ones(devices), -np.inf], np.r_[np.ones(devices), band]
+    lp.a_matrix_.start_ = 2 * np.arange(count + 1)
+    lp.a_matrix_.index_ = np.stack((device, np.full(count, devices)), axis=1).ravel()
+    lp.a_matrix_.value_ = np.stack((np.ones(count), share), axis=1).ravel()
+    for name, value in OPTIONS.items():
+        solver.setOptionValue(name, value)
+    solver.passModel(lp)
+    solver.run()
+    info = solver.getInfo()
+    if info.primal_solution_status != FEASIBLE:
+        return None, float(info.mip_dual_bound)
+    return np.array(solver.getSolution().col_value) > 0.5, float(info.mip_dual_bound)
+
+
+def certify_levels(
+    problem: PruningProblem,
+    share: Array,
+    rho: Array,
+    bound: float | None = None,
+    words: str = PRICED,
+) -> Certificate:
+    """The certificate of shares and levels [K]; bound: one that no choice beats, None: that of the band's price.
+
+    primal: worst excess of a deadline, of the band, or distance from an allowed level.     gap: objective above the
+    bound, relative as in `certify`.     dual: what the best move of one device into the idle band would improve.
+    """
+    primal, broken = violations(problem, share, rho, problem.finish_s(share, rho))
+    cost, needed = _options(problem)
+    bound = price_band(cost, needed)[1] if bound is None else bound
+    on, scale = problem.feasible, max(unit(problem, rho), 1e-300)
+    off = np.where(on, np.nanmin(np.abs(problem.levels - rho[:, None]), axis=1), 0.0)
+    idle = 1.0 - float(share.sum())
+    better = problem.weight[:, None] * rho[:, None] - cost
+    gain = np.where(on[:, None] & (needed - share[:, None] <= idle), better, 0.0)
+    moved = max(0.0, float(np.nanmax(gain))) / scale
+    gap = max(0.0, problem.objective(rho) - bound) / scale
+    primal = max(primal, float(off.max()))
+    claim = f"no allowed levels have a weighted sum lesser by more than {gap:.2g} of it, {words}"
+    return Certificate(max(primal, moved), gap, primal, moved, 0.0, broken, claim)
