@@ -1,0 +1,260 @@
+"""The runs whose bytes are kept: shipped scenarios in short, every method, solver, executor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from edgesim.scenario import expand
+from fl.methods import available
+
+ROOT = Path(__file__).parents[2]
+
+EIGHT = """
+name: eight
+rounds: 2
+network:
+  bandwidth: 4 MHz
+  noise: -110 dBm
+  channel: {path_loss: {model: constant, loss: 95 dB}, fading: {kind: rayleigh, coherence: 9 ms}}
+devices:
+  - count: 6
+    tx_power: 23 dBm
+    cpu: {frequency: 2 GHz, flops_per_cycle: 4}
+    capability: {choice: [1, 0.5]}
+    capability_drawn: round
+    model_budget: [1, 1, 0.25, 0.25, 0.0625, 0.0625]
+  - {count: 2, tx_power: 23 dBm, cpu: {frequency: 10 MHz, flops_per_cycle: 1}}
+budget: {latency_threshold: 60 ms}
+allocation: {solver: equal}
+learning:
+  dataset: digits
+  partition: {kind: labels, labels_per_device: 3}
+  samples_per_device: 40
+  model: digits-cnn
+  batch_size: 10
+  method: {name: fedavg}
+"""
+FOUR = """
+name: four
+rounds: 3
+network:
+  bandwidth: 20 MHz
+  noise: -110 dBm
+  channel: {path_loss: {model: constant, loss: [90 dB, 97 dB, 104 dB, 110 dB]}}
+devices:
+  - count: 4
+    tx_power: 28 dBm
+    cpu: {frequency: [1 GHz, 2 GHz, 3 GHz, 1.5 GHz], cycles_per_weight: 40}
+budget: {latency_threshold: 700 ms}
+learning: {dataset: none, model: liu-cnn, batch_size: 128, method: {name: fedavg}}
+"""
+CROWD = """
+name: crowd
+rounds: 3
+network:
+  bandwidth: 400 MHz
+  noise: -110 dBm
+  channel:
+    path_loss: {model: log-distance, reference_loss: 40 dB, exponent: 2.6}
+    shadowing: 4 dB
+devices:
+  - count: 160
+    tx_power: {uniform: [20 dBm, 28 dBm]}
+    distance: {uniform: [20 m, 200 m]}
+    cpu: {frequency: {trace: clocks.csv}, cycles_per_weight: 40, capacitance: 2.0e-28}
+    availability: 0.8
+    idle_power: 100 mW
+  - count: 80
+    tx_power: 28 dBm
+    distance: {choice: [30 m, 60 m, 120 m]}
+    cpu: {frequency: {uniform: [0.5 GHz, 2 GHz]}, cycles_per_weight: 20}
+    capability: {choice: [1, 0.5]}
+    capability_drawn: round
+budget: {latency_threshold: 400 ms}
+learning: {dataset: none, model: liu-cnn, batch_size: 32, method: {name: liu}}
+"""
+TEXTS = {"eight": EIGHT, "four": FOUR, "crowd": CROWD}
+CLOCKS = "".join(f"{1 + (7 * i % 20) / 10} GHz\n" for i in range(160))  # beside every scenario
+
+PARAMS = {
+    "liu": "personal_lr: 0.05, global_lr: 0.05",
+    "fedalt": "personal_lr: 0.05, global_lr: 0.05",
+    "fedsim": "personal_lr: 0.05, global_lr: 0.05",
+    "fedmap": "phase_rounds: 1, lr: 0.05",
+    "spafl": "local_epochs: 1, lr: 0.01",
+    "local": "local_epochs: 1, lr: 0.01",
+}
+ONE_ROUND = ("rounds=1", "evaluate.every=1")
+DIGITS = ("learning.dataset=digits", "learning.model=digits-cnn", *ONE_ROUND)
+TEN = (
+    *DIGITS,
+    "devices.0.count=10",
+    "learning.method.participants=3",
+    "learning.method.local_steps=3",
+)
+SHORT = {
+    "baselines": (*ONE_ROUND, "learning.method.local_steps=5"),
+    "demo": ONE_ROUND,
+    "four-papers": ONE_ROUND,
+    "liu-20mhz-per-device": DIGITS,
+    "liu-20mhz-shared": DIGITS,
+    "fedlps-fig9-mnist": TEN,
+    "fedlps-table1-mnist": TEN,
+    "fedlps-table2-mnist": TEN,
+    "fedmap-lenet-fmnist": (
+        *DIGITS,
+        "learning.partition.min_samples=none",
+        "learning.batch_size=16",
+        *(f"devices.{i}.count=3" for i in range(4)),
+    ),
+    "fedmap-shakespeare": (*DIGITS, "learning.partition.kind=iid", "devices.0.count=12"),
+    "liu-discrepancies": ONE_ROUND,
+    "liu-table1": ONE_ROUND,
+}  # file -> what makes it short; DIGITS where it is not named
+
+SLOW = {"fedmap-lenet-fmnist"}  # first and last scheme only
+
+LIU = "learning.method={name: liu}"
+DENSITY = "network.noise=-180 dBm/Hz"
+FADING = "network.channel.fading={kind: rayleigh, coherence: 20 ms}"
+DEADLINE = "clock.mode=deadline"
+RECLAIM = "network.uplink.share=reclaim"
+BROADCAST = "network.downlink={mode: broadcast, tx_power: 40 dBm}"
+NARROW = "network.downlink={mode: broadcast, tx_power: 40 dBm, bandwidth: 5 MHz}"
+NONE = "budget={latency_threshold: none}"
+STOP = "allocation.when_infeasible=stop"
+TOO_SHORT = "budget.latency_threshold=10 ms"
+TIGHT = "budget.latency_threshold=250 ms"
+LEAST_CLOCK = "devices.0.cpu.min_frequency=500 MHz"
+RECEIVES = "devices.0.receive_power=300 mW"
+FAILS = "devices.0.failure_rate=0.5 Hz"
+
+
+def _by(solver: str, *changes: str) -> tuple[str, ...]:
+    return (f"allocation.solver={solver}", *changes)
+
+
+FOURS = {
+    "kkt": _by("kkt", LIU, TIGHT),
+    "kkt-density-fading": _by("kkt", LIU, TIGHT, DENSITY, FADING),
+    "kkt-deadline-fading": _by("kkt", LIU, TIGHT, DEADLINE, FADING),
+    "kkt-reclaim-broadcast": _by("kkt", LIU, TIGHT, RECLAIM, BROADCAST, RECEIVES),
+    "kkt-too-short": _by("kkt", LIU, TOO_SHORT),
+    "kkt-stop": _by("kkt", LIU, TIGHT, STOP),
+    "fair": _by("fair", LIU, TIGHT),
+    "fair-density-deadline": _by("fair", LIU, TIGHT, DENSITY, DEADLINE, FADING),
+    "fair-too-short": _by("fair", LIU, TOO_SHORT),
+    "latency": _by("latency", NONE),
+    "latency-density": _by("latency", NONE, DENSITY, FADING),
+    "latency-liu-reclaim": _by("latency", LIU, NONE, RECLAIM),
+    "energy": _by("energy", LEAST_CLOCK),
+    "energy-density": _by("energy", DENSITY, FADING),
+    "energy-deadline": _by("energy", DEADLINE, FADING, NARROW),
+    "energy-too-short": _by("energy", TOO_SHORT),
+    "equal": _by("equal", LIU, TIGHT),
+    "equal-none": _by("equal", NONE, DENSITY),
+    "equal-deadline-reclaim": _by("equal", LIU, TIGHT, DEADLINE, RECLAIM, FADING),
+    "proportional": _by("proportional", LIU, TIGHT, FADING),
+    "proportional-reclaim-density": _by("proportional", LIU, NONE, RECLAIM, DENSITY),
+    "convex": _by("convex", LIU, TIGHT),
+    "convex-density-deadline": _by("convex", LIU, TIGHT, DENSITY, DEADLINE),
+    "convex-fair": _by("convex-fair", LIU, TIGHT),
+    "convex-fair-density": _by("convex-fair", LIU, TIGHT, DENSITY),
+    "convex-latency": _by("convex-latency", NONE),
+    "convex-latency-density": _by("convex-latency", NONE, DENSITY),
+    "convex-energy": _by("convex-energy", LEAST_CLOCK),
+    "convex-energy-density": _by("convex-energy", DENSITY),
+    "failures": _by("equal", LIU, TIGHT, FAILS, FADING, "seed=3"),
+    "bitmap-sparse": _by(
+        "kkt",
+        LIU,
+        TIGHT,
+        "accounting={bits_per_weight: 16, mask_overhead: bitmap, sparse_efficiency: 0.5}",
+    ),
+    "entropy-twice": _by(
+        "kkt",
+        LIU,
+        TIGHT,
+        "accounting={mask_overhead: entropy, backward: twice, count_biases: true}",
+    ),
+}
+CROWDS = {
+    "kkt": _by("kkt"),
+    "equal-deadline-fading": _by("equal", DEADLINE, FADING, "learning.method.rho_max=0.6"),
+    "latency-density": _by("latency", NONE, DENSITY),
+    "fedalt": _by("proportional", "learning.method={name: fedalt, personal_steps: 3}", DEADLINE),
+    "fedavg-selected": _by("equal", "learning.method={name: fedavg, participants: 150}"),
+    "processes-reclaim": _by("equal", RECLAIM, FADING, DEADLINE),
+    "processes-broadcast": _by("kkt", BROADCAST, "rounds=2"),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run: a file of the repository or one of TEXTS, one of its schemes, what is changed."""
+
+    name: str
+    source: Path | str
+    changes: tuple[str, ...] = ()
+    label: str | None = None
+
+    @property
+    def trains(self) -> bool:
+        """Do its bytes depend on torch?"""
+        text = TEXTS.get(self.source) or Path(self.source).read_text(encoding="utf-8")
+        return "dataset: none" not in text
+
+
+def method(name: str, *changes: str) -> tuple[str, ...]:
+    """The changes that let EIGHT learn by a method."""
+    params = PARAMS.get(name, "lr: 0.05")
+    return f"learning.method={{name: {name}, {params}}}", *changes
+
+
+def shipped() -> list[Case]:
+    """Every scheme of every shipped scenario; of slow ones the first and the last."""
+    cases = []
+    for path in sorted((ROOT / "scenarios").rglob("*.yaml")):
+        changes = SHORT.get(path.stem, DIGITS)
+        labels = [label for label, _ in expand(path, changes)]
+        labels = labels[:: len(labels) - 1] if path.stem in SLOW else labels
+        cases += [
+            Case(f"scenario:{path.stem}:{label or 'all'}".replace(" ", "-"), path, changes, label) for label in labels
+        ]
+    return cases
+
+
+def methods() -> list[Case]:
+    """Every method under both clocks, and four of them by every executor."""
+    modes = ("synchronous", "deadline")
+    cases = [
+        Case(f"method:{name}:{mode}", "eight", method(name, f"clock.mode={mode}"))
+        for name in available()
+        for mode in modes
+    ]
+    cases += [
+        Case(f"executor:{how}:{name}", "eight", method(name, f"learning.executor={how}"))
+        for how in ("resident", "pool", "batched", "auto")
+        for name in ("fedavg", "liu", "fedlps")
+    ]
+    parts = {
+        "dirichlet": "{kind: dirichlet, alpha: 0.3, min_samples: 5}",
+        "iid": "{kind: iid}",
+    }
+    cases += [
+        Case(f"data:{kind}", "eight", method("fedavg", f"learning.partition={what}", RECLAIM))
+        for kind, what in parts.items()
+    ]
+    changes = method("liu", "learning.model=mlp", "allocation.solver=kkt", BROADCAST, FAILS)
+    return [*cases, Case("data:mlp-broadcast-failures", "eight", changes)]
+
+
+def solvers() -> list[Case]:
+    """Every solver without training; many devices at once, and many as processes."""
+    few = [Case(f"solver:{name}", "four", changes) for name, changes in FOURS.items()]
+    many = [Case(f"crowd:{name}", "crowd", changes) for name, changes in CROWDS.items()]
+    return few + many
+
+
+CASES = {case.name: case for case in [*shipped(), *methods(), *solvers()]}

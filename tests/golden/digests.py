@@ -1,0 +1,150 @@
+"""From what a run leaves in its folder to digests that no path, clock or file format enters."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+
+from edgesim import load, simulate
+from tests.golden.cases import CLOCKS, EIGHT, TEXTS, Case
+
+KEPT = Path(__file__).with_name("digests.json")
+COMMAND_LINE = "command-line"
+PLAIN = (
+    "rounds.csv",
+    "measures.csv",
+    "devices.csv",
+    "partition.json",
+    "model.safetensors",
+    "trace.json",
+)
+PROSE = ("warnings", "training")  # keys of summary.json that say how, in words
+MAIN = "from edgesim.cli import main; main()"
+SWEPT = "budget.latency_threshold:learning.method.lr=40ms:0.02,60ms:0.05"
+
+
+def sha(data: bytes) -> str:
+    """The digest that is kept: 24 hexadecimal digits of sha256."""
+    return hashlib.sha256(data).hexdigest()[:24]
+
+
+def canonical(content: object) -> bytes:
+    """JSON with sorted keys; floats as the shortest text that reads back to the same number."""
+    return json.dumps(content, sort_keys=True).encode()
+
+
+def table_digest(path: Path) -> str:
+    """Of a Parquet file's content: column names, kinds, raw bytes of numbers, texts as JSON."""
+    table, parts = pd.read_parquet(path), []
+    for name in table.columns:
+        values = table[name].to_numpy()
+        number = values.dtype.kind in "biuf"
+        kind = values.dtype.str if number else "text"
+        texts = [None if value is None or value != value else str(value) for value in values]
+        raw = np.ascontiguousarray(values).tobytes() if number else canonical(texts)
+        parts.append(f"{name} {kind} {sha(raw)}")
+    return sha("\n".join(parts).encode())
+
+
+def summary_digest(path: Path) -> str:
+    """Of summary.json without what it says in words."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    return sha(canonical({key: value for key, value in content.items() if key not in PROSE}))
+
+
+def of_run(folder: Path) -> dict[str, str]:
+    """Table -> digest of one run's folder."""
+    found = {name: sha((folder / name).read_bytes()) for name in PLAIN if (folder / name).exists()}
+    found |= {path.name: table_digest(path) for path in sorted(folder.glob("*.parquet"))}
+    return found | {"summary.json": summary_digest(folder / "summary.json")}
+
+
+def of_case(case: Case, folder: Path) -> dict[str, str]:
+    """Run a case within an empty folder: table -> digest."""
+    path = case.source
+    if path in TEXTS:
+        (folder / "clocks.csv").write_text(CLOCKS, encoding="utf-8")
+        path = folder / f"{case.source}.yaml"
+        path.write_text(TEXTS[case.source], encoding="utf-8")
+    scenario = load(path, list(case.changes), label=case.label)
+    return of_run(simulate(scenario, out=folder / "run").folder)
+
+
+def of_command_line(folder: Path) -> dict[str, str]:
+    """A sweep of two keys and two seeds, its report, and the report of one point."""
+    (folder / "eight.yaml").write_text(EIGHT, encoding="utf-8")
+    sweep = ("sweep", "eight.yaml", SWEPT, "rounds=2", "--seeds", "0-1", "--workers", "1")
+    _command(folder, *sweep, "--quiet", "--out", "swept")
+    plan = json.loads((folder / "swept" / "sweep.json").read_text(encoding="utf-8"))
+    points = [folder / "swept" / point["folder"] for point in plan["points"]]
+    _command(folder, "report", "swept", "--out", "of-sweep")
+    _command(folder, "report", str(points[0].relative_to(folder)), "--out", "of-run")
+    found = {"sweep.json": sha(canonical(_results(plan)))}
+    for i, point in enumerate(points):
+        found |= {f"point {i}: {name}": digest for name, digest in of_run(point).items()}
+    for report in ("of-sweep", "of-run"):
+        tables = [path for path in (folder / report).rglob("*") if path.suffix in (".csv", ".tex")]
+        found |= {str(path.relative_to(folder)): sha(path.read_bytes()) for path in tables}
+    return found
+
+
+def _results(plan: dict) -> dict:
+    """sweep.json without the path and the folders, which the code's digest names."""
+    points = [{key: row[key] for key in row if key != "folder"} for row in plan["points"]]
+    return {**{key: plan[key] for key in ("name", "axes")}, "points": points}
+
+
+def _command(folder: Path, *words: str) -> None:
+    path = os.pathsep.join(each for each in sys.path if each)
+    settings = {"OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg", "PYTHONPATH": path}
+    done = subprocess.run(
+        [sys.executable, "-c", MAIN, *words],
+        cwd=folder,
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def arithmetic() -> dict[str, dict[str, str]]:
+    """What the bytes depend on: of runs that only count, and of those that train as well."""
+    libraries = ("numpy", "scipy", "cvxpy", "clarabel", "highspy")
+    counting = {name: version(name) for name in libraries} | {"probe": _numpy_probe()}
+    training = {
+        "python": ".".join(platform.python_version_tuple()[:2]),
+        **{name: version(name) for name in ("torch", "scikit-learn")},
+        "cpu": torch.backends.cpu.get_cpu_capability(),
+        "probe": _torch_probe(),
+    }
+    return {"counting": counting, "training": training}
+
+
+def _numpy_probe() -> str:
+    """Elementary functions and a linear system in float64."""
+    x = np.random.default_rng(0).uniform(0.1, 9.0, (40, 40))
+    parts = [np.exp(x), np.log(x), np.log2(x), np.log1p(x), np.power(x, 0.3), np.sin(x)]
+    return sha(b"".join(part.tobytes() for part in [*parts, x @ x, np.linalg.solve(x, x[0])]))
+
+
+def _torch_probe() -> str:
+    """A convolution and a matrix product in float32, forward and backward, by one thread."""
+    rng = np.random.default_rng(0)
+    shapes = ((8, 3, 12, 12), (6, 3, 5, 5), (6 * 64, 10))
+    x, kernel, matrix = (torch.tensor(rng.normal(size=s), dtype=torch.float32) for s in shapes)
+    kernel.requires_grad_(), matrix.requires_grad_()
+    hidden = torch.relu(torch.nn.functional.conv2d(x, kernel)).flatten(1)
+    loss = torch.log_softmax(hidden @ matrix, 1)[:, 0].mean()
+    loss.backward()
+    parts = (loss.detach(), kernel.grad, matrix.grad)
+    return sha(b"".join(part.numpy().tobytes() for part in parts))
