@@ -220,7 +220,8 @@ def shipped() -> list[Case]:
         labels = [label for label, _ in expand(path, changes)]
         labels = labels[:: len(labels) - 1] if path.stem in SLOW else labels
         cases += [
-            Case(f"scenario:{path.stem}:{label or 'all'}".replace(" ", "-"), path, changes, label) for label in labels
+            Case(f"scenario:{path.stem}:{label or 'all'}".replace(" ", "-"), path, changes, label)
+            for label in labels
         ]
     return cases
 
