@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test check bench paper-liu clean
+.PHONY: demo test test-fast check bench paper-liu clean
 .DEFAULT_GOAL := demo
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -17,8 +17,11 @@ demo: $(VENV)/.installed  ## five schemes on one cell, and a report of them
 	$(BIN)/edgesim run scenarios/demo.yaml --out runs/make-demo --fresh
 	$(BIN)/edgesim report runs/make-demo --out runs/make-demo/report
 
-test: $(VENV)/.installed  ## the whole test suite
-	$(BIN)/python -m pytest
+test: $(VENV)/.installed  ## the whole test suite, on two processes
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-fast: $(VENV)/.installed  ## without the slow tests: for every save
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 check: $(VENV)/.installed  ## lint and format
 	$(BIN)/ruff check .

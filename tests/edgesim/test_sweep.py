@@ -155,7 +155,7 @@ def test_other_code_makes_other_points_and_another_method_does_not(folder, monke
     told = (
         "fl.methods.fedlps.fedlps",
         "edgesim.cli.sweep_progress",
-        "edgesim",
+        "edgesim.cli.app",
         "edgesim.cli.console",
         "reports.page",
     )
