@@ -15,8 +15,9 @@ import simpy
 
 from edgesim.engine.vectorised import server_loop as lockstep
 from edgesim.engine import rounds as servers
-from edgesim.runs import MethodError, Setup, memory_is_full, set_up
+from edgesim.runs import Setup, memory_is_full, set_up
 from fl.contracts import State
+from fl.errors import LearningError
 from edgesim.errors import RunError
 from edgesim.errors import InfeasibleScenarioError
 from edgesim.records.event_log import EventLog
@@ -138,7 +139,7 @@ def in_one_sentence() -> Iterator[None]:
     except (
         FolderError,
         InvalidAllocation,
-        MethodError,
+        LearningError,
         Uncertified,
         UserCodeError,
         StalledLink,

@@ -24,7 +24,7 @@ from fl.data import datasets
 from fl.method_base.method import Method
 from fl.training_cache.cache import Reuse
 from fl.training_cache.array_store import Store
-from fl.task import Task
+from fl.task import LearningTask
 from fl.timing_only import Counted, NoTrainer, Rounds
 
 
@@ -37,7 +37,7 @@ class Setup:
     seeds: Seeds
     fleet: Fleet
     channel: Channel
-    task: Task
+    task: LearningTask
     method: Method
     allocator: Callable
     data: str | Path | None = None  # folder of the data files, else EDGESIM_DATA
