@@ -16,7 +16,7 @@ import numpy as np
 
 from edgesim.network.cell import Cell
 from fl.contracts import Demand, Grant, Plan, View
-from solvers import Infeasible
+from solvers import InfeasibleError
 
 MS = 1e3
 
@@ -78,7 +78,7 @@ def feasibility_table(cell: Cell, method: Any, redrawn: bool = False) -> Feasibi
     warnings, refused = [], ""
     try:
         plan = cell.allocate(demand, view)
-    except Infeasible as error:
+    except InfeasibleError as error:
         refused = f"{str(error).rstrip('.')}; or write allocation.when_infeasible: stretch"
         plan = Plan((), budget_s=view.budget_s)
     if plan.budget_s > view.budget_s:
