@@ -13,14 +13,12 @@ from typing import Annotated
 import typer
 
 from edgesim.cli.options import (
-    DIFFERENT,
     FAILED,
     INFEASIBLE,
     INTERRUPTED,
     AllowCode,
     Board,
     Data,
-    Figures,
     Kind,
     ScenarioFile,
     Where,
@@ -28,6 +26,7 @@ from edgesim.cli.options import (
     complain,
     exits,
 )
+from edgesim.cli.plugins import add_commands
 from edgesim.cli.run_command import check, run
 from edgesim.errors import COMMAND_LINE, ScenarioError
 
@@ -107,6 +106,7 @@ def sweep(
             from edgesim.runs.tensorboard_log import check_tensorboard
 
             check_tensorboard()
+        place = command.backend(backend.value, scheduler)
         given = {"data": str(data.resolve()) if data else None, "allow_code": allow_code}
         planned, count = (
             plan(scenario, values or (), seeds, only or (), **given),
@@ -116,7 +116,6 @@ def sweep(
             command.dry_run(planned, out, count, every)
             return
         how = {"reuse": reuse, "fail_fast": not keep_going, "tensorboard": tensorboard}
-        place = command.backend(backend.value, scheduler)
         folder = command.sweep(planned, out, quiet, count, place, given, **how)
     if not command.possible(folder):
         raise typer.Exit(INFEASIBLE)
@@ -172,43 +171,14 @@ def schema() -> None:
     typer.echo(json.dumps(make(), indent=2))
 
 
-@app.command()
-def report(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="Run folders, or folders of runs.")
-    ],
-    out: Annotated[Path | None, typer.Option(help="Folder of the report.")] = None,
-    style: Annotated[
-        Figures, typer.Option(help="Of the figures' files; ieee: 3.5 in wide, 8 pt.")
-    ] = Figures.screen,
-) -> None:
-    """Write one page, figures and tables from any set of finished runs, such as a sweep's folder."""
-    from reports.page import write_report
-    from reports.run_data.load_runs import ReportError
-
-    with exits((ReportError,)):
-        page = write_report(runs, out or _report_folder(runs), style)
-        typer.echo(f"report: {page}")
-
-
-@app.command()
-def compare(
-    a: Annotated[Path, typer.Argument(metavar="A", help="A run's folder, or a folder of runs.")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="Another one.")],
-) -> None:
-    """Say where two runs differ: keys, tables, first diverging round. Exit code 0: equal, 1: different."""
-    from reports.compare import compare as look
-    from reports.run_data.load_runs import ReportError
-
-    with exits((ReportError,)):
-        lines, same = look(a, b)
-        typer.echo("\n".join(lines))
-    if not same:
-        raise typer.Exit(DIFFERENT)
+add_commands(app)
 
 
 def main() -> None:
     """The console script ``edgesim``."""
+    # SIGINT is left as it was inherited. A script that starts `edgesim ... &` without job control
+    # has it ignored there, so that Ctrl-C for the script does not end its background jobs; Python
+    # then installs no handler, and SIGTERM ends the command. Nothing but a round is lost by that.
     try:
         app()
     except KeyboardInterrupt:  # before a command had begun, while its libraries were loading
@@ -219,8 +189,3 @@ def main() -> None:
 def _first_comment(path: Path) -> str:
     with open(path, encoding="utf-8", errors="replace") as lines:
         return next((line.lstrip("# ").strip() for line in lines if line.startswith("#")), "")
-
-
-def _report_folder(runs: list[Path]) -> Path:
-    """Inside the one folder given, or beside several."""
-    return (runs[0] if len(runs) == 1 else runs[0].parent) / "report"

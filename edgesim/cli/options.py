@@ -13,7 +13,6 @@ import typer
 from edgesim.errors import ScenarioError
 
 FAILED, BAD_INPUT, INFEASIBLE, INTERRUPTED = 1, 2, 3, 130
-DIFFERENT = 1  # of edgesim compare
 
 
 class Where(StrEnum):
@@ -31,13 +30,6 @@ class Kind(StrEnum):
     datasets = "datasets"
     models = "models"
     scenarios = "scenarios"
-
-
-class Figures(StrEnum):
-    """How `edgesim report` draws its files."""
-
-    screen = "screen"
-    ieee = "ieee"
 
 
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file in YAML.")]

@@ -1,4 +1,4 @@
-"""Values that differ between devices, and the other values with a shape of their own: noise, method, targets."""
+"""Values that differ between devices, and the other values with a shape of their own: noise, method, lists of numbers."""
 
 from __future__ import annotations
 
@@ -223,24 +223,40 @@ class MethodReader(Reader):
 
 
 @dataclass(frozen=True)
-class Targets(Reader):
-    """A list of accuracies, each between 0 and 1."""
+class NumberList(Reader):
+    """A list of plain numbers between bounds, the bounds themselves included where ``closed``."""
 
-    allowed = "a list of accuracies, each more than 0 and less than 1"
+    what: str
+    low: float = 0.0
+    high: float = 1.0
+    closed: bool = False
+
+    @property
+    def allowed(self) -> str:
+        return f"a list of {self.what}, each {self._bounds}"
+
+    @property
+    def _bounds(self) -> str:
+        if self.closed:
+            return f"at least {self.low:g} and at most {self.high:g}"
+        return f"more than {self.low:g} and less than {self.high:g}"
 
     def read(self, given: Any, folder: Path) -> tuple[float, ...]:
         if not isinstance(given, list):
             raise refuse(given, "; write a list such as [0.8, 0.9]")
+        if self.closed and not given:
+            raise refuse(Shown("an empty list"), "; write at least one value")
         for i, item in enumerate(given):
-            if isinstance(item, bool) or not isinstance(item, int | float) or not 0 < item < 1:
-                raise refuse(item, "; allowed is more than 0 and less than 1", i)
+            number = isinstance(item, int | float) and not isinstance(item, bool)
+            at_bound = number and item in (self.low, self.high)
+            if not number or not (self.low < item < self.high or (at_bound and self.closed)):
+                raise refuse(item, f"; allowed is {self._bounds}", i)
         return tuple(map(float, given))
 
     def write(self, value: tuple[float, ...]) -> list[float]:
         return list(value)
 
     def json_schema(self) -> dict[str, Any]:
-        return {
-            "type": "array",
-            "items": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
-        }
+        names = ("minimum", "maximum") if self.closed else ("exclusiveMinimum", "exclusiveMaximum")
+        bounds = dict(zip(names, (self.low, self.high), strict=True))
+        return {"type": "array", "items": {"type": "number", **bounds}}

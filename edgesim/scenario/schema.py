@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from edgesim.scenario.distributions import MethodReader, MethodSpec, Targets
+from edgesim.scenario.distributions import MethodReader, MethodSpec, NumberList
 from edgesim.scenario.fields import LABEL, NAME, Anything, Flag, Quantity, Whole, Word
 from edgesim.scenario.network_schema import DeviceClass, Network
 from edgesim.scenario.section import OURS, PER_SECTION, Part, key
@@ -40,6 +40,21 @@ class Allocation(Part):
         "stretch",
         "stretch",
         f"{OURS}: Liu et al. report latencies above the threshold, Table I",
+    )
+    resource_blocks: Annotated[int | None, Whole()] = key(
+        "resource_blocks",
+        "N, blocks that the band is divided into: every share is a whole number of 1 / N; read by the "
+        "solvers kkt, fair and latency",
+        50,
+        None,
+        "not set: shares are real numbers, Liu, eq. (9)",
+    )
+    levels: Annotated[tuple[float, ...] | None, NumberList("pruning ratios", closed=True)] = key(
+        "levels",
+        "the pruning ratios rho that a device may use; read by the solver levels",
+        [0, 0.25, 0.5, 0.75],
+        None,
+        "not set: needed with solver levels only",
     )
 
 
@@ -173,7 +188,7 @@ class Evaluate(Part):
     every: Annotated[int, Whole()] = key(
         "every", "rounds between two evaluations", 5, 1, f"{OURS}: every round"
     )
-    targets: Annotated[tuple[float, ...], Targets()] = key(
+    targets: Annotated[tuple[float, ...], NumberList("accuracies")] = key(
         "targets",
         "accuracies whose time, bits and joules are reported",
         [0.8, 0.9],

@@ -1,0 +1,51 @@
+"""Commands of other packages, found by their entry points in the group ``edgesim.commands``.
+
+`reports` adds ``report`` and ``compare`` in this way; the simulator knows neither by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
+
+import typer
+
+from edgesim.cli.options import BAD_INPUT, complain
+
+GROUP = "edgesim.commands"
+
+
+def add_commands(app: typer.Typer, group: str = GROUP) -> None:
+    """Register every entry point of the group, those of one module in the order of its lines.
+
+    An entry point that cannot be imported leaves a command that says so, and all others as they are.
+    """
+    commands = {entry.name: _load(entry) for entry in entry_points(group=group)}
+    for name, command in sorted(commands.items(), key=lambda item: _place(item[1])):
+        # a command without options of its own takes any, so that it can say what is wrong
+        context = {"ignore_unknown_options": True, "allow_extra_args": True}
+        broken = command.__module__ == __name__
+        app.command(name, context_settings=context if broken else None)(command)
+
+
+def _load(entry: EntryPoint) -> Callable[..., None]:
+    try:
+        return entry.load()
+    except (ImportError, AttributeError) as error:
+        return _broken(entry, error)
+
+
+def _broken(entry: EntryPoint, error: Exception) -> Callable[..., None]:
+    sentence = f"The command {entry.name} ({entry.value}) cannot be loaded: {error}"
+
+    def fail() -> None:
+        complain(f"{sentence}; install the package that it comes from again.")
+        raise typer.Exit(BAD_INPUT)
+
+    fail.__doc__ = f"{sentence}."
+    return fail
+
+
+def _place(command: Callable[..., None]) -> tuple[str, int]:
+    code = getattr(command, "__code__", None)
+    return command.__module__, code.co_firstlineno if code else 0

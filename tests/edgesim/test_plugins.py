@@ -1,0 +1,37 @@
+"""Commands of other packages: found by their entry points, and no harm done by a broken one."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+
+import typer
+from typer.testing import CliRunner
+
+from edgesim.cli import plugins
+
+
+def command_line(monkeypatch, *entries):
+    found = [EntryPoint(name, value, plugins.GROUP) for name, value in entries]
+    monkeypatch.setattr(plugins, "entry_points", lambda group: found)
+    app = typer.Typer(rich_markup_mode=None)
+    app.command("first")(lambda: typer.echo("one"))
+    plugins.add_commands(app)
+    return app
+
+
+def test_commands_of_one_module_stand_in_the_order_of_its_lines(monkeypatch):
+    app = command_line(
+        monkeypatch, ("compare", "reports.command:compare"), ("report", "reports.command:report")
+    )
+    names = [command.name for command in app.registered_commands]
+    assert names == ["first", "report", "compare"]
+
+
+def test_a_broken_entry_point_says_so_when_it_is_used_and_harms_no_other_command(monkeypatch):
+    app = command_line(monkeypatch, ("gone", "no_such_package:command"))
+    run = CliRunner().invoke
+    assert run(app, ["first"]).output == "one\n"
+    broken = run(app, ["gone", "a", "--option", "b"])
+    assert broken.exit_code == 2
+    assert "The command gone (no_such_package:command) cannot be loaded" in broken.output
+    assert len(broken.output.splitlines()) == 1
