@@ -10,7 +10,7 @@ export OMP_NUM_THREADS := 1
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[test]"
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[test,cluster]"
 	@touch $@
 
 demo: $(VENV)/.installed  ## five schemes on one cell, and a report of them

@@ -106,6 +106,7 @@ def sweep(
             from edgesim.runs.tensorboard_log import check_tensorboard
 
             check_tensorboard()
+        place = command.backend(backend.value, scheduler)
         given = {"data": str(data.resolve()) if data else None, "allow_code": allow_code}
         planned, count = (
             plan(scenario, values or (), seeds, only or (), **given),
@@ -115,7 +116,6 @@ def sweep(
             command.dry_run(planned, out, count, every)
             return
         how = {"reuse": reuse, "fail_fast": not keep_going, "tensorboard": tensorboard}
-        place = command.backend(backend.value, scheduler)
         folder = command.sweep(planned, out, quiet, count, place, given, **how)
     if not command.possible(folder):
         raise typer.Exit(INFEASIBLE)
@@ -176,6 +176,9 @@ add_commands(app)
 
 def main() -> None:
     """The console script ``edgesim``."""
+    # SIGINT is left as it was inherited. A script that starts `edgesim ... &` without job control
+    # has it ignored there, so that Ctrl-C for the script does not end its background jobs; Python
+    # then installs no handler, and SIGTERM ends the command. Nothing but a round is lost by that.
     try:
         app()
     except KeyboardInterrupt:  # before a command had begun, while its libraries were loading

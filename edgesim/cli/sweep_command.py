@@ -56,8 +56,9 @@ def backend(name: str, scheduler: str | None) -> Callable[[int], Any]:
     """How to make the backend of that name, from a number of workers."""
     if name == "local":
         return Local
-    from edgesim.sweep.dask_workers import Dask
+    from edgesim.sweep.dask_workers import Dask, check_distributed
 
+    check_distributed()
     return partial(Dask, scheduler=scheduler)
 
 

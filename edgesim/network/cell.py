@@ -17,7 +17,7 @@ from edgesim.network.energy_ledger import Ledger
 from edgesim.network.grants import Grants
 from edgesim.network.link import Link, Uplink
 from edgesim.network.topology import devices_of, star
-from fl.contracts import Array, Demand, Plan, Streams, View
+from fl.contracts import Array, Demand, RoundPlan, Streams, View
 from solvers import Allocation, EnergyTerms, InfeasibleError, PruningProblem
 from solvers.deadline_feasibility import at_least
 
@@ -110,7 +110,7 @@ class Cell:
         waits = self.streams.stream("failure", round=g).standard_exponential(len(self.fleet))
         return np.divide(waits, rate_hz, out=np.full(len(self.fleet), np.inf), where=rate_hz > 0.0)
 
-    def allocate(self, demand: Demand, view: View) -> Plan:
+    def allocate(self, demand: Demand, view: View) -> RoundPlan:
         """Shares b_k (54) and pruning ratios rho_k (58) for what the chosen devices demand.
 
         Devices that cannot finish their unprunable work in time (A_k <= 0), or are out of reach, are left out by name.
@@ -130,7 +130,7 @@ class Cell:
         served = np.flatnonzero((slack_s > 0.0) & (view.rate_bps[devices] > 0.0))
         left_out = tuple(np.delete(devices, served).tolist())
         if not served.size:
-            return Plan((), left_out, budget_s=self.budget_s)
+            return RoundPlan((), left_out, budget_s=self.budget_s)
         problem, extra_s = self._problem(demand, view, served, slack_s), 0.0
         try:
             answer = self.allocator(problem)
@@ -145,7 +145,9 @@ class Cell:
         if self.when_infeasible == "stop":
             self._refuse_late(problem, answer, devices[served], before_s)
         grants = self._grants(devices[served], answer, view)
-        plan = Plan(grants, left_out, float(answer.certificate.residual), self.budget_s + extra_s)
+        plan = RoundPlan(
+            grants, left_out, float(answer.certificate.residual), self.budget_s + extra_s
+        )
         return plan if extra_s else replace(plan, **self._slopes(answer))
 
     def _slopes(self, answer: Allocation) -> dict[str, float]:
@@ -234,7 +236,7 @@ class Cell:
         power_w = self.fleet.tx_power_w[devices] if answer.power_w is None else answer.power_w
         return Grants(devices, share, np.asarray(answer.rho), cpu_hz, power_w)
 
-    def begin_round(self, plan: Plan) -> None:
+    def begin_round(self, plan: RoundPlan) -> None:
         """Reserve the band for the round and tune the listeners in."""
         self.uplink.round_begins(plan.grants)
         self.downlink.round_begins(plan.grants)

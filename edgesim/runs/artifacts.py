@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from edgesim.records.event_log import EventLog
-from edgesim.records.run_folder import write_atomic, write_json
 from edgesim.records.perfetto_trace import trace_json
+from edgesim.records.run_folder import write_atomic, write_json
 from edgesim.runs.user_code import plain_user_files
 
 
-def keep(path: Path, setup: Any, log: EventLog, state: Any, summary: dict, spent: dict[str, Any]) -> None:
+def keep(
+    path: Path, setup: Any, log: EventLog, state: Any, summary: dict, spent: dict[str, Any]
+) -> None:
     """Write all files of a finished run; summary.json comes last and says that the rest is there.
 
     Args:
@@ -29,7 +31,9 @@ def keep(path: Path, setup: Any, log: EventLog, state: Any, summary: dict, spent
     arrays, _ = state.to_arrays()
     provenance = {**versions(), "git": git_state()}
     log.write_tables(path)
-    for name in plain_user_files(setup.scenario):  # so that the resolved scenario runs again from here
+    for name in plain_user_files(
+        setup.scenario
+    ):  # so that the resolved scenario runs again from here
         write_atomic(path / name, (setup.scenario.folder / name).read_bytes())
     write_atomic(path / "scenario.yaml", setup.scenario.to_yaml(provenance, seed=setup.seed))
     write_atomic(path / "model.safetensors", save(arrays))
@@ -59,7 +63,10 @@ def devices_csv(setup: Any) -> str:
         "rate_bps": air.rate_bps(1.0, fleet.tx_power_w, air.gains(0.0)),
     }
     lines = [",".join(["device", *columns, "samples"])]
-    texts = [["" if math.isnan(x) else repr(x) for x in np.asarray(column).tolist()] for column in columns.values()]
+    texts = [
+        ["" if math.isnan(x) else repr(x) for x in np.asarray(column).tolist()]
+        for column in columns.values()
+    ]
     for k, row in enumerate(zip(*texts, setup.task.samples.tolist(), strict=True)):
         lines.append(f"{k},{','.join(row[:-1])},{row[-1]}")
     return "\n".join(lines) + "\n"
@@ -74,6 +81,14 @@ def versions() -> dict[str, str]:
 
 def git_state() -> str:
     """Commit of the code, with +changes where the work tree differs; unknown outside of a checkout."""
-    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty=+changes", "--exclude=*"]
+    git = [
+        "git",
+        "-C",
+        str(Path(__file__).parent),
+        "describe",
+        "--always",
+        "--dirty=+changes",
+        "--exclude=*",
+    ]
     done = subprocess.run(git, capture_output=True, text=True, check=False)
     return done.stdout.strip() or "unknown"

@@ -11,32 +11,38 @@ from pathlib import Path
 import numpy as np
 
 import solvers
+from edgesim.errors import RunError
 from edgesim.network.channel import Channel
 from edgesim.network.device import FleetError
-from edgesim.errors import RunError
+from edgesim.runs.user_code import blamed, guarded, user_code, user_files
 from edgesim.scenario.loader import Scenario
 from edgesim.seeds import Seeds
-from edgesim.runs.user_code import blamed, guarded, user_code, user_files
-from fl.data import datasets
 from fl import methods
-from fl.models import architectures as models
 from fl.accounting import Accounting
-from fl.method_base.method import PRUNING, Method, MethodError, bind
-from fl.task import Task
+from fl.data import datasets
+from fl.errors import MethodError
+from fl.method_base.method import PRUNING, Method, bind
+from fl.models import architectures as models
+from fl.task import LearningTask
 from fl.timing_only import Unseen, check_countable, unseen
 from solvers import allocate
 
-NO_DEADLINE = {"equal", "proportional", "latency", "convex-latency"}  # solvers that do without a threshold
+NO_DEADLINE = {
+    "equal",
+    "proportional",
+    "latency",
+    "convex-latency",
+}  # solvers that do without a threshold
 
 
-def make_task(scenario: Scenario, seeds: Seeds, data: str | Path | None) -> Task:
+def make_task(scenario: Scenario, seeds: Seeds, data: str | Path | None) -> LearningTask:
     """The learning task: model, divided data, accounting; a complaint names the line of the key."""
     learning, accounting = scenario.learning, scenario.accounting
     held = divided(scenario, seeds, data)
     with said_of(scenario, "learning.model"):
         architecture = models.build(learning.model, held.input_shape, len(held.classes))
         architecture.input_shapes  # noqa: B018 (does the model fit the images?)
-    return Task(
+    return LearningTask(
         architecture=architecture,
         data=held,
         batch_size=learning.batch_size,
@@ -46,7 +52,9 @@ def make_task(scenario: Scenario, seeds: Seeds, data: str | Path | None) -> Task
     )
 
 
-def divided(scenario: Scenario, seeds: Seeds, data: str | Path | None) -> datasets.Federated | Unseen:
+def divided(
+    scenario: Scenario, seeds: Seeds, data: str | Path | None
+) -> datasets.Federated | Unseen:
     """The data set and who holds what; without a data set D_k samples each, one batch unless the scenario says so."""
     learning = scenario.learning
     with said_of(scenario, "learning.dataset"):
@@ -74,17 +82,24 @@ def check_gains(air: Channel) -> None:
     """Refuse gains that no radio has: they come from absurd distances or losses."""
     odd = np.flatnonzero(~np.isfinite(air.path_gain))
     if odd.size:
-        raise RunError(f"the path loss and shadowing of device {odd[0]} give a gain of {air.path_gain[odd[0]]}")
+        raise RunError(
+            f"the path loss and shadowing of device {odd[0]} give a gain of {air.path_gain[odd[0]]}"
+        )
 
 
-def make_method(scenario: Scenario, task: Task, allow_code: bool) -> Method:
+def make_method(scenario: Scenario, task: LearningTask, allow_code: bool) -> Method:
     """The scenario's method with its parameters checked; a complaint names the line of the key."""
     spec = scenario.learning.method
     at = ("learning", "method")
     try:
-        cls = user_code(scenario, spec.name, (*at, "name"), allow_code) or methods.resolve(spec.name)
+        cls = user_code(scenario, spec.name, (*at, "name"), allow_code) or methods.resolve(
+            spec.name
+        )
         if not (isinstance(cls, type) and issubclass(cls, Method) and not isabstract(cls)):
-            raise MethodError("name", f"is {spec.name}, no complete subclass of fl.method_base.method.Method, or of FedAvg")
+            raise MethodError(
+                "name",
+                f"is {spec.name}, no complete subclass of fl.method_base.method.Method, or of FedAvg",
+            )
         check_hooks(spec.name, cls)
         with blamed(scenario):
             method = bind(cls, task, spec.params)
@@ -96,7 +111,9 @@ def make_method(scenario: Scenario, task: Task, allow_code: bool) -> Method:
     with blamed(scenario):
         personal, size = np.asarray(method.personal()), method.layout.size
     if personal.shape != (size,) or personal.dtype != bool:
-        raise scenario.error((*at, "name"), f"is {spec.name}, whose personal() is no mask bool [{size}]")
+        raise scenario.error(
+            (*at, "name"), f"is {spec.name}, whose personal() is no mask bool [{size}]"
+        )
     check_read(scenario, method)
     return method
 
@@ -114,16 +131,25 @@ def check_hooks(name: str, cls: type[Method]) -> None:
         try:
             signature(given).bind(*asked.parameters)
         except TypeError:
-            raise MethodError("name", f"is {name}, whose {hook}{signature(given)} is called as {hook}{asked}") from None
+            raise MethodError(
+                "name", f"is {name}, whose {hook}{signature(given)} is called as {hook}{asked}"
+            ) from None
 
 
 def check_architecture(name: str, given: models.Architecture, made: models.Architecture) -> None:
     """Refuse what a method's architecture() made where it is none, or is for other data."""
     if not isinstance(made, models.Architecture):
-        raise MethodError("name", f"is {name}, whose architecture() gives no fl.models.architectures.Architecture")
+        raise MethodError(
+            "name", f"is {name}, whose architecture() gives no fl.models.architectures.Architecture"
+        )
     if (made.input_shape, made.classes) != (given.input_shape, given.classes):
-        found, allowed = (f"{models.size_of(each.input_shape)} and {each.classes} classes" for each in (made, given))
-        raise MethodError("name", f"is {name}, whose architecture() is for {found}; the data have {allowed}")
+        found, allowed = (
+            f"{models.size_of(each.input_shape)} and {each.classes} classes"
+            for each in (made, given)
+        )
+        raise MethodError(
+            "name", f"is {name}, whose architecture() is for {found}; the data have {allowed}"
+        )
 
 
 def check_read(scenario: Scenario, method: Method) -> None:
@@ -144,7 +170,9 @@ def check_read(scenario: Scenario, method: Method) -> None:
     if scenario.network.downlink.mode == "ideal":
         for i, each in enumerate(scenario.devices):
             if any(each.receive_power_w.values):
-                raise scenario.error(("devices", i, "receive_power"), "is not read with downlink: ideal; remove it")
+                raise scenario.error(
+                    ("devices", i, "receive_power"), "is not read with downlink: ideal; remove it"
+                )
 
 
 def make_allocator(scenario: Scenario, allow_code: bool) -> Callable:
@@ -157,11 +185,15 @@ def make_allocator(scenario: Scenario, allow_code: bool) -> Callable:
         return partial(allocate, method=guarded(solver, name, user_files(scenario)[-1]))
     solver = name
     if solver == "printed":
-        raise scenario.error(at, "is printed, which breaks its bounds and is for comparison only; use kkt")
+        raise scenario.error(
+            at, "is printed, which breaks its bounds and is for comparison only; use kkt"
+        )
     if solver not in solvers.METHODS or solver == "levels":
         allowed = ", ".join(name for name in solvers.METHODS if name not in ("printed", "levels"))
         raise scenario.error(at, f"is {solver}; allowed are {allowed} or ./file.py:function")
     if scenario.budget.latency_threshold_s is None and solver not in NO_DEADLINE:
         free = ", ".join(sorted(NO_DEADLINE))
-        raise scenario.error(at, f"is {solver}, which needs budget.latency_threshold; give one, or use one of {free}")
+        raise scenario.error(
+            at, f"is {solver}, which needs budget.latency_threshold; give one, or use one of {free}"
+        )
     return partial(allocate, method=solver)

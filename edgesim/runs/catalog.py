@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import solvers
 from edgesim.scenario.key_docs import KeyInfo
-from fl.data import datasets
 from fl import methods
-from fl.models import architectures as models
+from fl.data import datasets
 from fl.method_base.method import parameters
+from fl.models import architectures as models
 from fl.timing_only import ABOUT as ABOUT_NONE
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from edgesim.network.cell import Cell
-from fl.contracts import Demand, Grant, Plan, View
+from fl.contracts import Demand, Grant, RoundPlan, View
 from solvers import InfeasibleError
 
 MS = 1e3
@@ -43,7 +43,7 @@ class Rows(Sequence):
     method: Any
     demand: Demand
     view: View
-    plan: Plan
+    plan: RoundPlan
 
     def __len__(self) -> int:
         return len(self.demand.devices)
@@ -55,7 +55,9 @@ class Rows(Sequence):
         k = int(self.demand.devices[place])
         grant = self.plan.grants[self._granted[k]] if k in self._granted else None
         left_out = k in self._left_out
-        return device_row(self.cell, self.method, self.demand, self.view, not left_out, grant, place)
+        return device_row(
+            self.cell, self.method, self.demand, self.view, not left_out, grant, place
+        )
 
     @cached_property
     def _granted(self) -> dict[int, int]:
@@ -80,7 +82,7 @@ def feasibility_table(cell: Cell, method: Any, redrawn: bool = False) -> Feasibi
         plan = cell.allocate(demand, view)
     except InfeasibleError as error:
         refused = f"{str(error).rstrip('.')}; or write allocation.when_infeasible: stretch"
-        plan = Plan((), budget_s=view.budget_s)
+        plan = RoundPlan((), budget_s=view.budget_s)
     if plan.budget_s > view.budget_s:
         warnings.append(
             f"the band is too narrow for {view.budget_s * MS:g} ms at the largest pruning ratio; round 0 would be "
@@ -92,7 +94,9 @@ def feasibility_table(cell: Cell, method: Any, redrawn: bool = False) -> Feasibi
     if shut_out:
         warnings.append(note)
     rows = Rows(cell, method, demand, view, plan)
-    return Feasibility(rows, view.budget_s * MS, note, len(shut_out) < count and not refused, warnings)
+    return Feasibility(
+        rows, view.budget_s * MS, note, len(shut_out) < count and not refused, warnings
+    )
 
 
 def device_row(
@@ -110,11 +114,21 @@ def device_row(
         return bits / bps if bps else float("inf") if bits else 0.0
 
     download_s = float(cell.downlink.seconds(demand.bits_down[[i]], demand.devices)[0])
-    least = {"download": download_s, **seconds(demand.rho_max[i]), "uplink": upload_s(demand.rho_max[i], rate_bps)}
+    least = {
+        "download": download_s,
+        **seconds(demand.rho_max[i]),
+        "uplink": upload_s(demand.rho_max[i], rate_bps),
+    }
     planned_s = float("nan")
     if grant is not None:
-        planned_bps = float(cell.channel.rate_bps(grant.share, grant.power_w, cell.channel.gains(view.now_s)[k]))
-        planned_s = download_s + sum(seconds(grant.rho, grant.cpu_hz).values()) + upload_s(grant.rho, planned_bps)
+        planned_bps = float(
+            cell.channel.rate_bps(grant.share, grant.power_w, cell.channel.gains(view.now_s)[k])
+        )
+        planned_s = (
+            download_s
+            + sum(seconds(grant.rho, grant.cpu_hz).values())
+            + upload_s(grant.rho, planned_bps)
+        )
     return {
         "device": k,
         "gain_db": decibel(cell.channel.gains(view.now_s)[k]),

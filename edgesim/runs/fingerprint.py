@@ -21,7 +21,10 @@ def of_results(setup: Setup) -> str:
     where = [setup.scenario.learning.device, setup.arithmetic()]
     parts = [setup.scenario.digest(), str(setup.seed), *where, *map(str, versions().items())]
     total = hashlib.sha256("\n".join(parts).encode())
-    for path in [*user_files(setup.scenario), *datasets.locate(setup.scenario.learning.dataset, setup.data)]:
+    for path in [
+        *user_files(setup.scenario),
+        *datasets.locate(setup.scenario.learning.dataset, setup.data),
+    ]:
         total.update(file_digest(path))
     for labels in (setup.task.data.y_train, setup.task.data.y_test):
         total.update(labels.tobytes())
@@ -36,7 +39,11 @@ def of_learning(setup: Setup) -> str | None:
         return None
     import torch
 
-    place = [setup.scenario.learning.device, setup.arithmetic(), torch.backends.cpu.get_cpu_capability()]
+    place = [
+        setup.scenario.learning.device,
+        setup.arithmetic(),
+        torch.backends.cpu.get_cpu_capability(),
+    ]
     parts = [
         setup.scenario.digest(("learning", "accounting")),
         str(setup.seed),
@@ -48,7 +55,13 @@ def of_learning(setup: Setup) -> str | None:
     data = setup.task.data
     for path in datasets.locate(setup.scenario.learning.dataset, setup.data):
         total.update(file_digest(path))
-    for array in (data.y_train, data.y_test, setup.task.samples, *data.train_index, *data.test_index):
+    for array in (
+        data.y_train,
+        data.y_test,
+        setup.task.samples,
+        *data.train_index,
+        *data.test_index,
+    ):
         total.update(f"{array.dtype} {array.shape}".encode() + array.tobytes())
     return total.hexdigest()
 

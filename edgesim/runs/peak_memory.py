@@ -15,4 +15,7 @@ def peak_bytes() -> int | None:
     except ImportError:  # not Unix
         return None
     unit = 1 if sys.platform == "darwin" else 1024
-    return unit * sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return unit * sum(
+        resource.getrusage(who).ru_maxrss
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )

@@ -6,13 +6,23 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from fl.contracts import Observer, Scores, State
 from edgesim.records.event_log import EventLog
 from edgesim.records.run_folder import RunFolder
 from edgesim.scenario.loader import Scenario
+from fl.contracts import Observer, Scores, State
 
 Progress = Callable[[dict], None]
-TOLD = ("time_s", "latency_s", "late", "loss", "accuracy", "rho_mean", "bits_up", "bits_down", "energy_j")
+TOLD = (
+    "time_s",
+    "latency_s",
+    "late",
+    "loss",
+    "accuracy",
+    "rho_mean",
+    "bits_up",
+    "bits_down",
+    "energy_j",
+)
 
 
 class Recorder(Observer):
@@ -55,11 +65,17 @@ class Recorder(Observer):
         row = {name: values[-1] for name, values in rows["rounds"].items()}
         if self.folder is not None:
             arrays, facts = state.to_arrays()
-            self.folder.save(g, row["time_s"], arrays, {"state": facts, "detours": self.detours()}, rows)
+            self.folder.save(
+                g, row["time_s"], arrays, {"state": facts, "detours": self.detours()}, rows
+            )
         self.tell("round", round=g, **{name: row[name] for name in TOLD})
 
     def tell(self, kind: str, **facts: Any) -> None:
-        about = {"scheme": scheme_of(self.scenario), "rounds": self.scenario.rounds, "wall_s": self.wall_s}
+        about = {
+            "scheme": scheme_of(self.scenario),
+            "rounds": self.scenario.rounds,
+            "wall_s": self.wall_s,
+        }
         self.progress({"kind": kind, **about, **facts})
 
 

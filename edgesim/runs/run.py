@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 import simpy
 
-from edgesim.engine.vectorised import server_loop as lockstep
 from edgesim.engine import rounds as servers
-from edgesim.runs import MethodError, Setup, memory_is_full, set_up
-from fl.contracts import State
-from edgesim.errors import RunError
-from edgesim.errors import InfeasibleScenarioError
-from edgesim.records.event_log import EventLog
-from edgesim.runs.feasibility import Feasibility, feasibility_table
-from edgesim.network.link import StalledLink
+from edgesim.engine.vectorised import server_loop as lockstep
 from edgesim.engine.vectorised.server_loop import needs_processes
+from edgesim.errors import InfeasibleScenarioError, RunError
+from edgesim.network.link import StalledLink
+from edgesim.records.event_log import EventLog
+from edgesim.records.run_folder import Checkpoint, FolderError, RunFolder
+from edgesim.records.summary import summarise
+from edgesim.runs import Setup, memory_is_full, set_up
+from edgesim.runs.artifacts import keep
+from edgesim.runs.feasibility import Feasibility, feasibility_table
 from edgesim.runs.peak_memory import peak_bytes
 from edgesim.runs.recorder import Progress, Recorder, scheme_of
-from edgesim.runs.artifacts import keep
-from edgesim.records.run_folder import Checkpoint, FolderError, RunFolder
-from edgesim.scenario.loader import Scenario
-from edgesim.records.summary import summarise
 from edgesim.runs.user_code import UserCodeError, blamed
+from edgesim.scenario.loader import Scenario
+from fl.contracts import State
+from fl.errors import LearningError
 from solvers import InfeasibleError, InvalidAllocationError, UncertifiedError
 
 if TYPE_CHECKING:
@@ -134,11 +134,13 @@ def in_one_sentence() -> Iterator[None]:
     try:
         yield
     except InfeasibleError as error:
-        raise InfeasibleScenarioError(f"{str(error).rstrip('.')}; or write allocation.when_infeasible: stretch") from error
+        raise InfeasibleScenarioError(
+            f"{str(error).rstrip('.')}; or write allocation.when_infeasible: stretch"
+        ) from error
     except (
         FolderError,
         InvalidAllocationError,
-        MethodError,
+        LearningError,
         UncertifiedError,
         UserCodeError,
         StalledLink,
@@ -150,15 +152,21 @@ def in_one_sentence() -> Iterator[None]:
         if not memory_is_full(error):
             raise
         what = str(error) if isinstance(error, MemoryError) and str(error) else "the memory is full"
-        raise RunError(f"{what}; make room, and the same command resumes where it stopped") from error
+        raise RunError(
+            f"{what}; make room, and the same command resumes where it stopped"
+        ) from error
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise
         at = f"{error.filename}: " if error.filename else ""
-        raise RunError(f"{at}{error.strerror}; make room, and the same command resumes where it stopped") from error
+        raise RunError(
+            f"{at}{error.strerror}; make room, and the same command resumes where it stopped"
+        ) from error
 
 
-def carry_out(setup: Setup, folder: RunFolder | None, saved, progress: Progress | None, warnings: list[str]) -> Run:
+def carry_out(
+    setup: Setup, folder: RunFolder | None, saved, progress: Progress | None, warnings: list[str]
+) -> Run:
     """Simulate from the start, or from a checkpoint, to the last round."""
     start_s, state, first = 0, None, 0
     if saved is not None:
@@ -177,10 +185,16 @@ def carry_out(setup: Setup, folder: RunFolder | None, saved, progress: Progress 
     log.freeze()
     summary = summary_of(setup, log, warnings, trainer.notes)
     recorder.tell("trained", executor=trainer.executor_name, detours=list(trainer.notes))
-    spent = {"wall_s": recorder.wall_s, "train_s": trainer.seconds, "evaluate_s": recorder.evaluate_s}
+    spent = {
+        "wall_s": recorder.wall_s,
+        "train_s": trainer.seconds,
+        "evaluate_s": recorder.evaluate_s,
+    }
     spent["engine_s"] = spent["wall_s"] - spent["train_s"] - spent["evaluate_s"]
     noted = {"executor": trainer.executor_name, "peak_memory_bytes": peak_bytes()}
-    passes = {"passes_taken": setup.reuse.taken, "passes_made": setup.reuse.made} if setup.reuse else {}
+    passes = (
+        {"passes_taken": setup.reuse.taken, "passes_made": setup.reuse.made} if setup.reuse else {}
+    )
     if folder is not None:
         keep(folder.path, setup, log, state, summary, {**spent, **noted, **passes})
     recorder.tell("end", round=setup.scenario.rounds - 1)
@@ -206,11 +220,15 @@ def finished_run(folder: RunFolder, saved: Checkpoint) -> Run:
     try:
         summary = json.loads((folder.path / "summary.json").read_text(encoding="utf-8"))
     except ValueError as error:
-        raise FolderError(f"{folder.path}/summary.json is damaged ({error}); use --fresh to start again") from error
+        raise FolderError(
+            f"{folder.path}/summary.json is damaged ({error}); use --fresh to start again"
+        ) from error
     return Run(folder.path, summary, log)
 
 
-def summary_of(setup: Setup, log: EventLog, warnings: list[str], detours: Sequence[str] = ()) -> dict:
+def summary_of(
+    setup: Setup, log: EventLog, warnings: list[str], detours: Sequence[str] = ()
+) -> dict:
     """summary.json: what was run, and the figures that follow from the event log.
 
     ``detours``: what the training could not do as chosen, and did in another way; it changes no other number.
@@ -228,7 +246,9 @@ def summary_of(setup: Setup, log: EventLog, warnings: list[str], detours: Sequen
         "training": {"arithmetic": setup.arithmetic(), "detours": list(detours)},
         "warnings": warnings,
         "stretched_rounds": log.stretched_rounds,
-        **summarise(log.columns("rounds"), scenario.evaluate.targets, scenario.budget.latency_threshold_s),
+        **summarise(
+            log.columns("rounds"), scenario.evaluate.targets, scenario.budget.latency_threshold_s
+        ),
     }
 
 

@@ -10,22 +10,22 @@ from typing import Any
 
 import simpy
 
-from edgesim.runs.fingerprint import of_learning, of_results
-from edgesim.runs.builders import check_gains, make_allocator, make_method, make_task, said_of
 from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel, channel
-from fl.contracts import Scores, State
 from edgesim.network.device import Fleet, capability, fleet
 from edgesim.network.link import links
 from edgesim.records.run_folder import Checkpoint
+from edgesim.runs.builders import check_gains, make_allocator, make_method, make_task, said_of
+from edgesim.runs.fingerprint import of_learning, of_results
 from edgesim.scenario.loader import Scenario
 from edgesim.seeds import Seeds
+from fl.contracts import Scores, State
 from fl.data import datasets
 from fl.method_base.method import Method
-from fl.training_cache.cache import Reuse
-from fl.training_cache.array_store import Store
-from fl.task import Task
+from fl.task import LearningTask
 from fl.timing_only import Counted, NoTrainer, Rounds
+from fl.training_cache.array_store import Store
+from fl.training_cache.cache import Reuse
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Setup:
     seeds: Seeds
     fleet: Fleet
     channel: Channel
-    task: Task
+    task: LearningTask
     method: Method
     allocator: Callable
     data: str | Path | None = None  # folder of the data files, else EDGESIM_DATA
@@ -111,7 +111,9 @@ class Setup:
         from fl.evaluation.evaluate import evaluate
 
         if self.reuse:
-            return self.reuse.scores(state, lambda state: evaluate(self.task, self.method, state, self.executor))
+            return self.reuse.scores(
+                state, lambda state: evaluate(self.task, self.method, state, self.executor)
+            )
         return evaluate(self.task, self.method, state, self.executor)
 
     def sharing(self, folder: str | Path | None) -> Setup:
@@ -119,7 +121,9 @@ class Setup:
         identity = None if folder is None else self.learning()
         if identity is None:
             return self
-        return replace(self, reuse=Reuse(Store(Path(folder) / identity[:16]), identity, self.task.tensor))
+        return replace(
+            self, reuse=Reuse(Store(Path(folder) / identity[:16]), identity, self.task.tensor)
+        )
 
     def restored(self, saved: Checkpoint) -> State:
         """The method's state of a checkpoint."""
@@ -140,7 +144,9 @@ class Setup:
             torch.zeros(1, device=name).cpu()
         except (RuntimeError, AssertionError, NotImplementedError) as error:
             reason = str(error).splitlines()[0].rstrip(".")
-            raise self.scenario.error("learning.device", f"is {name}, which torch cannot use here: {reason}") from error
+            raise self.scenario.error(
+                "learning.device", f"is {name}, which torch cannot use here: {reason}"
+            ) from error
         with said_of(self.scenario, "learning.dataset"):
             self.task.data.x_train  # noqa: B018 (reads the images)
 

@@ -25,7 +25,9 @@ def check_tensorboard() -> None:
 
 
 @contextmanager
-def tracked(folder: Path, wanted: bool, tell: Callable[[dict], None]) -> Iterator[Callable[[dict], None]]:
+def tracked(
+    folder: Path, wanted: bool, tell: Callable[[dict], None]
+) -> Iterator[Callable[[dict], None]]:
     """``tell``, and beside it a TensorBoard log of the run in ``folder`` where it is wanted."""
     if not wanted:
         yield tell
@@ -57,7 +59,11 @@ class TensorBoard:
         if event["kind"] == "start":
             self._open(event["round"])
         elif event["kind"] == "round":
-            known = {name: event[name] for name in TOLD if event[name] is not None and math.isfinite(event[name])}
+            known = {
+                name: event[name]
+                for name in TOLD
+                if event[name] is not None and math.isfinite(event[name])
+            }
             self._add(event["round"], known)
 
     def close(self) -> None:

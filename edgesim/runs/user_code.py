@@ -78,7 +78,11 @@ def frames_of(error: BaseException) -> list[traceback.FrameSummary]:
 
 def said(error: BaseException, path: Path) -> str:
     """file:line: kind: message, with the last line of the user's file that was running."""
-    lines = [frame.lineno for frame in frames_of(error) if Path(frame.filename).resolve() == path.resolve()]
+    lines = [
+        frame.lineno
+        for frame in frames_of(error)
+        if Path(frame.filename).resolve() == path.resolve()
+    ]
     line = error.lineno if isinstance(error, SyntaxError) else (lines or [1])[-1]
     return f"{path}:{line}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}"
 
@@ -91,9 +95,16 @@ def user_files(scenario: Scenario) -> list[Path]:
 
 def plain_user_files(scenario: Scenario) -> list[str]:
     """Names of the user files that lie right beside the scenario."""
-    names = [path.relative_to(scenario.folder).as_posix() for path in user_files(scenario) if is_beside(scenario, path)]
+    names = [
+        path.relative_to(scenario.folder).as_posix()
+        for path in user_files(scenario)
+        if is_beside(scenario, path)
+    ]
     return sorted(set(names))
 
 
 def is_beside(scenario: Scenario, path: Path) -> bool:
-    return path.resolve().parent == scenario.folder.resolve() and path.parent.as_posix() == scenario.folder.as_posix()
+    return (
+        path.resolve().parent == scenario.folder.resolve()
+        and path.parent.as_posix() == scenario.folder.as_posix()
+    )

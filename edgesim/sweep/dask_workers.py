@@ -23,20 +23,28 @@ TOPIC = "edgesim"
 GONE = "the dask scheduler is gone; start it again, and the same command goes on"
 
 
+def check_distributed() -> None:
+    """Refuse --backend dask where the package that it needs is not installed.
+
+    Raises:
+        RunError: with the command that installs it.
+    """
+    if find_spec("distributed") is None:
+        raise RunError('--backend dask needs dask.distributed: pip install "edgesim[cluster]"')
+
+
 class Dask:
     """Workers of a scheduler.
 
     Args:
         workers: how many this command starts; unused with a scheduler.     scheduler: its address, or None.
     Raises:
-        RunError: dask is missing, the scheduler cannot be reached, or its workers have several threads.
+        RunError: the scheduler cannot be reached, or its workers have several threads.
     """
 
     name = "dask"
 
     def __init__(self, workers: int, scheduler: str | None = None) -> None:
-        if find_spec("distributed") is None:
-            raise RunError('--backend dask needs dask.distributed: pip install "dask[distributed]"')
         from distributed import Client, LocalCluster
 
         for logger in [

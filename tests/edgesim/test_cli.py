@@ -161,30 +161,33 @@ def test_code_of_the_user_needs_permission(folder):
     assert "--allow-code" in sentence
 
 
-def test_ctrl_c_says_how_to_resume(folder):
-    command = [
-        sys.executable,
-        "-m",
-        "edgesim",
-        "run",
-        "tiny.yaml",
-        "rounds=100000",
-        "--out",
-        "here",
-    ]
+def interrupted_run(folder, rounds, inherited):
+    """Exit code and stderr of a run that gets SIGINT as soon as it has begun to write."""
+    command = [sys.executable, "-m", "edgesim", "run", "tiny.yaml", f"rounds={rounds}"]
     process = subprocess.Popen(
-        command,
+        [*command, "--out", "here"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={"PYTHONPATH": str(ROOT)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, inherited),
     )
     while not (folder / "here").is_dir() or not any((folder / "here").iterdir()):
         assert process.poll() is None
     process.send_signal(signal.SIGINT)
     _, complaint = process.communicate(timeout=20)
-    assert process.returncode == 130
+    return process.returncode, complaint
+
+
+def test_ctrl_c_says_how_to_resume(folder):
+    code, complaint = interrupted_run(folder, 100_000, signal.SIG_DFL)
+    assert code == 130
     assert "resumes where it stopped" in complaint and "Traceback" not in complaint
+
+
+def test_a_background_job_of_a_script_is_not_interrupted_by_ctrl_c(folder):
+    """A shell without job control starts it with SIGINT ignored."""
+    assert interrupted_run(folder, 20, signal.SIG_IGN) == (0, "")
 
 
 def test_explain(folder):

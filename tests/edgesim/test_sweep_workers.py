@@ -9,7 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from edgesim.cli.app import app
 from edgesim.errors import RunError
 from edgesim.sweep.dask_workers import Dask
 from edgesim.sweep.local_workers import DIED, ENDED, Local
@@ -46,20 +48,22 @@ def undisturbed(tmp_path_factory):
     return folder / "s"
 
 
-def started(folder, *options, **how):
-    command = [
-        sys.executable,
-        "-m",
-        "edgesim",
-        "sweep",
-        "long.yaml",
-        "--out",
-        "s",
-        *options,
-    ]
+def started(folder, *options, before=lambda: None, **how):
+    """A sweep in a process of its own, in which ``before`` is called first.
+
+    Ctrl-C reaches it, also where these tests were started with SIGINT ignored.
+    """
+
+    def prepare():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        before()
+
+    command = [sys.executable, "-m", "edgesim", "sweep", "long.yaml", "--out", "s", *options]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, cwd=folder, env=environment, **pipes, **how)
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, preexec_fn=prepare, **pipes, **how
+    )
 
 
 def wait_until(true, process=None, seconds=40):
@@ -188,7 +192,7 @@ def test_a_full_disk_is_one_sentence(tmp_path, limit, code):
 
     (tmp_path / "long.yaml").write_text(LONG)
     limits = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))  # noqa: E731
-    command = started(tmp_path, "--workers", "1", "--seeds", "0", preexec_fn=limits)
+    command = started(tmp_path, "--workers", "1", "--seeds", "0", before=limits)
     _, complaint = command.communicate(timeout=60)
     assert command.returncode == code and "Traceback" not in complaint
     assert len(complaint.splitlines()) == (2 if code == 1 else 1) and "File too large" in complaint
@@ -214,6 +218,15 @@ def test_dask_gives_the_same_bytes_though_a_worker_is_killed(tmp_path, undisturb
         folder.close()
     assert victim.killed and {status for status, _ in folder.status.values()} == {"done"}
     same(undisturbed, tmp_path / "s")
+
+
+def test_dask_that_is_not_installed_is_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "long.yaml").write_text(LONG)
+    result = CliRunner().invoke(app, ["sweep", "long.yaml", "--backend", "dask"])
+    assert result.exit_code == 2 and 'pip install "edgesim[cluster]"' in result.stderr
+    assert len(result.stderr.splitlines()) == 1 and not (tmp_path / "runs").exists()
 
 
 def test_a_scheduler_that_is_lost_is_one_sentence_and_the_sweep_goes_on_without_it(
