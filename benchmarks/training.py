@@ -46,8 +46,8 @@ from fl.method_base.method import bind
 from fl.models.architectures import Architecture, build
 from fl.models.layers import Conv, Linear
 from fl.models.stateless_layers import Flatten, Relu
-from fl.models.stateless_layers import Pool as MaxPool
-from fl.task import Task
+from fl.models.stateless_layers import MaxPool as MaxPool
+from fl.task import LearningTask
 from fl.training.local_sgd import samples
 
 LR = 0.01
@@ -78,7 +78,7 @@ SETTINGS = {
 }
 
 
-def task_of(setting: Setting, device: str) -> Task:
+def task_of(setting: Setting, device: str) -> LearningTask:
     """Random pictures: what they show costs no time. Every device has what its steps use once."""
     rng, size = np.random.default_rng(0), min(setting.steps * setting.batch, 600)
     x = rng.random((setting.devices * size, *setting.model.input_shape), dtype=np.float32)
@@ -87,10 +87,10 @@ def task_of(setting: Setting, device: str) -> Task:
     data = Federated(
         y, y, lambda: (x, x), setting.model.input_shape, held, held, tuple("0123456789")
     )
-    return Task(setting.model, data, setting.batch, Seeds(0), device=device)
+    return LearningTask(setting.model, data, setting.batch, Seeds(0), device=device)
 
 
-def jobs_of(task: Task, setting: Setting, turn: int) -> list[Job]:
+def jobs_of(task: LearningTask, setting: Setting, turn: int) -> list[Job]:
     """A round of FedAvg."""
     method = bind(methods.resolve("fedavg"), task, {"local_steps": setting.steps, "lr": LR})
     ones, everybody = np.ones(setting.devices), np.arange(setting.devices)
@@ -129,7 +129,7 @@ def module_of(architecture: Architecture) -> nn.Sequential:
 
 
 def plain_loop(
-    task: Task, model: nn.Module, start: dict[str, Tensor], jobs: Sequence[Job]
+    task: LearningTask, model: nn.Module, start: dict[str, Tensor], jobs: Sequence[Job]
 ) -> list[dict[str, Tensor]]:
     """Client after client: load the global model, make an optimiser, train, keep the state dict."""
     images, labels = task.train
@@ -203,7 +203,7 @@ class Apart:
         self._process.join()
 
 
-def plain_contender(task: Task) -> Callable[[Sequence[Job]], list[Tensor]]:
+def plain_contender(task: LearningTask) -> Callable[[Sequence[Job]], list[Tensor]]:
     model = module_of(task.architecture).to(task.device)
     with torch.no_grad():
         for target, value in zip(
@@ -215,7 +215,7 @@ def plain_contender(task: Task) -> Callable[[Sequence[Job]], list[Tensor]]:
 
 
 def contenders(
-    task: Task, skip: Sequence[str]
+    task: LearningTask, skip: Sequence[str]
 ) -> dict[str, Callable[[Sequence[Job]], list[Tensor]]]:
     """Name -> a function of the jobs of a round that gives the trained models."""
     made = {"resident": Resident(task), "batched": Batched(task), "auto": executors.choose(task)}
@@ -228,7 +228,9 @@ def contenders(
     }
 
 
-def measure(task: Task, setting: Setting, repeats: int, skip: Sequence[str]) -> dict[str, Times]:
+def measure(
+    task: LearningTask, setting: Setting, repeats: int, skip: Sequence[str]
+) -> dict[str, Times]:
     """Every contender once per turn, in an order that moves on from turn to turn."""
     rounds = [jobs_of(task, setting, turn) for turn in range(min(repeats, 7))]
     short = jobs_of(task, replace(setting, steps=2), 0)

@@ -19,7 +19,7 @@ from fl.contracts import Work
 
 if TYPE_CHECKING:
     from fl.models.architectures import Architecture
-    from fl.models.layers import Part
+    from fl.models.layers import LayerTensor
     from fl.models.layout import Slot
 
 Array = np.ndarray
@@ -61,7 +61,7 @@ class Accounting:
             flops=steps * batch * (cost.flops - saved * cost.flops_prunable),
         )
 
-    def forward(self, part: Part) -> float:
+    def forward(self, part: LayerTensor) -> float:
         """FLOPs of a forward pass of one sample, per coordinate of a tensor."""
         return part.uses * {"weight": 2.0, "bias": float(self.count_biases)}.get(part.kind, 0.0)
 

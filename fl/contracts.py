@@ -8,7 +8,7 @@ imports torch, it only passes tensors on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -87,7 +87,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class Grant:
-    """What device k may use in this round: one row of a Plan."""
+    """What device k may use in this round: one row of a RoundPlan."""
 
     device: int
     share: float  # b_k, of the band
@@ -97,7 +97,7 @@ class Grant:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RoundPlan:
     """The allocation of one round: who takes part and with what, and the certificate's numbers."""
 
     grants: Sequence[Grant]
@@ -226,7 +226,7 @@ class Update(Protocol):
     def abort(self) -> None: ...
 
 
-class Trainer(Protocol):
+class JobTrainer(Protocol):
     def submit(self, jobs: Sequence[Job]) -> list[Update]: ...
 
 
@@ -263,7 +263,7 @@ class Scores:
     measures: dict[str, float] = field(default_factory=dict)
 
 
-class Method(Protocol):
+class MethodHooks(Protocol):
     """The questions that a method answers; `fl.method_base.method.Method` answers them as FedAvg."""
 
     def start(self) -> State: ...
@@ -280,17 +280,3 @@ class Observer(Protocol):
 
     def scores(self, g: int, state: State) -> Scores | None: ...
     def finished(self, g: int, state: State) -> None: ...
-
-
-class Link(Protocol):
-    def carry(
-        self, bits: float, grant: Grant, span: Any = None
-    ) -> Generator: ...  # span.bits: what was sent
-
-
-class Device(Protocol):
-    k: int
-    cpu_hz: float
-
-    def cycles(self, work: Work) -> float: ...
-    def seconds(self, work: Work, cpu_hz: float) -> float: ...

@@ -19,7 +19,7 @@ Tensor = Any
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class LearningTask:
     """A learning task over K devices. ``device`` is where torch computes: cpu, cuda. Tensors are made when used."""
 
     architecture: Architecture

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from fl.contracts import Demand, Grant, Job, Payload, Report, Stage, Update, View
-from fl.data.datasets import NONE, DataError
+from fl.data.datasets import NONE
 from fl.data.shakespeare_text import CONTEXT
+from fl.errors import DataError, MethodError
 from fl.method_base.costs import Costs
-from fl.method_base.method import Method, MethodError
+from fl.method_base.method import Method
 
 Array = np.ndarray
 ABOUT = (
@@ -80,7 +81,7 @@ class Rounds:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """A method that answers who takes part and what that costs, and nothing else (`fl.contracts.Method`)."""
+    """A method that answers who takes part and what that costs, and nothing else (`fl.contracts.MethodHooks`)."""
 
     method: Method
 
@@ -131,7 +132,7 @@ class Untrained:
 
 
 class NoTrainer:
-    """Takes jobs and trains none of them (`fl.contracts.Trainer`)."""
+    """Takes jobs and trains none of them (`fl.contracts.JobTrainer`)."""
 
     seconds = 0.0
     executor_name = "none"

@@ -18,13 +18,13 @@ from edgesim.records.event_log import EventLog
 from fl.contracts import (
     Grant,
     Job,
-    Method,
+    JobTrainer,
+    MethodHooks,
     Observer,
     Outcome,
-    Plan,
     Report,
+    RoundPlan,
     State,
-    Trainer,
     Update,
     View,
 )
@@ -63,8 +63,8 @@ def serve(
     wait: Wait,
     env: simpy.Environment,
     cell: Cell,
-    method: Method,
-    trainer: Trainer,
+    method: MethodHooks,
+    trainer: JobTrainer,
     log: EventLog,
     observer: Observer,
     rounds: range,
@@ -150,7 +150,7 @@ def upload(cell: Cell, update: Update, grant: Grant, log: EventLog) -> Generator
         yield from cell.uplink.carry(update.bits_up(), grant, span)
 
 
-def make_plan(cell: Cell, method: Method, state: State, view: View) -> Plan:
+def make_plan(cell: Cell, method: MethodHooks, state: State, view: View) -> RoundPlan:
     """Ask the method whom and at what cost, the cell with which share and pruning ratio."""
     chosen = method.select(state, view) if len(view.idle) else view.idle
     if not np.isin(chosen, view.idle).all() or len(np.unique(chosen)) != len(chosen):
@@ -158,7 +158,7 @@ def make_plan(cell: Cell, method: Method, state: State, view: View) -> Plan:
             f"the method selected {list(chosen)[:20]}; allowed are idle devices, each once"
         )
     if not len(chosen):
-        return Plan((), budget_s=cell.budget_s)
+        return RoundPlan((), budget_s=cell.budget_s)
     return cell.allocate(method.demand(state, view, chosen), view)
 
 
@@ -205,7 +205,7 @@ def fail(env: simpy.Environment, cell: Cell, g: int, out: Out) -> Generator:
         return
 
 
-def conclude(cell: Cell, view: View, plan: Plan, out: Out) -> tuple[Outcome, ...]:
+def conclude(cell: Cell, view: View, plan: RoundPlan, out: Out) -> tuple[Outcome, ...]:
     """How the round ended for every device that was asked, in device order."""
     outcomes = [process.value for process in out.values()]
     for k in plan.infeasible:

@@ -31,7 +31,7 @@ from edgesim.records.table_files import (
     typed,
     write_tables,
 )
-from fl.contracts import Outcome, Plan, Scores
+from fl.contracts import Outcome, RoundPlan, Scores
 
 if TYPE_CHECKING:
     import pandas
@@ -112,7 +112,7 @@ class EventLog:
         g: int,
         start_s: float,
         end_s: float,
-        plan: Plan,
+        plan: RoundPlan,
         outcomes: Sequence[Outcome],
         scores: Scores | None = None,
         threshold_s: float = math.inf,

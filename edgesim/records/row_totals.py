@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fl.contracts import Outcome, Plan, Scores
+from fl.contracts import Outcome, RoundPlan, Scores
 
 NAN = float("nan")
 RADIO = {"download": "download_s", "upload": "upload_s"}
@@ -44,7 +44,7 @@ def round_row(
     g: int,
     start_s: float,
     end_s: float,
-    plan: Plan,
+    plan: RoundPlan,
     status: Mapping[str, int],
     received: int,
     rho: Sequence[float],
@@ -78,7 +78,7 @@ def round_row(
     return {name: [value] for name, value in row.items()}
 
 
-def plan_row(g: int, plan: Plan, threshold_s: float) -> dict[str, list]:
+def plan_row(g: int, plan: RoundPlan, threshold_s: float) -> dict[str, list]:
     """The row of plans; stretched is a plan for more time than T_th."""
     return {
         "round": [g],

@@ -3,12 +3,10 @@
 from edgesim.runs.builders import NO_DEADLINE
 from edgesim.runs.catalog import catalog, method_keys
 from edgesim.runs.setup import Setup, set_up
-from fl.method_base.method import MethodError
 from fl.out_of_memory import is_full as memory_is_full
 
 __all__ = [
     "NO_DEADLINE",
-    "MethodError",
     "Setup",
     "catalog",
     "memory_is_full",

@@ -20,9 +20,10 @@ from edgesim.seeds import Seeds
 from fl import methods
 from fl.accounting import Accounting
 from fl.data import datasets
-from fl.method_base.method import PRUNING, Method, MethodError, bind
+from fl.errors import MethodError
+from fl.method_base.method import PRUNING, Method, bind
 from fl.models import architectures as models
-from fl.task import Task
+from fl.task import LearningTask
 from fl.timing_only import Unseen, check_countable, unseen
 from solvers import allocate
 
@@ -34,14 +35,14 @@ NO_DEADLINE = {
 }  # solvers that do without a threshold
 
 
-def make_task(scenario: Scenario, seeds: Seeds, data: str | Path | None) -> Task:
+def make_task(scenario: Scenario, seeds: Seeds, data: str | Path | None) -> LearningTask:
     """The learning task: model, divided data, accounting; a complaint names the line of the key."""
     learning, accounting = scenario.learning, scenario.accounting
     held = divided(scenario, seeds, data)
     with said_of(scenario, "learning.model"):
         architecture = models.build(learning.model, held.input_shape, len(held.classes))
         architecture.input_shapes  # noqa: B018 (does the model fit the images?)
-    return Task(
+    return LearningTask(
         architecture=architecture,
         data=held,
         batch_size=learning.batch_size,
@@ -86,7 +87,7 @@ def check_gains(air: Channel) -> None:
         )
 
 
-def make_method(scenario: Scenario, task: Task, allow_code: bool) -> Method:
+def make_method(scenario: Scenario, task: LearningTask, allow_code: bool) -> Method:
     """The scenario's method with its parameters checked; a complaint names the line of the key."""
     spec = scenario.learning.method
     at = ("learning", "method")

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from edgesim.network.cell import Cell
-from fl.contracts import Demand, Grant, Plan, View
-from solvers import Infeasible
+from fl.contracts import Demand, Grant, RoundPlan, View
+from solvers import InfeasibleError
 
 MS = 1e3
 
@@ -43,7 +43,7 @@ class Rows(Sequence):
     method: Any
     demand: Demand
     view: View
-    plan: Plan
+    plan: RoundPlan
 
     def __len__(self) -> int:
         return len(self.demand.devices)
@@ -80,9 +80,9 @@ def feasibility_table(cell: Cell, method: Any, redrawn: bool = False) -> Feasibi
     warnings, refused = [], ""
     try:
         plan = cell.allocate(demand, view)
-    except Infeasible as error:
+    except InfeasibleError as error:
         refused = f"{str(error).rstrip('.')}; or write allocation.when_infeasible: stretch"
-        plan = Plan((), budget_s=view.budget_s)
+        plan = RoundPlan((), budget_s=view.budget_s)
     if plan.budget_s > view.budget_s:
         warnings.append(
             f"the band is too narrow for {view.budget_s * MS:g} ms at the largest pruning ratio; round 0 would be "

@@ -21,7 +21,7 @@ from edgesim.network.link import StalledLink
 from edgesim.records.event_log import EventLog
 from edgesim.records.run_folder import Checkpoint, FolderError, RunFolder
 from edgesim.records.summary import summarise
-from edgesim.runs import MethodError, Setup, memory_is_full, set_up
+from edgesim.runs import Setup, memory_is_full, set_up
 from edgesim.runs.artifacts import keep
 from edgesim.runs.feasibility import Feasibility, feasibility_table
 from edgesim.runs.peak_memory import peak_bytes
@@ -29,7 +29,8 @@ from edgesim.runs.recorder import Progress, Recorder, scheme_of
 from edgesim.runs.user_code import UserCodeError, blamed
 from edgesim.scenario.loader import Scenario
 from fl.contracts import State
-from solvers import Infeasible, InvalidAllocation, Uncertified
+from fl.errors import LearningError
+from solvers import InfeasibleError, InvalidAllocationError, UncertifiedError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,15 +133,15 @@ def in_one_sentence() -> Iterator[None]:
     """What a scenario, its data or the user's code can cause, as the two errors that the command line knows."""
     try:
         yield
-    except Infeasible as error:
+    except InfeasibleError as error:
         raise InfeasibleScenarioError(
             f"{str(error).rstrip('.')}; or write allocation.when_infeasible: stretch"
         ) from error
     except (
         FolderError,
-        InvalidAllocation,
-        MethodError,
-        Uncertified,
+        InvalidAllocationError,
+        LearningError,
+        UncertifiedError,
         UserCodeError,
         StalledLink,
         servers.NobodyTakesPart,

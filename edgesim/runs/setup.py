@@ -22,7 +22,7 @@ from edgesim.seeds import Seeds
 from fl.contracts import Scores, State
 from fl.data import datasets
 from fl.method_base.method import Method
-from fl.task import Task
+from fl.task import LearningTask
 from fl.timing_only import Counted, NoTrainer, Rounds
 from fl.training_cache.array_store import Store
 from fl.training_cache.cache import Reuse
@@ -37,7 +37,7 @@ class Setup:
     seeds: Seeds
     fleet: Fleet
     channel: Channel
-    task: Task
+    task: LearningTask
     method: Method
     allocator: Callable
     data: str | Path | None = None  # folder of the data files, else EDGESIM_DATA

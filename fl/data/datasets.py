@@ -19,9 +19,9 @@ import numpy as np
 
 from fl.contracts import Streams
 from fl.data import file_readers as files
-from fl.data.file_readers import DataError
 from fl.data.partitions import partition
 from fl.data.shakespeare_text import CONTEXT, read_play
+from fl.errors import DataError
 
 __all__ = ["DATASETS", "NONE", "DataError", "Federated", "federated", "load", "locate"]
 

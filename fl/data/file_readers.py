@@ -14,12 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
+from fl.errors import DataError
+
 Array = np.ndarray
 CIFAR_ROW = 1 + 3 * 32 * 32  # one label byte, then the red, green and blue planes
-
-
-class DataError(ValueError):
-    """Data that are missing, damaged or cannot be divided as asked: one sentence."""
 
 
 def find(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fl.contracts import Streams
-from fl.data.file_readers import DataError
+from fl.errors import DataError
 
 Array = np.ndarray
 REDRAWS = 1000  # of a dirichlet partition, until every device has its least number of samples

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fl.data.file_readers import DataError, contents
+from fl.data.file_readers import contents
+from fl.errors import DataError
 
 Array = np.ndarray
 CONTEXT = 80  # characters that are given, as in LEAF (Caldas et al., 2018)

@@ -31,7 +31,7 @@ from fl.executors.fallbacks import IN_EVALUATION, Notes
 from fl.executors.processes import one_thread
 from fl.executors.stacked import is_dense
 from fl.models.batch_norm import Collected, Frozen
-from fl.task import Task
+from fl.task import LearningTask
 
 if TYPE_CHECKING:
     from fl.method_base.method import Method
@@ -41,7 +41,7 @@ MEMORY = 64 << 20  # bytes of the models and signals of a stack: what a step of 
 HELD = 512 << 20  # bytes of the models that processes share at a time
 
 
-def evaluate(task: Task, method: Method, state: Any, executor: Any = None) -> Scores:
+def evaluate(task: LearningTask, method: Method, state: Any, executor: Any = None) -> Scores:
     """Scores [K] of the models that ``method`` personalises from ``state``; nan for a device without test data.
 
     The loss of a model that diverged to numbers that are none is inf.
@@ -71,13 +71,13 @@ def evaluate(task: Task, method: Method, state: Any, executor: Any = None) -> Sc
     return Scores(loss, accuracy, shares | method.measures(state))
 
 
-def accuracy_of(task: Task, w: Tensor) -> float:
+def accuracy_of(task: LearningTask, w: Tensor) -> float:
     """Accuracy of one model w [P] on the whole test set."""
     ((_, (_, hits)),) = answered(task, [[probe(task, w)]], Crew(task, 1, Notes()))
     return float(hits.mean())
 
 
-def by_device(task: Task, values: Array, devices: Sequence[int]) -> Array:
+def by_device(task: LearningTask, values: Array, devices: Sequence[int]) -> Array:
     """Means [2, devices] of the values [2, N] of some devices' samples; nan of a device without any."""
     ends = np.cumsum([len(task.data.test_index[k]) for k in devices])[:-1]
     return np.array(
@@ -88,7 +88,7 @@ def by_device(task: Task, values: Array, devices: Sequence[int]) -> Array:
 # --- what is looked at -----------------------------------------------------------------------------------------------
 
 
-def looks(task: Task, method: Method, state: Any) -> Iterator[Look]:
+def looks(task: LearningTask, method: Method, state: Any) -> Iterator[Look]:
     """Each model w [P] on the test samples of the consecutive devices that use it."""
     current, devices = method.personalise(state, 0), [0]
     for k in range(1, task.devices):
@@ -100,7 +100,7 @@ def looks(task: Task, method: Method, state: Any) -> Iterator[Look]:
     yield Look(current, held_by(task.data.test_index, devices), devices)
 
 
-def probe(task: Task, w: Tensor) -> Look:
+def probe(task: LearningTask, w: Tensor) -> Look:
     """A model w [P] on the whole test set."""
     return Look(w, np.arange(len(task.data.y_test)), range(task.devices))
 
@@ -110,7 +110,7 @@ def held_by(index: Sequence[Array], devices: Sequence[int]) -> Array:
     return np.concatenate([index[k] for k in devices])
 
 
-def stacks(task: Task, each: Iterable[Look]) -> Iterator[list[Look]]:
+def stacks(task: LearningTask, each: Iterable[Look]) -> Iterator[list[Look]]:
     """Models that are evaluated together: perceptrons as far as ``MEMORY`` reaches, others one at a time."""
     dense, held, most = is_dense(task.architecture), [], 0
     for look in each:
@@ -122,7 +122,7 @@ def stacks(task: Task, each: Iterable[Look]) -> Iterator[list[Look]]:
     yield held
 
 
-def stack_bytes(task: Task, samples: int) -> int:
+def stack_bytes(task: LearningTask, samples: int) -> int:
     """Of one model in a stack: its weights twice, and for each sample what goes into every layer, and the logits."""
     signals = (
         sum(prod(shape) for shape in task.architecture.input_shapes) + 4 * task.architecture.classes
@@ -147,7 +147,7 @@ def windows(each: Iterable[list[Look]], crew: Crew) -> Iterator[list[list[Look]]
 
 
 def answered(
-    task: Task, each: Iterable[list[Look]], crew: Crew
+    task: LearningTask, each: Iterable[list[Look]], crew: Crew
 ) -> Iterator[tuple[Sequence[int], Array]]:
     """Of every look its devices, and loss and hit (0 or 1) of its samples [2, N]."""
     for window in windows(each, crew):
@@ -161,7 +161,7 @@ def answered(
                 yield look.devices, own[:, : len(look.samples)]
 
 
-def statistics(task: Task, each: Sequence[Look], crew: Crew) -> list[Frozen | None]:
+def statistics(task: LearningTask, each: Sequence[Look], crew: Crew) -> list[Frozen | None]:
     """The statistics of batch norm that each model has on the training data of its devices; None where it has no norm.
 
     A batch takes every n-th sample, so that it holds some of every device, and none is a single sample.
@@ -178,7 +178,7 @@ def statistics(task: Task, each: Sequence[Look], crew: Crew) -> list[Frozen | No
     ]
 
 
-def training_batches(task: Task, look: Look) -> list[Tensor]:
+def training_batches(task: LearningTask, look: Look) -> list[Tensor]:
     index = on_device(held_by(task.data.train_index, look.devices), look.w)
     count = -(-len(index) // BATCH)
     return [index[first::count] for first in range(count)]

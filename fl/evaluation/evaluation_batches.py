@@ -23,7 +23,7 @@ from fl.executors.crew import MOST_PIECES, Crew
 from fl.executors.stacked import Dense, log_loss
 from fl.models.batch_norm import Collected, Frozen
 from fl.models.memory_format import quickest
-from fl.task import Task
+from fl.task import LearningTask
 
 Array = np.ndarray
 BATCH = 125  # samples at a time: bounds the memory of activations, and keeps them in the cache
@@ -49,7 +49,9 @@ class Unit(NamedTuple):
     seconds: float
 
 
-def units_of(task: Task, stack: Sequence[Look], norms: Sequence[Frozen | None]) -> list[Unit]:
+def units_of(
+    task: LearningTask, stack: Sequence[Look], norms: Sequence[Frozen | None]
+) -> list[Unit]:
     """A stack of several models is one unit, and so is every batch of a single model."""
     if len(stack) > 1:
         samples = len(stack) * max(len(look.samples) for look in stack)
@@ -68,18 +70,20 @@ def units_of(task: Task, stack: Sequence[Look], norms: Sequence[Frozen | None]) 
 
 
 def batches(
-    task: Task, run: Callable[[Tensor], list[Tensor]], chosen: Iterable[Tensor]
+    task: LearningTask, run: Callable[[Tensor], list[Tensor]], chosen: Iterable[Tensor]
 ) -> list[Unit]:
     """One unit per batch of samples that holds any."""
     held = [one for one in chosen if len(one)]
     return [Unit(partial(run, one), A_BATCH.of(1, forward_flops(task, len(one)))) for one in held]
 
 
-def forward_flops(task: Task, samples: int) -> float:
+def forward_flops(task: LearningTask, samples: int) -> float:
     return 2.0 * sum(task.architecture.macs.values()) * samples
 
 
-def computed(task: Task, groups: Sequence[Sequence[Unit]], crew: Crew) -> list[list[list[Tensor]]]:
+def computed(
+    task: LearningTask, groups: Sequence[Sequence[Unit]], crew: Crew
+) -> list[list[list[Tensor]]]:
     """What the units of each group find, by several processes where that takes a core about ``FORK_PAYS_S``."""
     units = list(chain(*groups))
     long = sum(unit.seconds for unit in units) >= FORK_PAYS_S
@@ -91,7 +95,7 @@ def computed(task: Task, groups: Sequence[Sequence[Unit]], crew: Crew) -> list[l
     return [list(islice(each, len(group))) for group in groups]
 
 
-def divided(task: Task, units: Sequence[Unit], crew: Crew) -> list[list[Tensor]]:
+def divided(task: LearningTask, units: Sequence[Unit], crew: Crew) -> list[list[Tensor]]:
     """What the units find, by all processes."""
     task.test, task.architecture.normalises and task.train  # noqa: B018 (read before they are shared)
     size = -(-len(units) // MOST_PIECES)
@@ -121,7 +125,9 @@ def on_device(index: Array, w: Tensor) -> Tensor:
 
 
 @torch.inference_mode()
-def batch_answers(task: Task, w: Tensor, norms: Frozen | None, chosen: Tensor) -> list[Tensor]:
+def batch_answers(
+    task: LearningTask, w: Tensor, norms: Frozen | None, chosen: Tensor
+) -> list[Tensor]:
     """Loss and hit (0 or 1) of the chosen test samples [1, 2, B]; with the statistics ``norms`` where it has some."""
     images, labels = task.test
     model, order = quickest(task.architecture, task.layout, images, BATCH)
@@ -131,7 +137,7 @@ def batch_answers(task: Task, w: Tensor, norms: Frozen | None, chosen: Tensor) -
 
 
 @torch.inference_mode()
-def stack_answers(task: Task, stack: Sequence[Look]) -> list[Tensor]:
+def stack_answers(task: LearningTask, stack: Sequence[Look]) -> list[Tensor]:
     """Loss and hit of the test samples of several models, all models at once [C, 2, N]; samples are filled up."""
     images, labels = task.test
     index = np.zeros((len(stack), max(len(look.samples) for look in stack)), dtype=np.int64)
@@ -146,7 +152,7 @@ def stack_answers(task: Task, stack: Sequence[Look]) -> list[Tensor]:
 
 
 @torch.inference_mode()
-def sums(task: Task, w: Tensor, chosen: Tensor) -> list[Tensor]:
+def sums(task: LearningTask, w: Tensor, chosen: Tensor) -> list[Tensor]:
     """What the norm layers see of the chosen training samples."""
     norms = Collected()
     task.architecture.logits(w, task.train[0][chosen], norms)

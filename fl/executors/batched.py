@@ -21,7 +21,7 @@ from fl.executors.plan import Desk, Extent, Piece, Run, not_stacked
 from fl.executors.stacked import Arithmetic, Dense, Vmapped, is_dense
 from fl.executors.stacked_sgd import take_steps
 from fl.out_of_memory import is_full
-from fl.task import Task
+from fl.task import LearningTask
 from fl.training import local_sgd as local
 
 SMALL, LARGE = 64 << 20, 1 << 30  # bytes of a chunk: of perceptrons on a CPU, of anything else
@@ -44,7 +44,7 @@ class Batched:
     pace = Pace(step_s=1e-5, flops_per_s=7e10)
     parted = staticmethod(torch.unbind_copy)  # how models leave their stack
 
-    def __init__(self, task: Task, memory: int | None = None) -> None:
+    def __init__(self, task: LearningTask, memory: int | None = None) -> None:
         self.task, self.notes = task, Notes()
         dense, cpu = is_dense(task.architecture), task.device == "cpu"
         self._arithmetic = Dense if dense else Vmapped

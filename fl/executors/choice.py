@@ -15,13 +15,13 @@ from fl.executors.pool import Pool
 from fl.executors.processes import cores
 from fl.executors.resident import Resident
 from fl.executors.stacked import is_dense
-from fl.task import Task
+from fl.task import LearningTask
 
 NAMES = ("auto", "resident", "pool", "batched")
 FORK_PAYS_S = 0.15  # seconds of a pass: sharing it costs about 0.03 s, for what a process copies at first touch
 
 
-def choose(task: Task, name: str = "auto", workers: int | None = None) -> Any:
+def choose(task: LearningTask, name: str = "auto", workers: int | None = None) -> Any:
     """The executor of that name.
 
     Args:
@@ -44,12 +44,12 @@ def choose(task: Task, name: str = "auto", workers: int | None = None) -> Any:
     return inner
 
 
-def arithmetic(task: Task, name: str = "auto") -> str:
+def arithmetic(task: LearningTask, name: str = "auto") -> str:
     """ "stacked" or "one by one": what of an executor's name can move the last bits of a result."""
     stacked = name == "batched" or (name == "auto" and stacks(task))
     return "stacked" if stacked else "one by one"
 
 
-def stacks(task: Task) -> bool:
+def stacks(task: LearningTask) -> bool:
     """Is a stack faster than one model after the other? On a CPU, where no autograd is needed for it."""
     return task.device != "cpu" or is_dense(task.architecture)

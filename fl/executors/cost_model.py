@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fl.contracts import Job
-from fl.task import Task
+from fl.task import LearningTask
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Pace:
     step_s: float
     flops_per_s: float
 
-    def seconds(self, task: Task, jobs: Sequence[Job]) -> float:
+    def seconds(self, task: LearningTask, jobs: Sequence[Job]) -> float:
         """About how long some jobs take, as if they trained all of the model in every step."""
         steps = sum(phase.steps for job in jobs for phase in job.phases)
         return self.of(steps, steps * step_flops(task))
@@ -26,12 +26,12 @@ class Pace:
         return steps * self.step_s + flops / self.flops_per_s
 
 
-def step_flops(task: Task) -> float:
+def step_flops(task: LearningTask) -> float:
     """FLOPs of a step that trains all of the model on a full batch."""
     return 6.0 * sum(task.architecture.macs.values()) * task.batch_size
 
 
-def flops_of(task: Task, job: Job) -> float:
+def flops_of(task: LearningTask, job: Job) -> float:
     """FLOPs of a job: as it is charged where that is known, else as if it trained all of the model in every step."""
     charged = sum(float(stage.work.flops) for stage in job.stages or ())
     return charged or step_flops(task) * sum(phase.steps for phase in job.phases)

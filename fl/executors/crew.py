@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from fl.executors.fallbacks import Notes
 from fl.executors.processes import ending, fork, no_fork, stopped, undisturbed, waited
-from fl.task import Task
+from fl.task import LearningTask
 
 TICKET = struct.Struct("=I")
 MOST_PIECES = 1024  # tickets that fit into the smallest pipe
@@ -40,7 +40,7 @@ class Crew:
         about: how such a sentence begins.        again: how it calls what was done again here.
     """
 
-    task: Task
+    task: LearningTask
     workers: int
     notes: Notes
     about: str = ""

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fl.contracts import Job, Phase
 from fl.executors.plan import Place, not_stacked, place_of, twins
-from fl.task import Task
+from fl.task import LearningTask
 
 TENSORS = "start", "mask", "submodel", "scale", "lr"  # of a phase: tensors, numbers or None
 SETTINGS = "steps", "batches", "first", "ragged", "optimiser"
@@ -32,7 +32,7 @@ class Ordered(NamedTuple):
     finish: None = None
 
 
-def sendable(task: Task, jobs: Sequence[Job]) -> bool:
+def sendable(task: LearningTask, jobs: Sequence[Job]) -> bool:
     """Have they one phase each, without functions, and models of one size, so that they can be trained in stacks?"""
     if any(len(job.phases) != 1 or job.finish is not None for job in jobs):
         return False

@@ -29,7 +29,7 @@ from torch import Tensor
 from fl.contracts import Job, Phase, Trained
 from fl.executors.orders import read, sendable, written
 from fl.executors.processes import ending, fork, no_fork, one_thread, peeked, stopped, undisturbed
-from fl.task import Task
+from fl.task import LearningTask
 
 TICKET = struct.Struct("=Q")  # bytes of an order
 PARTNER_PAYS_S = 0.002  # seconds of a pass: sharing it costs about 0.3 ms
@@ -47,7 +47,7 @@ class Paired:
         least_s: a pass that takes about less than so many seconds is trained in this process alone.
     """
 
-    def __init__(self, task: Task, inner: Any, least_s: float = PARTNER_PAYS_S) -> None:
+    def __init__(self, task: LearningTask, inner: Any, least_s: float = PARTNER_PAYS_S) -> None:
         self.task, self.inner, self.least_s = task, inner, least_s
         self.name, self.notes, self.pace = f"{inner.name}, 2 processes", inner.notes, inner.pace
         self.partner: Partner | None = None

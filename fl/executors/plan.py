@@ -11,7 +11,7 @@ from torch import Tensor, dtype
 from fl.contracts import Adam, Job, Phase, Sgd, Trained
 from fl.models.dense_submodel import cut
 from fl.models.layout import Layout
-from fl.task import Task
+from fl.task import LearningTask
 from fl.training import local_sgd as local
 
 Array = np.ndarray
@@ -101,7 +101,7 @@ class Piece:
             self.run.loss, self.run.accuracy = loss / self.steps, accuracy / self.steps
 
 
-def not_stacked(task: Task, job: Job) -> str | None:
+def not_stacked(task: LearningTask, job: Job) -> str | None:
     """Why a job cannot be part of a stack; None where it can."""
     for phase in job.phases:
         if not local.is_plain(phase):
@@ -118,7 +118,7 @@ def not_stacked(task: Task, job: Job) -> str | None:
 class Desk:
     """Prepares the phases of a pass. What many jobs have in common, a mask of everything, is looked at once."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: LearningTask) -> None:
         self.task = task
         self._forms: dict[tuple, tuple[Form, tuple]] = {}
         self._latest: tuple[Phase, tuple[Form, Tensor, Tensor]] | None = None

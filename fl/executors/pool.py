@@ -13,7 +13,7 @@ from fl.executors.cost_model import flops_of
 from fl.executors.crew import MOST_PIECES, Crew
 from fl.executors.fallbacks import Notes
 from fl.executors.processes import cores, one_thread
-from fl.task import Task
+from fl.task import LearningTask
 
 
 class Pool:
@@ -28,7 +28,7 @@ class Pool:
 
     def __init__(
         self,
-        task: Task,
+        task: LearningTask,
         inner: Any,
         workers: int | None = None,
         least_s: float = 0.0,

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import torch
 
-from fl.task import Task
+from fl.task import LearningTask
 
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
@@ -99,7 +99,7 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def no_fork(task: Task) -> str | None:
+def no_fork(task: LearningTask) -> str | None:
     """Why this process cannot be forked; None where it can."""
     if task.device != "cpu":
         return f"{task.device} cannot be shared with a forked process"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fl.contracts import Job, Trained
 from fl.executors.cost_model import Pace
 from fl.executors.fallbacks import Notes
-from fl.task import Task
+from fl.task import LearningTask
 from fl.training import local_sgd as local
 
 
@@ -15,7 +15,7 @@ class Resident:
     name = "resident"
     pace = Pace(step_s=8e-4, flops_per_s=9e10)
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: LearningTask) -> None:
         self.task, self.notes = task, Notes()
 
     def run(self, jobs: Sequence[Job]) -> list[Trained]:

@@ -11,7 +11,7 @@ from torch import Tensor
 from fl.contracts import Sgd
 from fl.executors.plan import Piece
 from fl.executors.stacked import Arithmetic, Gradient, Product
-from fl.task import Task
+from fl.task import LearningTask
 from fl.training.optimisers import descent
 
 PICTURES = (
@@ -20,7 +20,7 @@ PICTURES = (
 
 
 def take_steps(
-    task: Task,
+    task: LearningTask,
     arithmetic: Arithmetic,
     chunk: Sequence[Piece],
     width: int | None,
@@ -61,7 +61,7 @@ def fewest(chunk: Sequence[Piece]) -> int:
 
 
 def trained(
-    task: Task, stack: Stack, chunk: Sequence[Piece], least: int
+    task: LearningTask, stack: Stack, chunk: Sequence[Piece], least: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The models after all steps [C, p], and loss and accuracy [C], summed over the steps."""
     images, _ = task.train
@@ -94,7 +94,7 @@ def going_on(chunk: Sequence[Piece]) -> list[int]:
     return np.count_nonzero(ends[:, None] > np.arange(chunk[0].steps), axis=0).tolist()
 
 
-def fetched(task: Task, index: Tensor) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+def fetched(task: LearningTask, index: Tensor) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
     """Of every step pictures [C, B, ...], where a model's own lie together: read fastest so; and labels [C, B]."""
     images, labels = task.train
     pictures = images.index_select(0, index.flatten()).view(*index.shape, *images.shape[1:])
@@ -141,7 +141,7 @@ class Stack:
     """Models of one kind, slot by slot [C, ...], with what their steps need. size: C, filled up by idle models."""
 
     def __init__(
-        self, task: Task, arithmetic: Arithmetic, chunk: Sequence[Piece], size: int
+        self, task: LearningTask, arithmetic: Arithmetic, chunk: Sequence[Piece], size: int
     ) -> None:
         first, self.size, self.computing = chunk[0].form, size, size
         self.layout, self.rate, self.arithmetic = first.layout, first.rate, arithmetic

@@ -10,7 +10,7 @@ from fl.contracts import Job, Sent, Stage, Trained
 from fl.executors.fallbacks import Notes
 from fl.executors.processes import one_thread
 from fl.executors.resident import Resident
-from fl.task import Task
+from fl.task import LearningTask
 
 
 class Aborted(RuntimeError):
@@ -80,7 +80,7 @@ class Trainer:
 
     def __init__(
         self,
-        task: Task,
+        task: LearningTask,
         executor: Executor | None = None,
         encode: Callable[[Job, Trained], Sent] | None = None,
         charged: Callable[[Job, Trained], tuple[Stage, ...]] | None = None,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fl.masks import unit_masks as masks
-from fl.models.layout import Axis, Group, Layout, Slot
+from fl.models.layout import Group, Layout, Slot, UnitAxis
 
 Array = np.ndarray
 ROUNDING = 1 + 1e-12  # so that 0.29 * 100 = 28.999999999999996 is 29
@@ -218,7 +218,7 @@ def kept_units(layout: Layout, group: Group, kept: Array) -> Array:
 
 
 def lengths(
-    shape: tuple[int, ...], axes: tuple[Axis | None, ...], kept: dict[str, int]
+    shape: tuple[int, ...], axes: tuple[UnitAxis | None, ...], kept: dict[str, int]
 ) -> list[int]:
     """The dimensions of a tensor with so many units kept of each group."""
     return [

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from fl.errors import MethodError
 from fl.masks.granularity import ROUNDING, DoesNotFit, Grain, Units, Weights, top
-from fl.method_base.hyperparameters import MethodError
 from fl.models.layout import Layout
 
 Array = np.ndarray

@@ -11,7 +11,7 @@ import numpy as np
 
 from fl.accounting import StepCost, step_cost
 from fl.contracts import Demand, Job, Payload, Stage, State, Trained, View, Work
-from fl.task import Task
+from fl.task import LearningTask
 
 Array = np.ndarray
 
@@ -19,7 +19,7 @@ Array = np.ndarray
 class Costs(ABC):
     """The question "how much" of a method: affine in the pruning ratio rho that it leaves open or sets."""
 
-    task: Task
+    task: LearningTask
     shared_count: int
 
     @abstractmethod

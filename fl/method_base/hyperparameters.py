@@ -8,6 +8,8 @@ from math import isfinite
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from fl.errors import MethodError
+
 KINDS = {
     int: "a whole number",
     float: "a number",
@@ -15,15 +17,6 @@ KINDS = {
     str: "a word",
     tuple: "a list of numbers",
 }
-
-
-class MethodError(ValueError):
-    """A method or a parameter of it that cannot be: ``key`` is which, ``problem`` the rest of the sentence."""
-
-    def __init__(self, key: str, problem: str) -> None:
-        super().__init__(f"{key} {problem}")
-        self.key = key
-        self.problem = problem
 
 
 @dataclass(frozen=True)

@@ -27,12 +27,13 @@ from fl.contracts import (
     Update,
     View,
 )
+from fl.errors import MethodError
 from fl.method_base.costs import Costs
-from fl.method_base.hyperparameters import MethodError, bind, check, param, parameters
+from fl.method_base.hyperparameters import bind, check, param, parameters
 from fl.method_base.state import State
 from fl.models.architectures import Architecture
 from fl.models.layout import Layout, Slot
-from fl.task import Task
+from fl.task import LearningTask
 
 __all__ = ["Method", "MethodError", "State", "bind", "check", "param", "parameters"]
 
@@ -51,7 +52,7 @@ class Method(Costs):
     reads: ClassVar[tuple[str, ...] | None] = (
         None  # which of accounting's PRUNING keys; None: all, where it prunes
     )
-    task: Task = field(repr=False)
+    task: LearningTask = field(repr=False)
     participants: int | None = param(
         None,
         "devices asked per round, drawn uniformly; none: all that are idle",

@@ -6,7 +6,8 @@ from difflib import get_close_matches
 from importlib import import_module
 from pkgutil import iter_modules
 
-from fl.method_base.method import Method, MethodError
+from fl.errors import MethodError
+from fl.method_base.method import Method
 
 
 def available() -> list[str]:

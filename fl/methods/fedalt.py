@@ -8,15 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from fl.contracts import Grant, Phase, Stage, Tensor
-from fl.method_base.method import (
-    MAX_RATE,
-    RATE_SOURCE,
-    STEPS_SOURCE,
-    Method,
-    MethodError,
-    State,
-    param,
-)
+from fl.errors import MethodError
+from fl.method_base.method import MAX_RATE, RATE_SOURCE, STEPS_SOURCE, Method, State, param
 
 Array = np.ndarray
 

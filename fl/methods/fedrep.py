@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from fl.contracts import Grant, Phase, Stage, Tensor
-from fl.method_base.method import MethodError, State, param
+from fl.errors import MethodError
+from fl.method_base.method import State, param
 from fl.methods.fedper import FedPer
 
 

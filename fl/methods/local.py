@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fl.contracts import Demand, Grant, Job, Phase, Stage, Tensor, Trained, Update, View, Work
+from fl.errors import MethodError
 from fl.masks.thresholds import Rows, carriers, threshold_slots
 from fl.method_base.averaging import FedAvg
 from fl.method_base.costs import total_work
-from fl.method_base.method import MethodError, State, param
+from fl.method_base.method import State, param
 from fl.models.layout import Slot
 
 Array = np.ndarray

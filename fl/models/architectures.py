@@ -15,30 +15,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fl.errors import ModelError
 from fl.models.layers import (
     Conv,
     Embedding,
     Layer,
+    LayerTensor,
     Linear,
     Lstm,
     Norm,
-    Part,
     Residual,
     Shape,
     Signal,
 )
 from fl.models.layout import Layout, Slot
-from fl.models.stateless_layers import Flatten, Last, MeanPool, Pool, Relu
+from fl.models.stateless_layers import Flatten, Last, MaxPool, MeanPool, Relu
 
 if TYPE_CHECKING:
     from fl.models.batch_norm import Norms
 
 Array = np.ndarray
 Tensor = Any
-
-
-class ModelError(ValueError):
-    """A model that does not exist or does not fit the data: one sentence."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ class Architecture:
     layers: tuple[Layer, ...]
 
     @cached_property
-    def _wired(self) -> tuple[tuple[tuple[Part, ...], Signal], ...]:
+    def _wired(self) -> tuple[tuple[tuple[LayerTensor, ...], Signal], ...]:
         """Of each layer its tensors and what leaves it; a layer with nothing to give raises ModelError."""
         wired, signal, seen = [], Signal(self.input_shape), dict[str, int]()
         for layer in self.layers:
@@ -71,7 +68,7 @@ class Architecture:
         return self.input_shape, *(signal.shape for _, signal in self._wired[:-1])
 
     @cached_property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[LayerTensor, ...]:
         """One per slot of the layout: what it is made of, how often it is used."""
         return tuple(part for parts, _ in self._wired for part in parts)
 
@@ -148,7 +145,7 @@ def normalised(inputs: int, plan: str, side: int, padding: int, bias: bool) -> l
     layers: list[Layer] = []
     for word in plan.split():
         if word == "M":
-            layers.append(Pool())
+            layers.append(MaxPool())
         else:
             layers += [Conv(inputs, int(word), side, padding, bias=bias), Norm(), Relu()]
             inputs = int(word)
@@ -160,23 +157,23 @@ def mlp(shape: Shape, classes: int) -> Sequence[Layer]:
 
 
 def digits_cnn(shape: Shape, classes: int) -> Sequence[Layer]:
-    features = Conv(shape[0], 8, 3, 1), Relu(), Pool(), Conv(8, 16, 3, 1), Relu(), Pool()
+    features = Conv(shape[0], 8, 3, 1), Relu(), MaxPool(), Conv(8, 16, 3, 1), Relu(), MaxPool()
     return *features, Flatten(), Linear(flat(shape, features), 64), Relu(), Linear(64, classes)
 
 
 def liu_cnn(shape: Shape, classes: int) -> Sequence[Layer]:
-    features = Conv(shape[0], 32, 5, 2), Relu(), Pool(), Conv(32, 64, 5, 2), Relu(), Pool()
+    features = Conv(shape[0], 32, 5, 2), Relu(), MaxPool(), Conv(32, 64, 5, 2), Relu(), MaxPool()
     return *features, Flatten(), Linear(flat(shape, features), 128), Relu(), Linear(128, classes)
 
 
 def fedlps_cnn(shape: Shape, classes: int) -> Sequence[Layer]:
-    features = Conv(shape[0], 10, 5, 0), Pool(), Relu(), Conv(10, 20, 5, 0), Pool(), Relu()
+    features = Conv(shape[0], 10, 5, 0), MaxPool(), Relu(), Conv(10, 20, 5, 0), MaxPool(), Relu()
     return *features, Flatten(), Linear(flat(shape, features), 50), Relu(), Linear(50, classes)
 
 
 def lenet5_caffe(shape: Shape, classes: int) -> Sequence[Layer]:
     first, second = Conv(shape[0], 20, 5, 0, bias=False), Conv(20, 50, 5, 0, bias=False)
-    features = first, Pool(), Relu(), second, Pool(), Relu()
+    features = first, MaxPool(), Relu(), second, MaxPool(), Relu()
     hidden = Linear(flat(shape, features), 500, bias=False)
     return *features, Flatten(), hidden, Relu(), Linear(500, classes, bias=False)
 

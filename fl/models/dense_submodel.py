@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fl.models.layout import Axis, Layout
+from fl.models.layout import Layout, UnitAxis
 
 Array = np.ndarray
 
@@ -68,7 +68,7 @@ def slices(layout: Layout, kept: dict[str, Array], device: torch.device) -> Cut:
     )
 
 
-def positions(axis: Axis | None, size: int, kept: dict[str, Array]) -> Array:
+def positions(axis: UnitAxis | None, size: int, kept: dict[str, Array]) -> Array:
     """The coordinates of a dimension of so many that lie on kept units."""
     if axis is None or axis.group not in kept:
         return np.arange(size)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fl.models.layout import Axis
+from fl.models.layout import UnitAxis
 
 Array = np.ndarray
 Tensor = Any
@@ -32,11 +32,11 @@ class Signal:
     """
 
     shape: Shape
-    units: Axis | None = None
+    units: UnitAxis | None = None
 
 
 @dataclass(frozen=True)
-class Part:
+class LayerTensor:
     """One tensor of a layer.
 
     Args:
@@ -47,7 +47,7 @@ class Part:
 
     name: str
     shape: Shape
-    axes: tuple[Axis | None, ...]
+    axes: tuple[UnitAxis | None, ...]
     kind: str
     role: str
     uses: int
@@ -68,7 +68,7 @@ class Layer(Protocol):
 
     kind: str
 
-    def wire(self, given: Signal, name: str) -> tuple[tuple[Part, ...], Signal]: ...
+    def wire(self, given: Signal, name: str) -> tuple[tuple[LayerTensor, ...], Signal]: ...
     def apply(self, x: Tensor, tensors: tuple[Tensor, ...], normalise: Normalise) -> Tensor: ...
 
 
@@ -87,9 +87,9 @@ class Conv:
 
     def wire(
         self, given: Signal, name: str, group: str | None = None
-    ) -> tuple[tuple[Part, ...], Signal]:
+    ) -> tuple[tuple[LayerTensor, ...], Signal]:
         """``group``: the group that its outputs belong to, where they are added to others; None: one of its own."""
-        out = Axis(group or name)
+        out = UnitAxis(group or name)
         sides = tuple(
             (size + 2 * self.padding - self.side) // self.stride + 1 for size in given.shape[1:]
         )
@@ -98,8 +98,12 @@ class Conv:
             (self.outputs, self.inputs, self.side, self.side),
             (out, given.units, None, None),
         )
-        weight = Part(f"{name}.weight", shape, axes, "weight", self.role, prod(sides), spread)
-        bias = Part(f"{name}.bias", shape[:1], (out,), "bias", self.role, prod(sides), spread)
+        weight = LayerTensor(
+            f"{name}.weight", shape, axes, "weight", self.role, prod(sides), spread
+        )
+        bias = LayerTensor(
+            f"{name}.bias", shape[:1], (out,), "bias", self.role, prod(sides), spread
+        )
         return (weight, bias)[: 1 + self.bias], Signal((self.outputs, *sides), out)
 
     def apply(self, x: Tensor, tensors: tuple[Tensor, ...], normalise: Normalise) -> Tensor:
@@ -118,11 +122,13 @@ class Linear:
     bias: bool = True
     kind: str = "linear"
 
-    def wire(self, given: Signal, name: str) -> tuple[tuple[Part, ...], Signal]:
-        out, spread = Axis(name), self.inputs**-0.5
+    def wire(self, given: Signal, name: str) -> tuple[tuple[LayerTensor, ...], Signal]:
+        out, spread = UnitAxis(name), self.inputs**-0.5
         shape = (self.outputs, self.inputs)
-        weight = Part(f"{name}.weight", shape, (out, given.units), "weight", self.role, 1, spread)
-        bias = Part(f"{name}.bias", shape[:1], (out,), "bias", self.role, 1, spread)
+        weight = LayerTensor(
+            f"{name}.weight", shape, (out, given.units), "weight", self.role, 1, spread
+        )
+        bias = LayerTensor(f"{name}.bias", shape[:1], (out,), "bias", self.role, 1, spread)
         return (weight, bias)[: 1 + self.bias], Signal(shape[:1], out)
 
     def apply(self, x: Tensor, tensors: tuple[Tensor, ...], normalise: Normalise) -> Tensor:
@@ -138,10 +144,10 @@ class Norm:
     role: str = "features"
     kind: str = "norm"
 
-    def wire(self, given: Signal, name: str) -> tuple[tuple[Part, ...], Signal]:
+    def wire(self, given: Signal, name: str) -> tuple[tuple[LayerTensor, ...], Signal]:
         shape, axes = given.shape[:1], (given.units,)
-        scale = Part(f"{name}.scale", shape, axes, "norm", self.role, 0, "ones")
-        shift = Part(f"{name}.shift", shape, axes, "norm", self.role, 0, "zeros")
+        scale = LayerTensor(f"{name}.scale", shape, axes, "norm", self.role, 0, "ones")
+        shift = LayerTensor(f"{name}.shift", shape, axes, "norm", self.role, 0, "zeros")
         return (scale, shift), given
 
     def apply(self, x: Tensor, tensors: tuple[Tensor, ...], normalise: Normalise) -> Tensor:
@@ -157,10 +163,12 @@ class Embedding:
     role: str = "features"
     kind: str = "embedding"
 
-    def wire(self, given: Signal, name: str) -> tuple[tuple[Part, ...], Signal]:
-        out = Axis(name)
+    def wire(self, given: Signal, name: str) -> tuple[tuple[LayerTensor, ...], Signal]:
+        out = UnitAxis(name)
         shape = (self.symbols, self.size)
-        weight = Part(f"{name}.weight", shape, (None, out), "embedding", self.role, 0, "normal")
+        weight = LayerTensor(
+            f"{name}.weight", shape, (None, out), "embedding", self.role, 0, "normal"
+        )
         return (weight,), Signal((*given.shape, self.size), out)
 
     def apply(self, x: Tensor, tensors: tuple[Tensor, ...], normalise: Normalise) -> Tensor:
@@ -178,8 +186,8 @@ class Lstm:
     role: str = "features"
     kind: str = "lstm"
 
-    def wire(self, given: Signal, name: str) -> tuple[tuple[Part, ...], Signal]:
-        gates, out = Axis(name, blocks=4), Axis(name)
+    def wire(self, given: Signal, name: str) -> tuple[tuple[LayerTensor, ...], Signal]:
+        gates, out = UnitAxis(name, blocks=4), UnitAxis(name)
         steps, height, spread = given.shape[0], 4 * self.size, self.size**-0.5
         tensors = (
             ("weight_ih", (height, self.inputs), (gates, given.units), "weight"),
@@ -188,7 +196,7 @@ class Lstm:
             ("bias_hh", (height,), (gates,), "bias"),
         )
         parts = (
-            Part(
+            LayerTensor(
                 f"{name}.{word}",
                 shape,
                 axes,
@@ -232,7 +240,7 @@ class Residual:
         same = self.stride == 1 and self.inputs == self.outputs
         return (first, second) if same else (first, second, shortcut)
 
-    def wire(self, given: Signal, name: str) -> tuple[tuple[Part, ...], Signal]:
+    def wire(self, given: Signal, name: str) -> tuple[tuple[LayerTensor, ...], Signal]:
         norm = Norm(self.role)
         first, second, *shortcut = self.convolutions
         joint = f"{name}.conv2" if shortcut or given.units is None else given.units.group

@@ -1,7 +1,7 @@
 """A model is one flat vector w [P]; a layout says which slice is which tensor, of which layer, role and units.
 
 A *unit* is an output channel or a neuron. Units come in groups, one per layer that makes them; tensors that are added
-together share one group. An `Axis` says how a dimension of a tensor is made of the units of a group, so that a choice
+together share one group. An `UnitAxis` says how a dimension of a tensor is made of the units of a group, so that a choice
 of units becomes a mask of coordinates (`Layout.expand`).
 """
 
@@ -20,7 +20,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Axis:
+class UnitAxis:
     """One dimension of a tensor in units of a group: index = (block * units + unit) * repeat + r.
 
     repeat: neighbours that belong to one unit (pixels of a channel, flattened).   blocks: copies of all (LSTM gates).
@@ -58,7 +58,7 @@ class Slot:
     kind: str  # weight (conv, linear, LSTM) | bias | norm (scale and shift) | embedding; a method's own slots: its word
     role: str  # features | classifier
     layer: int  # its layer's place in the architecture
-    axes: tuple[Axis | None, ...] = ()  # one per dimension; None: not divided into units
+    axes: tuple[UnitAxis | None, ...] = ()  # one per dimension; None: not divided into units
 
     @property
     def size(self) -> int:

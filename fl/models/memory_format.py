@@ -13,7 +13,7 @@ from torch import Tensor
 from fl.models.architectures import Architecture
 from fl.models.layers import Conv, Normalise
 from fl.models.layout import Layout
-from fl.models.stateless_layers import Flatten, Plain, Pool, Relu
+from fl.models.stateless_layers import Flatten, MaxPool, Plain, Relu
 
 LANES = 16  # numbers that the blocks of oneDNN hold: channels are filled up to a multiple of them
 
@@ -26,7 +26,7 @@ def lean(architecture: Architecture) -> Architecture:
     """
     layers = list(architecture.layers)
     for i in range(len(layers) - 1):
-        if isinstance(layers[i], Relu) and isinstance(layers[i + 1], Pool):
+        if isinstance(layers[i], Relu) and isinstance(layers[i + 1], MaxPool):
             layers[i : i + 2] = layers[i + 1], layers[i]
     return replace(architecture, layers=tuple(layers))
 
@@ -89,7 +89,7 @@ def stacked_convolutions(architecture: Architecture) -> bool:
     """Are there convolutions, and nothing but pools and ReLU with them, until everything is flattened?"""
     layers = architecture.layers
     end = next((i for i, layer in enumerate(layers) if isinstance(layer, Flatten)), 0)
-    return end > 0 and all(isinstance(layer, Conv | Pool | Relu) for layer in layers[:end])
+    return end > 0 and all(isinstance(layer, Conv | MaxPool | Relu) for layer in layers[:end])
 
 
 # --- channels last ---------------------------------------------------------------------------------------------------

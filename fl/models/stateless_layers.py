@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from fl.models.layers import Normalise, Part, Signal, Tensor
-from fl.models.layout import Axis
+from fl.models.layers import LayerTensor, Normalise, Signal, Tensor
+from fl.models.layout import UnitAxis
 
 
 class Plain:
     """What a layer without tensors answers."""
 
-    def wire(self, given: Signal, name: str) -> tuple[tuple[Part, ...], Signal]:
+    def wire(self, given: Signal, name: str) -> tuple[tuple[LayerTensor, ...], Signal]:
         return (), self.passes(given)
 
     def passes(self, given: Signal) -> Signal:
@@ -20,7 +20,7 @@ class Plain:
 
 
 @dataclass(frozen=True)
-class Pool(Plain):
+class MaxPool(Plain):
     """Max pooling, 2 x 2, stride 2; an odd last row or column is left out."""
 
     kind: str = "pool"
@@ -64,7 +64,7 @@ class Flatten(Plain):
     kind: str = "flatten"
 
     def passes(self, given: Signal) -> Signal:
-        axis = given.units and Axis(given.units.group, prod(given.shape[1:]))
+        axis = given.units and UnitAxis(given.units.group, prod(given.shape[1:]))
         return Signal((prod(given.shape),), axis)
 
     def apply(self, x: Tensor, tensors: tuple[Tensor, ...], normalise: Normalise) -> Tensor:

@@ -13,7 +13,7 @@ from torch import Tensor
 from fl.contracts import Job, Phase, Trained
 from fl.models.dense_submodel import cut
 from fl.models.memory_format import Order, quickest
-from fl.task import Task
+from fl.task import LearningTask
 from fl.training.training_step import Step, flat_step, slot_step
 
 Array = np.ndarray
@@ -28,7 +28,7 @@ class Fit:
     collected: Tensor | None = None
 
 
-def run(task: Task, job: Job) -> Trained:
+def run(task: LearningTask, job: Job) -> Trained:
     """Trains the phases of a job in order. The result depends on the job alone, not on who trains beside it."""
     done: list[Tensor] = []
     mask, fit = None, Fit()
@@ -49,7 +49,13 @@ def run(task: Task, job: Job) -> Trained:
 
 
 def train_each(
-    task: Task, phase: Phase, w: Tensor, mask: Tensor, submodels: tuple[Tensor, ...], index, draws
+    task: LearningTask,
+    phase: Phase,
+    w: Tensor,
+    mask: Tensor,
+    submodels: tuple[Tensor, ...],
+    index,
+    draws,
 ) -> Fit:
     """Every step with a submodel of its own: ordered dropout. The optimiser starts anew in every step."""
     steps = zip(submodels, index, strict=True)
@@ -64,14 +70,14 @@ def value_of(tensor: Any, done: list[Tensor]) -> Any:
     return tensor(done) if callable(tensor) else tensor
 
 
-def draws_of(task: Task, phase: Phase, job: Job) -> np.random.Generator | None:
+def draws_of(task: LearningTask, phase: Phase, job: Job) -> np.random.Generator | None:
     """What the weights that compute are drawn from, step by step; None where nothing is drawn."""
     if phase.effective is None:
         return None
     return task.streams.stream(f"draws/{phase.batches}", device=job.device, round=job.g)
 
 
-def batches(task: Task, phase: Phase, job: Job) -> Sequence[Tensor]:
+def batches(task: LearningTask, phase: Phase, job: Job) -> Sequence[Tensor]:
     """Sample indices of each step of a phase: [steps, B], or where the phase is ragged a list of them."""
     drawn, sizes = samples(task, phase, job)
     if sizes is not None:
@@ -79,7 +85,7 @@ def batches(task: Task, phase: Phase, job: Job) -> Sequence[Tensor]:
     return torch.from_numpy(drawn.reshape(phase.steps, task.batch(job.device)))
 
 
-def samples(task: Task, phase: Phase, job: Job) -> tuple[Array, list[int] | None]:
+def samples(task: LearningTask, phase: Phase, job: Job) -> tuple[Array, list[int] | None]:
     """Sample indices of all steps of a phase, one after the other, and how many each step has; None: a full batch.
 
     Consecutive pieces of random orders of the device's own samples, one order after the other, from the stream
@@ -104,7 +110,7 @@ def samples(task: Task, phase: Phase, job: Job) -> tuple[Array, list[int] | None
 
 
 def train(
-    task: Task,
+    task: LearningTask,
     phase: Phase,
     w: Tensor,
     mask: Tensor,
@@ -144,7 +150,7 @@ def is_plain(phase: Phase) -> bool:
 
 
 def follow(
-    task: Task, phase: Phase, step: Step, index: Sequence[Tensor], w: Tensor, order: Order
+    task: LearningTask, phase: Phase, step: Step, index: Sequence[Tensor], w: Tensor, order: Order
 ) -> Fit:
     """One step per batch, and what they showed. order: how its pictures should lie in memory."""
     images, labels = task.train

@@ -7,7 +7,7 @@ import pytest
 import simpy
 
 from edgesim.records.event_log import SCHEMAS, EventLog, LogError, read_tables
-from fl.contracts import Grant, Outcome, Plan, Scores
+from fl.contracts import Grant, Outcome, RoundPlan, Scores
 
 DESIGN = {  # design.md, section 3; and what more band or time would be worth
     "rounds": "round time_s latency_s selected arrived late failed infeasible loss accuracy accuracy_std rho_mean "
@@ -27,7 +27,7 @@ def logged(first=0, rounds=2, log=None):
     env, log = simpy.Environment(), log or EventLog()
     log.attach(env)
     grants = (Grant(0, 0.25, 0.5, 1e9, 1.0), Grant(1, 0.75, 0.0, 1e9, 1.0))
-    plan = Plan(grants, (2,), 1e-12, budget_s=3.0, pruning_per_hz=-2e-7, pruning_per_s=-50.0)
+    plan = RoundPlan(grants, (2,), 1e-12, budget_s=3.0, pruning_per_hz=-2e-7, pruning_per_s=-50.0)
 
     def work(g, device, seconds):
         with log.span(g, device, "upload") as span:
@@ -109,13 +109,13 @@ def test_a_log_with_an_open_span_is_neither_closed_nor_frozen():
     log = EventLog()
     log.attach(simpy.Environment())
     with log.span(0, 4, "upload"):
-        for end in (log.freeze, lambda: log.close_round(0, 0.0, 0.0, Plan(()), [])):
+        for end in (log.freeze, lambda: log.close_round(0, 0.0, 0.0, RoundPlan(()), [])):
             with pytest.raises(LogError, match="upload of device 4"):
                 end()
-    log.close_round(0, 0.0, 0.0, Plan(()), [])
+    log.close_round(0, 0.0, 0.0, RoundPlan(()), [])
     log.freeze()
     with pytest.raises(LogError, match="frozen"):
-        log.close_round(1, 0.0, 0.0, Plan(()), [])
+        log.close_round(1, 0.0, 0.0, RoundPlan(()), [])
 
 
 def test_tables_come_back_as_they_were_written(tmp_path):
@@ -195,10 +195,10 @@ def test_a_folder_of_before_has_no_scores_and_no_measures(tmp_path):
 def test_many_devices_cost_nothing_in_rounds_without_scores():
     log = EventLog()
     log.attach(simpy.Environment())
-    log.close_round(0, 0.0, 0.0, Plan(()), [], None)
+    log.close_round(0, 0.0, 0.0, RoundPlan(()), [], None)
     assert log.columns("scores") == {name: [] for name in SCHEMAS["scores"]}
     unknown = np.full(1_000_000, math.nan)
-    log.close_round(1, 0.0, 0.0, Plan(()), [], Scores(unknown, unknown))
+    log.close_round(1, 0.0, 0.0, RoundPlan(()), [], Scores(unknown, unknown))
     assert log.columns("scores")["round"] == []
 
 

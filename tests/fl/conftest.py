@@ -16,7 +16,7 @@ from fl.executors.trainer import Trainer
 from fl.method_base.method import bind
 from fl.methods import resolve
 from fl.models.architectures import Architecture, build
-from fl.task import Task
+from fl.task import LearningTask
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -24,7 +24,7 @@ def one_thread():
     torch.set_num_threads(1)
 
 
-def view_of(task: Task, g: int = 0) -> View:
+def view_of(task: LearningTask, g: int = 0) -> View:
     ones = np.ones(task.devices)
     return View(g, 0.0, np.arange(task.devices), ones, ones, task.samples, np.inf, ones, ones)
 
@@ -33,7 +33,7 @@ def view_of(task: Task, g: int = 0) -> View:
 class Bench:
     """Binds methods to a task and runs rounds in which everybody arrives."""
 
-    task: Task
+    task: LearningTask
 
     def method(self, name: str, **params):
         return bind(resolve(name), self.task, params)
@@ -62,7 +62,7 @@ def digits():
 
 @pytest.fixture(scope="session")
 def bench(digits):
-    return Bench(Task(build("digits-cnn", digits.input_shape, 10), digits, 16, Seeds(3)))
+    return Bench(LearningTask(build("digits-cnn", digits.input_shape, 10), digits, 16, Seeds(3)))
 
 
 @pytest.fixture(scope="session")
@@ -76,6 +76,8 @@ def tiny_bench():
             y, y, lambda: (x, x), x.shape[1:], each, each, tuple(map(str, range(classes)))
         )
         architecture = Architecture("tiny", x.shape[1:], classes, tuple(layers))
-        return Bench(Task(architecture, data, batch_size, Seeds(0), accounting or Accounting()))
+        return Bench(
+            LearningTask(architecture, data, batch_size, Seeds(0), accounting or Accounting())
+        )
 
     return make

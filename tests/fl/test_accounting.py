@@ -10,7 +10,7 @@ from fl.accounting import Accounting, binary_entropy, is_block, step_cost, submo
 from fl.contracts import Phase
 from fl.models.architectures import Architecture, build
 from fl.models.layers import Conv, Linear
-from fl.models.stateless_layers import Flatten, Pool
+from fl.models.stateless_layers import Flatten, MaxPool
 from fl.training.local_sgd import slot_step
 
 PARTS = ("features", "classifier", "everything")
@@ -24,7 +24,7 @@ SHAPES = [
     ("vgg11", (3, 32, 32)),
     ("resnet18", (3, 16, 16)),
 ]
-TINY = Architecture("tiny", (1, 4, 4), 2, (Conv(1, 2, 3, 1), Pool(), Flatten(), Linear(8, 2)))
+TINY = Architecture("tiny", (1, 4, 4), 2, (Conv(1, 2, 3, 1), MaxPool(), Flatten(), Linear(8, 2)))
 
 
 def part_of(layout, part):

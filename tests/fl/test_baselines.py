@@ -15,9 +15,10 @@ from edgesim.seeds import Seeds
 from fl.accounting import Accounting
 from fl.contracts import Grant, Outcome, Phase, Report, Trained, View
 from fl.data.datasets import Federated, federated
+from fl.errors import MethodError
 from fl.executors.trainer import Trainer
 from fl.masks.posterior import Beta
-from fl.method_base.method import MethodError, check
+from fl.method_base.method import check
 from fl.method_base.state import State
 from fl.methods import resolve
 from fl.methods.fedpm.supermasks import counted
@@ -28,7 +29,7 @@ from fl.methods.refl import staleness
 from fl.models.architectures import build
 from fl.models.layers import Linear
 from fl.models.layout import Slot
-from fl.task import Task
+from fl.task import LearningTask
 from fl.training import local_sgd as local
 from tests.fl.conftest import Bench, view_of
 
@@ -117,7 +118,7 @@ def test_ditto_is_charged_two_trainings_and_one_model(bench):
 
 def fedlps_task():
     digits = federated("digits", 2, Seeds(0), kind="labels", labels_per_device=3)
-    return Task(build("fedlps-cnn", (1, 28, 28), 10), digits, 20, Seeds(0))
+    return LearningTask(build("fedlps-cnn", (1, 28, 28), 10), digits, 20, Seeds(0))
 
 
 @pytest.mark.parametrize("name", ["fedper", "fedrep"])
@@ -153,7 +154,7 @@ def test_heads_stay_and_bodies_are_averaged(bench, name):
 def test_one_device_makes_fedper_to_fedavg(digits):
     """Where nobody else's head is in the mean, keeping one's own changes nothing."""
     alone = federated("digits", 1, Seeds(3))
-    bench = Bench(Task(build("digits-cnn", alone.input_shape, 10), alone, 16, Seeds(3)))
+    bench = Bench(LearningTask(build("digits-cnn", alone.input_shape, 10), alone, 16, Seeds(3)))
     _, fedavg = bench.play("fedavg", rounds=3, local_steps=3, lr=LR)
     method, fedper = bench.play("fedper", rounds=3, local_steps=3, lr=LR)
     assert torch.equal(method.personalise(fedper, 0), fedavg.w)
@@ -222,9 +223,9 @@ def test_the_posterior_of_fedpm_counts_masks():  # spafl.md, check 15
 
 def test_a_mask_of_fedpm_is_sent_at_its_entropy():  # check 15
     lenet = federated("digits", 2, Seeds(0))
-    method = Bench(Task(build("lenet5-caffe", (1, 28, 28), 10), lenet, 20, Seeds(0))).method(
-        "fedpm"
-    )
+    method = Bench(
+        LearningTask(build("lenet5-caffe", (1, 28, 28), 10), lenet, 20, Seeds(0))
+    ).method("fedpm")
     mask = np.zeros(430_500, dtype=bool)
     mask[:129_150] = True  # f = 0.3
     up, down = method.travel(mask).bits_up, method.travel(mask).bits_down
@@ -326,7 +327,7 @@ def test_the_posterior_of_fedpm_begins_anew_also_after_a_round_in_which_nobody_a
 def test_norms_of_fedpm_stay_and_probabilities_of_0_and_1_are_numbers(params):
     y, x = np.arange(8), np.random.default_rng(0).random((8, 3, 32, 32), dtype=np.float32)
     data = Federated(y, y, lambda: (x, x), (3, 32, 32), [y], [y], tuple("0123456789"))
-    bench = Bench(Task(build("spafl-conv4", (3, 32, 32), 10), data, 4, Seeds(0)))
+    bench = Bench(LearningTask(build("spafl-conv4", (3, 32, 32), 10), data, 4, Seeds(0)))
     method = bench.method("fedpm", local_steps=2, softening=0.0, **params)
     theta = method.start().w
     theta[:2] = torch.tensor([0.0, 1.0])
@@ -440,7 +441,7 @@ def test_the_gradient_that_fedspa_grows_by(bench):
 @pytest.mark.parametrize(("coding", "bits"), [("bitmap", 5_960), ("entropy", 5_960 * 0.8112781)])
 def test_the_mask_of_fedspa_has_a_place_for_each_weight_that_it_can_drop(digits, coding, bits):
     """8 x 9 + 16 x 72 + 64 x 64 + 10 x 64 = 5,960 weights, a quarter of them kept; 98 biases are always there."""
-    task = Task(build("digits-cnn", digits.input_shape, 10), digits, 16, Seeds(3))
+    task = LearningTask(build("digits-cnn", digits.input_shape, 10), digits, 16, Seeds(3))
     plain, told = (
         Bench(replace(task, accounting=accounting)).method(
             "fedspa", density=0.25, densities="uniform"

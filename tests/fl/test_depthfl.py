@@ -13,10 +13,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from edgesim.seeds import Seeds
 from fl.contracts import Grant
+from fl.errors import MethodError
 from fl.evaluation.evaluate import accuracy_of, evaluate
 from fl.executors import choose
 from fl.executors.trainer import Trainer
-from fl.method_base.method import MethodError, check
+from fl.method_base.method import check
 from fl.methods import resolve
 from fl.methods.depthfl.exits import Exit, mutual_loss, ramp, with_exits
 from fl.methods.depthfl.feddyn import corrected, penalty
@@ -25,7 +26,7 @@ from fl.models.batch_norm import Collected
 from fl.models.layers import Linear
 from fl.models.memory_format import lean
 from fl.models.stateless_layers import Relu
-from fl.task import Task
+from fl.task import LearningTask
 from fl.timing_only import NATURAL
 from fl.training import local_sgd as local
 from tests.fl.conftest import Bench, view_of
@@ -383,7 +384,7 @@ def test_the_width_is_not_read():
 
 
 def mlp_bench(digits):
-    return Bench(Task(build("mlp", digits.input_shape, 10), digits, 16, Seeds(3)))
+    return Bench(LearningTask(build("mlp", digits.input_shape, 10), digits, 16, Seeds(3)))
 
 
 def test_one_block_without_feddyn_is_fedavg(digits):

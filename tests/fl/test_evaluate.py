@@ -22,7 +22,7 @@ from fl.models.architectures import Architecture, build
 from fl.models.batch_norm import Collected
 from fl.models.layers import Linear, Norm
 from fl.models.stateless_layers import Flatten, Relu
-from fl.task import Task
+from fl.task import LearningTask
 from tests.fl.test_executors import task_of
 
 PARTIAL = {"personal_steps": 3, "global_steps": 3, "personal_lr": 0.2, "global_lr": 0.1}
@@ -189,7 +189,7 @@ def test_statistics_are_averages_over_samples_of_the_batches_means_and_unbiased_
 def test_a_score_does_not_depend_on_the_other_test_samples(digits):
     """With the batch's own statistics it would. Training data run in 12 batches."""
     layers = Flatten(), Linear(64, 16, "features"), Norm(), Relu(), Linear(16, 10)
-    task = Task(Architecture("normed", (1, 8, 8), 10, layers), digits, 16, Seeds(0))
+    task = LearningTask(Architecture("normed", (1, 8, 8), 10, layers), digits, 16, Seeds(0))
     w = task.initial()
     (norms,) = statistics(task, [probe(task, w)], Crew(task, 1, Notes()))
     x = task.test[0][:50]
@@ -248,7 +248,7 @@ def test_texts_are_codes():
     x, y = rng.integers(0, 5, (6, 7)), rng.integers(0, 5, 6)
     each = [np.arange(3), np.arange(3, 6)]
     data = Federated(y, y, lambda: (x, x), (7,), each, each, tuple("abcde"))
-    task = Task(build("shakespeare-lstm", (7,), 5), data, 3, Seeds(0))
+    task = LearningTask(build("shakespeare-lstm", (7,), 5), data, 3, Seeds(0))
     method = bind(FedAvg, task, {"local_steps": 1, "lr": 0.1})
     scores = evaluate(task, method, method.start())
     logits = task.architecture.logits(method.start().w, torch.from_numpy(x))

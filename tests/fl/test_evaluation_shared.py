@@ -21,7 +21,7 @@ from fl.executors.pool import Pool
 from fl.executors.resident import Resident
 from fl.models.layers import Conv, Linear, Norm
 from fl.models.stateless_layers import Flatten, Relu
-from fl.task import Task
+from fl.task import LearningTask
 from tests.fl.test_executors import task_of, waits_for
 from tests.test_detours import CELL, TABLES
 
@@ -42,7 +42,7 @@ KINDS = {
 class Models:
     """Device k uses model number ``whose[k]``; one model more is probed."""
 
-    def __init__(self, task: Task, whose: list[int]) -> None:
+    def __init__(self, task: LearningTask, whose: list[int]) -> None:
         w = task.initial()
         self.each, self.whose = [w * (1 + 0.2 * i) for i in range(5)], whose
 

@@ -33,7 +33,7 @@ from fl.masks import unit_masks as masks
 from fl.models.architectures import Architecture, build
 from fl.models.layers import Linear
 from fl.models.stateless_layers import Relu
-from fl.task import Task
+from fl.task import LearningTask
 from fl.training.optimisers import norm_of
 from tests.fl.conftest import Bench, view_of
 
@@ -55,7 +55,7 @@ def task_of(model, shape=(1, 8, 8), sizes=(40, 23, 8, 31, 40), batch=8, dtype=np
         else build(model, shape, 10)
     )
     data = Federated(y, y, lambda: (x, x), shape, each, each, tuple("0123456789"))
-    return Task(architecture, data, batch, Seeds(0))
+    return LearningTask(architecture, data, batch, Seeds(0))
 
 
 def job_of(task, *phases, device=0):
@@ -107,7 +107,7 @@ MAKERS = {
 def benches(digits):
     """The digits with a small network of each kind, and devices of four sizes."""
     return {
-        name: Bench(Task(build(name, digits.input_shape, 10), digits, 16, Seeds(3)))
+        name: Bench(LearningTask(build(name, digits.input_shape, 10), digits, 16, Seeds(3)))
         for name in (MLP, CNN)
     }
 
@@ -195,7 +195,7 @@ def two_neurons(samples):
     x, y = np.array([[1.0], [-2.0]], dtype=np.float64), np.array([0, 1])
     each = [np.array([0]), np.array([1])] if samples == 1 else [np.array([0, 1])]
     architecture = Architecture("two", (1,), 2, (Linear(1, 2, "features"), Relu(), Linear(2, 2)))
-    return Task(
+    return LearningTask(
         architecture,
         Federated(y, y, lambda: (x, x), (1,), each, each, ("a", "b")),
         samples,

@@ -14,16 +14,17 @@ from edgesim.seeds import Seeds
 from fl.accounting import Accounting
 from fl.contracts import Grant, Outcome, Report, Trained
 from fl.data.datasets import Federated
+from fl.errors import MethodError
 from fl.evaluation.evaluate import evaluate
 from fl.executors.trainer import Trainer
 from fl.method_base.aggregation import mean_over_holders
-from fl.method_base.method import MethodError, check
+from fl.method_base.method import check
 from fl.method_base.state import State
 from fl.methods import resolve
 from fl.methods.fedlps.bandits import Arms
 from fl.models.architectures import build
 from fl.models.layers import Linear
-from fl.task import Task
+from fl.task import LearningTask
 from fl.training import local_sgd as local
 from tests.fl.conftest import Bench, view_of
 
@@ -269,7 +270,7 @@ def mnist_sized():
         tuple("0123456789"),
     )
     twice = Accounting(mask_overhead="bitmap", backward="twice", count_biases=True)
-    return Bench(Task(build("fedlps-cnn", (1, 28, 28), 10), data, 32, Seeds(0), twice))
+    return Bench(LearningTask(build("fedlps-cnn", (1, 28, 28), 10), data, 32, Seeds(0), twice))
 
 
 LEVELS = {1: (2788.128, 698_880), 0.5: (1405.728, 358_880), 0.25: (672.13, 183_360)}
@@ -302,9 +303,9 @@ from fl.data.datasets import federated
 from fl.method_base.method import bind
 from fl.methods import resolve
 from fl.models.architectures import build
-from fl.task import Task
+from fl.task import LearningTask
 data, ones = federated("digits", 4, Seeds(0)), np.ones(4)
-method = bind(resolve("fedlps"), Task(build("digits-cnn", (1, 8, 8), 10), data, 16, Seeds(0)), {})
+method = bind(resolve("fedlps"), LearningTask(build("digits-cnn", (1, 8, 8), 10), data, 16, Seeds(0)), {})
 view = View(0, 0.0, np.arange(4), ones, ones, data.samples, np.inf, ones, ones)
 assert (method.demand(None, view, np.arange(4)).bits_prunable > 0).all()
 print("torch" in sys.modules)

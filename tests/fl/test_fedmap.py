@@ -9,14 +9,15 @@ import torch
 from edgesim.seeds import Seeds
 from fl.contracts import Grant, View
 from fl.data.datasets import Federated
+from fl.errors import MethodError
 from fl.evaluation.evaluate import evaluate
 from fl.executors.trainer import Trainer
 from fl.masks import unit_masks as masks
 from fl.masks.posterior import unbiased_rate
-from fl.method_base.method import MethodError, State, bind, check
+from fl.method_base.method import State, bind, check
 from fl.methods import resolve
 from fl.models.architectures import build
-from fl.task import Task
+from fl.task import LearningTask
 
 SIZES = np.array([1, 1 / 4, 1 / 16, 1 / 64])
 QUICK = {"phase_rounds": 2, "local_steps": 3, "lr": 0.05}
@@ -67,7 +68,7 @@ def lenet():
     x, y = np.zeros((2, 1, 28, 28), np.float32), np.array([0, 1])
     each = [np.array([0]), np.array([1])]
     data = Federated(y, y, lambda: (x, x), (1, 28, 28), each, each, tuple("0123456789"))
-    return Task(build("lenet5-caffe", (1, 28, 28), 10), data, 1, Seeds(0))
+    return LearningTask(build("lenet5-caffe", (1, 28, 28), 10), data, 1, Seeds(0))
 
 
 def start_logits(play, state):

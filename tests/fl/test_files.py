@@ -12,7 +12,8 @@ import pytest
 from edgesim.seeds import Seeds
 from fl.data import datasets as data
 from fl.data import shakespeare_text as text
-from fl.data.datasets import DataError, federated, load, locate
+from fl.data.datasets import federated, load, locate
+from fl.errors import DataError
 
 IMAGES = np.arange(12 * 784, dtype=np.uint32).astype(np.uint8).reshape(12, 28, 28)
 LABELS = (np.arange(12) % 10).astype(np.uint8)

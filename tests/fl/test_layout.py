@@ -5,15 +5,15 @@ import pytest
 
 from fl.models.architectures import Architecture, build
 from fl.models.layers import Conv, Embedding, Linear, Lstm, Norm, Residual
-from fl.models.layout import Axis, Group, Layout, Slot
-from fl.models.stateless_layers import Flatten, Last, MeanPool, Pool, Relu
+from fl.models.layout import Group, Layout, Slot, UnitAxis
+from fl.models.stateless_layers import Flatten, Last, MaxPool, MeanPool, Relu
 
 YES, NO = True, False
 CNN = Architecture(
     "tiny",
     (1, 4, 4),
     2,
-    (Conv(1, 2, 3, 1), Norm(), Relu(), Pool(), Flatten(), Linear(8, 3), Relu(), Linear(3, 2)),
+    (Conv(1, 2, 3, 1), Norm(), Relu(), MaxPool(), Flatten(), Linear(8, 3), Relu(), Linear(3, 2)),
 )
 
 
@@ -34,17 +34,17 @@ def test_the_groups_of_a_chain_and_who_reads_them():
     ]
     axes = {slot.name: slot.axes for slot in layout.slots}
     assert axes["conv1.weight"] == (
-        Axis("conv1"),
+        UnitAxis("conv1"),
         None,
         None,
         None,
     )  # the channels of images are no units
-    assert axes["norm1.scale"] == (Axis("conv1"),)
+    assert axes["norm1.scale"] == (UnitAxis("conv1"),)
     assert axes["linear1.weight"] == (
-        Axis("linear1"),
-        Axis("conv1", repeat=4),
+        UnitAxis("linear1"),
+        UnitAxis("conv1", repeat=4),
     )  # 2 x 2 pixels of each channel
-    assert axes["linear2.weight"] == (Axis("linear2"), Axis("linear1"))
+    assert axes["linear2.weight"] == (UnitAxis("linear2"), UnitAxis("linear1"))
 
 
 def test_a_unit_takes_its_row_its_norm_and_the_inputs_that_it_feeds():
@@ -135,7 +135,7 @@ def test_every_axis_covers_its_dimension():
 
 def test_repeat_and_blocks_together():
     """index = (block * units + unit) * repeat + r."""
-    kept = Axis("g", repeat=2, blocks=2).spread(np.array([NO, YES, NO]))
+    kept = UnitAxis("g", repeat=2, blocks=2).spread(np.array([NO, YES, NO]))
     assert kept.astype(int).tolist() == [0, 0, 1, 1, 0, 0] * 2
 
 

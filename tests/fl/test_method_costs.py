@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from edgesim.seeds import Seeds
 from fl.accounting import Accounting
 from fl.contracts import Grant, View
-from fl.method_base.method import MethodError, bind, check, parameters
+from fl.errors import MethodError
+from fl.method_base.method import bind, check, parameters
 from fl.methods import available, describe, resolve
-from fl.task import Task
+from fl.task import LearningTask
 from tests.fl.conftest import Bench, view_of
 
 
@@ -22,7 +23,7 @@ def demand_of(bench, name, accounting=None, **params):
     task = (
         bench.task
         if accounting is None
-        else Task(bench.task.architecture, bench.task.data, 16, Seeds(3), accounting)
+        else LearningTask(bench.task.architecture, bench.task.data, 16, Seeds(3), accounting)
     )
     method = bind(resolve(name), task, params)
     view = View(
@@ -174,9 +175,9 @@ from fl.data.datasets import federated
 from fl.method_base.method import bind
 from fl.methods import available, resolve
 from fl.models.architectures import build
-from fl.task import Task
+from fl.task import LearningTask
 data = federated("digits", 3, Seeds(0), kind="dirichlet", alpha=1.0)
-task = Task(build("digits-cnn", data.input_shape, 10), data, 8, Seeds(0))
+task = LearningTask(build("digits-cnn", data.input_shape, 10), data, 8, Seeds(0))
 view = View(0, 0.0, np.arange(3), None, None, task.samples, 1.0, np.ones(3), np.full(3, 0.3))
 for name in available():
     bind(resolve(name), task, {}).demand(None, view, np.arange(3))

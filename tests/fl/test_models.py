@@ -6,7 +6,8 @@ import torch
 from torch import nn
 
 from edgesim.seeds import Seeds
-from fl.models.architectures import MODELS, ModelError, build
+from fl.errors import ModelError
+from fl.models.architectures import MODELS, build
 from fl.models.batch_norm import batch_norm
 from fl.models.layers import Conv, Linear, Lstm, Norm, Residual, Signal
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from edgesim.seeds import Seeds
 from fl.data import partitions
-from fl.data.file_readers import DataError
+from fl.errors import DataError
 
 CLASSES = 5
 

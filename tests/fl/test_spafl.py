@@ -12,16 +12,17 @@ from edgesim.seeds import Seeds
 from fl.accounting import Accounting
 from fl.contracts import Grant, Job, Trained
 from fl.data.datasets import Federated
+from fl.errors import MethodError
 from fl.executors.trainer import Trainer
 from fl.masks.straight_through import SURROGATES, Pruner
 from fl.masks.thresholds import Rows, carriers
-from fl.method_base.method import MethodError, State, check
+from fl.method_base.method import State, check
 from fl.methods import resolve
 from fl.methods.local import Local
 from fl.models.architectures import Architecture, build
 from fl.models.layers import Conv, Embedding, Linear, Lstm, Residual
 from fl.models.stateless_layers import Flatten, Last, MeanPool, Relu
-from fl.task import Task
+from fl.task import LearningTask
 from fl.training import local_sgd as local
 from tests.fl.conftest import Bench, view_of
 
@@ -61,7 +62,7 @@ def data_of(x, y, parts, classes):
 def bench_of(layers, x, y, parts, batch_size, classes=2, accounting=None):
     data = data_of(x, y, parts, classes)
     architecture = Architecture("tiny", data.input_shape, classes, tuple(layers))
-    return Bench(Task(architecture, data, batch_size, Seeds(0), accounting or Accounting()))
+    return Bench(LearningTask(architecture, data, batch_size, Seeds(0), accounting or Accounting()))
 
 
 @pytest.fixture(scope="module")
@@ -277,7 +278,7 @@ def lenet():
         labels, labels, lambda: (None, None), (1, 28, 28), parts, parts, tuple("0123456789")
     )
     return Bench(
-        Task(
+        LearningTask(
             build("lenet5-caffe", (1, 28, 28), 10), data, 64, Seeds(0), Accounting(backward="twice")
         )
     )

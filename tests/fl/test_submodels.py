@@ -12,7 +12,7 @@ from fl.data.datasets import federated
 from fl.masks import unit_masks as masks
 from fl.models.architectures import build
 from fl.models.dense_submodel import cut
-from fl.task import Task
+from fl.task import LearningTask
 from fl.training import local_sgd as local
 from tests.fl.conftest import Bench, view_of
 
@@ -308,7 +308,7 @@ def test_half_the_width_trains_in_less_time_than_the_whole():
     from torch.utils.flop_counter import FlopCounterMode
 
     data = federated("digits", 2, Seeds(0), kind="iid")
-    bench = Bench(Task(build("digits-cnn", data.input_shape, 10), data, 32, Seeds(0)))
+    bench = Bench(LearningTask(build("digits-cnn", data.input_shape, 10), data, 32, Seeds(0)))
     counted = {}
     for width in (1.0, 0.5):
         method = bench.method("heterofl", width=width, local_steps=1)

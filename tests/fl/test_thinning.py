@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from edgesim.seeds import Seeds
 from fl.accounting import StepCost
 from fl.contracts import Sent
+from fl.errors import MethodError
 from fl.masks.granularity import DoesNotFit, Units, Weights, lengths
 from fl.masks.posterior import Beta, count_bits, mask_bits, unbiased_rate
 from fl.masks.probing import MaskSteps, probability, slope, spread
@@ -26,7 +27,6 @@ from fl.masks.thinning import (
     thin_for,
 )
 from fl.method_base.aggregation import mean_over_holders
-from fl.method_base.hyperparameters import MethodError
 from fl.models.architectures import build
 from fl.models.layout import Layout, Slot
 

@@ -12,7 +12,7 @@ from edgesim.engine.vectorised.device_batch import Played, Stretch
 from edgesim.network.grants import Grants
 from edgesim.records.row_totals import COUNTED, RADIO, plan_row, round_row
 from edgesim.records.table_files import SCHEMAS, Columns
-from fl.contracts import Array, Plan, Scores
+from fl.contracts import Array, RoundPlan, Scores
 
 STATUS = np.array(["arrived", "late", "infeasible"], dtype=object)
 TOLD = [name for name in SCHEMAS["spans"] if name not in ("round", "phase")]
@@ -20,7 +20,7 @@ TOLD = [name for name in SCHEMAS["spans"] if name not in ("round", "phase")]
 
 def rows(
     g: int,
-    plan: Plan,
+    plan: RoundPlan,
     grants: Grants,
     played: Played | None,
     idle: Stretch,
@@ -74,7 +74,7 @@ def words(spans: Sequence[Stretch]) -> Array:
 
 def device_columns(
     g: int,
-    plan: Plan,
+    plan: RoundPlan,
     grants: Grants,
     played: Played | None,
     idle: Stretch,

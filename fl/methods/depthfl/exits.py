@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fl.models.architectures import Architecture, Tensor, batch_norm
-from fl.models.layers import Layer, Linear, Lstm, Normalise, Part, Shape, Signal
+from fl.models.layers import Layer, LayerTensor, Linear, Lstm, Normalise, Shape, Signal
 from fl.models.layout import Slot
-from fl.models.stateless_layers import Last, MeanPool, Plain, Pool, Relu
+from fl.models.stateless_layers import Last, MaxPool, MeanPool, Plain, Relu
 
 if TYPE_CHECKING:
     from fl.models.batch_norm import Norms
@@ -42,7 +42,7 @@ class Exit:
     role: str = "classifier"
     kind: str = "exit"
 
-    def wire(self, given: Signal, name: str) -> tuple[tuple[Part, ...], Signal]:
+    def wire(self, given: Signal, name: str) -> tuple[tuple[LayerTensor, ...], Signal]:
         """Its outputs are no units: a submodel leaves out no class."""
         signal = given
         for layer in POOLING[len(given.shape)]:
@@ -138,7 +138,9 @@ def block_ends(layers: Sequence[Layer], shapes: Sequence[Shape], i: int) -> bool
     )
     dense = isinstance(before, Relu) and len(shapes[i]) == 1
     stage = getattr(layers[i], "stride", 1) > 1
-    return not isinstance(layers[i], Relu) and (dense or stage or isinstance(source, Pool | Lstm))
+    return not isinstance(layers[i], Relu) and (
+        dense or stage or isinstance(source, MaxPool | Lstm)
+    )
 
 
 # --- what their classifiers learn from each other --------------------------------------------------------------------

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from fl.contracts import Outcome, Report, View
-from fl.method_base.method import MethodError, State, param
+from fl.errors import MethodError
+from fl.method_base.method import State, param
 from fl.method_base.submodel_method import Submodels
 from fl.methods.fedlps.bandits import EXPLORE, Arms, PUcbv
 

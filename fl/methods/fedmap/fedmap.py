@@ -9,9 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from fl.contracts import Grant, Job, Payload, Phase, Stage, Tensor, Update, View, Work
+from fl.errors import MethodError
 from fl.masks import posterior, thinning
 from fl.method_base.costs import total_work
-from fl.method_base.method import MAX_RATE, MethodError, State, param
+from fl.method_base.method import MAX_RATE, State, param
 from fl.methods.fedmap.extraction import Extraction
 
 Array = np.ndarray

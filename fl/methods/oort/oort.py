@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fl.contracts import Grant, Job, Outcome, Payload, Report, View
+from fl.errors import MethodError
 from fl.method_base.averaging import FedAvg
-from fl.method_base.method import MethodError, State, param
+from fl.method_base.method import State, param
 from fl.methods.oort import utility
 from fl.models.layout import Slot
 

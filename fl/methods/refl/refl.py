@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fl.contracts import Demand, Grant, Job, Payload, Phase, Report, Tensor, Update, View, Work
+from fl.errors import MethodError
 from fl.method_base.averaging import FedAvg
-from fl.method_base.method import MAX_RATE, MethodError, State, param
+from fl.method_base.method import MAX_RATE, State, param
 from fl.methods.refl import staleness
 
 Array = np.ndarray

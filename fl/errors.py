@@ -1,0 +1,27 @@
+"""Errors of the learning part: each is one sentence that tells the user what to change."""
+
+
+class LearningError(ValueError):
+    """Base of the errors that a model, a data set, a method or its parameters can cause."""
+
+
+class DataError(LearningError):
+    """Data that are missing, damaged or cannot be divided among the devices as asked."""
+
+
+class ModelError(LearningError):
+    """A model that does not exist or does not fit the data."""
+
+
+class MethodError(LearningError):
+    """A method, or a parameter of it, that is not allowed.
+
+    Args:
+        key: the parameter in question, or "name" for the method itself.
+        problem: the rest of the sentence that begins with the key.
+    """
+
+    def __init__(self, key: str, problem: str) -> None:
+        super().__init__(f"{key} {problem}")
+        self.key = key
+        self.problem = problem
