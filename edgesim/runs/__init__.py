@@ -3,13 +3,13 @@
 from edgesim.runs.builders import NO_DEADLINE
 from edgesim.runs.catalog import catalog, method_keys
 from edgesim.runs.setup import Setup, set_up
-from fl.out_of_memory import is_full as memory_is_full
+from fl.out_of_memory import is_out_of_memory
 
 __all__ = [
     "NO_DEADLINE",
     "Setup",
     "catalog",
-    "memory_is_full",
+    "is_out_of_memory",
     "method_keys",
     "set_up",
 ]

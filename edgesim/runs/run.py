@@ -21,7 +21,7 @@ from edgesim.network.link import StalledLink
 from edgesim.records.event_log import EventLog
 from edgesim.records.run_folder import Checkpoint, FolderError, RunFolder
 from edgesim.records.summary import summarise
-from edgesim.runs import Setup, memory_is_full, set_up
+from edgesim.runs import Setup, is_out_of_memory, set_up
 from edgesim.runs.artifacts import keep
 from edgesim.runs.feasibility import Feasibility, feasibility_table
 from edgesim.runs.peak_memory import peak_bytes
@@ -149,7 +149,7 @@ def in_one_sentence() -> Iterator[None]:
     ) as error:
         raise RunError(str(error)) from error
     except (MemoryError, RuntimeError) as error:
-        if not memory_is_full(error):
+        if not is_out_of_memory(error):
             raise
         what = str(error) if isinstance(error, MemoryError) and str(error) else "the memory is full"
         raise RunError(
