@@ -18,8 +18,7 @@ from edgesim.network.grants import Grants
 from edgesim.network.link import Link, Uplink
 from edgesim.network.topology import devices_of, star
 from fl.contracts import Array, Demand, RoundPlan, Streams, View
-from solvers import Allocation, EnergyTerms, Infeasible, PruningProblem
-from solvers.analysis.sensitivity import KNOWN as SMOOTH
+from solvers import Allocation, EnergyTerms, InfeasibleError, PruningProblem
 from solvers.deadline_feasibility import at_least
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ class Cell:
     Args:
         allocator: PruningProblem -> Allocation.     budget_s: the latency threshold T_th, s; inf: none.
         when_infeasible: ``stretch`` plans for the least threshold that is feasible where T_th is too short for the
-            band; ``stop`` lets solvers.Infeasible through.
+            band; ``stop`` lets solvers.InfeasibleError through.
         samples: training samples D_k [K].     streams: for availability and failures.
         capability: g -> z_k [K] in round g; None: the fleet's, in every round.
     """
@@ -117,7 +116,7 @@ class Cell:
         Devices that cannot finish their unprunable work in time (A_k <= 0), or are out of reach, are left out by name.
 
         Raises:
-            solvers.Infeasible: the least shares do not fit into the band and ``when_infeasible`` is stop.
+            solvers.InfeasibleError: the least shares do not fit into the band and ``when_infeasible`` is stop.
         """
         devices = np.asarray(demand.devices, dtype=int)
         slack_s = self.budget_s - self.unprunable_s(demand, view)  # A_k of the digest
@@ -135,11 +134,11 @@ class Cell:
         problem, extra_s = self._problem(demand, view, served, slack_s), 0.0
         try:
             answer = self.allocator(problem)
-        except Infeasible as short:
+        except InfeasibleError as short:
             extra_s = before_s + short.extra_s
             if self.when_infeasible == "stop":
                 message = f"the threshold of {self.budget_s:g} s is {at_least(extra_s)} s too short"
-                raise Infeasible(
+                raise InfeasibleError(
                     message if before_s else str(short), short.devices, extra_s
                 ) from short
             answer = self.allocator(self._problem(demand, view, served, slack_s + short.extra_s))
@@ -156,7 +155,7 @@ class Cell:
 
         Unknown where the plan had to be stretched: more band would shorten it, and nobody would be pruned less.
         """
-        if answer.method not in SMOOTH or math.isnan(answer.certificate.gap):
+        if not answer.is_differentiable:
             return {}
         worth = answer.sensitivity(self.channel.bandwidth_hz)
         return {"pruning_per_hz": worth.per_hz, "pruning_per_s": worth.per_s}
@@ -220,13 +219,13 @@ class Cell:
     def _refuse_late(
         self, problem: PruningProblem, answer: Any, devices: Array, before_s: float
     ) -> None:
-        """Raise Infeasible where a plan is late that an allocator without a bound on time (`equal`) has made."""
+        """Raise InfeasibleError where a plan is late that an allocator without a bound on time (`equal`) has made."""
         over_s = problem.finish_s(answer.share, answer.rho) - (problem.slack_s - before_s)
         late = np.flatnonzero(over_s > 1e-6 * self.budget_s)
         if late.size:
             names, worst_s = ", ".join(map(str, devices[late])), float(over_s.max())
             message = f"devices {names} would be up to {worst_s:.6g} s later than the threshold of {self.budget_s:g} s"
-            raise Infeasible(message, tuple(devices[late].tolist()), worst_s)
+            raise InfeasibleError(message, tuple(devices[late].tolist()), worst_s)
 
     def _grants(self, devices: Array, answer: Any, view: View) -> Grants:
         share = np.asarray(answer.share)

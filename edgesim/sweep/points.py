@@ -19,13 +19,13 @@ from edgesim.runs import Setup, set_up
 from edgesim.runs.code_digest import code_digest
 from edgesim.runs.recorder import scheme_of
 from edgesim.runs.run import feasibility_of, in_one_sentence
-from edgesim.scenario.loader import Scenario, read, schemes_of
-from edgesim.scenario.yaml_locations import Keys, Marked
+from edgesim.scenario.loader import Scenario, expand_document
+from edgesim.scenario.overrides import Override
+from edgesim.scenario.yaml_locations import Document, read_file
 from edgesim.sweep.values import Axis, Value, block_seeds, from_block, from_text, seeds
 
 METHOD = "learning.method.name"
 MOST = 100_000  # points
-Change = tuple[Keys, Marked]
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def plan(
     Raises:
         ScenarioError, RunError: the first point that is wrong.
     """
-    document = read(path)
+    document = read_file(path)
     axes, all_seeds = gather(document, texts, seed_text)
     points = [
         examined(*one, **given) for one in combined(document, path, axes, all_seeds, set(only))
@@ -125,18 +125,18 @@ def varies(axis: Axis) -> bool:
 
 
 def gather(
-    document: Marked, texts: Sequence[str], seed_text: str | None
+    document: Document, texts: Sequence[str], seed_text: str | None
 ) -> tuple[list[Axis], tuple[int, ...] | None]:
     """The axes and seeds of the command line, and those of the sweep block that it does not replace."""
     axes = [from_text(text) for text in texts]
     given = {key for axis in axes for key in axis.keys}
-    block = document.under(("sweep",)) if document.tree.get("sweep") else Marked({})
+    block = document.subtree(("sweep",)) if document.tree.get("sweep") else Document({})
     if not isinstance(block.tree, dict):
         raise ScenarioError(
-            f"{block.place(())}: sweep is no mapping; write for instance sweep: {{rounds: [10, 20]}}"
+            f"{block.place_of(())}: sweep is no mapping; write for instance sweep: {{rounds: [10, 20]}}"
         )
-    known = tuple(block_seeds(block.under(("seeds",)))) if "seeds" in block.tree else None
-    inner = [from_block(name, block.under((name,))) for name in block.tree if name != "seeds"]
+    known = tuple(block_seeds(block.subtree(("seeds",)))) if "seeds" in block.tree else None
+    inner = [from_block(name, block.subtree((name,))) for name in block.tree if name != "seeds"]
     axes = [axis for axis in inner if not given & set(axis.keys)] + axes
     for key, count in Counter(key for axis in axes for key in axis.keys).items():
         if count > 1:
@@ -163,7 +163,11 @@ def _with_seeds(
 
 
 def combined(
-    document: Marked, path: Path, axes: list[Axis], all_seeds: Sequence[int] | None, only: set[str]
+    document: Document,
+    path: Path,
+    axes: list[Axis],
+    all_seeds: Sequence[int] | None,
+    only: set[str],
 ) -> Iterator[tuple[Scenario, dict[str, str]]]:
     """Scenarios with the values that were swept, seeds innermost.
 
@@ -182,8 +186,10 @@ def combined(
         changes = [value.change for value in values if value is not method]
         swept = {value.key: value.text for value in values if value.key in told}
         for seed in all_seeds or (None,):
-            seeded = [] if seed is None else [(("seed",), Marked(seed, {(): COMMAND_LINE}))]
-            for label, scenario in schemes_of(document, [*changes, *seeded], path):
+            seeded = (
+                [] if seed is None else [Override(("seed",), Document(seed, {(): COMMAND_LINE}))]
+            )
+            for label, scenario in expand_document(document, [*changes, *seeded], path.parent):
                 if choice.takes(label, scenario, method):
                     yield scenario, swept
     choice.refuse_unused()
