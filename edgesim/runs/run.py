@@ -174,17 +174,16 @@ def carry_out(
     log = EventLog()
     log.restore(saved.tables if saved else ())
     trainer = setup.trainer()
-    trainer.go_on_after(saved.facts.get("detours", ()) if saved else ())
-    recorder = Recorder(setup.scenario, log, setup.evaluate, folder, progress, trainer.detours)
+    trainer.restore_fallbacks(saved.facts.get("detours", ()) if saved else ())
+    recorder = Recorder(
+        setup.scenario, log, setup.evaluate, folder, progress, trainer.fallback_counts
+    )
     recorder.tell("start", round=first)
     turns = range(first, setup.scenario.rounds)
-    try:
-        state = play(setup, start_s, setup.rules(), trainer, log, recorder, turns, state)
-    finally:
-        trainer.end()
+    state = play(setup, start_s, setup.rules(), trainer, log, recorder, turns, state)
     log.freeze()
-    summary = summary_of(setup, log, warnings, trainer.notes)
-    recorder.tell("trained", executor=trainer.executor_name, detours=list(trainer.notes))
+    summary = summary_of(setup, log, warnings, trainer.fallbacks)
+    recorder.tell("trained", executor=trainer.executor_name, detours=list(trainer.fallbacks))
     spent = {
         "wall_s": recorder.wall_s,
         "train_s": trainer.seconds,

@@ -83,7 +83,7 @@ class Setup:
             return NoTrainer()
         import torch
 
-        from fl.executors.trainer import Trainer
+        from fl.executors.deferred_training import Trainer
 
         torch.set_num_threads(1)
         executor = CachingExecutor(self.executor, self.reuse) if self.reuse else self.executor

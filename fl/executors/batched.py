@@ -70,7 +70,7 @@ class Batched:
         return [each.result() if each.not_stacked is None else next(alone) for each in progress]
 
     def chunks(self, group: list[StackRow]) -> list[list[StackRow]]:
-        """A group in chunks, the rows with most steps first, so that finished ones are at the end."""
+        """A group in chunks, the rows with most steps first: those that end are at a chunk's end."""
         group.sort(key=lambda row: -row.steps)
         size = self.chunk_size(group[0])
         return [group[i : i + size] for i in range(0, len(group), size)]

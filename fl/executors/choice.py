@@ -16,7 +16,9 @@ from fl.task import LearningTask
 NAMES = ("auto", "resident", "pool", "batched")
 
 
-def choose(task: LearningTask, name: str = "auto", threads: int | None = None) -> OneByOne | Batched:
+def choose(
+    task: LearningTask, name: str = "auto", threads: int | None = None
+) -> OneByOne | Batched:
     """The executor of that name.
 
     Args:

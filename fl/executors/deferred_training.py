@@ -48,7 +48,9 @@ class Promise:
             AbortedError: the job was aborted.
         """
         if self._aborted:
-            raise AbortedError(f"the job of device {self.job.device} in round {self.job.g} was aborted")
+            raise AbortedError(
+                f"the job of device {self.job.device} in round {self.job.g} was aborted"
+            )
         if self._trained is None:
             self._trainer.flush()
         return self._trained

@@ -70,7 +70,9 @@ class PerceptronGradients:
 
     def logits(self, leaves: Sequence[Tensor], x: Tensor) -> Tensor:
         """Logits [C, B, classes] of x [C, B, ...] under the weights ``leaves`` [C, ...]."""
-        return reduce(lambda signal, i: self._forward(leaves, i, signal), self._places, x.flatten(2))
+        return reduce(
+            lambda signal, i: self._forward(leaves, i, signal), self._places, x.flatten(2)
+        )
 
     def __call__(
         self, leaves: Sequence[Tensor], x: Tensor, y: Tensor, share: Tensor
@@ -114,9 +116,7 @@ class PerceptronGradients:
     def _places(self) -> range:
         return range(len(self.layers))
 
-    def _forward(
-        self, leaves: Sequence[Tensor], i: int, x: Tensor, reuse: bool = False
-    ) -> Tensor:
+    def _forward(self, leaves: Sequence[Tensor], i: int, x: Tensor, reuse: bool = False) -> Tensor:
         """x [C, B, in] through layer i, in the memory of the step before where ``reuse``."""
         layer = self.layers[i]
         if layer is None:

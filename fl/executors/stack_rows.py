@@ -51,6 +51,7 @@ class TrainedPart:
         full_mask: what is trained of the model, bool [P].
         mask: what is trained of the part, bool [p].
         extent: of each tensor, is "all", "some" or "none" of it trained?
+        trains: is anything?
         rate: step size, one or one per weight [p].
         factor: of the weights while they compute [p]; None: 1.
         kind: number of the rows that can share a stack: same shapes, same operations.
@@ -61,6 +62,7 @@ class TrainedPart:
     full_mask: Tensor
     mask: Tensor
     extent: tuple[str, ...]
+    trains: bool
     rate: float | Tensor
     factor: Tensor | None
     optimiser: Sgd | Adam
@@ -114,7 +116,7 @@ def why_not_stacked(task: LearningTask, job: Job) -> str | None:
 
 
 class RowBuilder:
-    """Makes the rows of one pass. What many jobs have in common, such as a mask, is examined once."""
+    """Makes the rows of one pass. What many jobs share, such as a mask, is examined once."""
 
     def __init__(self, task: LearningTask) -> None:
         self.task = task
@@ -133,11 +135,11 @@ class RowBuilder:
         if part is None:
             part = self._parts[key] = self._part(phase, mask, submodel, w.dtype)
         progress.mask = part.full_mask
-        if phase.steps == 0 or not any(how != "none" for how in part.extent):
+        if phase.steps == 0 or not part.trains:
             progress.done.append(w.clone())
             return None
         samples, sizes = local_sgd.samples(task, phase, progress.job)
-        batch = task.batch(progress.job.device)
+        batch = min(task.batch_size, len(task.data.train_index[progress.job.device]))
         return StackRow(progress, part, w, part.of(w), samples, sizes, phase.steps, batch)
 
     def _part(
@@ -164,6 +166,7 @@ class RowBuilder:
             mask,
             own_mask,
             extent,
+            any(how != "none" for how in extent),
             part_of(rate, index, layout) if per_weight else rate,
             None if factor is None else part_of(factor, index, layout),
             phase.optimiser,

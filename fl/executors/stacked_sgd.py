@@ -62,9 +62,7 @@ def least_computing(row: StackRow) -> int:
     return 2 if 1 in sizes else 1
 
 
-def schedule(
-    rows: Sequence[StackRow], size: int, device: torch.device
-) -> tuple[Tensor, Tensor]:
+def schedule(rows: Sequence[StackRow], size: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Which samples each of ``size`` models takes in each step.
 
     Returns:
@@ -133,7 +131,7 @@ class Stack:
         self._move = descent(part.optimiser, moved, stacked=True)
 
     def _stacked(self, flats: Sequence[Tensor]) -> list[Tensor]:
-        """Flat tensors [p] as one per slot [C, ...]; a tensor that all have in common is read once."""
+        """Flat tensors [p] as one per slot [C, ...]; a tensor that all share is read once."""
         if all(flat is flats[0] for flat in flats):
             stack = flats[0].expand(self._size, -1)
         else:
@@ -157,9 +155,12 @@ class Stack:
             self._move.narrow(computing)
 
     def step(self, x: Tensor, y: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
-        """Moves every model by the gradient of its batch; returns each sample's loss and hit [C, B].
+        """Moves every model by the gradient of its batch.
 
         Idle models move as well: what they become is never read.
+
+        Returns:
+            Loss and hit of each sample [C, B].
         """
         weights = self._leaves
         if self._factors is not None:

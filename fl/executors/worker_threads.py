@@ -1,4 +1,4 @@
-"""Work divided among threads. torch computes outside of Python's lock, so that long operations run side by side."""
+"""Work divided among threads: torch computes outside of Python's lock, so that they run at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ def map_in_threads(
         return [function(item) for item in items]
     # torch and OpenMP keep the number of threads per thread: each has to set its own.
     with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        return list(pool.map(function, items))
+        try:
+            return list(pool.map(function, items))
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 @contextmanager

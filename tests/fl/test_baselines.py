@@ -16,7 +16,7 @@ from fl.accounting import Accounting
 from fl.contracts import Grant, Outcome, Phase, Report, Trained, View
 from fl.data.datasets import Federated, federated
 from fl.errors import MethodError
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 from fl.masks.posterior import Beta
 from fl.method_base.method import check
 from fl.method_base.state import State

@@ -16,7 +16,7 @@ from fl.contracts import Grant
 from fl.errors import MethodError
 from fl.evaluation.evaluate import accuracy_of, evaluate
 from fl.executors import choose
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 from fl.method_base.method import check
 from fl.methods import resolve
 from fl.methods.depthfl.depthfl import feddyn_correction, feddyn_penalty

@@ -16,7 +16,7 @@ from fl.contracts import Grant, Outcome, Report, Trained
 from fl.data.datasets import Federated
 from fl.errors import MethodError
 from fl.evaluation.evaluate import evaluate
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 from fl.method_base.aggregation import mean_over_holders
 from fl.method_base.method import check
 from fl.method_base.state import State

@@ -11,7 +11,7 @@ from fl.contracts import Grant, View
 from fl.data.datasets import Federated
 from fl.errors import MethodError
 from fl.evaluation.evaluate import evaluate
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 from fl.masks import unit_masks as masks
 from fl.method_base.method import State, bind, check
 from fl.methods import resolve

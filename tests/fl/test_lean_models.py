@@ -12,7 +12,7 @@ from fl.models import memory_format as lean
 from fl.models.architectures import build
 from fl.models.dense_submodel import cut
 from fl.training import local_sgd as local
-from tests.fl.test_executors import assert_close, job, same, task_of
+from tests.fl.executors.conftest import assert_close, job, same, task_of
 
 
 def pictures(channels, side, batch=9):
