@@ -415,10 +415,12 @@ def test_one_block_steps_as_fedavg_while_feddyn_has_no_slope(digits):
     assert not torch.equal(one.w, fedavg.start().w)
 
 
-def test_it_learns_and_its_exits_are_told_apart(bench):
-    method, state = bench.play("depthfl", rounds=32, local_steps=5)
+@pytest.mark.slow
+def test_it_learns_and_its_exits_are_evaluated_apart(bench):
+    """Half of the default step size: with 0.1 a round's rounding decides where it swings to."""
+    method, state = bench.play("depthfl", rounds=40, local_steps=5, lr=0.05)
     scores = evaluate(method.task, method, state)
-    assert scores.accuracy.mean() > 0.6  # FedAvg at this step size: 0.53
+    assert scores.accuracy.mean() > 0.6  # 0.84, 0.85, 0.82 with the seeds 3, 4, 5
     named = {
         name: scores.measures[f"accuracy {name}"] for name in ("depth 1", "depth 2", "depth 3")
     }
