@@ -1,4 +1,4 @@
-"""Learnable unit patterns on models of a few weights: fedlps.md, checks 1 to 5."""
+"""Gradients of scores and weights: FedLPS, eqs. (4) to (12)."""
 
 from itertools import pairwise
 
@@ -24,6 +24,12 @@ def flat(units, weights, scores):
     units.scores(w).copy_(torch.tensor(scores))
     units.pattern(w).zero_()
     return w
+
+
+def gradients(objective, w, loss):
+    leaf = w.clone().requires_grad_(True)
+    (gradient,) = torch.autograd.grad(loss(leaf), [leaf])
+    return objective.units.weights(gradient), objective.units.scores(gradient)
 
 
 @pytest.mark.parametrize(
@@ -58,12 +64,6 @@ def test_a_pattern_spreads_as_the_layout_expands_it(name, rows):  # check 2
     assert all(
         np.array_equal(a.numpy() == 1, b) for a, b in zip(chosen, ranked.values(), strict=True)
     )
-
-
-def gradients(objective, w, loss):
-    leaf = w.clone().requires_grad_(True)
-    (gradient,) = torch.autograd.grad(loss(leaf), [leaf])
-    return objective.units.weights(gradient), objective.units.scores(gradient)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The kept weights of Liu (21), the mean of (26), and the unit masks of FedLPS, HeteroFL and FedRolex, by hand."""
+"""Masks of units and weights."""
 
 from itertools import pairwise
 
@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fl.contracts import Sent
 from fl.masks import unit_masks as masks
 from fl.masks.unit_masks import importance, kept_count, largest, unit_count
-from fl.method_base.aggregation import mean_over_holders
 from fl.models.architectures import Architecture, Conv, Flatten, Linear, build
 
 ALL = torch.ones(6, dtype=torch.bool)
@@ -20,6 +18,29 @@ ALL = torch.ones(6, dtype=torch.bool)
 
 def bits(text):
     return torch.tensor([c == "1" for c in text])
+
+
+def perceptron(*sizes):
+    """Layers of these sizes; every one but the first (the input) is a group of units, the last one is the output."""
+    layers = [Linear(a, b) for a, b in pairwise(sizes)]
+    return Architecture("perceptron", (sizes[0],), sizes[-1], tuple(layers)).layout
+
+
+FOUR = perceptron(1, 4, 2)  # one hidden group of four units
+
+
+FIVE = perceptron(1, 5, 2)
+
+
+def only(units):
+    """The mask of the one hidden group, as text."""
+    (mask,) = units.values()
+    return "".join(str(int(bit)) for bit in mask)
+
+
+def ranked(scores, width, layout=FOUR):
+    (name,) = masks.hidden(layout)
+    return only(masks.top(layout, {name: np.array(scores)}, width))
 
 
 def test_of_equal_scores_the_lower_index_is_kept():
@@ -56,46 +77,6 @@ def test_importance_is_the_change_of_the_warm_up():  # Liu (20)
 
 def test_kept_count():
     assert [kept_count(rho, 10) for rho in (0.0, 0.26, 1.0)] == [10, 7, 0]
-
-
-def sent(values, mask):
-    return Sent(torch.tensor(values), bits(mask))
-
-
-def test_mean_over_the_devices_that_kept_a_weight():  # Liu (26)
-    old = torch.tensor([7.0, 7.0, 7.0])
-    updates = [sent([1.0, 4.0, 9.0], "110"), sent([3.0, 9.0, 9.0], "100")]
-    assert mean_over_holders(old, updates, [1.0, 1.0]).tolist() == [
-        2.0,
-        4.0,
-        7.0,
-    ]  # the last one: nobody kept it
-
-
-def test_weighted_mean():
-    updates = [sent([1.0], "1"), sent([4.0], "1")]
-    assert mean_over_holders(torch.zeros(1), updates, [2.0, 1.0]).tolist() == [2.0]
-
-
-def perceptron(*sizes):
-    """Layers of these sizes; every one but the first (the input) is a group of units, the last one is the output."""
-    layers = [Linear(a, b) for a, b in pairwise(sizes)]
-    return Architecture("perceptron", (sizes[0],), sizes[-1], tuple(layers)).layout
-
-
-FOUR = perceptron(1, 4, 2)  # one hidden group of four units
-FIVE = perceptron(1, 5, 2)
-
-
-def only(units):
-    """The mask of the one hidden group, as text."""
-    (mask,) = units.values()
-    return "".join(str(int(bit)) for bit in mask)
-
-
-def ranked(scores, width, layout=FOUR):
-    (name,) = masks.hidden(layout)
-    return only(masks.top(layout, {name: np.array(scores)}, width))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What methods charge and let the allocator plan with, and their parameters."""
+"""Demands, plans and charges of methods."""
 
 import subprocess
 import sys
@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from edgesim.seeds import Seeds
 from fl.accounting import Accounting
 from fl.contracts import Grant, View
-from fl.errors import MethodError
-from fl.method_base.method import bind, check, parameters
-from fl.methods import available, describe, resolve
+from fl.method_base.method import bind
+from fl.methods import available, resolve
 from fl.task import LearningTask
 from tests.fl.conftest import Bench, view_of
 
@@ -30,6 +29,20 @@ def demand_of(bench, name, accounting=None, **params):
         0, 0.0, np.arange(4), np.ones(4), np.ones(4), task.samples, 1.0, np.ones(4), np.ones(4)
     )
     return method, method.demand(None, view, np.array([1, 3]))
+
+
+READS = {name: ["mask_overhead", "sparse_efficiency"] for name in ("liu", "pruning-only", "fedspa")}
+READS |= {"cs": ["mask_overhead"], "fedlps": ["mask_overhead"], "fedpm": ["sparse_efficiency"]}
+READS |= {"fedmap": ["sparse_efficiency"]}
+
+
+def charged_at(bench, name, **accounting) -> str:
+    """All that round 1 costs at half capability and half budget, before anything is trained."""
+    task = replace(bench.task, accounting=Accounting(**accounting))
+    method, half = Bench(task).method(name), np.full(task.devices, 0.5)
+    state, view = method.start(), replace(view_of(task, 1), capability=half, model_budget=half)
+    job = method.configure(state, view, Grant(0, 0.1, 0.5, 1.0, 1.0))
+    return repr((method.demand(state, view, np.arange(4)), job.stages, job.payload))
 
 
 @settings(max_examples=30, deadline=None)
@@ -96,76 +109,6 @@ def test_an_entropy_coded_mask_is_planned_with_its_bound(bench):
     assert charged > 0.75 * d.bits_prunable[0]
 
 
-@pytest.mark.parametrize(
-    ("name", "given", "sentence"),
-    [
-        ("fedavg", {"lrr": 1}, r'lrr is no parameter of this method .*did you mean "lr"\?'),
-        ("fedavg", {"lr": 0}, r"lr is 0.0; allowed is a number > 0"),
-        ("fedavg", {"lr": float("nan")}, "lr is nan"),
-        ("fedavg", {"lr": float("inf")}, "lr is inf"),
-        ("fedavg", {"lr": "fast"}, "lr is 'fast'; allowed is a number > 0"),
-        ("fedavg", {"local_steps": 2.5}, "local_steps is 2.5; allowed is a whole number >= 1"),
-        ("fedavg", {"local_steps": True}, "local_steps is True"),
-        ("fedavg", {"weighting": "size"}, "weighting is 'size'; allowed is uniform, samples"),
-        (
-            "fedavg",
-            {"participants": 0},
-            "participants is 0; allowed is a whole number >= 1, or none",
-        ),
-        ("fedalt", {"lr": 0.1}, "lr is no parameter"),
-        ("fedsim", {"personal_steps": 2}, r"personal_steps is 2, .*global_steps \(5\)"),
-        (
-            "liu",
-            {"update": "simultaneous", "global_steps": 1},
-            r"personal_steps is 5, .*global_steps \(1\)",
-        ),
-        ("liu", {"rho": 0.9, "rho_max": 0.5}, "rho_max is not read where rho is fixed"),
-        (
-            "liu",
-            {"personal_part": "none", "personal_steps": 3},
-            "personal_steps is not read where personal_part is none",
-        ),
-        ("liu", {"rho_max": 1.5}, "rho_max is 1.5; allowed is a number >= 0 and <= 1"),
-        ("liu", {"count_warmup": "no"}, "count_warmup is 'no'; allowed is true or false"),
-    ],
-)
-def test_bad_parameters(bench, name, given, sentence):
-    with pytest.raises(MethodError, match=sentence) as caught:
-        bind(resolve(name), bench.task, given)
-    assert str(caught.value) == f"{caught.value.key} {caught.value.problem}"
-
-
-def test_good_parameters(bench):
-    method = bench.method("liu", rho="none", participants=2, global_lr=1, rho_max=0.5)
-    assert method.rho is None
-    assert type(method.global_lr) is float
-    assert method.rho_bounds() == (0.0, 0.5)
-    assert check(resolve("fedsim"), {"personal_steps": 2, "global_steps": 2})["global_steps"] == 2
-
-
-@pytest.mark.parametrize("name", available())
-def test_every_method_says_what_it_is(name):
-    line, source = describe(name)
-    cls = resolve(name)
-    assert line.endswith(".")
-    assert source != "none given"
-    assert "Departs from the paper" in cls.__doc__
-    assert "What travels" in cls.__doc__
-    for parameter in parameters(cls):
-        assert parameter.meaning
-        assert parameter.source
-        assert parameter.check(parameter.default) == parameter.default
-
-
-def test_resolve():
-    assert {"fedalt", "fedavg", "fedlps", "fedmap", "liu", "pruning-only", "spafl"} <= set(
-        available()
-    )
-    assert resolve("pruning-only").__name__ == "PruningOnly"
-    with pytest.raises(MethodError, match=r'name is "fedvag"; .*did you mean "fedavg"'):
-        resolve("fedvag")
-
-
 def test_costs_are_known_without_torch():
     code = """
 import sys, numpy as np
@@ -185,23 +128,6 @@ print({"torch", "sklearn", "scipy"} & set(sys.modules))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
-
-
-# --- keys of the accounting that a scenario may give -----------------------------------------------------------------
-
-
-READS = {name: ["mask_overhead", "sparse_efficiency"] for name in ("liu", "pruning-only", "fedspa")}
-READS |= {"cs": ["mask_overhead"], "fedlps": ["mask_overhead"], "fedpm": ["sparse_efficiency"]}
-READS |= {"fedmap": ["sparse_efficiency"]}
-
-
-def charged_at(bench, name, **accounting) -> str:
-    """All that round 1 costs at half capability and half budget, before anything is trained."""
-    task = replace(bench.task, accounting=Accounting(**accounting))
-    method, half = Bench(task).method(name), np.full(task.devices, 0.5)
-    state, view = method.start(), replace(view_of(task, 1), capability=half, model_budget=half)
-    job = method.configure(state, view, Grant(0, 0.1, 0.5, 1.0, 1.0))
-    return repr((method.demand(state, view, np.arange(4)), job.stages, job.payload))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""P-UCBV against the numbers of fedlps.md, checks 8 to 12, its partitions as properties, and its record."""
+"""P-UCBV: numbers by hand, partitions as properties, and its record."""
 
 import json
 from math import isfinite, log
@@ -21,6 +21,26 @@ def bounds(arms):
     return [(part.lo, part.hi) for part in arms.parts]
 
 
+def value(part, scale, partitions):
+    return PUcbv().value(part, scale, partitions)
+
+
+PLAYS = st.lists(
+    st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.floats(1e-9, 1e9)), max_size=25
+)
+
+
+BANDITS = st.builds(
+    PUcbv,
+    partitions=st.integers(1, 8),
+    low=st.sampled_from([0.0, 0.5]),
+    drop=st.sampled_from([-0.05, -0.5, 0.0]),
+    xi=st.floats(0.1, 100),
+    explore=st.sampled_from(["none", "1/m"]),
+    floor=st.sampled_from([None, 1.0, 2.718]),
+)
+
+
 def test_utility():  # check 8, and section 5.4
     assert utility(0) == 0
     assert [utility(x) for x in (0.2, 0.5, 1)] == pytest.approx(
@@ -32,10 +52,6 @@ def test_utility():  # check 8, and section 5.4
     assert utility(-0.5) == -utility(0.5)
     assert utility(20) == pytest.approx(9.98178, abs=1e-5)
     assert utility(1e6) == 10
-
-
-def value(part, scale, partitions):
-    return PUcbv().value(part, scale, partitions)
 
 
 def test_upper_confidence_bound():  # check 9
@@ -178,20 +194,7 @@ def test_exploration_starts_certain_and_fades():  # section 5.2: probability 1/m
     assert sum(PUcbv(partitions=2).choose(later, rng(seed)) == 0 for seed in range(50)) == 0
 
 
-PLAYS = st.lists(
-    st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.floats(1e-9, 1e9)), max_size=25
-)
-BANDITS = st.builds(
-    PUcbv,
-    partitions=st.integers(1, 8),
-    low=st.sampled_from([0.0, 0.5]),
-    drop=st.sampled_from([-0.05, -0.5, 0.0]),
-    xi=st.floats(0.1, 100),
-    explore=st.sampled_from(["none", "1/m"]),
-    floor=st.sampled_from([None, 1.0, 2.718]),
-)
-
-
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(BANDITS, PLAYS, st.sampled_from([1.0, 0.25, 1 / 16]), st.integers(0, 9))
 def test_partitions(bandit, plays, capability, seed):  # check 11
