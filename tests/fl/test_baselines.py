@@ -21,11 +21,11 @@ from fl.masks.posterior import Beta
 from fl.method_base.method import check
 from fl.method_base.state import State
 from fl.methods import resolve
-from fl.methods.fedpm.supermasks import counted
-from fl.methods.fedspa.regrowth import cosine, erk, regrown
+from fl.methods.fedpm import counted
+from fl.methods.fedspa import cosine, erk, regrown
 from fl.methods.oort import utility
-from fl.methods.per_fedavg.maml import after_a_step, halves
-from fl.methods.refl import staleness
+from fl.methods.per_fedavg import after_a_step, halves
+from fl.methods.refl import deviation, deviations, staleness_weight
 from fl.models.architectures import build
 from fl.models.layers import Linear
 from fl.models.layout import Slot
@@ -228,11 +228,11 @@ def test_a_mask_of_fedpm_is_sent_at_its_entropy():  # check 15
     ).method("fedpm")
     mask = np.zeros(430_500, dtype=bool)
     mask[:129_150] = True  # f = 0.3
-    up, down = method.travel(mask).bits_up, method.travel(mask).bits_down
+    up, down = method.submodel_payload(mask).bits_up, method.submodel_payload(mask).bits_down
     assert (up - np.log2(430_500)) / 430_500 == pytest.approx(0.88129, abs=5e-6)
     mask[: 430_500 // 2] = True
-    assert method.travel(mask).bits_up == pytest.approx(430_519, abs=0.5)
-    half = method.travel(mask)
+    assert method.submodel_payload(mask).bits_up == pytest.approx(430_519, abs=0.5)
+    half = method.submodel_payload(mask)
     assert (half.bits_up + half.bits_down) * 10 * 500 / 1e9 == pytest.approx(71.03, abs=0.005)
     assert down == 13_776_000
 
@@ -449,8 +449,10 @@ def test_the_mask_of_fedspa_has_a_place_for_each_weight_that_it_can_drop(digits,
         for accounting in (Accounting(), Accounting(mask_overhead=coding))
     )
     kept = plain.kept(None, view_of(task), 0)
-    assert told.travel(kept).bits_down == plain.travel(kept).bits_down
-    assert told.travel(kept).bits_up - plain.travel(kept).bits_up == pytest.approx(bits, abs=0.02)
+    assert told.submodel_payload(kept).bits_down == plain.submodel_payload(kept).bits_down
+    assert told.submodel_payload(kept).bits_up - plain.submodel_payload(
+        kept
+    ).bits_up == pytest.approx(bits, abs=0.02)
 
 
 def test_fedspa_with_everything_kept_is_fedavg(bench):
@@ -788,23 +790,19 @@ def test_oort_and_refl_want_a_number():
 
 
 def test_the_weight_of_a_late_update():  # fedlps.md, check 19
-    assert staleness.weight(1, 1.0, 0.35, 1.0) == pytest.approx(0.546242, abs=5e-7)
-    assert staleness.weight(1, 1.0, 0.35, 10.0) == pytest.approx(0.662124, abs=5e-7)
-    assert staleness.weight(3, 1.0, 0.0) == 0.25
+    assert staleness_weight(1, 1.0, 0.35, 1.0) == pytest.approx(0.546242, abs=5e-7)
+    assert staleness_weight(1, 1.0, 0.35, 10.0) == pytest.approx(0.662124, abs=5e-7)
+    assert staleness_weight(3, 1.0, 0.0) == 0.25
 
 
 def test_how_far_late_updates_deviate():
     """u = [2, 0], n = 1; late [0, 0] -> (u - [1, 0])^2 / 4 = 1/4; late [2, 4] -> [0, -2]^2 / 4 = 1."""
     mean, late = np.array([2.0, 0.0]), [np.array([0.0, 0.0]), np.array([2.0, 4.0])]
-    assert [staleness.deviation(mean, 1, one) for one in late] == [0.25, 1.0]
-    assert staleness.deviations(mean, 1, late) == [0.25, 1.0]
-    assert staleness.deviations(mean, 3, late) == pytest.approx(
-        [0.25, 1.0]
-    )  # both shrink by the same
-    assert (
-        staleness.deviations(None, 0, late) == staleness.deviations(0 * mean, 1, late) == [1.0, 1.0]
-    )
-    assert staleness.deviations(mean, 1, []) == []
+    assert [deviation(mean, 1, one) for one in late] == [0.25, 1.0]
+    assert deviations(mean, 1, late) == [0.25, 1.0]
+    assert deviations(mean, 3, late) == pytest.approx([0.25, 1.0])  # both shrink by the same
+    assert deviations(None, 0, late) == deviations(0 * mean, 1, late) == [1.0, 1.0]
+    assert deviations(mean, 1, []) == []
 
 
 def test_refl_in_which_nobody_is_late_is_fedavg(bench):

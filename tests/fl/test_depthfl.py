@@ -19,8 +19,8 @@ from fl.executors import choose
 from fl.executors.trainer import Trainer
 from fl.method_base.method import check
 from fl.methods import resolve
+from fl.methods.depthfl.depthfl import feddyn_correction, feddyn_penalty
 from fl.methods.depthfl.exits import Exit, mutual_loss, ramp, with_exits
-from fl.methods.depthfl.feddyn import corrected, penalty
 from fl.models.architectures import MODELS, Architecture, build
 from fl.models.batch_norm import Collected
 from fl.models.layers import Linear
@@ -229,13 +229,15 @@ def test_the_penalty_by_hand():
         torch.tensor([0.0, 1.0]),
         torch.tensor([0.5, -0.25]),
     )
-    assert penalty(w, received, linear, 0.1).item() == pytest.approx(0.05 * (1 + 4) - (0.5 - 0.75))
+    assert feddyn_penalty(w, received, linear, 0.1).item() == pytest.approx(
+        0.05 * (1 + 4) - (0.5 - 0.75)
+    )
 
 
 def test_two_corrections_of_the_server_by_hand():
     """alpha = 0.1, K = 4: h = -0.1 n / 4 (mean - old); w = mean - h / 0.1."""
     old, drift = torch.tensor([1.0, 1.0, 1.0]), torch.zeros(3)
-    w, drift = corrected(
+    w, drift = feddyn_correction(
         torch.tensor([3.0, 3.0, 9.0]), old, drift, torch.tensor([2.0, 1.0, 0.0]), 4
     )
     h = [-0.1 * 2 / 4 * 2, -0.1 * 1 / 4 * 2, 0.0]
@@ -243,7 +245,9 @@ def test_two_corrections_of_the_server_by_hand():
         [3 - h[0] / 0.1, 3 - h[1] / 0.1, 1.0]
     )  # nobody sent the third: it stays
     assert (0.1 * drift).tolist() == pytest.approx(h)
-    again, _ = corrected(torch.tensor([5.0, 3.0, 1.0]), w, drift, torch.tensor([4.0, 0.0, 0.0]), 4)
+    again, _ = feddyn_correction(
+        torch.tensor([5.0, 3.0, 1.0]), w, drift, torch.tensor([4.0, 0.0, 0.0]), 4
+    )
     h[0] -= 0.1 * (5 - 4)
     assert again.tolist() == pytest.approx([5 - h[0] / 0.1, 3.5, 1.0])
 

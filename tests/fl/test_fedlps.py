@@ -77,7 +77,7 @@ def test_a_weight_that_is_left_out_keeps_its_stored_value(bench, mode, momentum)
         method = bench.method("fedlps", lr=LR, local_steps=steps, **settings)
         job = jobs(method, method.start(), view_of(bench.task), [0])[0]
         stored.append(local.run(bench.task, replace(job, finish=None)).w)
-    units = method.units
+    units = method.patterns.units
     held = units.spread(units.top(units.scores(stored[0]), 0.5)) > 0
     before, after = map(units.weights, stored)
     assert torch.equal(before[~held], after[~held])
@@ -91,7 +91,7 @@ def test_a_unit_that_is_never_kept_ends_where_it_began(bench):  # check 5, secon
     state = method.start()
     job = jobs(method, state, view_of(bench.task), [0])[0]
     trained = local.run(bench.task, replace(job, finish=None))
-    held = method.held(trained.w)
+    held = method.patterns.held(trained.w)
     assert torch.equal(trained.w[~held], state.w[~held])
     assert not torch.equal(trained.w[held], state.w[held])
 
@@ -101,8 +101,8 @@ def test_what_is_sent_and_what_stays(bench):  # check 6
     state = method.start()
     (job,) = jobs(method, state, view_of(bench.task), [1])
     trained = local.run(bench.task, job)
-    sent, kept = method.encode(job, trained), method.keep(trained)
-    units = method.units
+    sent, kept = method.encode(job, trained), method.local_part(trained)
+    units = method.patterns.units
     pattern = units.top(units.scores(kept), 0.5)  # by the scores after the last step
     assert torch.equal(units.pattern(kept), pattern)
     assert torch.equal(sent.travels[: units.layout.size], units.spread(pattern) > 0)
@@ -177,7 +177,7 @@ def test_noise_is_added_only_where_it_is_asked_for(tiny_bench):
 
 
 def scores_of(method, state, k):
-    return method.units.scores(method.received(state, k))
+    return method.patterns.units.scores(method.received(state, k))
 
 
 def test_scores_begin_at_random_and_stay_at_their_device(bench):
@@ -189,10 +189,11 @@ def test_scores_begin_at_random_and_stay_at_their_device(bench):
         scores_of(method, replace(state, g=5), 0), first[0]
     )  # whenever the device is asked first
     state = bench.round(method, state)
-    assert torch.equal(scores_of(method, state, 0), method.units.scores(state.local[0]))
+    assert torch.equal(scores_of(method, state, 0), method.patterns.units.scores(state.local[0]))
     assert not torch.equal(scores_of(method, state, 0), first[0])
     assert torch.equal(
-        method.units.weights(method.received(state, 0)), method.units.weights(state.w)
+        method.patterns.units.weights(method.received(state, 0)),
+        method.patterns.units.weights(state.w),
     )
     assert torch.equal(method.personalise(state, 0), state.local[0])
 
@@ -201,17 +202,17 @@ def test_scores_as_in_the_released_code(bench):
     method = bench.method("fedlps", lr=LR, q_init="sorted", q_persist=False, **HALF)
     state = method.start()
     first = scores_of(method, state, 0)
-    assert all(bool((part.diff() <= 0).all()) for part in first.split(method.units.counts))
+    assert all(bool((part.diff() <= 0).all()) for part in first.split(method.patterns.units.counts))
     later = scores_of(method, bench.round(method, state), 0)
     assert not torch.equal(later, first) and bool(
-        (later.split(method.units.counts)[0].diff() <= 0).all()
+        (later.split(method.patterns.units.counts)[0].diff() <= 0).all()
     )
 
 
 def test_scores_from_the_magnitude(bench):
     method = bench.method("fedlps", q_init="magnitude", **HALF)
     w = method.start().w
-    part = scores_of(method, method.start(), 0).split(method.units.counts)[0]
+    part = scores_of(method, method.start(), 0).split(method.patterns.units.counts)[0]
     sums = method.task.layout.split(w)[0].abs().sum(dim=(1, 2, 3))
     assert torch.equal(part.argsort(), sums.argsort()) and float(part.mean()) == pytest.approx(
         0, abs=1e-6
@@ -226,9 +227,9 @@ def test_the_task_moves_the_scores(bench):
         (job,) = jobs(method, state, view_of(bench.task), [0])
         before, after = (
             scores_of(method, state, 0),
-            method.units.scores(local.run(bench.task, job).w),
+            method.patterns.units.scores(local.run(bench.task, job).w),
         )
-        kept = method.units.top(before, 0.5) > 0
+        kept = method.patterns.units.top(before, 0.5) > 0
         assert bool((before != after)[kept].any())
         assert bool((before != after)[~kept].any()) == others_move
 
@@ -239,16 +240,20 @@ def test_patterns_by_rule_hold_for_the_round(bench, pattern):
     state = method.start()
     view = view_of(bench.task)
     one, two = (local.run(bench.task, job).w for job in jobs(method, state, view, [0, 1]))
-    a, b = method.units.pattern(one), method.units.pattern(two)
-    assert [int(part.sum()) for part in a.split(method.units.counts)] == [4, 8, 32]
+    a, b = method.patterns.units.pattern(one), method.patterns.units.pattern(two)
+    assert [int(part.sum()) for part in a.split(method.patterns.units.counts)] == [4, 8, 32]
     expected = {
         "random": torch.equal(a, b),
-        "ordered": not all(bool((p.diff() <= 0).all()) for p in a.split(method.units.counts)),
-        "magnitude": not torch.equal(a, method.units.top(method.units.sums(state.w), 0.5)),
+        "ordered": not all(
+            bool((p.diff() <= 0).all()) for p in a.split(method.patterns.units.counts)
+        ),
+        "magnitude": not torch.equal(
+            a, method.patterns.units.top(method.patterns.units.sums(state.w), 0.5)
+        ),
     }
     assert not expected[pattern]
     (later,) = jobs(method, replace(state, g=1), sized(view, view.capability, 1), [0])
-    again = method.units.pattern(local.run(bench.task, later).w)
+    again = method.patterns.units.pattern(local.run(bench.task, later).w)
     assert torch.equal(a, again) == (pattern != "random")
 
 
@@ -393,14 +398,14 @@ def test_what_a_bandit_learns_from_a_round(bench):
         (job,) = jobs(method, state, view, [k])
         accuracy = local.run(bench.task, job).accuracy
         arms = Arms.from_record(record["arms"])
-        assert arms.accuracy == accuracy != method.first_accuracy(k)
-        gain = method.bandit.reward(accuracy, method.first_accuracy(k), seconds / 4.0)
+        assert arms.accuracy == accuracy != method.ratios.first_accuracy(k)
+        gain = method.ratios.bandit.reward(accuracy, method.ratios.first_accuracy(k), seconds / 4.0)
         rewarded = [part for part in arms.parts if part.pulls]
         executed = after.notes["executed"][str(k)]
         assert [part.mean for part in rewarded] == pytest.approx([gain] * len(rewarded))
         assert rewarded[0].lo <= executed <= rewarded[-1].hi
         view_after = view_of(bench.task, 1)
-        assert method.share(after, view_after, k) == record["next"] != executed
+        assert method.ratios.share(after, view_after, k) == record["next"] != executed
 
 
 def test_time_is_relative_to_the_first_round_or_to_what_is_given(bench):
@@ -425,7 +430,7 @@ def test_the_accuracy_before_the_first_round(bench):
     hits = (
         task.architecture.logits(w, task.train[0][mine]).argmax(dim=1) == task.train[1][mine]
     ).float()
-    assert method.first_accuracy(2) == pytest.approx(float(hits.mean()))
+    assert method.ratios.first_accuracy(2) == pytest.approx(float(hits.mean()))
 
 
 def test_late_devices_earn_nothing_and_failed_ones_learn_nothing(bench):
@@ -451,11 +456,11 @@ def test_late_devices_earn_nothing_and_failed_ones_learn_nothing(bench):
         "2",
     }  # the third was late and lost: it has tried its ratio too
     lost = Arms.from_record(after.notes["bandits"]["2"]["arms"])
-    assert lost.accuracy == method.first_accuracy(2)
+    assert lost.accuracy == method.ratios.first_accuracy(2)
     assert sum(part.pulls for part in lost.parts) >= 1 and all(
         part.mean == 0 for part in lost.parts
     )
-    assert method.share(after, view, 3) == method.share(state, view, 3)
+    assert method.ratios.share(after, view, 3) == method.ratios.share(state, view, 3)
 
 
 def test_a_run_goes_on_from_its_record(bench):  # check 22
@@ -473,16 +478,18 @@ def test_ratios_of_the_ablations(bench):  # Table II
     view = sized(view_of(bench.task), LEVELS_OF_FOUR)
     flst, rcr = bench.method("fedlps", **HALF), bench.method("fedlps", ratio="capability")
     head = bench.method("fedlps", arm_space="head")
-    assert [flst.share(None, view, k) for k in range(4)] == [0.5] * 4
-    assert [rcr.share(None, view, k) for k in range(4)] == LEVELS_OF_FOUR
-    assert 0.5 <= head.share(None, view, 0) < 1
-    assert [head.share(None, view, k) for k in range(1, 4)] == LEVELS_OF_FOUR[
+    assert [flst.ratios.share(None, view, k) for k in range(4)] == [0.5] * 4
+    assert [rcr.ratios.share(None, view, k) for k in range(4)] == LEVELS_OF_FOUR
+    assert 0.5 <= head.ratios.share(None, view, 0) < 1
+    assert [head.ratios.share(None, view, k) for k in range(1, 4)] == LEVELS_OF_FOUR[
         1:
     ]  # the bandit is idle for z <= 1/2
     small = replace(view, model_budget=np.array([0.25, 1.0, 1.0, 1.0]))
-    assert rcr.share(None, small, 0) == 0.25
+    assert rcr.ratios.share(None, small, 0) == 0.25
     assert (
-        bench.method("fedlps", ratio="capability", prune_mode="structural").share(None, small, 0)
+        bench.method("fedlps", ratio="capability", prune_mode="structural").ratios.share(
+            None, small, 0
+        )
         == 0.5
     )
 

@@ -13,9 +13,10 @@ from fl.errors import MethodError
 from fl.evaluation.evaluate import evaluate
 from fl.executors.trainer import Trainer
 from fl.masks import unit_masks as masks
-from fl.masks.posterior import unbiased_rate
 from fl.method_base.method import State, bind, check
 from fl.methods import resolve
+from fl.methods.fedmap.extraction import largest
+from fl.methods.fedmap.thinning import unbiased_rate
 from fl.models.architectures import build
 from fl.task import LearningTask
 
@@ -86,7 +87,7 @@ def test_every_mask_phase_begins_at_one_half(task):
     assert not start_logits(play, state).any()
     state = play.round(state)
     alpha, beta = state.memo["alpha"], state.memo["beta"]
-    p = torch.from_numpy(play.method.chances(state))
+    p = torch.from_numpy(play.method.p.mode(state))
     assert (alpha >= 3).all()
     assert (beta >= 3).all()
     assert ((p > 0) & (p < 1)).all()
@@ -94,13 +95,13 @@ def test_every_mask_phase_begins_at_one_half(task):
     state = play.rounds(3, state)
     assert state.g == play.method.cycle
     assert (
-        play.method.chances(state).std() > 0.05
+        play.method.p.mode(state).std() > 0.05
     )  # what is used goes on; what is learnt next begins anew
     assert not start_logits(play, state).any()
     warm = Play(task, prior_strength=3.0, warm_posterior=True, reset_rounds=2)
     assert (warm.round(state).memo["alpha"] >= state.memo["alpha"]).all()
     assert torch.equal(
-        start_logits(warm, state), torch.from_numpy(warm.method.chances(state)).logit()
+        start_logits(warm, state), torch.from_numpy(warm.method.p.mode(state)).logit()
     )
 
 
@@ -300,7 +301,7 @@ def test_a_weight_that_nobody_holds_keeps_its_bits(task, train_mask):
     play = Play(task, budgets=[1 / 16] * 4, train_mask=train_mask)
     state = play.rounds(2)
     kept = [play.method.kept(state, play.view(2), k)[:P] for k in range(4)]
-    maskable = play.method.grain.maskable
+    maskable = play.method.places.maskable
     assert all((one & maskable).sum() <= J / 16 and one[~maskable].all() for one in kept)
     held = torch.from_numpy(np.any(kept, axis=0))
     after = play.round(state)
@@ -323,7 +324,7 @@ def test_which_submodel_is_trained(task):
     assert literal.kept(state, play.view(3), 0)[:P].all()
     assert play.method.kept(state, play.view(3), 0)[:P].all()
     refilled = Play(task, phase_rounds=3, train_mask="sample", refill="topk").method
-    assert refilled.kept(state, play.view(3), 1)[:P][method.grain.maskable].sum() == J // 4
+    assert refilled.kept(state, play.view(3), 1)[:P][method.places.maskable].sum() == J // 4
 
 
 def test_bits_of_a_model_round_on_lenet(lenet):
@@ -332,8 +333,8 @@ def test_bits_of_a_model_round_on_lenet(lenet):
     state = play.method.start()
     bits = {}
     for gamma in SIZES:
-        kept = play.method.weights_of(play.method.largest(state, gamma))
-        bits[gamma] = play.method.travel(kept)
+        kept = play.method.submodels.weights_of(largest(play.method.submodels, state, gamma))
+        bits[gamma] = play.method.submodel_payload(kept)
     assert [bits[gamma].bits_up for gamma in SIZES] == [
         13_776_000,
         3_444_000,
@@ -344,7 +345,7 @@ def test_bits_of_a_model_round_on_lenet(lenet):
         [0, 349_255, 145_203, 49_988], abs=6
     )
     seed = Play(lenet, budgets=[1, 1], mask_overhead="seed").method
-    assert seed.travel(kept).bits_down == 32 * 6_726 + 64
+    assert seed.submodel_payload(kept).bits_down == 32 * 6_726 + 64
     assert play.updates(state, [0])[0].job.payload.bits_down == 2 * 13_776_000
 
 
@@ -377,12 +378,12 @@ def test_sizes_drawn_per_step(task):
         kept = play.method.kept(state, play.view(2), 1)
         ones, rng = torch.ones(len(kept)), np.random.default_rng(0)
         parts = [job.phases[0].effective(ones, rng).numpy() != 0 for _ in range(20)]
-        maskable = [int(part[:P][play.method.grain.maskable].sum()) for part in parts]
+        maskable = [int(part[:P][play.method.places.maskable].sum()) for part in parts]
         assert all((part <= kept).all() for part in parts)
         assert max(maskable) <= J / 4
         assert len({size > J / 16 for size in maskable}) == 2  # the largest, and smaller ones
         assert min(maskable) <= J / 64
-        largest = play.method.ordered(play.view(2), 1, kept)[0].work.flops
+        largest = play.method.submodel_stages(play.view(2), 1, kept)[0].work.flops
         assert largest / 3 < job.stages[0].work.flops < largest
     alike = Play(task, budgets=[1 / 4] * 4, averaging="fjord")
     state = alike.rounds(2)
@@ -393,7 +394,7 @@ def test_sizes_drawn_per_step(task):
 def test_unit_submodels(task):
     """H1: J units, dense submodels within the budget, the output layer whole."""
     play = Play(task, granularity="neuron")
-    assert play.method.grain.count == 8 + 16 + 64
+    assert play.method.places.count == 8 + 16 + 64
     state = play.rounds(2)
     for k, gamma in enumerate(SIZES):
         kept = play.method.kept(state, play.view(2), k)
@@ -421,7 +422,7 @@ def test_devices_use_the_submodel_of_their_budget(task):
     state = play.rounds(4)
     w = [play.method.personalise(state, k) for k in range(4)]
     assert w[1] is w[2]
-    kept = [int((one[:P] != 0)[torch.from_numpy(play.method.grain.maskable)].sum()) for one in w]
+    kept = [int((one[:P] != 0)[torch.from_numpy(play.method.places.maskable)].sum()) for one in w]
     assert kept == [J, J // 4, J // 4, J // 16]
     layer = task.layout.slots[-2]
     part = w[3][layer.slice]
@@ -444,7 +445,7 @@ def test_probes_and_measures(task):
     assert found["capacity used 1"] == pytest.approx(0.5, abs=0.1)
     assert 0 < found["capacity used 0.0625"] <= 1
     assert found["empty layers 1"] == 0
-    assert found["spread of p"] == pytest.approx(float(play.method.chances(state).std()))
+    assert found["spread of p"] == pytest.approx(float(play.method.p.mode(state).std()))
     asked = Play(task, sizes=[0.5]).method
     assert list(asked.probes(state)) == ["topk 0.5", "sample 0.5"]
 

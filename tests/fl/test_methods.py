@@ -138,7 +138,7 @@ def test_the_server_never_hears_of_what_a_late_device_trained_and_the_device_kee
     if name in KEEP:
         done = updates[3].result()
         assert torch.equal(
-            after.local[3], done.w - state.w if name == "refl" else method.keep(done)
+            after.local[3], done.w - state.w if name == "refl" else method.local_part(done)
         )
         assert not torch.equal(done.w, method.received(state, 3))
 

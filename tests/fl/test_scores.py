@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fl.masks import unit_masks as masks
-from fl.methods.fedlps.unit_scores import Objective, Units, importance_loss
+from fl.methods.fedlps.unit_scores import HiddenUnits, PatternObjective, importance_loss
 from fl.models.architectures import Architecture, build
 from fl.models.layers import Linear
 
@@ -31,7 +31,7 @@ def flat(units, weights, scores):
     [(1, "1111"), (0.75, "1011"), (0.5, "1001"), (0.6, "1001"), (0.25, "1000"), (1 / 16, "1000")],
 )
 def test_the_largest_scores_are_kept(share, kept):  # check 1
-    units = Units(model(1, 4, 2), rows=True)
+    units = HiddenUnits(model(1, 4, 2), rows=True)
     assert (
         "".join(str(int(x)) for x in units.top(torch.tensor([0.9, 0.1, 0.5, 0.7]), share)) == kept
     )
@@ -45,7 +45,7 @@ def test_the_largest_scores_are_kept(share, kept):  # check 1
 def test_a_pattern_spreads_as_the_layout_expands_it(name, rows):  # check 2
     shape = {"shakespeare-lstm": (80,), "resnet18": (3, 32, 32)}.get(name, (1, 28, 28))
     layout = build(name, shape, 10).layout
-    units = Units(layout, rows)
+    units = HiddenUnits(layout, rows)
     kept = masks.random(layout, 0.4, np.random.default_rng(2))
     pattern = torch.from_numpy(np.concatenate(list(kept.values()))).float()
     assert np.array_equal(units.spread(pattern).numpy() == 1, layout.expand(kept, rows=rows))
@@ -72,8 +72,8 @@ def gradients(objective, w, loss):
 def test_straight_through(
     every_score, expected
 ):  # check 3: w = (2, 3), q = (0, 1), input 1, L = o_1 + o_2
-    objective = Objective(
-        Units(model(1, 2, 2), rows=True), 0.5, torch.zeros(6), every_score=every_score
+    objective = PatternObjective(
+        HiddenUnits(model(1, 2, 2), rows=True), 0.5, torch.zeros(6), every_score=every_score
     )
     w = flat(objective.units, [2.0, 3.0], [0.0, 1.0])
     to_weights, to_scores = gradients(
@@ -85,7 +85,9 @@ def test_straight_through(
 
 
 def test_a_pattern_that_is_not_learned_has_no_gradient():
-    objective = Objective(Units(model(1, 2, 2), rows=True), 0.5, torch.zeros(6), learned=False)
+    objective = PatternObjective(
+        HiddenUnits(model(1, 2, 2), rows=True), 0.5, torch.zeros(6), learned=False
+    )
     w = flat(objective.units, [2.0, 3.0], [5.0, -5.0])
     objective.units.pattern(w).copy_(torch.tensor([0.0, 1.0]))  # whatever the scores say
     leaf = w.clone().requires_grad_(True)
@@ -110,12 +112,12 @@ def test_the_mean_is_taken_per_layer():
 
 
 def test_the_target_is_the_sigmoid_of_the_sum_of_weights():
-    units = Units(model(2, 3, 2), rows=True)
+    units = HiddenUnits(model(2, 3, 2), rows=True)
     w = flat(units, [1.0, -1.0, 0.0, -3.0, 0.5, 0.0], [0.0, 0.0, 0.0])
     assert units.sums(w).tolist() == [2.0, 3.0, 0.5]
-    objective = Objective(units, 1.0, torch.zeros(12), lam=1.0)
+    objective = PatternObjective(units, 1.0, torch.zeros(12), lam=1.0)
     assert objective.target(w).tolist() == pytest.approx([0.880797, 0.952574, 0.622459], abs=1e-6)
-    normed = Objective(units, 1.0, torch.zeros(12), lam=1.0, standardise=True).target(w)
+    normed = PatternObjective(units, 1.0, torch.zeros(12), lam=1.0, standardise=True).target(w)
     mean, std = np.mean([2, 3, 0.5]), np.std([2, 3, 0.5])
     assert normed.tolist() == pytest.approx(
         [1 / (1 + np.exp(-(x - mean) / std)) for x in (2, 3, 0.5)], abs=1e-6
@@ -132,8 +134,8 @@ def test_the_target_is_the_sigmoid_of_the_sum_of_weights():
 def test_weights_that_are_left_out_feel_no_penalty(
     mean, factor
 ):  # check 5; the pull doubles with the distance
-    units = Units(model(1, 2, 2), rows=True)
-    objective = Objective(
+    units = HiddenUnits(model(1, 2, 2), rows=True)
+    objective = PatternObjective(
         units, 0.5, torch.tensor([1.0, 1.0, 1.0, 1.0, 1.0, 1.0]), mu=0.5, decay=0.2, mean=mean
     )
     w = flat(units, [2.0, 3.0, 1.5, 1.0, 1.0, 1.0], [0.0, 1.0])
@@ -156,7 +158,7 @@ def test_a_dropped_unit_emits_nothing_in_structural_mode_and_its_bias_in_row_mod
     w = torch.from_numpy(architecture.initial(np.random.default_rng(0)))
     x = torch.rand(2, 1, 28, 28)
     for rows in (True, False):
-        units = Units(architecture.layout, rows)
+        units = HiddenUnits(architecture.layout, rows)
         pattern = torch.ones(units.total)
         pattern[3] = 0.0  # a channel of the first convolution
         masked = w * units.spread(pattern)
@@ -169,8 +171,8 @@ def test_a_dropped_unit_emits_nothing_in_structural_mode_and_its_bias_in_row_mod
 
 
 def test_the_personal_model_has_the_zeros_of_the_pattern():  # check 6; (12)
-    units = Units(model(1, 2, 2, bias=True), rows=True)
-    objective = Objective(units, 0.5, torch.zeros(units.layout.size))
+    units = HiddenUnits(model(1, 2, 2, bias=True), rows=True)
+    objective = PatternObjective(units, 0.5, torch.zeros(units.layout.size))
     w = flat(units, [2.0, 3.0, 0.0], [0.0, 1.0])
     done = objective.finish([torch.zeros_like(w), w])
     assert units.weights(done).tolist() == [0.0, 3.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]

@@ -14,7 +14,7 @@ from fl.contracts import Grant, Job, Trained
 from fl.data.datasets import Federated
 from fl.errors import MethodError
 from fl.executors.trainer import Trainer
-from fl.masks.straight_through import SURROGATES, Pruner
+from fl.masks.threshold_training import SURROGATES, Pruner
 from fl.masks.thresholds import Rows, carriers
 from fl.method_base.method import State, check
 from fl.methods import resolve

@@ -10,6 +10,7 @@ from edgesim.seeds import Seeds
 from fl.contracts import Grant, Job, Payload, Phase, Sgd
 from fl.data.datasets import federated
 from fl.masks import unit_masks as masks
+from fl.methods._ordered_dropout import first_units
 from fl.models.architectures import build
 from fl.models.dense_submodel import cut
 from fl.task import LearningTask
@@ -143,7 +144,7 @@ def test_the_mean_over_holders(bench):
             return self.trained
 
     after = method.aggregate(state, view, [Done(0, 4.0), Done(1, 2.0)]).w
-    half = torch.from_numpy(method.nested(0.5))
+    half = torch.from_numpy(first_units(method.layout, 0.5))
     assert set(after[half].tolist()) == {3.0} and set(after[~half].tolist()) == {4.0}
     alone = method.aggregate(state, view, [Done(1, 2.0)]).w
     assert set(alone[half].tolist()) == {2.0} and torch.equal(alone[~half], state.w[~half])
@@ -223,7 +224,7 @@ def test_fjord_draws_a_width_per_batch_and_trains_nothing_beyond_its_own(bench):
     assert len({tuple(method.drawn(replace(view, g=g), 1)) for g in range(5)}) == 5
     state = method.start()
     done = local.run(bench.task, method.configure(state, view, Grant(0, 0.5, 0.0, 1.0, 1.0)))
-    half = torch.from_numpy(method.nested(0.5))
+    half = torch.from_numpy(first_units(method.layout, 0.5))
     assert torch.equal(done.w[~half], state.w[~half]) and not torch.equal(
         done.w[half], state.w[half]
     )
@@ -239,7 +240,7 @@ def test_fjord_sends_no_more_than_the_largest_level_it_may_draw(bench):
     )
     assert np.array_equal(method.kept(None, view, 0), half.kept(None, view, 0))
     teaching = bench.method("fjord", levels=[0.25, 0.5, 1.0], distillation=True)
-    assert np.array_equal(teaching.kept(None, view, 0), method.nested(0.8))
+    assert np.array_equal(teaching.kept(None, view, 0), first_units(method.layout, 0.8))
 
 
 def test_fjords_work_is_the_mean_of_the_widths_it_drew(bench):
@@ -265,7 +266,7 @@ def test_fjord_with_distillation_learns_from_both_widths(bench):
     done = local.run(
         bench.task, method.configure(state, view_of(bench.task), Grant(0, 0.5, 0.0, 1.0, 1.0))
     )
-    outside = ~torch.from_numpy(method.nested(0.25))
+    outside = ~torch.from_numpy(first_units(method.layout, 0.25))
     assert not torch.equal(done.w[outside], state.w[outside])  # the largest width learns too
 
 
@@ -296,7 +297,8 @@ def test_what_a_device_uses_is_its_own_submodel(bench, name):
     state = method.aggregate(method.start(), view, [])
     assert torch.equal(method.personalise(state, 0), state.w)
     assert torch.equal(
-        method.personalise(state, 1) != 0, torch.from_numpy(method.nested(0.25)) & (state.w != 0)
+        method.personalise(state, 1) != 0,
+        torch.from_numpy(first_units(method.layout, 0.25)) & (state.w != 0),
     )
     assert method.personalise(state, 1) is method.personalise(state, 3)
     assert list(method.probes(state)) == ["width 1", "width 0.5", "width 0.25"]

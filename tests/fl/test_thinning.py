@@ -12,21 +12,23 @@ from edgesim.seeds import Seeds
 from fl.accounting import StepCost
 from fl.contracts import Sent
 from fl.errors import MethodError
-from fl.masks.granularity import DoesNotFit, Units, Weights, lengths
-from fl.masks.posterior import Beta, count_bits, mask_bits, unbiased_rate
-from fl.masks.probing import MaskSteps, probability, slope, spread
-from fl.masks.thinning import (
+from fl.masks.posterior import Beta, mask_bits
+from fl.masks.straight_through import slope
+from fl.method_base.aggregation import mean_over_holders
+from fl.methods.fedmap.granularity import PerUnit, PerWeight, lengths
+from fl.methods.fedmap.keep_probabilities import count_bits
+from fl.methods.fedmap.mask_steps import MaskSteps, probability, spread
+from fl.methods.fedmap.thinning import (
     Record,
-    Rules,
+    ThinningRules,
     empty_layers,
     expected_draws,
     expected_holders,
     refilled,
     scale,
     thin,
-    thin_for,
+    unbiased_rate,
 )
-from fl.method_base.aggregation import mean_over_holders
 from fl.models.architectures import build
 from fl.models.layout import Layout, Slot
 
@@ -49,7 +51,7 @@ class Fixed:
 
 def weights(count, least=0):
     """A grain of one layer of so many weights."""
-    return Weights(Layout((Slot("w", (count, 1), 0, "weight", "classifier", 0),)), least)
+    return PerWeight(Layout((Slot("w", (count, 1), 0, "weight", "classifier", 0),)), least)
 
 
 def rng(name="thin", **keys):
@@ -111,11 +113,11 @@ def test_expected_counts_leave_the_mode_at_one_half():
 def test_a_submodel_that_never_fits_names_its_device():
     """H12."""
     with pytest.raises(
-        DoesNotFit, match="still has 4 of 4 weights after 200 draws, its budget is 2"
+        MethodError, match="still has 4 of 4 weights after 200 draws, its budget is 2"
     ):
         thin(weights(4), np.ones(4, np.float32), 0.5, rng())
     with pytest.raises(MethodError, match="the submodel of device 7 still has"):
-        thin_for("device 7", weights(4), np.ones(4, np.float32), 0.5, rng())
+        thin(weights(4), np.ones(4, np.float32), 0.5, rng(), owner="device 7")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_a_submodel_that_never_fits_names_its_device():
 )
 def test_capacity_that_thinning_uses_at_one_half(gamma, used):
     """H5; the spread for LeNet is 6.6e-4."""
-    grain = Weights(LENET)
+    grain = PerWeight(LENET)
     p = np.full(grain.count, 0.5, np.float32)
     drawn = thin(grain, p, gamma, rng())
     assert abs(grain.size(drawn.mask) / grain.total - used) < 5 * 6.6e-4
@@ -140,11 +142,11 @@ def test_refill_takes_the_likeliest_of_the_last_drop_up_to_the_budget():
 
 def test_every_layer_keeps_what_it_must():
     """H10: with min_units no draw empties a layer."""
-    grain = Weights(LENET, least=3)
+    grain = PerWeight(LENET, least=3)
     drawn = thin(grain, np.full(grain.count, 0.5, np.float32), 0.0005, rng())
     assert min(grain.sizes(drawn.mask)) == 3
     assert empty_layers(LENET, grain.expand(drawn.mask)) == 0
-    loose = Weights(LENET)
+    loose = PerWeight(LENET)
     kept = loose.expand(thin(loose, np.full(loose.count, 0.5, np.float32), 1e-5, rng()).mask)
     assert empty_layers(LENET, kept) >= 2  # four weights are left at most
 
@@ -181,7 +183,7 @@ def test_identity_surrogate():
 
 
 def mask_steps(exponent="draws", scaled=False, gamma=0.5):
-    rules = Rules(1, exponent, "fedpm", scaled)
+    rules = ThinningRules(1, exponent, "fedpm", scaled)
     return MaskSteps(
         0,
         weights(4),
@@ -325,7 +327,7 @@ def test_bits_of_survival_counts_at_one_half(draws, raw, bit):
     )
     assert np.bincount(exact).tolist()[-1] == 1
     assert count_bits(exact, draws, "entropy") / len(exact) == pytest.approx(bit, abs=1e-12)
-    grain = Weights(LENET)
+    grain = PerWeight(LENET)
     drawn = thin(grain, np.full(grain.count, 0.5, np.float32), 1.001 * 2.0**-draws, rng())
     assert drawn.draws == draws
     assert count_bits(drawn.survived, draws, "raw") == raw
@@ -360,7 +362,7 @@ def few_values(grain, seed=0):
 
 def test_sizes_of_topk_on_lenet_and_nested():
     """Check 12."""
-    grain = Weights(LENET)
+    grain = PerWeight(LENET)
     p, w = few_values(grain)
     assert grain.total == 430_500
     chosen = {gamma: grain.largest(p, w, gamma) for gamma in (1, 1 / 4, 1 / 16, 1 / 64, 0.3)}
@@ -372,7 +374,7 @@ def test_sizes_of_topk_on_lenet_and_nested():
     ]
     for small, large in pairwise(sorted(chosen)):
         assert (chosen[small] <= chosen[large]).all()
-    assert [grain.largest_of_each(p, w, 1 / 16)[piece].sum() for piece in grain.pieces] == [
+    assert [grain.largest_of_each(p, w, 1 / 16)[piece].sum() for piece in grain.layers] == [
         31,
         1562,
         25000,
@@ -389,14 +391,14 @@ def test_ties_go_to_the_larger_weight_then_to_the_lower_index():
 
 def test_topk_that_no_layer_loses():
     """H10, and the general order is the quick one."""
-    grain, loose = Weights(LENET, least=2), Weights(LENET)
+    grain, loose = PerWeight(LENET, least=2), PerWeight(LENET)
     p, w = few_values(grain)
-    p[grain.pieces[0]] = 0.05
-    assert not loose.largest(p, w, 1 / 64)[loose.pieces[0]].any()
+    p[grain.layers[0]] = 0.05
+    assert not loose.largest(p, w, 1 / 64)[loose.layers[0]].any()
     kept = grain.largest(p, w, 1 / 64)
-    assert kept[grain.pieces[0]].sum() == 2
+    assert kept[grain.layers[0]].sum() == 2
     assert kept.sum() == 6_726
-    general = super(Weights, loose).largest(p, w, 0.1)
+    general = super(PerWeight, loose).largest(p, w, 0.1)
     assert (general == loose.largest(p, w, 0.1)).all()
 
 
@@ -407,9 +409,9 @@ def test_a_budget_just_below_a_whole_number_is_that_number():
 
 def test_scale_makes_up_for_the_share_of_a_layer():
     """H7b: 1/4 of the first convolution's weights is kept, all of the others."""
-    grain = Weights(LENET)
+    grain = PerWeight(LENET)
     chosen = np.ones(grain.count, bool)
-    chosen[grain.pieces[0]] = np.arange(500) % 4 == 0
+    chosen[grain.layers[0]] = np.arange(500) % 4 == 0
     factor = scale(grain, grain.expand(chosen))
     assert (factor[:500] == 2).all()
     assert (factor[500:] == 1).all()
@@ -429,12 +431,12 @@ SHAPES = {
 def test_unit_submodels_are_dense_fit_and_can_be_read_back(name):
     """E13: the size is that of the smaller dense tensors, the output layer is whole, every layer keeps a unit."""
     layout = build(name, SHAPES[name], 10).layout
-    grain = Units(layout)
+    grain = PerUnit(layout)
     p = np.full(grain.count, 0.6, np.float32)
     drawn = thin(grain, p, 0.1, rng())
     kept = grain.expand(drawn.mask)
-    assert all(drawn.mask[piece].any() for piece in grain.pieces)
-    assert (grain.places(kept) == drawn.mask).all()
+    assert all(drawn.mask[piece].any() for piece in grain.layers)
+    assert (grain.choice_of(kept) == drawn.mask).all()
     assert (
         grain.size(drawn.mask)
         == sum(int(kept[slot.slice].sum()) for slot in grain.tensors)
@@ -447,12 +449,12 @@ def test_unit_submodels_are_dense_fit_and_can_be_read_back(name):
 
 def test_largest_units_are_the_most_that_fit():
     layout = build("digits-cnn", (1, 8, 8), 10).layout
-    grain = Units(layout)
+    grain = PerUnit(layout)
     p, w = np.random.default_rng(0).permutation(grain.count) / 100, np.ones(layout.size)
     small, large = grain.largest(p, w, 0.1), grain.largest(p, w, 0.5)
     assert (small <= large).all()
     assert grain.fits(small, 0.1)
-    needed = [piece.start + int(np.argmax(p[piece])) for piece in grain.pieces]
+    needed = [piece.start + int(np.argmax(p[piece])) for piece in grain.layers]
     assert small[needed].all()
     left = np.setdiff1d(np.flatnonzero(~small), needed)
     more = small.copy()
@@ -461,15 +463,15 @@ def test_largest_units_are_the_most_that_fit():
 
 
 def test_a_budget_below_one_unit_per_layer_is_refused():
-    grain = Units(build("digits-cnn", (1, 8, 8), 10).layout)
-    with pytest.raises(DoesNotFit, match="has at least 32 of"):
+    grain = PerUnit(build("digits-cnn", (1, 8, 8), 10).layout)
+    with pytest.raises(MethodError, match="has at least 32 of"):
         grain.largest(np.full(grain.count, 0.5), np.ones(grain.layout.size), 0.001)
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_differentiable_expansion_is_the_expansion(name):
     layout = build(name, SHAPES[name], 10).layout
-    for grain in (Units(layout), Weights(layout)):
+    for grain in (PerUnit(layout), PerWeight(layout)):
         chosen = np.random.default_rng(1).random(grain.count) < 0.5
         factors = spread(grain, torch.from_numpy(chosen).float())
         assert (factors.numpy() == grain.expand(chosen)).all()
@@ -478,7 +480,7 @@ def test_differentiable_expansion_is_the_expansion(name):
 def test_gradient_of_a_unit_gathers_its_weights_at_both_ends():
     """d sum(M w) / d m_u is the sum of w over what leaving the unit out would take away: its row and its column."""
     layout = build("digits-cnn", (1, 8, 8), 10).layout
-    grain = Units(layout)
+    grain = PerUnit(layout)
     chosen = torch.ones(grain.count, requires_grad=True)
     w = torch.from_numpy(np.random.default_rng(2).normal(size=layout.size))
     (gradient,) = torch.autograd.grad((spread(grain, chosen) * w).sum(), chosen)
@@ -494,7 +496,7 @@ def test_gradient_of_a_unit_gathers_its_weights_at_both_ends():
 def test_scale_of_unit_submodels_counts_the_inputs_that_are_left():
     """Half of conv1's units: conv2's rows lose half of their inputs, conv1's rows nothing."""
     layout = build("digits-cnn", (1, 8, 8), 10).layout
-    grain = Units(layout)
+    grain = PerUnit(layout)
     chosen = np.ones(grain.count, bool)
     chosen[:4] = False
     named = layout.named(scale(grain, grain.expand(chosen)))

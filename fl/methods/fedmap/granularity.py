@@ -1,7 +1,9 @@
-"""What has a keep-probability in FedMAP, a weight or a unit, and how much of the model a choice of them is.
+"""What has a keep-probability in FedMAP, a weight or a unit, and how large a choice of them is.
 
-A choice is bool [J], a probability p [J] in (0, 1); a budget gamma is a share of the d maskable weights: those of
-convolutions, linear and recurrent layers, the output layer's too (H2). The rest is always kept.
+A choice is bool [J], a probability p [J] in (0, 1); a budget gamma is a share of the d maskable
+weights: those of convolutions, linear and recurrent layers, of the output layer too. The rest is
+always kept. The paper says neither which tensors are masked nor at which granularity
+(docs/papers/fedmap.md).
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from fl.errors import MethodError
 from fl.masks import unit_masks as masks
 from fl.models.layout import Group, Layout, Slot, UnitAxis
 
@@ -22,19 +25,16 @@ Array = np.ndarray
 ROUNDING = 1 + 1e-12  # so that 0.29 * 100 = 28.999999999999996 is 29
 
 
-class DoesNotFit(ValueError):
-    """A submodel cannot be brought within its budget: one sentence, without its subject."""
-
-
-class Grain(ABC):
-    """What has a keep-probability. ``pieces``: its layers, slices of [0, J); each keeps at least ``least`` places."""
+class Granularity(ABC):
+    """J places that have a keep-probability; each of the ``layers`` keeps at least ``least``."""
 
     layout: Layout
     least: int
 
     @property
     @abstractmethod
-    def pieces(self) -> tuple[slice, ...]: ...
+    def layers(self) -> tuple[slice, ...]:
+        """The places of each layer, slices of [0, J)."""
 
     @abstractmethod
     def sizes(self, chosen: Array) -> list[int]:
@@ -42,11 +42,11 @@ class Grain(ABC):
 
     @abstractmethod
     def expand(self, chosen: Array) -> Array:
-        """The choice bool [J] as weights of the architecture, bool [P]; what is not maskable follows."""
+        """The choice bool [J] as weights bool [P] of the architecture; the rest follows."""
 
     @abstractmethod
-    def places(self, kept: Array) -> Array:
-        """`expand` turned round: weights bool [P] that are kept -> the choice bool [J]."""
+    def choice_of(self, kept: Array) -> Array:
+        """The inverse of `expand`: weights bool [P] that are kept -> the choice bool [J]."""
 
     @abstractmethod
     def magnitude(self, w: Array) -> Array:
@@ -55,11 +55,11 @@ class Grain(ABC):
     @property
     def count(self) -> int:
         """J, how many keep-probabilities there are."""
-        return self.pieces[-1].stop
+        return self.layers[-1].stop
 
     @cached_property
     def tensors(self) -> tuple[Slot, ...]:
-        """What can be masked: the weights of convolutions, linear and recurrent layers (H2)."""
+        """What can be masked: the weights of convolutions, linear and recurrent layers."""
         return tuple(slot for slot in self.layout.slots if slot.kind == "weight")
 
     def size(self, chosen: Array) -> int:
@@ -85,47 +85,61 @@ class Grain(ABC):
         return self.guarded(left, candidate, p) if self.least else left
 
     def guarded(self, left: Array, among: Array, p: Array) -> Array:
-        """``left``, and in every piece that has fewer than ``least`` of them the likeliest of ``among``."""
-        for piece in self.pieces:
-            if np.count_nonzero(left[piece]) < self.least:
-                rank = np.argsort(-np.where(among[piece], p[piece], -1.0), kind="stable")
-                best = rank[: min(self.least, np.count_nonzero(among[piece]))]
-                left[piece.start + best] = True
+        """``left``, filled up with the likeliest of ``among`` where a layer has too few."""
+        for layer in self.layers:
+            if np.count_nonzero(left[layer]) < self.least:
+                rank = np.argsort(-np.where(among[layer], p[layer], -1.0), kind="stable")
+                best = rank[: min(self.least, np.count_nonzero(among[layer]))]
+                left[layer.start + best] = True
         return left
 
     def largest(self, p: Array, w: Array, gamma: float) -> Array:
-        """TopK: the most places of largest p within the budget, of equal ones those of larger |w|, of lower index."""
+        """TopK: the most places of largest p within the budget, bool [J].
+
+        Of equal p those of larger |w| come first, of equal |w| those of lower index.
+
+        Args:
+            p: Keep-probabilities [J].
+            w: Weights [P].
+            gamma: Budget.
+
+        Raises:
+            MethodError: What every layer keeps at least is more than the budget.
+        """
         order = np.lexsort((-self.magnitude(w), -p))
         needed = np.zeros(self.count, dtype=bool)
-        for piece in self.pieces:
-            needed[order[(order >= piece.start) & (order < piece.stop)][: self.least]] = True
+        for layer in self.layers:
+            needed[order[(order >= layer.start) & (order < layer.stop)][: self.least]] = True
         order = np.concatenate([order[needed[order]], order[~needed[order]]])
         low, high = int(needed.sum()), self.count
         if not self.fits(needed, gamma):
-            raise DoesNotFit(
-                f"has at least {self.size(needed):,} of {self.total:,} weights, its budget is {self.room(gamma):,}: "
-                "give it a larger model_budget"
+            raise MethodError(
+                "the submodel",
+                f"has at least {self.size(needed):,} of {self.total:,} weights, its budget is "
+                f"{self.room(gamma):,}: give it a larger model_budget",
             )
-        while low < high:  # the size grows with the number of places
+        while low < high:  # bisection: the size grows with the number of places
             middle = (low + high + 1) // 2
-            low, high = (
-                (middle, high) if self.fits(first(order, middle), gamma) else (low, middle - 1)
-            )
+            if self.fits(first(order, middle), gamma):
+                low = middle
+            else:
+                high = middle - 1
         return first(order, low)
 
 
 @dataclass(frozen=True, eq=False)
-class Weights(Grain):
-    """One probability per weight of convolutions, linear and recurrent layers, the output layer's too: H1, H2.
+class PerWeight(Granularity):
+    """One probability per weight of convolutions, linear and recurrent layers.
 
-    Biases, norms and embeddings are always kept. A layer can lose all its weights unless ``least`` is given.
+    Biases, norms and embeddings are always kept. A layer can lose all its weights unless ``least``
+    is given.
     """
 
     layout: Layout
     least: int = 0
 
     @cached_property
-    def pieces(self) -> tuple[slice, ...]:
+    def layers(self) -> tuple[slice, ...]:
         ends = np.cumsum([0, *(slot.size for slot in self.tensors)]).tolist()
         return tuple(slice(a, b) for a, b in pairwise(ends))
 
@@ -135,48 +149,49 @@ class Weights(Grain):
         return self.layout.where(lambda slot: slot.kind == "weight")
 
     def sizes(self, chosen: Array) -> list[int]:
-        return [int(np.count_nonzero(chosen[piece])) for piece in self.pieces]
+        return [int(np.count_nonzero(chosen[layer])) for layer in self.layers]
 
     def expand(self, chosen: Array) -> Array:
         mask = ~self.maskable
         mask[self.maskable] = chosen
         return mask
 
-    def places(self, kept: Array) -> Array:
+    def choice_of(self, kept: Array) -> Array:
         return kept[: self.layout.size][self.maskable]
 
     def magnitude(self, w: Array) -> Array:
-        return np.abs(self.places(w))
+        return np.abs(self.choice_of(w))
 
     def largest(self, p: Array, w: Array, gamma: float) -> Array:
-        """As of any grain, without sorting all of it."""
+        """As of any granularity, without sorting all of it where no layer has a least."""
         if self.least:
             return super().largest(p, w, gamma)
         return top(p, self.magnitude(w), self.room(gamma))
 
     def largest_of_each(self, p: Array, w: Array, gamma: float) -> Array:
-        """TopK of every layer by itself: H9."""
+        """TopK of every layer by itself."""
         score, mask = self.magnitude(w), np.zeros(self.count, dtype=bool)
-        for piece in self.pieces:
-            size = piece.stop - piece.start
-            mask[piece] = top(
-                p[piece], score[piece], max(self.least, floor(gamma * size * ROUNDING))
+        for layer in self.layers:
+            size = layer.stop - layer.start
+            mask[layer] = top(
+                p[layer], score[layer], max(self.least, floor(gamma * size * ROUNDING))
             )
         return mask
 
 
 @dataclass(frozen=True, eq=False)
-class Units(Grain):
-    """One probability per hidden unit, so that submodels are smaller dense models: H1, E13.
+class PerUnit(Granularity):
+    """One probability per hidden unit, so that submodels are smaller dense models.
 
-    Thinning goes on until the dense submodel fits; every layer keeps a unit, and the output layer all of its own.
+    Thinning goes on until the dense submodel fits; every layer keeps a unit, and the output layer
+    all of its own.
     """
 
     layout: Layout
     least: int = 1
 
     @cached_property
-    def pieces(self) -> tuple[slice, ...]:
+    def layers(self) -> tuple[slice, ...]:
         ends = np.cumsum([0, *(group.units for group in self._hidden)]).tolist()
         return tuple(slice(a, b) for a, b in pairwise(ends))
 
@@ -187,8 +202,8 @@ class Units(Grain):
     def by_group(self, values: Any) -> dict[str, Any]:
         """Group -> its part of ``values`` [J], an array or a tensor."""
         return {
-            group.name: values[piece]
-            for group, piece in zip(self._hidden, self.pieces, strict=True)
+            group.name: values[layer]
+            for group, layer in zip(self._hidden, self.layers, strict=True)
         }
 
     def sizes(self, chosen: Array) -> list[int]:
@@ -198,7 +213,7 @@ class Units(Grain):
     def expand(self, chosen: Array) -> Array:
         return self.layout.expand(self.by_group(chosen))
 
-    def places(self, kept: Array) -> Array:
+    def choice_of(self, kept: Array) -> Array:
         return np.concatenate([kept_units(self.layout, group, kept) for group in self._hidden])
 
     def magnitude(self, w: Array) -> Array:
@@ -206,7 +221,16 @@ class Units(Grain):
 
 
 def kept_units(layout: Layout, group: Group, kept: Array) -> Array:
-    """Units bool [units] of a group that a structured mask bool [P] keeps: those with a weight in its first tensor."""
+    """Units of a group that a structured mask keeps: those with a weight in its first tensor.
+
+    Args:
+        layout: Of the model.
+        group: Which units.
+        kept: The mask, bool [P].
+
+    Returns:
+        bool [units].
+    """
     slot, place = next(
         (slot, i)
         for slot in layout.slots
@@ -230,7 +254,7 @@ def lengths(
 
 
 def top(p: Array, score: Array, room: int) -> Array:
-    """The ``room`` largest p, of equal ones those of larger score, of equal ones those of lower index; bool [n]."""
+    """The ``room`` largest p, of equal ones by score, then by index; bool [n]."""
     if room >= len(p):
         return np.ones(len(p), dtype=bool)
     if room <= 0:

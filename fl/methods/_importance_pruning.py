@@ -1,10 +1,10 @@
-"""Adaptive pruning by importance, put in front of the last phase of another method: Liu, eqs. (20)-(25)."""
+"""Adaptive pruning by importance before the last phase of a method: Liu, eqs. (20) to (25)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,13 +16,15 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class Pruning(Method):
-    """Mixed into a method (before it in the bases): its shared weights are pruned by the ratio that is granted.
+class ImportancePruning(Method):
+    """Mixed into a method (before it in the bases): prunes its shared weights by the granted ratio.
 
-    Before the last phase comes a warm-up of the unpruned shared weights; the largest changes name the weights that are
-    kept; the last phase starts from the *received* weights where they are kept and from zero elsewhere.
+    Before the last phase comes a warm-up of the unpruned shared weights; its largest changes name
+    the weights that are kept; the last phase starts from the *received* weights where they are kept
+    and from zero elsewhere.
     """
 
+    cost_by_samples: ClassVar[bool] = True
     warmup_steps: int = param(
         1, "SGD steps before the weights are ranked, tau_hat", source="our choice", ge=1
     )
@@ -47,13 +49,12 @@ class Pruning(Method):
     )
 
     @classmethod
-    def unread(cls, values: dict) -> dict[str, str]:
-        return super().unread(values) | (
-            {} if values["rho"] is None else {"rho_max": "rho is fixed"}
-        )
+    def unread(cls, values: dict[str, Any]) -> dict[str, str]:
+        fixed = {} if values["rho"] is None else {"rho_max": "rho is fixed"}
+        return super().unread(values) | fixed
 
     def prunable(self) -> Array:
-        """All shared weights, biases included (liu.md, open choice 8)."""
+        """All shared weights, biases included: the paper does not say (docs/papers/liu.md)."""
         return self.shared
 
     def rho_bounds(self) -> tuple[float, float]:
@@ -62,22 +63,18 @@ class Pruning(Method):
     def stages(self, k: int, rho: float) -> tuple[Stage, ...]:
         """Liu, eq. (24): the warm-up is not pruned, the last stage is."""
         *before, last = super().stages(k, rho)
-        return *before, Stage("warm-up", self.work(k, self.shared, self.warmup_steps)), last
+        return *before, Stage("warm-up", self.work(k, self.shared_step, self.warmup_steps)), last
 
     def payload(self, rho: float) -> Payload:
         """Liu, eq. (25), and the mask itself where it is counted."""
-        plain = super().payload(rho)
-        return replace(
-            plain, bits_up=plain.bits_up + self.task.accounting.mask_bits(self.shared_count, rho)
-        )
+        plain, told = super().payload(rho), self.task.accounting.mask_bits(self.shared_count, rho)
+        return replace(plain, bits_up=plain.bits_up + told)
 
     def planned(self, k: int, rho: float) -> tuple[Work, float]:
         """With the most that the mask can take, and without the warm-up where it is not counted."""
         counted = [s for s in self.stages(k, rho) if self.count_warmup or s.name != "warm-up"]
-        bits = super().payload(rho).bits_up + self.task.accounting.mask_bits_bound(
-            self.shared_count
-        )
-        return total_work(counted), bits
+        most = self.task.accounting.mask_bits_bound(self.shared_count)
+        return total_work(counted), super().payload(rho).bits_up + most
 
     def local_update(self, state: State, k: int, w: Tensor, grant: Grant) -> tuple[Phase, ...]:
         *before, last = super().local_update(state, k, w, grant)
@@ -89,36 +86,24 @@ class Pruning(Method):
         from fl.masks import unit_masks as masks
 
         shared = self.shared_mask
-        keep = masks.kept_count(rho, self.shared_count)
+        count = masks.kept_count(rho, self.shared_count)
+
+        # Start and mask of the phase both ask for the ranking, which is the slow part.
+        @lru_cache(maxsize=1)
+        def kept(received: Tensor, warmed: Tensor) -> Tensor:
+            return masks.largest(masks.importance(received, warmed), shared, count) | ~shared
 
         def start(done: list[Tensor]) -> Tensor:
-            return value_of(last.start, done[:before])
+            received = value_of(last.start, done[:before])
+            return received.where(kept(received, done[before]), 0.0)
 
-        @once
-        def kept(done: list[Tensor]) -> Tensor:
-            score = masks.importance(start(done), done[before])
-            return masks.largest(score, shared, keep) | ~shared
+        def mask(done: list[Tensor]) -> Tensor:
+            received = value_of(last.start, done[:before])
+            return value_of(last.mask, done[:before]) & kept(received, done[before])
 
-        return replace(
-            last,
-            start=lambda done: start(done).where(kept(done), 0.0),
-            mask=lambda done: value_of(last.mask, done[:before]) & kept(done),
-        )
+        return replace(last, start=start, mask=mask)
 
 
 def value_of(tensor: Any, done: list[Tensor]) -> Tensor:
     """A start or mask of a phase, given the results of the phases before."""
     return tensor(done) if callable(tensor) else tensor
-
-
-def once(function: Callable[[list[Tensor]], Tensor]) -> Callable[[list[Tensor]], Tensor]:
-    """Remembers the last value as long as the phases before are the same tensors: the ranking is the slow part."""
-    memory: list[tuple[tuple[int, ...], Tensor]] = []
-
-    def remembered(done: list[Tensor]) -> Tensor:
-        key = tuple(id(one) for one in done)
-        if not memory or memory[0][0] != key:
-            memory[:] = [(key, function(done))]
-        return memory[0][1]
-
-    return remembered

@@ -1,37 +1,41 @@
-"""REFL. Abdelmoniem et al., "REFL: Resource-Efficient Federated Learning", EuroSys 2023."""
+"""REFL: selection by availability, and late updates with a damped weight."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, exp
 from typing import Any, ClassVar
 
 import numpy as np
 
 from fl.contracts import Demand, Grant, Job, Payload, Phase, Report, Tensor, Update, View, Work
 from fl.errors import MethodError
-from fl.method_base.averaging import FedAvg
 from fl.method_base.method import MAX_RATE, State, param
-from fl.methods.refl import staleness
+from fl.methods.fedavg import FedAvg
 
 Array = np.ndarray
-PROGRAM = "released program (fedlps.md, 10.4)"
+Values = Any  # [P], a numpy array or a torch tensor
+PROGRAM = "Abdelmoniem et al., released program"
 
 
 @dataclass(frozen=True, eq=False)
 class REFL(FedAvg):
-    """FedAvg that asks first the devices that will soon be gone, and uses late updates with a damped weight.
+    """FedAvg that asks first the devices that will soon be gone, and uses late updates as well.
 
-    A device that trained but did not arrive holds its update; in the next round in which it is there it only sends it,
-    in one of the places of that round. State.local is device -> held update [P].
+    Abdelmoniem et al., "REFL: Resource-Efficient Federated Learning", EuroSys 2023. A device that
+    trained but did not arrive holds its update; in the next round in which it is there it only
+    sends it, in one of the places of that round. State.local is device -> held update [P].
     What travels: all weights, down and up; a held update up, once more.
 
     Departs from the paper:
-        Whether a device will be there in the next round is foretold from how often it stayed so far, not by itself.
-        Who has not finished computing at the deadline of the clock loses its update; the paper lets it go on.
-        A held update never expires: its weight falls with its age alone (fedlps.md, 10.4, names no limit).
-        A round is as long as the clock makes it. With equal deviations, and without fresh updates, all deviate most.
+        Whether a device will be there in the next round is foretold from how often it stayed so
+        far, not by itself.
+        Who has not finished computing at the deadline of the clock loses its update; the paper lets
+        it go on.
+        A held update never expires: its weight falls with its age alone.
+        A round is as long as the clock makes it. With equal deviations, and without fresh updates,
+        all deviate most.
     """
 
     source: ClassVar[str] = "Abdelmoniem et al., EuroSys 2023, and released program"
@@ -59,10 +63,10 @@ class REFL(FedAvg):
             )
         return super().conflict(values)
 
-    # --- who -------------------------------------------------------------------------------------------------------
+    # --- who -------------------------------------------------------------------------------------
 
     def select(self, state: State, view: View) -> Array:
-        """Those who hold an update; of the others first who may soon be gone, then any, last who should rest."""
+        """Those who hold an update; of the others first who may soon go, last who should rest."""
         holds = np.isin(view.idle, list(state.local))
         late, free = view.idle[holds], view.idle[~holds]
         wanted = max(ceil(self.least_fresh * self.participants), self.participants - len(late))
@@ -73,17 +77,16 @@ class REFL(FedAvg):
         return np.sort(np.concatenate([late, free[order[:wanted]]]))
 
     def staying(self, state: State) -> Array:
-        """Of every device the chance that it is there in the next round if it is now [K]: (stayed + 1) / (seen + 2)."""
-        seen, stayed = (
-            np.array(state.notes.get(name, [0] * self.task.devices)) for name in ("seen", "stayed")
-        )
+        """Chance that a device is still there in the next round [K]: (stayed + 1) / (seen + 2)."""
+        nothing = [0] * self.task.devices
+        seen, stayed = (np.array(state.notes.get(name, nothing)) for name in ("seen", "stayed"))
         return (stayed + 1) / (seen + 2)
 
     def observe(self, state: State, report: Report) -> State:
-        asked = {
-            str(one.grant.device): report.g for one in report.outcomes if one.update is not None
-        }
-        return replace(state, notes=state.notes | {"asked": state.notes.get("asked", {}) | asked})
+        """Notes when each device was asked last."""
+        trained = [one.grant.device for one in report.outcomes if one.update is not None]
+        asked = state.notes.get("asked", {}) | {str(k): report.g for k in trained}
+        return replace(state, notes=state.notes | {"asked": asked})
 
     def _watched(self, state: State, view: View) -> dict[str, Any]:
         """How often each device was there, and how often still in the round after."""
@@ -97,7 +100,7 @@ class REFL(FedAvg):
             "stayed": (stayed + before * here).tolist(),
         }
 
-    # --- what it costs ---------------------------------------------------------------------------------------------
+    # --- what it costs ---------------------------------------------------------------------------
 
     def demand(self, state: State | None, view: View, chosen: Array) -> Demand:
         """Who holds an update computes nothing and receives nothing."""
@@ -111,49 +114,42 @@ class REFL(FedAvg):
         if grant.device not in state.local:
             return super().configure(state, view, grant)
         held = Phase(state.local[grant.device], self.task.tensor(self.everything), 0, self.lr)
-        return Job(
-            grant.device, view.g, (held,), (), Payload(0.0, self.payload(0.0).bits_up), grant.rho
-        )
+        payload = Payload(0.0, self.payload(0.0).bits_up)
+        return Job(grant.device, view.g, (held,), (), payload, grant.rho)
 
-    # --- what becomes of it ----------------------------------------------------------------------------------------
+    # --- what becomes of it ----------------------------------------------------------------------
 
     def retain(self, state: State, updates: Sequence[Update]) -> State:
         """Everybody who trained holds its update until it arrives."""
         new = [update for update in updates if update.job.device not in state.local]
         held = {update.job.device: update.result().w - state.w for update in new}
-        since = {str(k): state.g for k in held}
-        return replace(
-            state,
-            local=state.local | held,
-            notes=state.notes | {"since": state.notes.get("since", {}) | since},
-        )
+        since = state.notes.get("since", {}) | {str(k): state.g for k in held}
+        notes = state.notes | {"since": since}
+        return replace(state, local=state.local | held, notes=notes)
 
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
+        """The mean of fresh updates; with late ones, by their weights."""
         since = state.notes.get("since", {})
+        arrived = {update.job.device for update in updates}
         fresh = [update for update in updates if since[str(update.job.device)] == state.g]
         late = [update.job.device for update in updates if since[str(update.job.device)] < state.g]
         after = super().aggregate(state, view, fresh)
         if late:
-            after = replace(
-                after, w=self._with_late(state, view, [update.job.device for update in fresh], late)
-            )
-        left = {
-            k: held
-            for k, held in state.local.items()
-            if k not in {update.job.device for update in updates}
-        }
+            w = self._with_late(state, view, [update.job.device for update in fresh], late)
+            after = replace(after, w=w)
+        left = {k: held for k, held in state.local.items() if k not in arrived}
         notes = {"since": {str(k): since[str(k)] for k in left}} | self._watched(state, view)
         return replace(after, local=left, notes=state.notes | notes)
 
     def _with_late(self, state: State, view: View, fresh: list[int], late: list[int]) -> Tensor:
         """w + the mean of fresh and late updates by their weights."""
         held = {k: state.local[k].double() for k in [*fresh, *late]}
-        weights = {k: self._weight(view, k) for k in held}
+        weights = {k: self.weight_of(view, k) for k in held}
         mean = sum(held[k] for k in fresh) / len(fresh) if fresh else None
-        far = staleness.deviations(mean, len(fresh), [held[k] for k in late])
+        far = deviations(mean, len(fresh), [held[k] for k in late])
         for k, one in zip(late, far, strict=True):
             rounds = state.g - state.notes["since"][str(k)]
-            weights[k] *= staleness.weight(rounds, one, self.beta, self.deviation_scale)
+            weights[k] *= staleness_weight(rounds, one, self.beta, self.deviation_scale)
         moved = sum(weights[k] * held[k] for k in held) / sum(weights.values())
         return (state.w.double() + moved).to(state.w.dtype)
 
@@ -162,3 +158,41 @@ class REFL(FedAvg):
 
     def measures(self, state: State) -> dict[str, float]:
         return {"held updates": float(len(state.local))}
+
+
+def staleness_weight(
+    rounds: int, deviation: float, beta: float = 0.35, scale: float = 1.0
+) -> float:
+    """Weight of a late update, against 1 for a fresh one.
+
+    w_s = (1 - beta) / (tau + 1) + beta (1 - exp(-Lambda / Lambda_max) / c).
+
+    Args:
+        rounds: tau, by which it is late.
+        deviation: Lambda / Lambda_max, in [0, 1].
+        beta: Share of the deviation.
+        scale: c.
+    """
+    return (1.0 - beta) / (rounds + 1) + beta * (1.0 - exp(-deviation) / scale)
+
+
+def deviation(mean: Values, fresh: int, late: Values) -> float:
+    """How far a late update would move the mean of fresh ones.
+
+    Lambda = |u - (late + n u) / (n + 1)|^2 / |u|^2.
+
+    Args:
+        mean: u, of the fresh updates [P].
+        fresh: n, how many there are.
+        late: The late update [P].
+    """
+    moved = mean - (late + fresh * mean) / (fresh + 1)
+    size = float((mean * mean).sum())
+    return float((moved * moved).sum()) / size if size > 0 else 0.0
+
+
+def deviations(mean: Values | None, fresh: int, late: Sequence[Values]) -> list[float]:
+    """Lambda / Lambda_max of late updates; 1 each without a fresh one, or if all agree."""
+    each = [0.0 if mean is None else deviation(mean, fresh, one) for one in late]
+    largest = max(each, default=0.0)
+    return [one / largest if largest > 0 else 1.0 for one in each]
