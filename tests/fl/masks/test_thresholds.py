@@ -92,7 +92,7 @@ def some(count, of):
     return np.arange(of) < count
 
 
-def test_check_1_a_row_lives_where_its_mean_is_above_the_threshold_and_not_at_equality():
+def test_a_row_lives_where_its_mean_is_above_the_threshold_and_not_at_equality():
     rows = rows_of(Linear(3, 2, bias=False), shape=(3,))
     w = flat(ROWS, TAU)
     assert rows.means(w).tolist() == pytest.approx([0.3, 0.04])
@@ -118,7 +118,7 @@ def test_check_1_a_row_lives_where_its_mean_is_above_the_threshold_and_not_at_eq
         ([0.4, 0.4, -0.2, 0.2], 0.0, 0.0),
     ],
 )
-def test_check_4_importance_update(row, change, moved):
+def test_importance_update(row, change, moved):
     rows = rows_of(Linear(4, 1, bias=False), shape=(4,))
     w = flat(row, [0.3])
     after = rows.nudged(w, torch.tensor([change]))
@@ -142,7 +142,7 @@ def test_the_released_code_divides_a_filter_by_its_kernel_area(divisor, filter_m
     )
 
 
-def test_check_10_densities(lenet):
+def test_densities(lenet):
     rows, macs = lenet.method("spafl", local_epochs=5).rows, lenet.task.architecture.macs
     alive = np.concatenate([some(10, 20), some(25, 50), some(100, 500), some(10, 10)])
     density = rows.densities(macs, alive)
@@ -173,7 +173,7 @@ def test_a_unit_of_a_residual_block_lives_where_one_of_its_tensors_feeds_it():
     )
 
 
-def test_check_11_a_layer_without_a_living_row_begins_anew():
+def test_a_layer_without_a_living_row_begins_anew():
     layers = Linear(2, 2, "features", bias=False), Relu(), Linear(2, 2, bias=False)
     tiny = bench_of(layers, [[1.0, 2.0], [2.0, -1.0]], [0, 1], [[0, 1]], 2)
     method = tiny.method("spafl", **STEP | {"lr": 1e-6})

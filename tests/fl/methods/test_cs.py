@@ -41,7 +41,7 @@ def complement(tiny_bench, trained_w, samples=(1,)):
     return method, updates, method.aggregate(state, view, updates)
 
 
-def test_a_round_of_complement_sparsification_by_hand(tiny_bench):  # fedlps.md, check 18
+def test_a_round_of_complement_sparsification_by_hand(tiny_bench):
     method, (update,), after = complement(tiny_bench, [[0.8, 0.2, -0.6, -0.4]])
     sent = method.encode(update.job, update.result())
     assert (sent.values * sent.travels)[:4].tolist() == pytest.approx([0.0, 0.2, 0.0, -0.4])

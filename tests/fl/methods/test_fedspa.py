@@ -21,7 +21,7 @@ from tests.fl.conftest import Bench, view_of
 LR = 0.05
 
 
-def test_the_cosine_of_fedspa():  # spafl.md, check 17
+def test_the_cosine_of_fedspa():
     assert [cosine(t, 500, 0.5) for t in (0, 250, 500, 900)] == pytest.approx(
         [0.5, 0.25, 0.0, 0.0], abs=1e-12
     )
@@ -52,7 +52,7 @@ def test_dropping_and_growing_by_hand():
 
 
 @given(st.integers(1, 30), st.integers(0, 30), st.floats(0, 1), st.integers(0, 99))
-def test_density_is_constant(held, free, share, seed):  # check 17; fedlps.md, check 21
+def test_density_is_constant(held, free, share, seed):
     rng = np.random.default_rng(seed)
     mask = torch.from_numpy(rng.permutation(held + free) < held)
     w, gradient = (torch.from_numpy(rng.standard_normal(held + free)) for _ in range(2))
@@ -60,7 +60,7 @@ def test_density_is_constant(held, free, share, seed):  # check 17; fedlps.md, c
     assert regrown([slot], mask, w * mask, gradient, share).sum() == held
 
 
-def test_masks_of_fedspa_move_in_every_round_and_keep_their_density(bench):  # fedlps.md, check 21
+def test_masks_of_fedspa_move_in_every_round_and_keep_their_density(bench):
     method = bench.method("fedspa", local_steps=3, lr=LR)
     state, size = method.start(), bench.task.layout.size
     counts = [int(state.w[size:][slot.slice].sum()) for slot in method.sparse]

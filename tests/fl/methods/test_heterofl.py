@@ -98,7 +98,7 @@ def test_the_model_budget_limits_the_width_by_its_root(bench):
 
 
 def test_the_mean_over_holders(bench):
-    """spafl.md, check 16: 4 of the whole model and 2 of the half one: 3 where both hold, 4 where one does."""
+    """4 of the whole model and 2 of the half one: 3 where both hold, 4 where one does."""
     method = bench.method("heterofl", masked_ce=False)
     state, view = method.start(), sized(view_of(bench.task), [1.0, 0.5, 1.0, 1.0])
 

@@ -52,11 +52,11 @@ def bits_of(bench, name, rounds=500, **params):
         ("fedavg", {"local_epochs": 5}, 137_760_000_000),  # the paper prints 133.8 Gbit
     ],
 )
-def test_check_8_traffic(lenet, name, params, bits):
+def test_traffic(lenet, name, params, bits):
     assert bits_of(lenet, name, **params) == bits
 
 
-def test_check_9_flops(lenet):
+def test_flops(lenet):
     """3 passes, 5 epochs, 600 samples, 2,293,000 multiply-adds; and the last term of (50), 1.5 d per epoch."""
     method = lenet.method("spafl", local_epochs=5)
     (stage,) = method.stages(0, 0.0)

@@ -139,7 +139,7 @@ def test_batch_norm_meets_its_layers_in_their_order():
     assert len(model.exits(model.split(w), x, 1, norms.frozen())) == 1
 
 
-def test_the_ramp():  # fedlps.md, check 21
+def test_the_ramp():
     assert [ramp(g, 300) for g in (0, 300, 301, 5000)] == pytest.approx(
         [0.0067379, 1, 1, 1], abs=5e-8
     )

@@ -66,7 +66,7 @@ def ended(device, first, pattern):
     return SimpleNamespace(job=SimpleNamespace(device=device), result=lambda: trained)
 
 
-def test_the_whole_model_without_regularisers_is_fedavg_bit_for_bit(bench):  # check 6
+def test_the_whole_model_without_regularisers_is_fedavg_bit_for_bit(bench):
     ours = bench.method("fedlps", lr=LR, ratio="capability", **PLAIN)  # s = z = 1
     theirs = bench.method("fedavg", lr=LR, weighting="samples")
     a, b = ours.start(), theirs.start()
@@ -79,7 +79,7 @@ def test_the_whole_model_without_regularisers_is_fedavg_bit_for_bit(bench):  # c
 
 @pytest.mark.parametrize("mode", ["row", "structural"])
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
-def test_a_weight_that_is_left_out_keeps_its_stored_value(bench, mode, momentum):  # check 5
+def test_a_weight_that_is_left_out_keeps_its_stored_value(bench, mode, momentum):
     """One step more: what the scores drop before it does not move in it, whatever decay, pull and momentum say."""
     settings = {"weight_decay": 0.1, "momentum": momentum, "prune_mode": mode, **HALF}
     stored = []
@@ -106,7 +106,7 @@ def test_a_unit_that_is_never_kept_ends_where_it_began(bench):  # check 5, secon
     assert not torch.equal(trained.w[held], state.w[held])
 
 
-def test_what_is_sent_and_what_stays(bench):  # check 6
+def test_what_is_sent_and_what_stays(bench):
     method = bench.method("fedlps", lr=LR, **HALF)
     state = method.start()
     (job,) = jobs(method, state, view_of(bench.task), [1])

@@ -32,7 +32,7 @@ def selections(bench, method, notes, devices=20, rounds=300):
     return np.array([method.select(state, view) for view in views])
 
 
-def test_the_utility_of_oort():  # fedlps.md, check 19
+def test_the_utility_of_oort():
     assert utility.statistical(180, 0.25) == 90.0
     assert utility.slowness([2.0, 1.0, 0.5], 1.0).tolist() == [0.25, 1.0, 1.0]
     durations = np.arange(10.0)[::-1] + 1
