@@ -101,10 +101,10 @@ class DepthFL(Submodels):
 
     def phases(self, state: State, view: View, k: int, w: Tensor, kept: Array) -> tuple[Phase, ...]:
         from fl.methods.depthfl.feddyn import penalty
-        from fl.models.memory_format import lean
+        from fl.models.memory_format import pool_before_relu
 
         model, mask, size = (
-            lean(self.task.architecture),
+            pool_before_relu(self.task.architecture),
             self.task.tensor(kept),
             self.task.layout.size,
         )
