@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from edgesim.cli.options import exits
+from edgesim.cli.options import exit_on_error
 
 RUNS_DIFFER = 1  # exit code of edgesim compare
 
@@ -39,7 +39,7 @@ def report(
 
     # inside the one folder given, or beside several
     default = (runs[0] if len(runs) == 1 else runs[0].parent) / "report"
-    with exits((ReportError,)):
+    with exit_on_error(ReportError):
         page = write_report(runs, out or default, style)
         typer.echo(f"report: {page}")
 
@@ -54,7 +54,7 @@ def compare(
     from reports.compare import compare as compare_folders
     from reports.run_data.load_runs import ReportError
 
-    with exits((ReportError,)):
+    with exit_on_error(ReportError):
         lines, same = compare_folders(a, b)
         typer.echo("\n".join(lines))
     if not same:
