@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from edgesim.cli.options import exits
+from edgesim.cli.options import exit_on_error
 
 RUNS_DIFFER = 1  # exit code of edgesim compare
 
@@ -41,7 +41,7 @@ def report(
 
     # inside the one folder given, or beside several
     default = (runs[0] if len(runs) == 1 else runs[0].parent) / "report"
-    with exits((ReportError,)):
+    with exit_on_error(ReportError):
         page = write_report(runs, out or default, style)
         typer.echo(f"report: {page}")
 
@@ -56,7 +56,7 @@ def compare(
     from reports.run_comparison import compare as compare_folders
     from reports.run_data.run_files import ReportError
 
-    with exits((ReportError,)):
+    with exit_on_error(ReportError):
         lines, same = compare_folders(a, b)
         typer.echo("\n".join(lines))
     if not same:

@@ -24,8 +24,8 @@ from fl.data import datasets
 from fl.method_base.method import Method
 from fl.task import LearningTask
 from fl.timing_only import Counted, NoTrainer, Rounds
-from fl.training_cache.array_store import Store
-from fl.training_cache.cache import Reuse
+from fl.training_cache.array_store import ArrayStore
+from fl.training_cache.cache import CachingExecutor, KeyingMethod, TrainingCache
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Setup:
     allocator: Callable
     data: str | Path | None = None  # folder of the data files, else EDGESIM_DATA
     processes: int | None = None  # that may train, or evaluate, at once; None: one per core
-    reuse: Reuse | None = None  # what other runs have trained already
+    reuse: TrainingCache | None = None  # what other runs have trained already
 
     def cell(self, env: simpy.Environment) -> Cell:
         """The cell of this scenario at the time of ``env``."""
@@ -75,7 +75,7 @@ class Setup:
         """The method as the rounds ask it."""
         if self.counts_only:
             return Counted(self.method)
-        return self.reuse.watch(self.method) if self.reuse else self.method
+        return KeyingMethod(self.method, self.reuse) if self.reuse else self.method
 
     def trainer(self) -> Any:
         """Promises of training on this task, one torch thread per process: more would change the last bits."""
@@ -86,7 +86,7 @@ class Setup:
         from fl.executors.trainer import Trainer
 
         torch.set_num_threads(1)
-        executor = self.reuse.share(self.executor) if self.reuse else self.executor
+        executor = CachingExecutor(self.executor, self.reuse) if self.reuse else self.executor
         return Trainer(self.task, executor, self.method.encode, self.method.charged)
 
     @cached_property
@@ -122,7 +122,10 @@ class Setup:
         if identity is None:
             return self
         return replace(
-            self, reuse=Reuse(Store(Path(folder) / identity[:16]), identity, self.task.tensor)
+            self,
+            reuse=TrainingCache(
+                ArrayStore(Path(folder) / identity[:16]), identity, self.task.tensor
+            ),
         )
 
     def restored(self, saved: Checkpoint) -> State:

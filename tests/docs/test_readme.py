@@ -1,0 +1,143 @@
+"""What the README shows is true: its Python session, its commands, the files that it quotes."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from edgesim.cli.app import app
+
+ROOT = Path(__file__).parent.parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def fenced(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.slow
+def test_the_python_session(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    session = next(block for block in fenced("python") if block.startswith(">>>"))
+    test = doctest.DocTestParser().get_doctest(session, {}, "README", "README.md", 0)
+    assert len(test.examples) >= 8
+    assert doctest.DocTestRunner().run(test).failed == 0
+
+
+@pytest.mark.parametrize(
+    ("language", "file"),
+    [("yaml", "own_scenario.yaml"), ("python", "own_allocator.py"), ("python", "own_method.py")],
+)
+def test_quoted_files_are_the_files(language, file):
+    text = (ROOT / "examples" / file).read_text(encoding="utf-8")
+    code = [line for line in text.splitlines() if line.strip()]
+    assert any(
+        all(line in code for line in block.splitlines() if line.strip())
+        for block in fenced(language)
+    )
+
+
+@pytest.mark.parametrize("name", ["own_scenario", "own_allocator", "own_method"])
+def test_examples_run(name, tmp_path):
+    out = tmp_path / "run"
+    command = [
+        "run",
+        str(ROOT / "examples" / f"{name}.yaml"),
+        "--allow-code",
+        "--quiet",
+        "--out",
+        str(out),
+        "rounds=2",
+    ]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    assert (out / "summary.json").exists()
+
+
+def test_code_needs_to_be_allowed(tmp_path):
+    command = ["run", str(ROOT / "examples" / "own_method.yaml"), "--out", str(tmp_path / "run")]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 2
+    assert "--allow-code" in result.output
+    assert not (tmp_path / "run").exists()
+
+
+COMMANDS = [
+    line.split("#")[0].strip()
+    for block in fenced("")
+    for line in block.splitlines()
+    if line.startswith("edgesim ")
+]
+
+
+def test_the_tour_has_commands():
+    assert len(COMMANDS) >= 6
+
+
+@pytest.mark.parametrize(
+    "command", [c for c in COMMANDS if c.split()[1] in ("check", "explain", "list")]
+)
+def test_commands_of_the_tour(command, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert CliRunner().invoke(app, command.split()[1:]).exit_code == 0
+
+
+RUNS = [c for c in COMMANDS if c.split()[1] == "run"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", RUNS)
+def test_runs_of_the_tour(command, monkeypatch, tmp_path):
+    monkeypatch.chdir(ROOT)
+    arguments = [word for word in shlex.split(command)[1:] if not word.startswith("rounds=")]
+    result = CliRunner().invoke(
+        app, [*arguments, "rounds=2", "--quiet", "--out", str(tmp_path / "out")]
+    )
+    assert result.exit_code == 0, result.output
+    assert list((tmp_path / "out").rglob("summary.json"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c.split()[1] == "sweep"])
+def test_sweeps_of_the_tour(command, monkeypatch, tmp_path):
+    monkeypatch.chdir(ROOT)
+    arguments = [word for word in shlex.split(command)[1:] if not word.startswith("rounds=")]
+    result = CliRunner().invoke(app, [*arguments, "rounds=2", "--out", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    assert len(list((tmp_path / "out").rglob("summary.json"))) == 4
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "scenarios").glob("*.yaml")), ids=lambda path: path.stem
+)
+def test_shipped_scenarios_say_what_they_are_and_are_valid(path):
+    from edgesim.scenario.loader import expand
+
+    assert path.read_text(encoding="utf-8").startswith("# ")
+    labels = [label for label, _ in expand(path)]
+    assert "joint" in labels[0] or path.stem == "baselines"
+    assert len(labels) >= 5
+
+
+@pytest.mark.slow
+def test_the_whole_tour_ends_in_a_report(tmp_path):
+    """`edgesim run` of all five schemes, then `edgesim report`, on two rounds."""
+    out = tmp_path / "demo"
+    run = ["run", str(ROOT / "scenarios" / "demo.yaml"), "rounds=2", "--out", str(out), "--quiet"]
+    assert CliRunner().invoke(app, run).exit_code == 0
+    result = CliRunner().invoke(app, ["report", str(out), "--out", str(tmp_path / "report")])
+    assert result.exit_code == 0, result.output
+    page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    for scheme in ("joint", "equal bandwidth", "pruning only", "personalization only", "fedavg"):
+        assert scheme in page
+    assert "http" not in re.sub(
+        r"http://www\.w3\.org/[^\"' ]*|https?://[^\"' ]*matplotlib[^\"' ]*", "", page
+    )
+    figures = {path.name for path in (tmp_path / "report" / "figures").iterdir()}
+    for name in ("accuracy", "latency", "devices", "timeline", "costs", "partition"):
+        assert {f"{name}.pdf", f"{name}.png", f"{name}.svg"} <= figures
