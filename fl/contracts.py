@@ -25,9 +25,6 @@ class Streams(Protocol):
     def stream(
         self, purpose: str, device: int | None = None, round: int | None = None
     ) -> np.random.Generator: ...
-    def brief(
-        self, purpose: str, device: int | None = None, round: int | None = None
-    ) -> np.random.Generator: ...
 
 
 @dataclass(frozen=True)
