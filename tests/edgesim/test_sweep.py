@@ -21,7 +21,8 @@ from edgesim.sweep.sweep_folder import SweepFolder
 from edgesim.sweep.sweep_plan import plan_sweep
 from edgesim.sweep.time_estimate import estimate
 from fl.methods.liu import Liu
-from reports.run_data.load_runs import find_runs, load_run
+from reports.run_data.finished_run import load_run
+from reports.run_data.run_search import find_runs
 
 ROOT = Path(__file__).parents[2]
 COUNTED = """\
@@ -158,7 +159,7 @@ def test_other_code_makes_other_points_and_another_method_does_not(folder, monke
         "edgesim.cli.sweep_progress",
         "edgesim.cli.app",
         "edgesim.cli.console",
-        "reports.page",
+        "reports.html_page",
     )
     assert not set(told) & set(files) and all(path.is_file() for path in files.values())
     (folder / "a.py").write_text("1")

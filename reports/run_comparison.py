@@ -1,4 +1,4 @@
-"""Two runs, or two folders of runs, side by side: which keys differ, which tables, and where they part first."""
+"""Comparison of two runs, or of two folders of runs: which keys and tables differ, where first."""
 
 from __future__ import annotations
 
@@ -9,31 +9,37 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reports.run_data.load_runs import (
+from reports.run_data.missing_runs import point_folder, point_name, sweep_points
+from reports.run_data.run_files import (
     TABLES,
     ReportError,
-    find_runs,
+    read_event_log,
     read_json,
-    read_raw,
     read_scenario,
 )
-from reports.run_data.sweep_status import folder_of, name_of, points
-from reports.run_data.swept_keys import UNSET, flatten
+from reports.run_data.run_search import find_runs
+from reports.run_data.swept_keys import UNSET, flatten, versions
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PLACE = ("round", "device", "phase", "name")  # columns that say which row it is
+PLACE_COLUMNS = ("round", "device", "phase", "name")  # they say which row it is
 FILES = ("model.safetensors", "partition.json", "devices.csv")
-MOST_SHOWN = 20  # keys of one pair
+MOST_KEYS = 20  # of one pair
+
+Difference = tuple[str, str, str]  # name, value in a, value in b
 
 
 @dataclass(frozen=True)
-class Parting:
-    """The first row in which a table of two runs differs. a, b: both values; column "" where a row is missing."""
+class FirstDifference:
+    """The first row in which a table of two runs differs.
+
+    place: "round 3, device 5, upload".     column: "" where a row is missing.
+    a, b: both values.
+    """
 
     round: int
-    place: str  # "round 3, device 5, upload"
+    place: str
     column: str
     a: str
     b: str
@@ -41,10 +47,13 @@ class Parting:
 
 @dataclass(frozen=True)
 class TableDifference:
-    """What differs in one table: the first row, how many rows, and columns that only one run has."""
+    """What differs in one table.
+
+    rows: how many of them differ, of so many.     only_a, only_b: columns that one run has.
+    """
 
     name: str
-    first: Parting | None
+    first: FirstDifference | None
     rows: int
     of: int
     only_a: tuple[str, ...] = ()
@@ -52,14 +61,14 @@ class TableDifference:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Two runs. keys, versions: (name, value in a, value in b); versions alone do not make runs differ."""
+class RunComparison:
+    """What differs between two runs; versions alone do not make runs differ."""
 
     label: str
-    keys: tuple[tuple[str, str, str], ...]
+    keys: tuple[Difference, ...]
     tables: tuple[TableDifference, ...]
     files: tuple[str, ...]
-    versions: tuple[tuple[str, str, str], ...]
+    versions: tuple[Difference, ...]
 
     @property
     def same(self) -> bool:
@@ -76,22 +85,22 @@ def compare(a: Path, b: Path) -> tuple[list[str], bool]:
     Raises:
         ReportError: not two runs and not two folders of runs, or a file that cannot be read.
     """
-    single = [(Path(place) / "summary.json").is_file() for place in (a, b)]
+    a, b = Path(a), Path(b)
+    single = [(place / "summary.json").is_file() for place in (a, b)]
     if all(single):
-        found = compare_runs(Path(a), Path(b), "")
+        found = compare_runs(a, b, "")
         return list(described(found)), found.same
     if any(single):
         run, folder = (a, b) if single[0] else (b, a)
-        count = len(named_runs(Path(folder)))
         raise ReportError(
-            f"{run} is a run and {folder} a folder with {count}; give two runs or two folders of runs."
+            f"{run} is a run and {folder} a folder with {len(named_runs(folder))}; "
+            "give two runs or two folders of runs."
         )
-    one, other = named_runs(Path(a)), named_runs(Path(b))
-    if (
-        not one.keys() & other.keys()
-    ):  # folders of other seeds: the seed is one of the keys that differ
+    one, other = named_runs(a), named_runs(b)
+    # folders of other seeds: the seed then is one of the keys that differ
+    if not one.keys() & other.keys():
         one, other = _without_seed(one), _without_seed(other)
-    return _compare_folders(one, other, Path(a), Path(b))
+    return _compare_folders(one, other, a, b)
 
 
 def _without_seed(named: dict[str, Path]) -> dict[str, Path]:
@@ -102,24 +111,21 @@ def _without_seed(named: dict[str, Path]) -> dict[str, Path]:
 def _compare_folders(
     one: dict[str, Path], other: dict[str, Path], a: Path, b: Path
 ) -> tuple[list[str], bool]:
-    both = [name for name in one if name in other]
-    alone = [(a, name) for name in one if name not in other] + [
-        (b, name) for name in other if name not in one
-    ]
-    if not both:
+    found = [compare_runs(one[name], other[name], name) for name in one if name in other]
+    if not found:
         raise ReportError(
             f"{a} and {b} have no run in common: their labels or swept values differ."
         )
-    found = [compare_runs(one[name], other[name], name) for name in both]
     different = [each for each in found if not each.same]
+    alone = [f"only in {a}: {name}" for name in one if name not in other]
+    alone += [f"only in {b}: {name}" for name in other if name not in one]
     lines = [line for each in different for line in (*described(each), "")]
-    lines += [f"only in {place}: {name}" for place, name in alone]
-    lines.append(f"{len(found) - len(different)} of {len(found)} pairs of runs are equal.")
+    lines += [*alone, f"{len(found) - len(different)} of {len(found)} pairs of runs are equal."]
     return lines, not different and not alone
 
 
 def named_runs(place: Path) -> dict[str, Path]:
-    """Finished runs in a folder by what they are called: a point of a sweep, or scheme and seed, or else their path.
+    """Finished runs in a folder by name: a point of a sweep, or scheme and seed, or else the path.
 
     Raises:
         ReportError: no finished run there.
@@ -128,46 +134,40 @@ def named_runs(place: Path) -> dict[str, Path]:
     if not found.finished:
         raise ReportError(f"No finished run in {place}.")
     in_sweeps = {
-        folder_of(sweep, point): f"{name_of(point)}, seed {point.get('seed')}"
+        point_folder(sweep, point): f"{point_name(point)}, seed {point.get('seed')}"
         for sweep in found.sweeps
-        for point in points(sweep)
+        for point in sweep_points(sweep)
     }
-    names = [in_sweeps.get(folder.resolve()) or _called(folder) for folder in found.finished]
-    paths = [str(folder.relative_to(place)) for folder in found.finished]
-    unique = [
-        name if names.count(name) == 1 else path for name, path in zip(names, paths, strict=True)
-    ]
-    return dict(zip(unique, found.finished, strict=True))
+    names = [in_sweeps.get(folder.resolve()) or _scheme_name(folder) for folder in found.finished]
+    return {
+        name if names.count(name) == 1 else str(folder.relative_to(place)): folder
+        for name, folder in zip(names, found.finished, strict=True)
+    }
 
 
-def _called(folder: Path) -> str:
+def _scheme_name(folder: Path) -> str:
     summary = read_json(folder / "summary.json")
     return f"{summary.get('scenario')}: {summary.get('scheme')}, seed {summary.get('seed')}"
 
 
-def compare_runs(a: Path, b: Path, label: str) -> Comparison:
+def compare_runs(a: Path, b: Path, label: str) -> RunComparison:
     """One run beside another. Numbers are the same only if all their digits are."""
     scenarios = [read_scenario(folder / "scenario.yaml")[1] for folder in (a, b)]
-    tables = [read_raw(folder) for folder in (a, b)]
+    tables = [read_event_log(folder) for folder in (a, b)]
     differences = (compare_tables(name, tables[0][name], tables[1][name]) for name in TABLES)
-    named = [
-        {key: str(each[key]) for key in ("name", "scheme", "seed") if key in each}
-        for each in scenarios
-    ]
-    flats = [{**names, **flatten(each)} for names, each in zip(named, scenarios, strict=True)]
-    versions = [flatten(each.get("provenance") or {}, "provenance.") for each in scenarios]
-    return Comparison(
+    names = ("name", "scheme", "seed")
+    flats = [{k: str(s[k]) for k in names if k in s} | flatten(s) for s in scenarios]
+    made_by = [versions(s) for s in scenarios]
+    return RunComparison(
         label=label,
         keys=tuple(_unequal(*flats)),
         tables=tuple(each for each in differences if each is not None),
         files=tuple(name for name in FILES if _content(a / name) != _content(b / name)),
-        versions=tuple(
-            (key.removeprefix("provenance."), x, y) for key, x, y in _unequal(*versions)
-        ),
+        versions=tuple(_unequal(*made_by)),
     )
 
 
-def _unequal(a: dict[str, str], b: dict[str, str]) -> Iterator[tuple[str, str, str]]:
+def _unequal(a: dict[str, str], b: dict[str, str]) -> Iterator[Difference]:
     for key in dict.fromkeys((*a, *b)):
         if a.get(key) != b.get(key):
             yield key, a.get(key, UNSET), b.get(key, UNSET)
@@ -181,7 +181,7 @@ def _content(path: Path) -> bytes | None:
 
 
 def compare_tables(name: str, a: pd.DataFrame, b: pd.DataFrame) -> TableDifference | None:
-    """Row by row as they were written; None where all rows and columns are equal."""
+    """Row by row in the order of the files; None where all rows and columns are equal."""
     shared = [column for column in a.columns if column in b.columns]
     only_a, only_b = (tuple(c for c in table.columns if c not in shared) for table in (a, b))
     rows = min(len(a), len(b))
@@ -193,7 +193,8 @@ def compare_tables(name: str, a: pd.DataFrame, b: pd.DataFrame) -> TableDifferen
     count = int(rowwise.sum()) + abs(len(a) - len(b))
     if not (count or only_a or only_b):
         return None
-    first = _first(a, b, unequal, rowwise, rows) if count else None
+    at = int(np.argmax(rowwise)) if rowwise.any() else rows
+    first = _first_difference(a, b, unequal, at) if count else None
     return TableDifference(name, first, count, max(len(a), len(b)), only_a, only_b)
 
 
@@ -204,52 +205,44 @@ def _differ(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.array([str(one) != str(other) for one, other in zip(x, y, strict=True)], dtype=bool)
 
 
-def _first(
-    a: pd.DataFrame, b: pd.DataFrame, unequal: dict, rowwise: np.ndarray, rows: int
-) -> Parting:
-    i = int(np.argmax(rowwise)) if rowwise.any() else rows
-    if i == rows:  # one table goes on where the other ends
+def _first_difference(
+    a: pd.DataFrame, b: pd.DataFrame, unequal: dict[str, np.ndarray], i: int
+) -> FirstDifference:
+    """Row i of two tables, of which one may end before it."""
+    if i == min(len(a), len(b)):
         longer = a if len(a) > len(b) else b
-        return Parting(int(longer["round"].iloc[i]), _place(longer, i), "", *_has_row(longer is a))
-    moved = [column for column in PLACE if column in unequal and unequal[column][i]]
-    if moved:  # other rows, not other values
+        values = ("a row", "no row") if longer is a else ("no row", "a row")
+        return FirstDifference(int(longer["round"].iloc[i]), _place(longer, i), "", *values)
+    if any(unequal[column][i] for column in PLACE_COLUMNS if column in unequal):
+        # other rows, not other values
         earlier = a if a["round"].iloc[i] <= b["round"].iloc[i] else b
-        return Parting(
-            int(earlier["round"].iloc[i]), _place(earlier, i), "", _place(a, i), _place(b, i)
-        )
+        places = _place(a, i), _place(b, i)
+        return FirstDifference(int(earlier["round"].iloc[i]), _place(earlier, i), "", *places)
     column = next(column for column in unequal if unequal[column][i])
-    return Parting(
-        int(a["round"].iloc[i]),
-        _place(a, i),
-        column,
-        str(a[column].iloc[i]),
-        str(b[column].iloc[i]),
-    )
-
-
-def _has_row(in_a: bool) -> tuple[str, str]:
-    return ("a row", "no row") if in_a else ("no row", "a row")
+    values = str(a[column].iloc[i]), str(b[column].iloc[i])
+    return FirstDifference(int(a["round"].iloc[i]), _place(a, i), column, *values)
 
 
 def _place(table: pd.DataFrame, i: int) -> str:
     """Which row it is: "round 3, device 5, upload"."""
-    words = [(column, table[column].iloc[i]) for column in PLACE if column in table.columns]
-    return ", ".join(
-        f"{column} {value}" if column in ("round", "device") else str(value)
-        for column, value in words
-    )
+    words = []
+    for column in PLACE_COLUMNS:
+        if column in table.columns:
+            value = str(table[column].iloc[i])
+            words.append(f"{column} {value}" if column in ("round", "device") else value)
+    return ", ".join(words)
 
 
-def described(found: Comparison) -> Iterator[str]:
+def described(found: RunComparison) -> Iterator[str]:
     """The comparison in lines; ``a | b`` are the values of the first and of the second run."""
     if found.label:
         yield f"{found.label}: {'equal' if found.same else 'different'}"
     for what, x, y in found.versions:
         yield f"  version of {what}: {x} | {y}"
-    for key, x, y in found.keys[:MOST_SHOWN]:
+    for key, x, y in found.keys[:MOST_KEYS]:
         yield f"  key {key}: {_short(x)} | {_short(y)}"
-    if len(found.keys) > MOST_SHOWN:
-        yield f"  and {len(found.keys) - MOST_SHOWN} further keys"
+    if len(found.keys) > MOST_KEYS:
+        yield f"  and {len(found.keys) - MOST_KEYS} further keys"
     for table in found.tables:
         yield from _table_lines(table)
     for name in found.files:
