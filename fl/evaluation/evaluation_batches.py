@@ -19,7 +19,7 @@ from torch.nn.functional import cross_entropy
 from fl.executors.perceptron_gradients import PerceptronGradients, StackedCrossEntropy
 from fl.executors.worker_threads import map_in_threads
 from fl.models.batch_norm import Collected, Frozen
-from fl.models.memory_format import quickest
+from fl.models.memory_format import fastest_memory_format
 from fl.task import LearningTask
 
 Array = np.ndarray
@@ -118,7 +118,7 @@ def batch_scores(
 ) -> Tensor:
     """Loss and hit (0 or 1) of some test samples under one model [1, 2, B]."""
     images, labels = task.test
-    model, order = quickest(task.architecture, task.layout, images, BATCH)
+    model, order = fastest_memory_format(task.architecture, task.layout, images, BATCH)
     logits, y = model.logits(w, order(images[chosen]), statistics), labels[chosen]
     losses = cross_entropy(logits, y, reduction="none").double().nan_to_num(nan=torch.inf)
     return torch.stack((losses, (logits.argmax(dim=1) == y).double()))[None]

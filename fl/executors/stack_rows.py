@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from fl.contracts import Adam, Job, Phase, Sgd, Trained
-from fl.models.dense_submodel import cut
+from fl.models.dense_submodel import dense_submodel
 from fl.models.layout import Layout
 from fl.task import LearningTask
 from fl.training import local_sgd
@@ -149,7 +149,7 @@ class RowBuilder:
         if submodel is not None:
             mask = mask & submodel
             if not bool(submodel.all()):
-                smaller = cut(layout, submodel)
+                smaller = dense_submodel(layout, submodel)
                 if smaller is not None:
                     layout, index = smaller.layout, smaller.index
                 else:

@@ -13,7 +13,7 @@ from fl.contracts import Sgd
 from fl.executors.perceptron_gradients import Gradient, ProductGradient
 from fl.executors.stack_rows import StackRow
 from fl.task import LearningTask
-from fl.training.optimisers import descent
+from fl.training.optimisers import Variable, make_optimiser
 
 SAMPLE_BYTES = 4 << 20  # the samples of as many steps as fit, at least one, are read at once
 
@@ -124,11 +124,11 @@ class Stack:
             rates = self._stacked([row.part.rate for row in rows])
         self._plain = part.optimiser == Sgd() and not (self._factors or masks or rates)
         moved = [
-            (leaf, masks[i] if how == "some" else None, rates[i] if rates else part.rate)
+            Variable(leaf, masks[i] if how == "some" else None, rates[i] if rates else part.rate)
             for i, (leaf, how) in enumerate(zip(self._leaves, part.extent, strict=True))
             if how != "none"
         ]
-        self._move = descent(part.optimiser, moved, stacked=True)
+        self._move = make_optimiser(part.optimiser, moved, stacked=True)
 
     def _stacked(self, flats: Sequence[Tensor]) -> list[Tensor]:
         """Flat tensors [p] as one per slot [C, ...]; a tensor that all share is read once."""

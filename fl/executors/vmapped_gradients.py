@@ -10,7 +10,7 @@ from torch.func import grad, vmap
 from torch.nn.functional import cross_entropy
 
 from fl.models.architectures import Architecture
-from fl.models.memory_format import lean
+from fl.models.memory_format import pool_before_relu
 
 
 class VmappedGradients:
@@ -23,7 +23,7 @@ class VmappedGradients:
     without_autograd = torch.no_grad  # `grad` turns it on again
 
     def __init__(self, architecture: Architecture, trained: Sequence[bool]) -> None:
-        self.trained, self._forward = trained, lean(architecture).forward
+        self.trained, self._forward = trained, pool_before_relu(architecture).forward
         self._gradients = vmap(grad(self._loss, has_aux=True))
 
     def __call__(

@@ -123,7 +123,9 @@ def test_convolutions_are_scored_in_the_order_in_which_they_are_fastest(monkeypa
     """In blocks the very numbers of torch's default order."""
     task = task_of("liu-cnn", shape=(1, 12, 12))
     expected = evaluate(task, Own([task.initial()] * 5), None)
-    monkeypatch.setattr(units, "quickest", lambda architecture, *_: (architecture, lambda x: x))
+    monkeypatch.setattr(
+        units, "fastest_memory_format", lambda architecture, *_: (architecture, lambda x: x)
+    )
     plain = evaluate(task, Own([task.initial()] * 5), None)
     assert np.array_equal(expected.loss, plain.loss) and np.array_equal(
         expected.accuracy, plain.accuracy
