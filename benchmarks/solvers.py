@@ -28,7 +28,7 @@ import numpy as np
 ROOT = Path(__file__).parent.parent
 sys.path[0] = str(ROOT)  # else this file would be the package of its name
 
-from solvers import EnergyTerms, PruningProblem, Uncertified, allocate  # noqa: E402
+from solvers import EnergyTerms, PruningProblem, UncertifiedError, allocate  # noqa: E402
 
 BAND_HZ, POWER_W, CLOCK_HZ = 20e6, 0.63, 3e9  # a device
 METHODS = ("kkt", "fair", "latency", "energy")
@@ -64,7 +64,7 @@ def timed(method: str, p: PruningProblem) -> tuple[float, float]:
     begin = time.perf_counter()
     try:
         objective = allocate(p, method).objective
-    except Uncertified:
+    except UncertifiedError:
         objective = np.nan
     return time.perf_counter() - begin, objective
 

@@ -1,75 +1,215 @@
-"""What a solver hands back: the shares and ratios, the proof beside them, and what is said when there is none."""
+"""`allocate`: band shares and pruning ratios of one round, by the method of a given name."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
+
+from solvers.allocators.equal import equal
+from solvers.allocators.fair import fair
+from solvers.allocators.kkt import kkt
+from solvers.allocators.min_max_latency import latency
+from solvers.allocators.paper_formula import printed
+from solvers.allocators.proportional import proportional
 from solvers.analysis.explanation import explain
-from solvers.analysis.sensitivity import Sensitivity, sensitivity
+from solvers.analysis.sensitivity import Sensitivity, is_differentiable, sensitivity
+from solvers.certificate import feasible
+from solvers.cvxpy_reference.convex import convex, convex_fair, convex_latency
+from solvers.cvxpy_reference.energy import convex_energy
+from solvers.min_energy.allocator import energy
 from solvers.problem import Array, PruningProblem
+from solvers.problem_checks import extreme
+from solvers.resource_blocks.kkt_blocks import kkt_blocks
+from solvers.resource_blocks.min_max_blocks import fair_blocks, latency_blocks
+from solvers.resource_blocks.pruning_levels import levels
+from solvers.solution import InvalidAllocationError, Solution
+
+METHODS: dict[str, Callable[[PruningProblem], Solution]] = {
+    "kkt": kkt,
+    "fair": fair,
+    "latency": latency,
+    "energy": energy,
+    "levels": levels,
+    "equal": equal,
+    "proportional": proportional,
+    "printed": printed,
+    "convex": convex,
+    "convex-fair": convex_fair,
+    "convex-latency": convex_latency,
+    "convex-energy": convex_energy,
+}
+
+IN_BLOCKS: dict[str, Callable[[PruningProblem, int], Solution]] = {
+    "kkt": kkt_blocks,
+    "fair": fair_blocks,
+    "latency": latency_blocks,
+}
+
+ABOUT = {
+    "kkt": ("least total pruning, exact and certified", "Liu, eqs. (54), (58), with all bounds"),
+    "fair": ("least pruning of the most pruned device, ties by the sum", "beside Liu, Remark 3"),
+    "latency": ("the last device is back earliest, at the least pruning", "Liu, eqs. (28), (29)"),
+    "energy": (
+        "least joules within the threshold, over band, clock and power",
+        "Yang et al., IEEE TWC 2021",
+    ),
+    "levels": (
+        "least total pruning to allowed levels, with the distance to a bound",
+        "multiple-choice knapsack, HiGHS",
+    ),
+    "equal": (
+        "equal shares, least pruning that meets the threshold",
+        "Liu, Section V, equal resource",
+    ),
+    "proportional": (
+        "shares in proportion to the bits to send, least pruning that is in time",
+        "a baseline of this project",
+    ),
+    "convex": (
+        "the same problem as kkt by cvxpy and Clarabel: the reference",
+        "Liu, eqs. (43)-(47)",
+    ),
+    "convex-fair": ("the same problem as fair by cvxpy and Clarabel", "beside Liu, Remark 3"),
+    "convex-latency": ("the same problem as latency by cvxpy and Clarabel", "Liu, eqs. (28), (29)"),
+    "convex-energy": (
+        "the same problem as energy by cvxpy and Clarabel",
+        "Yang et al., IEEE TWC 2021",
+    ),
+}  # name -> (one line, source); `printed` is for comparison in Python and not for runs
+
+WITHOUT_DEADLINE = frozenset({"equal", "proportional", "latency", "convex-latency"})
 
 
-class Infeasible(ValueError):
-    """The least shares do not fit into the band.
-
-    devices: indices of those that do not fit.  extra_s: least time, added to every slack, with which all fit, s.
-    """
-
-    def __init__(self, message: str, devices: tuple[int, ...], extra_s: float):
-        super().__init__(message)
-        self.devices = devices
-        self.extra_s = extra_s
-
-
-class Uncertified(RuntimeError):
-    """A solver's answer did not pass its certificate; it must not be used."""
-
-
-class InvalidAllocation(ValueError):
-    """The answer of a user's own allocator breaks a bound."""
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """How far an answer is from optimal, evaluated in SI from share and rho (all relative; nan: not claimed).
-
-    residual: the worst of primal, dual and complementarity.     gap: duality gap, see `certify.certify`.
-    broken: in words, which bounds are broken.                   claim: in words, which optimality is claimed.
-    """
-
-    residual: float
-    gap: float
-    primal: float
-    dual: float
-    complementarity: float
-    broken: tuple[str, ...] = ()
-    claim: str = "feasible"
-
-
-@dataclass(frozen=True, eq=False)
-class Allocation:
-    """Band shares b [K] and pruning ratios rho [K].
-
-    multiplier: lambda, the fall of the objective per unit of band.    objective: sum of w rho over those served.
-    infeasible: indices of devices without any time left (A <= 0); they get share 0 and rho_max.
-    cpu_hz, power_w: CPU frequencies [K], Hz, and transmit powers [K], W, of methods that choose them.
-    """
-
-    share: Array
-    rho: Array
-    multiplier: float
-    certificate: Certificate
-    infeasible: tuple[int, ...]
-    method: str
-    objective: float
-    cpu_hz: Array | None = None
-    power_w: Array | None = None
-    problem: PruningProblem | None = field(default=None, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
+class Allocation(Solution):
+    """A `Solution` that can be explained and differentiated: what `allocate` returns."""
 
     def explain(self) -> str:
-        """What binds for whom, in words; see `solvers.analysis.explanation`."""
+        """Which constraint binds for which device; see `solvers.analysis.explanation`."""
         return explain(self)
+
+    @property
+    def is_differentiable(self) -> bool:
+        """Whether `sensitivity` knows the slopes of this answer."""
+        return is_differentiable(self)
 
     def sensitivity(self, bandwidth_hz: float = float("nan")) -> Sensitivity:
         """What a little more band or time is worth; see `solvers.analysis.sensitivity`."""
         return sensitivity(self, bandwidth_hz)
+
+
+def allocate(
+    problem: PruningProblem,
+    method: str | Callable[[PruningProblem], Any] = "kkt",
+    blocks: int | None = None,
+) -> Allocation:
+    """Band shares and pruning ratios of least total pruning within the latency budget.
+
+    Minimise sum_k w_k rho_k subject to sum_k b_k <= 1 and the deadlines: Liu, eqs. (47), (53),
+    with the bounds that (54) leaves out.
+
+    Args:
+        problem: K devices; bits [K], compute_s [K], slack_s [K], rate_bps [K] and bounds, see
+            `PruningProblem`.
+        method: `kkt` (exact, fast), `fair` (the most pruned device is pruned least), `latency`
+            (the last is back earliest), `energy` (least joules), `levels` (rho one of given
+            levels), `equal` (equal shares), `proportional` (shares by the bits to send),
+            `printed` (the paper's formula, unclipped, for comparison only), `convex`,
+            `convex-fair`, `convex-latency`, `convex-energy` (cvxpy, the reference); or a function
+            of the problem that returns (share, rho) or an Allocation. The answer of a function
+            must keep the bounds, but a device may finish late.
+        blocks: N; every share is a whole number of resource blocks of 1 / N. None: shares of any
+            size.
+
+    Returns:
+        Allocation with share b [K] in [0, 1], rho [K] in [rho_min, rho_max], the multiplier and
+        a Certificate.
+
+    Raises:
+        InfeasibleError: the least shares do not fit into the band; says how much more time would
+            be enough.
+        UncertifiedError: the answer is off by more than 1e-8 (of `convex-energy` 1e-4).
+        InvalidAllocationError: the answer of a function breaks a bound.
+        ValueError: no such method, one that does not apply to this problem, or numbers that leave
+            the range of doubles.
+
+    Example:
+        >>> problem = PruningProblem(bits=1e6, compute_s=4e-3, slack_s=20e-3, rate_bps=[4e7, 6e7])
+        >>> a = allocate(problem)
+        >>> a.share.round(4), a.rho.round(4)
+        (array([0.035, 0.965]), array([0.9722, 0.0598]))
+    """
+    if not isinstance(problem, PruningProblem):
+        raise ValueError(f"problem is {problem!r:.60}; give a PruningProblem.")
+    if callable(method):
+        if blocks is not None:
+            raise ValueError(
+                "blocks is for the methods by name; a function decides itself what it hands out."
+            )
+        return Allocation(**vars(_checked(problem, method)))
+    if not isinstance(method, str) or method not in METHODS:
+        names = ", ".join(METHODS)
+        raise ValueError(
+            f"There is no allocation method {method!r}; choose {names} or pass a function."
+        )
+    if blocks is not None and method not in IN_BLOCKS:
+        names = ", ".join(IN_BLOCKS)
+        raise ValueError(
+            f"{method} does not know whole blocks; leave blocks away or choose {names}."
+        )
+    try:
+        # what is not finite is refused, by a certificate at the latest
+        with np.errstate(all="ignore"):
+            found = (
+                METHODS[method](problem) if blocks is None else IN_BLOCKS[method](problem, blocks)
+            )
+    except ArithmeticError as error:
+        raise extreme(method, problem) from error
+    return Allocation(**vars(found))
+
+
+def _checked(problem: PruningProblem, function: Callable[[PruningProblem], Any]) -> Solution:
+    """The answer of a user's own allocator, where it keeps the bounds."""
+    name = getattr(function, "__name__", type(function).__name__)
+    answer = function(problem)
+    if isinstance(answer, Solution):
+        share, rho, multiplier = answer.share, answer.rho, answer.multiplier
+        cpu_hz, power_w = answer.cpu_hz, answer.power_w
+    elif isinstance(answer, tuple) and len(answer) == 2:
+        share, rho = answer
+        multiplier, cpu_hz, power_w = float("nan"), None, None
+    else:
+        raise InvalidAllocationError(
+            f"{name} returned {type(answer).__name__}; return (share, rho) or an Allocation."
+        )
+    if np.iscomplexobj(share) or np.iscomplexobj(rho):
+        raise InvalidAllocationError(
+            f"{name} returned complex shares or ratios; give real numbers."
+        )
+    try:
+        share, rho = np.asarray(share, dtype=float), np.asarray(rho, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidAllocationError(
+            f"{name} returned shares or ratios that are not numbers."
+        ) from None
+    return replace(
+        feasible(problem, share, rho, multiplier, name),
+        cpu_hz=_chosen(problem, cpu_hz, "cpu_hz", name),
+        power_w=_chosen(problem, power_w, "power_w", name),
+    )
+
+
+def _chosen(problem: PruningProblem, values: Any, kind: str, name: str) -> Array | None:
+    """Clocks or powers [K] of a user's own allocator; None where it chooses none."""
+    if values is None:
+        return None
+    values = np.asarray(values, dtype=float)
+    if values.shape != (problem.num_devices,) or not (np.isfinite(values) & (values >= 0)).all():
+        raise InvalidAllocationError(
+            f"{name} returned {kind} {values!r:.60}; give {problem.num_devices} finite numbers "
+            "that are not negative."
+        )
+    return values

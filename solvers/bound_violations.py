@@ -9,9 +9,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from solvers.allocation import InvalidAllocation
 from solvers.problem import ALLOWED, Array, PruningProblem
-from solvers.reductions import largest, smallest, total
+from solvers.solution import InvalidAllocationError
 
 NAMED = 8  # broken bounds that are spelt out, of each kind
 
@@ -19,21 +18,21 @@ NAMED = 8  # broken bounds that are spelt out, of each kind
 def check_feasible(
     problem: PruningProblem, share: Array, rho: Array, method: str = "the allocator"
 ) -> None:
-    """Raise InvalidAllocation unless share [K] and rho [K] are finite, in their bounds, and fit into the band."""
+    """Raise InvalidAllocationError unless share [K] and rho [K] are finite, in their bounds, and fit into the band."""
     for name, values in (("shares", share), ("pruning ratios", rho)):
         if np.shape(values) != (problem.num_devices,):
-            raise InvalidAllocation(
+            raise InvalidAllocationError(
                 f"{method} returned {name} of shape {np.shape(values)}; "
                 f"give one number for each of the {problem.num_devices} devices."
             )
         if not np.isfinite(values).all():
             k = int(np.argmin(np.isfinite(values)))
-            raise InvalidAllocation(
+            raise InvalidAllocationError(
                 f"{method} returned {name} with {values[k]} for device {k}; give finite numbers."
             )
     _, broken = violations(problem, share, rho)
     if broken:
-        raise InvalidAllocation(
+        raise InvalidAllocationError(
             f"{method} returned an allocation that breaks a bound: {'; '.join(broken)}."
         )
 
@@ -42,7 +41,7 @@ def violations(
     problem: PruningProblem, share: Array, rho: Array, finish_s: Array | None = None
 ) -> tuple[float, tuple[str, ...]]:
     """Worst relative violation of a bound, and all of them in words. finish_s [K]: checked against slack_s, s."""
-    return judged(problem, share, rho, finish_s, float(total(share)), rho - problem.rho_min)
+    return judged(problem, share, rho, finish_s, float(share.sum()), rho - problem.rho_min)
 
 
 def judged(
@@ -56,8 +55,8 @@ def judged(
     """The same, knowing the sum of the shares and what rho is above rho_min [K]."""
     late = 0.0 if finish_s is None else _latest(problem, finish_s)
     worst = (
-        used - 1.0, -float(smallest(share)), float(largest(share)) - 1.0, late,
-        -float(smallest(above)), float(largest(rho - problem.rho_max)),
+        used - 1.0, -float(share.min()), float(share.max()) - 1.0, late,
+        -float(above.min()), float((rho - problem.rho_max).max()),
     )  # fmt: skip
     if all(excess <= ALLOWED for excess in worst):
         return max(0.0, *worst), ()
@@ -67,8 +66,8 @@ def judged(
 def _latest(problem: PruningProblem, finish_s: Array) -> float:
     """The worst of what is late, relative to the slack."""
     if problem.usual:
-        return float(largest(finish_s / problem.slack_s)) - 1.0
-    return float(largest(_late(problem, finish_s)))
+        return float((finish_s / problem.slack_s).max()) - 1.0
+    return float(_late(problem, finish_s).max())
 
 
 def _late(problem: PruningProblem, finish_s: Array) -> Array:

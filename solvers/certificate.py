@@ -10,12 +10,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from solvers.allocation import Allocation, Certificate, Uncertified
 from solvers.bound_violations import check_feasible, judged, violations
 from solvers.marginal_gains import marginal, response, worth
 from solvers.problem import ALLOWED, Array, PruningProblem
-from solvers.reductions import largest, some, total
 from solvers.shannon import TINY
+from solvers.solution import Certificate, Solution, UncertifiedError
 
 TOLERANCE = 1e-8  # an answer that claims to be optimal must be this close, relative
 BLUR = 1e-14  # rounding of a sum of shares
@@ -51,9 +50,9 @@ def _certificate(
     finish_s *= busy
     finish_s += problem.bits_fixed
     finish_s /= rate_bps
-    above, used = rho - problem.rho_min, float(total(share))
+    above, used = rho - problem.rho_min, float(share.sum())
     primal, broken = judged(problem, share, rho, finish_s, used, above)
-    if not (problem.usual or some(problem.feasible)):
+    if not (problem.usual or problem.feasible.any()):
         return Certificate(primal, 0.0, primal, 0.0, 0.0, broken, LEAST_SUM)
     scale, price, idle = unit(problem, rho), max(multiplier, 0.0), 1.0 - used
     idle = (
@@ -62,13 +61,13 @@ def _certificate(
     np.maximum(above, 0.0, out=above)
     wasted = _wasted(problem, finish_s, rate_bps / busy, above)
     lost, dual = _drawn(problem, share, busy, above, price)
-    lavish = float(largest(wasted))
+    lavish = float(wasted.max())
     if lavish > 0:
         lost += problem.weight * wasted
-    gap = (float(total(lost)) + price * abs(idle)) / scale
+    gap = (float(lost.sum()) + price * abs(idle)) / scale
     if not gap <= CLEAR:
         lost = problem.weight * wasted + _beaten(problem, share, rho - wasted, price)
-        gap = (float(total(lost)) + price * abs(idle)) / scale
+        gap = (float(lost.sum()) + price * abs(idle)) / scale
     dual = max(dual, -min(multiplier, 0.0) / scale)
     complementarity = max(price * max(idle, 0.0) / scale, lavish)
     return Certificate(
@@ -98,7 +97,7 @@ def _drawn(
     low, cap = problem.share_bounds()
     inside = np.maximum(share, low)
     np.minimum(inside, cap, out=inside)
-    outside = some(inside != share)
+    outside = (inside != share).any()
     m = marginal(problem, inside) if outside else worth(problem, problem.slope_at(share), busy)
     profit = m - price
     more = cap - inside
@@ -112,10 +111,10 @@ def _drawn(
     if not problem.usual:  # what is drawn of those left out may be infinite
         drawn = np.where(cap > low, drawn, 0.0)
     gain = drawn / problem.weight
-    dual = float(largest(gain))
+    dual = float(gain.max())
     if not dual <= CLEAR:
         mismatch = np.abs(profit) / np.maximum(m, max(price, 1e-300))
-        dual = float(largest(np.fmin(mismatch, gain)))
+        dual = float(np.fmin(mismatch, gain).max())
     return (drawn + price * np.abs(share - inside) if outside else drawn), dual
 
 
@@ -147,11 +146,11 @@ def certified(
     multiplier: float,
     method: str,
     stationarity: float = TOLERANCE,
-) -> Allocation:
+) -> Solution:
     """The allocation with its certificate.
 
     Raises:
-        Uncertified: primal above 1e-9, complementarity or gap above 1e-8, or dual above `stationarity`.
+        UncertifiedError: primal above 1e-9, complementarity or gap above 1e-8, or dual above `stationarity`.
     """
     proof = certify(problem, share, rho, multiplier)
     return accepted(problem, share, rho, multiplier, proof, method, stationarity)
@@ -166,11 +165,11 @@ def accepted(
     method: str,
     stationarity: float = TOLERANCE,
     claims_gap: bool = True,
-) -> Allocation:
+) -> Solution:
     """The allocation, if its certificate is good.
 
     Raises:
-        Uncertified: primal above 1e-9, complementarity or gap (where it is claimed) above 1e-8, or dual above
+        UncertifiedError: primal above 1e-9, complementarity or gap (where it is claimed) above 1e-8, or dual above
             `stationarity`.
     """
     gap = proof.gap if claims_gap else 0.0
@@ -179,7 +178,7 @@ def accepted(
     )
     if not (proof.primal <= ALLOWED and optimal):
         broken = f" ({'; '.join(proof.broken)})" if proof.broken else ""
-        raise Uncertified(
+        raise UncertifiedError(
             f"The answer of {method} has residual {proof.residual:.2g} and duality gap {proof.gap:.2g}, "
             f"more than the allowed {TOLERANCE:g}{broken}; "
             "check that the quantities are SI units of sensible size, or use another method."
@@ -189,7 +188,7 @@ def accepted(
 
 def compared(
     problem: PruningProblem, share: Array, rho: Array, multiplier: float, method: str
-) -> Allocation:
+) -> Solution:
     """The allocation with its full certificate, whatever it says: for comparison only."""
     proof = replace(certify(problem, share, rho, multiplier), claim="nothing; for comparison only")
     return _allocation(problem, share, rho, multiplier, proof, method)
@@ -197,11 +196,11 @@ def compared(
 
 def feasible(
     problem: PruningProblem, share: Array, rho: Array, multiplier: float, method: str
-) -> Allocation:
+) -> Solution:
     """The allocation of a method that claims no optimality: bounds are checked, a late device is nobody's error.
 
     Raises:
-        InvalidAllocation: names what is broken.
+        InvalidAllocationError: names what is broken.
     """
     check_feasible(problem, share, rho, method)
     primal, broken = violations(problem, share, rho)
@@ -212,9 +211,9 @@ def feasible(
     return _allocation(problem, share, rho, multiplier, proof, method)
 
 
-def _allocation(problem, share, rho, multiplier, certificate, method) -> Allocation:
+def _allocation(problem, share, rho, multiplier, certificate, method) -> Solution:
     infeasible = () if problem.usual else tuple(np.flatnonzero(~problem.feasible).tolist())
     objective = problem.objective(rho)
-    return Allocation(
+    return Solution(
         share, rho, float(multiplier), certificate, infeasible, method, objective, problem=problem
     )

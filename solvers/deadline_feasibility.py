@@ -10,25 +10,24 @@ from decimal import ROUND_CEILING, Context
 
 import numpy as np
 
-from solvers.allocation import Infeasible
 from solvers.problem import ALLOWED, Array, PruningProblem
-from solvers.reductions import largest, total
+from solvers.solution import InfeasibleError
 
 
 def fitting_bounds(problem: PruningProblem, most: float = 1.0) -> tuple[Array, Array]:
     """Bounds of the share [K], [K]; the lower ones add up to at most 1, the upper ones are at most `most`.
 
     Raises:
-        Infeasible: names the devices and the least additional time with which they fit.
+        InfeasibleError: names the devices and the least additional time with which they fit.
         ValueError: a device has no deadline.
     """
-    if largest(problem.slack_s) == np.inf:
+    if problem.slack_s.max() == np.inf:
         k = int(np.argmax(np.isinf(problem.slack_s)))
         raise ValueError(
             f"slack_s of device {k} is inf; without a deadline take latency, equal or proportional."
         )
     low, cap = problem.share_bounds(most)
-    needed = total(low)
+    needed = low.sum()
     if needed > 1 + ALLOWED:
         raise refusal(problem, low, least_extra_s(problem))
     if needed > 1:  # squeezed into the band: nobody is later by more than ALLOWED
@@ -95,7 +94,9 @@ def at_least(seconds: float) -> str:
     )
 
 
-def refusal(problem: PruningProblem, low: Array, extra_s: float, whole: str = "") -> Infeasible:
+def refusal(
+    problem: PruningProblem, low: Array, extra_s: float, whole: str = ""
+) -> InfeasibleError:
     """What to say where the least shares low [K] do not fit into the band."""
     needed = float(low.sum())
     devices = np.flatnonzero(low > 1) if (low > 1).any() else np.flatnonzero(low > 0)
@@ -114,7 +115,7 @@ def refusal(problem: PruningProblem, low: Array, extra_s: float, whole: str = ""
         else "no time is enough: give more blocks"
     )
     who = f"devices {names} need" if many else f"device {names} needs"
-    return Infeasible(
+    return InfeasibleError(
         f"Even pruned to rho_max, {who} {need}; {advice} or raise rho_max.",
         tuple(int(k) for k in devices),
         extra_s,

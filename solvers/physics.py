@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.reductions import smallest
 from solvers.shannon import rate_factor, share_for_factor, slope_factor
 
 Array = np.ndarray
@@ -60,7 +59,7 @@ class Physics:
         bits += self.bits_fixed
         left_s = kept * self.compute_s
         np.subtract(self.slack_s + extra_s if extra_s else self.slack_s, left_s, out=left_s)
-        if smallest(left_s, axis=None) > 0:
+        if left_s.min() > 0:
             return np.divide(bits, left_s, out=bits)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             return np.where(

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from solvers.energy_terms import EnergyTerms
 from solvers.physics import Array, Physics
 from solvers.problem_checks import broadcast, level_table, read_only, validate
-from solvers.reductions import smallest, some, total
 from solvers.shannon import TINY
 
 FULL = 1.0 - 2e-15  # shares that add up to this fill the band: the rest is the rounding of the sum
@@ -61,7 +60,7 @@ class PruningProblem(Physics):
     bits_fixed: Array | float = 0.0
     snr: Array | float | None = None
     levels: Array | None = None
-    energy: Any = None
+    energy: EnergyTerms | None = None
     before_s: Array | float | None = None
 
     def __post_init__(self):
@@ -98,7 +97,7 @@ class PruningProblem(Physics):
     @cached_property
     def usual(self) -> bool:
         """Whether every device has time left and something to send."""
-        return bool(smallest(self.slack_s) > 0 and smallest(self.bits) > 0)
+        return bool(self.slack_s.min() > 0 and self.bits.min() > 0)
 
     @cached_property
     def gain(self) -> Array:
@@ -143,7 +142,7 @@ class PruningProblem(Physics):
         for whom that is so, if for any."""
         few, enough = self.share_at(np.array((self.rho_max, self.rho_min)))
         same = enough <= few * (1.0 + SAME)
-        if not some(same):
+        if not same.any():
             return read_only(few), read_only(enough), None
         return read_only(few), read_only(np.where(same, few, enough)), same
 
@@ -189,11 +188,11 @@ class PruningProblem(Physics):
     def mean_weight(self) -> float:
         """Of those that are served: what pruning an average one altogether adds to the objective."""
         served = self.num_devices if self.usual else int(self.feasible.sum())
-        return float(total(self.served_weight)) / max(served, 1)
+        return float(self.served_weight.sum()) / max(served, 1)
 
     def objective(self, rho: Array) -> float:
         """Sum of w rho over the devices that are served."""
-        return float(total(self.served_weight * rho))
+        return float((self.served_weight * rho).sum())
 
 
 FIELDS = ("bits", "compute_s", "slack_s", "rate_bps", "weight", "rho_min", "rho_max", "bits_fixed")

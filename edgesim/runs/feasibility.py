@@ -16,7 +16,7 @@ import numpy as np
 
 from edgesim.network.cell import Cell
 from fl.contracts import Demand, Grant, RoundPlan, View
-from solvers import Infeasible
+from solvers import InfeasibleError
 
 MS = 1e3
 
@@ -80,7 +80,7 @@ def feasibility_table(cell: Cell, method: Any, redrawn: bool = False) -> Feasibi
     warnings, refused = [], ""
     try:
         plan = cell.allocate(demand, view)
-    except Infeasible as error:
+    except InfeasibleError as error:
         refused = f"{str(error).rstrip('.')}; or write allocation.when_infeasible: stretch"
         plan = RoundPlan((), budget_s=view.budget_s)
     if plan.budget_s > view.budget_s:

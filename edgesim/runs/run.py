@@ -30,7 +30,7 @@ from edgesim.runs.user_code import UserCodeError, blamed
 from edgesim.scenario.loader import Scenario
 from fl.contracts import State
 from fl.errors import LearningError
-from solvers import Infeasible, InvalidAllocation, Uncertified
+from solvers import InfeasibleError, InvalidAllocationError, UncertifiedError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,15 +133,15 @@ def in_one_sentence() -> Iterator[None]:
     """What a scenario, its data or the user's code can cause, as the two errors that the command line knows."""
     try:
         yield
-    except Infeasible as error:
+    except InfeasibleError as error:
         raise InfeasibleScenarioError(
             f"{str(error).rstrip('.')}; or write allocation.when_infeasible: stretch"
         ) from error
     except (
         FolderError,
-        InvalidAllocation,
+        InvalidAllocationError,
         LearningError,
-        Uncertified,
+        UncertifiedError,
         UserCodeError,
         StalledLink,
         servers.NobodyTakesPart,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.allocation import Allocation
 from solvers.certificate import feasible
 from solvers.problem import PruningProblem
+from solvers.solution import Solution
 
 
-def equal(problem: PruningProblem) -> Allocation:
+def equal(problem: PruningProblem) -> Solution:
     """b = 1 / S over the S devices with time left, rho from (47) clipped to its bounds.
 
     Without a deadline (slack inf) rho = rho_min. A device for which rho_max is not enough finishes late (erratum 4).

@@ -15,25 +15,25 @@ from dataclasses import replace
 
 import numpy as np
 
-from solvers.allocation import Allocation, Certificate
 from solvers.allocators.kkt import kkt
 from solvers.certificate import accepted
 from solvers.deadline_feasibility import fitting_bounds
 from solvers.marginal_gains import HELD, marginal
 from solvers.problem import Array, PruningProblem
 from solvers.problem_checks import refuse_levels
+from solvers.solution import Certificate, Solution
 
 CLAIM = "no shares lower the largest pruning ratio; of those that reach it none has a lesser weighted sum"
 EPS = float(np.finfo(float).eps)
 
 
-def fair(problem: PruningProblem) -> Allocation:
+def fair(problem: PruningProblem) -> Solution:
     """Shares and ratios of least maximal rho, ties broken by the least sum of w rho; see `solvers.allocate`.
 
     The allocation's objective is the largest rho of those served, its multiplier the fall of it per unit of band.
 
     Raises:
-        Infeasible: the least shares do not fit into the band.     Uncertified: off by more than 1e-8.
+        InfeasibleError: the least shares do not fit into the band.     UncertifiedError: off by more than 1e-8.
     """
     answer = kkt(lowered(problem, least_bound(problem)))
     objective, multiplier, proof = certify_fair(problem, answer)
@@ -92,7 +92,7 @@ def _shares(problem: PruningProblem, t: float) -> tuple[Array, float]:
     return share, float((1.0 / steep[moves]).sum())
 
 
-def certify_fair(problem: PruningProblem, answer: Allocation) -> tuple[float, float, Certificate]:
+def certify_fair(problem: PruningProblem, answer: Solution) -> tuple[float, float, Certificate]:
     """(largest rho, its fall per unit of band, certificate) from shares and ratios [K], evaluated in SI.
 
     No shares get the largest rho below the `_bounds`, nor below the floor max rho_k(1). gap: the largest rho less the
@@ -112,9 +112,7 @@ def certify_fair(problem: PruningProblem, answer: Allocation) -> tuple[float, fl
     return top, multiplier, replace(tie, gap=gap, claim=CLAIM)
 
 
-def _bounds(
-    problem: PruningProblem, answer: Allocation, top: float
-) -> Iterator[tuple[float, float]]:
+def _bounds(problem: PruningProblem, answer: Solution, top: float) -> Iterator[tuple[float, float]]:
     """(lower bound of the largest rho, lambda), with those counted as being at the top that are there but for rounding,
     of rho or, where it falls steeply, of the share.
 

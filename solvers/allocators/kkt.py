@@ -15,13 +15,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from solvers.allocation import Allocation
 from solvers.certificate import certified
 from solvers.deadline_feasibility import fitting_bounds
 from solvers.marginal_gains import DensityResponse, marginal
 from solvers.problem import FULL, Array, PruningProblem
 from solvers.problem_checks import refuse_levels
-from solvers.reductions import every, largest, smallest, total
+from solvers.solution import Solution
 
 EPS = float(np.finfo(float).eps)
 AMPLE = 2.0  # no share reaches it: sum b <= 1 is the only limit, and its multiplier is what more band is worth
@@ -30,18 +29,18 @@ CLOSE = 1e-8  # relative step of mu of which the square is below rounding
 Shares = Callable[[float], tuple[Array, Array]]  # mu -> b [K], db / dmu [K]
 
 
-def kkt(problem: PruningProblem) -> Allocation:
+def kkt(problem: PruningProblem) -> Solution:
     """Shares and pruning ratios of least weighted pruning, from the KKT conditions; see `solvers.allocate`.
 
     Raises:
-        Infeasible: the least shares do not fit.     Uncertified: off by more than 1e-8.
+        InfeasibleError: the least shares do not fit.     UncertifiedError: off by more than 1e-8.
         ValueError: a device has no deadline, or a set of levels.
     """
     refuse_levels(problem, "kkt")
     low, cap = fitting_bounds(problem, most=AMPLE)
-    if total(cap) <= 1:
+    if cap.sum() <= 1:
         share, multiplier = cap, 0.0  # everybody gets all that is of use
-    elif total(low) >= FULL:
+    elif low.sum() >= FULL:
         share, multiplier = (
             low.copy(),
             steepest(problem, low, cap),
@@ -62,7 +61,7 @@ def _straight(problem: PruningProblem, low: Array, cap: Array) -> tuple[Array, f
     np.sqrt(root, out=root)
     bent, jump = work > EPS * problem.bits, None
     if not (
-        problem.usual and every(bent)
+        problem.usual and bent.all()
     ):  # the others: curvature below rounding, or band is of no use
         free = cap > low
         bent &= free
@@ -85,10 +84,10 @@ def _straight(problem: PruningProblem, low: Array, cap: Array) -> tuple[Array, f
         )
         if jump is not None:
             enter, leave = np.minimum(enter, jump), np.where(jump < np.inf, jump, leave)
-        return 0.5 * float(smallest(enter)), 2.0 * float(largest(leave))
+        return 0.5 * float(enter.min()), 2.0 * float(leave.max())
 
-    free_root = (1.0 + float(total(offset))) / max(
-        float(total(slope)), 1e-300
+    free_root = (1.0 + float(offset.sum())) / max(
+        float(slope.sum()), 1e-300
     )  # if nobody were held at a bound
     share, mu = _balance(shares, low, cap, ends, USUALLY * free_root)
     return share, mu**-2
@@ -132,17 +131,17 @@ def _balance(
     mu = mu or float(np.sqrt(below) * np.sqrt(above))
     for turn in range(400):
         b, rise = shares(mu)
-        excess = float(total(b)) - 1.0
+        excess = float(b.sum()) - 1.0
         below, above = (
             (below, mu) if excess > 1.0 - FULL else (mu, above)
         )  # where many mu fit, the largest
-        inside = float(total(rise))
+        inside = float(rise.sum())
         step = excess / inside if inside > 0 else np.inf  # out of the bracket
         if abs(step) <= CLOSE * mu:
             if abs(excess) <= EPS:
                 return b, mu
             b = np.minimum(np.maximum(b - step * rise, low), cap)
-            if abs(float(total(b)) - 1.0) <= 1.0 - FULL:
+            if abs(float(b.sum()) - 1.0) <= 1.0 - FULL:
                 return b, mu - step
         if abs(step) <= 2 * EPS * mu or above <= below * (1 + 4 * EPS):
             break

@@ -13,18 +13,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from solvers.allocation import Allocation, Certificate
 from solvers.bound_violations import check_feasible
 from solvers.certificate import accepted
 from solvers.deadline_feasibility import least_time_s
 from solvers.problem import Array, PruningProblem
 from solvers.problem_checks import extreme
+from solvers.solution import Certificate, Solution
 
 CLAIM = "no shares bring the last device back earlier, at these pruning ratios"
 
 
 @np.errstate(all="ignore")  # what is not finite is refused
-def latency(problem: PruningProblem) -> Allocation:
+def latency(problem: PruningProblem) -> Solution:
     """Shares [K] with which the last device is back as early as possible; nobody is pruned more than rho_min.
 
     That is what FedAvg and personalisation without pruning need (rho_min = rho_max = 0). Back means `before_s` +
@@ -32,7 +32,7 @@ def latency(problem: PruningProblem) -> Allocation:
     allocation's objective is that time, its multiplier the seconds it falls by per unit of band.
 
     Raises:
-        Uncertified: the answer is off by more than 1e-8.     ValueError: before_s is neither given nor implied;
+        UncertifiedError: the answer is off by more than 1e-8.     ValueError: before_s is neither given nor implied;
             numbers so far apart that they leave the range of doubles.
     """
     before_s, on = time_before(problem), problem.feasible

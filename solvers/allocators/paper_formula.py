@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.allocation import Allocation
 from solvers.certificate import compared
 from solvers.problem import PruningProblem
 from solvers.problem_checks import refuse_levels
+from solvers.solution import Solution
 
 
-def printed(problem: PruningProblem) -> Allocation:
+def printed(problem: PruningProblem) -> Solution:
     """b = (sqrt(A q r / lambda) - q) / (r G) with lambda from sum b = 1, and rho from b; nothing is clipped.
 
     `certificate.broken` says in words which bounds are broken. Devices with A <= 0 are left out.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.allocation import Allocation
 from solvers.certificate import feasible
 from solvers.problem import PruningProblem
+from solvers.solution import Solution
 
 
-def proportional(problem: PruningProblem) -> Allocation:
+def proportional(problem: PruningProblem) -> Solution:
     """b_k = n_k / sum_j n_j with n = (1 - rho_min) q + f, the bits of the least pruned upload; rho from Liu, eq. (47).
 
     Blind to rates and deadlines: a device for which rho_max is not enough finishes late, as with `equal`. Equal shares

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from solvers.min_energy.energy_terms import AT_LIMIT, Task
+from solvers.min_energy.energy_problem import AT_LIMIT, EnergyProblem
 from solvers.problem import ALLOWED, Array
-
-if TYPE_CHECKING:
-    from solvers.allocation import Allocation
+from solvers.solution import Solution
 
 NAMED = 12  # devices that are named in one list
 NEAR = 1e-9  # relative difference that counts as none
@@ -21,7 +17,7 @@ SECONDS, JOULES = (
 )  # methods that keep rho_min
 
 
-def explain(allocation: Allocation) -> str:
+def explain(allocation: Solution) -> str:
     """A few sentences on an allocation, one a line.
 
     Raises:
@@ -35,7 +31,7 @@ def explain(allocation: Allocation) -> str:
     return "\n".join([*_devices(allocation), *limits, _band(allocation), _proof(allocation)])
 
 
-def _devices(a: Allocation) -> list[str]:
+def _devices(a: Solution) -> list[str]:
     p = a.problem
     on, finish_s = p.feasible, p.finish_s(a.share, a.rho)
     late = on & (finish_s > p.slack_s * (1.0 + ALLOWED))
@@ -74,9 +70,9 @@ def _late(method: str) -> str:
     return "late even so: the share, or what rho_max leaves to send, is beyond the deadline"
 
 
-def _limits(a: Allocation) -> list[str]:
+def _limits(a: Solution) -> list[str]:
     """Whose clock, power or deadline binds, of an answer that chooses clocks and powers."""
-    task = Task.of(a.problem)
+    task = EnergyProblem.of(a.problem)
     busy, terms = a.problem.feasible & (task.terms.cycles > 0), task.terms
     used_s = task.computing_s(a.cpu_hz) + task.air_s(a.share, a.power_w)
     kinds = (
@@ -98,7 +94,7 @@ def _named(devices: Array) -> str:
     return f"Device{'s' if len(devices) > 1 else ''} {names}"
 
 
-def _band(a: Allocation) -> str:
+def _band(a: Solution) -> str:
     used, price = float(a.share.sum()), a.multiplier
     if used < FULL_BAND:
         why = "; nobody has a use for it, its price is 0" if price == 0 else ""
@@ -116,7 +112,7 @@ def _unit(method: str) -> tuple[str, str]:
     return (" J", "the energy") if method in JOULES else ("", "the objective")
 
 
-def _proof(a: Allocation) -> str:
+def _proof(a: Solution) -> str:
     proof = a.certificate
     gap = "" if np.isnan(proof.gap) else f", duality gap {proof.gap:.1g}"
     broken = f" Broken: {'; '.join(proof.broken)}." if proof.broken else ""

@@ -14,19 +14,16 @@ kink, and this is one of its slopes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from solvers.marginal_gains import inner
 from solvers.problem import Array, PruningProblem
 from solvers.problem_checks import numbers
-
-if TYPE_CHECKING:
-    from solvers.allocation import Allocation
+from solvers.solution import Solution
 
 BINDS = 1e-9  # relative slack of a deadline that counts as none
-KNOWN = ("kkt", "convex")
+SMOOTH_METHODS = ("kkt", "convex")
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,12 @@ class Sensitivity:
     deadlines: Array
 
 
-def sensitivity(allocation: Allocation, bandwidth_hz: float = float("nan")) -> Sensitivity:
+def is_differentiable(allocation: Solution) -> bool:
+    """Whether the objective has slopes: least total pruning, without blocks or levels."""
+    return allocation.method in SMOOTH_METHODS and not np.isnan(allocation.certificate.gap)
+
+
+def sensitivity(allocation: Solution, bandwidth_hz: float = float("nan")) -> Sensitivity:
     """Derivatives of the optimal objective by the bandwidth and by the latency threshold.
 
     Args:
@@ -52,10 +54,9 @@ def sensitivity(allocation: Allocation, bandwidth_hz: float = float("nan")) -> S
         ValueError: another method, whole blocks or levels, whose objective has steps and no slope; B not positive.
     """
     problem = allocation.problem
-    smooth = allocation.method in KNOWN and not np.isnan(allocation.certificate.gap)
-    if problem is None or not smooth:
+    if problem is None or not is_differentiable(allocation):
         raise ValueError(
-            f"The answer of {allocation.method} has no slopes; take {' or '.join(KNOWN)}, in shares."
+            f"The answer of {allocation.method} has no slopes; take {' or '.join(SMOOTH_METHODS)}, in shares."
         )
     given = numbers("bandwidth_hz", bandwidth_hz, "give a number in Hz")
     if given.ndim:

@@ -16,7 +16,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from solvers.allocation import Allocation
 from solvers.allocators.fair import certify_fair, lowered
 from solvers.allocators.kkt import steepest
 from solvers.allocators.min_max_latency import certify_latency, time_before, work
@@ -37,6 +36,7 @@ from solvers.deadline_feasibility import fitting_bounds
 from solvers.marginal_gains import full_price, marginal
 from solvers.problem import ALLOWED, Array, PruningProblem
 from solvers.problem_checks import refuse_levels
+from solvers.solution import Solution
 
 PASSES = 3  # of fair and latency: again in units of the last shares
 DIGITS = 1e-15  # of rho
@@ -44,11 +44,11 @@ FILLED = 1e-6  # shares that add up to this far from one are taken to fill the b
 
 
 @one_at_a_time
-def convex(problem: PruningProblem) -> Allocation:
+def convex(problem: PruningProblem) -> Solution:
     """Shares and pruning ratios of least weighted pruning, by cvxpy and Clarabel; see `solvers.allocate`.
 
     Raises:
-        Uncertified: Clarabel gave up, or its answer is off by more than 1e-8.     ValueError: as `kkt`.
+        UncertifiedError: Clarabel gave up, or its answer is off by more than 1e-8.     ValueError: as `kkt`.
     """
     refuse_levels(problem, "convex")
     low, cap = fitting_bounds(problem)
@@ -71,7 +71,7 @@ def convex(problem: PruningProblem) -> Allocation:
 
 
 @one_at_a_time
-def convex_fair(problem: PruningProblem) -> Allocation:
+def convex_fair(problem: PruningProblem) -> Solution:
     """Least maximal rho by cvxpy and Clarabel, ties broken by the least sum, by `convex`.
 
     Clarabel's is the bound on rho; the least shares that keep it fill the band, or leave room for the tie-break.
@@ -98,7 +98,7 @@ def convex_fair(problem: PruningProblem) -> Allocation:
     return replace(proven, objective=best.objective)
 
 
-def _keeping(problem: PruningProblem, bound: float, low: Array) -> Allocation:
+def _keeping(problem: PruningProblem, bound: float, low: Array) -> Solution:
     """The answer, with its certificate, in which nobody's rho is above the bound."""
     bound = min(
         bound + DIGITS, 1.0
@@ -113,7 +113,7 @@ def _keeping(problem: PruningProblem, bound: float, low: Array) -> Allocation:
     return replace(answer, objective=objective, multiplier=multiplier, certificate=proof)
 
 
-def _filled(problem: PruningProblem, least: Array, low: Array) -> Allocation:
+def _filled(problem: PruningProblem, least: Array, low: Array) -> Solution:
     """The least shares; what they leave or lack, next to nothing, is spread so that it moves all rho alike.
 
     Nobody gets less than the share `low` [K] with which rho_max is in time.
@@ -126,11 +126,11 @@ def _filled(problem: PruningProblem, least: Array, low: Array) -> Allocation:
     tied = lowered(problem, float(rho.max(where=problem.feasible, initial=0.0)))
     multiplier = steepest(tied, *tied.share_bounds())
     proof = certify(tied, share, rho, multiplier)
-    return Allocation(share, rho, multiplier, proof, (), "convex-fair", problem.objective(rho))
+    return Solution(share, rho, multiplier, proof, (), "convex-fair", problem.objective(rho))
 
 
 @one_at_a_time
-def convex_latency(problem: PruningProblem) -> Allocation:
+def convex_latency(problem: PruningProblem) -> Solution:
     """Least maximal finish time by cvxpy and Clarabel, at rho_min."""
     on = problem.feasible
     bits, busy_s = work(problem, time_before(problem))

@@ -17,14 +17,14 @@ from functools import cached_property
 
 import numpy as np
 
-from solvers.allocation import Allocation, Certificate, Uncertified
 from solvers.cvxpy_reference.models import energy_model, one_at_a_time
 from solvers.cvxpy_reference.pruning import band_values, filling
 from solvers.min_energy.allocator import clocks, least_shares
 from solvers.min_energy.energy_certificate import certified_energy, certify_energy, raised
-from solvers.min_energy.energy_terms import Task
+from solvers.min_energy.energy_problem import EnergyProblem
 from solvers.problem import ALLOWED, Array, PruningProblem
 from solvers.shannon import nats
+from solvers.solution import Certificate, Solution, UncertifiedError
 
 PASSES = 6  # at most
 EXACT = 1e-9  # duality gap that ends them
@@ -61,14 +61,14 @@ class Answer:
 
 @one_at_a_time
 @np.errstate(all="ignore")  # what is not finite is refused
-def convex_energy(problem: PruningProblem) -> Allocation:
+def convex_energy(problem: PruningProblem) -> Solution:
     """Least energy by cvxpy and Clarabel, see `energy`; certified to 1e-4 of the joules.
 
     Raises:
-        Infeasible, ValueError: as `energy`.
-        Uncertified: Clarabel gave up, its answer is off by more, or there are too many devices for cvxpy.
+        InfeasibleError, ValueError: as `energy`.
+        UncertifiedError: Clarabel gave up, its answer is off by more, or there are too many devices for cvxpy.
     """
-    task, on = Task.of(problem), problem.feasible
+    task, on = EnergyProblem.of(problem), problem.feasible
     low = least_shares(problem)
     best = min(passes(task, low[task.sends]), key=lambda answer: answer.rank)
     joules, proof = certified_energy(
@@ -79,23 +79,21 @@ def convex_energy(problem: PruningProblem) -> Allocation:
         tuple(np.flatnonzero(~on).tolist()),
     )
     chosen = best.cpu_hz, best.power_w, problem
-    return Allocation(
-        best.share, rho, best.price, proof, left_out, "convex-energy", joules, *chosen
-    )
+    return Solution(best.share, rho, best.price, proof, left_out, "convex-energy", joules, *chosen)
 
 
-def passes(task: Task, low: Array) -> list[Answer]:
+def passes(task: EnergyProblem, low: Array) -> list[Answer]:
     """One answer per pass, measured in shares and times of the one before; first in shares between equal ones and the
     least ones low [S], and again nearer to equal ones where Clarabel finds nothing.
 
     Raises:
-        Uncertified: Clarabel found no answer; more devices than cvxpy has memory for.
+        UncertifiedError: Clarabel found no answer; more devices than cvxpy has memory for.
     """
     if not task.sends.any():
         return [answer(task, *np.zeros((2, 0)), 0.0)]
     nodes, answers, failed = node_count(task, low), [], None
     if nodes * len(low) > TERMS:
-        raise Uncertified(
+        raise UncertifiedError(
             f"convex-energy states {nodes} exponentials for each of {len(low)} devices, and above {TERMS} in all cvxpy "
             "takes gigabytes of memory; use energy."
         )
@@ -103,7 +101,7 @@ def passes(task: Task, low: Array) -> list[Answer]:
     for _ in range(PASSES):
         try:
             answers.append(Pass(task, low, share, air_s, nodes).solved())
-        except Uncertified as error:
+        except UncertifiedError as error:
             failed, (share, air_s) = error, start(task, low, share)
             continue
         if answers[-1].proof.gap <= EXACT:
@@ -117,7 +115,7 @@ def passes(task: Task, low: Array) -> list[Answer]:
     return answers
 
 
-def start(task: Task, low: Array, share: Array) -> tuple[Array, Array]:
+def start(task: EnergyProblem, low: Array, share: Array) -> tuple[Array, Array]:
     """Shares and air times [S] to measure in: nearer to equal than `share`, and in time."""
     share = np.sqrt(share)
     share = np.maximum(share / share.sum(), low)
@@ -128,7 +126,7 @@ def start(task: Task, low: Array, share: Array) -> tuple[Array, Array]:
 class Pass:
     """The problem in units of these shares and air times [S], s; low [S]: least shares."""
 
-    task: Task
+    task: EnergyProblem
     low: Array
     share: Array
     air_s: Array
@@ -176,7 +174,7 @@ class Pass:
         return answer(self.task, share, air_s, price / self.share.max() * self.joule)
 
 
-def answer(task: Task, share: Array, air_s: Array, price: float) -> Answer:
+def answer(task: EnergyProblem, share: Array, air_s: Array, price: float) -> Answer:
     """What shares and air times of those who send [S] come to, certified or not."""
     shares, powers, times = np.zeros((3, len(task.sends)))
     if len(share):
@@ -190,13 +188,13 @@ def answer(task: Task, share: Array, air_s: Array, price: float) -> Answer:
     )
 
 
-def full_power_s(task: Task, share: Array) -> Array:
+def full_power_s(task: EnergyProblem, share: Array) -> Array:
     """Air time at full power with these shares [S], s."""
     radio = task.radio
     return radio.s / (share * (nats(share, radio.snr) if radio.density else radio.x_max))
 
 
-def node_count(task: Task, low: Array) -> int:
+def node_count(task: EnergyProblem, low: Array) -> int:
     """Nodes with which (e^x - 1) / x is exact to 1e-13 for every x that full power allows in the least share [S]."""
     radio = task.radio
     x = float((nats(low, radio.snr) if radio.density else radio.x_max).max())

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from solvers.allocation import Uncertified
 from solvers.problem import Array
+from solvers.solution import UncertifiedError
 
 KEPT = 32  # models that stay in memory
 LOCK = RLock()
@@ -58,12 +58,12 @@ class Model:
         """Values of the results, then the multiplier of the band.
 
         Raises:
-            Uncertified: Clarabel gave up.
+            UncertifiedError: Clarabel gave up.
         """
         import cvxpy as cp
 
         if not all(np.isfinite(value).all() for value in values.values()):
-            raise Uncertified(
+            raise UncertifiedError(
                 "The numbers of the problem lie too far apart for Clarabel; use another method."
             )
         for name, parameter in self.parameters.items():
@@ -87,7 +87,7 @@ class Model:
                         self.in_band.dual_value
                     )
                 said = f"Clarabel ended with status {self.task.status}; use another method."
-        raise Uncertified(said)
+        raise UncertifiedError(said)
 
 
 class Parts:

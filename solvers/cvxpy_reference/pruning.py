@@ -17,11 +17,11 @@ from functools import cached_property
 
 import numpy as np
 
-from solvers.allocation import Uncertified
 from solvers.certificate import certify, unit
 from solvers.cvxpy_reference.models import pruning_model
 from solvers.marginal_gains import marginal
 from solvers.problem import Array, PruningProblem
+from solvers.solution import UncertifiedError
 
 PASSES = 10  # at most
 EXACT = 1e-9  # duality gap relative to the objective that is good enough
@@ -58,7 +58,7 @@ def least_pruning(
     """(shares [K], multiplier): the best of all passes. on: those with low < cap.
 
     Raises:
-        Uncertified: Clarabel found no first answer.
+        UncertifiedError: Clarabel found no first answer.
     """
     at_low, at_cap = marginal(problem, low)[on], marginal(problem, cap)[on]
     live, held, measure, answers = (
@@ -71,7 +71,7 @@ def least_pruning(
         scaled = Pass(problem, on, live, held, low, cap, measure)
         try:
             answer, price, noise = scaled.solve()
-        except Uncertified:
+        except UncertifiedError:
             if answers:
                 break
             raise

@@ -18,42 +18,42 @@ from dataclasses import replace
 
 import numpy as np
 
-from solvers.allocation import Allocation, Infeasible, Uncertified
 from solvers.deadline_feasibility import at_least, fitting_bounds
 from solvers.min_energy.band_price import balances
 from solvers.min_energy.energy_certificate import certified_energy, raised
-from solvers.min_energy.energy_terms import Task
+from solvers.min_energy.energy_problem import EnergyProblem
 from solvers.problem import Array, PruningProblem
+from solvers.solution import InfeasibleError, Solution, UncertifiedError
 
 FULL_POWER = 1.0 - 1e-12  # a power this close to its limit is at it
 SPENT = 1.0 - 1e-6  # least shares that add up to this leave next to nothing to choose from
 
 
 @np.errstate(all="ignore")  # what is not finite is refused
-def energy(problem: PruningProblem) -> Allocation:
+def energy(problem: PruningProblem) -> Solution:
     """Shares, clocks and powers of least total joules within the deadlines; nobody is pruned more than rho_min.
 
     Needs `problem.energy`, an `EnergyTerms`. The allocation has cpu_hz [K] and power_w [K] as well; its objective is
     the energy, J, its multiplier the joules that it falls by per unit of band.
 
     Raises:
-        Infeasible: not even full clocks and powers meet the deadlines; says how much more time would do.
-        Uncertified: the answer is off by more than 1e-8.
+        InfeasibleError: not even full clocks and powers meet the deadlines; says how much more time would do.
+        UncertifiedError: the answer is off by more than 1e-8.
         ValueError: the problem has no energy terms, a device no deadline, or numbers that leave the range of doubles.
     """
-    task, low = Task.of(problem), least_shares(problem)
+    task, low = EnergyProblem.of(problem), least_shares(problem)
     if not task.sends.any():
         return _certified(task, *np.zeros((2, 0)), 0.0)
     first = None
     for found in balances(task, low[task.sends]):
         try:
             return _certified(task, *found)
-        except Uncertified as off:
+        except UncertifiedError as off:
             first = first or off
     raise _nearly_all(low, first) from first
 
 
-def _certified(task: Task, b: Array, t: Array, price: float) -> Allocation:
+def _certified(task: EnergyProblem, b: Array, t: Array, price: float) -> Solution:
     """The allocation with these shares, air times (s) and price of those who send [S]."""
     problem, on = task.problem, task.problem.feasible
     share, air_s, power_w = np.zeros((3, len(on)))
@@ -67,24 +67,22 @@ def _certified(task: Task, b: Array, t: Array, price: float) -> Allocation:
     joules, proof = certified_energy(task, share, cpu_hz, power_w, price)
     rho = np.where(on, problem.rho_min, problem.rho_max)
     left_out = tuple(np.flatnonzero(~on).tolist())
-    return Allocation(
-        share, rho, price, proof, left_out, "energy", joules, cpu_hz, power_w, problem
-    )
+    return Solution(share, rho, price, proof, left_out, "energy", joules, cpu_hz, power_w, problem)
 
 
-def _nearly_all(low: Array, off: Uncertified) -> Uncertified:
+def _nearly_all(low: Array, off: UncertifiedError) -> UncertifiedError:
     """Who it is that leaves no choice, where the least shares low [K] all but fill the band; else what was said."""
     k = int(np.argmax(low))
     if low.sum() < SPENT:
         return off
-    return Uncertified(
+    return UncertifiedError(
         f"At full clock and power all devices need {100 * low.sum():.10g} % of the band, device {k} alone "
         f"{100 * low[k]:.4g} %: too little is left to choose from for energy to be certified (gap or residual above "
         f"1e-8); give more time, or leave device {k} out."
     )
 
 
-def clocks(task: Task, air_s: Array) -> Array:
+def clocks(task: EnergyProblem, air_s: Array) -> Array:
     """Frequencies [K] that take all the time the upload leaves, within their bounds, Hz; f_max without cycles."""
     tau = np.maximum(task.time_s - air_s, task.tau_min)
     busy = task.problem.feasible & (task.terms.cycles > 0)
@@ -96,10 +94,10 @@ def least_shares(problem: PruningProblem) -> Array:
     """Shares [K] with which full clocks and powers just meet the deadlines."""
     try:
         return fitting_bounds(replace(problem, rho_max=problem.rho_min, levels=None))[0]
-    except Infeasible as short:
+    except InfeasibleError as short:
         many = len(short.devices) > 1
         names = f"device{'s' if many else ''} {', '.join(map(str, short.devices[:8]))} {'are' if many else 'is'}"
-        raise Infeasible(
+        raise InfeasibleError(
             f"At full clock and power {names} late with any share{'s' if many else ''} of the band; "
             f"give {at_least(short.extra_s)} s more time or raise rho_min.",
             short.devices,

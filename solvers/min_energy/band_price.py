@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from solvers.min_energy.energy_curve import Radio
-from solvers.min_energy.energy_terms import Task
+from solvers.min_energy.energy_problem import EnergyProblem
 from solvers.problem import FULL, Array
 from solvers.problem_checks import extreme
 
@@ -30,7 +30,7 @@ FAR, NEAR = (
 WIDE = 1000.0  # the logarithm of a price is never this large
 
 
-def balances(task: Task, low: Array) -> Iterator[tuple[Array, Array, float]]:
+def balances(task: EnergyProblem, low: Array) -> Iterator[tuple[Array, Array, float]]:
     """(shares [S], air times [S], s, price, J per unit of band) that are best and fill the band: what one search finds,
     and for who goes on asking the other. low [S]: least shares.
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.allocation import Certificate, Uncertified
-from solvers.min_energy.energy_terms import AT_LIMIT, Task
+from solvers.min_energy.energy_problem import AT_LIMIT, EnergyProblem
 from solvers.problem import ALLOWED, Array
 from solvers.shannon import kappa, nats
+from solvers.solution import Certificate, UncertifiedError
 
 TOLERANCE = 1e-8
 ROUNDING = 1e-12  # of least shares and shortest times
@@ -21,7 +21,7 @@ CLAIM = "no shares, clocks and powers that keep the deadlines take fewer joules,
 
 
 def certified_energy(
-    task: Task,
+    task: EnergyProblem,
     share: Array,
     cpu_hz: Array,
     power_w: Array,
@@ -31,7 +31,7 @@ def certified_energy(
     """(joules, certificate) of shares [K], clocks [K], Hz, and powers [K], W.
 
     Raises:
-        Uncertified: a bound is broken, or the energy is more than `tolerance` above what the multipliers prove.
+        UncertifiedError: a bound is broken, or the energy is more than `tolerance` above what the multipliers prove.
     """
     for closer in (False, True):
         joules, proof = certify_energy(task, share, cpu_hz, power_w, price, closer)
@@ -43,13 +43,13 @@ def certified_energy(
         ):  # nan is no proof
             return joules, proof
     broken = f" ({'; '.join(proof.broken)})" if proof.broken else ""
-    raise Uncertified(
+    raise UncertifiedError(
         f"The answer of energy has residual {proof.residual:.2g} and duality gap {proof.gap:.2g}, more than the "
         f"allowed {tolerance:g}{broken}; check that the quantities are SI units of sensible size."
     )
 
 
-def raised(task: Task, share: Array, power_w: Array, price: float) -> float:
+def raised(task: EnergyProblem, share: Array, power_w: Array, price: float) -> float:
     """The price, raised to what the keenest device would pay: that a search ends a digit below shows in no share."""
     on = task.sends
     in_b, _ = task.radio.slopes(share[on], task.air_s(share, power_w)[on])
@@ -57,7 +57,12 @@ def raised(task: Task, share: Array, power_w: Array, price: float) -> float:
 
 
 def certify_energy(
-    task: Task, share: Array, cpu_hz: Array, power_w: Array, price: float, closer: bool = False
+    task: EnergyProblem,
+    share: Array,
+    cpu_hz: Array,
+    power_w: Array,
+    price: float,
+    closer: bool = False,
 ) -> tuple[float, Certificate]:
     """(joules, certificate); closer: in a smaller box, see `_box`.
 
@@ -95,7 +100,7 @@ def _given_up(slope: Array, at: Array, low: Array | float, high: Array | float) 
     return np.maximum(np.maximum(slope * (at - low), slope * (at - high)), 0.0)
 
 
-def _box(task: Task, closer: bool) -> tuple[Array | float, Array | float, Array]:
+def _box(task: EnergyProblem, closer: bool) -> tuple[Array | float, Array | float, Array]:
     """(least and most shares [S], longest computing time of use [K], s) of any allocation that is in time.
 
     closer: nobody gets less than full clock and power ask for, so that nobody has more than these leave, sends faster
@@ -117,7 +122,7 @@ def _box(task: Task, closer: bool) -> tuple[Array | float, Array | float, Array]
 
 
 def _sending(
-    task: Task,
+    task: EnergyProblem,
     share: Array,
     power_w: Array,
     air_s: Array,
@@ -142,7 +147,7 @@ def _sending(
     return -(in_t + eta * limit_t), wasted_j, unused_j
 
 
-def _power_limit(task: Task, share: Array, air_s: Array) -> tuple[Array, Array, Array]:
+def _power_limit(task: EnergyProblem, share: Array, air_s: Array) -> tuple[Array, Array, Array]:
     """The convex form h(b, t) <= 0 of p <= p_max, s / t less what full power sends, and its derivatives by b, t [S].
 
     b log(1 + snr / b) is concave; nothing is large here, as e^x would be.
@@ -156,7 +161,7 @@ def _power_limit(task: Task, share: Array, air_s: Array) -> tuple[Array, Array, 
 
 
 def _primal(
-    task: Task, share: Array, cpu_hz: Array, power_w: Array, used_s: Array
+    task: EnergyProblem, share: Array, cpu_hz: Array, power_w: Array, used_s: Array
 ) -> tuple[float, tuple[str, ...]]:
     """Worst relative violation, and all of them in words."""
     terms, on = task.terms, task.problem.feasible

@@ -2,7 +2,7 @@
 
     least_sum(cost, low, cap, N)   least sum_k cost_k(n_k)   with sum n <= N; cost convex and falling in n
     least_max(cost, low, cap, N)   least max_k cost_k(n_k)   with sum n <= N; cost falling in n
-    block_bounds(problem, N)       blocks [K], [K] between which rho falls from rho_max to rho_min; or Infeasible
+    block_bounds(problem, N)       blocks [K], [K] between which rho falls from rho_max to rho_min; or InfeasibleError
 
 `cost(n)` takes blocks [K] (int) and gives [K]. For a sum of convex costs the best N blocks are those of largest gain
 cost(n - 1) - cost(n) (Fox, "Discrete optimization via marginal analysis", 1966; Gross, 1956). They are found without
@@ -15,9 +15,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from solvers.allocation import Infeasible
 from solvers.deadline_feasibility import fitting_bounds, least_extra_s, refusal
 from solvers.problem import ALLOWED, Array, PruningProblem
+from solvers.solution import InfeasibleError
 
 MOST = 10**9  # blocks
 LONGEST_S = 1e100
@@ -112,12 +112,12 @@ def block_bounds(problem: PruningProblem, blocks: int) -> tuple[Array, Array]:
     """Blocks [K], [K] between which rho falls from rho_max to rho_min; the fewest fit into the band.
 
     Raises:
-        Infeasible: names the devices and the least additional time with which they fit.     ValueError: `blocks`.
+        InfeasibleError: names the devices and the least additional time with which they fit.     ValueError: `blocks`.
     """
     check_count(blocks)
     try:
         low, cap = fitting_bounds(problem)
-    except Infeasible:  # whole blocks need more time still
+    except InfeasibleError:  # whole blocks need more time still
         low, cap = problem.share_bounds()
     few = whole(low, blocks)
     if few.sum() > blocks:

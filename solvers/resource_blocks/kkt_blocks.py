@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.allocation import Allocation, Certificate
 from solvers.bound_violations import violations
 from solvers.certificate import accepted, unit
 from solvers.problem import Array, PruningProblem
 from solvers.problem_checks import refuse_levels
 from solvers.resource_blocks.block_problem import block_bounds, least_sum
+from solvers.solution import Certificate, Solution
 
 IN_BLOCKS = "no shares in whole blocks have a lesser weighted sum of rho: no block added or moved improves it"
 
 
-def kkt_blocks(problem: PruningProblem, blocks: int) -> Allocation:
+def kkt_blocks(problem: PruningProblem, blocks: int) -> Solution:
     """Shares n / N and ratios of least weighted pruning; the multiplier is N times the best gain of one more block.
 
     Raises:
-        Infeasible: the fewest blocks do not fit.     Uncertified: off by more than 1e-8.
+        InfeasibleError: the fewest blocks do not fit.     UncertifiedError: off by more than 1e-8.
         ValueError: `blocks`, a device without a deadline, or a set of levels.
     """
     refuse_levels(problem, "kkt")

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from solvers.allocation import Allocation, Uncertified
 from solvers.allocators.min_max_latency import time_before, work
 from solvers.certificate import TOLERANCE, feasible
 from solvers.problem import Array, PruningProblem
@@ -24,18 +23,19 @@ from solvers.resource_blocks.block_problem import (
     least_max,
     least_sum,
 )
+from solvers.solution import Solution, UncertifiedError
 
 CLAIM = (
     "no blocks lower the largest {}; of those that reach it no block is better placed by the sum"
 )
 
 
-def fair_blocks(problem: PruningProblem, blocks: int) -> Allocation:
+def fair_blocks(problem: PruningProblem, blocks: int) -> Solution:
     """Whole blocks of least maximal rho, ties broken by the least sum of w rho.
 
     Raises:
-        Infeasible: the blocks that rho_max needs do not fit.     ValueError: `blocks`, or a problem with levels.
-        Uncertified: the largest rho could be lower.
+        InfeasibleError: the blocks that rho_max needs do not fit.     ValueError: `blocks`, or a problem with levels.
+        UncertifiedError: the largest rho could be lower.
     """
     refuse_levels(problem, "fair")
     low, cap = block_bounds(problem, blocks)
@@ -55,12 +55,12 @@ def fair_blocks(problem: PruningProblem, blocks: int) -> Allocation:
     )
 
 
-def latency_blocks(problem: PruningProblem, blocks: int) -> Allocation:
+def latency_blocks(problem: PruningProblem, blocks: int) -> Solution:
     """Whole blocks with which the last device is back earliest, at rho_min; ties broken by the sum of finish times.
 
     Raises:
         ValueError: `blocks`, or fewer of them than devices that send.
-        Uncertified: the last device could be back earlier.
+        UncertifiedError: the last device could be back earlier.
     """
     check_count(blocks)
     before_s, on = time_before(problem), problem.feasible
@@ -86,12 +86,12 @@ def latency_blocks(problem: PruningProblem, blocks: int) -> Allocation:
 
 
 def prove(cost: Callable[[Array], Array], n: Array, low: Array, cap: Array, blocks: int) -> None:
-    """Raise Uncertified unless n [K] fits and the blocks for which all cost less than the largest cost do not."""
+    """Raise UncertifiedError unless n [K] fits and the blocks for which all cost less than the largest cost do not."""
     top = float(cost(n).max())
     better = fewest(lambda n: cost(n) < top, low, cap)
     fits = bool((cost(better) < top).all()) and better.sum() <= blocks
     if fits or n.sum() > blocks or (n < low).any() or (n > cap).any():
-        raise Uncertified(
+        raise UncertifiedError(
             f"The blocks do not have the least maximal cost: {better.sum()} blocks would cost less."
         )
 
@@ -99,7 +99,7 @@ def prove(cost: Callable[[Array], Array], n: Array, low: Array, cap: Array, bloc
 def prove_sum(
     cost: Callable[[Array], Array], n: Array, least: Array, cap: Array, blocks: int
 ) -> None:
-    """Raise Uncertified where one block, idle or of a device with more than the `least` [K], lowers the sum elsewhere.
+    """Raise UncertifiedError where one block, idle or of a device with more than the `least` [K], lowers the sum elsewhere.
 
     The costs are convex: where no block does, no blocks between `least` and `cap` [K] have a lesser sum.
     """
@@ -108,14 +108,14 @@ def prove_sum(
     loss = float(np.where(n > least, cost(np.maximum(n - 1, least)) - here, np.inf).min())
     loss = loss if n.sum() == blocks else 0.0
     if gain - loss > TOLERANCE * float(here.max()):
-        raise Uncertified(
+        raise UncertifiedError(
             f"The blocks do not have the least sum: one elsewhere would lower it by {gain - loss:.2g}."
         )
 
 
 def _answer(
     problem: PruningProblem, share: Array, rho: Array, method: str, what: str, objective: float
-) -> Allocation:
+) -> Solution:
     answer = feasible(problem, share, rho, float("nan"), method)
     return replace(
         answer,

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.allocation import Allocation, Certificate
 from solvers.bound_violations import violations
 from solvers.certificate import accepted, unit
 from solvers.deadline_feasibility import fitting_bounds
 from solvers.problem import Array, PruningProblem
+from solvers.solution import Certificate, Solution
 
 EXACT = 1000  # options in all, up to which branch and bound is tried
 KEPT = 1e-9  # what HiGHS may exceed a constraint by
@@ -34,11 +34,11 @@ PRICED = "by the price of the band"
 FILLS = 1000  # devices that are moved to a better level by what is left of the band
 
 
-def levels(problem: PruningProblem) -> Allocation:
+def levels(problem: PruningProblem) -> Solution:
     """The allowed level of every device, and the shares that it needs, of least weighted sum; see `solvers.allocate`.
 
     Raises:
-        Infeasible: the largest levels do not fit into the band.     ValueError: no levels given.
+        InfeasibleError: the largest levels do not fit into the band.     ValueError: no levels given.
     """
     if problem.levels is None:
         raise ValueError(

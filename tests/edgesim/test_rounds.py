@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from edgesim.engine.rounds import NobodyTakesPart
 from edgesim.network.device import make_fleet
 from edgesim.network.link import BroadcastDownlink
-from solvers import Infeasible
+from solvers import InfeasibleError
 
 NOISE_W, BANDWIDTH_HZ, BUDGET_S = 1e-14, 2e8, 0.025
 
@@ -280,7 +280,7 @@ def test_too_narrow_a_band_stretches_or_stops(engine):
         np.full(10, budget_s), rel=1e-6
     )
     assert set(played.log.device_rounds.status) == {"late"}
-    with pytest.raises(Infeasible):
+    with pytest.raises(InfeasibleError):
         engine.play(devices([3e9] * 10), 1e-10, method, when_infeasible="stop")
 
 
@@ -494,7 +494,8 @@ def test_a_method_that_decides_the_ratio_is_late_and_never_left_out(engine, solv
 def test_stop_holds_for_plans_that_no_solver_bounds(engine):
     method = engine.method(rho_bounds=(0.0, 0.0))
     with pytest.raises(
-        Infeasible, match=r"devices 0, 1 would be up to .* s later than the threshold of 0.002 s"
+        InfeasibleError,
+        match=r"devices 0, 1 would be up to .* s later than the threshold of 0.002 s",
     ):
         engine.play(
             devices([3e9] * 2), 1e-10, method, solver="equal", budget_s=2e-3, when_infeasible="stop"

@@ -61,12 +61,21 @@ def test_every_case_is_recorded():
     assert {*CASES, COMMAND_LINE} == RECORD["cases"].keys()
 
 
-@pytest.mark.parametrize("name", CASES)
+def is_slow(name):
+    """Left out by the fast tier, which keeps every method, every solver and the vectorised rounds."""
+    return name.startswith(("scenario", "executor", "data")) or name.endswith(":deadline")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] if is_slow(name) else []) for name in CASES],
+)
 def test_a_run_gives_the_bytes_of_the_record(name, differs, tmp_path):
     skip_unless_same(differs, CASES[name].trains)
     compare(name, of_case(CASES[name], tmp_path))
 
 
+@pytest.mark.slow
 def test_the_command_line_gives_the_bytes_of_the_record(differs, tmp_path):
     skip_unless_same(differs, trains=True)
     compare(COMMAND_LINE, of_command_line(tmp_path))

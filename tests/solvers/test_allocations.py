@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from solvers import METHODS, InvalidAllocation, PruningProblem, Uncertified, allocate
+from solvers import METHODS, InvalidAllocationError, PruningProblem, UncertifiedError, allocate
 from solvers.certificate import certified, certify
 
 A, G, Q = 20e-3, 4e-3, 1e6
@@ -176,7 +176,7 @@ def test_own_allocator_keeps_its_clocks_and_powers():
     assert allocate(p, lambda p: replace(own, power_w=None)).power_w is None
     for wrong in ([1e9], [1e9, np.nan], [1e9, -1.0]):
         with pytest.raises(
-            InvalidAllocation, match=r"returned cpu_hz array.* give 2 finite numbers"
+            InvalidAllocationError, match=r"returned cpu_hz array.* give 2 finite numbers"
         ):
             allocate(p, lambda p, wrong=wrong: replace(own, cpu_hz=np.array(wrong)))
 
@@ -196,7 +196,7 @@ def test_own_allocator_keeps_its_clocks_and_powers():
     ],
 )
 def test_own_allocator_that_breaks_a_bound(answer, words):
-    with pytest.raises(InvalidAllocation, match=words):
+    with pytest.raises(InvalidAllocationError, match=words):
         allocate(problem((4e7, 6e7)), lambda p: answer)
 
 
@@ -253,7 +253,7 @@ def test_the_certificate_sees_a_wrong_answer(spoilt):
     assert (proof.complementarity > 1e-7) == (spoilt in ("band", "lavish"))
     assert (proof.dual > 1e-7) == (spoilt in ("share", "multiplier", "band"))
     assert proof.residual > 1e-7
-    with pytest.raises(Uncertified, match="duality gap"):
+    with pytest.raises(UncertifiedError, match="duality gap"):
         certified(p, share, rho, multiplier, "wrong")
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pytest import approx
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from solvers import Infeasible, PruningProblem, allocate
+from solvers import InfeasibleError, PruningProblem, allocate
 from solvers.resource_blocks.block_problem import least_max, least_sum
 from solvers.resource_blocks.kkt_blocks import certify_blocks
 
@@ -39,7 +39,7 @@ def problems(most=6):
 def stretched(p, blocks):
     try:
         allocate(p, blocks=blocks)
-    except Infeasible as error:
+    except InfeasibleError as error:
         assume(np.isfinite(error.extra_s))  # fewer blocks than devices that send
         return replace(p, slack_s=p.slack_s + error.extra_s)
     return p
@@ -126,12 +126,12 @@ def test_four_blocks_by_hand():
 def test_the_least_time_in_which_the_fewest_blocks_fit():
     """rho_max = 0.5: 0.5e6 bit in one of two blocks, 2e7 bit/s: 25 ms and 2 ms of computing."""
     p = PruningProblem(1e6, 4e-3, 20e-3, [4e7, 4e7], rho_max=0.5)
-    with pytest.raises(Infeasible, match="in 2 blocks") as caught:
+    with pytest.raises(InfeasibleError, match="in 2 blocks") as caught:
         allocate(p, blocks=2)
     assert caught.value.extra_s == approx(7e-3, rel=1e-9) and caught.value.devices == (0, 1)
     a = allocate(replace(p, slack_s=p.slack_s + caught.value.extra_s), blocks=2)
     assert a.rho == approx(0.5, abs=1e-9) and a.share.tolist() == [0.5, 0.5]
-    with pytest.raises(Infeasible):
+    with pytest.raises(InfeasibleError):
         allocate(replace(p, slack_s=p.slack_s + caught.value.extra_s * (1 - 1e-6)), blocks=2)
 
 
@@ -145,7 +145,7 @@ def test_the_number_of_blocks_is_named(blocks, method):
 
 
 def test_fewer_blocks_than_devices_that_must_send():
-    with pytest.raises(Infeasible, match="no time is enough: give more blocks") as caught:
+    with pytest.raises(InfeasibleError, match="no time is enough: give more blocks") as caught:
         allocate(PruningProblem(1e6, 4e-3, 1.0, [4e7, 4e7], rho_max=0.5), blocks=1)
     assert caught.value.extra_s == np.inf
 

@@ -8,10 +8,10 @@ import pytest
 from solvers import (
     ABOUT,
     METHODS,
-    Infeasible,
-    InvalidAllocation,
+    InfeasibleError,
+    InvalidAllocationError,
     PruningProblem,
-    Uncertified,
+    UncertifiedError,
     allocate,
 )
 from solvers.certificate import TOLERANCE, accepted, certified, certify, feasible, unit
@@ -50,7 +50,7 @@ def spoilt(a, kind):
 def test_least_sum(noise, kind):
     a = allocate(problem(noise))
     assert certify(a.problem, a.share, a.rho, a.multiplier).residual < 1e-12
-    with pytest.raises(Uncertified, match="duality gap"):
+    with pytest.raises(UncertifiedError, match="duality gap"):
         certified(a.problem, *spoilt(a, kind), "kkt")
 
 
@@ -60,14 +60,14 @@ def test_those_that_claim_feasibility_only(kind):
     a = allocate(p, "equal")
     share = a.share * (1 + 1e-6) if kind == "overfull" else a.share
     rho = {"below": np.full(3, 0.05), "above": np.ones(3)}.get(kind, a.rho)
-    with pytest.raises(InvalidAllocation, match="breaks a bound"):
+    with pytest.raises(InvalidAllocationError, match="breaks a bound"):
         feasible(p, share, rho, float("nan"), "equal")
 
 
 def test_nan_is_no_proof():
     a = allocate(problem("fixed"))
     for part in ("primal", "dual", "complementarity", "gap"):
-        with pytest.raises(Uncertified):
+        with pytest.raises(UncertifiedError):
             accepted(
                 a.problem,
                 a.share,
@@ -76,12 +76,14 @@ def test_nan_is_no_proof():
                 replace(a.certificate, **{part: np.nan}),
                 "kkt",
             )
-    with pytest.raises(Uncertified, match="duality gap -1e-06"):  # better than what is possible
+    with pytest.raises(
+        UncertifiedError, match="duality gap -1e-06"
+    ):  # better than what is possible
         accepted(a.problem, a.share, a.rho, a.multiplier, replace(a.certificate, gap=-1e-6), "kkt")
 
 
 def test_every_method_says_what_it_claims_and_where_it_is_from():
-    assert set(ABOUT) == set(METHODS)
+    assert set(METHODS) - set(ABOUT) == {"printed"}  # for comparison in Python, not for runs
     p = PruningProblem(1e6, 4e-3, 20e-3, [4e7, 6e7])
     claims = {
         method: allocate(p, method).certificate.claim
@@ -158,7 +160,7 @@ def test_the_advised_time_is_enough(seed):
     rng = np.random.default_rng(seed)
     bits, rates = 10 ** rng.uniform(5, 7, 3), 10 ** rng.uniform(6, 8, 3)
     p = PruningProblem(bits, 4e-3, 20e-3, rates, rho_max=0.2)
-    with pytest.raises(Infeasible) as caught:
+    with pytest.raises(InfeasibleError) as caught:
         allocate(p)
     said = float(str(caught.value).split("give ")[1].split(" s more time")[0])
     assert said == pytest.approx(caught.value.extra_s, rel=1e-5)
@@ -179,7 +181,7 @@ def test_what_is_a_little_late_is_no_better_answer():
             proof.primal == pytest.approx(taken, rel=1e-3) and (proof.primal <= ALLOWED) == passes
         )
         if not passes:
-            with pytest.raises(Uncertified, match=r"device 0 finishes .* after its deadline"):
+            with pytest.raises(UncertifiedError, match=r"device 0 finishes .* after its deadline"):
                 certified(p, share, p.rho_at(share), a.multiplier, "kkt")
 
 
@@ -206,5 +208,5 @@ def test_a_little_waste_of_many_adds_up():
     assert proof.complementarity == pytest.approx(5e-9) and proof.gap == pytest.approx(
         5e-6, rel=1e-4
     )
-    with pytest.raises(Uncertified, match="duality gap 5e-06"):
+    with pytest.raises(UncertifiedError, match="duality gap 5e-06"):
         certified(p, a.share, a.rho + 5e-9, a.multiplier, "kkt")

@@ -8,12 +8,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pytest import approx
 
-from solvers import Infeasible, PruningProblem, Uncertified, allocate
+from solvers import InfeasibleError, PruningProblem, UncertifiedError, allocate
 from solvers.allocators.min_max_latency import certify_latency
 from solvers.certificate import certified, certify, unit
+from solvers.energy_terms import EnergyTerms
 from solvers.min_energy.allocator import clocks, least_shares
 from solvers.min_energy.energy_certificate import certified_energy, certify_energy
-from solvers.min_energy.energy_terms import EnergyTerms, Task
+from solvers.min_energy.energy_problem import EnergyProblem
 from solvers.resource_blocks.pruning_levels import certify_levels
 
 VECTORS = (
@@ -63,7 +64,7 @@ def test_the_gap_is_no_less_than_what_is_lost(seed, count, density, size, factor
     assume(p.feasible.any())
     try:
         best = allocate(p)
-    except Infeasible:
+    except InfeasibleError:
         assume(False)
     low = np.minimum(p.share_bounds()[0], best.share)
     other = low + (1.0 - low.sum()) * np.random.default_rng(seed + 1).dirichlet(np.full(count, 0.5))
@@ -85,7 +86,7 @@ def test_what_is_above_a_cap_is_lost(compute_s, moved):
     assert a.share[0] == approx(0.15625) and rho[0] == 0
     gap = certify(p, share, rho, a.multiplier).gap
     assert gap >= (p.objective(rho) - a.objective) / unit(p, rho) - 1e-12 and gap > 1e-7
-    with pytest.raises(Uncertified, match="duality gap"):
+    with pytest.raises(UncertifiedError, match="duality gap"):
         certified(p, share, rho, a.multiplier, "kkt")
 
 
@@ -111,9 +112,9 @@ def joules(gains, cycles=4e8):
 @pytest.mark.parametrize("factor", [1.001, 0.999, 0.5, 0.0, -1.0, np.nan])
 def test_energy_certifies_the_price_that_it_returns(factor):
     a = allocate(joules([100.0, 30.0, 10.0]), "energy")
-    task = Task.of(a.problem)
+    task = EnergyProblem.of(a.problem)
     certified_energy(task, a.share, a.cpu_hz, a.power_w, a.multiplier)
-    with pytest.raises(Uncertified, match="energy"):
+    with pytest.raises(UncertifiedError, match="energy"):
         certified_energy(task, a.share, a.cpu_hz, a.power_w, factor * a.multiplier)
 
 
@@ -122,16 +123,16 @@ def test_a_price_below_zero_proves_nothing_of_a_single_device(price):
     """It holds the whole band, so that b <= 1 holds it as well: any price below its own will do, but not below zero."""
     a = allocate(joules([100.0]), "energy")
     assert a.share[0] == 1.0
-    with pytest.raises(Uncertified, match="energy"):
-        certified_energy(Task.of(a.problem), a.share, a.cpu_hz, a.power_w, price)
+    with pytest.raises(UncertifiedError, match="energy"):
+        certified_energy(EnergyProblem.of(a.problem), a.share, a.cpu_hz, a.power_w, price)
 
 
 def test_band_has_no_price_where_nobody_sends():
     a = allocate(replace(joules([100.0, 30.0]), bits=0.0), "energy")
     assert a.multiplier == 0
     for price in (1.0, -1.0, np.nan):
-        with pytest.raises(Uncertified, match="energy"):
-            certified_energy(Task.of(a.problem), a.share, a.cpu_hz, a.power_w, price)
+        with pytest.raises(UncertifiedError, match="energy"):
+            certified_energy(EnergyProblem.of(a.problem), a.share, a.cpu_hz, a.power_w, price)
 
 
 def test_uploads_far_shorter_than_the_time_before():
@@ -155,13 +156,13 @@ def test_a_device_out_of_reach_is_named(density):
         1e6, 4e-3, 10.0, 20e6 * np.log1p(snr) / np.log(2), rho_max=0.0, energy=terms, **noise
     )
     with pytest.raises(
-        Infeasible, match=r"device 3 is late with any share of the band; give .* s more time"
+        InfeasibleError, match=r"device 3 is late with any share of the band; give .* s more time"
     ) as caught:
         allocate(p, "energy")
     late = replace(p, slack_s=p.slack_s + caught.value.extra_s)
     if not density:
         with pytest.raises(
-            Uncertified, match=r"device 3 alone 100 %.*; give more time, or leave device 3 out"
+            UncertifiedError, match=r"device 3 alone 100 %.*; give more time, or leave device 3 out"
         ):
             allocate(late, "energy")
         late = replace(late, slack_s=(1 + 1e-8) * late.slack_s)
@@ -181,7 +182,7 @@ def test_the_least_shares_of_all_bring_the_proof_closer():
     least_s = extra_s(p)
     for hurry in (1.5, 1.01, 1 + 1e-3, 1 + 1e-6):
         p = replace(p, slack_s=least_s * hurry)
-        best, task, low = allocate(p, "energy"), Task.of(p), least_shares(p)
+        best, task, low = allocate(p, "energy"), EnergyProblem.of(p), least_shares(p)
         for _ in range(50):
             share = low + (1.0 - low.sum()) * rng.dirichlet(np.full(5, 0.5))
             part = rng.random(5)
@@ -199,7 +200,7 @@ def test_the_least_shares_of_all_bring_the_proof_closer():
 
 def extra_s(p):
     """The least time of p, s."""
-    with pytest.raises(Infeasible) as caught:
+    with pytest.raises(InfeasibleError) as caught:
         allocate(replace(p, slack_s=1e-9), "energy")
     return 1e-9 + caught.value.extra_s
 
@@ -216,7 +217,7 @@ def test_a_share_of_nothing_is_never_back(share, snr):
     assert p.finish_s(b, np.zeros(3))[0] == np.inf
     assert not certify_latency(p, b, np.zeros(3))[2].gap < 1.0
     assert certify_levels(p, np.full(3, share), np.zeros(3)).primal == np.inf
-    task = Task.of(replace(joules([100.0, 30.0, 10.0]), levels=None))
+    task = EnergyProblem.of(replace(joules([100.0, 30.0, 10.0]), levels=None))
     assert task.air_s(b, np.full(3, 0.1))[0] == np.inf
 
 
@@ -246,9 +247,9 @@ def test_the_gap_is_no_less_than_the_joules_that_are_lost(seed, count, density, 
     )
     try:
         best = allocate(p, "energy")
-    except Infeasible:
+    except InfeasibleError:
         assume(False)
-    task, low = Task.of(p), p.share_bounds()[0]
+    task, low = EnergyProblem.of(p), p.share_bounds()[0]
     share = low + (1.0 - low.sum()) * rng.choice([1.0, 0.9]) * rng.dirichlet(np.ones(count))
     least_s = task.air_s(share, terms.spread(count).p_max_w)
     air_s = least_s + rng.choice([0.0, 0.5, 1.0], count) * np.maximum(
@@ -281,10 +282,10 @@ def test_band_that_nobody_sends_in_is_not_used(density, bits, slack_s):
         )
 
     whole, part = allocate(problem(1.0), "energy"), allocate(problem(share), "energy")
-    task, shares = Task.of(problem(1.0)), share * part.share
+    task, shares = EnergyProblem.of(problem(1.0)), share * part.share
     shares[2] = 1.0 - shares.sum()
     assert part.objective > 1.3 * whole.objective
-    with pytest.raises(Uncertified):
+    with pytest.raises(UncertifiedError):
         certified_energy(task, shares, part.cpu_hz, part.power_w, part.multiplier / share)
 
 
@@ -295,10 +296,10 @@ def test_a_power_that_is_no_number_hides_nothing():
     p = PruningProblem(
         [1e6, 5e5, 1e6], 0.0, [0.7, 0.7, -1.0], 1e6 * np.log2(1.0 + 0.5 * gain), energy=terms
     )
-    a, task = allocate(p, "energy"), Task.of(p)
+    a, task = allocate(p, "energy"), EnergyProblem.of(p)
     certified_energy(task, a.share, a.cpu_hz, a.power_w, a.multiplier)
     for power_w in (np.array([0.77, a.power_w[1], np.nan]), np.array([*a.power_w[:2], np.nan])):
-        with pytest.raises(Uncertified, match="nan W"):
+        with pytest.raises(UncertifiedError, match="nan W"):
             certified_energy(task, a.share, a.cpu_hz, power_w, a.multiplier)
 
 

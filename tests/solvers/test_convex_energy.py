@@ -7,12 +7,12 @@ import pytest
 from pytest import approx
 from scipy.special import exprel
 
-from solvers import EnergyTerms, Infeasible, PruningProblem, Uncertified, allocate
+from solvers import EnergyTerms, InfeasibleError, PruningProblem, UncertifiedError, allocate
 from solvers.cvxpy_reference import models
 from solvers.cvxpy_reference.energy import REACH, Pass, node_count
 from solvers.min_energy.allocator import least_shares
 from solvers.min_energy.energy_certificate import certified_energy, certify_energy
-from solvers.min_energy.energy_terms import Task
+from solvers.min_energy.energy_problem import EnergyProblem
 
 HZ = 1e6  # the band
 NOISES = pytest.mark.parametrize("density", [False, True])
@@ -55,7 +55,7 @@ def wide(seed, density, decades=4.0):
     )
     try:
         least_s = least_shares(p).sum() * 1e-9  # nobody sends
-    except Infeasible as short:
+    except InfeasibleError as short:
         least_s = short.extra_s
     slack_s = least_s / rng.choice([1e-3, 0.05, 0.3, 0.7, 0.95, 0.999])
     return replace(
@@ -125,7 +125,7 @@ def test_the_sum_is_exact_as_far_as_it_is_said_to_reach(nodes, reach):
 def test_no_device_leaves_the_reach(seed):
     """x of every answer, and of the least share at full power, above which no x is in time."""
     p = wide(seed, True)
-    task, low = Task.of(p), least_shares(p)
+    task, low = EnergyProblem.of(p), least_shares(p)
     if not task.sends.any():
         return
     reach = REACH[node_count(task, low[task.sends])]
@@ -149,7 +149,7 @@ def test_the_two_agree_over_wide_scales(first, density):
         a = allocate(p, "energy")
         try:
             b = allocate(p, "convex-energy")
-        except Uncertified:
+        except UncertifiedError:
             refused += 1
             continue
         assert b.objective == approx(a.objective, rel=1e-8), seed
@@ -183,7 +183,7 @@ def test_many_devices_under_a_density(seed):
 @pytest.mark.parametrize("spoilt", ["share", "band", "clock", "power", "price", "late"])
 def test_a_spoilt_answer_is_refused(spoilt, density):
     p = cell([1e6, 5e5], [4e8, 2e8], 0.7, [100.0, 30.0], 1e-28, density)
-    a, task = allocate(p, "convex-energy"), Task.of(p)
+    a, task = allocate(p, "convex-energy"), EnergyProblem.of(p)
     share, cpu_hz, power_w, price = a.share.copy(), a.cpu_hz.copy(), a.power_w.copy(), a.multiplier
     certified_energy(task, share, cpu_hz, power_w, price, 1e-4)
     air_s = task.air_s(share, power_w)
@@ -198,7 +198,7 @@ def test_a_spoilt_answer_is_refused(spoilt, density):
         power_w = (1.01 if spoilt == "power" else 0.99) * power_w
     proof = certify_energy(task, share, cpu_hz, power_w, price)[1]
     assert (proof.primal > 1e-6) == (spoilt == "late") and proof.residual > 1e-4
-    with pytest.raises(Uncertified, match="energy"):
+    with pytest.raises(UncertifiedError, match="energy"):
         certified_energy(task, share, cpu_hz, power_w, price, 1e-4)
 
 
@@ -217,7 +217,7 @@ def test_an_answer_does_not_depend_on_what_was_solved_before(density):
 @NOISES
 def test_too_little_time_and_nothing_to_send(density):
     p = cell([1e6, 5e5], 4e8, 1e-6, [100.0, 30.0], 1e-28, density)
-    with pytest.raises(Infeasible, match="At full clock and power"):
+    with pytest.raises(InfeasibleError, match="At full clock and power"):
         allocate(p, "convex-energy")
     a = allocate(replace(p, bits=0.0, slack_s=0.2), "convex-energy")
     assert (
@@ -229,14 +229,20 @@ def test_too_little_time_and_nothing_to_send(density):
 
 def test_numbers_that_are_none_are_not_given_to_clarabel():
     p = cell([1e6, 5e5], 4e8, 0.7, [100.0, 30.0], 1e-28, True)
-    scaled = Pass(Task.of(p), least_shares(p), np.array([1.0, 0.0]), np.array([0.5, 0.5]), 12)
-    with np.errstate(all="ignore"), pytest.raises(Uncertified, match="too far apart for Clarabel"):
+    scaled = Pass(
+        EnergyProblem.of(p), least_shares(p), np.array([1.0, 0.0]), np.array([0.5, 0.5]), 12
+    )
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(UncertifiedError, match="too far apart for Clarabel"),
+    ):
         scaled.solved()
 
 
 def test_more_devices_than_cvxpy_has_memory_for_are_refused():
     p = cell(np.full(600, 1e3), 1e6, 2.0, 100.0, 1e-28, True)
     with pytest.raises(
-        Uncertified, match="states 16 exponentials for each of 600 devices, and above 4000 in all"
+        UncertifiedError,
+        match="states 16 exponentials for each of 600 devices, and above 4000 in all",
     ):
         allocate(p, "convex-energy")

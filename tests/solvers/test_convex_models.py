@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from solvers import PruningProblem, Uncertified, allocate
+from solvers import PruningProblem, UncertifiedError, allocate
 from solvers.cvxpy_reference import models
 from solvers.cvxpy_reference.pruning import CURVED
 
@@ -90,7 +90,7 @@ def test_no_answer_is_said():
         "busy": np.ones(2),
         "upload": np.ones(2),
     }
-    with pytest.raises(Uncertified, match="Clarabel"):
+    with pytest.raises(UncertifiedError, match="Clarabel"):
         model.solve(**values)  # no band at all
 
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from pytest import approx
 from scipy.optimize import minimize
 
-from solvers import EnergyTerms, Infeasible, PruningProblem, Uncertified, allocate
+from solvers import EnergyTerms, InfeasibleError, PruningProblem, UncertifiedError, allocate
 from solvers.deadline_feasibility import at_least
 from solvers.min_energy import band_price as energy_price
 from solvers.min_energy.allocator import least_shares
 from solvers.min_energy.energy_certificate import certified_energy, certify_energy
-from solvers.min_energy.energy_terms import Task
+from solvers.min_energy.energy_problem import EnergyProblem
 
 HZ = 1e6  # the band
 
@@ -70,7 +70,7 @@ def instance(seed, count, density, hurry):
 def least_extra_s(p):
     try:
         allocate(p, "energy")
-    except Infeasible as error:
+    except InfeasibleError as error:
         return error.extra_s
     return 1e-3  # nobody computes or sends
 
@@ -141,7 +141,7 @@ def test_who_sends_nothing_computes_slowly():
 @settings(deadline=None)
 @given(problems())
 def test_every_answer_is_certified_and_in_time(p):
-    a, task = allocate(p, "energy"), Task.of(p)
+    a, task = allocate(p, "energy"), EnergyProblem.of(p)
     assert (
         a.certificate.residual <= 1e-11 and a.certificate.gap <= 1e-11 and not a.certificate.broken
     )
@@ -155,7 +155,7 @@ def test_every_answer_is_certified_and_in_time(p):
 @given(problems(4))
 def test_no_other_solver_finds_less(p):
     """SLSQP on the shares, air and computing times themselves; the problem is convex, so where it starts is free."""
-    a, task = allocate(p, "energy"), Task.of(p)
+    a, task = allocate(p, "energy"), EnergyProblem.of(p)
     if not task.sends.any():
         return
     radio, count = task.radio, int(task.sends.sum())
@@ -210,7 +210,7 @@ def test_the_reference_agrees(p):
     a = allocate(p, "energy")
     try:
         b = allocate(p, "convex-energy")
-    except Uncertified:
+    except UncertifiedError:
         return
     assert (
         a.certificate.gap <= 1e-11
@@ -223,7 +223,7 @@ def test_the_reference_agrees(p):
 def test_permuted_devices_get_permuted_answers(p, random):
     order = np.arange(p.num_devices)
     random.shuffle(order)
-    terms = Task.of(p).terms
+    terms = EnergyProblem.of(p).terms
     moved = EnergyTerms(**{name: getattr(terms, name)[order] for name in vars(terms)})
     columns = {
         name: getattr(p, name)[order] for name in ("bits", "compute_s", "slack_s", "rate_bps")
@@ -291,7 +291,7 @@ def test_the_multiplier_is_the_slope(seed):
 @pytest.mark.parametrize("spoilt", ["share", "band", "clock", "power", "price", "late"])
 def test_the_certificate_rejects(spoilt, density):
     p = cell([1e6, 5e5], [4e8, 2e8], 0.9, [100.0, 30.0], density=density)
-    a, task = allocate(p, "energy"), Task.of(p)
+    a, task = allocate(p, "energy"), EnergyProblem.of(p)
     share, cpu_hz, power_w, price = a.share.copy(), a.cpu_hz.copy(), a.power_w.copy(), a.multiplier
     assert certify_energy(task, share, cpu_hz, power_w, price)[1].gap < 1e-13
     if spoilt == "share":  # another split at the same times
@@ -315,14 +315,14 @@ def test_the_certificate_rejects(spoilt, density):
     assert proof.residual > 1e-7 and (
         spoilt == "late" or proof.gap * joules >= joules - a.objective
     )
-    with pytest.raises(Uncertified, match="energy"):
+    with pytest.raises(UncertifiedError, match="energy"):
         certified_energy(task, share, cpu_hz, power_w, price)
 
 
 def test_the_certificate_counts_unused_band():
     """One device that only sends, on 99 % of the band, at the price of this share: nothing else is wrong."""
     p = cell(1e6, 0.0, 0.5, 10.0)
-    a, task, share = allocate(p, "energy"), Task.of(p), np.array([0.99])
+    a, task, share = allocate(p, "energy"), EnergyProblem.of(p), np.array([0.99])
     price = -float(task.radio.slopes(share, np.array([0.5]))[0][0])
     joules, proof = certify_energy(
         task, share, a.cpu_hz, task.radio.power(share, np.array([0.5])), price
@@ -333,7 +333,7 @@ def test_the_certificate_counts_unused_band():
 
 def test_the_least_time_is_all_at_full_power_and_clock():
     p = cell([1e6, 5e5], [4e8, 2e8], 1e-6, [100.0, 30.0])
-    with pytest.raises(Infeasible, match="At full clock and power") as caught:
+    with pytest.raises(InfeasibleError, match="At full clock and power") as caught:
         allocate(p, "energy")
     assert caught.value.extra_s > 0 and f"{at_least(caught.value.extra_s)} s more time" in str(
         caught.value
@@ -469,5 +469,5 @@ def test_what_the_first_search_gives_and_is_refused_is_searched_for_in_the_other
     monkeypatch.setattr(energy_price, "together", off)
     assert allocate(p, "energy").objective == approx(expected.objective, rel=1e-9)
     monkeypatch.setattr(energy_price, "one_by_one", off)
-    with pytest.raises(Uncertified):
+    with pytest.raises(UncertifiedError):
         allocate(p, "energy")

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pytest import approx
 
-from solvers import Infeasible, PruningProblem, Uncertified, allocate
+from solvers import InfeasibleError, PruningProblem, UncertifiedError, allocate
 from solvers.allocators.fair import certify_fair, lowered
 from solvers.allocators.min_max_latency import certify_latency
 from solvers.certificate import certify, unit
@@ -56,7 +56,7 @@ def stretched(p):
     """The problem, or with just more than the least time that makes it feasible."""
     try:
         allocate(p, "fair")
-    except Infeasible as error:
+    except InfeasibleError as error:
         return replace(p, slack_s=p.slack_s + 1.01 * error.extra_s)
     return p
 
@@ -216,7 +216,7 @@ def test_the_reference_agrees(method, p):
     a = allocate(p, method)
     try:
         b = allocate(p, f"convex-{method}")
-    except Uncertified:  # Clarabel is not tight enough on a few of these; ours always is
+    except UncertifiedError:  # Clarabel is not tight enough on a few of these; ours always is
         return
     assert a.objective == approx(b.objective, rel=1e-8, abs=1e-8 * (method == "fair"))
     assert (
@@ -246,7 +246,7 @@ def test_the_reference_is_certified_on_nearly_all(method):
         )
         try:
             b = allocate(p, f"convex-{method}")
-        except Uncertified:
+        except UncertifiedError:
             refused += 1
             continue
         assert allocate(p, method).objective == approx(
@@ -402,7 +402,7 @@ def test_fair_refuses_levels_and_infeasible_problems():
         ValueError, match="fair chooses any rho within its bounds; for levels use the method levels"
     ):
         allocate(problem(levels=[0.0, 0.5, 1.0]), "fair")
-    with pytest.raises(Infeasible):
+    with pytest.raises(InfeasibleError):
         allocate(problem(rho_max=0.1), "fair")
 
 
@@ -437,7 +437,7 @@ def test_fair_blocks_against_enumeration(seed, count, blocks, density, caps):
     p = stretched(instance(seed, count, density, False, caps))
     try:
         a = allocate(p, "fair", blocks)
-    except Infeasible:
+    except InfeasibleError:
 
         def late(n):
             return (p.finish_s(n / blocks, p.rho_max) > p.slack_s * (1 + 1e-9))[p.feasible].any()
@@ -507,7 +507,7 @@ def test_too_few_blocks_and_a_wrong_answer():
     finish_s = lambda n: p.finish_s(np.maximum(n, 1) / 10, p.rho_min)  # noqa: E731
     low, cap = np.array([1, 1]), np.array([10, 10])
     prove(finish_s, np.array([6, 4]), low, cap, 10)
-    with pytest.raises(Uncertified, match="would cost less"):
+    with pytest.raises(UncertifiedError, match="would cost less"):
         prove(finish_s, np.array([5, 5]), low, cap, 10)
 
 

@@ -12,9 +12,9 @@ from solvers import (
     IN_BLOCKS,
     METHODS,
     EnergyTerms,
-    InvalidAllocation,
+    InvalidAllocationError,
     PruningProblem,
-    Uncertified,
+    UncertifiedError,
     allocate,
 )
 from solvers.allocators.fair import certify_fair, lowered
@@ -23,7 +23,7 @@ from solvers.allocators.min_max_latency import certify_latency
 from solvers.bound_violations import violations
 from solvers.certificate import certify
 from solvers.min_energy.energy_certificate import certify_energy
-from solvers.min_energy.energy_terms import Task
+from solvers.min_energy.energy_problem import EnergyProblem
 from solvers.resource_blocks.kkt_blocks import certify_blocks
 from solvers.resource_blocks.min_max_blocks import prove, prove_sum
 from solvers.resource_blocks.pruning_levels import certify_levels
@@ -60,13 +60,15 @@ def least_max(a):
 def least_time(a):
     try:
         proof = certify_latency(a.problem, a.share, a.rho)[2]
-    except InvalidAllocation:  # it checks the bounds first
+    except InvalidAllocationError:  # it checks the bounds first
         return np.inf
     return max(proof.residual, proof.gap)
 
 
 def least_joules(a):
-    proof = certify_energy(Task.of(a.problem), a.share, a.cpu_hz, a.power_w, a.multiplier)[1]
+    proof = certify_energy(EnergyProblem.of(a.problem), a.share, a.cpu_hz, a.power_w, a.multiplier)[
+        1
+    ]
     return max(proof.residual, proof.gap)
 
 
@@ -169,7 +171,7 @@ def test_the_least_maximum_in_blocks(method):
     )
     prove(cost[method], n, low, cap, 20)
     for step in ((2, -2, 0), (-2, 2, 0), (0, -3, 3), (0, 0, 1)):
-        with pytest.raises(Uncertified, match="would cost less"):
+        with pytest.raises(UncertifiedError, match="would cost less"):
             prove(cost[method], n + step, low, cap, 20)
 
 
@@ -183,5 +185,5 @@ def test_ties_of_the_least_maximum_in_blocks():
         [1, 1, 1],
         [1, 1, 2],
     ):  # 0.05 s less for device 1 costs device 0 0.1 s; one is idle
-        with pytest.raises(Uncertified, match="least sum: one elsewhere"):
+        with pytest.raises(UncertifiedError, match="least sum: one elsewhere"):
             prove_sum(finish_s, np.array(other), least, cap, 4)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest import approx
 
-from solvers import Infeasible, PruningProblem, Uncertified, allocate
+from solvers import InfeasibleError, PruningProblem, UncertifiedError, allocate
 from solvers.certificate import unit
 
 LD = np.longdouble
@@ -36,7 +36,7 @@ def stretched(p, factor=1.0):
     """The problem, or where it is infeasible the same with (just more than) the least time that makes it feasible."""
     try:
         allocate(p)
-    except Infeasible as error:
+    except InfeasibleError as error:
         return stretched(
             replace(p, slack_s=p.slack_s + error.extra_s * factor)
         )  # may bring back one with A <= 0
@@ -136,7 +136,7 @@ def against_convex(p):
     a = allocate(p)
     try:
         reference = allocate(p, "convex").objective
-    except Uncertified:
+    except UncertifiedError:
         reference = np.nan
     return a.objective, reference, unit(p, a.rho)
 

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pytest import approx
 
-from solvers import IN_BLOCKS, Infeasible, PruningProblem, Uncertified, allocate
+from solvers import IN_BLOCKS, InfeasibleError, PruningProblem, UncertifiedError, allocate
 from solvers.certificate import accepted
 from solvers.resource_blocks.pruning_levels import certify_levels
 
@@ -107,7 +107,7 @@ def test_by_hand():
 
 
 def test_the_largest_levels_do_not_fit():
-    with pytest.raises(Infeasible) as caught:
+    with pytest.raises(InfeasibleError) as caught:
         allocate(PruningProblem(1e6, 4e-3, 20e-3, [4e7, 4e7], levels=[0, 0.5]), "levels")
     p = PruningProblem(1e6, 4e-3, 20e-3 + caught.value.extra_s, [4e7, 4e7], levels=[0, 0.5])
     assert allocate(p, "levels").rho.tolist() == [0.5, 0.5]
@@ -121,7 +121,7 @@ def test_the_certificate_sees_a_wrong_answer():
     assert certify_levels(p, a.share, np.array([1.0, 0.6])).primal == approx(0.1)  # no level
     lazy = certify_levels(p, np.zeros(2), np.ones(2))
     assert lazy.dual > 0.1 and lazy.gap > 0.1
-    with pytest.raises(Uncertified):
+    with pytest.raises(UncertifiedError):
         accepted(p, np.zeros(2), np.ones(2), 0.0, lazy, "levels", claims_gap=False)
 
 

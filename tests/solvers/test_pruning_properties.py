@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pytest import approx
 from scipy.optimize import linprog
 
-from solvers import Infeasible, PruningProblem, Uncertified, allocate
+from solvers import InfeasibleError, PruningProblem, UncertifiedError, allocate
 from solvers.deadline_feasibility import at_least
 
 FIELDS = ("bits", "compute_s", "slack_s", "rate_bps", "weight", "rho_min", "rho_max", "bits_fixed")
@@ -42,7 +42,7 @@ def stretched(p, factor=1.01):
     """The problem, or where it is infeasible the same with (just more than) the least time that makes it feasible."""
     try:
         allocate(p)
-    except Infeasible as error:
+    except InfeasibleError as error:
         return changed(p, slack_s=p.slack_s + error.extra_s * factor)
     return p
 
@@ -69,7 +69,7 @@ def test_kkt_agrees_with_convex(p):
     a = allocate(p)
     try:
         b = allocate(p, "convex")
-    except Uncertified:  # Clarabel finds no answer to a few of these
+    except UncertifiedError:  # Clarabel finds no answer to a few of these
         return
     assert a.objective == approx(
         b.objective, rel=1e-8, abs=1e-14 * p.weight.max()
@@ -139,7 +139,7 @@ def test_nobody_can_gain_by_handing_over_band(p):
 def test_extra_time_is_enough_and_the_least(p, less):
     try:
         allocate(p)
-    except Infeasible as error:
+    except InfeasibleError as error:
         assert error.extra_s > 0 and f"{at_least(error.extra_s)} s more" in str(error)
         assert error.devices and all(f"{k}" in str(error) for k in error.devices[:8])
         later = changed(p, slack_s=p.slack_s + error.extra_s)
@@ -150,7 +150,7 @@ def test_extra_time_is_enough_and_the_least(p, less):
         )  # a caller that rounds otherwise
         assert allocate(squeezed).certificate.residual < 1e-8
         short = changed(p, slack_s=p.slack_s + error.extra_s * (1 - less))
-        with pytest.raises(Infeasible):
+        with pytest.raises(InfeasibleError):
             allocate(short)
 
 
@@ -159,7 +159,7 @@ def test_extra_time_by_hand():
     one = PruningProblem(1e6, 4e-3, 20e-3, 1e7, rho_max=0.5)
     two = PruningProblem(1e6, 4e-3, [20e-3, 20e-3], 1e7, rho_max=0.5)
     for p, threshold_s in ((one, 52e-3), (two, 102e-3)):
-        with pytest.raises(Infeasible, match=r"devices? 0") as caught:
+        with pytest.raises(InfeasibleError, match=r"devices? 0") as caught:
             allocate(p)
         assert caught.value.extra_s == approx(threshold_s - 20e-3, rel=1e-12)
         a = allocate(changed(p, slack_s=p.slack_s + caught.value.extra_s))
@@ -169,7 +169,7 @@ def test_extra_time_by_hand():
 def test_extra_time_counts_those_it_brings_back():
     """Device 1 has no time at 20 ms, but the 32 ms that device 0 needs give it some: then both must fit."""
     p = PruningProblem(1e6, 4e-3, [20e-3, -10e-3], 1e7, rho_max=0.5)
-    with pytest.raises(Infeasible) as caught:
+    with pytest.raises(InfeasibleError) as caught:
         allocate(p)
     left_s = p.slack_s + caught.value.extra_s - 2e-3
     assert (50e-3 / left_s).sum() == approx(1, rel=1e-12)
@@ -182,7 +182,7 @@ def test_equal_bounds_mean_that_the_method_decided():
     assert (
         a.rho.tolist() == [0, 0] and a.share == approx([0.15625, 0.10416667]) and a.multiplier == 0
     )
-    with pytest.raises(Infeasible) as caught:
+    with pytest.raises(InfeasibleError) as caught:
         allocate(PruningProblem(1e6, 4e-3, 20e-3, [4e7, 6e7], rho_max=0.0))
     assert caught.value.extra_s == approx((1e6 / 4e7 + 1e6 / 6e7) + 4e-3 - 20e-3)
 
@@ -265,7 +265,7 @@ def test_weights_decide_who_is_pruned():
 def test_a_device_that_sends_nothing_needs_no_band():
     a = allocate(PruningProblem([0.0, 1e6], [30e-3, 4e-3], 20e-3, 4e7))
     assert a.share.tolist() == [0, 1] and a.rho[0] == approx(1 / 3)  # 20 of its 30 ms fit
-    with pytest.raises(Infeasible) as caught:
+    with pytest.raises(InfeasibleError) as caught:
         allocate(PruningProblem([0.0, 1e6], [30e-3, 4e-3], 20e-3, 4e7, rho_max=[0.2, 1.0]))
     assert caught.value.devices == (0,) and caught.value.extra_s == approx(4e-3)
 

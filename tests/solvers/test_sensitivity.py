@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pytest import approx
 
-from solvers import Infeasible, PruningProblem, Uncertified, allocate
+from solvers import InfeasibleError, PruningProblem, UncertifiedError, allocate
 from solvers.analysis.sensitivity import deadline_multipliers
 
 
@@ -50,7 +50,7 @@ def test_against_central_differences(seed, count, bounds, density):
     p = instance(seed, count, bounds, density)
     try:
         allocate(wider(replace(p, slack_s=p.slack_s * 0.999), 0.999))
-    except Infeasible:
+    except InfeasibleError:
         assume(False)
     s = allocate(p).sensitivity(bandwidth_hz=20e6)
     band = slope(lambda x: allocate(wider(p, 1 + x)).objective, 1e-5)
@@ -93,7 +93,7 @@ def test_convex_has_the_slopes_of_kkt():
         p = instance(seed, 1 + seed % 8, seed % 2 == 0, seed % 3 == 0)
         try:
             a, b = allocate(p).sensitivity(), allocate(p, "convex").sensitivity()
-        except (Infeasible, Uncertified):
+        except (InfeasibleError, UncertifiedError):
             continue
         compared += 1
         assert b.per_band == approx(a.per_band, rel=1e-4) and b.deadlines == approx(

@@ -1,71 +1,29 @@
-"""What the energy of a round depends on, and its physics in SI: times and joules of given shares, clocks, powers."""
+"""The energy problem of a round in SI units: times and joules of given shares, clocks, powers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from solvers.energy_terms import EnergyTerms
 from solvers.min_energy.energy_curve import Radio
 from solvers.problem import Array, PruningProblem
-from solvers.problem_checks import FINITE, between, broadcast, require
+from solvers.problem_checks import FINITE, between, require
 
 AT_LIMIT = 1e-7  # a power this close to its limit is held by it
 
 
 @dataclass(frozen=True, eq=False)
-class EnergyTerms:
-    """What energy depends on beside a `PruningProblem`; each a number or one value per device [K].
-
-    Args:
-        cycles: of all the round's work at rho_min, the unprunable included, C.     kappa: J s^2 (kappa f^2 a cycle).
-        f_min_hz, f_max_hz: clocks to choose from; slack_s and compute_s of the problem are those at f_max.
-        p_max_w: most transmit power, with which rate_bps of the problem is reached.
-        gain: signal-to-noise ratio over the whole band per watt, 1/W: h / sigma^2, or h / (N0 B).
-    Raises:
-        ValueError: names the field, the device, what was given and what is allowed.
-    """
-
-    cycles: Array | float
-    kappa: Array | float
-    f_min_hz: Array | float
-    f_max_hz: Array | float
-    p_max_w: Array | float
-    gain: Array | float
-
-    def __post_init__(self):
-        for name, values in broadcast({name: getattr(self, name) for name in NAMES}).items():
-            object.__setattr__(self, name, values)
-        for name in ("cycles", "kappa"):
-            between(name, getattr(self, name), 0.0, FINITE, "finite and not negative")
-        for name in ("f_max_hz", "p_max_w", "gain"):
-            between(name, getattr(self, name), 0.0, FINITE, "finite and positive", open_=True)
-        between("f_min_hz", self.f_min_hz, 0.0, self.f_max_hz, "between 0 and f_max_hz")
-
-    def spread(self, count: int) -> EnergyTerms:
-        """The same with arrays [K] of K devices."""
-        if len(self.cycles) not in (1, count):
-            raise ValueError(
-                f"energy has {len(self.cycles)} devices and the problem {count}; give one value for each."
-            )
-        return EnergyTerms(
-            **{name: np.broadcast_to(getattr(self, name), (count,)) for name in NAMES}
-        )
-
-
-NAMES = [field.name for field in fields(EnergyTerms)]
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
+class EnergyProblem:
     """A problem and its energy terms, at rho_min: who sends how much, and until when. Arrays [K]."""
 
     problem: PruningProblem
     terms: EnergyTerms
 
     @classmethod
-    def of(cls, problem: PruningProblem) -> Task:
+    def of(cls, problem: PruningProblem) -> EnergyProblem:
         """Raises ValueError: no energy terms, no deadline, terms of another signal-to-noise ratio."""
         if not isinstance(problem.energy, EnergyTerms):
             raise ValueError(

@@ -1,0 +1,87 @@
+"""What an allocation method returns: shares and ratios with a certificate, or an error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from solvers.problem import Array, PruningProblem
+
+
+class SolverError(Exception):
+    """Base of the errors of this package, except a ValueError for numbers that are not allowed."""
+
+
+class InfeasibleError(SolverError, ValueError):
+    """The least shares do not fit into the band.
+
+    Attributes:
+        devices: indices of the devices that do not fit.
+        extra_s: least time, added to every slack, with which all fit, s.
+    """
+
+    def __init__(self, message: str, devices: tuple[int, ...], extra_s: float) -> None:
+        super().__init__(message)
+        self.devices = devices
+        self.extra_s = extra_s
+
+
+class UncertifiedError(SolverError, RuntimeError):
+    """The answer of a method did not pass its certificate and must not be used."""
+
+
+class InvalidAllocationError(SolverError, ValueError):
+    """The answer of a user's own allocator breaks a bound."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How far an answer is from optimal, evaluated in SI units from shares and ratios.
+
+    All numbers are relative; nan where the method makes no such claim.
+
+    Attributes:
+        residual: the worst of primal, dual and complementarity.
+        gap: duality gap, see `solvers.certificate.certify`.
+        primal: worst excess of a deadline, of the band or of a bound.
+        dual: worst violation of stationarity.
+        complementarity: multipliers times what is left of their constraints.
+        broken: the bounds that are broken, in words.
+        claim: the optimality that is claimed, in words.
+    """
+
+    residual: float
+    gap: float
+    primal: float
+    dual: float
+    complementarity: float
+    broken: tuple[str, ...] = ()
+    claim: str = "feasible"
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Band shares and pruning ratios of K devices, as a method returns them.
+
+    Attributes:
+        share: b [K], fraction of the band.
+        rho: pruned share of the model [K].
+        multiplier: lambda, the fall of the objective per unit of band.
+        certificate: what is proven about the answer.
+        infeasible: indices of devices without any time left (A <= 0): share 0 and rho_max.
+        method: name of the method.
+        objective: sum of w rho over the devices served, or what the method minimises instead.
+        cpu_hz: CPU frequencies [K], Hz, of methods that choose them.
+        power_w: transmit powers [K], W, of methods that choose them.
+        problem: the problem that was solved.
+    """
+
+    share: Array
+    rho: Array
+    multiplier: float
+    certificate: Certificate
+    infeasible: tuple[int, ...]
+    method: str
+    objective: float
+    cpu_hz: Array | None = None
+    power_w: Array | None = None
+    problem: PruningProblem | None = None
