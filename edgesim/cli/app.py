@@ -135,7 +135,7 @@ def explain(
     """Meaning, unit, allowed values, default and its source, of a scenario key."""
     with exits():
         from edgesim.cli.console import print_keys
-        from edgesim.runs import method_keys
+        from edgesim.runs.catalog import method_keys
         from edgesim.scenario.key_docs import explain as look_up
 
         print_keys(look_up(key, method_keys()), brief=key is None)
@@ -153,7 +153,7 @@ def list_(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
                 for path in sorted(Path("scenarios").glob("*.yaml"))
             ]
         else:
-            from edgesim.runs import catalog
+            from edgesim.runs.catalog import catalog
 
             rows = list(catalog(kind.value))
         if not rows:

@@ -13,7 +13,7 @@ from edgesim.network.device import Fleet
 from edgesim.network.grants import Grants
 from edgesim.network.link import Downlink
 from fl.contracts import Array, Demand, RoundPlan, View
-from solvers import Allocation, EnergyTerms, Infeasible, PruningProblem
+from solvers import Allocation, EnergyTerms, InfeasibleError, PruningProblem
 from solvers.deadline_feasibility import at_least
 
 SHORTEST_S = 1e-9  # slack that a device keeps whose fixed work alone exceeds the threshold, s
@@ -61,7 +61,7 @@ class Planner:
             view: what the server knows when the round starts.
 
         Raises:
-            solvers.Infeasible: the least shares do not fit, and ``when_infeasible`` is stop.
+            solvers.InfeasibleError: the least shares do not fit, and ``when_infeasible`` is stop.
         """
         devices = np.asarray(demand.devices, dtype=int)
         fixed_s = self.unprunable_s(demand, view)
@@ -141,11 +141,11 @@ class Planner:
         """(solution, time beyond T_th that it was stretched by, s)."""
         try:
             return self.allocator(problem), 0.0
-        except Infeasible as short:
+        except InfeasibleError as short:
             extra_s = before_s + short.extra_s
             if self.when_infeasible == "stop":
                 message = f"the threshold of {self.budget_s:g} s is {at_least(extra_s)} s too short"
-                raise Infeasible(
+                raise InfeasibleError(
                     message if before_s else str(short), short.devices, extra_s
                 ) from short
             stretched = replace(problem, slack_s=problem.slack_s + short.extra_s)
@@ -153,16 +153,15 @@ class Planner:
 
     def _slopes(self, answer: Allocation) -> tuple[float, float]:
         """Change of the summed pruning per hertz of band and per second of T_th; nan: not known."""
-        try:
-            slopes = answer.sensitivity(self.channel.bandwidth_hz)
-        except ValueError:  # another objective, whole blocks, levels, or the user's own solver
+        if not answer.is_differentiable:
             return math.nan, math.nan
+        slopes = answer.sensitivity(self.channel.bandwidth_hz)
         return slopes.per_hz, slopes.per_s
 
     def _refuse_late(
         self, problem: PruningProblem, answer: Allocation, devices: Array, before_s: float
     ) -> None:
-        """Raise Infeasible for a late plan of a solver that does not bound the time, such as equal."""
+        """Raise InfeasibleError for a late plan of a solver that does not bound the time, such as equal."""
         over_s = problem.finish_s(answer.share, answer.rho) - (problem.slack_s - before_s)
         late = np.flatnonzero(over_s > 1e-6 * self.budget_s)
         if late.size:
@@ -171,7 +170,7 @@ class Planner:
                 f"devices {names} would be up to {worst_s:.6g} s later "
                 f"than the threshold of {self.budget_s:g} s"
             )
-            raise Infeasible(message, tuple(devices[late].tolist()), worst_s)
+            raise InfeasibleError(message, tuple(devices[late].tolist()), worst_s)
 
     def _grants(self, devices: Array, answer: Allocation, view: View) -> Grants:
         share = np.asarray(answer.share)

@@ -65,19 +65,19 @@ def carry_out(task: Task, tell: Callable[[dict], None]) -> Ended:
 def _simulated(task: Task, tell: Callable[[dict], None], start_s: float) -> dict:
     """The summary of the run; a folder that another process still writes is waited for."""
     from edgesim.errors import RunError
-    from edgesim.records.run_folder import FolderInUse
+    from edgesim.records.run_folder import FolderInUseError
     from edgesim.runs.run import simulate
-    from edgesim.runs.tensorboard_log import tracked
+    from edgesim.runs.tensorboard_log import with_tensorboard
 
     while True:
         try:
-            with tracked(task.folder, task.tensorboard, tell) as progress:
+            with with_tensorboard(task.folder, task.tensorboard, tell) as progress:
                 return simulate(
                     task.scenario, out=task.folder, progress=progress, **task.options
                 ).summary
         except RunError as problem:
             if (
-                not isinstance(problem.__cause__, FolderInUse)
+                not isinstance(problem, FolderInUseError)
                 or time.monotonic() - start_s > PATIENCE_S
             ):
                 raise

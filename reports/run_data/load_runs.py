@@ -194,7 +194,7 @@ def read_raw(folder: Path) -> dict[str, pd.DataFrame]:
     Raises:
         ReportError: a table is missing or cannot be read.
     """
-    from edgesim.records.event_log import read_tables as read
+    from edgesim.records.table_files import read_tables as read
 
     try:
         tables = read(folder)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import simpy
 
-from edgesim.records.event_log import SCHEMAS, EventLog, LogError, read_tables
+from edgesim.records.event_log import EventLog, LogError
+from edgesim.records.table_files import SCHEMAS, read_tables
 from fl.contracts import Grant, Outcome, RoundPlan, Scores
 
 DESIGN = {  # design.md, section 3; and what more band or time would be worth

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgesim.network.channel import Channel
-from edgesim.network.link import BroadcastDownlink, IdealDownlink, StalledLink, Uplink
+from edgesim.network.link import BroadcastDownlink, IdealDownlink, Uplink
+from edgesim.network.link import StalledLinkError
 from edgesim.seeds import Seeds
 from fl.contracts import Grant
 
@@ -136,7 +137,7 @@ def test_no_bits_take_no_time_even_without_a_share():
 
 @pytest.mark.parametrize("coherence_s", [math.inf, 1.0])
 def test_bits_without_a_share_are_refused_instead_of_waiting_for_ever(coherence_s):
-    with pytest.raises(StalledLink, match="device 0"):
+    with pytest.raises(StalledLinkError, match="device 0"):
         send(Uplink(simpy.Environment(), air(2, coherence_s)), (0.0, 1.0), (1.0, 1.0))
 
 
