@@ -30,3 +30,20 @@ class ScenarioKeyError(EdgesimError):
     def __init__(self, key: tuple[str | int, ...], problem: str) -> None:
         super().__init__(f"{'.'.join(map(str, key))} {problem}")
         self.key, self.problem = key, problem
+
+
+def shorten(given: object) -> str:
+    """A value as the sentence of an error shows it."""
+    if given is None:
+        return "empty"
+    if isinstance(given, bool):
+        return str(given).lower()
+    if isinstance(given, dict):
+        return "a mapping"
+    if isinstance(given, list | tuple):
+        return "a list"
+    if isinstance(given, str):
+        text = " ".join(given.split())
+        return f'"{text[:40]}..."' if len(text) > 43 else f'"{text}"'
+    text = str(given)
+    return text if len(text) <= 25 else f"{text[:20]}..."

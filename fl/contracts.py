@@ -1,9 +1,9 @@
-"""The records that the rooms hand to each other. No logic lives here.
+"""The seam between time and learning: the records and protocols that both sides exchange.
 
-Symbols follow Liu et al.: ``k`` device, ``g`` round, ``K`` devices in the cell, ``S`` devices selected in a round,
-``P`` coordinates of the flat model ``w``, ``rho`` the *pruned* share of the prunable weights, ``b`` the band share.
-Everything is SI: seconds, hertz, bit, bit/s, watt, joule. ``Tensor`` stands for a torch tensor: this package never
-imports torch, it only passes tensors on.
+Symbols follow Liu et al.: ``k`` device, ``g`` round, ``K`` devices in the cell, ``S`` devices
+selected in a round, ``P`` coordinates of the flat model ``w``, ``rho`` the *pruned* share of the
+prunable weights, ``b`` the band share. All units are SI: seconds, hertz, bit, bit/s, watt, joule.
+``Tensor`` stands for a torch tensor; this module passes tensors on and does not import torch.
 """
 
 from __future__ import annotations
@@ -14,27 +14,26 @@ from typing import Any, Protocol
 
 import numpy as np
 
-Array = np.ndarray
+Array = np.ndarray[Any, Any]
 Tensor = Any
-State = Any  # what a method carries from round to round; opaque to the engine
+State = Any  # what a method carries from round to round; opaque to the clock
 
 
 class Streams(Protocol):
-    """Named random streams; the same name gives the same numbers whatever else was drawn before."""
+    """Named random streams; a name gives the same numbers whatever else was drawn before."""
 
     def stream(
-        self, purpose: str, device: int | None = None, round: int | None = None
-    ) -> np.random.Generator: ...
-    def brief(
         self, purpose: str, device: int | None = None, round: int | None = None
     ) -> np.random.Generator: ...
 
 
 @dataclass(frozen=True)
 class Work:
-    """Computation, before a CPU turns it into cycles. Scalars, or arrays [S] inside a Demand.
+    """Computation, before a processor turns it into cycles. Scalars, or arrays [S] in a Demand.
 
-    weight_steps: weights x SGD steps, Liu, eq. (8).     flops: floating point operations, 1 multiply-add = 2.
+    Args:
+        weight_steps: weights x SGD steps, Liu, eq. (8).
+        flops: floating point operations; 1 multiply-add counts 2.
     """
 
     weight_steps: Any = 0.0
@@ -43,7 +42,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Stage:
-    """A named stretch of a device's computation: personal, warm-up, global, train."""
+    """A named part of a device's computation: personal, warm-up, global, train."""
 
     name: str
     work: Work
@@ -51,46 +50,75 @@ class Stage:
 
 @dataclass(frozen=True)
 class View:
-    """What the server knows when round g starts, and nothing else."""
+    """What the server knows when round g starts, and nothing else.
+
+    Args:
+        g: number of the round.
+        now_s: simulated time, s.
+        idle: devices that are present and free, int [A].
+        rate_bps: uplink rate over the whole band, bit/s [K]: r_k of Liu (9) with b = 1.
+        cpu_hz: processor frequency that each device gives in this round, Hz [K].
+        samples: training samples D_k, int [K].
+        budget_s: latency threshold T_th, s; inf where the scenario sets none.
+        capability: z_k in (0, 1] [K], share of its processor that a device gives; part of cpu_hz.
+        model_budget: gamma_k in (0, 1] [K], largest share of the parameters that a device holds.
+    """
 
     g: int
     now_s: float
-    idle: Array  # int [A], devices that are there and free
-    rate_bps: Array  # [K], uplink rate over the whole band: r_k of Liu (9) with b = 1
-    cpu_hz: Array  # [K]
-    samples: Array  # int [K], training samples D_k
-    budget_s: float  # T_th; inf where the scenario sets none
-    capability: Array  # [K], z_k in (0, 1]: share of its processor that a device gives in this round; cpu_hz has it
-    model_budget: Array  # [K], gamma_k in (0, 1]: largest share of the model's parameters that a device can hold
+    idle: Array
+    rate_bps: Array
+    cpu_hz: Array
+    samples: Array
+    budget_s: float
+    capability: Array
+    model_budget: Array
 
 
 @dataclass(frozen=True)
 class Demand:
-    """What taking part costs each selected device, affine in its pruning ratio, with the bounds of that ratio.
+    """What taking part costs each selected device, affine in its pruning ratio rho.
 
-    bits(rho) = bits_fixed + (1 - rho) bits_prunable, and the same for the work. Equal bounds mean that the method
-    decided; open bounds mean that the allocator decides.
+    bits(rho) = bits_fixed + (1 - rho) bits_prunable, and the same for the work. Equal bounds mean
+    that the method chose the ratio; open bounds leave it to the allocator.
+
+    Args:
+        devices: their numbers, int [S].
+        bits_fixed: upload that no pruning saves, bit [S].
+        bits_prunable: upload that rho = 1 would save, bit [S].
+        work_fixed: computation that no pruning saves, [S] each.
+        work_prunable: computation that rho = 1 would save, [S] each.
+        rho_min: least allowed ratio [S].
+        rho_max: largest allowed ratio [S].
+        weight: w_k of the objective sum_k w_k rho_k, [S].
+        bits_down: download, bit, [S] or one number.
     """
 
-    devices: Array  # int [S]
+    devices: Array
     bits_fixed: Array
     bits_prunable: Array
     work_fixed: Work
     work_prunable: Work
     rho_min: Array
     rho_max: Array
-    weight: Array  # w_k of the objective sum_k w_k rho_k
-    bits_down: Any = (
-        0.0  # [S] or one number; a plan leaves room for it where the downlink takes time
-    )
+    weight: Array
+    bits_down: Any = 0.0
 
 
 @dataclass(frozen=True)
 class Grant:
-    """What device k may use in this round: one row of a RoundPlan."""
+    """What one device may use in a round: one row of a RoundPlan.
+
+    Args:
+        device: k.
+        share: b_k, share of the band in [0, 1].
+        rho: pruning ratio.
+        cpu_hz: processor frequency, Hz.
+        power_w: transmit power, W.
+    """
 
     device: int
-    share: float  # b_k, of the band
+    share: float
     rho: float
     cpu_hz: float
     power_w: float
@@ -98,31 +126,40 @@ class Grant:
 
 @dataclass(frozen=True)
 class RoundPlan:
-    """The allocation of one round: who takes part and with what, and the certificate's numbers."""
+    """The allocation of one round.
+
+    Args:
+        grants: one per device that takes part.
+        infeasible: devices that cannot meet the budget and are left out.
+        residual: worst relative KKT residual of the certificate.
+        budget_s: threshold planned for, s: T_th, or the least feasible one where T_th is too short.
+        pruning_per_hz: derivative of sum_k w_k rho_k by the uplink bandwidth, 1/Hz.
+        pruning_per_s: the same by the threshold, 1/s. Both are nan where the allocator gives no
+            shadow prices or the threshold was stretched.
+    """
 
     grants: Sequence[Grant]
-    infeasible: tuple[int, ...] = ()  # devices that cannot meet the budget at all; left out
-    residual: float = float("nan")  # worst KKT residual of the certificate, relative
-    budget_s: float = float(
-        "inf"
-    )  # the threshold planned for: T_th, or the least feasible one where T_th is too short
-    pruning_per_hz: float = float(
-        "nan"
-    )  # what more band for the uplink, or time, would change sum w rho by, 1/Hz and
-    pruning_per_s: float = float(
-        "nan"
-    )  # 1/s; nan: the allocator does not tell, or the plan was stretched
+    infeasible: tuple[int, ...] = ()
+    residual: float = float("nan")
+    budget_s: float = float("inf")
+    pruning_per_hz: float = float("nan")
+    pruning_per_s: float = float("nan")
 
 
 @dataclass(frozen=True)
 class Payload:
+    """What travels in a round, bit. ``bits_up`` None: known only after training."""
+
     bits_down: float
-    bits_up: float | None  # None: known only after training
+    bits_up: float | None
 
 
 @dataclass(frozen=True)
 class Sgd:
-    """Stochastic gradient descent: v <- momentum v + g + weight_decay w; w <- w - lr v. ``clip`` bounds |g|_2."""
+    """Gradient descent: v <- momentum v + gradient + weight_decay w; w <- w - lr v.
+
+    ``clip`` bounds the Euclidean norm of the gradient; None: no bound.
+    """
 
     momentum: float = 0.0
     weight_decay: float = 0.0
@@ -140,23 +177,33 @@ class Adam:
 
 @dataclass(frozen=True)
 class Phase:
-    """A stretch of training on one device: ``steps`` steps from ``start`` on the coordinates where ``mask`` is true.
+    """Consecutive training steps on one device, from ``start``, where ``mask`` is true.
 
-    ``start``, ``mask`` and ``submodel`` are tensors [P], or functions of the list of results [P] of the phases before.
-    What computes is ``scale * effective(w)`` on the ``submodel``; what is minimised ``criterion(logits, y) +
-    penalty(w)``, or ``loss(w, x, y)`` instead of both. The optimiser is fresh in every phase.
+    ``start``, ``mask`` and ``submodel`` are tensors [P], or functions of the list of results [P] of
+    the phases before. The model computes with ``scale * effective(w)`` on the ``submodel``. What is
+    minimised is ``criterion(logits, y) + penalty(w)``, or ``loss(w, x, y)`` instead of both. The
+    optimiser starts anew in every phase.
 
     Args:
-        lr: a number or a tensor [P].
-        batches: names the stream of mini-batches, so that a warm-up does not shift the batches of what follows.
-        first: number of the first mini-batch in that stream: phases can continue one stream.
-        ragged: each pass over the device's data ends with a smaller batch; else batches run on into the next pass.
-        submodel: weights bool [P] that compute; the others count as zero and are not trained. None: all. A tuple has
-            one mask per step.     scale: factor [P] of the weights while they train.
-        effective: (w [P], rng) -> the weights that compute, differentiable; asked once per step. None: w itself.
-        criterion: (logits, y) -> scalar; None: cross entropy.     penalty: w [P] -> scalar that is added to it.
-        project: (w, velocity or None), in place, before the first step and after every step.
-        collect: w [P] -> tensor, at every step before w moves; the sum over the steps is `Trained.collected`.
+        start: weights before the first step, float [P].
+        mask: coordinates that are trained, bool [P].
+        steps: number of steps, one mini-batch each.
+        lr: learning rate, a number or a tensor [P].
+        batches: name of the stream of mini-batches: what one phase draws does not shift another's.
+        loss: (w, x, y) -> scalar; None: criterion and penalty.
+        first: number of the first mini-batch in that stream; a phase can continue another's stream.
+        ragged: each pass over the device's data ends with a smaller batch; otherwise batches run on
+            into the next pass.
+        submodel: weights that compute, bool [P]; the others count as zero and are not trained.
+            None: all. A tuple has one mask per step.
+        scale: factor [P] of the weights while they train.
+        effective: (w [P], generator) -> weights that compute, differentiable; called once per step.
+            None: w itself.
+        criterion: (logits, y) -> scalar; None: cross entropy.
+        penalty: w [P] -> scalar that is added to the criterion.
+        project: (w, velocity or None) -> None, in place, before the first and after every step.
+        collect: w [P] -> tensor, at every step before w moves; `Trained.collected` is the sum.
+        optimiser: Sgd or Adam.
     """
 
     start: Tensor | Callable[[list[Tensor]], Tensor]
@@ -179,8 +226,15 @@ class Phase:
 
 @dataclass(frozen=True)
 class Trained:
-    """What a job ended with: the flat model [P], and of its last phase the mask [P] of what was trained, the mean loss,
-    the mean training accuracy (nan where the method has a loss of its own), the sum of what it collected."""
+    """Result of a job; all but ``w`` belong to its last phase.
+
+    Args:
+        w: the flat model [P].
+        mask: coordinates that were trained, bool [P].
+        loss: mean over the steps.
+        accuracy: mean training accuracy; nan where the method has a loss of its own.
+        collected: sum of what `Phase.collect` returned.
+    """
 
     w: Tensor
     mask: Tensor
@@ -191,7 +245,10 @@ class Trained:
 
 @dataclass(frozen=True)
 class Sent:
-    """What arrives at the server: values [P], valid where ``travels`` [P] is true; bits where only now known."""
+    """What arrives at the server: values [P], valid where ``travels`` bool [P] is true.
+
+    ``bits`` is the size of the upload where only training could tell it.
+    """
 
     values: Tensor
     travels: Tensor
@@ -200,23 +257,29 @@ class Sent:
 
 @dataclass(frozen=True)
 class Job:
-    """One device's order for one round: what it trains, computes and sends."""
+    """What one device trains, computes and sends in one round.
+
+    Args:
+        device: k.
+        g: round.
+        phases: trained in this order.
+        stages: work that is charged, in this order; None: known only after training.
+        payload: bits down and up.
+        rho: pruning ratio.
+        finish: results [P] of all phases -> w [P]; None: the result of the last phase.
+    """
 
     device: int
     g: int
     phases: tuple[Phase, ...]
-    stages: (
-        tuple[Stage, ...] | None
-    )  # the work that is charged, in order; None: known only after training
+    stages: tuple[Stage, ...] | None
     payload: Payload
     rho: float
-    finish: Callable[[list[Tensor]], Tensor] | None = (
-        None  # result of all phases -> w; None: the last one
-    )
+    finish: Callable[[list[Tensor]], Tensor] | None = None
 
 
 class Update(Protocol):
-    """A promise: the training of ``job`` runs when somebody first asks for its value."""
+    """Promise of a job's result: training runs when a value is first asked for."""
 
     job: Job
 
@@ -227,24 +290,35 @@ class Update(Protocol):
 
 
 class JobTrainer(Protocol):
+    """Takes the jobs of a round; `fl.executors.trainer.Trainer` trains them."""
+
     def submit(self, jobs: Sequence[Job]) -> list[Update]: ...
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one device's round ended."""
+    """How a round ended for one device.
+
+    Args:
+        grant: what it was allowed to use.
+        update: its training; None where it never started.
+        status: arrived | late | failed | infeasible.
+        received: the server got the upload in time to aggregate it.
+        trained: the device finished its computation, so that its personal part stays.
+        finish_s: time since the start of the round, s; nan where it never finished.
+    """
 
     grant: Grant
     update: Update | None
-    status: str  # arrived | late | failed | infeasible
-    received: bool  # did the server get the upload in time to aggregate it
-    trained: bool  # did the device finish its computation: its personal part then stays
-    finish_s: float  # since the start of the round; nan where it never finished
+    status: str
+    received: bool
+    trained: bool
+    finish_s: float
 
 
 @dataclass(frozen=True)
 class Report:
-    """What the server learns from a round, for methods that learn from it (`observe`)."""
+    """What the server learns from a round, for methods that adapt to it (`observe`)."""
 
     g: int
     latency_s: float
@@ -253,9 +327,12 @@ class Report:
 
 @dataclass(frozen=True)
 class Scores:
-    """Personalised test loss (inf: diverged) and accuracy of every device [K]; nan: no test data.
+    """Personalised test results of every device.
 
-    measures: further numbers of the round, by name, as the method gives them.
+    Args:
+        loss: [K]; inf: diverged, nan: no test data.
+        accuracy: [K]; nan: no test data.
+        measures: further numbers of the round, by the name that the method gives them.
     """
 
     loss: Array
@@ -264,7 +341,7 @@ class Scores:
 
 
 class MethodHooks(Protocol):
-    """The questions that a method answers; `fl.method_base.method.Method` answers them as FedAvg."""
+    """The questions that a method answers; `fl.method_base.method.Method` answers as FedAvg."""
 
     def start(self) -> State: ...
     def select(self, state: State, view: View) -> Array: ...
@@ -276,7 +353,7 @@ class MethodHooks(Protocol):
 
 
 class Observer(Protocol):
-    """Who watches a run: evaluates, shows progress, writes the checkpoint. Costs no simulated time."""
+    """Evaluates, shows progress and writes checkpoints; costs no simulated time."""
 
     def scores(self, g: int, state: State) -> Scores | None: ...
     def finished(self, g: int, state: State) -> None: ...

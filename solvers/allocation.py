@@ -17,8 +17,12 @@ from solvers.allocators.proportional import proportional
 from solvers.analysis.explanation import explain
 from solvers.analysis.sensitivity import Sensitivity, is_differentiable, sensitivity
 from solvers.certificate import feasible
-from solvers.cvxpy_reference.convex import convex, convex_fair, convex_latency
-from solvers.cvxpy_reference.energy import convex_energy
+from solvers.cvxpy_reference.certified_methods import (
+    convex,
+    convex_energy,
+    convex_fair,
+    convex_latency,
+)
 from solvers.min_energy.allocator import energy
 from solvers.problem import Array, PruningProblem
 from solvers.problem_checks import extreme

@@ -41,12 +41,6 @@ def inner(problem: PruningProblem, rho: Array) -> Array:
     return (rho > problem.rho_min + HELD) & (rho < problem.rho_max - HELD)
 
 
-def full_price(problem: PruningProblem, share: Array, rho: Array, price: float) -> float:
-    """The price; with a device that holds the whole band its marginal, as b <= 1 alone could stand for the band too."""
-    whole = (share >= 1.0 - HELD) & inner(problem, rho)
-    return max(price, float(marginal(problem, share).max(where=whole, initial=0.0)))
-
-
 def response(problem: PruningProblem, price: float, low: Array, cap: Array) -> Array:
     """Shares [K] in [low, cap] of least w rho(b) + price b."""
     if price <= 0:

@@ -136,9 +136,9 @@ def explain(
     with exits():
         from edgesim.cli.console import print_keys
         from edgesim.runs.catalog import method_keys
-        from edgesim.scenario.key_docs import explain as look_up
+        from edgesim.scenario.key_docs import explain_key
 
-        print_keys(look_up(key, method_keys()), brief=key is None)
+        print_keys(explain_key(key, method_keys()), brief=key is None)
 
 
 @app.command("list")
@@ -166,9 +166,9 @@ def schema() -> None:
     """JSON Schema of a scenario, for editors."""
     import json
 
-    from edgesim.scenario.key_docs import schema as make
+    from edgesim.scenario.key_docs import json_schema
 
-    typer.echo(json.dumps(make(), indent=2))
+    typer.echo(json.dumps(json_schema(), indent=2))
 
 
 add_commands(app)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,7 +23,7 @@ from edgesim.cli.options import (
 from edgesim.errors import COMMAND_LINE, ScenarioError
 
 if TYPE_CHECKING:
-    from edgesim.runs.run import Run
+    from edgesim.runs.run import PreparedRun, Run
     from edgesim.scenario.loader import Scenario
 
 
@@ -55,17 +55,20 @@ def run(
         f"interrupted; edgesim run {scenario} with the same options resumes where it stopped",
     ):
         from edgesim.cli.console import print_runs
+        from edgesim.runs.run import prepare
 
         if tensorboard:
             from edgesim.runs.tensorboard_log import check_tensorboard
 
             check_tensorboard()
-        if len(chosen) > 1:
-            _check_all(chosen, given)
+        prepared = [(label, prepare(each, **given)) for label, each in chosen]
+        if len(prepared) > 1:
+            _refuse_infeasible(prepared)
         runs = []
-        for label, each in chosen:
-            place = _folder(each, out, label if len(schemes) > 1 else None)
-            done = _simulate(each, place, fresh, quiet, tensorboard, given)
+        while prepared:  # each is dropped before the next one runs, with the data that it has read
+            label, each = prepared.pop(0)
+            place = _folder(each.setup.scenario, out, label if len(schemes) > 1 else None)
+            done = _run(each, place, fresh, quiet, tensorboard)
             runs += [(label, done)] if done else []
         print_runs(runs, quiet)
     if len(runs) < len(chosen):
@@ -99,16 +102,13 @@ def check(
         raise typer.Exit(INFEASIBLE)
 
 
-def _check_all(chosen: list, given: dict[str, Any]) -> None:
-    """Before the first of several schemes runs: a mistake in the last one should not wait for the others."""
-    from edgesim.runs.run import feasibility
-
-    answers = [(label, feasibility(each, **given)) for label, each in chosen]
-    impossible = [(label, answer) for label, answer in answers if not answer.feasible]
-    for label, answer in impossible:
-        complain(f"{label}: {answer.note}")
+def _refuse_infeasible(prepared: list[tuple[str | None, PreparedRun]]) -> None:
+    """Exit before the first of several schemes runs if one of them cannot."""
+    impossible = [pair for pair in prepared if not pair[1].feasibility.feasible]
+    for label, each in impossible:
+        complain(f"{label}: {each.feasibility.note}")
     if impossible:
-        possible = [label for label, answer in answers if answer.feasible]
+        possible = [str(label) for label, each in prepared if each.feasibility.feasible]
         complain(
             "nothing was run"
             + (f"; --only runs one scheme of {', '.join(possible)}" if possible else "")
@@ -116,26 +116,21 @@ def _check_all(chosen: list, given: dict[str, Any]) -> None:
         raise typer.Exit(INFEASIBLE)
 
 
-def _simulate(
-    scenario: Scenario,
-    folder: Path,
-    fresh: bool,
-    quiet: bool,
-    tensorboard: bool,
-    given: dict[str, Any],
+def _run(
+    prepared: PreparedRun, folder: Path, fresh: bool, quiet: bool, tensorboard: bool
 ) -> Run | None:
     """One scheme with its progress; None where it is infeasible, which is said at once."""
     from edgesim.cli.console import Progress
     from edgesim.errors import InfeasibleScenarioError
-    from edgesim.runs.run import simulate
-    from edgesim.runs.tensorboard_log import tracked
+    from edgesim.runs.tensorboard_log import with_tensorboard
 
+    scenario = prepared.setup.scenario
     try:
         with (
             Progress(scenario.scheme or scenario.learning.method.name, quiet) as shown,
-            tracked(folder, tensorboard, shown) as progress,
+            with_tensorboard(folder, tensorboard, shown) as progress,
         ):
-            return simulate(scenario, out=folder, fresh=fresh, progress=progress, **given)
+            return prepared.run(folder, fresh, progress)
     except InfeasibleScenarioError as problem:
         complain(f"{scenario.scheme}: {problem}" if scenario.scheme else problem)
         return None

@@ -209,9 +209,7 @@ def empty_round_s(cell: Cell, g: int) -> float:
     return cell.budget_s
 
 
-def fail(
-    env: simpy.Environment, cell: Cell, g: int, participants: Participants
-) -> SimPyProcess:
+def fail(env: simpy.Environment, cell: Cell, g: int, participants: Participants) -> SimPyProcess:
     """Interrupt the devices that fail in round g, one after the other, until the round is over."""
     start_s, after_s = env.now, cell.failures_s(g)
     try:

@@ -58,9 +58,7 @@ class Cell:
         self.budget_s = float(budget_s)
         self.capability = capability or (lambda g: fleet.capability)
         self.ledger = Ledger(fleet)
-        self.planner = Planner(
-            allocator, channel, fleet, downlink, self.budget_s, when_infeasible
-        )
+        self.planner = Planner(allocator, channel, fleet, downlink, self.budget_s, when_infeasible)
 
     @cached_property
     def topology(self) -> networkx.Graph:

@@ -21,7 +21,9 @@ from edgesim.network.device import Fleet
 from edgesim.network.grants import Grants
 from fl.contracts import Array, Grant
 
-Joules = Callable[[Any], Any]  # closed span(s) -> joules: a float, or an array [S] of spans as columns
+Joules = Callable[
+    [Any], Any
+]  # closed span(s) -> joules: a float, or an array [S] of spans as columns
 
 
 def compute_j(capacitance: Any, cpu_hz: Any, cycles: Any) -> Any:

@@ -32,9 +32,7 @@ def to_target(rounds: Columns, target: float) -> dict | None:
     }
 
 
-def summarise(
-    rounds: Columns, targets: tuple[float, ...], threshold_s: float | None
-) -> dict:
+def summarise(rounds: Columns, targets: tuple[float, ...], threshold_s: float | None) -> dict:
     """The part of summary.json that follows from the table rounds; what does not exist is null.
 
     Args:

@@ -9,7 +9,7 @@ from inspect import isabstract, signature
 import numpy as np
 
 import solvers
-from edgesim.errors import RunError, ScenarioKeyError
+from edgesim.errors import ScenarioKeyError
 from edgesim.network.planner import Allocator
 from edgesim.runs.user_code import guarded, load_object, user_files
 from edgesim.scenario.loader import Scenario
@@ -163,10 +163,11 @@ def allocate_levels(problem: PruningProblem, levels: tuple[float, ...]) -> solve
     """Solve a pruning problem whose ratios are among the levels.
 
     Raises:
-        RunError: a device has no level within the bounds that its method sets.
+        ScenarioKeyError: a device has no level within the bounds that its method sets.
     """
     try:
         problem = replace(problem, levels=np.array(levels))
     except ValueError as error:
-        raise RunError(f"allocation.levels cannot be used: {error}") from error
+        problem = f"cannot be used: {str(error).rstrip('.')}"
+        raise ScenarioKeyError(("allocation", "levels"), problem) from error
     return allocate(problem, method="levels")

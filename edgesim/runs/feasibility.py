@@ -72,9 +72,7 @@ class DeviceRows(Sequence[dict]):
         k = int(self.demand.devices[place])
         grant = self.grants[self.place_of[k]] if k in self.place_of else None
         feasible = k not in self.left_out
-        return device_row(
-            self.cell, self.method, self.demand, self.view, feasible, grant, place
-        )
+        return device_row(self.cell, self.method, self.demand, self.view, feasible, grant, place)
 
 
 def feasibility_table(cell: Cell, method: Method, redrawn: bool = False) -> Feasibility:
@@ -129,7 +127,11 @@ def device_row(
         i: position of the device in the demand.
     """
     k = int(demand.devices[i])
-    device, rate_bps, gain = cell.fleet.device(k), view.rate_bps[k], cell.channel.gains(view.now_s)[k]
+    device, rate_bps, gain = (
+        cell.fleet.device(k),
+        view.rate_bps[k],
+        cell.channel.gains(view.now_s)[k],
+    )
 
     @cache  # most methods ask for one rho only, and to price a submodel takes a while
     def seconds(rho: float, cpu_hz: float = view.cpu_hz[k]) -> dict[str, float]:

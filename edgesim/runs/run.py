@@ -27,8 +27,8 @@ from edgesim.runs.setup import Setup, set_up
 from edgesim.runs.user_errors import user_errors
 from edgesim.scenario.loader import Scenario
 from fl.contracts import JobTrainer, MethodHooks, State
-from fl.training_cache.array_store import Store
-from fl.training_cache.cache import Reuse
+from fl.training_cache.array_store import ArrayStore
+from fl.training_cache.cache import TrainingCache
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -172,8 +172,8 @@ def share_training(setup: Setup, folder: str | Path | None) -> Setup:
     identity = None if folder is None else training_digest(setup)
     if folder is None or identity is None:
         return setup
-    store = Store(Path(folder) / identity[:16])
-    return replace(setup, reuse=Reuse(store, identity, setup.task.tensor))
+    store = ArrayStore(Path(folder) / identity[:16])
+    return replace(setup, reuse=TrainingCache(store, identity, setup.task.tensor))
 
 
 def run_rounds(

@@ -29,7 +29,7 @@ from fl.method_base.method import Method
 from fl.models import architectures
 from fl.task import LearningTask
 from fl.timing_only import Counted, NoTrainer, Rounds, Unseen, unseen
-from fl.training_cache.cache import Reuse
+from fl.training_cache.cache import CachingExecutor, KeyingMethod, TrainingCache
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Setup:
     allocator: Allocator
     data: str | Path | None = None
     processes: int | None = None
-    reuse: Reuse | None = None
+    reuse: TrainingCache | None = None
 
     def cell(self, env: simpy.Environment) -> Cell:
         """The cell of this scenario at the time of ``env``."""
@@ -89,7 +89,7 @@ class Setup:
         """The method's hooks as the rounds call them."""
         if self.counts_only:
             return Counted(self.method)
-        return self.reuse.watch(self.method) if self.reuse else self.method
+        return KeyingMethod(self.method, self.reuse) if self.reuse else self.method
 
     def trainer(self) -> Any:
         """What trains the jobs of this task."""
@@ -100,7 +100,7 @@ class Setup:
         from fl.executors.trainer import Trainer
 
         torch.set_num_threads(1)  # more would change the last bits of sums
-        executor = self.reuse.share(self.executor) if self.reuse else self.executor
+        executor = CachingExecutor(self.executor, self.reuse) if self.reuse else self.executor
         return Trainer(self.task, executor, self.method.encode, self.method.charged)
 
     @cached_property

@@ -1,9 +1,4 @@
-"""How one YAML value becomes a checked SI value, and how it is written back.
-
-A reader stands in a field's type (``Annotated[float, Quantity("Hz")]``): pydantic calls ``read``, the resolved scenario
-is written by ``write``, editors get ``json_schema``, and ``edgesim explain`` prints ``allowed``. A refused value is a
-PydanticCustomError that carries what was given and the rest of the sentence; complaints.py puts the place in front.
-"""
+"""Readers of single values: quantities with units, whole numbers, words, lists of numbers."""
 
 from __future__ import annotations
 
@@ -12,85 +7,29 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from pydantic_core import PydanticCustomError, core_schema
-
+from edgesim.scenario.section import Reader, ValueRefusedError, refuse
 from edgesim.scenario.units import DIMENSIONS, UnitError, format_quantity, parse, unit_pattern
 
 PLAIN = "1"  # the unit of a bare number
 
 
-def refuse(given: Any, rest: str, *keys: str | int) -> PydanticCustomError:
-    """``<key> is <given><rest>``; ``keys`` lead from the field to the part that is wrong."""
-    shown = given if isinstance(given, Shown) else shorten(given)
-    return PydanticCustomError(
-        "refused", "{rest}", {"given": str(shown), "rest": rest, "keys": list(keys)}
-    )
-
-
-def fault(rest: str, *keys: str | int) -> PydanticCustomError:
-    """``<key> <rest>``, where no single value is wrong."""
-    return PydanticCustomError(
-        "refused", "{rest}", {"given": None, "rest": rest, "keys": list(keys)}
-    )
-
-
-class Shown(str):
-    """Text about a value that is printed as it is."""
-
-
-def shorten(given: Any) -> str:
-    """A value as a sentence shows it."""
-    if given is None:
-        return "empty"
-    if isinstance(given, bool):
-        return str(given).lower()
-    if isinstance(given, dict):
-        return "a mapping"
-    if isinstance(given, list | tuple):
-        return "a list"
-    if isinstance(given, str):
-        text = " ".join(given.split())
-        return f'"{text[:40]}..."' if len(text) > 43 else f'"{text}"'
-    text = str(given)
-    return text if len(text) <= 25 else f"{text[:20]}..."
-
-
-class Reader:
-    """Base of all readers: the pydantic hooks."""
-
-    unit: str | None = None
-
-    def read(self, given: Any, folder: Path) -> Any:
-        raise NotImplementedError
-
-    def write(self, value: Any) -> Any:
-        return value
-
-    def json_schema(self) -> dict[str, Any]:
-        raise NotImplementedError
-
-    @property
-    def allowed(self) -> str:
-        raise NotImplementedError
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
-        def check(given: Any, info: Any) -> Any:
-            return self.read(given, (info.context or {}).get("folder", Path()))
-
-        return core_schema.with_info_plain_validator_function(check)
-
-    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
-        return self.json_schema()
+def _or_none(rule: dict[str, Any], none: bool) -> dict[str, Any]:
+    return {"anyOf": [rule, {"enum": ["none", None]}]} if none else rule
 
 
 @dataclass(frozen=True)
-class Quantity(Reader):
-    """A number with a unit (``unit`` is the SI unit of the result), or a bare number where ``unit`` is "1".
+class Quantity(Reader[float | None]):
+    """A number with a unit, or a bare number where the unit is "1".
 
-    low, high: the bounds, in SI; ``above`` leaves the lower bound itself out. none: the word ``none`` gives ``absent``.
+    Args:
+        unit: the SI unit of the result.
+        low: lower bound, in SI.
+        high: upper bound, in SI.
+        above: is the lower bound itself left out?
+        none: may ``none`` be given?
+        absent: what ``none`` stands for.
     """
 
     unit: str = PLAIN
@@ -100,53 +39,45 @@ class Quantity(Reader):
     none: bool = False
     absent: float | None = None
 
-    def read(self, given: Any, folder: Path) -> float | None:
-        if self.none and (given is None or given == "none"):
-            return self.absent
-        if isinstance(given, dict | list) or given is None or isinstance(given, bool):
-            raise refuse(given, f"; write {self.allowed}")
-        return self.number(given)
+    def read(self, given: object) -> float | None:
+        return self.absent if self.none and given in (None, "none") else self.number(given)
 
-    def number(self, given: Any) -> float:
+    def number(self, given: object) -> float:
+        """`read` where ``none`` is not allowed."""
+        if given is None or not isinstance(given, str | int | float) or isinstance(given, bool):
+            raise refuse(given, f"; write {self.allowed}")
         value = self._plain(given) if self.unit == PLAIN else self._with_unit(given)
         if value < self.low or value > self.high or (self.above and value == self.low):
             raise refuse(given, f"; allowed is {self.bounds}")
         return value
 
-    def _plain(self, given: Any) -> float:
+    def _plain(self, given: str | int | float) -> float:
         if isinstance(given, str):
             raise refuse(given, "; write a plain number without unit")
         try:
-            value = float(given)
+            return _finite(float(given), given)
         except OverflowError:  # an integer beyond all floats
-            value = math.inf
-        return value if math.isfinite(value) else self._not_finite(given)
+            return _finite(math.inf, given)
 
-    def _with_unit(self, given: Any) -> float:
-        if isinstance(given, float) and not math.isfinite(given):
-            self._not_finite(given)
+    def _with_unit(self, given: str | int | float) -> float:
+        if isinstance(given, float):
+            _finite(given, given)
         try:
             return parse(given, self.unit)
         except UnitError as problem:
-            raise refuse(Shown(problem.given), problem.rest) from None
-
-    def _not_finite(self, given: float) -> float:
-        raise refuse(given, " (not finite); write a finite number")
+            raise ValueRefusedError(problem.rest, problem.given) from None
 
     def write(self, value: float | None) -> Any:
-        if self.none and value == self.absent:
+        if value is None or (self.none and value == self.absent):
             return "none"
         return value if self.unit == PLAIN else format_quantity(value, self.unit)
 
     @property
     def bounds(self) -> str:
-        def show(bound: float) -> str:
-            return f"{bound:g}" if self.unit == PLAIN or bound else "0"
-
         if self.low == -math.inf:
             return "any finite value"
-        lower = f"{'more than' if self.above else 'at least'} {show(self.low)}"
-        return lower if self.high == math.inf else f"{lower} and at most {show(self.high)}"
+        lower = f"{'more than' if self.above else 'at least'} {self.low:g}"
+        return lower if self.high == math.inf else f"{lower} and at most {self.high:g}"
 
     @property
     def allowed(self) -> str:
@@ -156,35 +87,34 @@ class Quantity(Reader):
     def json_schema(self) -> dict[str, Any]:
         if self.unit == PLAIN:
             return {"type": "number", "description": self.allowed}
-        pattern = {
-            "type": "string",
-            "pattern": unit_pattern(self.unit),
-            "description": self.allowed,
-        }
-        return {"anyOf": [pattern, {"enum": ["none", None]}]} if self.none else pattern
+        text = {"type": "string", "pattern": unit_pattern(self.unit), "description": self.allowed}
+        return _or_none(text, self.none)
+
+
+def _finite(value: float, given: object) -> float:
+    if not math.isfinite(value):
+        raise refuse(given, " (not finite); write a finite number")
+    return value
 
 
 @dataclass(frozen=True)
-class Whole(Reader):
+class WholeNumber(Reader[int | None]):
     """An integer between bounds."""
 
     low: int = 1
     high: int = 10**9
     none: bool = False
 
-    def read(self, given: Any, folder: Path) -> int | None:
-        if self.none and (given is None or given == "none"):
+    def read(self, given: object) -> int | None:
+        if self.none and given in (None, "none"):
             return None
         if (
-            isinstance(given, bool)
-            or not isinstance(given, int)
-            or not self.low <= given <= self.high
+            isinstance(given, int)
+            and not isinstance(given, bool)
+            and self.low <= given <= self.high
         ):
-            raise refuse(given, f"; write {self.allowed}")
-        return given
-
-    def write(self, value: int | None) -> Any:
-        return "none" if value is None else value
+            return given
+        raise refuse(given, f"; write {self.allowed}")
 
     @property
     def allowed(self) -> str:
@@ -192,16 +122,15 @@ class Whole(Reader):
 
     def json_schema(self) -> dict[str, Any]:
         number = {"type": "integer", "minimum": self.low, "maximum": self.high}
-        return {"anyOf": [number, {"enum": ["none", None]}]} if self.none else number
+        return _or_none(number, self.none)
 
 
-@dataclass(frozen=True)
-class Flag(Reader):
+class Boolean(Reader[bool]):
     """true or false."""
 
     allowed = "true or false"
 
-    def read(self, given: Any, folder: Path) -> bool:
+    def read(self, given: object) -> bool:
         if not isinstance(given, bool):
             raise refuse(given, f"; write {self.allowed}")
         return given
@@ -211,24 +140,27 @@ class Flag(Reader):
 
 
 @dataclass(frozen=True)
-class Word(Reader):
-    """One line of text; ``options`` lists the only words allowed, ``pattern`` what else it must look like."""
+class Word(Reader[str]):
+    """One line of text.
+
+    Args:
+        options: the only words allowed; empty: any.
+        pattern: regular expression that the word must match.
+        looks: what the word is, as a part of a sentence.
+    """
 
     options: Sequence[str] = ()
     pattern: str = ""
     looks: str = "a word"
 
-    def read(self, given: Any, folder: Path) -> str:
+    def read(self, given: object) -> str:
         if self.options and given not in self.options:
             near = difflib.get_close_matches(str(given), self.options, n=1)
-            raise refuse(
-                given, f"; did you mean {near[0]}?" if near else f"; allowed is {self.allowed}"
-            )
+            hint = f"did you mean {near[0]}?" if near else f"allowed is {self.allowed}"
+            raise refuse(given, f"; {hint}")
         if not isinstance(given, str) or not given.strip() or "\n" in given or "\x00" in given:
-            raise refuse(
-                given,
-                f"; write {self.looks}" + (" in quotes" if isinstance(given, int | float) else ""),
-            )
+            quotes = " in quotes" if isinstance(given, int | float) else ""
+            raise refuse(given, f"; write {self.looks}{quotes}")
         if self.pattern and not self.matches(given):
             raise refuse(given, f"; write {self.looks}")
         return given
@@ -254,18 +186,56 @@ LABEL = Word(
 )
 
 
-@dataclass(frozen=True)
-class Anything(Reader):
-    """Any YAML value of one type, looked into elsewhere."""
-
-    kind: type
+class AnyMapping(Reader[dict[str, Any]]):
+    """A mapping whose keys are checked elsewhere."""
 
     allowed = "a mapping"
 
-    def read(self, given: Any, folder: Path) -> Any:
-        if not isinstance(given, self.kind):
+    def read(self, given: object) -> dict[str, Any]:
+        if not isinstance(given, dict):
             raise refuse(given, f"; write {self.allowed}")
         return given
 
     def json_schema(self) -> dict[str, Any]:
         return {"type": "object"}
+
+
+@dataclass(frozen=True)
+class NumberList(Reader[tuple[float, ...]]):
+    """A list of plain numbers from 0 to 1.
+
+    Args:
+        what: the numbers, as a part of a sentence.
+        closed: may 0 and 1 themselves be given? The list then has at least one number.
+    """
+
+    what: str
+    closed: bool = False
+
+    @property
+    def bounds(self) -> str:
+        return "at least 0 and at most 1" if self.closed else "more than 0 and less than 1"
+
+    @property
+    def allowed(self) -> str:
+        return f"a list of {self.what}, each {self.bounds}"
+
+    def read(self, given: object) -> tuple[float, ...]:
+        if not isinstance(given, list):
+            raise refuse(given, "; write a list such as [0.8, 0.9]")
+        if self.closed and not given:
+            raise ValueRefusedError("; write at least one value", "an empty list")
+        for i, item in enumerate(given):
+            number = isinstance(item, int | float) and not isinstance(item, bool)
+            if not (number and (0 < item < 1 or (self.closed and item in (0, 1)))):
+                raise refuse(item, f"; allowed is {self.bounds}", i)
+        return tuple(map(float, given))
+
+    def write(self, value: tuple[float, ...]) -> list[float]:
+        return list(value)
+
+    def json_schema(self) -> dict[str, Any]:
+        low, high = (
+            ("minimum", "maximum") if self.closed else ("exclusiveMinimum", "exclusiveMaximum")
+        )
+        return {"type": "array", "items": {"type": "number", low: 0, high: 1}}

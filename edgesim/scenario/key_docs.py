@@ -1,4 +1,4 @@
-"""What every scenario key means: read off the fields of the schema, for people (`explain`) and editors (`schema`)."""
+"""What every scenario key means: documentation for people, a JSON schema for editors."""
 
 from __future__ import annotations
 
@@ -12,55 +12,64 @@ from typing import Any, get_args
 from pydantic.fields import FieldInfo
 
 from edgesim.errors import COMMAND_LINE, ScenarioError
-from edgesim.scenario.fields import PLAIN, Reader
-from edgesim.scenario.schema import Keys
-from edgesim.scenario.section import Part
+from edgesim.scenario.fields import PLAIN
+from edgesim.scenario.schema import ScenarioKeys
+from edgesim.scenario.section import Reader, Section, reader_of
 
 REQUIRED = "required"
 
 
 @dataclass(frozen=True)
 class KeyInfo:
-    """One scenario key: ``key`` without list positions, ``devices.tx_power``."""
+    """The documentation of one scenario key.
+
+    Args:
+        key: without list positions, such as ``devices.tx_power``.
+        meaning: in one line.
+        unit: SI unit inside the program; empty for words and counts.
+        allowed: what may be given.
+        default: as one would write it, or "required".
+        source: of the default; empty where there is none.
+        example: a value as one would write it.
+        section: does it hold other keys?
+    """
 
     key: str
     meaning: str
-    unit: str  # SI unit inside the program; empty for words and counts
+    unit: str
     allowed: str
-    default: str  # as one would write it, or "required"
-    source: str  # of the default; empty where there is none
+    default: str
+    source: str
     example: str
-    section: bool  # holds other keys
+    section: bool
 
 
-def explain(key: str | None = None, of_methods: Sequence[KeyInfo] = ()) -> list[KeyInfo]:
+def explain_key(key: str | None = None, of_methods: Sequence[KeyInfo] = ()) -> list[KeyInfo]:
     """A key and all keys below it; every key without an argument.
 
     Args:
-        of_methods: the parameters of the methods, keys ``learning.method.*``, which this room does not know.
+        key: dotted, with or without list positions.
+        of_methods: the parameters of the methods, keys ``learning.method.*``, which are not in the
+            schema.
+
     Raises:
         ScenarioError: no such key, with the nearest one.
     """
-    infos = with_parameters(of_methods)
+    infos = list(all_keys())
+    place = next(i for i, info in enumerate(infos) if info.key == "learning.method") + 1
+    infos[place:place] = of_methods
     if key is None:
         return infos
     plain = re.sub(r"\[\d*\]|\.\d+(?=\.|$)", "", key)
     found = [info for info in infos if info.key == plain or info.key.startswith(plain + ".")]
     if not found:
-        raise ScenarioError(f"{COMMAND_LINE}: {unknown(plain, infos)}")
+        raise ScenarioError(f"{COMMAND_LINE}: {unknown_key(plain, infos)}")
     return found
 
 
-def with_parameters(of_methods: Sequence[KeyInfo]) -> list[KeyInfo]:
-    """All keys, those of the methods behind ``learning.method``."""
-    infos = list(catalogue())
-    place = next(i for i, info in enumerate(infos) if info.key == "learning.method") + 1
-    return [*infos[:place], *of_methods, *infos[place:]]
-
-
-def unknown(key: str, infos: Sequence[KeyInfo] = ()) -> str:
-    """The sentence about a key that does not exist: the nearest sibling, or the same word elsewhere."""
-    infos = infos or catalogue()
+def unknown_key(key: str, infos: Sequence[KeyInfo] = ()) -> str:
+    """The sentence about a key that does not exist, with the nearest one that does."""
+    infos = infos or all_keys()
     parent, _, word = key.rpartition(".")
     prefix = f"{parent}." if parent else ""
     siblings = [i.key[len(prefix) :] for i in infos if i.key.startswith(prefix)]
@@ -75,74 +84,67 @@ def unknown(key: str, infos: Sequence[KeyInfo] = ()) -> str:
     return f"the key {key[:80]} is unknown; {hint}"
 
 
-def example(key: str) -> str:
+def example_of(key: str) -> str:
     """How to write a key that is missing: ``bandwidth: 20 MHz``."""
-    info = next((info for info in catalogue() if info.key == key), None)
+    info = next((info for info in all_keys() if info.key == key), None)
     return f"{key.rpartition('.')[2]}: {info.example}" if info else key
 
 
-def schema() -> dict[str, Any]:
+def json_schema() -> dict[str, Any]:
     """JSON Schema of a scenario file; quantities are strings whose pattern lists the units."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **Keys.model_json_schema(by_alias=True),
+        **ScenarioKeys.model_json_schema(by_alias=True),
         "title": "edgesim scenario",
     }
 
 
 @functools.cache
-def catalogue() -> tuple[KeyInfo, ...]:
+def all_keys() -> tuple[KeyInfo, ...]:
     """Every key once, in the order of the schema."""
     infos: dict[str, KeyInfo] = {}
-    for info in _walk(Keys, ""):
-        known = infos.get(info.key)
-        if known is None:
-            infos[info.key] = info
-        elif (
-            info.allowed not in known.allowed
-        ):  # the same key in two kinds of path loss or partition
-            both = {
-                "allowed": f"{known.allowed} or {info.allowed}",
-                "meaning": f"{known.meaning}; {info.meaning}",
-            }
-            infos[info.key] = replace(known, **both)
+    for info in _below(ScenarioKeys, ""):
+        known = infos.setdefault(info.key, info)
+        if info.allowed not in known.allowed:  # the same key in two kinds of a section
+            infos[info.key] = replace(
+                known,
+                allowed=f"{known.allowed} or {info.allowed}",
+                meaning=f"{known.meaning}; {info.meaning}",
+            )
     return tuple(infos.values())
 
 
-def _walk(part: type[Part], prefix: str) -> Iterator[KeyInfo]:
-    for field in part.model_fields.values():
-        key = f"{prefix}{field.alias}"
-        sections = [] if reader_of(field) else list(_sections(field.annotation))
-        yield _info(key, field, bool(sections))
-        for section in sections:
-            yield from _walk(section, key + ".")
+def _below(section: type[Section], prefix: str) -> Iterator[KeyInfo]:
+    """The keys of a section and of the sections in it."""
+    for field in section.model_fields.values():
+        inner = [] if reader_of(field) else list(_sections(field.annotation))
+        yield _documented(f"{prefix}{field.alias}", field, bool(inner))
+        for each in inner:
+            yield from _below(each, f"{prefix}{field.alias}.")
 
 
-def reader_of(field: FieldInfo) -> Reader | None:
-    return next((part for part in field.metadata if isinstance(part, Reader)), None)
-
-
-def _sections(annotation: Any) -> Iterator[type[Part]]:
-    if isinstance(annotation, type) and issubclass(annotation, Part):
+def _sections(annotation: Any) -> Iterator[type[Section]]:
+    if isinstance(annotation, type) and issubclass(annotation, Section):
         yield annotation
     for inner in get_args(annotation):
         yield from _sections(inner)
 
 
-def _info(key: str, field: FieldInfo, section: bool) -> KeyInfo:
-    extra, reader = field.json_schema_extra or {}, reader_of(field)
+def _documented(key: str, field: FieldInfo, section: bool) -> KeyInfo:
+    extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+    reader = reader_of(field)
     if reader:
-        allowed = reader.allowed
+        allowed, unit = reader.allowed, reader.unit or ""
     else:
         allowed = "a section" if section else " or ".join(map(str, get_args(field.annotation)))
-    unit = (reader.unit or "") if reader else ""
+        unit = ""
     return KeyInfo(
         key=key,
         meaning=field.description or "",
         unit="" if unit == PLAIN else unit,
         allowed=allowed,
         default=REQUIRED if field.is_required() else _default(field, reader),
-        source=extra.get("source", ""),
+        source=str(extra.get("source", "")),
         example=str(extra.get("example", "")),
         section=section,
     )

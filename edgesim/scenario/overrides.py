@@ -1,17 +1,19 @@
-"""Changes to a scenario before it is checked: schemes of the file, and ``key=value`` from the command line."""
+"""Changes to a document before it is checked: a scheme of the file, ``key=value`` texts."""
 
 from __future__ import annotations
 
 import copy
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from edgesim.errors import COMMAND_LINE, ScenarioError
-from edgesim.scenario.yaml_locations import Keys, Marked, read_text
+from edgesim.errors import COMMAND_LINE, ScenarioError, shorten
+from edgesim.scenario.fields import LABEL
+from edgesim.scenario.yaml_locations import Document, KeyPath, read_text
 
-# A mapping here starts afresh where a scheme changes its kind, so that the old kind's keys do not linger.
-_KIND = {
+# Sections of several kinds, and the key that names the kind. Where it changes, the section starts
+# afresh, so that keys of the old kind do not linger.
+KIND_KEYS: dict[KeyPath, str] = {
     ("learning", "method"): "name",
     ("learning", "partition"): "kind",
     ("network", "channel", "path_loss"): "model",
@@ -21,84 +23,142 @@ _KIND = {
 _MISSING = object()
 
 
-def parse_overrides(texts: Sequence[str]) -> list[tuple[Keys, Marked]]:
-    """``a.b.c=value`` (as in Hydra) -> path and value; a number in the path is a position in a list."""
-    return [_parse(text) for text in texts]
+class Override(NamedTuple):
+    """A value for the key at a path; a number in the path is a position in a list."""
+
+    path: KeyPath
+    value: Document
 
 
-def apply(document: Marked, overrides: Sequence[tuple[Keys, Marked]]) -> Marked:
-    """A copy with each override set exactly as given, in order.
+def parse_override(text: str) -> Override:
+    """``a.b.c=value``, as in Hydra.
 
-    One that changes the kind of a section, such as learning.method.name, starts that section afresh, as in a scheme;
-    overrides of its other keys hold wherever they stand.
+    Raises:
+        ScenarioError: the text is no override, or its value is no YAML.
     """
-    changed = copy.deepcopy(document)
-    for i, (path, part) in enumerate(overrides):
-        if _changes_kind(changed, path, part):
-            _put(changed, path[:-1], Marked({}, {(): part.place(())}))
-            for earlier, value in overrides[:i]:
-                if len(earlier) >= len(path) and earlier[: len(path) - 1] == path[:-1]:
-                    _put(changed, earlier, value)
-        _put(changed, path, part)
+    key, equals, value = text.partition("=")
+    if not equals or not re.fullmatch(r"[\w-]+(\.[\w-]+)*", key.strip()):
+        problem = "is not an override; write key=value, for instance rounds=10"
+        raise ScenarioError(f'{COMMAND_LINE}: "{text[:60]}" {problem}')
+    if not value.strip():
+        raise ScenarioError(f"{COMMAND_LINE}: {key} has no value; write {key}=value")
+    read = read_text(value, f"{COMMAND_LINE}: {key}", numbered=False)
+    value_read = Document(read.tree, dict.fromkeys(read.places, COMMAND_LINE))
+    return Override(key_path(key.strip()), value_read)
+
+
+def key_path(key: str) -> KeyPath:
+    """``devices.0.count`` -> ("devices", 0, "count")."""
+    return tuple(
+        int(word) if word.isdecimal() and len(word) < 9 else word for word in key.split(".")
+    )
+
+
+def scheme_labels(document: Document, overrides: Sequence[Override] = ()) -> list[str | None]:
+    """The labels of a file's schemes, in its order; one None where it has no schemes.
+
+    Raises:
+        ScenarioError: a label cannot name a folder, or a scheme is no mapping.
+    """
+    document = _with_overridden_schemes(document, overrides)
+    if "schemes" not in document.tree:
+        return [None]
+    schemes = document.tree["schemes"]
+    if not isinstance(schemes, dict) or not schemes:
+        raise document.error(("schemes",), "; write a mapping of label: changes", shorten(schemes))
+    folders: dict[str, str] = {}
+    for label, changes in schemes.items():
+        place = document.place_of(("schemes", label))
+        same = folders.setdefault(str(label).replace(" ", "-"), label)
+        if same != label:
+            problem = f'the labels "{same}" and "{label}" would share a folder; rename one of them'
+            raise ScenarioError(f"{place}: {problem}")
+        if not LABEL.matches(label):
+            problem = f"the label {shorten(label)} is not allowed; write {LABEL.looks}"
+            raise ScenarioError(f"{place}: {problem}")
+        if not isinstance(changes, dict | None):
+            shown = shorten(changes)
+            raise document.error(("schemes", label), "; write a mapping of changes", shown)
+    return list(schemes)
+
+
+def resolve(
+    document: Document, overrides: Sequence[Override], label: str | None = None
+) -> Document:
+    """One scheme of a file with the overrides, which win over everything in the file.
+
+    Args:
+        document: the file.
+        overrides: in order; those of ``schemes`` come first.
+        label: of the scheme; None: the file as if it had no schemes.
+
+    Raises:
+        ScenarioError: there is no such scheme, or a key leads nowhere.
+    """
+    changed = _with_overridden_schemes(document, overrides)
+    if label is not None:
+        labels = scheme_labels(changed)
+        if label not in labels:
+            known = ", ".join(filter(None, labels)) or "no schemes at all"
+            place = changed.place_of(("schemes",))
+            raise ScenarioError(f'{place}: there is no scheme "{label}"; the file has {known}')
+        patch = changed.subtree(("schemes", label))
+        del changed.tree["schemes"]
+        if patch.tree:
+            _merge(changed, patch, ())
+        changed.set_subtree(("scheme",), Document(label, {(): patch.place_of(())}))
+    _apply(changed, [override for override in overrides if override.path[0] != "schemes"])
     return changed
 
 
-def _changes_kind(document: Marked, path: Keys, part: Marked) -> bool:
-    """Does this override make another kind of its section, whose old keys then mean nothing?"""
-    if _KIND.get(path[:-1]) != path[-1]:
+def _with_overridden_schemes(document: Document, overrides: Sequence[Override]) -> Document:
+    """A copy with the overrides whose keys begin with ``schemes``."""
+    changed = copy.deepcopy(document)
+    _apply(changed, [override for override in overrides if override.path[0] == "schemes"])
+    return changed
+
+
+def _apply(document: Document, overrides: Sequence[Override]) -> None:
+    """Set each override exactly as given, in order.
+
+    One that changes the kind of a section, such as learning.method.name, starts that section
+    afresh; overrides of its other keys hold wherever they stand.
+    """
+    for i, (path, part) in enumerate(overrides):
+        section = path[:-1]
+        if _changes_kind(document, path, part):
+            _set(document, section, Document({}, {(): part.place_of(())}))
+            for earlier, value in overrides[:i]:
+                if len(earlier) >= len(path) and earlier[: len(section)] == section:
+                    _set(document, earlier, value)
+        _set(document, path, part)
+
+
+def _changes_kind(document: Document, path: KeyPath, part: Document) -> bool:
+    """Does this value make another kind of its section, whose old keys then mean nothing?"""
+    if KIND_KEYS.get(path[:-1]) != path[-1]:
         return False
     there = _find(document.tree, path[:-1])
     kind = there.get(path[-1]) if isinstance(there, dict) else there
     return isinstance(there, dict | str) and kind != part.tree
 
 
-def merge(document: Marked, patch: Marked) -> Marked:
-    """A copy with a scheme's mapping laid over it; its keys may be dotted."""
-    changed = copy.deepcopy(document)
-    _merge(changed, patch, ())
-    return changed
-
-
-def _parse(text: str) -> tuple[Keys, Marked]:
-    key, equals, value = text.partition("=")
-    if not equals or not re.fullmatch(r"[\w-]+(\.[\w-]+)*", key.strip()):
-        raise ScenarioError(
-            f'{COMMAND_LINE}: "{text[:60]}" is not an override; write key=value, for instance rounds=10'
-        )
-    if not value.strip():
-        raise ScenarioError(f"{COMMAND_LINE}: {key} has no value; write {key}=value")
-    try:
-        part = read_text(value, COMMAND_LINE, numbered=False)
-    except ScenarioError as problem:
-        raise ScenarioError(
-            str(problem).replace(COMMAND_LINE, f"{COMMAND_LINE}: {key}", 1)
-        ) from None
-    return _split(key.strip()), part
-
-
-def _split(key: str) -> Keys:
-    return tuple(
-        int(word) if word.isdecimal() and len(word) < 9 else word for word in key.split(".")
-    )
-
-
-def _merge(document: Marked, patch: Marked, at: Keys) -> None:
+def _merge(document: Document, patch: Document, at: KeyPath) -> None:
+    """Lay the mapping of a scheme over the section at a path; its keys may be dotted."""
     for key, value in patch.tree.items():
-        path, part = at + _split(key), patch.under((key,))
+        path, part = at + key_path(key), patch.subtree((key,))
         if not isinstance(value, dict):
-            _put(document, path, part)
+            _set(document, path, part)
             continue
-        if not _mergeable(path, _find(document.tree, path), value):
-            _put(document, path, Marked({}, {(): part.place(())}))
+        there, kind = _find(document.tree, path), KIND_KEYS.get(path)
+        if not isinstance(there, dict) or (kind in value and there.get(kind) != value[kind]):
+            _set(document, path, Document({}, {(): part.place_of(())}))
         _merge(document, part, path)
 
 
-def _mergeable(path: Keys, there: Any, value: dict) -> bool:
-    kind = _KIND.get(path)
-    return isinstance(there, dict) and (kind not in value or there.get(kind) == value[kind])
-
-
-def _find(tree: Any, path: Keys) -> Any:
+def _find(tree: Any, path: KeyPath) -> Any:
+    """The value at a path; _MISSING where there is none."""
+    key: Any
     for key in path:
         if not isinstance(tree, dict | list):
             return _MISSING
@@ -109,30 +169,19 @@ def _find(tree: Any, path: Keys) -> Any:
     return tree
 
 
-def _put(document: Marked, path: Keys, part: Marked) -> None:
-    """Set one value, making the sections around it where they are missing."""
-    for end in range(1, len(path)):
-        _check_holder(document, path, end - 1, part)
-        if _find(document.tree, path[:end]) in (_MISSING, None):
-            document.put(path[:end], Marked({}, {(): part.place(())}))
-    _check_holder(document, path, len(path) - 1, part)
-    document.put(path, copy.deepcopy(part))
-
-
-def _check_holder(document: Marked, path: Keys, depth: int, part: Marked) -> None:
-    """What holds path[depth] must be a mapping, or a list with that position."""
-    holder, key = _find(document.tree, path[:depth]), path[depth]
-    name, full = ".".join(map(str, path[:depth])), ".".join(map(str, path))
-    if isinstance(holder, list) and not (isinstance(key, int) and key < len(holder)):
-        items = f"{name}.0" + (f" to {name}.{len(holder) - 1}" if len(holder) > 1 else "")
-        raise ScenarioError(
-            f"{part.place(())}: {full} leads into a list; write {items} for its items"
-        )
-    if isinstance(holder, dict) and isinstance(key, int):
-        raise ScenarioError(
-            f"{part.place(())}: {full} counts into {name or 'the scenario'}, which is not a list"
-        )
-    if not isinstance(holder, list | dict):
-        raise ScenarioError(
-            f"{part.place(())}: {full} cannot be set, because {name} is not a mapping; set {name} as a whole"
-        )
+def _set(document: Document, path: KeyPath, part: Document) -> None:
+    """Set one value; what holds a key must be a mapping, or a list with that position."""
+    for depth, key in enumerate(path):
+        holder = _find(document.tree, path[:depth])
+        name = ".".join(map(str, path[:depth])) or "the scenario"
+        if isinstance(holder, list) and not (isinstance(key, int) and key < len(holder)):
+            items = f"{name}.0" + (f" to {name}.{len(holder) - 1}" if len(holder) > 1 else "")
+            problem = f"leads into a list; write {items} for its items"
+        elif isinstance(key, int) and not isinstance(holder, list):
+            problem = f"counts into {name}, which is not a list"
+        elif not (isinstance(holder, list | dict) or holder in (None, _MISSING)):
+            problem = f"cannot be set, because {name} is not a mapping; set {name} as a whole"
+        else:
+            continue
+        raise ScenarioError(f"{part.place_of(())}: {'.'.join(map(str, path))} {problem}")
+    document.set_subtree(path, copy.deepcopy(part))

@@ -1,7 +1,7 @@
-"""The keys of a scenario: one class per section, one line per key, each with meaning, unit and source of its default.
+"""The keys of a scenario: one class per section, each key with its meaning, unit and default.
 
-Field names carry the SI unit; the YAML key is the alias without it. The sections network and devices are in
-schema_cell.py; cross-checks between sections are in scenario.py.
+The sections network and devices are in network_schema.py, checks between sections in
+cross_checks.py.
 """
 
 from __future__ import annotations
@@ -10,15 +10,23 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from edgesim.scenario.distributions import MethodReader, MethodSpec, NumberList
-from edgesim.scenario.fields import LABEL, NAME, Anything, Flag, Quantity, Whole, Word
+from edgesim.scenario.distributions import MethodReader, MethodSpec
+from edgesim.scenario.fields import (
+    LABEL,
+    NAME,
+    AnyMapping,
+    Boolean,
+    NumberList,
+    Quantity,
+    WholeNumber,
+    Word,
+)
 from edgesim.scenario.network_schema import DeviceClass, Network
-from edgesim.scenario.section import OURS, PER_SECTION, Part, key
+from edgesim.scenario.section import OURS, PER_SECTION, Section, key
 
 
-class Budget(Part):
+class Budget(Section):
     latency_threshold_s: Annotated[float | None, Quantity("s", none=True)] = key(
-        "latency_threshold",
         "longest a round should take, T_th; none: no limit",
         "25 ms",
         None,
@@ -26,31 +34,27 @@ class Budget(Part):
     )
 
 
-class Allocation(Part):
+class Allocation(Section):
     solver: Annotated[str, Word(looks="the name of a solver, see edgesim list solvers")] = key(
-        "solver",
         "how band and pruning ratios are set each round; ./file.py:name for one of your own",
         "kkt",
         "kkt",
         "Liu, eqs. (54), (58), with the bounds that (54) leaves out",
     )
     when_infeasible: Annotated[str, Word(("stretch", "stop"))] = key(
-        "when_infeasible",
         "where the threshold cannot be met: plan for the least one that can, or stop",
         "stretch",
         "stretch",
         f"{OURS}: Liu et al. report latencies above the threshold, Table I",
     )
-    resource_blocks: Annotated[int | None, Whole()] = key(
-        "resource_blocks",
-        "N, blocks that the band is divided into: every share is a whole number of 1 / N; read by the "
+    resource_blocks: Annotated[int | None, WholeNumber()] = key(
+        "N, blocks into which the band is divided: a share is a whole number of 1 / N; read by the "
         "solvers kkt, fair and latency",
         50,
         None,
         "not set: shares are real numbers, Liu, eq. (9)",
     )
     levels: Annotated[tuple[float, ...] | None, NumberList("pruning ratios", closed=True)] = key(
-        "levels",
         "the pruning ratios rho that a device may use; read by the solver levels",
         [0, 0.25, 0.5, 0.75],
         None,
@@ -58,115 +62,104 @@ class Allocation(Part):
     )
 
 
-class Iid(Part):
-    kind: Literal["iid"] = key("kind", "iid: every device draws from all labels alike", "iid")
+class Iid(Section):
+    kind: Literal["iid"] = key("iid: every device draws from all labels alike", "iid")
 
 
-class Labels(Part):
-    kind: Literal["labels"] = key("kind", "labels: every device holds few labels", "labels")
-    labels_per_device: Annotated[int, Whole(1, 1000)] = key(
-        "labels_per_device", "labels on each device", 2
-    )
+class Labels(Section):
+    kind: Literal["labels"] = key("labels: every device holds few labels", "labels")
+    labels_per_device: Annotated[int, WholeNumber(1, 1000)] = key("labels on each device", 2)
 
 
-class Dirichlet(Part):
+class Dirichlet(Section):
     kind: Literal["dirichlet"] = key(
-        "kind", "dirichlet: label shares drawn from a Dirichlet distribution", "dirichlet"
+        "dirichlet: label shares drawn from a Dirichlet distribution", "dirichlet"
     )
     alpha: Annotated[float, Quantity()] = key(
-        "alpha", "concentration; small means few labels per device", 0.3
+        "concentration; small means few labels per device", 0.3
     )
-    min_samples: Annotated[int | None, Whole(1, 10**9, none=True)] = key(
-        "min_samples",
-        "training samples that every device has at least: shares are drawn anew until they do; none: at least one",
+    min_samples: Annotated[int | None, WholeNumber(1, 10**9, none=True)] = key(
+        "training samples that every device has at least: shares are drawn anew until they do; "
+        "none: at least one",
         10,
         None,
         f"{OURS}: the first draw is taken",
     )
 
 
-class Speakers(Part):
+class Speakers(Section):
     kind: Literal["speakers"] = key(
-        "kind",
         "speakers: every device holds the lines of one speaker; only for text with speakers",
         "speakers",
     )
 
 
-class Learning(Part):
+class Learning(Section):
     dataset: Annotated[str, Word(looks="the name of a data set, see edgesim list datasets")] = key(
-        "dataset",
-        "the data; none: nothing is trained, only time, bits and joules are counted, for the model on the data that it "
-        "was made for (liu-cnn: 28x28x1, 10 classes)",
+        "the data; none: nothing is trained, only time, bits and joules are counted, "
+        "for the model on the data that it was made for (liu-cnn: 28x28x1, 10 classes)",
         "digits",
     )
     partition: (
         Annotated[Iid | Labels | Dirichlet | Speakers, Field(discriminator="kind")] | None
     ) = key(
-        "partition",
         "who holds what",
         "{kind: labels, labels_per_device: 2}",
         None,
         "not set: needed with every data set",
     )
-    samples_per_device: Annotated[int | None, Whole(1, 10**9, none=True)] = key(
-        "samples_per_device",
-        "training samples of each device; none: the data is dealt out completely; with dataset none, one batch",
+    samples_per_device: Annotated[int | None, WholeNumber(1, 10**9, none=True)] = key(
+        "training samples of each device; none: the data is dealt out completely; "
+        "with dataset none, one batch",
         500,
         None,
         f"{OURS}: all data is used",
     )
     model: Annotated[str, Word(looks="the name of a model, see edgesim list models")] = key(
-        "model", "the network", "mlp"
+        "the network", "mlp"
     )
-    batch_size: Annotated[int, Whole(1, 10**6)] = key("batch_size", "samples per SGD step", 128)
+    batch_size: Annotated[int, WholeNumber(1, 10**6)] = key("samples per SGD step", 128)
     method: Annotated[MethodSpec, MethodReader()] = key(
-        "method", "the algorithm and its parameters", "{name: fedavg}"
+        "the algorithm and its parameters", "{name: fedavg}"
     )
     executor: Annotated[str, Word(("auto", "resident", "pool", "batched"))] = key(
-        "executor",
-        "how waiting jobs are trained: one by one, in several processes, stacked; auto: by docs/performance.md",
+        "how waiting jobs are trained: one by one, in several processes, stacked; "
+        "auto: by docs/performance.md",
         "pool",
         "auto",
         f"{OURS}: a rule written from benchmarks",
     )
     device: Annotated[str, Word(looks="a torch device such as cpu or cuda:0")] = key(
-        "device", "where training runs", "cpu", "cpu", f"{OURS}: runs everywhere, byte-identical"
+        "where training runs", "cpu", "cpu", f"{OURS}: runs everywhere, byte-identical"
     )
 
     @field_validator("partition", mode="before")
     @classmethod
-    def _word(cls, given: Any) -> Any:
+    def _none(cls, given: object) -> object:
         return None if given == "none" else given
 
 
-class Accounting(Part):
-    bits_per_weight: Annotated[int, Whole(1, 1024)] = key(
-        "bits_per_weight", "bits that a sent weight takes, q_hat", 32, 32, "Liu et al., Section V"
+class Accounting(Section):
+    bits_per_weight: Annotated[int, WholeNumber(1, 1024)] = key(
+        "bits that a sent weight takes, q_hat", 32, 32, "Liu et al., Section V"
     )
     mask_overhead: Annotated[str, Word(("none", "bitmap", "entropy"))] = key(
-        "mask_overhead",
         "what sending the mask costs: nothing, N_u bit, or N_u H2(rho) bit",
         "bitmap",
         "none",
         "Liu, eq. (25)",
     )
     sparse_efficiency: Annotated[float, Quantity(high=1.0, above=False)] = key(
-        "sparse_efficiency",
-        "share of the pruned weights' computation that is really saved",
-        0.5,
-        1.0,
-        "Liu, eq. (24)",
+        "share of the pruned weights' computation that is really saved", 0.5, 1.0, "Liu, eq. (24)"
     )
     backward: Annotated[str, Word(("counted", "twice"))] = key(
-        "backward",
-        "FLOPs of a backward pass: counted layer by layer; or twice the forward pass (FedLPS code; SpaFL, eq. (50))",
+        "FLOPs of a backward pass: counted layer by layer; or twice the forward pass "
+        "(FedLPS code; SpaFL, eq. (50))",
         "twice",
         "counted",
         f"{OURS}: torch's own counter agrees",
     )
-    count_biases: Annotated[bool, Flag()] = key(
-        "count_biases",
+    count_biases: Annotated[bool, Boolean()] = key(
         "true: a bias costs 1 FLOP per output, as in the FedLPS reference code; false: nothing",
         "true",
         False,
@@ -174,9 +167,8 @@ class Accounting(Part):
     )
 
 
-class Clock(Part):
+class Clock(Section):
     mode: Annotated[str, Word(("synchronous", "deadline"))] = key(
-        "mode",
         "synchronous: wait for everyone; deadline: the round ends at the threshold",
         "deadline",
         "synchronous",
@@ -184,70 +176,54 @@ class Clock(Part):
     )
 
 
-class Evaluate(Part):
-    every: Annotated[int, Whole()] = key(
-        "every", "rounds between two evaluations", 5, 1, f"{OURS}: every round"
+class Evaluate(Section):
+    every: Annotated[int, WholeNumber()] = key(
+        "rounds between two evaluations", 5, 1, f"{OURS}: every round"
     )
     targets: Annotated[tuple[float, ...], NumberList("accuracies")] = key(
-        "targets",
-        "accuracies whose time, bits and joules are reported",
-        [0.8, 0.9],
-        (0.8, 0.9),
-        OURS,
+        "accuracies whose time, bits and joules are reported", [0.8, 0.9], (0.8, 0.9), OURS
     )
 
 
-class Keys(Part):
+class ScenarioKeys(Section):
     """A whole scenario file."""
 
     name: Annotated[str, NAME] = key(
-        "name", "name of the scenario; runs are kept under it", "liu-20mhz-per-device"
+        "name of the scenario; runs are kept under it", "liu-20mhz-per-device"
     )
-    rounds: Annotated[int, Whole()] = key("rounds", "number of global rounds G", 100)
-    seed: Annotated[int, Whole(0, 2**63 - 1)] = key(
-        "seed", "seed of every random stream; --seed wins over it", 1, 0, f"{OURS}: any number does"
+    rounds: Annotated[int, WholeNumber()] = key("number of global rounds G", 100)
+    seed: Annotated[int, WholeNumber(0, 2**63 - 1)] = key(
+        "seed of every random stream; --seed wins over it", 1, 0, f"{OURS}: any number does"
     )
-    network: Network = key("network", "the radio cell", "{bandwidth: 20 MHz, noise: -110 dBm, ...}")
-    devices: tuple[DeviceClass, ...] = key(
-        "devices", "a list of device classes", "[{count: 10, ...}]"
-    )
+    network: Network = key("the radio cell", "{bandwidth: 20 MHz, noise: -110 dBm, ...}")
+    devices: tuple[DeviceClass, ...] = key("a list of device classes", "[{count: 10, ...}]")
     budget: Budget = key(
-        "budget", "what a round may take", "{latency_threshold: 25 ms}", Budget(), PER_SECTION
+        "what a round may take", "{latency_threshold: 25 ms}", Budget(), PER_SECTION
     )
-    allocation: Allocation = key(
-        "allocation", "who gets which band", "{solver: kkt}", Allocation(), PER_SECTION
-    )
-    learning: Learning = key("learning", "data, model, method", "{dataset: digits, ...}")
+    allocation: Allocation = key("who gets which band", "{solver: kkt}", Allocation(), PER_SECTION)
+    learning: Learning = key("data, model, method", "{dataset: digits, ...}")
     accounting: Accounting = key(
-        "accounting", "what is charged", "{bits_per_weight: 32}", Accounting(), PER_SECTION
+        "what is charged", "{bits_per_weight: 32}", Accounting(), PER_SECTION
     )
-    clock: Clock = key("clock", "when a round ends", "{mode: synchronous}", Clock(), PER_SECTION)
-    evaluate: Evaluate = key(
-        "evaluate", "when accuracy is measured", "{every: 1}", Evaluate(), PER_SECTION
-    )
-    schemes: Annotated[dict[str, Any], Anything(dict)] = key(
-        "schemes",
+    clock: Clock = key("when a round ends", "{mode: synchronous}", Clock(), PER_SECTION)
+    evaluate: Evaluate = key("when accuracy is measured", "{every: 1}", Evaluate(), PER_SECTION)
+    schemes: Annotated[dict[str, Any], AnyMapping()] = key(
         "label -> keys to change: one file compares several methods",
         "{all: {}, half: {rounds: 50}}",
         {},
         f"{OURS}: one scheme, the file itself",
     )
-    sweep: Annotated[dict[str, Any], Anything(dict)] = key(
-        "sweep",
+    sweep: Annotated[dict[str, Any], AnyMapping()] = key(
         "key -> values: what edgesim sweep varies, and seeds; edgesim run runs the file without it",
-        "{budget.latency_threshold: [15 ms, 20 ms], network.bandwidth: 'log(1 MHz, 1 GHz, 4)', seeds: 0-4}",
+        "{budget.latency_threshold: [15 ms, 20 ms], "
+        "network.bandwidth: 'log(1 MHz, 1 GHz, 4)', seeds: 0-4}",
         {},
         f"{OURS}: nothing is varied",
     )
     scheme: Annotated[str | None, LABEL] = key(
-        "scheme",
-        "label of the scheme; written into a run's folder",
-        "joint",
-        None,
-        f"{OURS}: no label",
+        "label of the scheme; written into a run's folder", "joint", None, f"{OURS}: no label"
     )
-    provenance: Annotated[dict[str, Any] | None, Anything(dict)] = key(
-        "provenance",
+    provenance: Annotated[dict[str, Any] | None, AnyMapping()] = key(
         "versions and git state; written into a run's folder, not read",
         "{}",
         None,

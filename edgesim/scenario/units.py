@@ -1,7 +1,8 @@
-"""Quantities at the door: ``"25 ms"`` in, SI out, and back without losing a bit.
+"""Quantities with units: ``"25 ms"`` to SI, and back without losing a bit.
 
-A small table instead of a units library: SI prefixes on a handful of units, and the levels dB, dBm, dBW that radio
-people write. Decimal arithmetic shifts the prefix, so that ``parse("25 ms", "s")`` is exactly the float ``0.025``.
+A small table instead of a units library: SI prefixes on a handful of units, and the levels dB, dBm
+and dBW of radio engineering. Decimal arithmetic shifts the prefix, so that ``parse("25 ms", "s")``
+is exactly the float ``0.025``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import math
 import re
 from decimal import Decimal
 from typing import NamedTuple
+
+from edgesim.errors import EdgesimError
 
 PREFIXES = {"": 0, "p": -12, "n": -9, "u": -6, "µ": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12}
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
@@ -39,8 +42,13 @@ DIMENSIONS = {
 }
 
 
-class UnitError(ValueError):
-    """A value that is no quantity of the wanted kind; ``rest`` is the sentence after the value."""
+class UnitError(EdgesimError, ValueError):
+    """A value that is no quantity of the wanted kind.
+
+    Args:
+        given: the value as the sentence shows it.
+        rest: the sentence after it.
+    """
 
     def __init__(self, given: str, rest: str):
         super().__init__(f"{given}{rest}")
@@ -52,9 +60,11 @@ def parse(value: str | int | float, unit: str) -> float:
 
     Args:
         value: number and unit in one text; a bare number is an error.
-        unit: the SI unit of the result, a key of DIMENSIONS: Hz, s, m, W, W/Hz, J, bit, bit/s, dB.
+        unit: the SI unit of the result, one of Hz, s, m, W, W/Hz, J, bit, bit/s, dB.
+
     Raises:
-        UnitError: no number, no unit, a unit of another kind, or a number that floats cannot hold.
+        UnitError: no number, no unit, a unit of another kind, or a number too large for a float.
+
     Example:
         >>> parse("25 ms", "s"), parse("-110 dBm", "W"), parse("2 kbyte", "bit")
         (0.025, 1e-14, 16000.0)
@@ -73,11 +83,11 @@ def parse(value: str | int | float, unit: str) -> float:
 
 
 def format_quantity(value: float, unit: str) -> str:
-    """The shortest usual way to write an SI value, such that ``parse(format_quantity(x, u), u) == x``.
+    """The shortest usual way to write an SI value; `parse` gives it back exactly.
 
     Example:
-        >>> format_quantity(2e7, "Hz"), format_quantity(10 ** -0.2, "W"), format_quantity(0.5, "W")
-        ('20 MHz', '28 dBm', '500 mW')
+        >>> format_quantity(2e7, "Hz"), format_quantity(10 ** -0.2, "W")
+        ('20 MHz', '28 dBm')
     """
     if not math.isfinite(value):
         raise ValueError(f"{value} {unit} cannot be written; only finite values can.")
@@ -123,10 +133,9 @@ def _wrong_unit(number: Decimal, symbol: str, unit: str) -> str:
     for name, other in DIMENSIONS.items():
         if name != unit and symbol in _symbols(name):
             return f" ({other.meaning}); {wanted}"
-    near = difflib.get_close_matches(
-        symbol.lower(), [s.lower() for s in _symbols(unit)], n=1, cutoff=0.7
-    )
-    same = [s for s in _symbols(unit) if near and s.lower() == near[0]]
+    lower = [s.lower() for s in _symbols(unit)]
+    near = difflib.get_close_matches(symbol.lower(), lower, n=1, cutoff=0.7)
+    same = [s for s in _symbols(unit) if s.lower() in near]
     hint = f"did you mean {' or '.join(same)}?" if same else wanted
     return f' (unknown unit "{symbol[:20]}"); {hint}'
 
@@ -167,9 +176,8 @@ def _plain(number: Decimal) -> str:
 def _level(value: float, unit: str) -> str | None:
     """The value in dBm (dBm/Hz), where six decimals give it back exactly."""
     for symbol, offset in DIMENSIONS[unit].levels.items():
-        if (
-            not 1e-300 < value < 1e300
-        ):  # no level there: zero, negative, or it would overflow on the way back
+        # no level there: zero, negative, or it would overflow on the way back
+        if not 1e-300 < value < 1e300:
             return None
         text = f"{_plain(Decimal(repr(round(10.0 * math.log10(value) + offset, 6))))} {symbol}"
         if parse(text, unit) == value:

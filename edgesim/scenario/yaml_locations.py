@@ -1,8 +1,7 @@
-"""YAML text to plain data, with the line of every value; refuses what a scenario never needs.
+"""YAML files as plain data that knows the line of every value; refuses what a scenario never needs.
 
-Anchors, aliases, tags, several documents, duplicate keys, deep nesting and large files are errors: a scenario is read
-by people. Because aliases are refused at the parser's event, an alias bomb costs nothing. The tree is built from the
-events, without recursion.
+Anchors, aliases, tags, several documents, duplicate keys, deep nesting and large files are errors:
+a scenario is read by people.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from edgesim.errors import COMMAND_LINE, ScenarioError
+from edgesim.errors import COMMAND_LINE, ScenarioError, shorten
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 20
@@ -21,42 +20,63 @@ _REAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _SPECIAL = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _WORDS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NOTHING = {"", "~", "null", "Null", "NULL"}
+_UNREADABLE: dict[type, str] = {
+    FileNotFoundError: "there is no such file; give the path of a scenario in YAML",
+    IsADirectoryError: "this is a folder; give the path of a scenario file in YAML",
+}
 
-Keys = tuple[str | int, ...]  # of a value in the tree: keys and list positions
+KeyPath = tuple[str | int, ...]  # of a value in a document: keys and list positions
 
 
 @dataclass
-class Marked:
-    """Plain data and where each part of it was written: ``places[("network", "bandwidth")] == "cell.yaml:14"``."""
+class Document:
+    """Plain data, and where each part of it was written.
+
+    Args:
+        tree: what YAML says: mappings, lists and scalars.
+        places: path -> place, such as ``("network", "bandwidth") -> "cell.yaml:14"``.
+    """
 
     tree: Any
-    places: dict[Keys, str] = field(default_factory=dict)
+    places: dict[KeyPath, str] = field(default_factory=dict)
 
-    def place(self, path: Keys) -> str:
-        """Where the value at ``path`` was written, or its nearest surrounding part."""
+    def place_of(self, path: KeyPath) -> str:
+        """Where the value at a path was written, or its nearest surrounding part."""
         for end in range(len(path), -1, -1):
             if path[:end] in self.places:
                 return self.places[path[:end]]
         return COMMAND_LINE
 
-    def under(self, path: Keys) -> Marked:
-        """The part at ``path`` as a tree of its own."""
+    def error(self, path: KeyPath, problem: str, shown: str | None = None) -> ScenarioError:
+        """The one sentence about a value, which starts with its place.
+
+        Args:
+            path: of the value.
+            problem: the rest of the sentence; without ``shown`` it follows the key.
+            shown: the value, such as 20 in ``cell.yaml:14: network.bandwidth is 20 (no unit)``.
+        """
+        place, key = self.place_of(path), ".".join(map(str, path)) or "the scenario"
+        verb = "=" if place == COMMAND_LINE else " is "
+        value = " " if shown is None else f"{verb}{shown}"
+        return ScenarioError(f"{place}: {key}{value}{problem}")
+
+    def subtree(self, path: KeyPath) -> Document:
+        """The part at a path as a document of its own."""
         tree = self.tree
         for key in path:
             tree = tree[key]
-        return Marked(
-            tree,
-            {
-                at[len(path) :]: place
-                for at, place in self.places.items()
-                if at[: len(path)] == path
-            },
+        size = len(path)
+        return Document(
+            tree, {at[size:]: place for at, place in self.places.items() if at[:size] == path}
         )
 
-    def put(self, path: Keys, part: Marked) -> None:
-        """Replace or add the value at ``path``; the mapping that holds it must exist."""
+    def set_subtree(self, path: KeyPath, part: Document) -> None:
+        """Replace or add the value at a path, making the mappings around it where none are."""
         holder = self.tree
-        for key in path[:-1]:
+        for end, key in enumerate(path[:-1], 1):
+            if (isinstance(holder, dict) and key not in holder) or holder[key] is None:
+                holder[key] = {}
+                self.places[path[:end]] = part.place_of(())
             holder = holder[key]
         holder[path[-1]] = part.tree
         for at in [at for at in self.places if at[: len(path)] == path]:
@@ -64,60 +84,72 @@ class Marked:
         self.places.update({path + at: place for at, place in part.places.items()})
 
 
-def read_file(path: Path) -> Marked:
-    """Parse one YAML file; every complaint names the file, and the line where there is one."""
+def read_file(path: Path) -> Document:
+    """Parse one YAML file, which holds a mapping.
+
+    Raises:
+        ScenarioError: the file cannot be read, or is no YAML; with file and line.
+    """
     try:
         with open(path, "rb") as file:
             raw = file.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        raise ScenarioError(
-            f"{path}: there is no such file; give the path of a scenario in YAML."
-        ) from None
-    except IsADirectoryError:
-        raise ScenarioError(
-            f"{path}: this is a folder; give the path of a scenario file in YAML."
-        ) from None
-    except (OSError, ValueError) as problem:
-        reason = getattr(problem, "strerror", None) or "the path is not valid"
-        raise ScenarioError(f"{path}: the file cannot be read ({reason}).") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "the path is not valid"
+        problem = _UNREADABLE.get(type(error), f"the file cannot be read ({reason})")
+        raise ScenarioError(f"{path}: {problem}.") from None
     if len(raw) > MAX_BYTES:
         raise ScenarioError(
             f"{path}: the file is larger than {MAX_BYTES // 1024} KiB; a scenario is small, "
             "put long lists into a file and name it by {trace: file.csv}."
         )
-    return read_text(_decode(raw, path), str(path))
+    try:
+        document = read_text(raw.decode("utf-8-sig"), str(path))
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        problem = "a byte that is not UTF-8 text; save the file as UTF-8"
+        raise ScenarioError(f"{path}:{line}: {problem}.") from None
+    if not isinstance(document.tree, dict):
+        problem = "; write a mapping of keys, name: ... first"
+        raise document.error((), problem, shorten(document.tree))
+    return document
 
 
-def read_text(text: str, source: str, numbered: bool = True) -> Marked:
-    """Parse YAML text; ``source`` names it in complaints, with line numbers if ``numbered``."""
+def read_text(text: str, source: str, numbered: bool = True) -> Document:
+    """Parse YAML text.
+
+    Args:
+        text: one document.
+        source: its name in errors and places.
+        numbered: do they name the line as well?
+
+    Raises:
+        ScenarioError: the text is no YAML, or holds what a scenario may not.
+    """
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-    builder = _Builder(source, numbered)
+    builder = _DocumentBuilder(source, numbered)
     try:
         for event in YAML(typ="safe", pure=True).parse(text):
-            builder.take(event)
-    except MarkedYAMLError as problem:
-        mark = problem.problem_mark or problem.context_mark
-        place = builder.place(mark.line) if mark else source
-        raise ScenarioError(
-            f"{place}: not valid YAML ({_one_line(problem.problem or 'unreadable')})."
-        ) from None
-    except YAMLError as problem:
-        position = getattr(problem, "position", 0)
-        place = builder.place(text.count("\n", 0, position))
-        raise ScenarioError(
-            f"{place}: not valid YAML (a control character); write plain text."
-        ) from None
+            builder.add(event)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = builder.line_place(mark.line) if mark else source
+        problem = _one_line(error.problem or "unreadable")
+        raise ScenarioError(f"{place}: not valid YAML ({problem}).") from None
+    except YAMLError as error:
+        place = builder.line_place(text.count("\n", 0, getattr(error, "position", 0)))
+        problem = "not valid YAML (a control character); write plain text"
+        raise ScenarioError(f"{place}: {problem}.") from None
     if not builder.documents:
         raise ScenarioError(
             f"{source}: the file is empty; write a scenario, for a start copy scenarios/demo.yaml."
         )
-    return Marked(builder.root, builder.places)
+    return Document(builder.root, builder.places)
 
 
 def scalar(text: str) -> str | int | float | bool | None:
-    """What an unquoted YAML 1.2 word means: nothing, true or false, a number, or the text itself."""
+    """What an unquoted YAML 1.2 word means: nothing, true or false, a number, or text."""
     if text in _NOTHING:
         return None
     if text in _WORDS:
@@ -131,65 +163,59 @@ def scalar(text: str) -> str | int | float | bool | None:
     return text
 
 
-class _Builder:
-    """Collects parser events into dicts, lists and scalars."""
+class _DocumentBuilder:
+    """Builds mappings, lists and scalars from the events of the parser.
+
+    Without recursion, so that no nesting is too deep to be refused; aliases are refused at their
+    event, so that a file of aliases of aliases costs nothing.
+    """
 
     def __init__(self, source: str, numbered: bool):
         self.source, self.numbered = source, numbered
         self.documents = 0
         self.root: Any = None
-        self.places: dict[Keys, str] = {}
+        self.places: dict[KeyPath, str] = {}
         self._open: list[Any] = []  # the containers around the next node
-        self._path: list[str | int | None] = []  # and the key in each; None: a key comes next
+        self._path: list[Any] = []  # and the key in each; None: a key comes next
 
-    def place(self, line: int) -> str:
+    def line_place(self, line: int) -> str:
         return f"{self.source}:{line + 1}" if self.numbered else self.source
 
-    def take(self, event: Any) -> None:
-        kind = type(event).__name__
-        line = event.start_mark.line
+    def add(self, event: Any) -> None:
+        """The next event of the parser."""
+        kind, line = type(event).__name__, event.start_mark.line
         if getattr(event, "anchor", None) is not None:
-            raise self._error(
-                line,
-                f'anchors and aliases ("{str(event.anchor)[:20]}") are not allowed; write the value out',
-            )
+            shown = f'anchors and aliases ("{str(event.anchor)[:20]}")'
+            raise self._error(line, f"{shown} are not allowed; write the value out")
         if getattr(event, "tag", None) is not None and kind != "DocumentStartEvent":
-            raise self._error(
-                line, f'the tag "{str(event.tag)[:30]}" is not allowed; write the plain value'
-            )
+            shown = f'the tag "{str(event.tag)[:30]}"'
+            raise self._error(line, f"{shown} is not allowed; write the plain value")
         if kind == "DocumentStartEvent":
-            self._document(line)
+            self.documents += 1
+            if self.documents > 1:
+                raise self._error(line, "a second document starts; one file holds one scenario")
+        elif kind == "ScalarEvent" and self._expects_key():
+            self._add_key(event.value, line)
         elif kind == "ScalarEvent":
-            self._scalar(event, line)
+            self._add_node(scalar(event.value) if event.implicit[0] else event.value, line)
+            self._end_value()
         elif kind in ("MappingStartEvent", "SequenceStartEvent"):
-            self._enter({} if kind[0] == "M" else [], line)
+            self._open_container({} if kind == "MappingStartEvent" else [], line)
         elif kind in ("MappingEndEvent", "SequenceEndEvent"):
             self._open.pop()
             self._path.pop()
-            self._done()
-
-    def _document(self, line: int) -> None:
-        self.documents += 1
-        if self.documents > 1:
-            raise self._error(line, "a second document starts; one file holds one scenario")
-
-    def _scalar(self, event: Any, line: int) -> None:
-        if self._expects_key():
-            self._key(event.value, line)
-        else:
-            self._add(scalar(event.value) if event.implicit[0] else event.value, line)
-            self._done()
+            self._end_value()
 
     def _expects_key(self) -> bool:
         return bool(self._open) and isinstance(self._open[-1], dict) and self._path[-1] is None
 
-    def _key(self, key: str, line: int) -> None:
+    def _add_key(self, key: str, line: int) -> None:
         if key in self._open[-1]:
             raise self._error(line, f'the key "{_one_line(key)[:40]}" stands twice; keep one')
         self._path[-1] = key
-        self.places[tuple(self._path)] = self.place(line)
+        self.places[tuple(self._path)] = self.line_place(line)
 
-    def _add(self, node: Any, line: int) -> None:
+    def _add_node(self, node: Any, line: int) -> None:
         """Put a node into the container around it and note its line."""
         if not self._open:
             self.root = node
@@ -198,36 +224,25 @@ class _Builder:
             self._open[-1].append(node)
         else:
             self._open[-1][self._path[-1]] = node
-        self.places.setdefault(tuple(self._path), self.place(line))
+        self.places.setdefault(tuple(self._path), self.line_place(line))
 
-    def _enter(self, container: Any, line: int) -> None:
+    def _open_container(self, container: dict | list, line: int) -> None:
         if self._expects_key():
             raise self._error(line, "a key is a list or a mapping; keys are words")
         if len(self._open) >= MAX_DEPTH:
-            raise self._error(
-                line, f"nested deeper than {MAX_DEPTH} levels; a scenario needs far fewer"
-            )
-        self._add(container, line)
+            problem = f"nested deeper than {MAX_DEPTH} levels; a scenario needs far fewer"
+            raise self._error(line, problem)
+        self._add_node(container, line)
         self._open.append(container)
         self._path.append(None)
 
-    def _done(self) -> None:
+    def _end_value(self) -> None:
         """A value has ended; inside a mapping, a key comes next."""
         if self._open and isinstance(self._open[-1], dict):
             self._path[-1] = None
 
     def _error(self, line: int, problem: str) -> ScenarioError:
-        return ScenarioError(f"{self.place(line)}: {problem}.")
-
-
-def _decode(raw: bytes, path: Path) -> str:
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as problem:
-        line = raw.count(b"\n", 0, problem.start) + 1
-        raise ScenarioError(
-            f"{path}:{line}: a byte that is not UTF-8 text; save the file as UTF-8."
-        ) from None
+        return ScenarioError(f"{self.line_place(line)}: {problem}.")
 
 
 def _one_line(text: str) -> str:

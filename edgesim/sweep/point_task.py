@@ -76,10 +76,7 @@ def _simulated(task: Task, tell: Callable[[dict], None], start_s: float) -> dict
                     task.scenario, out=task.folder, progress=progress, **task.options
                 ).summary
         except RunError as problem:
-            if (
-                not isinstance(problem, FolderInUseError)
-                or time.monotonic() - start_s > PATIENCE_S
-            ):
+            if not isinstance(problem, FolderInUseError) or time.monotonic() - start_s > PATIENCE_S:
                 raise
             time.sleep(1.0)
 

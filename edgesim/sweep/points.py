@@ -13,19 +13,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import simpy
 
-from edgesim.errors import COMMAND_LINE, InfeasibleScenarioError, RunError, ScenarioError
-from edgesim.runs import Setup, set_up
-from edgesim.runs.code_digest import code_digest
+from edgesim.errors import COMMAND_LINE, RunError, ScenarioError
+from edgesim.runs.fingerprint import code_digest, result_digest, training_digest
 from edgesim.runs.recorder import scheme_of
-from edgesim.runs.run import feasibility_of, in_one_sentence
-from edgesim.scenario.loader import Scenario, read, schemes_of
-from edgesim.scenario.yaml_locations import Keys, Marked
+from edgesim.runs.run import prepare
+from edgesim.runs.setup import Setup
+from edgesim.runs.user_errors import user_errors
+from edgesim.scenario.loader import Scenario, expand_document
+from edgesim.scenario.overrides import Override
+from edgesim.scenario.yaml_locations import Document, read_file
 from edgesim.sweep.values import Axis, Value, block_seeds, from_block, from_text, seeds
 
 METHOD = "learning.method.name"
 MOST = 100_000  # points
-Change = tuple[Keys, Marked]
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def plan(
     Raises:
         ScenarioError, RunError: the first point that is wrong.
     """
-    document = read(path)
+    document = read_file(path)
     axes, all_seeds = gather(document, texts, seed_text)
     points = [
         examined(*one, **given) for one in combined(document, path, axes, all_seeds, set(only))
@@ -125,18 +127,18 @@ def varies(axis: Axis) -> bool:
 
 
 def gather(
-    document: Marked, texts: Sequence[str], seed_text: str | None
+    document: Document, texts: Sequence[str], seed_text: str | None
 ) -> tuple[list[Axis], tuple[int, ...] | None]:
     """The axes and seeds of the command line, and those of the sweep block that it does not replace."""
     axes = [from_text(text) for text in texts]
     given = {key for axis in axes for key in axis.keys}
-    block = document.under(("sweep",)) if document.tree.get("sweep") else Marked({})
+    block = document.subtree(("sweep",)) if document.tree.get("sweep") else Document({})
     if not isinstance(block.tree, dict):
         raise ScenarioError(
-            f"{block.place(())}: sweep is no mapping; write for instance sweep: {{rounds: [10, 20]}}"
+            f"{block.place_of(())}: sweep is no mapping; write for instance sweep: {{rounds: [10, 20]}}"
         )
-    known = tuple(block_seeds(block.under(("seeds",)))) if "seeds" in block.tree else None
-    inner = [from_block(name, block.under((name,))) for name in block.tree if name != "seeds"]
+    known = tuple(block_seeds(block.subtree(("seeds",)))) if "seeds" in block.tree else None
+    inner = [from_block(name, block.subtree((name,))) for name in block.tree if name != "seeds"]
     axes = [axis for axis in inner if not given & set(axis.keys)] + axes
     for key, count in Counter(key for axis in axes for key in axis.keys).items():
         if count > 1:
@@ -163,7 +165,11 @@ def _with_seeds(
 
 
 def combined(
-    document: Marked, path: Path, axes: list[Axis], all_seeds: Sequence[int] | None, only: set[str]
+    document: Document,
+    path: Path,
+    axes: list[Axis],
+    all_seeds: Sequence[int] | None,
+    only: set[str],
 ) -> Iterator[tuple[Scenario, dict[str, str]]]:
     """Scenarios with the values that were swept, seeds innermost.
 
@@ -182,8 +188,10 @@ def combined(
         changes = [value.change for value in values if value is not method]
         swept = {value.key: value.text for value in values if value.key in told}
         for seed in all_seeds or (None,):
-            seeded = [] if seed is None else [(("seed",), Marked(seed, {(): COMMAND_LINE}))]
-            for label, scenario in schemes_of(document, [*changes, *seeded], path):
+            seeded = (
+                [] if seed is None else [Override(("seed",), Document(seed, {(): COMMAND_LINE}))]
+            )
+            for label, scenario in expand_document(document, [*changes, *seeded], path.parent):
                 if choice.takes(label, scenario, method):
                     yield scenario, swept
     choice.refuse_unused()
@@ -231,16 +239,11 @@ class Choice:
 
 def examined(scenario: Scenario, values: dict[str, str], **given: Any) -> Point:
     """A point whose every name is resolved, and which was asked whether anybody can take part."""
-    infeasible = None
-    with in_one_sentence():
-        setup = set_up(scenario, **given)
-    try:
-        table = feasibility_of(setup)
-        infeasible = None if table.feasible else table.note
-    except InfeasibleScenarioError as problem:
-        infeasible = str(problem)
-    with in_one_sentence():
-        fingerprint, group = setup.fingerprint(), setup.learning()
+    prepared = prepare(scenario, **given)
+    setup, table = prepared.setup, prepared.feasibility
+    infeasible = None if table.feasible else table.note
+    with user_errors(scenario):
+        fingerprint, group = result_digest(setup), training_digest(setup)
     content = json.dumps(
         [fingerprint, scenario.name, scenario.scheme, code_digest(type(setup.method))]
     )
@@ -252,7 +255,7 @@ def effort(setup: Setup) -> Effort:
     """What a round computes if everybody takes part; nothing where nothing is trained."""
     if setup.counts_only:
         return Effort()
-    task, view = setup.task, setup.cell(Standing()).view(0, everyone=True)
+    task, view = setup.task, setup.cell(simpy.Environment()).view(0, everyone=True)
     _, first, count = np.unique(task.samples, return_index=True, return_counts=True)
     flops = sum(
         n * sum(float(stage.work.flops) for stage in setup.method.forecast(view, int(k), 0.0))
@@ -261,13 +264,6 @@ def effort(setup: Setup) -> Effort:
     macs = float(sum(task.architecture.macs.values()))
     tested = sum(len(index) for index in task.data.test_index)
     return Effort(flops, flops / (6.0 * macs * task.batch_size), 2.0 * macs * tested)
-
-
-@dataclass
-class Standing:
-    """A clock that stands still at the start."""
-
-    now: float = 0.0
 
 
 def shortened(keys: Sequence[str]) -> list[str]:

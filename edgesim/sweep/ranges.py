@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 
-from edgesim.errors import COMMAND_LINE, ScenarioError
-from edgesim.scenario.fields import shorten
+from edgesim.errors import COMMAND_LINE, ScenarioError, shorten
 from edgesim.scenario.units import DIMENSIONS, NUMBER, PREFIXES
 
 MOST = 10_000  # values of a range

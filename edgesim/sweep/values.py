@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edgesim.errors import COMMAND_LINE, ScenarioError
-from edgesim.scenario.fields import shorten
-from edgesim.scenario.overrides import parse_overrides
-from edgesim.scenario.yaml_locations import Keys, Marked
+from edgesim.errors import COMMAND_LINE, ScenarioError, shorten
+from edgesim.scenario.overrides import Override, parse_override
+from edgesim.scenario.yaml_locations import Document
 from edgesim.sweep.ranges import expanded, is_range
 
 MOST_SEEDS = 10_000
@@ -27,7 +26,7 @@ class Value:
 
     key: str
     text: str
-    change: tuple[Keys, Marked]
+    change: Override
 
 
 @dataclass(frozen=True)
@@ -46,16 +45,16 @@ def from_text(text: str) -> Axis:
     """An axis of the command line: ``key=v1,v2``, or ``key1:key2=a1:b1,a2:b2`` for keys that change together."""
     name, equals, values = text.partition("=")
     if not equals or not values.strip():
-        parse_overrides([text])  # says what is wrong
+        parse_override(text)  # says what is wrong
     keys = tuple(key.strip() for key in name.split(":"))
     rows = [row for item in split(values, ",", name) for row in _zipped(item, keys)]
     read = [[_value(key, one) for key, one in zip(keys, row, strict=True)] for row in rows]
     return _axis(keys, read, COMMAND_LINE)
 
 
-def from_block(name: str, part: Marked) -> Axis:
+def from_block(name: str, part: Document) -> Axis:
     """An axis of a file's sweep block: a list of values, or a text as on the command line; zipped keys list lists."""
-    keys, place = tuple(key.strip() for key in name.split(":")), part.place(())
+    keys, place = tuple(key.strip() for key in name.split(":")), part.place_of(())
     if isinstance(part.tree, str):
         try:
             axis = from_text(f"{name}={part.tree}")
@@ -85,27 +84,28 @@ def _axis(keys: tuple[str, ...], rows: Sequence[Sequence[Value]], place: str) ->
 
 
 def _value(key: str, text: str) -> Value:
-    ((path, part),) = parse_overrides([f"{key}={text}"])
-    return Value(key, text, (path, part))
+    return Value(key, text, parse_override(f"{key}={text}"))
 
 
 def _placed(value: Value, place: str) -> Value:
     path, part = value.change
     return Value(
-        value.key, value.text, (path, Marked(part.tree, dict.fromkeys(part.places, place)))
+        value.key,
+        value.text,
+        Override(path, Document(part.tree, dict.fromkeys(part.places, place))),
     )
 
 
-def _listed(keys: tuple[str, ...], part: Marked, i: int) -> Iterator[list[Value]]:
+def _listed(keys: tuple[str, ...], part: Document, i: int) -> Iterator[list[Value]]:
     """The rows that item i of a list stands for: one, or several where it is a range."""
-    item = part.under((i,)) if isinstance(part.tree, list) else part
-    place = item.place(())
+    item = part.subtree((i,)) if isinstance(part.tree, list) else part
+    place = item.place_of(())
     if len(keys) > 1:
         if not isinstance(item.tree, list) or len(item.tree) != len(keys):
             raise ScenarioError(
                 f"{place}: write a list of {len(keys)} values for {':'.join(keys)}, one for each key"
             )
-        yield [_marked(key, item.under((n,))) for n, key in enumerate(keys)]
+        yield [_marked(key, item.subtree((n,))) for n, key in enumerate(keys)]
     elif isinstance(item.tree, str) and is_range(item.tree):
         yield from (
             [_placed(_value(keys[0], text), place)] for text in expanded(item.tree, keys[0])
@@ -114,9 +114,8 @@ def _listed(keys: tuple[str, ...], part: Marked, i: int) -> Iterator[list[Value]
         yield [_marked(keys[0], item)]
 
 
-def _marked(key: str, part: Marked) -> Value:
-    path = parse_overrides([f"{key}=0"])[0][0]
-    return Value(key, shown(part.tree), (path, part))
+def _marked(key: str, part: Document) -> Value:
+    return Value(key, shown(part.tree), Override(parse_override(f"{key}=0").path, part))
 
 
 def shown(tree: Any) -> str:
@@ -195,8 +194,8 @@ def seeds(text: str, place: str = COMMAND_LINE) -> tuple[int, ...]:
     return tuple(found)
 
 
-def block_seeds(part: Marked) -> tuple[int, ...]:
+def block_seeds(part: Document) -> tuple[int, ...]:
     """The seeds of a sweep block: a number, a list, or a text such as 0-4."""
-    tree, place = part.tree, part.place(())
+    tree, place = part.tree, part.place_of(())
     items = tree if isinstance(tree, list) else [tree]
     return seeds(",".join(map(str, items)), place)

@@ -88,34 +88,14 @@ class FedAvg(Method):
         return self.lr * self.lr_decay**g
 
     def training(self, start: Any, mask: Any, g: int, k: int, **more: Any) -> Phase:
-        """The phase in which device k trains in round g, from ``start`` on the weights ``mask``.
-
-        Devices that train alike have one phase in common, which is told sooner than that theirs are equal.
-        """
-        steps, lr, latest = self.steps(k), self.rate(g), self._latest.get("phase")
-        alike = latest is not None and latest.start is start and latest.mask is mask
-        if (
-            alike
-            and not more
-            and latest.steps == steps
-            and type(lr) is float is type(latest.lr)
-            and latest.lr == lr
-        ):
-            return latest
+        """The phase in which device k trains in round g, from ``start`` on the weights ``mask``."""
         settings = {
-            "steps": steps,
+            "steps": self.steps(k),
+            "lr": self.rate(g),
             "ragged": self.local_epochs is not None,
             "optimiser": self._sgd,
-        } | more
-        phase = Phase(start, mask, lr=lr, **settings)
-        if not more:
-            self._latest["phase"] = phase
-        return phase
-
-    @cached_property
-    def _latest(self) -> dict[str, Phase]:
-        """The latest phase that was made with nothing of its own."""
-        return {}
+        }
+        return Phase(start, mask, **settings | more)
 
     @cached_property
     def _sgd(self) -> Sgd:

@@ -94,7 +94,7 @@ def samples(task: LearningTask, phase: Phase, job: Job) -> tuple[Array, list[int
     """
     mine = task.data.train_index[job.device]
     batch = min(task.batch_size, len(mine))
-    rng = task.streams.brief(f"batches/{phase.batches}", device=job.device, round=job.g)
+    rng = task.streams.stream(f"batches/{phase.batches}", device=job.device, round=job.g)
     sizes, first, end = None, phase.first * batch, (phase.first + phase.steps) * batch
     if phase.ragged:
         once = [min(batch, len(mine) - start) for start in range(0, len(mine), batch)]

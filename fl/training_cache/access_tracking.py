@@ -1,60 +1,61 @@
-"""Records that remember which of their fields were read: what a pure function did not read it cannot depend on."""
+"""Views and grants that record which of their fields are read.
+
+A pure function cannot depend on a field that it did not read.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from fl.contracts import Grant, View
+from fl.errors import LearningError
 
 
-class LateRead(Exception):
-    """A field was read that had not been read when the list was closed."""
+class LateReadError(LearningError):
+    """A field was read for the first time after its record of readings was closed."""
 
 
-class Reading:
-    """The fields that were read, with their values, by (kind of record, name); none is added once it is closed."""
+class Readings:
+    """Values of the fields that were read, by "Record.field"; closed: no further field may be read."""
 
     def __init__(self) -> None:
-        self.values: dict[tuple[str, str], Any] = {}
+        self.values: dict[str, Any] = {}
         self.closed = False
 
-    def note(self, kind: str, name: str, value: Any) -> None:
-        if (kind, name) in self.values:
-            return
-        if self.closed:
-            raise LateRead(f"{kind}.{name} was read after the order was given")
-        self.values[kind, name] = value
+    def add(self, field: str, value: Any) -> None:
+        if field not in self.values and self.closed:
+            raise LateReadError(f"{field} was read after the job was configured")
+        self.values.setdefault(field, value)
 
 
-class _Seen:
-    """Reads as the record that it stands for, and notes every field; it is a record of the same kind."""
+class _Tracked:
+    """Behaves as the record that it wraps, of which it is also an instance, and adds every reading."""
 
     def __getattribute__(self, name: str) -> Any:
-        look = object.__getattribute__
-        names = look(self, "__dataclass_fields__")
+        inside = object.__getattribute__(self, "__dict__")
+        fields = object.__getattribute__(self, "__dataclass_fields__")
+        # `dataclasses.replace` makes a copy of this class from values that were all read: it has
+        # fields of its own and wraps nothing.
+        if "wrapped" not in inside or (name not in fields and name != "__dict__"):
+            return object.__getattribute__(self, name)
         if name == "__dict__":
-            return {field: getattr(self, field) for field in names}
-        if name not in names:
-            return look(self, name)
-        seen = look(self, "__dict__").get("seen")
-        if seen is None:  # a changed copy, for which everything was read
-            return look(self, name)
-        kind, record, reading = seen
+            return {field: getattr(self, field) for field in fields}
+        record, readings = inside["wrapped"]
         value = getattr(record, name)
-        reading.note(kind, name, value)
+        readings.add(f"{type(record).__name__}.{name}", value)
         return value
 
 
-class SeenView(_Seen, View):
+class TrackedView(_Tracked, View):
     pass
 
 
-class SeenGrant(_Seen, Grant):
+class TrackedGrant(_Tracked, Grant):
     pass
 
 
-def watched(record: View | Grant, reading: Reading) -> Any:
-    """The record, with ``reading`` noting what is read of it."""
-    seen = object.__new__(SeenView if isinstance(record, View) else SeenGrant)
-    object.__getattribute__(seen, "__dict__")["seen"] = (type(record).__name__, record, reading)
-    return seen
+def tracked(record: View | Grant, readings: Readings) -> Any:
+    """The record, with every field that is read of it added to ``readings``."""
+    wrapper = object.__new__(TrackedView if isinstance(record, View) else TrackedGrant)
+    object.__getattribute__(wrapper, "__dict__")["wrapped"] = record, readings
+    return wrapper

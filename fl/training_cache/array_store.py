@@ -1,6 +1,7 @@
-"""Arrays by key in a folder that several processes share: written at once or not at all, bounded, safe to delete.
+"""Named arrays by key in a folder that several processes share.
 
-It is a shortcut and nothing else: what is missing, damaged or does not fit is computed instead.
+Files are written at once or not at all, the folder is bounded, and it may be deleted at any time:
+what is missing or damaged is computed again.
 """
 
 from __future__ import annotations
@@ -14,23 +15,25 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray
-LIMIT = 2 << 30  # bytes of a store
-LOCKS = 2  # hexadecimal digits of a key that choose its lock: 256 of them
+from fl.contracts import Array
+
+MAX_BYTES = 2 << 30
+LOCK_DIGITS = 2  # hexadecimal digits of a key that choose its lock file: 256 of them
 
 
-class Store:
-    """A folder of safetensors.
+class ArrayStore:
+    """A folder of safetensors files.
 
     Args:
-        limit: bytes in it above which nothing is added; who fills it removes it when it is no longer needed.
+        folder: made when something is first stored.
+        max_bytes: size of the folder above which nothing is added; its owner deletes the folder.
     """
 
-    def __init__(self, folder: Path, limit: int = LIMIT) -> None:
-        self.folder, self.limit = Path(folder), limit
+    def __init__(self, folder: Path, max_bytes: int = MAX_BYTES) -> None:
+        self.folder, self.max_bytes = Path(folder), max_bytes
 
     def get(self, key: str) -> tuple[dict[str, Array], Any] | None:
-        """The arrays and the record under a key; None where there is nothing that can be read."""
+        """Arrays and record under a key; None where nothing readable is stored."""
         from safetensors import SafetensorError, safe_open
 
         try:
@@ -41,19 +44,16 @@ class Store:
             return None
 
     def put(self, key: str, arrays: Mapping[str, Array], record: Any) -> None:
-        """Keep arrays and a JSON-able record, if there is room."""
+        """Store arrays and a JSON-able record, if there is room."""
         from safetensors.numpy import save
 
-        if self._size() + sum(array.nbytes for array in arrays.values()) > self.limit:
+        if self._size() + sum(array.nbytes for array in arrays.values()) > self.max_bytes:
             return
-        content = save(
-            {name: np.ascontiguousarray(a) for name, a in arrays.items()},
-            {"record": json.dumps(record)},
-        )
+        contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         new = self._path(key).with_suffix(f".{os.getpid()}.new")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            new.write_bytes(content)
+            new.write_bytes(save(contiguous, {"record": json.dumps(record)}))
             os.replace(new, self._path(key))
         except OSError:
             with suppress(OSError):
@@ -61,21 +61,21 @@ class Store:
 
     @contextmanager
     def making(self, key: str) -> Iterator[None]:
-        """Held by one process at a time: who comes second waits, and then finds what the first has made."""
-        lock = self._locked(key)
+        """Lock of a key: a second process waits, and then finds what the first one stored."""
+        lock = self._lock(key)
         try:
             yield
         finally:
             if lock is not None:
                 lock.close()
 
-    def _locked(self, key: str) -> Any:
-        """The open file that holds the lock; None where the system or its disk has none."""
+    def _lock(self, key: str) -> Any:
+        """The open file that holds the lock; None where the system or its disk has no locks."""
         try:
             import fcntl
 
             self.folder.mkdir(parents=True, exist_ok=True)
-            lock = open(self.folder / f"{key[:LOCKS]}.lock", "a")  # noqa: SIM115 (held until `making` ends)
+            lock = open(self.folder / f"{key[:LOCK_DIGITS]}.lock", "a")  # noqa: SIM115 (held until `making` ends)
         except (ImportError, OSError):
             return None
         with suppress(OSError):

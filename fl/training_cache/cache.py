@@ -1,17 +1,16 @@
-"""Training and evaluation that another run has done already, taken from it where they are provably the same.
+"""Training and evaluation of other runs, used again where they are provably the same.
 
-A method's `configure` is a pure function of its state, a view and a grant. It is handed a view and a grant that note
-which of their fields it reads. So an order is determined by the learning (data, model, method, seed, code), by the
-state, by device and round, and by the names and values of those fields; a result is determined by its order. Runs that
-differ in nothing of this, such as FedAvg under another bandwidth on the synchronous clock, train once. A method that
-reads view.rate_bps makes orders that differ with the rate, without anybody keeping a list of such methods.
+A method's `configure` is a pure function of its state, a view and a grant, and is given a view and
+a grant that record which of their fields it reads. A job is therefore determined by the learning
+(data, model, method, seed, code), the state, the device, the round, and the names and values of
+those fields; its result is determined by the job. Runs that differ in none of these, such as FedAvg
+under another bandwidth on the synchronous clock, train once. A method that reads view.rate_bps gets
+jobs that differ with the rate, and no list of such methods has to be kept.
 
-A pass is taken over only as a whole, in its order. What an order reads later, while it trains, is seen too
-(`LateRead`); such a pass is trained and not kept. The state counts in its form on disk, which is all that a resumed run
-has. Code of the user's own is never reused: it could read anything.
-
-Measured (docs/sweeps.md): FedAvg on the digits under 4 thresholds and 2 bands, 20 rounds, one worker. A point that
-takes over all passes needs 0.10 s instead of 1.65 s; the whole command 6.9 s instead of 17.9 s, 4.3 s of it to start.
+The jobs that are trained together are found as a whole or not at all. Fields that are read only
+while a job trains raise `LateReadError`; such jobs are trained and not stored. The state counts in
+its form on disk, which is all that a resumed run has. Runs with a user's own code share nothing:
+that code could read anything.
 """
 
 from __future__ import annotations
@@ -19,59 +18,46 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from fl.contracts import Grant, Job, Scores, State, Tensor, Trained, View
-from fl.training_cache.access_tracking import LateRead, Reading, watched
-from fl.training_cache.array_store import Store
-
-Array = np.ndarray
+from fl.contracts import Array, Grant, Job, Scores, State, Tensor, Trained, View
+from fl.training_cache.access_tracking import LateReadError, Readings, tracked
+from fl.training_cache.array_store import ArrayStore
 
 
 @dataclass(frozen=True)
-class Order(Job):
-    """A job with what determines its result."""
+class KeyedJob(Job):
+    """A job with a digest of all that its result depends on."""
 
     key: str = ""
-    reading: Reading | None = None
+    readings: Readings = field(default_factory=Readings)
 
 
-class Reuse:
-    """What one run gives to others of its kind, and takes from them.
+class TrainingCache:
+    """What one run shares with others of the same learning.
 
     Args:
-        identity: says everything that the learning depends on beside states, views and grants.
-        tensor: numpy array -> tensor where the task computes.
+        store: where results are kept.
+        identity: digest of all that the learning depends on beside states, views and grants.
+        tensor: numpy array -> tensor on the device of the task.
     """
 
-    def __init__(self, store: Store, identity: str, tensor: Callable[[Array], Tensor]) -> None:
+    def __init__(self, store: ArrayStore, identity: str, tensor: Callable[[Array], Tensor]) -> None:
         self.store, self.identity, self.tensor = store, identity, tensor
-        self.taken, self.made = 0, 0  # passes
-        self._digested: tuple[Any, str] = (None, "")
+        self.taken, self.made = 0, 0  # passes found in the store, and passes trained
+        # Every job of a round asks for the digest of the same state.
+        self.state_digest = lru_cache(maxsize=1)(state_digest)
 
-    def watch(self, method: Any) -> Watched:
-        return Watched(method, self)
-
-    def share(self, executor: Any) -> Sharing:
-        return Sharing(executor, self)
-
-    def order(self, job: Job, state: State, reading: Reading) -> Order:
-        """The job, keyed by all that it can depend on."""
-        reading.closed = True
-        read = sorted(
-            (kind, name, described(value)) for (kind, name), value in reading.values.items()
-        )
-        key = self.key("order", self.state_key(state), job.device, job.g, *read)
-        return Order(
-            **{each.name: getattr(job, each.name) for each in fields(Job)}, key=key, reading=reading
-        )
+    def key(self, *parts: Any) -> str:
+        return hashlib.sha256("\n".join(map(str, (self.identity, *parts))).encode()).hexdigest()
 
     def scores(self, state: State, evaluate: Callable[[State], Scores]) -> Scores:
-        """What ``evaluate`` says of a state, asked once for all runs."""
-        key = self.key("scores", self.state_key(state))
+        """``evaluate(state)``, or its result in another run."""
+        key = self.key("scores", self.state_digest(state))
         with self.store.making(key):
             found = self.store.get(key)
             if found is None:
@@ -81,47 +67,34 @@ class Reuse:
                 self.store.put(key, arrays, list(scores.measures))
                 return scores
         arrays, names = found
-        return Scores(
-            arrays["loss"],
-            arrays["accuracy"],
-            dict(zip(names, arrays["measures"].tolist(), strict=True)),
-        )
-
-    def state_key(self, state: State) -> str:
-        """Digest of a state as a checkpoint holds it."""
-        if state is not self._digested[0]:
-            arrays, record = state.to_arrays()
-            parts = [
-                json.dumps(record, sort_keys=True),
-                *(f"{name} {described(a)}" for name, a in arrays.items()),
-            ]
-            self._digested = state, hashlib.sha256("\n".join(parts).encode()).hexdigest()
-        return self._digested[1]
-
-    def key(self, *parts: Any) -> str:
-        return hashlib.sha256("\n".join(map(str, (self.identity, *parts))).encode()).hexdigest()
+        measures = dict(zip(names, arrays["measures"].tolist(), strict=True))
+        return Scores(arrays["loss"], arrays["accuracy"], measures)
 
 
-class Watched:
-    """A method that is the same in everything, and whose orders are keyed."""
+class KeyingMethod:
+    """A method with all its own answers, whose jobs are keyed."""
 
-    def __init__(self, method: Any, reuse: Reuse) -> None:
-        self._method, self._reuse = method, reuse
+    def __init__(self, method: Any, cache: TrainingCache) -> None:
+        self._method, self._cache = method, cache
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._method, name)
 
     def configure(self, state: State, view: View, grant: Grant) -> Job:
-        reading = Reading()
-        job = self._method.configure(state, watched(view, reading), watched(grant, reading))
-        return self._reuse.order(job, state, reading)
+        readings = Readings()
+        job = self._method.configure(state, tracked(view, readings), tracked(grant, readings))
+        readings.closed = True
+        read = sorted((name, content(value)) for name, value in readings.values.items())
+        key = self._cache.key("job", self._cache.state_digest(state), job.device, job.g, *read)
+        own = {each.name: getattr(job, each.name) for each in fields(Job)}
+        return KeyedJob(**own, key=key, readings=readings)
 
 
-class Sharing:
-    """An executor that trains only passes that nobody has trained yet (`fl.executors.trainer.Executor`)."""
+class CachingExecutor:
+    """An executor that trains only what no run has trained (`fl.executors.trainer.Executor`)."""
 
-    def __init__(self, inner: Any, reuse: Reuse) -> None:
-        self.inner, self.reuse = inner, reuse
+    def __init__(self, inner: Any, cache: TrainingCache) -> None:
+        self.inner, self.cache = inner, cache
 
     @property
     def name(self) -> str:
@@ -132,36 +105,53 @@ class Sharing:
         return self.inner.notes
 
     def run(self, jobs: Sequence[Job]) -> list[Trained]:
-        if not jobs or not all(isinstance(job, Order) for job in jobs):
+        keyed = [job for job in jobs if isinstance(job, KeyedJob)]
+        if not keyed or len(keyed) < len(jobs):
             return self.inner.run(jobs)
-        store, key = self.reuse.store, self.reuse.key("pass", *(job.key for job in jobs))
-        with store.making(key):
-            found = store.get(key)
+        key = self.cache.key("pass", *(job.key for job in keyed))
+        with self.cache.store.making(key):
+            found = self.cache.store.get(key)
             if found is None:
-                return self._train(key, jobs)
+                return self._train(key, keyed)
         arrays, notes = found
         self.notes.merge(notes)
-        self.reuse.taken += 1
-        return unpacked(arrays, len(jobs), self.reuse.tensor)
+        self.cache.taken += 1
+        return unpacked(arrays, len(jobs), self.cache.tensor)
 
     def end(self) -> None:
         self.inner.end()
 
-    def _train(self, key: str, jobs: Sequence[Order]) -> list[Trained]:
-        """Trains a pass and keeps its results, unless the training looked at more than its key tells."""
+    def _train(self, key: str, jobs: Sequence[KeyedJob]) -> list[Trained]:
+        """Trains jobs and stores the results, unless the training read more than the key covers."""
         before = self.notes.take()
         try:
             results = self.inner.run(jobs)
-            self.reuse.store.put(key, packed(results), made := self.notes.take())
-        except LateRead:
+            self.cache.store.put(key, packed(results), made := self.notes.take())
+        except LateReadError:
             self.notes.take()
             for job in jobs:
-                job.reading.closed = False
+                job.readings.closed = False
             results, made = self.inner.run(jobs), self.notes.take()
         self.notes.merge(before)
         self.notes.merge(made)
-        self.reuse.made += 1
+        self.cache.made += 1
         return results
+
+
+def state_digest(state: State) -> str:
+    """SHA-256 of a state as a checkpoint holds it."""
+    arrays, record = state.to_arrays()
+    parts = [json.dumps(record, sort_keys=True)]
+    parts += [f"{name} {content(array)}" for name, array in arrays.items()]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def content(value: Any) -> str:
+    """A text that differs wherever the values differ."""
+    if isinstance(value, np.ndarray):
+        digest = hashlib.sha256(np.ascontiguousarray(value).data).hexdigest()
+        return f"{value.dtype} {value.shape} {digest}"
+    return f"{type(value).__name__} {value!r}"
 
 
 def packed(results: Sequence[Trained]) -> dict[str, Array]:
@@ -180,18 +170,11 @@ def packed(results: Sequence[Trained]) -> dict[str, Array]:
 def unpacked(
     arrays: dict[str, Array], count: int, tensor: Callable[[Array], Tensor]
 ) -> list[Trained]:
-    """Results in memory of torch's own: where it begins can decide the last bits of what is computed from them."""
+    """The results that `packed` was given."""
+    # Copies in torch's own memory: the alignment of a tensor can decide the last bits of a sum.
     own = {name: tensor(array).clone() for name, array in arrays.items() if "/" in name}
     loss, accuracy = arrays["loss"].tolist(), arrays["accuracy"].tolist()
     return [
         Trained(own[f"{i}/w"], own[f"{i}/mask"], loss[i], accuracy[i], own.get(f"{i}/collected"))
         for i in range(count)
     ]
-
-
-def described(value: Any) -> str:
-    """A value such that different ones never look alike."""
-    if isinstance(value, np.ndarray):
-        content = np.ascontiguousarray(value)
-        return f"{value.dtype} {value.shape} {hashlib.sha256(content).hexdigest()}"
-    return f"{type(value).__name__} {value!r}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from edgesim.scenario.key_docs import catalogue
+from edgesim.scenario.key_docs import all_keys
 from edgesim.scenario.units import DIMENSIONS, UnitError, parse
 
 NOT_CONFIG = frozenset({"name", "scheme", "schemes", "seed", "sweep", "provenance"})
@@ -151,7 +151,7 @@ def unit_of(key: str) -> str:
 
 @cache
 def _units() -> dict[str, str]:
-    return {info.key: info.unit for info in catalogue()}
+    return {info.key: info.unit for info in all_keys()}
 
 
 def words(flat: Flat, keys: Sequence[str], names: Flat) -> list[str]:

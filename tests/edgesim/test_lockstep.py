@@ -15,11 +15,11 @@ import edgesim.runs.run
 from edgesim import load, simulate
 from edgesim.engine.vectorised.round_loop import needs_processes
 from edgesim.errors import RunError, ScenarioError
-from edgesim.records.perfetto_trace import trace_json
-from edgesim.records.perfetto_trace import MAX_DEVICES
+from edgesim.records.perfetto_trace import MAX_DEVICES, trace_json
 from edgesim.records.run_folder import read_blocks
-from edgesim.runs import catalog, set_up
 from edgesim.runs.artifacts import devices_csv
+from edgesim.runs.catalog import catalog
+from edgesim.runs.setup import set_up
 from fl.models import architectures as models
 from fl.timing_only import NATURAL
 
@@ -200,7 +200,7 @@ def test_an_interrupted_run_resumes_to_the_same_bytes(path, tmp_path, monkeypatc
     with pytest.raises(KeyboardInterrupt):
         simulate(scenario, out=tmp_path / "cut", progress=stop)
     monkeypatch.setattr(
-        "edgesim.records.run_folder.LONG", 0
+        "edgesim.records.run_folder.MAX_LIST_ROWS", 0
     )  # the log comes back as arrays, as that of many devices does
     simulate(scenario, out=tmp_path / "cut")
     simulate(scenario, out=tmp_path / "whole")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from edgesim.errors import ScenarioError
 from edgesim.scenario.distributions import Draw
-from edgesim.scenario.key_docs import catalogue, explain, schema
+from edgesim.scenario.key_docs import all_keys, explain_key, json_schema
 from edgesim.scenario.loader import expand, load
 from edgesim.scenario.yaml_locations import read_text, scalar
 
@@ -286,20 +286,18 @@ def test_shipped_scenarios_are_read_and_start_with_a_line_that_says_what_they_ar
 
 
 def test_every_default_has_a_source():
-    assert [
-        info.key for info in catalogue() if info.default != "required" and not info.source
-    ] == []
-    assert [info.key for info in catalogue() if info.default == "required" and info.source] == []
+    assert [info.key for info in all_keys() if info.default != "required" and not info.source] == []
+    assert [info.key for info in all_keys() if info.default == "required" and info.source] == []
 
 
 def test_every_key_is_explained_with_an_example_that_is_allowed(path):
-    for info in catalogue():
+    for info in all_keys():
         assert info.meaning and info.allowed and info.example, info.key
     for info in (
-        explain("network.channel.fading")
-        + explain("accounting")
-        + explain("evaluate")
-        + explain("budget")
+        explain_key("network.channel.fading")
+        + explain_key("accounting")
+        + explain_key("evaluate")
+        + explain_key("budget")
     ):
         if not info.section and info.key != "network.channel.fading.coherence":
             extra = (
@@ -309,24 +307,24 @@ def test_every_key_is_explained_with_an_example_that_is_allowed(path):
 
 
 def test_explain_finds_a_key_a_section_and_the_nearest():
-    assert [info.key for info in explain("budget.latency_threshold")] == [
+    assert [info.key for info in explain_key("budget.latency_threshold")] == [
         "budget.latency_threshold"
     ]
     assert (
-        explain("devices[0].tx_power")
-        == explain("devices.0.tx_power")
-        == explain("devices.tx_power")
+        explain_key("devices[0].tx_power")
+        == explain_key("devices.0.tx_power")
+        == explain_key("devices.tx_power")
     )
     assert {"network.noise", "network.channel.path_loss.exponent"} <= {
-        info.key for info in explain("network")
+        info.key for info in explain_key("network")
     }
-    assert explain("devices.tx_power")[0].unit == "W"
+    assert explain_key("devices.tx_power")[0].unit == "W"
     with pytest.raises(
         ScenarioError, match=r"latency_threshold is unknown; did you mean budget\.latency_threshold"
     ):
-        explain("latency_threshold")
+        explain_key("latency_threshold")
     with pytest.raises(ScenarioError, match=r"did you mean budget\.latency_threshold"):
-        explain("budgt.latency_treshold")  # wrong in both words
+        explain_key("budgt.latency_treshold")  # wrong in both words
 
 
 def conforms(value, rule, root):
@@ -378,11 +376,11 @@ def conforms(value, rule, root):
 )
 def test_the_schema_accepts_what_load_accepts(change, fits):
     tree = {**read_text(TEXT + SCHEMES, "cell.yaml").tree, **change}
-    assert conforms(tree, schema(), schema()) is fits
+    assert conforms(tree, json_schema(), json_schema()) is fits
 
 
 @pytest.mark.parametrize(
     "file", sorted((ROOT / "scenarios").glob("*.yaml")), ids=lambda file: file.name
 )
 def test_the_schema_accepts_the_shipped_scenarios(file):
-    assert conforms(read_text(file.read_text(), file.name).tree, schema(), schema())
+    assert conforms(read_text(file.read_text(), file.name).tree, json_schema(), json_schema())

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim.records.table_files import read_tables
 from edgesim.records.run_folder import RUN_FILES
-from edgesim.runs import Setup, set_up
+from edgesim.records.table_files import read_tables
 from edgesim.runs.run import simulate
+from edgesim.runs.setup import Setup, set_up
 from edgesim.scenario.loader import load
 from fl.contracts import Scores
 from reports.run_data.load_runs import load_run

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from edgesim.cli.app import app
 from edgesim.cli.sweep_progress import View
-from edgesim.runs.code_digest import code_files, digest
+from edgesim.runs.fingerprint import code_files, digest
 from edgesim.scenario.loader import load
 from edgesim.sweep.local_workers import ENDED
 from edgesim.sweep.point_task import Ended, carry_out

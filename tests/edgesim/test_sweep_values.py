@@ -92,14 +92,14 @@ def test_a_block_lists_values_and_names_its_line():
         "lr: log(1,100,3)\nk: ['range(1,2,1)', 5]",
         "file.yaml",
     )
-    axes = {name: from_block(name, block.under((name,))) for name in block.tree}
+    axes = {name: from_block(name, block.subtree((name,))) for name in block.tree}
     assert trees(axes["rounds"]) == [(1,), (2,)]
     assert trees(axes["network.bandwidth:rounds"]) == [("100 MHz", 10), ("200 MHz", 20)]
     assert (texts(axes["lr"]), texts(axes["k"])) == (
         [("1",), ("10",), ("100",)],
         [("1",), ("2",), ("5",)],
     )
-    assert axes["lr"].rows[1][0].change[1].place(()) == "file.yaml:3"
+    assert axes["lr"].rows[1][0].change[1].place_of(()) == "file.yaml:3"
     with pytest.raises(ScenarioError, match=r"^file\.yaml:1: .*whose last step ends at 3"):
         from_block("k", read_text("range(1,4,2)", "file.yaml"))
 

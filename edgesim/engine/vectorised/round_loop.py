@@ -88,9 +88,7 @@ def serve(
         state = method.observe(state, Report(g, env.now - start_s, ()))
         scores = observer.scores(g, state)
         log.add(
-            round_tables(
-                g, plan, grants, played, idle, start_s, env.now, cell.budget_s, scores
-            )
+            round_tables(g, plan, grants, played, idle, start_s, env.now, cell.budget_s, scores)
         )
         observer.finished(g, state)
     return state

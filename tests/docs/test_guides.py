@@ -10,7 +10,7 @@ import pytest
 
 from edgesim import load, simulate
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 GUIDES = ROOT / "docs" / "guide"
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from edgesim.cli.app import app
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -20,6 +20,7 @@ def fenced(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_python_session(monkeypatch):
     monkeypatch.chdir(ROOT)
     session = next(block for block in fenced("python") if block.startswith(">>>"))
@@ -89,6 +90,7 @@ def test_commands_of_the_tour(command, monkeypatch):
 RUNS = [c for c in COMMANDS if c.split()[1] == "run"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", RUNS)
 def test_runs_of_the_tour(command, monkeypatch, tmp_path):
     monkeypatch.chdir(ROOT)
@@ -100,6 +102,7 @@ def test_runs_of_the_tour(command, monkeypatch, tmp_path):
     assert list((tmp_path / "out").rglob("summary.json"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c.split()[1] == "sweep"])
 def test_sweeps_of_the_tour(command, monkeypatch, tmp_path):
     monkeypatch.chdir(ROOT)
@@ -121,6 +124,7 @@ def test_shipped_scenarios_say_what_they_are_and_are_valid(path):
     assert len(labels) >= 5
 
 
+@pytest.mark.slow
 def test_the_whole_tour_ends_in_a_report(tmp_path):
     """`edgesim run` of all five schemes, then `edgesim report`, on two rounds."""
     out = tmp_path / "demo"

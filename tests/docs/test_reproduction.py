@@ -10,7 +10,7 @@ import pytest
 from edgesim import simulate
 from edgesim.scenario.loader import expand
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs/reproduction.md").read_text(encoding="utf-8")
 PAPERS = ROOT / "scenarios/papers"
 
@@ -30,6 +30,7 @@ def runs(name: str):
     return {label: simulate(one) for label, one in expand(PAPERS / name, ["rounds=20"])}
 
 
+@pytest.mark.slow
 def test_the_discrepancies():
     stated, found = (
         lines("Where equations and numbers of the paper part"),
@@ -43,6 +44,7 @@ def test_the_discrepancies():
         assert stated[label][:3] == [*ours, late], label
 
 
+@pytest.mark.slow
 def test_the_warm_up_that_46_drops_is_what_everybody_is_late_by():
     run = runs("liu-discrepancies.yaml")["warm-up not planned as in 46"]
     assert run.rounds.latency_s.to_numpy() == pytest.approx(0.025 + 5 * 402_826 / 3e9, rel=1e-9)

@@ -1,20 +1,16 @@
-"""What is trained once for several runs: only what is provably the same, and then with the same bytes."""
+"""The training cache: what is taken from another run is provably the same, to the byte."""
 
 import shutil
-import threading
 from dataclasses import dataclass, replace
 
-import numpy as np
 import pytest
 
 from edgesim import load, simulate
-from edgesim.runs import set_up
-from edgesim.runs.run import carry_out
-from fl.contracts import Grant, View
+from edgesim.runs.fingerprint import training_digest
+from edgesim.runs.run import run_rounds, share_training
+from edgesim.runs.setup import set_up
 from fl.methods import available
 from fl.methods.fedavg import FedAvg
-from fl.training_cache.access_tracking import LateRead, Reading, watched
-from fl.training_cache.array_store import Store
 
 CELL = """
 name: four
@@ -77,11 +73,11 @@ def setup_of(scenario, folder, cls=None):
     setup = set_up(scenario, processes=1)
     if cls is not None:
         setup = replace(setup, method=cls(task=setup.task, lr=0.05))
-    return setup.sharing(folder)
+    return share_training(setup, folder)
 
 
 def played(setup):
-    run = carry_out(setup, None, None, None, [])
+    run = run_rounds(setup, None, None, None, [])
     return run, (setup.reuse.made, setup.reuse.taken) if setup.reuse else None
 
 
@@ -95,6 +91,7 @@ def equal_bytes(one, other):
     return [name for name in files if (one / name).read_bytes() != (other / name).read_bytes()]
 
 
+@pytest.mark.slow
 def test_another_band_trains_nothing_again_and_gives_the_same_bytes(cell, tmp_path):
     simulate(cell(), out=tmp_path / "first", shared=tmp_path / "shared")
     for name, shared in (("with", tmp_path / "shared"), ("without", None)):
@@ -165,7 +162,7 @@ def test_after_another_round_the_same_orders_are_others(cell, tmp_path):
                "learning.partition={kind: iid}", "learning.model=digits-cnn"],
 )  # fmt: skip
 def test_other_learning_is_another_identity(cell, change):
-    assert set_up(cell(change)).learning() != set_up(cell()).learning()
+    assert training_digest(set_up(cell(change))) != training_digest(set_up(cell()))
 
 
 def test_who_holds_what_belongs_to_the_identity(cell):
@@ -173,7 +170,7 @@ def test_who_holds_what_belongs_to_the_identity(cell):
     assert (
         len(
             {
-                set_up(cell(f"devices.0.count={n}", "devices.0.model_budget=1")).learning()
+                training_digest(set_up(cell(f"devices.0.count={n}", "devices.0.model_budget=1")))
                 for n in (3, 4)
             }
         )
@@ -189,19 +186,21 @@ def test_what_the_learning_does_not_see_keeps_the_identity(cell):
         "clock.mode=deadline",
         "evaluate.every=2",
     ]
-    assert set_up(cell(*changes)).learning() == set_up(cell()).learning()
+    assert training_digest(set_up(cell(*changes))) == training_digest(set_up(cell()))
 
 
 def test_code_of_the_users_own_and_counted_rounds_are_not_shared(cell, tmp_path):
     (tmp_path / "mine.py").write_text("from fl.method_base.averaging import FedAvg as Mine\n")
     assert (
-        set_up(cell("learning.method={name: './mine.py:Mine'}"), allow_code=True)
-        .sharing(tmp_path)
-        .reuse
+        share_training(
+            set_up(cell("learning.method={name: './mine.py:Mine'}"), allow_code=True), tmp_path
+        ).reuse
         is None
     )
     assert (
-        set_up(cell("learning.dataset=none", "learning.partition=none")).sharing(tmp_path).reuse
+        share_training(
+            set_up(cell("learning.dataset=none", "learning.partition=none")), tmp_path
+        ).reuse
         is None
     )
 
@@ -216,48 +215,3 @@ def test_a_damaged_or_lost_store_is_trained_again(cell, tmp_path):
     assert played(setup_of(cell(), tmp_path / "s"))[1] == (2, 0)
     (tmp_path / "file").write_text("")
     assert played(setup_of(cell(), tmp_path / "file"))[1] == (2, 0)  # nothing can be kept there
-
-
-def test_a_full_store_takes_nothing_more(tmp_path):
-    store, array = Store(tmp_path / "s", limit=1000), {"a": np.arange(100.0)}
-    store.put("one", array, {"x": [1]})
-    store.put("two", array, None)
-    arrays, record = store.get("one")
-    assert (arrays["a"] == array["a"]).all() and record == {"x": [1]}
-    assert store.get("two") is None
-
-
-def test_who_comes_second_waits_for_what_the_first_makes(tmp_path):
-    first, second, seen = Store(tmp_path), Store(tmp_path), []
-
-    def come_second():
-        with second.making("00key"):
-            seen.append(second.get("00key"))
-
-    with first.making("00key"):
-        other = threading.Thread(target=come_second)
-        other.start()
-        other.join(0.2)
-        assert other.is_alive() and not seen
-        first.put("00key", {"a": np.ones(1)}, "made")
-    other.join(10)
-    assert seen[0][1] == "made"
-    with first.making("00key"), second.making("01key"):  # another key is free
-        pass
-
-
-def test_a_record_notes_what_is_read_and_nothing_after_it_is_closed():
-    view = View(
-        0, 0.0, np.arange(2), np.ones(2), np.ones(2), np.ones(2), 1.0, np.ones(2), np.ones(2)
-    )
-    reading = Reading()
-    seen, grant = watched(view, reading), watched(Grant(1, 0.5, 0.0, 1e9, 0.1), reading)
-    assert isinstance(seen, View) and seen.cpu_hz is view.cpu_hz and grant.device == 1
-    assert set(reading.values) == {("View", "cpu_hz"), ("Grant", "device")}
-    reading.closed = True
-    assert seen.cpu_hz is view.cpu_hz  # its value is known already
-    with pytest.raises(LateRead, match=r"View\.rate_bps"):
-        _ = seen.rate_bps
-    reading.closed = False
-    copy = replace(seen, g=3)  # reads everything but g
-    assert copy.g == 3 and len(reading.values) == 1 + len(View.__dataclass_fields__) - 1

@@ -1,4 +1,4 @@
-"""The cvxpy models: DPP, built once, re-solved with other numbers, and exact on what is linear or known by hand."""
+"""The cvxpy statements: DPP, built once and solved again, exact on what is linear or known by hand."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -7,30 +7,27 @@ import pytest
 from pytest import approx
 
 from solvers import PruningProblem, UncertifiedError, allocate
-from solvers.cvxpy_reference import models
-from solvers.cvxpy_reference.pruning import CURVED
+from solvers.cvxpy_reference import statements
+from solvers.cvxpy_reference.pruning_and_latency import spread
 
-FORMS = [(True, False), (False, True), (True, True)]
 ALL = [
-    *((models.pruning_model, (3, density, *form)) for density in (False, True) for form in FORMS),
-    *((models.fair_model, (3, density, *form)) for density in (False, True) for form in FORMS),
-    *((models.latency_model, (3, density)) for density in (False, True)),
-    *((models.energy_model, (3, density, 12)) for density in (False, True)),
+    *((statements.least_sum, (3, density)) for density in (False, True)),
+    *((statements.least_maximum, (3, density)) for density in (False, True)),
+    *((statements.least_time, (3, density)) for density in (False, True)),
+    *((statements.least_energy, (3, density, 12)) for density in (False, True)),
 ]
 
 
 @pytest.mark.parametrize(("build", "kind"), ALL)
-def test_every_model_is_dpp(build, kind):
+def test_every_statement_is_dpp(build, kind):
     """Only then does a re-solve skip the construction."""
-    model = build(*kind)
-    assert model.task.is_dcp(dpp=True)
-    assert build(*kind) is model
-    assert {p.name() for p in model.task.parameters()} <= {
-        p.name() for p in model.parameters.values()
-    }
+    statement = build(*kind)
+    assert statement.task.is_dcp(dpp=True)
+    assert build(*kind) is statement
+    assert set(statement.task.parameters()) <= set(statement.parameters.values())
 
 
-def test_a_model_is_solved_again_with_other_numbers(monkeypatch):
+def test_a_statement_is_solved_again_with_other_numbers(monkeypatch):
     """The second problem is another one of the same size: nothing of the first may stay behind."""
     first = PruningProblem(1e6, 4e-3, 20e-3, [4e7, 6e7, 5e7])
     second = PruningProblem([1e6, 2e6, 5e5], 8e-3, 30e-3, [4e8, 6e7, 5e6], weight=[1, 2, 1])
@@ -41,7 +38,7 @@ def test_a_model_is_solved_again_with_other_numbers(monkeypatch):
     ):
         allocate(first, reference)
         built = []
-        monkeypatch.setattr(models, "Parts", lambda *args, built=built: built.append(args))
+        monkeypatch.setattr(statements, "Statement", lambda *a, built=built: built.append(a))
         again = allocate(second, reference)
         monkeypatch.undo()
         assert built == [] and again.objective == approx(
@@ -55,9 +52,9 @@ def test_an_answer_does_not_depend_on_what_was_solved_before(method, snr):
     p, other = (
         PruningProblem(1e6, 4e-3, 20e-3, rate, snr=snr) for rate in ((4e7, 6e7), (5e6, 4e8))
     )
-    models.pruning_model.cache_clear()
-    models.fair_model.cache_clear()
-    models.latency_model.cache_clear()
+    statements.least_sum.cache_clear()
+    statements.least_maximum.cache_clear()
+    statements.least_time.cache_clear()
     first = allocate(p, method)
     allocate(other, method)
     again = allocate(p, method)
@@ -68,7 +65,7 @@ def test_little_and_much_curvature_in_one_problem():
     """Uploads of 0.25 us and of 25 ms beside 0.3 s and 4 ms of computing: the second is curved 1e7 times less."""
     p = PruningProblem([10.0, 1e6], [0.3, 4e-3], 20e-3, [4e7, 4e7])
     curvature = p.compute_s / (p.bits / p.rate_bps)
-    assert curvature[0] > CURVED > curvature[1]
+    assert curvature[0] > 1.0 > curvature[1]
     assert allocate(p, "convex").objective == approx(allocate(p).objective, rel=1e-8)
 
 
@@ -81,17 +78,13 @@ def test_latency_by_hand_and_by_clarabel(snr):
     assert np.ptp(p.finish_s(a.share, a.rho)) < 1e-9
 
 
-def test_no_answer_is_said():
-    model = models.latency_model(2, False)
-    values = {
-        "part": np.ones(2),
-        "band": 0.0,
-        "unit": np.ones(2),
-        "busy": np.ones(2),
-        "upload": np.ones(2),
-    }
+def test_no_answer_is_an_error():
+    statement = statements.least_time(2, False)
+    values = {"part": np.ones(2), "band": 0.0, "busy": np.ones(2), "upload": np.ones(2)}
     with pytest.raises(UncertifiedError, match="Clarabel"):
-        model.solve(**values)  # no band at all
+        statement.solve(**values)  # no band at all
+    with pytest.raises(UncertifiedError, match="too far apart for Clarabel"):
+        statement.solve(**values | {"upload": np.array([1.0, np.inf])})
 
 
 @pytest.mark.parametrize("method", ["convex", "convex-fair"])
@@ -112,3 +105,16 @@ def test_a_band_that_the_least_shares_all_but_fill(less):
     p = PruningProblem([1e6, 1e6], 8e-3, slack_s, 4e7, [1e3, 1e-6], rho_max=0.5)
     a, b = allocate(p), allocate(p, "convex")
     assert b.objective == approx(a.objective, rel=1e-8) and b.share == approx(a.share, abs=1e-12)
+
+
+def test_what_the_shares_lack_is_taken_from_no_device_that_would_be_late():
+    """Device 0 is at rho_max and needs its share; the others make up for 1e-7 too much."""
+    p = PruningProblem(1e6, 4e-3, 20e-3, [4e7, 6e7, 1e8], rho_max=[0.5, 1.0, 1.0])
+    low = p.share_bounds()[0]
+    least = np.array([low[0], 0.01, 0.99 - low[0] + 1e-7])
+    share = spread(p, least, low)
+    rho = p.rho_at(share)
+    risen = rho - p.rho_at(least)
+    assert risen[0] == 0.0 < risen[1] == approx(risen[2], rel=1e-4)
+    assert share[0] == low[0] > 0.69 and share.sum() == approx(1, abs=1e-15)
+    assert (p.finish_s(share, rho) <= p.slack_s * (1 + 1e-15)).all()

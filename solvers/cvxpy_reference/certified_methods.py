@@ -1,0 +1,186 @@
+"""`convex`, `convex-fair`, `convex-latency`, `convex-energy`: Clarabel's answers, certified.
+
+Each method takes the answers of one pass after the other until a certificate is good enough, else
+the best of them. As one unit in the tenth digit of rho is many seconds for a device with hardly
+any band, only shares and price are Clarabel's; rho is what the deadline asks for with these
+shares, Liu, eq. (47). Answers that are not good enough are refused, as those of other methods are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from solvers.allocators.fair import certify_fair, lowered
+from solvers.allocators.kkt import steepest
+from solvers.allocators.min_max_latency import certify_latency, time_before, work
+from solvers.certificate import accepted, certify, unit
+from solvers.cvxpy_reference.least_energy import least_joules
+from solvers.cvxpy_reference.pruning_and_latency import (
+    Range,
+    least_largest,
+    least_latency,
+    least_pruning,
+    spread,
+)
+from solvers.deadline_feasibility import fitting_bounds
+from solvers.marginal_gains import marginal
+from solvers.min_energy.allocator import least_shares
+from solvers.min_energy.energy_certificate import certified_energy, certify_energy, raised
+from solvers.min_energy.energy_problem import EnergyProblem
+from solvers.problem import ALLOWED, Array, PruningProblem
+from solvers.problem_checks import refuse_levels
+from solvers.solution import Solution, UncertifiedError
+
+GOOD = 1e-9  # duality gap, relative to the objective, that ends the passes
+STATIONARITY = 1e-4  # the gap, which must be below 1e-8, is quadratic in the error of marginals
+ENERGY_GAP = 1e-4  # allowed; the bound on the joules is linear in the error of the marginals
+LEAST = 1e-12  # of its unit that an objective can be told from zero
+FILLED = 1e-6  # least shares that add up to this far from one fill the band
+DIGITS = 1e-15  # of rho: who sends nothing may else be late by rounding
+Answer = TypeVar("Answer")
+
+
+def best(answers: Iterable[Answer], gap: Callable[[Answer], float], good: float = GOOD) -> Answer:
+    """The first answer of which the gap is good enough, else the one of least gap.
+
+    Raises:
+        UncertifiedError: Clarabel found no first answer.
+    """
+    found: list[tuple[float, Answer]] = []
+    try:
+        for answer in answers:
+            off = gap(answer)
+            found.append((off if off == off else np.inf, answer))
+            if off <= good:
+                break
+    except UncertifiedError:
+        if not found:
+            raise
+    return min(found, key=lambda each: each[0])[1]
+
+
+def convex(problem: PruningProblem) -> Solution:
+    """Shares and pruning ratios of least weighted pruning; see `solvers.allocate`.
+
+    Raises:
+        InfeasibleError: the least shares do not fit.
+        UncertifiedError: Clarabel found no answer, or it is off by more than 1e-8.
+        ValueError: as `kkt`.
+    """
+    refuse_levels(problem, "convex")
+    low, cap = fitting_bounds(problem)
+    if low.sum() >= 1.0 - ALLOWED:
+        share, price = _squeezed(problem, low, cap)
+    else:
+        share, price = best(least_pruning(problem), lambda a: _relative_gap(problem, *a))
+    rho = problem.rho_at(share)
+    proof = certify(problem, share, rho, price)
+    return accepted(problem, share, rho, price, proof, "convex", STATIONARITY)
+
+
+def _relative_gap(problem: PruningProblem, share: Array, price: float) -> float:
+    """Duality gap relative to the objective itself, and stationarity in the same measure."""
+    rho = problem.rho_at(share)
+    proof, scale = certify(problem, share, rho, price), unit(problem, rho)
+    gap = proof.gap * scale / max(problem.objective(rho), LEAST * scale)
+    return max(abs(gap), proof.dual * GOOD / STATIONARITY)
+
+
+def _squeezed(problem: PruningProblem, low: Array, cap: Array) -> tuple[Array, float]:
+    """Shares and price where the feasible set is all but a point, without an interior."""
+    keenest = int(np.argmax(np.where(cap > low, marginal(problem, low), 0.0)))
+    share = low.copy()
+    most = low[keenest] + max(1.0 - float(low.sum()), 0.0)
+    share[keenest] = min(most, max(cap[keenest], low[keenest]))
+    return share, steepest(problem, low, cap)
+
+
+def convex_fair(problem: PruningProblem) -> Solution:
+    """Least maximal rho, ties broken by the least sum.
+
+    The bound on rho is Clarabel's. The least shares that keep it fill the band, or what they leave
+    is divided by `convex`.
+
+    Raises:
+        InfeasibleError, UncertifiedError, ValueError: as `convex`.
+    """
+    refuse_levels(problem, "convex-fair")
+    low, _ = fitting_bounds(problem)
+    full = low.sum() >= 1.0 - ALLOWED
+    bounds = [1.0] if full else least_largest(problem)
+    answers = (_keeping(problem, bound, low) for bound in bounds)
+    answer = best(answers, lambda a: a.certificate.gap)
+    proven = accepted(
+        problem, answer.share, answer.rho, answer.multiplier, answer.certificate, "convex-fair", 1.0
+    )
+    return replace(proven, objective=answer.objective)
+
+
+def _keeping(problem: PruningProblem, bound: float, low: Array) -> Solution:
+    """The answer, with its certificate, in which no rho is above the bound."""
+    tied = lowered(problem, min(bound + DIGITS, 1.0))
+    least = Range(tied).low if bound < 1.0 else low
+    if least.sum() >= 1.0 - FILLED:
+        share = spread(problem, np.maximum(least, low), low)
+        rho = problem.rho_at(share)
+        tied = lowered(problem, float(rho.max(where=problem.feasible, initial=0.0)))
+        proof = certify(tied, share, rho, steepest(tied, *tied.share_bounds()))
+        answer = Solution(share, rho, 0.0, proof, (), "convex-fair", 0.0)
+    else:
+        answer = convex(tied)
+    objective, multiplier, proof = certify_fair(problem, answer)
+    return replace(answer, objective=objective, multiplier=multiplier, certificate=proof)
+
+
+def convex_latency(problem: PruningProblem) -> Solution:
+    """Least maximal finish time, at rho_min.
+
+    Raises:
+        UncertifiedError: as `convex`.
+        ValueError: as `latency`.
+    """
+    bits, busy_s = work(problem, time_before(problem))
+    rho = np.where(problem.feasible, problem.rho_min, problem.rho_max)
+    answers = (
+        (share, *certify_latency(problem, share, rho))
+        for share in least_latency(problem, bits, busy_s)
+    )
+    share, objective, multiplier, proof = best(answers, lambda a: a[-1].gap)
+    proven = accepted(problem, share, rho, multiplier, proof, "convex-latency")
+    return replace(proven, objective=objective)
+
+
+@np.errstate(all="ignore")  # what is not finite is refused
+def convex_energy(problem: PruningProblem) -> Solution:
+    """Least energy, see `energy`; certified to 1e-4 of the joules.
+
+    Raises:
+        InfeasibleError, ValueError: as `energy`.
+        UncertifiedError: Clarabel found no answer, it is off by more, or there are too many
+            devices for cvxpy.
+    """
+    task = EnergyProblem.of(problem)
+    least_shares(problem)  # raises where full clocks and powers are late
+    choices = (
+        choice._replace(price=raised(task, choice.share, choice.power_w, choice.price))
+        for choice in least_joules(problem, task.terms)
+    )
+    choice = best(choices, lambda each: certify_energy(task, *each)[1].gap)
+    joules, proof = certified_energy(task, *choice, ENERGY_GAP)
+    on = problem.feasible
+    return Solution(
+        choice.share,
+        np.where(on, problem.rho_min, problem.rho_max),
+        choice.price,
+        proof,
+        tuple(np.flatnonzero(~on).tolist()),
+        "convex-energy",
+        joules,
+        choice.cpu_hz,
+        choice.power_w,
+        problem,
+    )
