@@ -1,26 +1,31 @@
 """edgesim: a wireless edge-network co-simulator for federated learning.
 
 >>> import edgesim
->>> scenario = edgesim.load("scenarios/demo.yaml", ["rounds=2"], label="joint")      # doctest: +SKIP
->>> run = edgesim.simulate(scenario, seed=0)                                           # doctest: +SKIP
->>> run.rounds[["round", "time_s", "accuracy"]]                                        # doctest: +SKIP
+>>> scenario = edgesim.load("scenarios/demo.yaml", ["rounds=2"], label="joint")  # doctest: +SKIP
+>>> run = edgesim.simulate(scenario, seed=0)                                     # doctest: +SKIP
+>>> run.rounds[["round", "time_s", "accuracy"]]                                  # doctest: +SKIP
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 __version__ = "0.1.0"
 __all__ = ["load", "simulate"]
 
-
-def load(path, overrides=(), label=None):
-    """Read a scenario file; see `edgesim.scenario.loader.load`."""
-    from edgesim.scenario.loader import load as read
-
-    return read(path, overrides, label=label)
+if TYPE_CHECKING:
+    from edgesim.runs.run import simulate
+    from edgesim.scenario.loader import load
 
 
-def simulate(scenario, **options):
-    """Run a scenario; see `edgesim.runs.run.simulate`."""
-    from edgesim.runs.run import simulate as run
+def __getattr__(name: str) -> object:
+    """Import the two functions on first use: the command line answers before numpy is loaded."""
+    if name == "load":
+        from edgesim.scenario.loader import load
 
-    return run(scenario, **options)
+        return load
+    if name == "simulate":
+        from edgesim.runs.run import simulate
+
+        return simulate
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,7 +15,6 @@ from fl.contracts import Demand, Grant, Job, Payload, Report, Stage, Update, Vie
 from fl.data.datasets import NONE
 from fl.data.shakespeare_text import CONTEXT
 from fl.errors import DataError, MethodError
-from fl.method_base.costs import Costs
 from fl.method_base.method import Method
 
 Array = np.ndarray
@@ -32,7 +31,7 @@ NATURAL: dict[str, tuple[tuple[int, ...], int]] = {
     **dict.fromkeys(("spafl-conv4", "vgg11", "resnet18"), ((3, 32, 32), 10)),  # CIFAR-10
     "shakespeare-lstm": ((CONTEXT,), 65),  # the characters of Tiny Shakespeare
 }  # model -> (input shape, classes) where there is no data set
-ASKED = {"configure": Method, "observe": Method, "demand": Costs, "charged": Costs}
+COST_HOOKS = ("configure", "observe", "demand", "charged")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +56,7 @@ def unseen(model: str, devices: int, samples: int) -> Unseen:
 
 def check_countable(method: Method) -> None:
     """Refuse a method whose costs depend on what is learned."""
-    if any(getattr(type(method), hook) is not getattr(base, hook) for hook, base in ASKED.items()):
+    if any(getattr(type(method), hook) is not getattr(Method, hook) for hook in COST_HOOKS):
         raise MethodError(
             "name",
             "is a method whose costs depend on the device's submodel or on what it learns, which dataset: none does "
@@ -103,7 +102,7 @@ class Counted:
 
     def orders(self, grants: Any) -> tuple[tuple[Stage, ...], Payload]:
         """The jobs of all devices as columns; ``grants`` has the arrays device and rho."""
-        return self.method.priced(grants.device, grants.rho)
+        return self.method.cost_columns(grants.device, grants.rho)
 
     def retain(self, state: Rounds, updates: Sequence[Update]) -> Rounds:
         return state

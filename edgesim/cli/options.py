@@ -1,28 +1,35 @@
-"""What the commands share: their options, their exit codes, and how a mistake becomes one sentence."""
+"""What the commands share: options, exit codes, and errors as one sentence."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from edgesim.errors import ScenarioError
-
-FAILED, BAD_INPUT, INFEASIBLE, INTERRUPTED = 1, 2, 3, 130
+from edgesim.errors import EdgesimError
 
 
-class Where(StrEnum):
-    """Where a sweep's points are carried out."""
+class ExitCode(IntEnum):
+    """Exit codes beside 0."""
+
+    failed = 1  # points of a sweep
+    bad_input = 2
+    infeasible = 3
+    interrupted = 130  # the same command resumes
+
+
+class Backend(StrEnum):
+    """Where the points of a sweep are carried out."""
 
     local = "local"
     dask = "dask"
 
 
-class Kind(StrEnum):
+class CatalogKind(StrEnum):
     """What `edgesim list` lists."""
 
     methods = "methods"
@@ -40,41 +47,41 @@ Overrides = Annotated[
 Seed = Annotated[
     int | None, typer.Option(min=0, max=2**63 - 1, help="Seed of every random stream.")
 ]
-Data = Annotated[
-    Path | None, typer.Option(envvar="EDGESIM_DATA", help="Folder with the data sets' files.")
+DataFolder = Annotated[
+    Path | None,
+    typer.Option("--data", envvar="EDGESIM_DATA", help="Folder with the data sets' files."),
 ]
 AllowCode = Annotated[
     bool, typer.Option("--allow-code", help="Run methods and solvers from ./file.py:name.")
 ]
-Only = Annotated[
+OnlyScheme = Annotated[
     str | None, typer.Option(metavar="LABEL", help="Only this one of the file's schemes.")
 ]
-Board = Annotated[
+TensorBoard = Annotated[
     bool,
     typer.Option("--tensorboard", help="Also write TensorBoard scalars into the run's folder."),
 ]
 
 
 @contextmanager
-def exits(bad: tuple = (ScenarioError,), interrupted: str = "interrupted") -> Iterator[None]:
-    """Turn the errors that users can cause into one sentence and an exit code."""
+def exit_on_error(*also: type[Exception], interrupted: str = "interrupted") -> Iterator[None]:
+    """End the command with one sentence and an exit code where an error of the user comes up.
+
+    Args:
+        also: errors beside EdgesimError.
+        interrupted: the sentence after Ctrl-C.
+    """
+    bad_input: tuple[type[Exception], ...] = (EdgesimError, *also)
     try:
         yield
-    except bad as problem:
-        complain(problem)
-        raise typer.Exit(BAD_INPUT) from None
+    except bad_input as problem:
+        print_error(problem)
+        raise typer.Exit(ExitCode.bad_input) from None
     except KeyboardInterrupt:
-        complain(f"{interrupted}.")
-        raise typer.Exit(INTERRUPTED) from None
+        print_error(f"{interrupted}.")
+        raise typer.Exit(ExitCode.interrupted) from None
 
 
-def bad_input() -> tuple[type[Exception], ...]:
-    """The errors of the engine that mean bad input; the engine is imported only now."""
-    from edgesim.errors import RunError
-    from edgesim.records.run_folder import FolderError
-
-    return ScenarioError, RunError, FolderError
-
-
-def complain(problem: Any) -> None:
+def print_error(problem: object) -> None:
+    """One line on stderr."""
     typer.echo(" ".join(str(problem).split()), err=True)

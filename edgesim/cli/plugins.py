@@ -10,7 +10,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 import typer
 
-from edgesim.cli.options import BAD_INPUT, complain
+from edgesim.cli.options import ExitCode, print_error
 
 GROUP = "edgesim.commands"
 
@@ -18,7 +18,7 @@ GROUP = "edgesim.commands"
 def add_commands(app: typer.Typer, group: str = GROUP) -> None:
     """Register every entry point of the group, those of one module in the order of its lines.
 
-    An entry point that cannot be imported leaves a command that says so, and all others as they are.
+    An entry point that cannot be imported leaves a command that reports it; the others are as ever.
     """
     commands = {entry.name: _load(entry) for entry in entry_points(group=group)}
     for name, command in sorted(commands.items(), key=lambda item: _place(item[1])):
@@ -39,8 +39,8 @@ def _broken(entry: EntryPoint, error: Exception) -> Callable[..., None]:
     sentence = f"The command {entry.name} ({entry.value}) cannot be loaded: {error}"
 
     def fail() -> None:
-        complain(f"{sentence}; install the package that it comes from again.")
-        raise typer.Exit(BAD_INPUT)
+        print_error(f"{sentence}; install the package that it comes from again.")
+        raise typer.Exit(ExitCode.bad_input)
 
     fail.__doc__ = f"{sentence}."
     return fail

@@ -1,87 +1,145 @@
-"""``edgesim sweep``, after its options have been read."""
+"""``edgesim sweep``: every combination of some keys."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
-from functools import partial
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated
 
-from edgesim.cli.sweep_progress import View, print_end, print_plan
-from edgesim.sweep.local_workers import Local
-from edgesim.sweep.points import Plan
-from edgesim.sweep.scheduling import Control
-from edgesim.sweep.sweep_folder import DONE, INFEASIBLE, SweepFolder
+import typer
+
+from edgesim.cli.options import (
+    AllowCode,
+    Backend,
+    DataFolder,
+    ExitCode,
+    ScenarioFile,
+    TensorBoard,
+    exit_on_error,
+)
+from edgesim.errors import COMMAND_LINE, ScenarioError
+
+if TYPE_CHECKING:
+    from edgesim.sweep.point_task import SimulateOptions
+    from edgesim.sweep.scheduling import Workers
+
+VALUES_HELP = (
+    "Keys to vary, such as rounds=10,20; budget.latency_threshold='range(15ms,30ms,5ms)'; "
+    "network.bandwidth='log(1MHz,1GHz,4)'; network.bandwidth:rounds=100MHz:10,200MHz:20 for keys "
+    "that change together. One value only: a key to change. They win over the file's sweep block."
+)
 
 
 def sweep(
-    plan: Plan, out: Path | None, quiet: bool, workers: int, backend: Any, given: dict, **how: Any
-) -> SweepFolder:
-    """Run the points that are missing, and say how it went.
-
-    Args:
-        backend: makes one, from a number of workers.     given: data, allow_code.
-        how: reuse, fail_fast, tensorboard, of `Control`.
-    """
-    start_s = time.monotonic()
-    folder = SweepFolder(out or default_folder(plan), plan)
-    folder.open()
-    try:
-        todo = folder.to_run()
-        if todo:
-            run_points(folder, quiet, min(workers, len(todo)), backend, given, **how)
-    finally:
-        folder.close()
-    print_end(folder, time.monotonic() - start_s, quiet)
-    return folder
-
-
-def run_points(
-    folder: SweepFolder, quiet: bool, workers: int, backend: Any, given: dict, **how: Any
+    scenario: ScenarioFile,
+    values: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUES]...", help=VALUES_HELP)
+    ] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="Such as 0-4 or 0,3,7; else those of the file.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=1024, help="Points at a time; else one per core.")
+    ] = None,
+    backend: Annotated[
+        Backend, typer.Option(help="Processes of this machine, or workers of dask.distributed.")
+    ] = Backend.local,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Of --backend dask, such as tcp://host:8786.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the sweep; else runs/<name>-sweep.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the points and how long they take.")
+    ] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="--dry-run: every point, not just the first 40.")
+    ] = False,
+    reuse: Annotated[
+        bool, typer.Option("--reuse/--no-reuse", help="Train once what is provably the same.")
+    ] = True,
+    keep_going: Annotated[
+        bool,
+        typer.Option(
+            "--keep-going/--fail-fast", help="Go on, or start no more points, once one failed."
+        ),
+    ] = True,
+    data: DataFolder = None,
+    allow_code: AllowCode = False,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="LABEL", help="Only these of the file's schemes.")
+    ] = None,
+    tensorboard: TensorBoard = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress, only the folder.")
+    ] = False,
 ) -> None:
-    place = backend(workers)
-    try:
-        with View(folder, quiet) as view:
-            for note in folder.plan.notes:
-                view.say(note)
-            processes = max(1, cores() // workers) if isinstance(place, Local) else 1
-            Control(folder, place, view, {**given, "processes": processes}, **how).run()
-    finally:
-        place.close()
+    """Simulate every combination of some keys, in parallel; finished points are never run again."""
+    again = f"edgesim sweep {scenario} with the same options goes on where it stopped"
+    start_s = time.monotonic()
+    from edgesim.records.run_folder import FolderError
 
+    with exit_on_error(FolderError, interrupted=f"interrupted; {again}"):
+        if scheduler is not None and backend is not Backend.dask:
+            raise ScenarioError(f"{COMMAND_LINE}: --scheduler is only read with --backend dask")
+        from edgesim.cli.sweep_progress import SweepProgress, print_end, print_plan
+        from edgesim.runs.tensorboard_log import check_tensorboard
+        from edgesim.sweep.dask_workers import check_distributed
+        from edgesim.sweep.scheduling import PointScheduler
+        from edgesim.sweep.sweep_folder import DONE, INFEASIBLE, SweepFolder
+        from edgesim.sweep.sweep_plan import plan_sweep
 
-def backend(name: str, scheduler: str | None) -> Callable[[int], Any]:
-    """How to make the backend of that name, from a number of workers."""
-    if name == "local":
-        return Local
-    from edgesim.sweep.dask_workers import Dask, check_distributed
-
-    check_distributed()
-    return partial(Dask, scheduler=scheduler)
-
-
-def dry_run(plan: Plan, out: Path | None, workers: int, every: bool) -> None:
-    """Say what would be run; write nothing."""
-    print_plan(plan, SweepFolder(out or default_folder(plan), plan), workers, every)
-
-
-def succeeded(folder: SweepFolder) -> bool:
-    """Has every point that can run at all come to its end?"""
+        if tensorboard:
+            check_tensorboard()
+        if backend is Backend.dask:
+            check_distributed()
+        data_folder = str(data.resolve()) if data else None
+        plan = plan_sweep(scenario, values or (), seeds, only or (), data_folder, allow_code)
+        folder = SweepFolder(out or Path("runs") / f"{plan.name}-sweep", plan)
+        count = workers or _cores()
+        if dry_run:
+            print_plan(folder, count, every)
+            return
+        folder.open()
+        try:
+            if todo := len(folder.to_run()):
+                count = min(count, todo)
+                # workers of dask may be anywhere: their cores are not known here
+                processes = max(1, _cores() // count) if backend is Backend.local else 1
+                options: SimulateOptions = {
+                    "data": data_folder,
+                    "allow_code": allow_code,
+                    "processes": processes,
+                }
+                with (
+                    closing(_start_workers(backend, count, scheduler)) as place,
+                    SweepProgress(folder, quiet) as progress,
+                ):
+                    scheduling = (reuse, not keep_going, tensorboard)
+                    PointScheduler(folder, place, progress, options, *scheduling).run()
+        finally:
+            folder.close()
+        print_end(folder, time.monotonic() - start_s, quiet)
     statuses = {status for status, _ in folder.status.values()}
-    return statuses <= {DONE, INFEASIBLE}
+    if statuses == {INFEASIBLE}:
+        raise typer.Exit(ExitCode.infeasible)
+    if not statuses <= {DONE, INFEASIBLE}:
+        raise typer.Exit(ExitCode.failed)
 
 
-def possible(folder: SweepFolder) -> bool:
-    """Can any point run at all?"""
-    return any(status != INFEASIBLE for status, _ in folder.status.values())
+def _start_workers(backend: Backend, count: int, scheduler: str | None) -> Workers:
+    if backend is Backend.dask:
+        from edgesim.sweep.dask_workers import DaskWorkers
+
+        return DaskWorkers(count, scheduler)
+    from edgesim.sweep.local_workers import LocalWorkers
+
+    return LocalWorkers(count)
 
 
-def default_folder(plan: Plan) -> Path:
-    return Path("runs") / f"{plan.name}-sweep"
-
-
-def cores() -> int:
+def _cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

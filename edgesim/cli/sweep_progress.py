@@ -1,4 +1,4 @@
-"""What a sweep shows: a live table on a terminal, a line per point elsewhere, and at the end who failed and why."""
+"""What ``edgesim sweep`` shows: a live table on a terminal, a line per point elsewhere, the end."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from edgesim.cli.console import console
-from edgesim.sweep.local_workers import ROUND
-from edgesim.sweep.point_task import Ended
-from edgesim.sweep.points import Plan, Point
+from edgesim.cli.console import console, is_known, print_line
+from edgesim.sweep.point_task import PointOutcome
+from edgesim.sweep.points import SweepPoint
 from edgesim.sweep.sweep_folder import DONE, FAILED, INFEASIBLE, MISSING, SweepFolder
 from edgesim.sweep.time_estimate import estimate, groups, in_words
 
@@ -23,64 +22,66 @@ REFRESH_S = 0.2
 LISTED = 40  # points that a dry run lists where it was not asked for all
 
 
-class View:
-    """Told by `Control` what happens."""
+class SweepProgress:
+    """The observer of a `PointScheduler`: prints the plan's notes, then what happens.
+
+    Args:
+        folder: of the sweep.
+        quiet: show nothing.
+    """
 
     def __init__(self, folder: SweepFolder, quiet: bool = False) -> None:
         self.folder, self.quiet = folder, quiet
         self.console = console()
-        self.left = {
-            point.id: point.scenario.rounds for point in folder.to_run()
-        }  # rounds, until a point has ended
-        self.todo, self.rounds_here = len(self.left), 0
-        self.running: dict[str, tuple[Point, dict[str, Any]]] = {}
+        todo = folder.to_run()
+        self.todo, self.rounds_ended = len(todo), 0
+        self.rounds_left = {point.id: point.scenario.rounds for point in todo}
+        self.running: dict[str, tuple[SweepPoint, dict[str, Any]]] = {}
         self.start_s, self.first_s, self._shown_s = time.monotonic(), math.nan, 0.0
         self._live: Live | None = None
 
-    def __enter__(self) -> View:
+    def __enter__(self) -> SweepProgress:
         if self.console.is_terminal and not self.quiet:
             self._live = Live(
                 self._table(), console=self.console, refresh_per_second=4, transient=True
             )
             self._live.start()
+        for note in self.folder.plan.notes:
+            self.print(note)
         return self
 
     def __exit__(self, *error: object) -> None:
         if self._live is not None:
             self._live.stop()
 
-    def started(self, point: Point) -> None:
+    def point_started(self, point: SweepPoint) -> None:
         self.running[point.id] = point, {}
 
-    def heard(self, point: Point, kind: str, told: Any) -> None:
-        if kind != ROUND or point.id not in self.running:
-            return
+    def round_ended(self, point: SweepPoint, event: dict[str, Any]) -> None:
+        """Also the start of a run, which says how many rounds it had ended before."""
         facts = self.running[point.id][1]
-        if told["kind"] == "start":
-            facts["done"] = told["round"]
-        elif told["kind"] == "round":
-            facts["done"] = told["round"] + 1
-            facts["accuracy"] = (
-                told["accuracy"] if _known(told["accuracy"]) else facts.get("accuracy")
-            )
-            self.rounds_here += 1
-            self.first_s = time.monotonic() if self.rounds_here == 1 else self.first_s
-        self.left[point.id] = point.scenario.rounds - facts.get("done", 0)
+        if event["kind"] == "start":
+            facts["done"] = event["round"]
+        elif event["kind"] == "round":
+            facts["done"] = event["round"] + 1
+            if is_known(event["accuracy"]):
+                facts["accuracy"] = event["accuracy"]
+            self.rounds_ended += 1
+            self.first_s = time.monotonic() if self.rounds_ended == 1 else self.first_s
+        self.rounds_left[point.id] = point.scenario.rounds - facts.get("done", 0)
 
-    def died(self, point: Point, reason: str) -> None:
-        self.running.pop(point.id, None)
-        self.say(f"{point.name}: {reason}; another one goes on with it")
+    def worker_died(self, point: SweepPoint, reason: str) -> None:
+        del self.running[point.id]
+        self.print(f"{point.name}: {reason}; another one goes on with it")
 
-    def ended(self, point: Point, ended: Ended) -> None:
-        self.running.pop(point.id, None)
-        self.left.pop(point.id, None)
-        accuracy = f", accuracy {ended.accuracy:.3f}" if _known(ended.accuracy) else ""
-        told = (
-            f"{DONE}{accuracy}, {ended.wall_s:.1f} s"
-            if ended.status == DONE
-            else f"{ended.status}: {ended.error}"
-        )
-        self.say(f"[{self.todo - len(self.left)}/{self.todo}] {point.name}: {told}")
+    def point_ended(self, point: SweepPoint, outcome: PointOutcome) -> None:
+        del self.running[point.id], self.rounds_left[point.id]
+        shown = f"{outcome.status}: {outcome.error}"
+        if outcome.status == DONE:
+            known = is_known(outcome.accuracy)
+            accuracy = f", accuracy {outcome.accuracy:.3f}" if known else ""
+            shown = f"{DONE}{accuracy}, {outcome.wall_s:.1f} s"
+        self.print(f"[{self.todo - len(self.rounds_left)}/{self.todo}] {point.name}: {shown}")
 
     def refresh(self) -> None:
         """A few times a second are enough, however fast the rounds end."""
@@ -88,106 +89,90 @@ class View:
             self._live.update(self._table())
             self._shown_s = time.monotonic()
 
-    def say(self, line: str) -> None:
+    def print(self, line: str) -> None:
         if not self.quiet:
-            self.console.print(line, markup=False, soft_wrap=True)
+            print_line(line, self.console)
 
     def _table(self) -> Group:
         """Counts and the time that is left; then what is running."""
-        table = Table(
-            box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=bool(self.running)
-        )
+        head = bool(self.running)
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=head)
         for name, width in (("running", None), ("round", 9), ("accuracy", 8)):
             table.add_column(name, overflow="ellipsis", no_wrap=True, min_width=width)
         for point, facts in self.running.values():
             done = f"{facts['done']}/{point.scenario.rounds}" if facts.get("done") else "starts"
-            accuracy = "" if facts.get("accuracy") is None else f"{facts['accuracy']:.3f}"
+            accuracy = f"{facts['accuracy']:.3f}" if "accuracy" in facts else ""
             table.add_row(Text(point.name), Text(done), Text(accuracy))
-        return Group(Text(f"{counts(self.folder, len(self.running))}{self._left()}"), table)
+        return Group(Text(f"{counts(self.folder, len(self.running))}{self._time_left()}"), table)
 
-    def _left(self) -> str:
+    def _time_left(self) -> str:
         """From the rounds that have ended since the first one did: the others take as long."""
         now_s = time.monotonic()
         spent = f", {now_s - self.start_s:.0f} s"
-        if self.rounds_here < 2:
+        if self.rounds_ended < 2:
             return spent
-        left_s = (now_s - self.first_s) / (self.rounds_here - 1) * sum(self.left.values())
-        return f"{spent}, about {in_words(left_s)} left"
+        round_s = (now_s - self.first_s) / (self.rounds_ended - 1)
+        return f"{spent}, about {in_words(round_s * sum(self.rounds_left.values()))} left"
 
 
 def counts(folder: SweepFolder, running: int = 0) -> str:
-    """``12 of 40 points done, 2 running, 1 failed``"""
+    """Such as ``12 of 40 points done, 2 running, 1 failed``."""
     found = Counter(folder.status[point.id][0] for point in folder.plan.points)
-    parts = [f"{found[DONE]} of {len(folder.plan.points)} points done"]
-    parts += [f"{running} running"] if running else []
-    parts += [f"{found[kind]} {kind}" for kind in (FAILED, INFEASIBLE) if found[kind]]
-    missing = found[MISSING] - running
-    return ", ".join([*parts, *([f"{missing} missing"] if missing else [])])
+    others = {
+        "running": running,
+        FAILED: found[FAILED],
+        INFEASIBLE: found[INFEASIBLE],
+        MISSING: found[MISSING] - running,
+    }
+    done = f"{found[DONE]} of {len(folder.plan.points)} points done"
+    return ", ".join([done, *(f"{count} {kind}" for kind, count in others.items() if count)])
 
 
 def print_end(folder: SweepFolder, seconds: float, quiet: bool) -> None:
-    """How it went, and what to do next."""
-    out = console()
+    """How the sweep went, on stderr which points failed and why, and its folder."""
+    errors = Console(stderr=True, highlight=False, width=None)
     for status in (FAILED, INFEASIBLE):
         for point in folder.with_status(status):
-            _errors().print(
-                f"{status}: {point.name}: {folder.status[point.id][1]}",
-                markup=False,
-                soft_wrap=True,
-            )
+            print_line(f"{status}: {point.name}: {folder.status[point.id][1]}", errors)
     if not quiet:
-        out.print(f"{counts(folder)}, in {in_words(seconds)}", markup=False, soft_wrap=True)
-        if folder.leftovers():
-            line = f"{folder.leftovers()} runs of earlier sweeps lie in {folder.path}/points too; a report shows them"
-            out.print(line, markup=False, soft_wrap=True)
-    out.print(str(folder.path), markup=False, soft_wrap=True)
+        print_line(f"{counts(folder)}, in {in_words(seconds)}")
+        if left := folder.leftovers():
+            place = f"{folder.path}/points"
+            print_line(f"{left} runs of earlier sweeps lie in {place} too; a report shows them")
+    print_line(folder.path)
 
 
-def print_plan(plan: Plan, folder: SweepFolder, workers: int, every: bool) -> None:
-    """What would be run, and how long that takes."""
-    out, todo = console(), folder.to_run()
+def print_plan(folder: SweepFolder, workers: int, every: bool) -> None:
+    """What would be run, and how long that takes.
+
+    Args:
+        folder: of the sweep.
+        workers: points at a time.
+        every: list every point?
+    """
+    plan, todo = folder.plan, folder.to_run()
     for note in plan.notes:
-        out.print(note, markup=False, soft_wrap=True)
+        print_line(note)
     for key, texts in plan.axes.items():
-        out.print(f"{key}: {', '.join(texts)}", markup=False, soft_wrap=True)
+        print_line(f"{key}: {', '.join(texts)}")
     seeds = list(dict.fromkeys(point.seed for point in plan.points))
-    labels = list(dict.fromkeys(point.label for point in plan.points))
-    out.print(
-        f"schemes or methods: {', '.join(labels)}; seeds: {_ranged(seeds)}",
-        markup=False,
-        soft_wrap=True,
-    )
-    for i, point in enumerate(plan.points if every else plan.points[:LISTED]):
+    labels = ", ".join(dict.fromkeys(point.label for point in plan.points))
+    print_line(f"schemes or methods: {labels}; seeds: {_as_range(seeds)}")
+    for i, point in enumerate(plan.points if every else plan.points[:LISTED], 1):
         status, error = folder.status[point.id]
-        line = f"{i + 1:>4}  {point.id}  {status:10} {point.name}{f': {error}' if error else ''}"
-        out.print(line, markup=False, soft_wrap=True)
+        name = f"{point.name}: {error}" if error else point.name
+        print_line(f"{i:>4}  {point.id}  {status:10} {name}")
     if not every and len(plan.points) > LISTED:
-        out.print(f"and {len(plan.points) - LISTED} points more (--all shows them)")
-    seconds, source = estimate(folder, workers)
-    out.print(
-        f"{len(plan.points)} points in {folder.path}, {len(todo)} to run",
-        markup=False,
-        soft_wrap=True,
-    )
+        print_line(f"and {len(plan.points) - LISTED} points more (--all shows them)")
+    print_line(f"{len(plan.points)} points in {folder.path}, {len(todo)} to run")
     if todo:
-        shares = groups(todo)
-        told = (
-            "; points that train the same train it once, which is not counted"
-            if 0 < shares < len(todo)
-            else ""
-        )
-        line = f"about {in_words(seconds)} with {workers} worker{'s' * (workers > 1)}, estimated from {source}{told}"
-        out.print(line, markup=False, soft_wrap=True)
+        seconds, source = estimate(folder, workers)
+        line = f"about {in_words(seconds)} with {workers} worker{'s' * (workers > 1)}"
+        shares = 0 < groups(todo) < len(todo)
+        note = "; points that train the same train it once, which is not counted" if shares else ""
+        print_line(f"{line}, estimated from {source}{note}")
 
 
-def _ranged(seeds: list[int]) -> str:
+def _as_range(seeds: list[int]) -> str:
     whole = len(seeds) > 2 and seeds == list(range(seeds[0], seeds[-1] + 1))
     return f"{seeds[0]}-{seeds[-1]}" if whole else ", ".join(map(str, seeds))
-
-
-def _errors() -> Console:
-    return Console(stderr=True, highlight=False, width=None)
-
-
-def _known(value: Any) -> bool:
-    return value is not None and math.isfinite(value)

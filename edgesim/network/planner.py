@@ -14,7 +14,7 @@ from edgesim.network.grants import Grants
 from edgesim.network.link import Downlink
 from fl.contracts import Array, Demand, RoundPlan, View
 from solvers import Allocation, EnergyTerms, InfeasibleError, PruningProblem
-from solvers.deadline_feasibility import at_least
+from solvers.deadline_feasibility import seconds_rounded_up
 
 SHORTEST_S = 1e-9  # slack that a device keeps whose fixed work alone exceeds the threshold, s
 Allocator = Callable[[PruningProblem], Allocation]
@@ -144,7 +144,7 @@ class Planner:
         except InfeasibleError as short:
             extra_s = before_s + short.extra_s
             if self.when_infeasible == "stop":
-                message = f"the threshold of {self.budget_s:g} s is {at_least(extra_s)} s too short"
+                message = f"the threshold of {self.budget_s:g} s is {seconds_rounded_up(extra_s)} s too short"
                 raise InfeasibleError(
                     message if before_s else str(short), short.devices, extra_s
                 ) from short

@@ -61,21 +61,21 @@ def make_method(scenario: Scenario, task: LearningTask, allow_code: bool) -> Met
 
 
 def check_hooks(name: str, cls: type[Method]) -> None:
-    """Refuse hooks of the user's own that cannot be called as those that they stand for."""
-    base = next(each for each in cls.__mro__ if each.__module__.startswith("fl."))
-    for hook in dir(base):
-        ours, given = getattr(base, hook), getattr(cls, hook)
-        if hook.startswith("_") or not callable(ours) or given is ours or given == ours:
-            continue
-        if not callable(given):
-            raise MethodError("name", f"is {name}, whose {hook} is no method")
-        asked = signature(ours)
-        try:
-            signature(given).bind(*asked.parameters)
-        except TypeError:
-            raise MethodError(
-                "name", f"is {name}, whose {hook}{signature(given)} is called as {hook}{asked}"
-            ) from None
+    """Refuse hooks that cannot be called as those that they stand for, in any class behind it."""
+    ancestors = cls.__mro__[:-1]
+    for place, owner in enumerate(ancestors):
+        for hook in vars(owner):
+            base = next((each for each in ancestors[place + 1 :] if hook in vars(each)), None)
+            if hook.startswith("_") or base is None or not callable(getattr(base, hook)):
+                continue
+            given, asked = getattr(owner, hook), signature(getattr(base, hook))
+            if not callable(given):
+                raise MethodError("name", f"is {name}, whose {hook} is no method")
+            try:
+                signature(given).bind(*asked.parameters)
+            except TypeError:
+                problem = f"is {name}, whose {hook}{signature(given)} is called as {hook}{asked}"
+                raise MethodError("name", problem) from None
 
 
 def check_architecture(name: str, given: Architecture, made: Architecture) -> None:

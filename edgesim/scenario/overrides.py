@@ -30,8 +30,12 @@ class Override(NamedTuple):
     value: Document
 
 
-def parse_override(text: str) -> Override:
+def parse_override(text: str, place: str = COMMAND_LINE) -> Override:
     """``a.b.c=value``, as in Hydra.
+
+    Args:
+        text: of the command line, or of a sweep block.
+        place: where it was written.
 
     Raises:
         ScenarioError: the text is no override, or its value is no YAML.
@@ -39,11 +43,11 @@ def parse_override(text: str) -> Override:
     key, equals, value = text.partition("=")
     if not equals or not re.fullmatch(r"[\w-]+(\.[\w-]+)*", key.strip()):
         problem = "is not an override; write key=value, for instance rounds=10"
-        raise ScenarioError(f'{COMMAND_LINE}: "{text[:60]}" {problem}')
+        raise ScenarioError(f'{place}: "{text[:60]}" {problem}')
     if not value.strip():
-        raise ScenarioError(f"{COMMAND_LINE}: {key} has no value; write {key}=value")
-    read = read_text(value, f"{COMMAND_LINE}: {key}", numbered=False)
-    value_read = Document(read.tree, dict.fromkeys(read.places, COMMAND_LINE))
+        raise ScenarioError(f"{place}: {key} has no value; write {key}=value")
+    read = read_text(value, f"{place}: {key}", numbered=False)
+    value_read = Document(read.tree, dict.fromkeys(read.places, place))
     return Override(key_path(key.strip()), value_read)
 
 

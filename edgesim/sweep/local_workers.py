@@ -1,7 +1,7 @@
-"""Processes of this machine that carry points out, one point at a time each.
+"""Processes of this machine that carry out points, one point at a time each.
 
-Every process is started anew (spawned), holds one end of a pipe, and ends when this command does. One that dies is
-noticed, and who asked for its point decides what becomes of it; another takes its place with the next point.
+Every process is spawned, holds one end of a pipe, and ends when this command does. One that dies is
+noticed; another takes its place with the next point.
 """
 
 from __future__ import annotations
@@ -13,94 +13,92 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import connection, get_context
-from typing import Any
+from multiprocessing.context import SpawnProcess
 
-from edgesim.sweep.point_task import Ended, Task, carry_out
+from edgesim.sweep.point_task import DIED, ENDED, ROUND, PointTask, WorkerEvent, carry_out
 
-STARTED, ROUND, ENDED, DIED = "started", "round", "ended", "died"
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-Event = tuple[str, str, Any]  # kind, id of the point, what is told of it
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 @dataclass
-class Worker:
-    process: Any
+class WorkerProcess:
+    """A process, this end of its pipe, and the point that it carries out."""
+
+    process: SpawnProcess
     pipe: connection.Connection
-    task: Task | None = None
+    point_id: str | None = None
 
 
-class Local:
+class LocalWorkers:
     """So many processes; each is started when there is work for it."""
 
-    name = "local"
-
-    def __init__(self, workers: int) -> None:
-        self.size = workers
-        self._workers: list[Worker] = []
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._workers: list[WorkerProcess] = []
 
     def capacity(self) -> int:
-        return self.size
+        return self.count
 
-    def start(self, task: Task) -> None:
-        """Hand a point to a process that has none."""
-        worker = next((one for one in self._workers if one.task is None), None) or self._hired()
-        worker.task = task
-        with suppress(OSError):  # it has died meanwhile, which `events` will say
+    def start(self, task: PointTask) -> None:
+        idle = (worker for worker in self._workers if worker.point_id is None)
+        worker = next(idle, None) or self._spawn()
+        worker.point_id = task.id
+        with suppress(OSError):  # it has died meanwhile, which `events` will report
             worker.pipe.send(task)
 
-    def events(self, timeout_s: float) -> Iterator[Event]:
-        """What the processes say within that time."""
-        busy = {worker.pipe: worker for worker in self._workers if worker.task is not None}
-        for pipe in connection.wait(list(busy), timeout_s):
-            worker = busy[pipe]
-            try:
-                kind, told = pipe.recv()
-            except (EOFError, OSError):
-                yield DIED, worker.task.id, self._buried(worker)
+    def events(self, timeout_s: float) -> Iterator[WorkerEvent]:
+        busy = [worker for worker in self._workers if worker.point_id is not None]
+        ready = connection.wait([worker.pipe for worker in busy], timeout_s)
+        for worker in busy:
+            if worker.pipe not in ready:
                 continue
-            task = worker.task
+            point_id = str(worker.point_id)
+            try:
+                kind, content = worker.pipe.recv()
+            except (EOFError, OSError):
+                yield WorkerEvent(DIED, point_id, self._remove(worker))
+                continue
             if kind == ENDED:
-                worker.task = None
-            yield kind, task.id, told
+                worker.point_id = None
+            yield WorkerEvent(kind, point_id, content)
 
     def close(self) -> None:
         """End all processes, whatever they do; a point in progress loses its round."""
         for worker in self._workers:
-            if worker.task is not None:
+            if worker.point_id is not None:
                 worker.process.kill()
-            worker.pipe.close()  # who waits for work reads the end, and leaves
+            worker.pipe.close()  # an idle process reads the end of the pipe, and exits
         for worker in self._workers:
             worker.process.join()
         self._workers = []
 
-    def pids(self) -> list[int]:
+    def pids(self) -> list[int | None]:
         return [worker.process.pid for worker in self._workers]
 
-    def _hired(self) -> Worker:
+    def _spawn(self) -> WorkerProcess:
         context = get_context("spawn")
         ours, theirs = context.Pipe()
-        process = context.Process(target=serve, args=(theirs,), daemon=False)
+        process = context.Process(target=work, args=(theirs,), daemon=False)
         with one_thread_each():
             process.start()
         theirs.close()
-        worker = Worker(process, ours)
-        self._workers.append(worker)
-        return worker
+        self._workers.append(WorkerProcess(process, ours))
+        return self._workers[-1]
 
-    def _buried(self, worker: Worker) -> str:
+    def _remove(self, worker: WorkerProcess) -> str:
         """How a process ended that is gone."""
         worker.process.join()
         worker.pipe.close()
         self._workers.remove(worker)
-        code = worker.process.exitcode
-        return f"its process ended by {f'signal {-code}' if code and code < 0 else f'exit code {code}'}"
+        code = worker.process.exitcode or 0
+        return f"its process ended by {f'signal {-code}' if code < 0 else f'exit code {code}'}"
 
 
 @contextmanager
 def one_thread_each() -> Iterator[None]:
-    """What processes started meanwhile inherit: libraries that compute with one thread."""
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))
+    """Processes that are started meanwhile inherit: libraries compute with one thread."""
+    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
     try:
         yield
     finally:
@@ -110,20 +108,20 @@ def one_thread_each() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def serve(pipe: connection.Connection) -> None:
-    """The life of a worker: points come in, rounds and results go out. Ctrl-C is the command's to handle."""
+def work(pipe: connection.Connection) -> None:
+    """The main function of a process: points come in, rounds and outcomes go out."""
+    # A terminal sends Ctrl-C to every process of the command: the command handles it for all.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
-    with suppress(EOFError, OSError):  # nobody listens any more
+    with suppress(EOFError, OSError):  # the command has gone
         while True:
             task = pipe.recv()
-            pipe.send((STARTED, None))
-            answer: Ended = carry_out(task, lambda event: pipe.send((ROUND, event)))
-            pipe.send((ENDED, answer))
+            outcome = carry_out(task, lambda event: pipe.send((ROUND, event)))
+            pipe.send((ENDED, outcome))
 
 
 def end_with_parent() -> None:
-    """Where the system can (Linux), the command's death ends this process at once; else its next message does."""
+    """Have the system (Linux) end this process with the command; else its next message does."""
     if sys.platform == "linux":
         import ctypes
 

@@ -1,4 +1,4 @@
-"""One point, carried out in whatever process: it never raises, it answers."""
+"""One point, carried out in any process: the outcome is returned, never raised."""
 
 from __future__ import annotations
 
@@ -8,32 +8,55 @@ from collections.abc import Callable
 from contextlib import chdir
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypedDict
 
-from edgesim.errors import ScenarioError
+from edgesim.errors import InfeasibleScenarioError, RunError, ScenarioError
 from edgesim.scenario.loader import Scenario
 
+ROUND, ENDED, DIED = "round", "ended", "died"
 PATIENCE_S = 30.0  # how long to wait for another process that still writes the same point
 
 
-@dataclass(frozen=True)
-class Task:
-    """What a worker is told: a point, its folder, and what `edgesim.runs.run.simulate` takes beside them.
+class SimulateOptions(TypedDict, total=False):
+    """Arguments of `edgesim.runs.run.simulate`, the same for many points."""
 
-    here: the command's folder, from which paths in the scenario count.
+    data: str | None
+    allow_code: bool
+    processes: int
+    shared: Path | None
+
+
+@dataclass(frozen=True)
+class PointTask:
+    """What a worker needs.
+
+    Args:
+        id: of the point.
+        scenario: of the point.
+        folder: of its run.
+        options: of `edgesim.runs.run.simulate`.
+        tensorboard: write TensorBoard scalars as well?
+        working_folder: of the command, to which paths in the scenario are relative.
     """
 
     id: str
     scenario: Scenario
     folder: Path
-    options: dict[str, Any]
+    options: SimulateOptions
     tensorboard: bool = False
-    here: Path = field(default_factory=Path.cwd)
+    working_folder: Path = field(default_factory=Path.cwd)
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a point went: done | failed | infeasible, and why."""
+class PointOutcome:
+    """How a point ended.
+
+    Args:
+        status: done, failed or infeasible.
+        error: why, in one line.
+        accuracy: at the end of the run.
+        wall_s: wall time, s.
+    """
 
     status: str
     error: str | None = None
@@ -41,45 +64,59 @@ class Ended:
     wall_s: float = 0.0
 
 
-def carry_out(task: Task, tell: Callable[[dict], None]) -> Ended:
-    """Run or resume a point; ``tell`` gets the events of its rounds."""
-    from edgesim.errors import InfeasibleScenarioError, RunError
+class WorkerEvent(NamedTuple):
+    """What workers report of a point.
 
+    kind: ROUND, ENDED or DIED.
+    point_id: of the point.
+    content: of ROUND the event of `edgesim.runs.run.simulate`, of ENDED a PointOutcome, of DIED
+        how the process ended.
+    """
+
+    kind: str
+    point_id: str
+    content: Any
+
+
+def carry_out(task: PointTask, progress: Callable[[dict], None]) -> PointOutcome:
+    """Run or resume a point.
+
+    Args:
+        task: the point.
+        progress: called with the events of its rounds.
+    """
     start_s = time.monotonic()
     try:
-        with chdir(task.here):
-            summary = _simulated(task, tell, start_s)
+        with chdir(task.working_folder):
+            summary = _simulated(task, progress, start_s)
     except InfeasibleScenarioError as problem:
-        return Ended("infeasible", _line(problem))
+        return PointOutcome("infeasible", _one_line(problem))
     except (ScenarioError, RunError) as problem:
-        return Ended("failed", _line(problem))
+        return PointOutcome("failed", _one_line(problem))
     except Exception as error:  # a bug, of ours or in the user's code: the other points go on
         last = traceback.extract_tb(error.__traceback__)[-1]
-        return Ended(
-            "failed",
-            _line(f"{type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno})"),
-        )
-    return Ended("done", None, summary["final_accuracy"], time.monotonic() - start_s)
+        place = f"{Path(last.filename).name}:{last.lineno}"
+        return PointOutcome("failed", _one_line(f"{type(error).__name__}: {error} ({place})"))
+    return PointOutcome("done", None, summary["final_accuracy"], time.monotonic() - start_s)
 
 
-def _simulated(task: Task, tell: Callable[[dict], None], start_s: float) -> dict:
+def _simulated(task: PointTask, progress: Callable[[dict], None], start_s: float) -> dict[str, Any]:
     """The summary of the run; a folder that another process still writes is waited for."""
-    from edgesim.errors import RunError
-    from edgesim.records.run_folder import FolderInUseError
+    from edgesim.records.run_folder import FolderInUse
     from edgesim.runs.run import simulate
-    from edgesim.runs.tensorboard_log import with_tensorboard
+    from edgesim.runs.tensorboard_log import tracked
 
     while True:
         try:
-            with with_tensorboard(task.folder, task.tensorboard, tell) as progress:
-                return simulate(
-                    task.scenario, out=task.folder, progress=progress, **task.options
-                ).summary
+            with tracked(task.folder, task.tensorboard, progress) as tell:
+                run = simulate(task.scenario, out=task.folder, progress=tell, **task.options)
+                return run.summary
         except RunError as problem:
-            if not isinstance(problem, FolderInUseError) or time.monotonic() - start_s > PATIENCE_S:
+            in_use = isinstance(problem.__cause__, FolderInUse)
+            if not in_use or time.monotonic() - start_s > PATIENCE_S:
                 raise
             time.sleep(1.0)
 
 
-def _line(problem: Any) -> str:
+def _one_line(problem: object) -> str:
     return " ".join(str(problem).split())

@@ -1,7 +1,7 @@
-"""A sweep's folder: ``points/<hash>``, one ordinary run folder each, and ``sweep.json``, which says how they went.
+"""The folder of a sweep: ``points/<id>``, a run folder each, and ``sweep.json``, their statuses.
 
-A point's hash holds everything that decides its results, so a finished point is never run again, a changed one is a new
-one, and the folder of an interrupted sweep needs nothing else to be continued.
+The id of a point is a digest of everything that decides its results. So a finished point is never
+run again, a changed one is a new one, and an interrupted sweep needs nothing else to be continued.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from shutil import rmtree
 from typing import Any
 
 from edgesim.records.run_folder import FolderError, RunFolder, write_json
-from edgesim.sweep.points import Plan, Point
+from edgesim.sweep.points import SweepPoint
+from edgesim.sweep.sweep_plan import SweepPlan
 
 DONE, FAILED, INFEASIBLE, MISSING = "done", "failed", "infeasible", "missing"
 
 
 class SweepFolder:
-    """Where a sweep is kept, and the status of its points. Only one command at a time writes there."""
+    """Where a sweep is kept, and the status of its points; one command at a time writes there."""
 
-    def __init__(self, path: Path, plan: Plan):
+    def __init__(self, path: Path, plan: SweepPlan):
         self.path, self.plan = Path(path), plan
         self.shared = self.path / "shared"
         self.status: dict[str, tuple[str, str | None]] = {
@@ -29,46 +30,42 @@ class SweepFolder:
         }
         self._lock: Any = None
 
-    def of(self, point: Point) -> Path:
+    def of(self, point: SweepPoint) -> Path:
         return self.path / "points" / point.id
 
-    def _found(self, point: Point) -> tuple[str, str | None]:
+    def _found(self, point: SweepPoint) -> tuple[str, str | None]:
         if point.infeasible:
             return INFEASIBLE, point.infeasible
-        return (
-            DONE if RunFolder(self.of(point), point.fingerprint).is_finished() else MISSING
-        ), None
+        finished = RunFolder(self.of(point), point.fingerprint).is_finished()
+        return DONE if finished else MISSING, None
 
-    def to_run(self) -> list[Point]:
-        return [point for point in self.plan.points if self.status[point.id][0] == MISSING]
+    def to_run(self) -> list[SweepPoint]:
+        return self.with_status(MISSING)
 
-    def with_status(self, status: str) -> list[Point]:
+    def with_status(self, status: str) -> list[SweepPoint]:
         return [point for point in self.plan.points if self.status[point.id][0] == status]
 
     def open(self) -> None:
-        """Make the folder and say in it what is planned.
+        """Make the folder and write into it what is planned.
 
         Raises:
-            FolderError: it is something else, another sweep is running in it, or it cannot be written.
+            FolderError: it is no sweep, another one is running in it, or it cannot be written.
         """
-        if self.path.exists() and not self.path.is_dir():
-            raise FolderError(f"{self.path} is a file; give --out a folder")
+        path = self.path
+        if path.exists() and not path.is_dir():
+            raise FolderError(f"{path} is a file; give --out a folder")
         try:
-            if (
-                self.path.exists()
-                and any(self.path.iterdir())
-                and not (self.path / "sweep.json").exists()
-            ):
+            known = not path.exists() or (path / "sweep.json").exists()
+            if not known and any(path.iterdir()):
                 raise FolderError(
-                    f"{self.path} is not empty and holds no sweep; give --out a new folder"
+                    f"{path} is not empty and holds no sweep; give --out a new folder"
                 )
-            (self.path / "points").mkdir(parents=True, exist_ok=True)
+            (path / "points").mkdir(parents=True, exist_ok=True)
             self._hold()
             self.write()
         except OSError as error:
-            raise FolderError(
-                f"{self.path} cannot be used ({error.strerror or error}); give --out a folder"
-            ) from error
+            reason = error.strerror or error
+            raise FolderError(f"{path} cannot be used ({reason}); give --out a folder") from error
 
     def _hold(self) -> None:
         lock = open(self.path / "lock", "a")  # noqa: SIM115 (held until close)
@@ -79,35 +76,32 @@ class SweepFolder:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 lock.close()
-                raise FolderError(
-                    f"another sweep is running in {self.path}; wait, or give another --out"
-                ) from None
-            if (
-                os.fstat(lock.fileno()).st_nlink == 0
-            ):  # the command before removed it after we had opened it
+                problem = f"another sweep is running in {self.path}; wait, or give another --out"
+                raise FolderError(problem) from None
+            # the command before may have removed it after we had opened it
+            if os.fstat(lock.fileno()).st_nlink == 0:
                 lock.close()
                 return self._hold()
         self._lock = lock
         return None
 
     def close(self) -> None:
-        """Let others use the folder; what was shared between points goes when no point is left to run."""
+        """Let others use the folder; what points shared is removed when no point is left to run."""
         if self._lock is None:
             return
         if not self.to_run():
             rmtree(self.shared, ignore_errors=True)
-        with suppress(
-            OSError
-        ):  # while it is held: who has opened it meanwhile sees that it is gone
+        # removed while it is held: a command that has opened it meanwhile sees that it is gone
+        with suppress(OSError):
             (self.path / "lock").unlink()
         self._lock.close()
 
-    def forget(self, group: str) -> None:
+    def remove_shared(self, group: str | None) -> None:
         """Remove what the points of a group shared."""
-        rmtree(self.shared / group[:16], ignore_errors=True)
+        rmtree(self.shared / str(group)[:16], ignore_errors=True)
 
-    def set(self, point: Point, status: str, error: str | None = None) -> None:
-        """Write down how a point went.
+    def set_status(self, point: SweepPoint, status: str, error: str | None = None) -> None:
+        """Write down how a point ended.
 
         Raises:
             FolderError: the disk is full, or cannot be written any more.
@@ -123,13 +117,11 @@ class SweepFolder:
 
     def write(self) -> None:
         plan = self.plan
-        content = {"name": plan.name, "scenario": str(plan.source), "axes": plan.axes}
-        write_json(
-            self.path / "sweep.json",
-            {**content, "points": [self._row(point) for point in plan.points]},
-        )
+        content: dict[str, Any] = {"name": plan.name, "scenario": str(plan.source)}
+        content |= {"axes": plan.axes, "points": [self._row(point) for point in plan.points]}
+        write_json(self.path / "sweep.json", content)
 
-    def _row(self, point: Point) -> dict[str, Any]:
+    def _row(self, point: SweepPoint) -> dict[str, Any]:
         status, error = self.status[point.id]
         return {
             "folder": f"points/{point.id}",

@@ -1,8 +1,9 @@
-"""A trainable threshold for every filter and neuron: Kim et al., "SpaFL", NeurIPS 2024. Equations are of that paper.
+"""Trainable thresholds of filters and neurons: Kim et al., "SpaFL", NeurIPS 2024.
 
-The weights that feed one output unit are a *row*: c_in k h of a filter, n_in of a neuron. A row lives where the mean of
-its |w| is above its threshold tau, eq. (1); at equality it does not. A flat model here is w [P + T]: the P coordinates
-of the architecture, then one threshold for each of T rows, in the order of the layout.
+Equations are of that paper. The weights that feed one output unit are a *row*: c_in k h of a
+filter, n_in of a neuron. A row lives where the mean of its |w| is above its threshold tau, eq. (1);
+at equality it does not. A flat model here is w [P + T]: the P coordinates of the architecture, then
+one threshold for each of T rows, in the order of the layout.
 """
 
 from __future__ import annotations
@@ -21,20 +22,21 @@ from fl.models.layout import Layout, Slot
 
 Array = np.ndarray
 Tensor = Any
-DEAD = 0.01  # a tensor with no larger share of living rows begins anew: "< 1 %", in the released code <=
+DEAD = 0.01  # a tensor with no larger share of living rows begins anew: paper "< 1 %", code <=
 
 
 def carriers(layout: Layout, output: bool = True) -> tuple[Slot, ...]:
-    """The tensors whose rows carry thresholds: weights of convolutions and linear layers, shortcuts included.
+    """The tensors whose rows carry thresholds: weights of convolutions and linear layers.
 
-    Not those of an LSTM, where four rows make one unit, and no embedding. ``output`` false: not the output layer.
+    Shortcuts are among them; not those of an LSTM, where four rows make one unit, and no embedding.
+    ``output`` false: not the output layer.
     """
-    rows = [
-        slot
-        for slot in layout.slots
-        if slot.kind == "weight" and slot.axes[0] and slot.axes[0].blocks == 1
-    ]
-    return tuple(slot for slot in rows if output or slot.axes[0].group != layout.output)
+    found = []
+    for slot in layout.slots:
+        axis = slot.axes[0] if slot.kind == "weight" else None
+        if axis and axis.blocks == 1 and (output or axis.group != layout.output):
+            found.append(slot)
+    return tuple(found)
 
 
 def threshold_slots(weights: Sequence[Slot]) -> tuple[Slot, ...]:
@@ -46,10 +48,11 @@ def threshold_slots(weights: Sequence[Slot]) -> tuple[Slot, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows of a flat model that have thresholds. Functions whose name ends in ``_`` work in place.
+    """The rows of a flat model that have thresholds; methods ending in ``_`` work in place.
 
     Args:
-        weights: the L tensors whose rows have thresholds.     size: P, the coordinates of the architecture.
+        weights: The L tensors whose rows have thresholds.
+        size: P, the coordinates of the architecture.
     """
 
     weights: tuple[Slot, ...]
@@ -67,16 +70,15 @@ class Rows:
 
     @cached_property
     def areas(self) -> list[int]:
-        """Kernel area of a convolution, n_in of a linear layer [L]: by what the released code divides in (13)."""
-        return [
-            prod(slot.shape[2:]) if len(slot.shape) > 2 else slot.shape[1] for slot in self.weights
-        ]
+        """Divisors of (13) in the released code: kernel area of a convolution, else n_in [L]."""
+        shapes = (slot.shape for slot in self.weights)
+        return [prod(shape[2:]) if len(shape) > 2 else shape[1] for shape in shapes]
 
     def split(self, per_row: Array) -> list[Array]:
         """The parts of an array [T] that belong to each tensor."""
         return np.split(per_row, np.cumsum(self.counts)[:-1])
 
-    # --- tensors ---------------------------------------------------------------------------------------------------
+    # --- tensors ---------------------------------------------------------------------------------
 
     def tensors(self, w: Tensor) -> list[Tensor]:
         """Views [n_out, n_in] of the weights of w [P] or [P + T]."""
@@ -90,9 +92,8 @@ class Rows:
         """mu [T], the mean |w| of every row."""
         from torch import cat
 
-        return cat(
-            [x.abs().sum(dim=1) / n for x, n in zip(self.tensors(w), self.widths, strict=True)]
-        )
+        pairs = zip(self.tensors(w), self.widths, strict=True)
+        return cat([x.abs().sum(dim=1) / n for x, n in pairs])
 
     def alive(self, w: Tensor) -> Tensor:
         """The rows that compute, bool [T]: eq. (1)."""
@@ -107,7 +108,10 @@ class Rows:
         return int((self.alive(after) & ~self.alive(before)).sum())
 
     def cut(self, w: Tensor, alive: Tensor, into: Tensor) -> Tensor:
-        """Writes w [P] or [P + T] into another tensor, with zeros in the dead rows; coordinates behind w stay."""
+        """Write w [P] or [P + T] into another tensor, with zeros in the dead rows.
+
+        Coordinates behind w stay.
+        """
         from torch import mul
 
         for x, y, living in zip(
@@ -130,10 +134,15 @@ class Rows:
         return self.cut(w, self.alive(w), w.clone())
 
     def nudged(self, w: Tensor, change: Tensor, divisor: str = "n_in") -> Tensor:
-        """w [P + T] after the last change of the global thresholds [T]: eq. (13), in the sense of its derivation.
+        """w [P + T] after the last change of the global thresholds: eq. (13) as derived.
 
-        Every weight of row i moves by -sign(sum_j w_ij) change_i / n_in: a row whose threshold rose shrinks.
-        ``kernel_area`` divides a convolution by k h alone, as the released code does.
+        Every weight of row i moves by -sign(sum_j w_ij) change_i / n_in: a row whose threshold rose
+        shrinks.
+
+        Args:
+            w: The model [P + T].
+            change: Of the thresholds [T].
+            divisor: n_in; kernel_area divides a convolution by k h alone, as the released code.
         """
         w = w.clone()
         by = self.widths if divisor == "n_in" else self.areas
@@ -164,7 +173,7 @@ class Rows:
         self.revive_(w, self.alive(w))
         return self.living(w)
 
-    # --- what is left, and what it costs ---------------------------------------------------------------------------
+    # --- what is left, and what it costs ---------------------------------------------------------
 
     def shares(self, alive: Array) -> Array:
         """Share of living rows in each tensor [L]; alive [T] may be a mean over steps."""
@@ -174,10 +183,14 @@ class Rows:
         """What is left where the rows alive bool [T] live, in four readings of "density".
 
         Args:
-            macs: multiply-adds of a forward pass by the name of the tensor.
+            macs: Multiply-adds of a forward pass by the name of the tensor.
+            alive: bool [T].
+
         Returns:
-            layer_mean: mean over tensors (what the paper reports).     params: share of the weights.
-            macs: of the multiply-adds, by rows as in (50).     structural: without the inputs from dead units too.
+            layer_mean: Mean over tensors (what the paper reports).
+            params: Share of the weights.
+            macs: Of the multiply-adds, by rows as in (50).
+            structural: Of the multiply-adds, without the inputs from dead units too.
         """
         shares = self.shares(alive)
         sizes = np.array([slot.size for slot in self.weights])
@@ -204,9 +217,10 @@ class Rows:
         return np.array([1.0 if unit is None else axis.spread(unit).mean() for axis, unit in pairs])
 
     def cost(self, architecture: Architecture, shares: Array, accounting: Accounting) -> StepCost:
-        """Cost of a step where ``shares`` [L] of the rows compute: (50), with the densities that its text names.
+        """Cost of a step where ``shares`` [L] of the rows compute: (50), with densities as in text.
 
-        Whole rows are left out, so that all of their work is saved. Also frozen weights need their gradient, for (9).
+        Whole rows are left out, so that all of their work is saved. Also frozen weights need their
+        gradient, for (9).
         """
         share = dict(zip((slot.name for slot in self.weights), shares, strict=True))
         weights = flops = 0.0
@@ -219,5 +233,5 @@ class Rows:
         return StepCost(weights, 0.0, flops, 0.0)
 
     def upkeep(self, passes: float) -> float:
-        """FLOPs of means and masks in so many passes over the data: 1.5 d multiply-adds each, last term of (50)."""
+        """FLOPs of means and masks in so many passes: 1.5 d multiply-adds each, as in (50)."""
         return 2 * 1.5 * sum(slot.size for slot in self.weights) * passes

@@ -1,8 +1,8 @@
-"""Which weights, and which units, are kept.
+"""Masks of weights and of units: which are kept.
 
-A unit mask says for every hidden group of a layout (`Layout.groups`) which of its units stay: the name of the group ->
-bool [units]. `Layout.expand` turns it into a mask bool [P]. Torch is imported only where weights are ranked, so that
-submodels can be priced without it.
+A unit mask says for every hidden group of a layout (`Layout.groups`) which of its units stay: name
+of the group -> bool [units]. `Layout.expand` turns it into a mask bool [P]. Torch is imported only
+where weights are ranked, so that submodels can be priced without it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Units = dict[str, Array]
 ROUNDING = 1e-9  # so that 0.07 * 100 = 7.000000000000001 is 7
 
 
-# --- units of a submodel ---------------------------------------------------------------------------------------------
+# --- units of a submodel -------------------------------------------------------------------------
 
 
 def unit_count(width: float, units: int, rounding: str = "down") -> int:
     """How many of ``units`` a submodel of that width in (0, 1] keeps, at least one.
 
-    ``rounding``: down, as FedLPS (fedlps.md, 4.3), or up, as HeteroFL, FjORD and FedRolex.
+    ``rounding``: down, as FedLPS, or up, as HeteroFL, FjORD and FedRolex.
     """
     exact = width * units
     count = floor(exact + ROUNDING) if rounding == "down" else ceil(exact - ROUNDING)
@@ -39,7 +39,7 @@ def hidden(layout: Layout) -> dict[str, Group]:
 
 
 def chosen(layout: Layout, width: float, rounding: str, order: Callable[[Group], Array]) -> Units:
-    """Of every hidden group the first units in its ``order`` (int [units]), as many as the width keeps."""
+    """The first units of every hidden group in its ``order`` int [units], by the width."""
     kept = {}
     for name, group in hidden(layout).items():
         kept[name] = np.zeros(group.units, dtype=bool)
@@ -53,7 +53,7 @@ def prefix(layout: Layout, width: float, rounding: str = "down") -> Units:
 
 
 def rolling(layout: Layout, width: float, start: int, rounding: str = "up") -> Units:
-    """A window of units from ``start`` on, round the end: FedRolex, where the start is the round."""
+    """A window of units from ``start`` on, round the end: FedRolex, whose start is the round."""
     return chosen(
         layout, width, rounding, lambda group: (start + np.arange(group.units)) % group.units
     )
@@ -65,10 +65,12 @@ def random(layout: Layout, width: float, rng: np.random.Generator, rounding: str
 
 
 def top(layout: Layout, scores: Mapping[str, Array], width: float, rounding: str = "down") -> Units:
-    """The units with the largest scores [units] of their group, of equal ones the lower index: FedLPS, eq. (4)."""
-    return chosen(
-        layout, width, rounding, lambda group: np.argsort(-scores[group.name], kind="stable")
-    )
+    """The units with the largest scores [units] of their group: FedLPS, eq. (4).
+
+    Of equal ones the one with the lower index comes first.
+    """
+    by_score = {name: np.argsort(-each, kind="stable") for name, each in scores.items()}
+    return chosen(layout, width, rounding, lambda group: by_score[group.name])
 
 
 def magnitude(layout: Layout, w: Array, width: float, rounding: str = "down") -> Units:
@@ -77,7 +79,7 @@ def magnitude(layout: Layout, w: Array, width: float, rounding: str = "down") ->
 
 
 def unit_sums(layout: Layout, values: Array) -> Units:
-    """The sum of ``values`` [P] over the weights (no biases) that lead into each unit of every hidden group."""
+    """Sums of ``values`` [P] over the weights (no biases) that lead into each hidden unit."""
     index, sizes = owners(layout), [group.units for group in hidden(layout).values()]
     owned = index >= 0
     sums = np.bincount(index[owned], weights=values[: len(index)][owned], minlength=sum(sizes))
@@ -85,10 +87,11 @@ def unit_sums(layout: Layout, values: Array) -> Units:
 
 
 def owners(layout: Layout, kinds: Sequence[str] = ("weight", "embedding")) -> Array:
-    """To which unit each coordinate belongs, int [P], counted through the hidden groups in order; -1: to none.
+    """To which unit each coordinate belongs, int [P]; -1: to none.
 
-    A weight belongs to the unit that it leads into: its row, in an embedding its column. Biases, norms and tensors of
-    no such kind belong to none (FedLPS, |w|_J of eq. (8)).
+    Units are counted through the hidden groups in order. A weight belongs to the unit that it leads
+    into: its row, in an embedding its column. Biases, norms and tensors of no such kind belong to
+    none (FedLPS, |w|_J of eq. (8)).
     """
     index = np.full(layout.size, -1)
     for slot in layout.slots:
@@ -99,7 +102,7 @@ def owners(layout: Layout, kinds: Sequence[str] = ("weight", "embedding")) -> Ar
 
 
 def memberships(layout: Layout) -> list[Array]:
-    """Per dimension of the tensors, the hidden unit on which each coordinate lies, int [P] as in `owners`.
+    """On which hidden unit each coordinate lies, by dimension of its tensor: int [P] as `owners`.
 
     `Layout.expand` keeps what lies on kept units in all of them.
     """
@@ -129,13 +132,22 @@ def output_layer(layout: Layout) -> Array:
     )
 
 
-# --- single weights, in torch ----------------------------------------------------------------------------------------
+# --- single weights, in torch --------------------------------------------------------------------
 
 
 def largest(score: Tensor, among: Tensor, keep: int) -> Tensor:
-    """The ``keep`` largest scores [P] among the coordinates where ``among`` bool [P] is true: Liu, eq. (21).
+    """The largest scores: Liu, eq. (21).
 
-    Of equal scores the one with the lower index is kept. A score that is not a number counts as the largest.
+    Of equal scores the one with the lower index is kept. A score that is not a number counts as the
+    largest.
+
+    Args:
+        score: [P].
+        among: Which coordinates are candidates, bool [P].
+        keep: How many stay.
+
+    Returns:
+        Those that stay, bool [P].
     """
     import torch
 

@@ -1,1 +1,1 @@
-"""What methods derive from: the base class, hyper-parameters, costs, state, aggregation."""
+"""What methods derive from: base class, hyper-parameters, costs, state, aggregation."""

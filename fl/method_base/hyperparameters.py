@@ -1,4 +1,4 @@
-"""Hyper-parameters of methods: declared beside their meaning and source, checked before anything runs."""
+"""Hyper-parameters of methods: declared with meaning and source, checked before a run."""
 
 from __future__ import annotations
 
@@ -21,11 +21,16 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Parameter:
-    """One hyper-parameter: what it means, what it may be, its default and where that comes from."""
+    """One hyper-parameter: what it means, what it may be, its default and where that comes from.
+
+    Attributes:
+        kind: int, float, bool, str, or tuple (of floats).
+        optional: Whether it may be none.
+    """
 
     name: str
-    kind: type  # int | float | bool | str | tuple (of floats)
-    optional: bool  # may be none
+    kind: type
+    optional: bool
     default: Any
     meaning: str
     source: str
@@ -108,7 +113,11 @@ def parameters(cls: type) -> tuple[Parameter, ...]:
 
 
 def check(cls: type, given: dict[str, Any]) -> dict[str, Any]:
-    """All hyper-parameters of a method class, the given ones checked, the others at their defaults."""
+    """All hyper-parameters of a method class: the given ones checked, the others by default.
+
+    Raises:
+        MethodError: One that the class does not have, that is not allowed, or that has no effect.
+    """
     known = {p.name: p for p in parameters(cls)}
     for key in given:
         if key not in known:
@@ -130,7 +139,11 @@ def check(cls: type, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def bind(cls: type, task: Any, given: dict[str, Any]) -> Any:
-    """The method of that class with its parameters checked, on the task with the architecture that it trains."""
+    """The method with its parameters checked, on the task with the model that it trains.
+
+    Raises:
+        MethodError: As `check`.
+    """
     values, architecture = check(cls, given), cls.architecture(task.architecture)
     return cls(
         task if architecture is task.architecture else replace(task, architecture=architecture),

@@ -1,14 +1,16 @@
-"""A federated method: the six questions, answered as FedAvg answers them.
+"""Base class of federated methods: the questions of a round, answered as FedAvg answers them.
 
-Who takes part (`select`), what it costs (`stages`, `payload`, `rho_bounds`), which weights (`mask`, `personal`), how a
-device trains (`local_update`), what returns and how it combines (`encode`, `aggregate`), what a device uses
-(`personalise`). All hooks are pure; the method object holds hyper-parameters only. A new method answers the questions
-in which it differs; `local_update` and `stages` belong together, since one is trained and the other is charged.
+Who takes part (`select`, `observe`), what it costs (`stages`, `payload`, `rho_bounds`, `demand`),
+which weights (`mask`, `personal`), how a device trains (`local_update`), what returns and how it is
+combined (`encode`, `aggregate`), which model a device uses (`personalise`). All hooks are pure; the
+method object holds hyper-parameters, and what follows from them alone. A new method answers the
+questions in which it differs; `local_update` and `stages` belong together, since one is trained and
+the other is charged.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,42 +18,56 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fl.accounting import StepCost, step_cost
 from fl.contracts import (
+    Demand,
     Grant,
     Job,
+    Payload,
     Phase,
     Report,
     Sent,
+    Stage,
     Tensor,
     Trained,
     Update,
     View,
+    Work,
 )
 from fl.errors import MethodError
-from fl.method_base.costs import Costs
+from fl.method_base.costs import affine_demand, cost_columns, total_work
 from fl.method_base.hyperparameters import bind, check, param, parameters
 from fl.method_base.state import State
 from fl.models.architectures import Architecture
 from fl.models.layout import Layout, Slot
 from fl.task import LearningTask
 
-__all__ = ["Method", "MethodError", "State", "bind", "check", "param", "parameters"]
+__all__ = ["Method", "State", "bind", "check", "param", "parameters"]
 
 Array = np.ndarray
 STEPS_SOURCE = "our choice: Liu et al. give no number of local steps"
 RATE_SOURCE = "Liu et al., Section V"
 PRUNING = ("mask_overhead", "sparse_efficiency")
 MAX_RATE = 1e6  # far above any use, far below what a float32 holds
+DEVICE_COSTS = {"stages", "planned", "work"}  # hooks that say what one device computes
 
 
 @dataclass(frozen=True, eq=False)
-class Method(Costs):
-    """The answers that methods share."""
+class Method(metaclass=ABCMeta):
+    """The answers that methods share.
+
+    Attributes:
+        source: Paper, and algorithm or section.
+        reads: Which of the scenario's accounting keys about pruning (`PRUNING`) have an effect;
+            None: all, where the method prunes.
+        cost_by_samples: Whether `stages` depends on the device through its number of samples
+            alone, so that devices with equally many are priced once. A class that overrides
+            `stages`, `planned` or `work` and does not declare it is asked for every device.
+    """
 
     source: ClassVar[str] = "none given"
-    reads: ClassVar[tuple[str, ...] | None] = (
-        None  # which of accounting's PRUNING keys; None: all, where it prunes
-    )
+    reads: ClassVar[tuple[str, ...] | None] = None
+    cost_by_samples: ClassVar[bool] = True
     task: LearningTask = field(repr=False)
     participants: int | None = param(
         None,
@@ -66,6 +82,13 @@ class Method(Costs):
         choices=("uniform", "samples"),
     )
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if DEVICE_COSTS & vars(cls).keys() and "cost_by_samples" not in vars(cls):
+            cls.cost_by_samples = False
+
+    # --- hyper-parameters and model --------------------------------------------------------------
+
     @classmethod
     def conflict(cls, values: dict[str, Any]) -> MethodError | None:
         """What is wrong where parameters, each allowed by itself, contradict each other."""
@@ -78,10 +101,17 @@ class Method(Costs):
 
     @classmethod
     def architecture(cls, given: Architecture) -> Architecture:
-        """The model that the method trains, made from the one that the scenario names; its `task` has it."""
+        """The model that the method trains, made from the one that the scenario names."""
         return given
 
-    # --- who -------------------------------------------------------------------------------------------------------
+    def extra(self) -> tuple[Slot, ...]:
+        """Coordinates behind the architecture's own that are learned too: thresholds, scores."""
+        return ()
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Which slice of w [P] is what: the architecture's tensors, then those of `extra`."""
+        return self.task.layout.extended(self.extra())
 
     def start(self) -> State:
         """The architecture's initial weights; what the method adds begins at zero."""
@@ -89,14 +119,7 @@ class Method(Costs):
         more = self.layout.size - len(w)
         return State(0, w if not more else padded(w, more))
 
-    def extra(self) -> tuple[Slot, ...]:
-        """Coordinates behind the architecture's own that the method learns too: thresholds, scores, logits."""
-        return ()
-
-    @cached_property
-    def layout(self) -> Layout:
-        """Which slice of w [P] is what: the architecture's tensors, then what the method adds."""
-        return self.task.layout.extended(self.extra())
+    # --- who -------------------------------------------------------------------------------------
 
     def select(self, state: State, view: View) -> Array:
         """Devices asked in this round, int [S], in rising order."""
@@ -106,9 +129,104 @@ class Method(Costs):
         return np.sort(view.idle[np.argsort(lots, kind="stable")[: self.participants]])
 
     def observe(self, state: State, report: Report) -> State:
+        """The state after the server has seen how the round of every device ended."""
         return state
 
-    # --- which weights ---------------------------------------------------------------------------------------------
+    # --- how much --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def stages(self, k: int, rho: float) -> tuple[Stage, ...]:
+        """The computation of device k at pruning ratio rho, in order; affine in rho.
+
+        Args:
+            k: Device.
+            rho: Pruned share of the prunable weights, in [0, 1]; may be an array.
+        """
+
+    def payload(self, rho: float) -> Payload:
+        """What travels: down the shared weights, up the kept ones.
+
+        Affine in rho up to the mask's own bits.
+        """
+        bits = self.task.accounting.weight_bits
+        return Payload(bits_down=bits(self.shared_count), bits_up=bits(self.shared_count, rho))
+
+    def rho_bounds(self) -> tuple[float, float]:
+        """Pruning ratios that the allocator may choose; equal where the method decides."""
+        return 0.0, 0.0
+
+    def planned(self, k: int, rho: float) -> tuple[Work, float]:
+        """Work and upload bits that the allocation plans with; affine in rho."""
+        bits_up = self.payload(rho).bits_up
+        if bits_up is None:
+            raise NotImplementedError(f"{type(self).__name__} plans no upload; it needs planned")
+        return total_work(self.stages(k, rho)), bits_up
+
+    def forecast(self, view: View, k: int, rho: float) -> tuple[Stage, ...]:
+        """The computation of device k that a check of the scenario shows, before round 0."""
+        return self.stages(k, rho)
+
+    def demand(self, state: State | None, view: View, chosen: Array) -> Demand:
+        """`planned` of the chosen devices int [S], as an affine function of rho."""
+        low, high = self.rho_bounds()
+        classes = self.cost_classes(chosen)
+        bits_down = self.payload(low).bits_down
+        return affine_demand(chosen, classes, self.planned, (low, high), bits_down)
+
+    def cost_classes(self, devices: Array) -> Array:
+        """Numbers [S]: devices with the same number cost the same at the same rho."""
+        return np.asarray(self.task.samples)[devices] if self.cost_by_samples else devices
+
+    def cost_columns(self, devices: Array, rho: Array) -> tuple[tuple[Stage, ...], Payload]:
+        """`stages` and `payload` of devices [S] at their ratios [S]: works and bits are [S]."""
+        classes = self.cost_classes(devices)
+        return cost_columns(devices, classes, rho, self.stages, self.payload)
+
+    def work(
+        self, k: int, step: StepCost, steps: int, rho: float = 0.0, batch: float | None = None
+    ) -> Work:
+        """Work of so many steps of device k.
+
+        Args:
+            k: Device.
+            step: What one costs: `whole_step`, `shared_step`, `personal_step`.
+            steps: How many.
+            rho: Pruned share of what is prunable.
+            batch: Samples per step; None: the device's batch.
+        """
+        batch = self.task.batch(k) if batch is None else batch
+        return self.task.accounting.work(step, steps, batch, rho)
+
+    @cached_property
+    def whole_step(self) -> StepCost:
+        """Cost of a step on all weights."""
+        return self._step(self.everything)
+
+    @cached_property
+    def shared_step(self) -> StepCost:
+        """Cost of a step on the shared weights."""
+        return self._step(self.shared)
+
+    @cached_property
+    def personal_step(self) -> StepCost:
+        """Cost of a step on the personal weights."""
+        return self._step(self.personal())
+
+    def _step(self, trained: Array) -> StepCost:
+        task = self.task
+        return step_cost(task.architecture, trained, self.prunable(), task.accounting)
+
+    def charged(self, job: Job, trained: Trained) -> tuple[Stage, ...]:
+        """The computation of a job whose ``stages`` are None, once it is trained."""
+        raise NotImplementedError(
+            f"{type(self).__name__} orders work that only the training tells; it needs charged"
+        )
+
+    def read_keys(self) -> tuple[str, ...]:
+        """The keys of the scenario's accounting, of those about pruning, that have an effect."""
+        return self.reads if self.reads is not None else PRUNING if self.prunable().any() else ()
+
+    # --- which weights ---------------------------------------------------------------------------
 
     def personal(self) -> Array:
         """Weights that never leave their device, bool [P]: v of Liu."""
@@ -118,9 +236,9 @@ class Method(Costs):
         """Weights that rho prunes, bool [P]."""
         return self.layout.role("none")
 
-    def read_keys(self) -> tuple[str, ...]:
-        """The keys of the scenario's accounting, of those about pruning, that have an effect here."""
-        return self.reads if self.reads is not None else PRUNING if self.prunable().any() else ()
+    def mask(self, state: State, grant: Grant) -> Array:
+        """Weights that the device trains, bool [P], where that is known before it trains."""
+        return self.everything
 
     @cached_property
     def everything(self) -> Array:
@@ -132,10 +250,6 @@ class Method(Costs):
         """Weights that are not personal, bool [P]: u of Liu."""
         return ~self.personal()
 
-    def mask(self, state: State, grant: Grant) -> Array:
-        """Weights that the device trains in this round, bool [P], where that is known before it trains."""
-        return self.everything
-
     @cached_property
     def shared_count(self) -> int:
         """Weights that travel when nothing is pruned: N_u."""
@@ -143,10 +257,12 @@ class Method(Costs):
 
     @cached_property
     def shared_mask(self) -> Tensor:
+        """`shared` as a tensor."""
         return self.task.tensor(self.shared)
 
     @cached_property
     def personal_index(self) -> Tensor:
+        """Coordinates of the personal weights, int."""
         return self.task.tensor(np.flatnonzero(self.personal()))
 
     def weights(self) -> dict[str, int]:
@@ -154,11 +270,14 @@ class Method(Costs):
         total = self.layout.size
         return {"total": total, "global": self.shared_count, "personal": total - self.shared_count}
 
-    # --- how a device trains ---------------------------------------------------------------------------------------
+    # --- how a device trains ---------------------------------------------------------------------
 
     @abstractmethod
     def local_update(self, state: State, k: int, w: Tensor, grant: Grant) -> tuple[Phase, ...]:
-        """The phases of device k from its model w [P]. The shared weights that the last phase trains travel."""
+        """The phases of device k from its model w [P].
+
+        The shared weights that the last phase trains travel.
+        """
 
     def configure(self, state: State, view: View, grant: Grant) -> Job:
         """The order for one device: what it trains, what it is charged, what it sends."""
@@ -172,35 +291,41 @@ class Method(Costs):
             rho=grant.rho,
         )
 
-    # --- what returns, and what is used ----------------------------------------------------------------------------
+    # --- what returns ----------------------------------------------------------------------------
 
     def encode(self, job: Job, trained: Trained) -> Sent:
         """The upload: the shared weights that the last phase trained."""
         return Sent(trained.w, trained.mask & self.shared_mask)
 
-    def keep(self, trained: Trained) -> Tensor:
-        """What stays at a device that finished training: its personal weights, in their order in w."""
+    def local_part(self, trained: Trained) -> Tensor:
+        """What stays at a device that finished training: its personal weights, as in w."""
         return trained.w[self.personal_index]
 
     def retain(self, state: State, updates: Sequence[Update]) -> State:
-        """What stays at the devices that finished training, received or not."""
+        """The state with what stays at the devices that finished training, received or not."""
         if not self.personal().any():
             return state
-        kept = {update.job.device: self.keep(update.result()) for update in updates}
-        return replace(state, local=state.local | kept)
+        parts = {update.job.device: self.local_part(update.result()) for update in updates}
+        return replace(state, local=state.local | parts)
 
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
         """The mean of each weight over the devices that sent it: Liu, eq. (26)."""
+        # Here, since it imports torch, which pricing a scenario does without.
         from fl.method_base.aggregation import mean_over_holders
 
-        sent = [self.encode(update.job, update.result()) for update in updates]
-        weights = [self._weight(view, update.job.device) for update in updates]
-        return replace(
-            state, g=state.g + 1, w=mean_over_holders(state.w, sent, weights) if sent else state.w
-        )
+        w = mean_over_holders(state.w, *self.arrived(view, updates)) if updates else state.w
+        return replace(state, g=state.g + 1, w=w)
 
-    def _weight(self, view: View, k: int) -> float:
+    def arrived(self, view: View, updates: Sequence[Update]) -> tuple[list[Sent], list[float]]:
+        """What each update sent, and its device's weight in the mean."""
+        sent = [self.encode(update.job, update.result()) for update in updates]
+        return sent, [self.weight_of(view, update.job.device) for update in updates]
+
+    def weight_of(self, view: View, k: int) -> float:
+        """Weight of device k in the mean: `weighting`."""
         return float(view.samples[k]) if self.weighting == "samples" else 1.0
+
+    # --- what is used ----------------------------------------------------------------------------
 
     def received(self, state: State, k: int) -> Tensor:
         """The model w [P] from which device k starts when it is asked: the one that it uses."""
@@ -208,6 +333,10 @@ class Method(Costs):
 
     def personalise(self, state: State, k: int) -> Tensor:
         """The model w [P] of device k: the shared weights and its own personal ones, [u, v_k]."""
+        return self.with_local_part(state, k)
+
+    def with_local_part(self, state: State, k: int) -> Tensor:
+        """The server's weights [P] and, in the personal coordinates, what stays at device k."""
         if k not in state.local:
             return state.w
         w = state.w.clone()
@@ -215,7 +344,7 @@ class Method(Costs):
         return w
 
     def probes(self, state: State) -> dict[str, Tensor]:
-        """Further models w [P], by name, whose accuracy on the whole test set is worth a line of the log."""
+        """Further models w [P], by name, that are tested on the whole test set."""
         return {}
 
     def measures(self, state: State) -> dict[str, float]:

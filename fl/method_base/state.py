@@ -1,4 +1,4 @@
-"""What a method carries from round to round, and its form on disk: plain arrays and a JSON-able record, no pickle."""
+"""What a method carries from round to round, and its form on disk: arrays and a JSON record."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ class State:
     """After ``g`` rounds: the server's model, and what stays at the devices.
 
     Args:
-        w: the server's model [P]; its personal coordinates are the initial ones, used by devices not yet in ``local``.
-        local: device -> what stays there, as `Method.keep` gives it; its personal coordinates, in their order in w.
-        memo: tensors that a method remembers.     notes: what else it remembers, JSON-able (a bandit's record).
+        g: Rounds done.
+        w: The server's model [P]; its personal coordinates are the initial ones, used by devices
+            that are not yet in ``local``.
+        local: Device -> what stays there, as `Method.local_part` gives it.
+        memo: Tensors that a method remembers.
+        notes: What else it remembers, fit for JSON: a bandit's record.
     """
 
     g: int

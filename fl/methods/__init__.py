@@ -1,4 +1,8 @@
-"""The methods, one file each. The name ``pruning-only`` is the class PruningOnly in pruning_only.py; no registry."""
+"""The methods: one module or package each, found by its name.
+
+The name ``pruning-only`` is the class PruningOnly in pruning_only.py. Modules whose names begin
+with an underscore are bases of methods, and none themselves.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +16,16 @@ from fl.method_base.method import Method
 
 def available() -> list[str]:
     """Names of all methods."""
-    return sorted(module.name.replace("_", "-") for module in iter_modules(__path__))
+    modules = (module.name for module in iter_modules(__path__))
+    return sorted(name.replace("_", "-") for name in modules if not name.startswith("_"))
 
 
 def resolve(name: str) -> type[Method]:
-    """The class of a method by its name."""
+    """The class of a method by its name.
+
+    Raises:
+        MethodError: There is none of that name.
+    """
     if name not in available():
         near = get_close_matches(str(name), available(), n=1)
         hint = f'; did you mean "{near[0]}"?' if near else ""

@@ -1,4 +1,4 @@
-"""CS. Jiang, Borcea, "Complement Sparsification: Low-Overhead Model Pruning for FL", AAAI 2023."""
+"""CS: complement sparsification, where devices return what the server had pruned."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 
 from fl.contracts import Demand, Grant, Job, Payload, Sent, Tensor, Trained, Update, View
 from fl.masks.unit_masks import kept_count, largest, output_layer
-from fl.method_base.averaging import FedAvg, by_samples
 from fl.method_base.method import MAX_RATE, State, param
+from fl.methods.fedavg import FedAvg, weighting_by_samples
 from fl.models.layout import Slot
 
 Array = np.ndarray
@@ -20,30 +20,33 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class CS(FedAvg):
-    """The server sends a model pruned by magnitude; devices train all of it and return what the server had pruned.
+    """The server sends a model pruned by magnitude; devices return what the server had pruned.
 
-    The server adds the mean of these complements, amplified, and prunes the sum again. Round 0 is FedAvg.
-    What travels: the kept weights down, the others up; biases, norms and the output layer both ways.
+    Jiang, Borcea, "Complement Sparsification: Low-Overhead Model Pruning for Federated Learning",
+    AAAI 2023. Devices train all of the model; the server adds the mean of these complements,
+    amplified, and prunes the sum again. Round 0 is FedAvg.
+    What travels: the kept weights down, the others up; biases, norms and the output layer both
+    ways.
 
     Departs from the paper:
         Devices use the pruned model; the sum before pruning is reported beside it.
         Computing is charged in full: after its first step a device's model is dense.
     """
 
-    source: ClassVar[str] = "Jiang and Borcea, AAAI 2023, and released program (fedlps.md, 10.6)"
+    source: ClassVar[str] = "Jiang and Borcea, AAAI 2023, and released program"
     reads: ClassVar[tuple[str, ...]] = ("mask_overhead",)
-    weighting: str = by_samples("released program (fedlps.md, 10.6)")
+    weighting: str = weighting_by_samples("Jiang and Borcea, released program")
     sparsity: float = param(
         0.5,
         "share of the weights of a layer that the server prunes",
-        source="fedlps.md, 10.6",
+        source="Jiang and Borcea, released program",
         gt=0,
         le=0.99,
     )
     server_lr: float = param(
         1.5,
         "factor of the complements in the sum, eta_s",
-        source="released program",
+        source="Jiang and Borcea, released program",
         gt=0,
         le=MAX_RATE,
     )
@@ -67,16 +70,11 @@ class CS(FedAvg):
         w = w.clone()
         for slot in self.sparse:
             part = w[slot.slice]
-            part[
-                ~largest(
-                    part.abs(),
-                    torch.ones_like(part, dtype=torch.bool),
-                    kept_count(self.sparsity, slot.size),
-                )
-            ] = 0.0
+            everything = torch.ones_like(part, dtype=torch.bool)
+            part[~largest(part.abs(), everything, kept_count(self.sparsity, slot.size))] = 0.0
         return w
 
-    # --- what it costs ---------------------------------------------------------------------------------------------
+    # --- what it costs ---------------------------------------------------------------------------
 
     def payload(self, rho: float) -> Payload:
         """From round 1 on."""
@@ -97,7 +95,7 @@ class CS(FedAvg):
         job = super().configure(state, view, grant)
         return job if view.g else replace(job, payload=super().payload(grant.rho))
 
-    # --- what returns, and what is used ----------------------------------------------------------------------------
+    # --- what returns, and what is used ----------------------------------------------------------
 
     def encode(self, job: Job, trained: Trained) -> Sent:
         """All that is zero in the model that was sent."""
@@ -105,7 +103,7 @@ class CS(FedAvg):
         return Sent(trained.w, complement if job.g else trained.mask)
 
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
-        """State.w is the sum; the memo holds what is sent next, from round 1 on pruned, whoever arrived."""
+        """State.w is the sum; the memo holds what is sent next, pruned, whoever arrived."""
         if not updates:
             return replace(state, g=state.g + 1, memo={"sent": self.pruned(state.w)})
         base = self.personalise(state, 0)

@@ -1,4 +1,4 @@
-"""Ditto. Li, Hu, Beirami, Smith, "Ditto: Fair and Robust Federated Learning Through Personalization", ICML 2021."""
+"""Ditto: a personal model beside the global one, held near it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from fl.contracts import Grant, Phase, Stage, Tensor
-from fl.method_base.averaging import FedAvg
 from fl.method_base.method import MAX_RATE, State, param
+from fl.methods.fedavg import FedAvg
 from fl.models.layout import Slot
 
 Array = np.ndarray
@@ -18,17 +18,20 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Ditto(FedAvg):
-    """FedAvg, beside which every device trains a model of its own that is held near the received one.
+    """FedAvg, beside which a device trains a model of its own, held near the received one.
 
-    The personal model v minimises F_k(v) + lam / 2 |v - w^r|^2; both models take as many steps, of the same size.
-    The model is [w, v_k]. What travels: w, down and up. v_k stays, also when the upload was late.
+    Li, Hu, Beirami, Smith, "Ditto: Fair and Robust Federated Learning Through Personalization",
+    ICML 2021. The personal model v minimises F_k(v) + lam / 2 |v - w^r|^2; both models take as many
+    steps, of the same size. The model is [w, v_k].
+    What travels: w, down and up. v_k stays, also when the upload was late.
 
     Departs from the paper:
         v_k starts at the initial model; a device that was never asked uses the global one.
         The term's own operations are not charged.
     """
 
-    source: ClassVar[str] = "Li et al., ICML 2021, Algorithm 1 (fedlps.md, 10.13)"
+    source: ClassVar[str] = "Li et al., ICML 2021, Algorithm 1"
+    cost_by_samples: ClassVar[bool] = True
     lam: float = param(
         0.1,
         "weight of the distance to the received model",
@@ -51,7 +54,7 @@ class Ditto(FedAvg):
     def _copy(self) -> Array:
         return self.layout.role("personal")
 
-    # --- what it costs, and how a device trains --------------------------------------------------------------------
+    # --- what it costs, and how a device trains --------------------------------------------------
 
     def stages(self, k: int, rho: float) -> tuple[Stage, ...]:
         (train,) = super().stages(k, rho)
@@ -71,11 +74,11 @@ class Ditto(FedAvg):
         )
         return personal, self.training(lambda done: done[-1], self.shared_mask, state.g, k)
 
-    # --- what is used ----------------------------------------------------------------------------------------------
+    # --- what is used ----------------------------------------------------------------------------
 
     def received(self, state: State, k: int) -> Tensor:
         """[w, v_k]."""
-        return super().personalise(state, k)
+        return self.with_local_part(state, k)
 
     def personalise(self, state: State, k: int) -> Tensor:
         return state.local.get(k, state.w)

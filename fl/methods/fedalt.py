@@ -1,9 +1,9 @@
-"""Partial personalisation, alternating. Pillutla et al., "Federated Learning with Partial Model Personalization"."""
+"""FedAlt: partial personalisation, the personal and the shared part in turn."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,21 +16,26 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class FedAlt(Method):
-    """Partial personalisation: first the personal part with the shared one fixed, then the other way round.
+    """Partial personalisation: first the personal part with the shared one fixed, then the other.
 
-    Liu, eqs. (6), (7), "LocalAlt"; also "personalization only" of their comparison (rho = 0).
-    What travels: the shared weights u, down and up. The personal weights v_k stay, also when the upload was late.
+    Pillutla et al., "Federated Learning with Partial Model Personalization", ICML 2022. Liu, eqs.
+    (6), (7), "LocalAlt"; also "personalization only" of their comparison (rho = 0).
+    What travels: the shared weights u, down and up. The personal weights v_k stay, also when the
+    upload was late.
 
     Departs from the paper:
         Pillutla et al. count epochs, here as in Liu et al. steps.
-        The split is that of Liu's example, convolutions personal; ``personal_part`` turns it round or off.
+        The split is that of Liu's example, convolutions personal; ``personal_part`` turns it round
+        or off.
     """
 
     source: ClassVar[str] = "Pillutla et al., ICML 2022, Algorithm 2 (FedAlt)"
+    cost_by_samples: ClassVar[bool] = True
     update: ClassVar[str] = "alternating"
     personal_part: str = param(
         "features",
-        "which weights stay at the device: the convolutions or hidden layer, the fully connected part, or none",
+        "which weights stay at the device: the convolutions or hidden layer, the fully connected "
+        "part, or none",
         source="Liu et al., Section V",
         choices=("features", "classifier", "none"),
     )
@@ -48,21 +53,19 @@ class FedAlt(Method):
     )
 
     @classmethod
-    def conflict(cls, values: dict) -> MethodError | None:
+    def conflict(cls, values: dict[str, Any]) -> MethodError | None:
         simultaneous = values.get("update", cls.update) == "simultaneous"
-        if (
-            simultaneous
-            and values["personal_part"] != "none"
-            and values["personal_steps"] != values["global_steps"]
-        ):
-            problem = f"is {values['personal_steps']}, but a simultaneous update makes as many personal steps as "
+        personal, shared = values["personal_steps"], values["global_steps"]
+        if simultaneous and values["personal_part"] != "none" and personal != shared:
             return MethodError(
-                "personal_steps", problem + f"global_steps ({values['global_steps']})"
+                "personal_steps",
+                f"is {personal}, but a simultaneous update makes as many personal steps as "
+                f"global_steps ({shared})",
             )
         return super().conflict(values)
 
     @classmethod
-    def unread(cls, values: dict) -> dict[str, str]:
+    def unread(cls, values: dict[str, Any]) -> dict[str, str]:
         idle = ("personal_steps", "personal_lr") if values["personal_part"] == "none" else ()
         return super().unread(values) | dict.fromkeys(idle, "personal_part is none")
 
@@ -70,12 +73,11 @@ class FedAlt(Method):
         return self.layout.role(self.personal_part)
 
     def stages(self, k: int, rho: float) -> tuple[Stage, ...]:
-        v = self.personal()
         if self.update == "simultaneous":
-            return (Stage("train", self.work(k, self.everything, self.global_steps, rho)),)
+            return (Stage("train", self.work(k, self.whole_step, self.global_steps, rho)),)
         return (
-            Stage("personal", self.work(k, v, self.personal_steps)),
-            Stage("global", self.work(k, self.shared, self.global_steps, rho)),
+            Stage("personal", self.work(k, self.personal_step, self.personal_steps)),
+            Stage("global", self.work(k, self.shared_step, self.global_steps, rho)),
         )
 
     def local_update(self, state: State, k: int, w: Tensor, grant: Grant) -> tuple[Phase, ...]:
@@ -83,9 +85,8 @@ class FedAlt(Method):
         if self.update == "simultaneous":
             rate = u * self.global_lr + ~u * self.personal_lr
             return (Phase(start=w, mask=u | ~u, steps=self.global_steps, lr=rate),)
+        steps, lr = self.personal_steps, self.personal_lr
         return (
-            Phase(
-                start=w, mask=~u, steps=self.personal_steps, lr=self.personal_lr, batches="personal"
-            ),
+            Phase(start=w, mask=~u, steps=steps, lr=lr, batches="personal"),
             Phase(start=lambda done: done[-1], mask=u, steps=self.global_steps, lr=self.global_lr),
         )

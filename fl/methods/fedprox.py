@@ -1,4 +1,4 @@
-"""FedProx. Li et al., "Federated Optimization in Heterogeneous Networks", MLSys 2020."""
+"""FedProx: a local loss that holds on to the received model."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fl.contracts import Grant, Phase, Tensor
-from fl.method_base.averaging import FedAvg
 from fl.method_base.method import MAX_RATE, State, param
+from fl.methods.fedavg import FedAvg
 
 
 @dataclass(frozen=True, eq=False)
 class FedProx(FedAvg):
     """FedAvg whose local loss holds on to the received model: F_k(w) + mu / 2 |w - w^r|^2.
 
-    What travels: all weights, down and up. The term's own operations are not charged (fedlps.md, 10.2).
+    Li et al., "Federated Optimization in Heterogeneous Networks", MLSys 2020. What travels: all
+    weights, down and up. The term's own operations are not charged.
 
     Departs from the paper:
-        No partial work: a slow device takes as many steps as the others (fedlps.md, 10.2).
+        No partial work: a slow device takes as many steps as the others.
     """
 
     source: ClassVar[str] = "Li et al., MLSys 2020, Algorithm 2"
     mu: float = param(
         0.001,
         "weight of the proximal term",
-        source="FedLPS reference code (fedlps.md, 10.2)",
+        source="FedLPS, released code",
         ge=0,
         le=MAX_RATE,
     )
@@ -33,8 +34,8 @@ class FedProx(FedAvg):
         if self.mu == 0:
             return super().local_update(state, k, w, grant)
         mask = self.task.tensor(self.mask(state, grant))
-        return (
-            self.training(
-                w, mask, state.g, k, penalty=lambda v: 0.5 * self.mu * (v - w).square().sum()
-            ),
-        )
+
+        def penalty(v: Tensor) -> Tensor:
+            return 0.5 * self.mu * (v - w).square().sum()
+
+        return (self.training(w, mask, state.g, k, penalty=penalty),)

@@ -1,4 +1,4 @@
-"""FedRolex. Alam et al., "FedRolex: Model-Heterogeneous FL with Rolling Sub-Model Extraction", NeurIPS 2022."""
+"""FedRolex: submodels that roll through the units from round to round."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from fl.contracts import View
-from fl.masks import unit_masks as masks
+from fl.masks.unit_masks import rolling
 from fl.method_base.method import State
 from fl.methods.heterofl import HeteroFL
 
@@ -17,17 +17,19 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class FedRolex(HeteroFL):
-    """Rolling submodels: in round g a device of width s trains the units g, g + 1, .. g + ceil(s J) - 1 (mod J).
+    """Rolling submodels: in round g a device trains units g, g + 1, .. g + ceil(s J) - 1 (mod J).
 
-    What travels: the submodel's weights, down and up; which they are follows from the round. Over J rounds every unit
-    is trained equally often. A device that deploys a submodel uses the window that starts at 0.
+    Alam, Liu, Yan, Zhang, "FedRolex: Model-Heterogeneous Federated Learning with Rolling Sub-Model
+    Extraction", NeurIPS 2022. What travels: the submodel's weights, down and up; which they are
+    follows from the round. Over J rounds every unit is trained equally often. A device that deploys
+    a submodel uses the window that starts at 0.
 
     Departs from the paper:
-        Mean over the holders of each weight as in the paper; the authors' program can also weight by update counts.
-        The authors' program rolls the other way, which covers the same windows (fedmap.md, section 7).
+        Mean over the holders of each weight as in the paper; the authors' program can also weight
+        by update counts, and rolls the other way, which covers the same windows.
     """
 
     source: ClassVar[str] = "Alam et al., NeurIPS 2022, Algorithm 1"
 
     def kept(self, state: State | None, view: View, k: int) -> Array:
-        return self.layout.expand(masks.rolling(self.layout, self.width_of(view, k), view.g))
+        return self.layout.expand(rolling(self.layout, self.width_of(view, k), view.g))

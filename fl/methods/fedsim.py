@@ -1,4 +1,4 @@
-"""Partial personalisation, simultaneous. Pillutla et al., "Federated Learning with Partial Model Personalization"."""
+"""FedSim: partial personalisation, both parts in the same steps."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from fl.methods.fedalt import FedAlt
 
 @dataclass(frozen=True, eq=False)
 class FedSim(FedAlt):
-    """Partial personalisation: the personal and the shared part in the same steps, each with its own step size.
+    """Partial personalisation: both parts in the same steps, each with its own step size.
 
-    Liu et al., Fig. 4, "LocalSim". What travels: the shared weights u, down and up.
+    Pillutla et al., "Federated Learning with Partial Model Personalization", ICML 2022; Liu et al.,
+    Fig. 4, "LocalSim". What travels: the shared weights u, down and up.
 
     Departs from the paper: as `FedAlt`. Both step counts must be equal.
     """

@@ -1,28 +1,32 @@
-"""FjORD. Horvath et al., "FjORD: Fair and Accurate FL ... with Ordered Dropout", NeurIPS 2021."""
+"""FjORD: ordered dropout, with a width drawn per batch or per round."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
-from fl.contracts import Phase, Stage, Tensor, View, Work
-from fl.masks.ordered_dropout import Nested
-from fl.method_base.averaging import by_samples
+from fl.contracts import Phase, Stage, Tensor, Update, View, Work
 from fl.method_base.costs import total_work
 from fl.method_base.method import State, param
+from fl.methods._ordered_dropout import DeployedSubmodels, deploy_parameter, first_units
+from fl.methods._submodel_method import SubmodelMethod
+from fl.methods.fedavg import weighting_by_samples
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class Fjord(Nested):
-    """Ordered dropout: nested submodels whose width is drawn anew, per batch or per round, up to the device's own.
+class Fjord(SubmodelMethod):
+    """Ordered dropout: nested submodels whose width is drawn anew, up to the device's own.
 
-    What travels: the largest submodel that the device may draw (``resample: batch``), or the one drawn (``round``),
-    down and up. The mean over holders is the paper's mean block by block, since the submodels are nested.
+    Horvath et al., "FjORD: Fair and Accurate Federated Learning under Heterogeneous Targets with
+    Ordered Dropout", NeurIPS 2021. What travels: the largest submodel that the device may draw
+    (``resample: batch``), or the one drawn (``round``), down and up. The mean over holders is the
+    paper's mean block by block, since the submodels are nested.
 
     Departs from the paper:
         No normalisation layers of their own per width.
@@ -30,17 +34,18 @@ class Fjord(Nested):
     """
 
     source: ClassVar[str] = "Horvath et al., NeurIPS 2021, Algorithm 1"
+    deploy: str = deploy_parameter()
     levels: tuple[float, ...] = param(
         (0.0625, 0.125, 0.25, 0.5, 1.0),
         "widths that can be drawn",
-        source="fedlps.md, 10.8",
+        source="our choice: the levels of FedLPS, Section V; the authors: 0.2, 0.4, .. 1",
         gt=0,
         le=1,
     )
     low: float | None = param(
         None,
         "draw any width from low to the device's own instead of one of the levels",
-        source="spafl.md, 10",
+        source="Kim et al., NeurIPS 2024 (SpaFL), Section 5: 0.4",
         gt=0,
         le=1,
     )
@@ -55,16 +60,19 @@ class Fjord(Nested):
         "each batch also learns from the outputs of the largest width",
         source="Horvath et al.: optional",
     )
-    weighting: str = by_samples("Horvath et al., Algorithm 1")
+    weighting: str = weighting_by_samples("Horvath et al., Algorithm 1")
 
     @classmethod
-    def unread(cls, values: dict) -> dict[str, str]:
+    def unread(cls, values: dict[str, Any]) -> dict[str, str]:
         drawn = {} if values["low"] is None else {"levels": "low is given"}
         once = {} if values["resample"] == "batch" else {"distillation": "resample is round"}
         return super().unread(values) | drawn | once
 
     def largest(self, view: View, k: int) -> float:
-        """The largest width that device k may draw; with distillation its own one teaches, drawn or not."""
+        """The largest width that device k may draw.
+
+        With distillation its own width teaches, drawn or not.
+        """
         own = self.width_of(view, k)
         if self.low is not None or self.distillation:
             return own
@@ -81,21 +89,20 @@ class Fjord(Nested):
         return [allowed[int(lot * len(allowed))] for lot in lots]
 
     def kept(self, state: State | None, view: View, k: int) -> Array:
-        return self.nested(
-            self.drawn(view, k)[0] if self.resample == "round" else self.largest(view, k)
-        )
+        drawn = self.resample == "round"
+        width = self.drawn(view, k)[0] if drawn else self.largest(view, k)
+        return first_units(self.layout, width)
 
-    def ordered(self, view: View, k: int, kept: Array) -> tuple[Stage, ...]:
+    def submodel_stages(self, view: View, k: int, kept: Array) -> tuple[Stage, ...]:
         """The mean of the drawn widths; with distillation also the largest one in every step."""
+        of_submodel = super().submodel_stages
         if self.resample == "round":
-            return super().ordered(view, k, kept)
+            return of_submodel(view, k, kept)
         widths = self.drawn(view, k)
-        each = {
-            width: super(Fjord, self).ordered(view, k, self.nested(width)) for width in set(widths)
-        }
+        each = {s: of_submodel(view, k, first_units(self.layout, s)) for s in set(widths)}
         stages = [stage for width in widths for stage in each[width]]
         if self.distillation:
-            stages += super().ordered(view, k, kept) * len(widths)
+            stages += of_submodel(view, k, kept) * len(widths)
         total = total_work(stages)
         return (Stage("train", Work(total.weight_steps / len(widths), total.flops / len(widths))),)
 
@@ -104,13 +111,10 @@ class Fjord(Nested):
             return super().phases(state, view, k, w, kept)
         mask = self.task.tensor(kept)
         widths = self.drawn(view, k)
-        submodels = {width: self.task.tensor(self.nested(width)) for width in set(widths)}
+        submodels = {s: self.task.tensor(first_units(self.layout, s)) for s in set(widths)}
         if not self.distillation:
-            return (
-                self.training(
-                    w, mask, view.g, k, submodel=tuple(submodels[width] for width in widths)
-                ),
-            )
+            per_step = tuple(submodels[width] for width in widths)
+            return (self.training(w, mask, view.g, k, submodel=per_step),)
         start = [w] + [last] * (len(widths) - 1)
         losses = [self._distilling(mask, submodels[width]) for width in widths]
         return tuple(
@@ -121,18 +125,36 @@ class Fjord(Nested):
     def _distilling(
         self, largest: Tensor, drawn: Tensor
     ) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-        """Cross entropy of the largest width with the labels, and of the drawn one with the largest one's outputs."""
+        """The largest width learns the labels, the drawn one the outputs of the largest."""
 
         def loss(w: Tensor, x: Tensor, y: Tensor) -> Tensor:
             from torch.nn.functional import cross_entropy
 
             teacher = self.task.architecture.logits(w * largest, x)
             student = self.task.architecture.logits(w * drawn, x)
-            return cross_entropy(teacher, y) + cross_entropy(
-                student, teacher.detach().softmax(dim=1)
-            )
+            taught = cross_entropy(student, teacher.detach().softmax(dim=1))
+            return cross_entropy(teacher, y) + taught
 
         return loss
+
+    # --- what is used ----------------------------------------------------------------------------
+
+    @cached_property
+    def deployed(self) -> DeployedSubmodels:
+        return DeployedSubmodels(self.task, self.width, self.deploy)
+
+    def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
+        """The mean over holders; and the server notes the width of every device."""
+        return self.deployed.with_widths(super().aggregate(state, view, updates), view)
+
+    def received(self, state: State, k: int) -> Tensor:
+        return state.w
+
+    def personalise(self, state: State, k: int) -> Tensor:
+        return self.deployed.of_device(state, k)
+
+    def probes(self, state: State) -> dict[str, Tensor]:
+        return self.deployed.by_width(state)
 
 
 def last(done: list[Tensor]) -> Tensor:

@@ -1,33 +1,39 @@
-"""HeteroFL. Diao, Ding, Tarokh, "HeteroFL: Computation and Communication Efficient Federated Learning", ICLR 2021."""
+"""HeteroFL: nested submodels, as wide as each device can compute."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from fl.contracts import Job, Phase, Sent, Tensor, Trained, View
-from fl.masks.ordered_dropout import Nested
+from fl.contracts import Job, Phase, Sent, Tensor, Trained, Update, View
+from fl.masks.unit_masks import output_layer
 from fl.method_base.method import State, param
+from fl.methods._ordered_dropout import DeployedSubmodels, deploy_parameter, first_units
+from fl.methods._submodel_method import SubmodelMethod
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class HeteroFL(Nested):
-    """Nested submodels: a device of width s trains the first ceil(s J) of the J units of every hidden layer.
+class HeteroFL(SubmodelMethod):
+    """Nested submodels: a device of width s trains the first ceil(s J) of J units of hidden layers.
 
-    What travels: the submodel's weights, down and up; the server takes the mean of each weight over the devices that
-    hold it, and of an output unit's weights over those that own its class.
+    Diao, Ding, Tarokh, "HeteroFL: Computation and Communication Efficient Federated Learning for
+    Heterogeneous Clients", ICLR 2021. What travels: the submodel's weights, down and up; the server
+    takes the mean of each weight over the devices that hold it, and of an output unit's weights
+    over those that own its class.
 
     Departs from the paper:
         Step sizes and steps are the scenario's; the authors clip gradients to norm 1 (``clip``).
-        All rows of the output layer are charged, also those of classes that a device does not own.
+        All rows of the output layer are charged, also those of classes that a device lacks.
     """
 
     source: ClassVar[str] = "Diao et al., ICLR 2021"
+    deploy: str = deploy_parameter()
     scaler: bool = param(
         True,
         "divide the outputs of hidden layers by the width while training",
@@ -35,35 +41,37 @@ class HeteroFL(Nested):
     )
     masked_ce: bool = param(
         True,
-        "logits of classes that a device does not own count as 0, and it has no say in their output units",
+        "logits of classes that a device does not own count as 0, and it has no say in their "
+        "output units",
         source="Diao et al., Section 3",
     )
 
+    def kept(self, state: State | None, view: View, k: int) -> Array:
+        return first_units(self.layout, self.width_of(view, k))
+
+    # --- how a device trains, and what returns ---------------------------------------------------
+
     def phases(self, state: State, view: View, k: int, w: Tensor, kept: Array) -> tuple[Phase, ...]:
         (phase,) = super().phases(state, view, k, w, kept)
-        return (
-            replace(phase, scale=self._scale(self.width_of(view, k)), criterion=self._criterion(k)),
-        )
+        scale = self._scale(self.width_of(view, k))
+        return (replace(phase, scale=scale, criterion=self._criterion(k)),)
 
     def encode(self, job: Job, trained: Trained) -> Sent:
         sent = super().encode(job, trained)
-        return (
-            replace(sent, travels=sent.travels & self._rows(job.device)) if self.masked_ce else sent
-        )
+        if not self.masked_ce:
+            return sent
+        return replace(sent, travels=sent.travels & self._rows(job.device))
 
     def _scale(self, width: float) -> Tensor | None:
         """1 / s for the weights and biases that make hidden units, [P]."""
         if not self.scaler or width == 1:
             return None
-        makes = self.layout.where(
-            lambda slot: (
-                slot.kind in ("weight", "bias") and slot.axes[0].group != self.layout.output
-            )
-        )
-        return self.task.tensor(np.where(makes, 1.0 / width, 1.0).astype(np.float32))
+        layers = self.layout.where(lambda slot: slot.kind in ("weight", "bias"))
+        makes_units = layers & ~output_layer(self.layout)
+        return self.task.tensor(np.where(makes_units, 1.0 / width, 1.0).astype(np.float32))
 
     def _criterion(self, k: int) -> Callable[[Tensor, Tensor], Tensor] | None:
-        """Cross entropy in which the logits of classes that device k lacks are 0; None where it has them all."""
+        """Cross entropy with logits 0 for classes that device k lacks; None where it lacks none."""
         owned = self._owned(k)
         if not self.masked_ce or owned.all():
             return None
@@ -82,5 +90,24 @@ class HeteroFL(Nested):
         return np.bincount(labels, minlength=self.task.architecture.classes) > 0
 
     def _rows(self, k: int) -> Tensor:
-        """All weights but those of the output units of classes that device k lacks, bool [P]."""
+        """All weights but those of output units whose classes device k lacks, bool [P]."""
         return self.task.tensor(self.layout.expand({self.layout.output: self._owned(k)}))
+
+    # --- what is used ----------------------------------------------------------------------------
+
+    @cached_property
+    def deployed(self) -> DeployedSubmodels:
+        return DeployedSubmodels(self.task, self.width, self.deploy)
+
+    def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
+        """The mean over holders; and the server notes the width of every device."""
+        return self.deployed.with_widths(super().aggregate(state, view, updates), view)
+
+    def received(self, state: State, k: int) -> Tensor:
+        return state.w
+
+    def personalise(self, state: State, k: int) -> Tensor:
+        return self.deployed.of_device(state, k)
+
+    def probes(self, state: State) -> dict[str, Tensor]:
+        return self.deployed.by_width(state)

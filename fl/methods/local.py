@@ -1,4 +1,4 @@
-"""SpaFL's pruning without a server: "Local" in the comparison of Kim et al., "SpaFL", NeurIPS 2024."""
+"""Pruning by trainable thresholds without a server: "Local" in SpaFL's comparison."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import numpy as np
 from fl.contracts import Demand, Grant, Job, Phase, Stage, Tensor, Trained, Update, View, Work
 from fl.errors import MethodError
 from fl.masks.thresholds import Rows, carriers, threshold_slots
-from fl.method_base.averaging import FedAvg
 from fl.method_base.costs import total_work
 from fl.method_base.method import State, param
+from fl.methods.fedavg import FedAvg
 from fl.models.layout import Slot
 
 Array = np.ndarray
@@ -24,21 +24,28 @@ PAPER = "Kim et al., NeurIPS 2024"
 
 @dataclass(frozen=True, eq=False)
 class Local(FedAvg):
-    """Every device prunes and trains a model of its own by trainable thresholds; nothing is sent or combined.
+    """Every device prunes and trains a model of its own by trainable thresholds; nothing is sent.
 
-    A filter or neuron computes where the mean |w| of its weights is above its threshold, eq. (1); both take the same
-    SGD steps, and a penalty pushes thresholds up, eqs. (5), (6).
+    Kim, Saad, Debbah, Hong, "SpaFL: Communication-Efficient Federated Learning with Sparse Models
+    and Low Computational Overhead", NeurIPS 2024. A filter or neuron computes where the mean |w| of
+    its weights is above its threshold, eq. (1); both take the same SGD steps, and a penalty pushes
+    thresholds up, eqs. (5), (6).
     What travels: nothing.
 
-    Departs from the paper:
-        Weights get the gradient of the masked weights where their row lives; ``mask_path`` adds that through (1).
-        Thresholds of a layer of which at most 1 % would live begin anew, momentum too, before it computes, not after.
-        Ranges are kept by clamping after every step. Biases and norms have no thresholds and no range.
-        Charged are the rows that lived, on average over the steps; the plan counts those that live at the start.
+    Departs from the paper (see docs/papers/spafl.md):
+        Weights get the gradient of the masked weights where their row lives; ``mask_path`` adds
+        that through (1).
+        Thresholds of a layer of which at most 1 % would live begin anew, momentum too, before it
+        computes, not after.
+        Ranges are kept by clamping after every step. Biases and norms have no thresholds and no
+        range.
+        Charged are the rows that lived, on average over the steps; the plan counts those that live
+        at the start.
         A device that was never asked uses the model as it was initialised.
     """
 
     source: ClassVar[str] = f"{PAPER}, Section 4 (Local)"
+    cost_by_samples: ClassVar[bool] = True
     momentum: float = param(
         0.9, "momentum of SGD, fresh in every round", source=f"{PAPER}: 0.9", ge=0, le=0.9999
     )
@@ -54,7 +61,8 @@ class Local(FedAvg):
     )
     surrogate: str = param(
         "identity",
-        "derivative of the unit step: 1; 1 where |mu - tau| > 1 (released code for CIFAR); long-tailed",
+        "derivative of the unit step: 1; 1 where |mu - tau| > 1 (released code for CIFAR); "
+        "long-tailed",
         source=f"{PAPER}, eq. (9)",
         choices=("identity", "inverted-clip", "piecewise"),
     )
@@ -89,42 +97,44 @@ class Local(FedAvg):
     def personal(self) -> Array:
         return self.everything
 
-    # --- what it costs ---------------------------------------------------------------------------------------------
+    # --- what it costs ---------------------------------------------------------------------------
 
-    def ordered(self, k: int, alive: Array) -> tuple[Stage, ...]:
+    def threshold_stages(self, k: int, alive: Array) -> tuple[Stage, ...]:
         """The computation of a round of device k of whose rows ``alive`` [T] live, from 0 to 1."""
         accounting, steps, batch = self.task.accounting, self.steps(k), self.samples_per_step(k)
         cost = self.rows.cost(self.task.architecture, self.rows.shares(alive), accounting)
-        work, passes = (
-            accounting.work(cost, steps, batch),
-            steps * batch / int(self.task.samples[k]),
-        )
+        work = accounting.work(cost, steps, batch)
+        passes = steps * batch / int(self.task.samples[k])
         return (Stage("train", replace(work, flops=work.flops + self.rows.upkeep(passes))),)
 
     def stages(self, k: int, rho: float) -> tuple[Stage, ...]:
-        return self.ordered(k, np.ones(sum(self.rows.counts)))
+        return self.threshold_stages(k, np.ones(sum(self.rows.counts)))
 
     def demand(self, state: State | None, view: View, chosen: Array) -> Demand:
+        """With the work on the rows that live where each device starts."""
         demand = super().demand(state, view, chosen)
         if state is None:
             return demand
         works = [
-            total_work(self.ordered(k, self.rows.starting(self.received(state, k))))
+            total_work(self.threshold_stages(k, self.rows.starting(self.received(state, k))))
             for k in map(int, chosen)
         ]
         columns = np.array([(work.weight_steps, work.flops) for work in works]).T
         return replace(demand, work_prunable=Work(*columns))
 
     def charged(self, job: Job, trained: Trained) -> tuple[Stage, ...]:
-        return self.ordered(job.device, (trained.collected / job.phases[-1].steps).cpu().numpy())
+        return self.threshold_stages(
+            job.device, (trained.collected / job.phases[-1].steps).cpu().numpy()
+        )
 
-    # --- how a device trains ---------------------------------------------------------------------------------------
+    # --- how a device trains ---------------------------------------------------------------------
 
     def configure(self, state: State, view: View, grant: Grant) -> Job:
         return replace(super().configure(state, view, grant), stages=None)
 
     def local_update(self, state: State, k: int, w: Tensor, grant: Grant) -> tuple[Phase, ...]:
-        from fl.masks.straight_through import Pruner
+        # Here, since it imports torch, which pricing a scenario does without.
+        from fl.masks.threshold_training import Pruner
 
         alpha = self.threshold_penalty / (1 + exp(5 - 10 * state.g) if self.penalty_warmup else 1)
         hooks = Pruner(self.rows, alpha, self.surrogate, self.mask_path)
@@ -138,7 +148,7 @@ class Local(FedAvg):
             self.layout.where(lambda slot: slot.kind == "threshold" or not self.frozen_weights)
         )
 
-    # --- what stays, and what is used ------------------------------------------------------------------------------
+    # --- what stays, and what is used ------------------------------------------------------------
 
     def own(self, state: State, k: int) -> Tensor:
         """W_k and tau_k [P + T], as device k left them; those of the start if it never trained."""
@@ -151,7 +161,7 @@ class Local(FedAvg):
     def received(self, state: State, k: int) -> Tensor:
         return self.own(state, k)
 
-    def keep(self, trained: Trained) -> Tensor:
+    def local_part(self, trained: Trained) -> Tensor:
         return trained.w
 
     def retain(self, state: State, updates: Sequence[Update]) -> State:
@@ -166,7 +176,7 @@ class Local(FedAvg):
         return self.rows.masked(state.local[k]) if k in state.local else self._untouched
 
     def measures(self, state: State) -> dict[str, float]:
-        """Densities, the mean over all devices; rows that came back to life; devices that never trained."""
+        """Mean densities over all devices; rows that came back to life; devices never trained."""
         living = [self.rows.living(self.own(state, k)) for k in range(self.task.devices)]
         each = [self.rows.densities(self.task.architecture.macs, alive) for alive in living]
         found = {f"density_{name}": float(np.mean([one[name] for one in each])) for name in each[0]}

@@ -1,22 +1,23 @@
-"""Adaptive federated pruning without personalisation: "pruning only" in the comparison of Liu et al."""
+"""Adaptive federated pruning without personalisation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fl.method_base.averaging import FedAvg
-from fl.method_base.importance_pruning import Pruning
+from fl.methods._importance_pruning import ImportancePruning
+from fl.methods.fedavg import FedAvg
 
 
 @dataclass(frozen=True, eq=False)
-class PruningOnly(Pruning, FedAvg):
-    """One global model, pruned at every device to the ratio that the allocator grants; nothing is personal.
+class PruningOnly(ImportancePruning, FedAvg):
+    """One global model, pruned at every device to the ratio that the allocator grants.
 
-    What travels: all weights down, the kept ones up.
+    "Pruning only" in the comparison of Liu et al. What travels: all weights down, the kept ones up;
+    nothing is personal.
 
     Departs from the paper:
-        The weights are ranked by `fl.method_base.importance_pruning` as in Liu, Algorithm 1, so that the schemes differ in one thing only.
+        The weights are ranked as in Liu, Algorithm 1, so that the schemes differ in one thing only.
     """
 
     source: ClassVar[str] = (

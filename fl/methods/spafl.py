@@ -1,4 +1,4 @@
-"""SpaFL. Kim, Saad, Debbah, Hong, "SpaFL: Communication-Efficient Federated Learning ...", NeurIPS 2024."""
+"""SpaFL: sparse personal models, where only thresholds travel."""
 
 from __future__ import annotations
 
@@ -18,18 +18,25 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class SpaFL(Local):
-    """Sparse personal models: every device keeps its weights, and only the thresholds of filters and neurons travel.
+    """Sparse personal models: every device keeps its weights, and only thresholds travel.
 
-    Algorithm 1: thresholds are received; the last change of the global ones moves the device's own weights, eq. (13);
-    weights and thresholds are trained together (`Local`); the server takes the plain mean of the thresholds, eq. (7).
-    What travels: thresholds, up once, down twice (those of the round before tell their change).
+    Kim, Saad, Debbah, Hong, "SpaFL: Communication-Efficient Federated Learning with Sparse Models
+    and Low Computational Overhead", NeurIPS 2024. Algorithm 1: the thresholds of filters and
+    neurons are received; the last change of the global ones moves the device's own weights, eq.
+    (13); weights and thresholds are trained together (`Local`); the server takes the plain mean of
+    the thresholds, eq. (7).
+    What travels: thresholds, up once, down twice (those of the round before give their change).
 
-    Departs from the paper:
-        (13) with the sign of its derivation: rows of rising thresholds shrink. The printed one contradicts its text.
-        The paper does not pay for the change in (13): ``delta: broadcast`` counts as it does, and means that everybody
-        listens to every broadcast; ``since_last`` lets a device remember what it received when it last took part.
-        The mean is over those that arrived; if nobody does, the thresholds stay and their change is 0.
-        With less than 24 ``threshold_bits`` thresholds really are rounded, to equal steps of [0, 1].
+    Departs from the paper (see docs/papers/spafl.md):
+        (13) with the sign of its derivation: rows of rising thresholds shrink. The printed one
+        contradicts its text.
+        The paper does not pay for the change in (13): ``delta: broadcast`` counts as it does, and
+        means that everybody listens to every broadcast; ``since_last`` lets a device remember what
+        it received when it last took part.
+        The mean is over those that arrived; if nobody does, the thresholds stay and their change is
+        0.
+        With less than 24 ``threshold_bits`` thresholds really are rounded, to equal steps of
+        [0, 1].
     """
 
     source: ClassVar[str] = f"{PAPER}, Algorithm 1"
@@ -46,7 +53,8 @@ class SpaFL(Local):
     )
     delta: str = param(
         "sent",
-        "how a device knows the change in (13): it is sent, it knows what it received last, it hears every round",
+        "how a device knows the change in (13): it is sent, it knows what it received last, it "
+        "hears every round",
         source="our choice: the paper sends it free of charge",
         choices=("sent", "since_last", "broadcast"),
     )
@@ -59,9 +67,8 @@ class SpaFL(Local):
         found = super().unread(values)
         found.pop("weighting")
         if values["frozen_weights"]:
-            found |= dict.fromkeys(
-                ("importance_update", "importance_divisor", "delta"), "frozen_weights is true"
-            )
+            idle = ("importance_update", "importance_divisor", "delta")
+            found |= dict.fromkeys(idle, "frozen_weights is true")
         elif not values["importance_update"]:
             found |= dict.fromkeys(("importance_divisor", "delta"), "importance_update is false")
         return found
@@ -85,26 +92,25 @@ class SpaFL(Local):
             bits_down=2 * once if self.moves and self.delta == "sent" else once, bits_up=once
         )
 
-    # --- what a device starts from ---------------------------------------------------------------------------------
+    # --- what a device starts from ---------------------------------------------------------------
 
     def received(self, state: State, k: int) -> Tensor:
         """Own weights, moved by (13), and the server's thresholds."""
         own, change = self.own(state, k), self._change(state, k)
-        w = (
-            own.clone()
-            if change is None
-            else self.rows.nudged(own, change, self.importance_divisor)
-        )
+        if change is None:
+            w = own.clone()
+        else:
+            w = self.rows.nudged(own, change, self.importance_divisor)
         self.rows.thresholds(w).copy_(self.rows.thresholds(state.w))
         return w
 
     def _change(self, state: State, k: int) -> Tensor | None:
-        """The change of the global thresholds that device k knows of [T]; None: not used, or there was none yet."""
+        """The change of the global thresholds that device k knows of [T]; None: no change."""
         if self.moves and self.delta == "since_last" and "seen" in state.memo:
             return self.rows.thresholds(state.w) - state.memo["seen"][k]
         return state.memo.get("change")
 
-    # --- what the server makes of it -------------------------------------------------------------------------------
+    # --- what the server makes of it -------------------------------------------------------------
 
     def encode(self, job: Job, trained: Trained) -> Sent:
         sent = super().encode(job, trained)
@@ -116,11 +122,8 @@ class SpaFL(Local):
         if not self.moves or self.delta != "since_last":
             return after
         tau = self.rows.thresholds(state.w)
-        seen = (
-            state.memo["seen"].clone()
-            if "seen" in state.memo
-            else tau.new_zeros(self.task.devices, len(tau))
-        )
+        unseen = tau.new_zeros(self.task.devices, len(tau))
+        seen = state.memo.get("seen", unseen).clone()
         for update in updates:
             seen[update.job.device] = tau
         return replace(after, memo=after.memo | {"seen": seen})

@@ -13,16 +13,16 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from edgesim.cli.app import app
-from edgesim.cli.sweep_progress import View
+from edgesim.cli.sweep_progress import SweepProgress
 from edgesim.runs.fingerprint import code_files, digest
 from edgesim.scenario.loader import load
-from edgesim.sweep.local_workers import ENDED
-from edgesim.sweep.point_task import Ended, carry_out
-from edgesim.sweep.points import plan
+from edgesim.sweep.point_task import ENDED, PointOutcome, WorkerEvent, carry_out
 from edgesim.sweep.sweep_folder import SweepFolder
+from edgesim.sweep.sweep_plan import plan_sweep
 from edgesim.sweep.time_estimate import estimate
 from fl.methods.liu import Liu
-from reports.run_data.load_runs import find_runs, load_run
+from reports.run_data.finished_run import load_run
+from reports.run_data.run_search import find_runs
 
 ROOT = Path(__file__).parents[2]
 COUNTED = """\
@@ -60,12 +60,10 @@ def allocator(problem):
 """
 
 
-class Here:
+class InProcessWorkers:
     """Carries points out in this process; test_sweep_workers.py has the real ones."""
 
-    name = "here"
-
-    def __init__(self, workers):
+    def __init__(self, count):
         self.tasks = []
 
     def capacity(self):
@@ -76,7 +74,7 @@ class Here:
 
     def events(self, timeout_s):
         task = self.tasks.pop()
-        yield ENDED, task.id, carry_out(task, lambda event: None)
+        yield WorkerEvent(ENDED, task.id, carry_out(task, lambda event: None))
 
     def close(self):
         pass
@@ -85,7 +83,7 @@ class Here:
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("edgesim.cli.sweep_command.Local", Here)
+    monkeypatch.setattr("edgesim.sweep.local_workers.LocalWorkers", InProcessWorkers)
     for name, text in (("tiny", COUNTED), ("two", COUNTED + SCHEMES), ("block", COUNTED + BLOCK)):
         (tmp_path / f"{name}.yaml").write_text(text)
     return tmp_path
@@ -106,7 +104,9 @@ def listed(out):
 
 
 def test_every_combination_of_values_schemes_and_seeds(folder):
-    planned = plan(Path("two.yaml"), ["budget.latency_threshold=20ms,25ms", "rounds=2"], "0-1")
+    planned = plan_sweep(
+        Path("two.yaml"), ["budget.latency_threshold=20ms,25ms", "rounds=2"], "0-1"
+    )
     assert [(p.label, p.values["budget.latency_threshold"], p.seed) for p in planned.points] == [
         ("ours", "20ms", 0), ("plain", "20ms", 0), ("ours", "20ms", 1), ("plain", "20ms", 1),
         ("ours", "25ms", 0), ("plain", "25ms", 0), ("ours", "25ms", 1), ("plain", "25ms", 1),
@@ -120,14 +120,16 @@ def test_every_combination_of_values_schemes_and_seeds(folder):
 
 
 def test_a_point_is_what_run_would_run(folder):
-    (point,) = plan(Path("tiny.yaml"), ["rounds=2", "budget.latency_threshold=20 ms"], "7").points
+    (point,) = plan_sweep(
+        Path("tiny.yaml"), ["rounds=2", "budget.latency_threshold=20 ms"], "7"
+    ).points
     alone = load("tiny.yaml", ["rounds=2", "budget.latency_threshold=20 ms", "seed=7"])
     assert (point.scenario.digest(), point.seed) == (alone.digest(), 7)
 
 
 def test_a_hash_tells_content_and_nothing_else(folder):
     def ids(*texts, file="tiny.yaml", seeds=None):
-        return {p.id for p in plan(Path(file), texts, seeds).points}
+        return {p.id for p in plan_sweep(Path(file), texts, seeds).points}
 
     assert ids("budget.latency_threshold=20ms,25ms") == ids("budget.latency_threshold=25 ms,0.02s")
     assert ids("rounds=2") < ids("rounds=2,3") and not ids("rounds=2") & ids("rounds=3")
@@ -138,7 +140,7 @@ def test_a_hash_tells_content_and_nothing_else(folder):
 
 def test_other_code_makes_other_points_and_another_method_does_not(folder, monkeypatch):
     def ids():
-        return [point.id for point in plan(folder / "tiny.yaml").points]
+        return [point.id for point in plan_sweep(folder / "tiny.yaml").points]
 
     before, files = ids(), code_files(Liu)
     assert ids() == before
@@ -157,7 +159,7 @@ def test_other_code_makes_other_points_and_another_method_does_not(folder, monke
         "edgesim.cli.sweep_progress",
         "edgesim.cli.app",
         "edgesim.cli.console",
-        "reports.page",
+        "reports.html_page",
     )
     assert not set(told) & set(files) and all(path.is_file() for path in files.values())
     (folder / "a.py").write_text("1")
@@ -167,10 +169,10 @@ def test_other_code_makes_other_points_and_another_method_does_not(folder, monke
 
 
 def test_a_sweep_block_and_the_command_line_that_wins(folder):
-    planned = plan(Path("block.yaml"))
+    planned = plan_sweep(Path("block.yaml"))
     assert planned.axes == {"network.bandwidth": ["10 MHz", "20 MHz"], "rounds": ["1", "2", "3"]}
     assert len(planned.points) == 2 * 3 * 2
-    planned = plan(Path("block.yaml"), ["rounds=5"], "9")
+    planned = plan_sweep(Path("block.yaml"), ["rounds=5"], "9")
     assert planned.axes == {"network.bandwidth": ["10 MHz", "20 MHz"]} and len(planned.points) == 2
     assert {(p.scenario.rounds, p.seed) for p in planned.points} == {(5, 9)}
     assert (
@@ -180,7 +182,7 @@ def test_a_sweep_block_and_the_command_line_that_wins(folder):
 
 
 def test_zipped_keys_are_no_grid(folder):
-    planned = plan(
+    planned = plan_sweep(
         Path("tiny.yaml"),
         ["network.bandwidth:rounds=10MHz:1,20MHz:2", "budget.latency_threshold=20ms,25ms"],
     )
@@ -189,19 +191,19 @@ def test_zipped_keys_are_no_grid(folder):
 
 
 def test_a_swept_method_chooses_among_the_schemes_with_their_parameters(folder):
-    planned = plan(Path("two.yaml"), ["learning.method.name=fedavg,liu"])
+    planned = plan_sweep(Path("two.yaml"), ["learning.method.name=fedavg,liu"])
     assert [(p.label, p.scenario.learning.method.params) for p in planned.points] == [
         ("plain", {"local_steps": 7}), ("ours", {"warmup_steps": 2}),
     ]  # fmt: skip
     assert "chooses among the schemes of two.yaml: plain, ours" in planned.notes[0]
-    (only,) = plan(Path("two.yaml"), ["learning.method.name=liu"], only=["ours"]).points
+    (only,) = plan_sweep(Path("two.yaml"), ["learning.method.name=liu"], only=["ours"]).points
     assert only.label == "ours"
 
 
 def test_a_swept_method_of_a_file_without_schemes_starts_afresh(folder):
     text = COUNTED.replace("{name: fedavg}", "{name: fedavg, local_steps: 7}")
     (folder / "steps.yaml").write_text(text)
-    planned = plan(Path("steps.yaml"), ["learning.method.name=fedavg,fedprox"])
+    planned = plan_sweep(Path("steps.yaml"), ["learning.method.name=fedavg,fedprox"])
     assert [p.scenario.learning.method.params for p in planned.points] == [{"local_steps": 7}, {}]
 
 
@@ -279,7 +281,7 @@ def test_the_documented_commands_and_block(folder):
     (folder / "documented.yaml").write_text(
         COUNTED + re.search(r"```yaml\n(.*?)```", text, re.S)[1]
     )
-    planned = plan(Path("documented.yaml"))
+    planned = plan_sweep(Path("documented.yaml"))
     assert len(planned.points) == 4 * 4 * 2 * 5
     assert {(p.scenario.device_count, p.scenario.rounds) for p in planned.points} == {
         (10, 100),
@@ -293,7 +295,9 @@ def test_the_estimate_counts_finished_points_and_the_start_of_the_workers(folder
     (timing,) = (folder / "s").rglob("timing.json")
     timing.write_text(json.dumps({"wall_s": 6.0}))
     texts = ["rounds:budget.latency_threshold=3:25ms,3:30ms,6:25ms"]
-    seconds, source = estimate(SweepFolder(folder / "s", plan(folder / "tiny.yaml", texts)), 2)
+    seconds, source = estimate(
+        SweepFolder(folder / "s", plan_sweep(folder / "tiny.yaml", texts)), 2
+    )
     assert seconds == approx(3 + 18.6 / 2) and source == "finished points of the same method"
 
 
@@ -373,7 +377,7 @@ def test_infeasible_points_are_recorded_and_the_others_run(folder):
 def test_a_lock_that_the_command_before_removes_meanwhile_is_taken_anew(folder, monkeypatch):
     """Else two commands could hold two locks of one name."""
     fcntl = pytest.importorskip("fcntl")
-    held, take = SweepFolder(folder / "s", plan(folder / "tiny.yaml")), fcntl.flock
+    held, take = SweepFolder(folder / "s", plan_sweep(folder / "tiny.yaml")), fcntl.flock
     removed = iter([lambda: (folder / "s" / "lock").unlink(), lambda: None])
     monkeypatch.setattr(fcntl, "flock", lambda file, how: (next(removed)(), take(file, how)))
     held.open()
@@ -421,26 +425,28 @@ def test_the_live_view_tells_rounds_accuracy_and_the_time_left_from_the_first_ro
     monkeypatch.setattr(
         "edgesim.cli.sweep_progress.time", SimpleNamespace(monotonic=lambda: next(now))
     )
-    planned = plan(folder / "tiny.yaml", ["rounds=10", "budget.latency_threshold=20ms,25ms,30ms"])
-    view = View(SweepFolder(folder / "out", planned))
+    planned = plan_sweep(
+        folder / "tiny.yaml", ["rounds=10", "budget.latency_threshold=20ms,25ms,30ms"]
+    )
+    view = SweepProgress(SweepFolder(folder / "out", planned))
     one, other, last = view.folder.plan.points
     view.console = Console(width=120, file=io.StringIO())
     for point in (one, other):
-        view.started(point)
-    view.heard(other, "round", {"kind": "start", "round": 4, "rounds": 10})
-    view.heard(one, "round", {"kind": "start", "round": 0, "rounds": 10})
+        view.point_started(point)
+    view.round_ended(other, {"kind": "start", "round": 4, "rounds": 10})
+    view.round_ended(one, {"kind": "start", "round": 0, "rounds": 10})
     for g, accuracy in ((0, 0.25), (1, None)):
-        view.heard(one, "round", {"kind": "round", "round": g, "rounds": 10, "accuracy": accuracy})
-    view.heard(other, "round", {"kind": "round", "round": 4, "rounds": 10, "accuracy": None})
-    view.heard(other, "round", {"kind": "round", "round": 5, "rounds": 10, "accuracy": None})
+        view.round_ended(one, {"kind": "round", "round": g, "rounds": 10, "accuracy": accuracy})
+    view.round_ended(other, {"kind": "round", "round": 4, "rounds": 10, "accuracy": None})
+    view.round_ended(other, {"kind": "round", "round": 5, "rounds": 10, "accuracy": None})
     view.console.print(view._table())
     shown = view.console.file.getvalue()
     assert "0 of 3 points done, 2 running, 1 missing, 12 s, about 44 s left" in shown, shown
     assert re.search(r"latency_threshold=20ms.* 2/10 +0.250", shown) and re.search(
         r"=25ms.* 6/10 *\n", shown
     )
-    view.ended(one, Ended("failed", "boom"))
-    assert view.left == {other.id: 4, last.id: 10}
+    view.point_ended(one, PointOutcome("failed", "boom"))
+    assert view.rounds_left == {other.id: 4, last.id: 10}
 
 
 def test_tensorboard_scalars_of_every_round(folder):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from edgesim.errors import ScenarioError
 from edgesim.scenario.units import parse
 from edgesim.scenario.yaml_locations import read_text
-from edgesim.sweep.ranges import expanded
-from edgesim.sweep.values import block_seeds, from_block, from_text, seeds, split
+from edgesim.sweep.ranges import expand_range
+from edgesim.sweep.values import axis_from_block, axis_from_text, block_seeds, parse_seeds, split
 
 
 def texts(axis):
@@ -19,7 +19,7 @@ def texts(axis):
 
 
 def trees(axis):
-    return [tuple(value.change[1].tree for value in row) for row in axis.rows]
+    return [tuple(value.override.value.tree for value in row) for row in axis.rows]
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def trees(axis):
     ],
 )
 def test_ranges(text, values):
-    assert expanded(text, "key") == values
+    assert expand_range(text, "key") == values
 
 
 @given(st.decimals(-1000, 1000, places=3), st.decimals("0.001", 10, places=3), st.integers(0, 50))
@@ -46,14 +46,14 @@ def test_a_range_meets_both_ends_and_its_steps_exactly(first, step, count):
     last = first + step * count
     values = [
         Decimal(text.removesuffix("ms"))
-        for text in expanded(f"range({first}ms,{last}ms,{step}ms)", "key")
+        for text in expand_range(f"range({first}ms,{last}ms,{step}ms)", "key")
     ]
     assert values == [first + step * i for i in range(count + 1)]
 
 
 @given(st.integers(1, 10**6), st.integers(2, 10**6), st.integers(2, 30))
 def test_log_meets_both_ends_and_has_one_ratio(first, factor, count):
-    texts = expanded(f"log({first}Hz,{first * factor}Hz,{count})", "key")
+    texts = expand_range(f"log({first}Hz,{first * factor}Hz,{count})", "key")
     values = [parse(text, "Hz") for text in texts]
     assert (len(values), values[0], values[-1]) == (count, first, first * factor)
     ratios = [b / a for a, b in pairwise(values)]
@@ -66,24 +66,26 @@ def test_commas_in_brackets_and_quotes_belong_to_a_value():
     assert split("[1, 2],{a: 1, b: [2, 3]},'x,y',range(1,2,1)", ",", "key") == [
         "[1, 2]", "{a: 1, b: [2, 3]}", "'x,y'", "range(1,2,1)",
     ]  # fmt: skip
-    axis = from_text("devices.0.cpu.frequency=[1 GHz, 2 GHz],3 GHz,range(4 GHz,5 GHz,1 GHz)")
+    axis = axis_from_text("devices.0.cpu.frequency=[1 GHz, 2 GHz],3 GHz,range(4 GHz,5 GHz,1 GHz)")
     assert trees(axis) == [(["1 GHz", "2 GHz"],), ("3 GHz",), ("4 GHz",), ("5 GHz",)]
-    assert trees(from_text("learning.method={name: fedavg, lr: 0.1},{name: fedavg, lr: 0.2}")) == [
+    assert trees(
+        axis_from_text("learning.method={name: fedavg, lr: 0.1},{name: fedavg, lr: 0.2}")
+    ) == [
         ({"name": "fedavg", "lr": 0.1},),
         ({"name": "fedavg", "lr": 0.2},),
     ]
 
 
 def test_zipped_keys_change_together():
-    axis = from_text("network.bandwidth:rounds=100MHz:10,200MHz:20")
+    axis = axis_from_text("network.bandwidth:rounds=100MHz:10,200MHz:20")
     assert axis.keys == ("network.bandwidth", "rounds")
     assert texts(axis) == [("100MHz", "10"), ("200MHz", "20")] and trees(axis)[1] == ("200MHz", 20)
-    assert texts(from_text("a:b=range(1,3,1):log(1,100,3)")) == [
+    assert texts(axis_from_text("a:b=range(1,3,1):log(1,100,3)")) == [
         ("1", "1"),
         ("2", "10"),
         ("3", "100"),
     ]
-    assert trees(from_text("a:b={x: 1}:'p:q'")) == [({"x": 1}, "p:q")]
+    assert trees(axis_from_text("a:b={x: 1}:'p:q'")) == [({"x": 1}, "p:q")]
 
 
 def test_a_block_lists_values_and_names_its_line():
@@ -92,16 +94,16 @@ def test_a_block_lists_values_and_names_its_line():
         "lr: log(1,100,3)\nk: ['range(1,2,1)', 5]",
         "file.yaml",
     )
-    axes = {name: from_block(name, block.subtree((name,))) for name in block.tree}
+    axes = {name: axis_from_block(name, block.subtree((name,))) for name in block.tree}
     assert trees(axes["rounds"]) == [(1,), (2,)]
     assert trees(axes["network.bandwidth:rounds"]) == [("100 MHz", 10), ("200 MHz", 20)]
     assert (texts(axes["lr"]), texts(axes["k"])) == (
         [("1",), ("10",), ("100",)],
         [("1",), ("2",), ("5",)],
     )
-    assert axes["lr"].rows[1][0].change[1].place_of(()) == "file.yaml:3"
+    assert axes["lr"].rows[1][0].override.value.place_of(()) == "file.yaml:3"
     with pytest.raises(ScenarioError, match=r"^file\.yaml:1: .*whose last step ends at 3"):
-        from_block("k", read_text("range(1,4,2)", "file.yaml"))
+        axis_from_block("k", read_text("range(1,4,2)", "file.yaml"))
 
 
 @pytest.mark.parametrize(
@@ -129,16 +131,16 @@ def test_a_block_lists_values_and_names_its_line():
 )
 def test_mistakes_are_one_sentence(text, sentence):
     with pytest.raises(ScenarioError) as problem:
-        from_text(text)
+        axis_from_text(text)
     assert sentence in str(problem.value) and str(problem.value).startswith("command line: ")
     assert "\n" not in str(problem.value)
 
 
 def test_seeds():
-    assert seeds("0-4") == (0, 1, 2, 3, 4) and seeds("0, 7-9 ,3") == (0, 7, 8, 9, 3)
+    assert parse_seeds("0-4") == (0, 1, 2, 3, 4) and parse_seeds("0, 7-9 ,3") == (0, 7, 8, 9, 3)
     assert block_seeds(read_text("[1, 2]", "f")) == (1, 2) and block_seeds(read_text("5", "f")) == (
         5,
     )
     for wrong in ("", "a", "-1", "4-0", "1,1", "0-10000000", "1.5"):
         with pytest.raises(ScenarioError, match=r"^command line: seeds "):
-            seeds(wrong)
+            parse_seeds(wrong)

@@ -13,12 +13,12 @@ from typer.testing import CliRunner
 
 from edgesim.cli.app import app
 from edgesim.errors import RunError
-from edgesim.sweep.dask_workers import Dask
-from edgesim.sweep.local_workers import DIED, ENDED, Local
-from edgesim.sweep.point_task import Ended
-from edgesim.sweep.points import plan
-from edgesim.sweep.scheduling import Control, grouped
+from edgesim.sweep.dask_workers import DaskWorkers
+from edgesim.sweep.local_workers import LocalWorkers
+from edgesim.sweep.point_task import DIED, ENDED, PointOutcome, WorkerEvent
+from edgesim.sweep.scheduling import PointScheduler, grouped
 from edgesim.sweep.sweep_folder import SweepFolder
+from edgesim.sweep.sweep_plan import plan_sweep
 
 ROOT = Path(__file__).parents[2]
 LONG = """\
@@ -206,13 +206,13 @@ def test_a_full_disk_is_one_sentence(tmp_path, limit, code):
 def test_dask_gives_the_same_bytes_though_a_worker_is_killed(tmp_path, undisturbed):
     pytest.importorskip("distributed")
     (tmp_path / "long.yaml").write_text(LONG)
-    planned = plan(tmp_path / "long.yaml")
-    folder, backend = SweepFolder(tmp_path / "s", planned), Dask(2)
+    planned = plan_sweep(tmp_path / "long.yaml")
+    folder, backend = SweepFolder(tmp_path / "s", planned), DaskWorkers(2)
     assert [info["memory_limit"] for info in backend._workers().values()] == [0, 0]
     folder.open()
     try:
         victim = Killing(folder, backend)
-        Control(folder, backend, victim, {"processes": 1}).run()
+        PointScheduler(folder, backend, victim, {"processes": 1}).run()
     finally:
         backend.close()
         folder.close()
@@ -234,14 +234,17 @@ def test_a_scheduler_that_is_lost_is_one_sentence_and_the_sweep_goes_on_without_
 ):
     pytest.importorskip("distributed")
     (tmp_path / "long.yaml").write_text(LONG)
-    folder, backend = SweepFolder(tmp_path / "s", plan(tmp_path / "long.yaml")), Dask(1)
+    folder, backend = (
+        SweepFolder(tmp_path / "s", plan_sweep(tmp_path / "long.yaml")),
+        DaskWorkers(1),
+    )
     folder.open()
     view = Silent()
-    view.heard = lambda point, kind, told: backend._cluster.close()
-    view.died = lambda point, reason: pytest.fail(f"a point was blamed: {reason}")
+    view.round_ended = lambda point, event: backend._cluster.close()
+    view.worker_died = lambda point, reason: pytest.fail(f"a point was blamed: {reason}")
     try:
         with pytest.raises(RunError, match="the dask scheduler is gone; start it again"):
-            Control(folder, backend, view, {"processes": 1}).run()
+            PointScheduler(folder, backend, view, {"processes": 1}).run()
     finally:
         backend.close()
         folder.close()
@@ -263,8 +266,8 @@ class Killing(Silent):
     def __init__(self, folder, backend):
         self.folder, self.backend, self.killed = folder, backend, False
 
-    def heard(self, point, kind, told):
-        if not self.killed and told and told.get("round", 0) >= 5:
+    def round_ended(self, point, event):
+        if not self.killed and event.get("round", 0) >= 5:
             lock = [self.folder.of(point) / "checkpoint" / "state.safetensors"]
             for pid in self.backend.pids():
                 if holds(pid, lock):
@@ -274,8 +277,6 @@ class Killing(Silent):
 
 class Scripted:
     """A backend that answers as told: a queue of events per point."""
-
-    name = "scripted"
 
     def __init__(self, script, size=1):
         self.script, self.size, self.order, self.waiting = script, size, [], []
@@ -290,12 +291,13 @@ class Scripted:
     def events(self, timeout_s):
         name = self.waiting.pop(0)
         kind = self.script(name, len([task for task in self.order if task.id == name]))
-        yield kind, name, Ended("done") if kind == ENDED else "its process ended by signal 9"
+        content = PointOutcome("done") if kind == ENDED else "its process ended by signal 9"
+        yield WorkerEvent(kind, name, content)
 
 
 def folder_of(tmp_path, *texts):
     (tmp_path / "long.yaml").write_text(LONG.replace("sweep:", "#"))
-    folder = SweepFolder(tmp_path / "s", plan(tmp_path / "long.yaml", texts))
+    folder = SweepFolder(tmp_path / "s", plan_sweep(tmp_path / "long.yaml", texts))
     folder.open()
     return folder
 
@@ -304,7 +306,7 @@ def test_a_point_whose_processes_die_is_given_up_after_three(tmp_path):
     folder = folder_of(tmp_path, "rounds=1,2")
     cursed = folder.plan.points[0].id
     backend = Scripted(lambda name, turn: DIED if name == cursed else ENDED)
-    Control(folder, backend, Silent(), {}).run()
+    PointScheduler(folder, backend, Silent(), {}).run()
     assert [task.id == cursed for task in backend.order] == [True, True, True, False]
     assert folder.status[cursed] == ("failed", "tried 3 times: its process ended by signal 9")
 
@@ -315,7 +317,7 @@ def test_points_that_may_share_run_behind_one_another(tmp_path):
     assert [point.seed for point in folder.plan.points] == [0, 1, 2, 0, 1, 2]
     assert [point.seed for point in grouped(folder.plan.points)] == [0, 0, 1, 1, 2, 2]
     backend = Scripted(lambda name, turn: ENDED, size=2)
-    Control(folder, backend, Silent(), {}).run()
+    PointScheduler(folder, backend, Silent(), {}).run()
     seeds = [task.scenario.seed for task in backend.order]
     assert seeds[:3] == [
         0,
@@ -326,13 +328,13 @@ def test_points_that_may_share_run_behind_one_another(tmp_path):
     backend = Scripted(lambda name, turn: ENDED, size=2)
     for point in folder.plan.points:
         folder.status[point.id] = "missing", None
-    Control(folder, backend, Silent(), {}, reuse=False).run()
+    PointScheduler(folder, backend, Silent(), {}, reuse=False).run()
     assert {task.options["shared"] for task in backend.order} == {None}
 
 
 def test_processes_are_gone_when_a_backend_is_closed():
-    backend = Local(1)
-    worker = backend._hired()
+    backend = LocalWorkers(1)
+    worker = backend._spawn()
     assert worker.process.is_alive()
     backend.close()
     assert worker.process.exitcode is not None and backend.pids() == []

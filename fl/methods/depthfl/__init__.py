@@ -1,4 +1,4 @@
-"""DepthFL. Kim, Yu, Kim, Moon, "DepthFL: Depthwise Federated Learning for Heterogeneous Clients", ICLR 2023."""
+"""DepthFL: devices train the first blocks of a model, each with a classifier."""
 
 from fl.methods.depthfl.depthfl import DepthFL
 

@@ -1,4 +1,4 @@
-"""DepthFL. Kim, Yu, Kim, Moon, "DepthFL: Depthwise Federated Learning for Heterogeneous Clients", ICLR 2023."""
+"""DepthFL: submodels by depth, with classifiers that learn from each other."""
 
 from __future__ import annotations
 
@@ -12,34 +12,40 @@ import numpy as np
 from fl.accounting import submodel_cost
 from fl.contracts import Grant, Job, Phase, Tensor, Update, View
 from fl.method_base.method import MAX_RATE, State, param
-from fl.method_base.submodel_method import Submodels
+from fl.methods._submodel_method import SubmodelMethod
 from fl.methods.depthfl.exits import Branched, mutual_loss, ramp, with_exits
 from fl.models.architectures import Architecture
 from fl.models.layout import Slot
 
 Array = np.ndarray
-AUTHORS = "Kim et al., released program (fedlps.md, 10.12)"
+AUTHORS = "Kim et al., released program"
 
 
 @dataclass(frozen=True, eq=False)
-class DepthFL(Submodels):
-    """A device trains the first d blocks of the model, each with a classifier, which learn from each other too.
+class DepthFL(SubmodelMethod):
+    """A device trains the first d blocks, each with a classifier; these learn from each other too.
 
-    Its depth d is the largest whose FLOPs and weights its capability z and its model budget allow, at least 1. The
-    regulariser is that of FedDyn (`fl.methods.depthfl.feddyn`). The model is [w, lam_k]: the linear term lam_k of a device stays there.
-    What travels: d blocks and d heads, down and up; of each weight the server takes the mean over its holders.
+    Kim, Yu, Kim, Moon, "DepthFL: Depthwise Federated Learning for Heterogeneous Clients", ICLR
+    2023. Depth d is the largest whose FLOPs and weights the device's capability z and its model
+    budget allow, at least 1. The regulariser is that of FedDyn (Acar et al., ICLR 2021): a device
+    adds -<lam, w> + alpha / 2 |w - w^r|^2 to its loss, and afterwards lam <- lam - alpha (w - w^r);
+    the server corrects the mean, h <- h - alpha n / K (mean - w^r), w = mean - h / alpha. The model
+    is [w, lam_k]: the linear term lam_k of a device stays there.
+    What travels: d blocks and d heads, down and up; of each weight the server takes the mean over
+    its holders.
 
     Departs from the paper:
-        Depth follows from the FLOPs of a step; the authors assign it. Heads are a mean and a dense layer (`fl.methods.depthfl.exits`);
-        theirs have a convolution and attention in front.
-        A device that was late keeps its new lam_k, though the server's correction never heard of it.
-        Devices are tested with the server's whole model, the mean of all logits, as the authors do it; the measures
-        have every depth by itself.
+        Depth follows from the FLOPs of a step; the authors assign it. Heads are a mean and a dense
+        layer (`fl.methods.depthfl.exits`); theirs have a convolution and attention in front.
+        A device that was late keeps its new lam_k, though the server's correction never saw it.
+        Devices are tested with the server's whole model, the mean of all logits, as the authors do
+        it; the measures have every depth by itself.
         Summaries count lam_k as as many personal weights as the model has.
-        The terms' own operations are not charged. ``alpha: 0`` is without FedDyn, at the server too.
+        The terms' own operations are not charged. ``alpha: 0`` is without FedDyn, at the server
+        too.
     """
 
-    source: ClassVar[str] = "Kim et al., ICLR 2023; fedlps.md, 10.12"
+    source: ClassVar[str] = "Kim et al., ICLR 2023, and released program"
     alpha: float = param(
         0.1, "weight of FedDyn's regulariser; 0: none", source=AUTHORS, ge=0, le=MAX_RATE
     )
@@ -56,7 +62,7 @@ class DepthFL(Submodels):
     def unread(cls, values: dict[str, Any]) -> dict[str, str]:
         return super().unread(values) | {"width": "the depth decides"}
 
-    # --- the model -------------------------------------------------------------------------------------------------
+    # --- the model -------------------------------------------------------------------------------
 
     @classmethod
     def architecture(cls, given: Architecture) -> Branched:
@@ -68,23 +74,27 @@ class DepthFL(Submodels):
     def personal(self) -> Array:
         return self.layout.role("personal")
 
-    # --- how deep --------------------------------------------------------------------------------------------------
+    # --- how deep --------------------------------------------------------------------------------
+
+    @property
+    def branched(self) -> Branched:
+        """The model with its exits, which `architecture` made."""
+        assert isinstance(self.task.architecture, Branched)
+        return self.task.architecture
 
     @cached_property
     def nested(self) -> tuple[Array, ...]:
         """The weights of the first d blocks and heads, bool [P], for d = 1, 2, ..., D."""
-        model = self.task.architecture
-        masks = np.zeros((model.depths, self.layout.size), dtype=bool)
-        for slot in model.layout.slots:
-            masks[model.depth_of(slot) - 1 :, slot.slice] = True
+        masks = np.zeros((self.branched.depths, self.layout.size), dtype=bool)
+        for slot in self.branched.layout.slots:
+            masks[self.branched.depth_of(slot) - 1 :, slot.slice] = True
         return tuple(masks)
 
     @cached_property
     def shares(self) -> Array:
-        """Of each depth the share of the whole model's FLOPs in a step, and of its weights [D, 2]."""
-        model, accounting = self.task.architecture, self.task.accounting
+        """Share of each depth in the whole model's FLOPs of a step, and in its weights [D, 2]."""
         costs = [
-            (submodel_cost(model, kept, accounting).flops, float(kept.sum()))
+            (submodel_cost(self.branched, kept, self.task.accounting).flops, float(kept.sum()))
             for kept in self.nested
         ]
         return np.array(costs) / costs[-1]
@@ -97,14 +107,14 @@ class DepthFL(Submodels):
     def kept(self, state: State | None, view: View, k: int) -> Array:
         return self.nested[self.depth(view, k) - 1]
 
-    # --- how a device trains ---------------------------------------------------------------------------------------
+    # --- how a device trains ---------------------------------------------------------------------
 
     def phases(self, state: State, view: View, k: int, w: Tensor, kept: Array) -> tuple[Phase, ...]:
-        from fl.methods.depthfl.feddyn import penalty
-        from fl.models.memory_format import lean
+        # Here, since it imports torch, which pricing a scenario does without.
+        from fl.models.memory_format import pool_before_relu
 
         model, mask, size = (
-            lean(self.task.architecture),
+            pool_before_relu(self.branched),
             self.task.tensor(kept),
             self.task.layout.size,
         )
@@ -113,7 +123,9 @@ class DepthFL(Submodels):
 
         def loss(v: Tensor, x: Tensor, y: Tensor) -> Tensor:
             loss = mutual_loss(model.exits(model.split(v), x, depth), y, weight)
-            return loss + penalty(v[:size], received, linear, self.alpha) if self.alpha else loss
+            if self.alpha == 0:
+                return loss
+            return loss + feddyn_penalty(v[:size], received, linear, self.alpha)
 
         plain = model.depths == 1 and self.alpha == 0  # FedAvg
         return (self.training(w, mask, view.g, k, loss=None if plain else loss),)
@@ -130,24 +142,22 @@ class DepthFL(Submodels):
 
         return replace(job, finish=finish)
 
-    # --- what becomes of it, and what is used ----------------------------------------------------------------------
+    # --- what becomes of it, and what is used ----------------------------------------------------
 
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
-        from fl.methods.depthfl.feddyn import corrected
-
+        """The mean of each weight over its holders, corrected as FedDyn does."""
         after = super().aggregate(state, view, updates)
         if self.alpha == 0 or not updates:
             return after
-        senders = sum(
-            self.encode(update.job, update.result()).travels.to(state.w.dtype) for update in updates
-        )
+        sent, _ = self.arrived(view, updates)
+        senders = sum(one.travels.to(state.w.dtype) for one in sent)
         drift = state.memo.get("drift", state.w.new_zeros(len(state.w)))
-        w, drift = corrected(after.w, state.w, drift, senders, self.task.devices)
+        w, drift = feddyn_correction(after.w, state.w, drift, senders, self.task.devices)
         return replace(after, w=w, memo=state.memo | {"drift": drift})
 
     def received(self, state: State, k: int) -> Tensor:
         """[w, lam_k]."""
-        return super().personalise(state, k)
+        return self.with_local_part(state, k)
 
     def personalise(self, state: State, k: int) -> Tensor:
         return state.w
@@ -158,3 +168,24 @@ class DepthFL(Submodels):
             f"depth {d}": state.w * self.task.tensor(kept)
             for d, kept in enumerate(self.nested, start=1)
         }
+
+
+def feddyn_penalty(w: Tensor, received: Tensor, linear: Tensor, alpha: float) -> Tensor:
+    """-<lam, w> + alpha / 2 |w - w^r|^2; all [P]."""
+    return 0.5 * alpha * (w - received).square().sum() - linear @ w
+
+
+def feddyn_correction(
+    mean: Tensor, old: Tensor, drift: Tensor, senders: Tensor, devices: int
+) -> tuple[Tensor, Tensor]:
+    """The next model and the next drift, both [P]; where nobody sent, both stay.
+
+    Args:
+        mean: Of each weight over the devices that sent it [P].
+        old: The model that they received [P].
+        drift: h / alpha [P], from which alpha has cancelled.
+        senders: How many sent each weight [P].
+        devices: K, all that there are.
+    """
+    drift = drift - senders / devices * (mean - old)
+    return (mean - drift).where(senders > 0, old), drift

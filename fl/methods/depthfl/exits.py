@@ -1,10 +1,11 @@
-"""A model with several exits: a classifier behind every block, so that the first d blocks are a model of their own.
+"""Models with several exits: a classifier behind every block, for DepthFL (Kim et al., ICLR 2023).
 
-DepthFL (Kim et al., ICLR 2023), with the plain heads of fedlps.md, 10.12. A block ends behind a pool (and the ReLU that
-follows it), behind an LSTM layer, behind the ReLU of a hidden dense layer, and where ResNet begins a stage: in front of
-a layer with a stride. The last block ends in the model's own classifier. Every other one gets a head: the mean of each
-channel over the picture (of a sequence the last step), then one dense layer. Heads are tensors of the model like any
-other, so that layout, initial weights, bits and FLOPs know them.
+The first d blocks are a model of their own. A block ends behind a pool (and the ReLU that follows
+it), behind an LSTM layer, behind the ReLU of a hidden dense layer, and where ResNet begins a stage:
+in front of a layer with a stride. The last block ends in the model's own classifier. Every other
+one gets a head: the mean of each channel over the picture (of a sequence the last step), then one
+dense layer. Heads are tensors of the model like any other, so that layout, initial weights, bits
+and FLOPs know them.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ import numpy as np
 from fl.models.architectures import Architecture, Tensor, batch_norm
 from fl.models.layers import Layer, LayerTensor, Linear, Lstm, Normalise, Shape, Signal
 from fl.models.layout import Slot
-from fl.models.stateless_layers import Last, MaxPool, MeanPool, Plain, Relu
+from fl.models.stateless_layers import Last, MaxPool, MeanPool, Relu, StatelessLayer
 
 if TYPE_CHECKING:
     from fl.models.batch_norm import Norms
 
 Array = np.ndarray
-POOLING: dict[int, tuple[Plain, ...]] = {
+POOLING: dict[int, tuple[StatelessLayer, ...]] = {
     1: (),
     2: (Last(),),
     3: (MeanPool(),),
-}  # dimensions of a signal -> to one
+}  # by dimensions
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Exit:
 
 @dataclass(frozen=True)
 class Branched(Architecture):
-    """An architecture among whose layers are exits; its logits are the mean of those of all its classifiers."""
+    """An architecture with exits among its layers; its logits are the mean over classifiers."""
 
     @cached_property
     def depths(self) -> int:
@@ -78,7 +79,10 @@ class Branched(Architecture):
         depth: int | None = None,
         norms: Norms | None = None,
     ) -> list[Tensor]:
-        """The logits [B, classes] of the first ``depth`` classifiers, None: of all; deeper blocks are not computed."""
+        """The logits [B, classes] of the first ``depth`` classifiers, None: of all.
+
+        Deeper blocks are not computed.
+        """
         normalise = batch_norm if norms is None else norms.begin(len(x))
         rest, found = iter(tensors), []
         for layer, (parts, _) in zip(self.layers, self._wired, strict=True):
@@ -97,7 +101,10 @@ class Branched(Architecture):
         return torch.stack(self.exits(tensors, x, None, norms)).mean(0)
 
     def split(self, w: Tensor) -> list[Tensor]:
-        """As `Layout.split`, in one operation: going back through it costs one pass over w, not one per tensor."""
+        """As `Layout.split`, in one operation.
+
+        The gradient through it costs one pass over w, not one per tensor.
+        """
         slots = self.layout.slots
         pieces = w[: self.layout.size].split([slot.size for slot in slots])
         return [piece.view(slot.shape) for piece, slot in zip(pieces, slots, strict=True)]
@@ -119,9 +126,8 @@ def with_exits(architecture: Architecture) -> Branched:
         return architecture
     layers, shapes, branched = architecture.layers, architecture.input_shapes, []
     for i, layer in enumerate(layers):
-        hidden = (
-            sum(not isinstance(later, Plain) for later in layers[i:]) > 1
-        )  # more than the model's own classifier
+        # More than the model's own classifier is still to come.
+        hidden = sum(not isinstance(later, StatelessLayer) for later in layers[i:]) > 1
         if i > 0 and hidden and block_ends(layers, shapes, i):
             branched.append(Exit(architecture.classes))
         branched.append(layer)
@@ -132,10 +138,8 @@ def with_exits(architecture: Architecture) -> Branched:
 
 def block_ends(layers: Sequence[Layer], shapes: Sequence[Shape], i: int) -> bool:
     """Does a block end in front of layer i, which receives signals of shape ``shapes[i]``?"""
-    before, source = (
-        layers[i - 1],
-        next((each for each in reversed(layers[:i]) if not isinstance(each, Relu)), None),
-    )
+    before = layers[i - 1]
+    source = next((each for each in reversed(layers[:i]) if not isinstance(each, Relu)), None)
     dense = isinstance(before, Relu) and len(shapes[i]) == 1
     stage = getattr(layers[i], "stride", 1) > 1
     return not isinstance(layers[i], Relu) and (
@@ -143,21 +147,24 @@ def block_ends(layers: Sequence[Layer], shapes: Sequence[Shape], i: int) -> bool
     )
 
 
-# --- what their classifiers learn from each other --------------------------------------------------------------------
+# --- what their classifiers learn from each other ------------------------------------------------
 
 
 def ramp(g: int, rounds: int) -> float:
-    """c(g) = exp(-5 (1 - g / rounds)^2), from round ``rounds`` on 1: the weight of mutual distillation."""
+    """Weight of mutual distillation, exp(-5 (1 - g / rounds)^2), from round ``rounds`` on 1."""
     return exp(-5.0 * (1.0 - min(g, rounds) / rounds) ** 2)
 
 
 def mutual_loss(logits: Sequence[Tensor], y: Tensor, weight: float) -> Tensor:
-    """sum_i CE(o_i, y) + weight sum_i sum_{j != i} KL(softmax o_j || softmax o_i) / (d - 1), means over the batch.
+    """Cross entropies of d classifiers, and their distillation from each other.
 
-    No gradient goes through o_j, the teacher. A single classifier has no teacher.
+    sum_i CE(o_i, y) + weight sum_i sum_{j != i} KL(softmax o_j || softmax o_i) / (d - 1), means
+    over the batch. No gradient goes through o_j, the teacher. A single classifier has no teacher.
 
     Args:
-        logits: o_i, d times [B, classes].     y: int [B].
+        logits: o_i, d times [B, classes].
+        y: Labels, int [B].
+        weight: Of the distillation.
     """
     from torch.nn.functional import cross_entropy, kl_div
 

@@ -1,4 +1,4 @@
-"""FedLPS. Xue et al., "Learnable Sparse Customization in Heterogeneous Edge Computing", arXiv 2412.07216, 2024."""
+"""FedLPS: learnable patterns of units, and a bandit that learns how many a device keeps."""
 
 from fl.methods.fedlps.fedlps import FedLPS
 

@@ -1,6 +1,6 @@
-"""Bandits that learn how large a device's submodel should be: pure rules over records that can be stored as JSON.
+"""Bandits that learn how large a device's submodel should be: rules over records fit for JSON.
 
-Nothing here learns a model or knows a clock: what comes in is an accuracy and a time, what goes out is a ratio.
+Nothing here learns a model or knows a clock: an accuracy and a time come in, a ratio goes out.
 """
 
 from __future__ import annotations
@@ -11,13 +11,21 @@ from typing import Any
 
 import numpy as np
 
-LEAST_TIME = 1e-6  # of the reference time: what is faster counts as this fast, so that every reward is finite
+LEAST_TIME = 1e-6  # of the reference time: with anything faster rewards would not be finite
 EXPLORE = ("none", "1/m")
 
 
 @dataclass(frozen=True)
 class Partition:
-    """Ratios in [lo, hi), and the rewards that were earned with them: how many, mean, sum of squared deviations."""
+    """Ratios in [lo, hi), and the rewards that were earned with them.
+
+    Args:
+        lo: Least ratio.
+        hi: End of the ratios.
+        pulls: How many rewards.
+        mean: Of the rewards.
+        spread: Sum of their squared deviations from the mean.
+    """
 
     lo: float
     hi: float
@@ -50,8 +58,10 @@ class Arms:
     """What the bandit of one device remembers.
 
     Args:
-        parts: sorted, without overlap.     scale: epsilon_r of FedLPS, eq. (17), halved at every participation.
-        accuracy: the training accuracy of the participation before.     updates: participations so far, h in sum.
+        parts: Sorted, without overlap.
+        accuracy: The training accuracy of the participation before.
+        scale: epsilon_r of FedLPS, eq. (17), halved at every participation.
+        updates: Participations so far, h in sum.
     """
 
     parts: tuple[Partition, ...]
@@ -71,19 +81,27 @@ class Arms:
 
 @dataclass(frozen=True)
 class PUcbv:
-    """P-UCBV of FedLPS: a UCB with variance over partitions of the ratios that split where a ratio was tried.
+    """P-UCBV of FedLPS: UCB with variance over partitions of the ratios, which split where tried.
 
-    Digest fedlps.md, section 5.1: one participation splits the partition of the executed ratio there, drops the lower
-    half where the accuracy fell too far, halves epsilon, rewards what remains of the split with (15), and draws the
-    next ratio from the partition with the largest (17). A logarithm below zero counts as zero, so that no bonus is ever
-    undefined (section 5.3).
+    FedLPS, Algorithm 2, as docs/papers/fedlps.md completes it: one participation splits the
+    partition of the executed ratio there, drops the lower half where the accuracy fell too far,
+    halves epsilon, rewards what remains of the split with (15), and draws the next ratio from the
+    partition with the largest (17). A logarithm below zero counts as zero, so that no bonus is ever
+    undefined.
 
     Args:
-        partitions: I_0, equal partitions of [low, high) at the start.     rho: weight of the bonus in (17).
-        drop: Delta < 0; an accuracy that changes by less drops the lower half.     least_width: no narrower part.
-        xi: xi of (17), rounds per selected device.     explore: none, or after m participations a random
-        partition with probability 1/m (reference code).     utility_scale: factor on the accuracy inside U.
-        floor: epsilon stays at its last value where halving would bring xi psi epsilon below this; None: never.
+        partitions: I_0, equal partitions of [low, high) at the start.
+        low: Least ratio.
+        high: End of the ratios.
+        rho: Weight of the bonus in (17).
+        drop: Delta < 0; an accuracy that changes by less drops the lower half.
+        least_width: No part gets narrower.
+        xi: xi of (17), rounds per selected device.
+        explore: none; 1/m: after m participations a random partition with probability 1/m
+            (released code).
+        utility_scale: Factor on the accuracy inside U.
+        floor: epsilon stays at its last value where halving would bring xi psi epsilon below this;
+            None: never.
     """
 
     partitions: int = 5
@@ -98,14 +116,15 @@ class PUcbv:
     floor: float | None = None
 
     def __post_init__(self) -> None:
-        if self.partitions < 1 or not 0 <= self.low < self.high <= 1 or self.explore not in EXPLORE:
+        spaced = self.partitions >= 1 and 0 <= self.low < self.high <= 1
+        if not spaced or self.explore not in EXPLORE:
             raise ValueError(
-                f"{self} is no bandit: it needs at least one partition, 0 <= low < high <= 1, and an "
-                f"explore out of {', '.join(EXPLORE)}"
+                f"{self} is no bandit: it needs at least one partition, 0 <= low < high <= 1, and "
+                f"an explore out of {', '.join(EXPLORE)}"
             )
 
     def begin(self, accuracy: float, rng: np.random.Generator) -> tuple[Arms, float]:
-        """The arms before the first participation, and its ratio, uniform within a uniform partition.
+        """The arms before the first participation, and its ratio, uniform in a random partition.
 
         ``accuracy``: of the initial model on the device's own data, a fraction.
         """
@@ -119,12 +138,16 @@ class PUcbv:
         """What one participation taught, and the next ratio: FedLPS, Algorithm 2.
 
         Args:
-            ratio: the one that was executed, in (0, 1].     accuracy: the mean training accuracy, a fraction.
-            time: how long the participation took, relative to a dense one of a whole device.
+            arms: Before it.
+            ratio: The one that was executed, in (0, 1].
+            accuracy: The mean training accuracy, a fraction.
+            time: How long it took, relative to a dense one of a whole device.
+            rng: Source of the draws.
         """
         if not (isfinite(accuracy) and isfinite(time) and time > 0):
             raise ValueError(
-                f"a bandit learned accuracy {accuracy} in time {time}; both must be finite, time positive"
+                f"a bandit learned accuracy {accuracy} in time {time}; both must be finite, time "
+                "positive"
             )
         before, tried, after = self.split(arms.parts, ratio)
         if len(tried) == 2 and accuracy - arms.accuracy < self.drop:
@@ -139,7 +162,8 @@ class PUcbv:
     ) -> tuple[tuple[Partition, ...], ...]:
         """The partitions before, those that the ratio makes of its own, those behind.
 
-        A ratio in no partition (its own was dropped, or the device could not give more) belongs to the nearest one.
+        A ratio in no partition (its own was dropped, or the device could not give more) belongs to
+        the nearest one.
         """
         inside = (i for i, part in enumerate(parts) if part.lo <= ratio < part.hi)
         i = next(inside, None)
@@ -184,7 +208,7 @@ class PUcbv:
 
 
 def utility(x: float) -> float:
-    """U(x) = 10 - 20 / (1 + e^(0.35 x)) of FedLPS, which is 10 tanh(0.175 x): odd, bounded by 10, never overflowing."""
+    """U(x) = 10 - 20 / (1 + e^(0.35 x)) of FedLPS, as 10 tanh(0.175 x), which never overflows."""
     return 10.0 * tanh(0.175 * x)
 
 

@@ -1,113 +1,146 @@
-"""FedLPS. Xue et al., "Learnable Sparse Customization in Heterogeneous Edge Computing", arXiv 2412.07216, 2024."""
+"""FedLPS: learnable sparse customisation, with a bandit for the size of each device's submodel."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from fl.contracts import Grant, Job, Payload, Phase, Sent, Sgd, Tensor, Trained, Update, View
-from fl.method_base.averaging import by_samples
-from fl.method_base.method import State, param
-from fl.methods.fedlps.ratio_policy import Ratios
-from fl.methods.fedlps.unit_patterns import Patterns
+from fl.accounting import submodel_cost
+from fl.contracts import (
+    Grant,
+    Job,
+    Payload,
+    Phase,
+    Report,
+    Sent,
+    Sgd,
+    Stage,
+    Tensor,
+    Trained,
+    Update,
+    View,
+)
+from fl.masks.unit_masks import owners
+from fl.method_base.state import State
+from fl.methods.fedlps.parameters import FedLPSParameters
+from fl.methods.fedlps.ratio_policy import RatioPolicy
+from fl.methods.fedlps.unit_patterns import UnitPatterns
+from fl.models.layout import Slot
+
+if TYPE_CHECKING:
+    from fl.methods.fedlps.unit_scores import PatternObjective
+
+Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class FedLPS(Patterns, Ratios):
+class FedLPS(FedLPSParameters):
     """Every device learns which units of the model to keep, and a bandit at the server how many.
 
-    Units have importance scores that are trained with the weights; of every hidden layer the share s with the largest
-    scores computes, anew in every step. The device keeps its scores and its masked model, which it uses.
-    What travels: all weights down; up those that the last scores keep, as differences that the server averages (13).
+    Xue et al., "Learnable Sparse Customization in Heterogeneous Edge Computing", arXiv 2412.07216,
+    2024. Units have importance scores that are trained with the weights (`unit_patterns`); of every
+    hidden layer the share s (`ratio_policy`) with the largest scores computes, anew in every step.
+    The device keeps its scores and its masked model, which it uses.
+    What travels: all weights down; up those that the last scores keep, as differences that the
+    server averages (13).
 
-    Departs from the paper:
-        Scores get the task's gradient through the sigmoid, straight through: the paper names no estimator, and in the
-        released code none arrives. They start at random, unsorted, and stay at the device (``q_init``, ``q_persist``).
-        The target of (8) is a constant of the step. Exactly max(1, floor(s J)) units are kept, of equal ones the first.
+    Departs from the paper (see docs/papers/fedlps.md):
+        Scores get the task's gradient through the sigmoid, straight through: the paper names no
+        estimator, and in the released code none arrives. They start at random, unsorted, and stay
+        at the device (``q_init``, ``q_persist``).
+        The target of (8) is a constant of the step. Exactly max(1, floor(s J)) units are kept, of
+        equal ones the first.
         A device that was never asked is tested with the global model.
-        Time in (15) is relative to the first finish times that the server sees (``time_scale``); a late device earns
-        nothing. The bandit knows the initial model's accuracy on a device's data, at no cost.
-        ``accounting.mask_overhead`` charges the pattern, 1 bit per unit. The scores' own few FLOPs are free.
+        Time in (15) is relative to the first finish times that the server sees (``time_scale``); a
+        late device earns nothing. The bandit knows the initial model's accuracy on a device's data,
+        at no cost.
+        ``accounting.mask_overhead`` charges the pattern, 1 bit per unit. The scores' own few FLOPs
+        are free.
     """
 
     source: ClassVar[str] = "Xue et al., arXiv 2412.07216, Algorithms 1, 2"
-    mu: float = param(
-        1.0,
-        "weight of the distance to the received model (7)",
-        source="FedLPS, Section V",
-        ge=0,
-        le=1e6,
-    )
-    lam: float = param(
-        1.0, "weight of the scores' distance to |w|_J (8)", source="FedLPS, Section V", ge=0, le=1e6
-    )
-    reduction: str = param(
-        "sum",
-        "(7) and (8) as sums or means",
-        source="FedLPS, eqs. (7), (8)",
-        choices=("sum", "mean"),
-    )
-    t_norm: bool = param(
-        False, "standardise |w|_J within its layer in (8)", source="fedlps.md, 4.4"
-    )
-    noise: float = param(
-        0.0,
-        "standard deviation of noise on the global model",
-        source="none; 0.001 in the released code",
-        ge=0,
-        le=1,
-    )
-    weighting: str = by_samples("FedLPS, eq. (13)")
 
-    @classmethod
-    def unread(cls, values: dict[str, Any]) -> dict[str, str]:
-        ruled = (
-            {}
-            if values["pattern"] == "learned"
-            else dict.fromkeys(("lam", "t_norm"), "no scores are learned")
-        )
-        alone = {} if values["lam"] else {"t_norm": "lam is 0"}
-        return super().unread(values) | alone | ruled
+    @cached_property
+    def ratios(self) -> RatioPolicy:
+        return RatioPolicy(self)
 
-    def travel(self, kept: np.ndarray) -> Payload:
-        """All weights down; up the kept ones, and 1 bit per unit where the pattern is charged (fedlps.md, 6.1)."""
+    @cached_property
+    def patterns(self) -> UnitPatterns:
+        return UnitPatterns(self)
+
+    def observe(self, state: State, report: Report) -> State:
+        return self.ratios.observed(state, report)
+
+    # --- which weights ---------------------------------------------------------------------------
+
+    def extra(self) -> tuple[Slot, ...]:
+        return self.patterns.slots()
+
+    def personal(self) -> Array:
+        return self.layout.where(lambda slot: slot.kind in ("q", "beta"))
+
+    def prunable(self) -> Array:
+        extra = self.layout.size - self.task.layout.size
+        return np.pad(owners(self.task.layout) >= 0, (0, extra))
+
+    def kept(self, state: State | None, view: View, k: int) -> Array:
+        return self.patterns.first_units(self.ratios.share(state, view, k))
+
+    # --- what it costs ---------------------------------------------------------------------------
+
+    def submodel_stages(self, view: View, k: int, kept: Array) -> tuple[Stage, ...]:
+        """The computation of a round, the same for all patterns of one share.
+
+        Where all scores learn, the gradients by the weights are dense: half of a dense backward
+        pass.
+        """
+        (stage,) = super().submodel_stages(view, k, kept)
+        if self.q_grad == "kept" or self.pattern != "learned":
+            return (stage,)
+        task = self.task
+        dense = submodel_cost(task.architecture, kept, task.accounting, backward=self.everything)
+        flops = task.accounting.work(dense, self.steps(k), self.samples_per_step(k)).flops
+        return (replace(stage, work=replace(stage.work, flops=(stage.work.flops + flops) / 2)),)
+
+    def submodel_payload(self, kept: Array) -> Payload:
+        """All weights down; up the kept ones, and 1 bit per unit where the pattern is charged."""
         bits = self.task.accounting
-        up = super().travel(kept).bits_up + bits.mask_bits_bound(self.unit_count)
-        return Payload(bits_down=bits.weight_bits(self.shared_count), bits_up=up)
+        up = bits.weight_bits(int((kept & self.shared).sum()))
+        told = bits.mask_bits_bound(self.patterns.unit_count)
+        return Payload(bits_down=bits.weight_bits(self.shared_count), bits_up=up + told)
 
-    # --- how a device trains ---------------------------------------------------------------------------------------
+    # --- how a device trains ---------------------------------------------------------------------
 
-    def phases(
-        self, state: State, view: View, k: int, w: Tensor, kept: np.ndarray
-    ) -> tuple[Phase, ...]:
-        """FedLPS, Algorithm 1, lines 16 to 23: one phase on (9), in which only what the scores keep computes."""
+    def phases(self, state: State, view: View, k: int, w: Tensor, kept: Array) -> tuple[Phase, ...]:
+        """One phase on (9), where only what the scores keep computes: Algorithm 1, lines 16-23."""
         objective = self.objective(state, view, k)
         regular = self.mu or self.lam or self.weight_decay
         phase = self.training(
-            self.with_pattern(w, self.share(state, view, k), view.g, k),
+            self.patterns.with_pattern(w, self.ratios.share(state, view, k), view.g, k),
             self.task.tensor(self.everything),
             view.g,
             k,
             effective=objective.effective,
             penalty=objective.penalty if regular else None,
             project=objective.settle if self.momentum else None,
-            optimiser=Sgd(
-                self.momentum, 0.0, self.clip
-            ),  # what is left out does not decay: penalty does the others
+            # What is left out does not decay: the penalty does the others.
+            optimiser=Sgd(self.momentum, 0.0, self.clip),
         )
         return (phase,)
 
-    def objective(self, state: State, view: View, k: int) -> Any:
+    def objective(self, state: State, view: View, k: int) -> PatternObjective:
         """What device k minimises in round view.g, from the model that the server sends."""
-        from fl.methods.fedlps.unit_scores import Objective
+        # Here, since it imports torch, which pricing a scenario does without.
+        from fl.methods.fedlps.unit_scores import PatternObjective
 
-        return Objective(
-            self.units,
-            self.share(state, view, k),
-            anchor=self.units.weights(state.w),
+        return PatternObjective(
+            self.patterns.units,
+            self.ratios.share(state, view, k),
+            anchor=self.patterns.units.weights(state.w),
             learned=self.pattern == "learned",
             mu=self.mu,
             lam=self.lam,
@@ -118,37 +151,33 @@ class FedLPS(Patterns, Ratios):
         )
 
     def configure(self, state: State, view: View, grant: Grant) -> Job:
-        return replace(
-            super().configure(state, view, grant),
-            finish=self.objective(state, view, grant.device).finish,
-        )
+        job = super().configure(state, view, grant)
+        return replace(job, finish=self.objective(state, view, grant.device).finish)
 
-    # --- what returns, and what is used ----------------------------------------------------------------------------
+    # --- what returns, and what is used ----------------------------------------------------------
 
     def received(self, state: State, k: int) -> Tensor:
         """The server's dense weights, and the device's own scores."""
-        return self.with_scores(state.w, state.local.get(k), state.g, k)
+        return self.patterns.with_scores(state.w, state.local.get(k), state.g, k)
 
-    def keep(self, trained: Trained) -> Tensor:
+    def local_part(self, trained: Trained) -> Tensor:
         """The masked model (12) with its scores and pattern."""
         return trained.w
 
     def encode(self, job: Job, trained: Trained) -> Sent:
-        return Sent(trained.w, self.held(trained.w) & self.shared_mask)
+        return Sent(trained.w, self.patterns.held(trained.w) & self.shared_mask)
 
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
-        """FedLPS, eq. (13)."""
+        """The mean difference: FedLPS, eq. (13)."""
         from fl.method_base.aggregation import mean_of_differences
 
-        sent = [self.encode(update.job, update.result()) for update in updates]
-        weights = [self._weight(view, update.job.device) for update in updates]
-        w = mean_of_differences(state.w, sent, weights) if sent else state.w
+        w = mean_of_differences(state.w, *self.arrived(view, updates)) if updates else state.w
         if self.noise:
-            draws = self.task.streams.stream("noise", round=state.g).standard_normal(
-                len(w), dtype=np.float32
-            )
-            w = w + self.noise * self.task.tensor(draws) * self.shared_mask
-        return replace(state, g=state.g + 1, w=w, notes=self.noted(state, view))
+            rng = self.task.streams.stream("noise", round=state.g)
+            draws = self.task.tensor(rng.standard_normal(len(w), dtype=np.float32))
+            w = w + self.noise * draws * self.shared_mask
+        notes = state.notes | {"executed": self.ratios.executed(state, view)}
+        return replace(state, g=state.g + 1, w=w, notes=notes)
 
     def personalise(self, state: State, k: int) -> Tensor:
         return state.local.get(k, state.w)
@@ -157,6 +186,6 @@ class FedLPS(Patterns, Ratios):
         return {"global": state.w}
 
     def measures(self, state: State) -> dict[str, float]:
-        return super().measures(state) | {
-            "never trained": 1.0 - len(state.local) / self.task.devices
-        }
+        executed = list(state.notes.get("executed", {}).values())
+        ratios = {"mean ratio": float(np.mean(executed))} if executed else {}
+        return ratios | {"never trained": 1.0 - len(state.local) / self.task.devices}

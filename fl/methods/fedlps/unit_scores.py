@@ -1,8 +1,9 @@
-"""Learnable unit patterns: FedLPS, eqs. (2)-(11). Importance scores decide which units of a model compute.
+"""Learnable unit patterns: importance scores decide which units compute, FedLPS, eqs. (2)-(11).
 
-A flat model here is w [P + 2 J]: the P coordinates of the architecture, the scores q of its J hidden units, and the
-pattern beta, 1 for a unit that is kept. A unit is an output channel or a neuron; of every layer the share s with the
-largest scores is kept, and only what is kept computes, is trained and is sent.
+A flat model here is w [P + 2 J]: the P coordinates of the architecture, the scores q of its J
+hidden units, and the pattern beta, 1 for a unit that is kept. A unit is an output channel or a
+neuron; of every layer the share s with the largest scores is kept, and only what is kept computes,
+is trained and is sent.
 """
 
 from __future__ import annotations
@@ -22,14 +23,18 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class Units:
+class HiddenUnits:
     """The J hidden units of a model and the weights that they gate.
 
-    rows: a unit that is left out takes along the weights that lead into it, while its bias, its norm and what the next
-    layer makes of it stay (FedLPS, released code); else it takes all of these along and emits exactly 0.
+    Args:
+        layout: Of the architecture.
+        rows: A unit that is left out takes along the weights that lead into it, while its bias, its
+            norm and what the next layer makes of it stay (FedLPS, released code); else it takes all
+            of these along and emits exactly 0.
+        device: Where torch computes.
     """
 
-    layout: Layout  # of the architecture
+    layout: Layout
     rows: bool
     device: str = "cpu"
 
@@ -57,14 +62,17 @@ class Units:
 
     @torch.no_grad()
     def top(self, scores: Tensor, share: float) -> Tensor:
-        """1 for the units with the largest scores of their group, of equal ones the lower index: (4), per layer."""
+        """1 for the units with the largest scores of their group: (4), per layer.
+
+        Of equal scores the one with the lower index is kept.
+        """
         kept = torch.zeros_like(scores)
         for part, q in zip(kept.split(self.counts), scores.split(self.counts), strict=True):
             part[q.argsort(descending=True, stable=True)[: unit_count(share, len(q))]] = 1.0
         return kept
 
     def spread(self, gate: Tensor) -> Tensor:
-        """A factor per unit [J] -> a factor per weight [P], the product over the units on which it lies."""
+        """Factors per unit [J] -> per weight [P], the product over the units on which it lies."""
         padded = torch.cat([gate, gate.new_ones(1)])
         factor = padded.index_select(0, self._places[0])
         for place in self._places[1:]:
@@ -77,7 +85,7 @@ class Units:
         return total.index_add_(0, self._owners, self.weights(w).abs())[:-1]
 
     def standardised(self, values: Tensor) -> Tensor:
-        """values [J] less their mean, by their standard deviation, within each group; equal values give 0."""
+        """values [J] standardised within each group; equal values give 0."""
         parts = []
         for part in values.split(self.counts):
             away = part - part.mean()
@@ -90,12 +98,9 @@ class Units:
 
     @cached_property
     def _places(self) -> list[Tensor]:
-        return [
-            self._index(one)
-            for one in (
-                [owners(self.layout, ["weight"])] if self.rows else memberships(self.layout)
-            )
-        ]
+        rows = self.rows
+        every = [owners(self.layout, ["weight"])] if rows else memberships(self.layout)
+        return [self._index(one) for one in every]
 
     def _index(self, units: Array) -> Tensor:
         """Unit numbers with J in place of -1."""
@@ -103,18 +108,24 @@ class Units:
 
 
 @dataclass(frozen=True, eq=False)
-class Objective:
-    """What one device minimises in one round: FedLPS, eq. (9), and the model that computes meanwhile.
+class PatternObjective:
+    """What one device minimises in one round: FedLPS, eq. (9), and the model that computes.
 
     Args:
-        share: the ratio s.     anchor: omega^r, the weights received [P].     learned: the scores decide the pattern,
-            anew in every step; else the pattern in w holds for the round.
-        mu, lam: weights of (7) and (8).     decay: weight decay of what is kept.
-        every_score: the task loss moves also the scores of units that are left out.
-        mean: (7) and (8) as means, (8) per layer; else sums.     standardise: |omega|_J within its layer before (8).
+        units: The hidden units.
+        share: The ratio s.
+        anchor: omega^r, the weights received [P].
+        learned: The scores decide the pattern, anew in every step; else the pattern in w holds for
+            the round.
+        mu: Weight of (7).
+        lam: Weight of (8).
+        decay: Weight decay of what is kept.
+        every_score: The task loss moves also the scores of units that are left out.
+        mean: (7) and (8) as means, (8) per layer; else sums.
+        standardise: |omega|_J within its layer before (8).
     """
 
-    units: Units
+    units: HiddenUnits
     share: float
     anchor: Tensor
     learned: bool = True
@@ -127,14 +138,12 @@ class Objective:
 
     def pattern(self, w: Tensor) -> Tensor:
         """beta [J]: the units that are kept at scores q; (4)."""
-        return (
-            self.units.top(self.units.scores(w), self.share)
-            if self.learned
-            else self.units.pattern(w).detach()
-        )
+        if not self.learned:
+            return self.units.pattern(w).detach()
+        return self.units.top(self.units.scores(w), self.share)
 
     def effective(self, w: Tensor, rng: np.random.Generator | None = None) -> Tensor:
-        """omega * m [P]. Backward as if beta were sigma(q) (fedlps.md, 4.4): the straight-through estimator."""
+        """omega * m [P]; backward as if beta were sigma(q): the straight-through estimator."""
         gate = self.pattern(w)
         if self.learned:
             soft = torch.sigmoid(self.units.scores(w))
@@ -143,7 +152,7 @@ class Objective:
         return self.units.weights(w) * self.units.spread(gate)
 
     def penalty(self, w: Tensor) -> Tensor:
-        """mu (7) + lam (8), and the weight decay. Weights that are left out feel none of it and stay as they are."""
+        """mu (7) + lam (8), and the weight decay; weights that are left out stay as they are."""
         total = w.new_zeros(())
         omega = self.units.weights(w)
         if self.mu or self.decay:
@@ -154,14 +163,13 @@ class Objective:
             if self.decay:
                 total = total + self.decay / 2 * (kept * omega.square()).sum()
         if self.lam and self.learned:
-            total = total + self.lam * importance_loss(
-                self.units.scores(w), self.target(w), self.units.counts, self.mean
-            )
+            scores, target = self.units.scores(w), self.target(w)
+            total = total + self.lam * importance_loss(scores, target, self.units.counts, self.mean)
         return total
 
     @torch.no_grad()
     def target(self, w: Tensor) -> Tensor:
-        """sigma(|omega|_J) [J], to which (8) pulls the scores; a constant of the step, as in the released code."""
+        """sigma(|omega|_J) [J], to which (8) pulls the scores; a constant of the step."""
         sums = self.units.sums(w)
         return torch.sigmoid(self.units.standardised(sums) if self.standardise else sums)
 
@@ -171,7 +179,7 @@ class Objective:
             self.units.weights(velocity).mul_(self.units.spread(self.pattern(w)))
 
     def finish(self, done: Sequence[Tensor]) -> Tensor:
-        """The personal model (12): what the last scores keep, zero elsewhere, with scores and pattern."""
+        """The personal model (12): what the last scores keep, zero elsewhere, and the scores."""
         w = done[-1].clone()
         self.units.pattern(w).copy_(self.pattern(done[-1]))
         self.units.weights(w).mul_(self.units.spread(self.units.pattern(w)))
@@ -179,6 +187,15 @@ class Objective:
 
 
 def importance_loss(q: Tensor, target: Tensor, counts: Sequence[int], mean: bool = False) -> Tensor:
-    """|q - target|^2 [J]: FedLPS, eq. (8); with ``mean`` the mean of each layer, summed over the layers."""
+    """|q - target|^2: FedLPS, eq. (8).
+
+    Args:
+        q: Scores [J].
+        target: [J].
+        counts: Units of each layer.
+        mean: The mean of each layer, summed over the layers; else the sum.
+    """
     squares = (q - target).square()
-    return sum(part.mean() for part in squares.split(list(counts))) if mean else squares.sum()
+    if not mean:
+        return squares.sum()
+    return sum((part.mean() for part in squares.split(list(counts))), q.new_zeros(()))

@@ -1,4 +1,4 @@
-"""FedMAP. "One Training Fits All: ... Model-Heterogeneity FL via Architecture Probing", ICLR submission."""
+"""FedMAP: one vector of keep-probabilities, from which submodels of any size are cut."""
 
 from fl.methods.fedmap.fedmap import FedMap
 

@@ -1,166 +1,224 @@
-"""FedMAP. "One Training Fits All: ... Model-Heterogeneity FL via Architecture Probing", ICLR submission."""
+"""FedMAP: mask rounds and model rounds in turn."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from fl.contracts import Grant, Job, Payload, Phase, Stage, Tensor, Update, View, Work
-from fl.errors import MethodError
-from fl.masks import posterior, thinning
+from fl.contracts import (
+    Demand,
+    Grant,
+    Job,
+    Payload,
+    Phase,
+    Sent,
+    Stage,
+    Tensor,
+    Trained,
+    Update,
+    View,
+    Work,
+)
+from fl.masks.posterior import mask_bits
 from fl.method_base.costs import total_work
-from fl.method_base.method import MAX_RATE, State, param
+from fl.method_base.state import State
+from fl.methods.fedmap import thinning
 from fl.methods.fedmap.extraction import Extraction
+from fl.methods.fedmap.granularity import PerWeight
+from fl.methods.fedmap.keep_probabilities import KeepProbabilities
+from fl.methods.fedmap.mask_rounds import MaskRounds
+from fl.methods.fedmap.parameters import FedMapParameters
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class FedMap(Extraction):
+class FedMap(FedMapParameters):
     """One vector p of keep-probabilities cuts submodels of any size out of one model x.
 
-    Mask phases learn p at frozen x (`fl.methods.fedmap.mask_rounds`), model phases train x at frozen p: every device trains the
-    submodel that p gives its budget gamma_k, and the server takes the mean of each weight over its holders.
-    What travels: in mask rounds p down (and x, once per phase and device) and survival counts up; in model rounds the
-    submodel's weights, down and up, and which they are, down. A device uses the submodel of its own budget.
+    "One Training Fits All: Addressing Model-Heterogeneity Federated Learning via Architecture
+    Probing" (FedMAP), ICLR submission. Mask phases learn p at frozen x
+    (`mask_rounds`), model phases train x at frozen p: every device trains the submodel that p gives
+    its budget gamma_k (`extraction`), and the server takes the mean of each weight over its
+    holders. The memo of a state holds the posterior's alpha and beta [J], every device's budget
+    gamma [K], and which devices hold the x of this mask phase [K].
+    What travels: in mask rounds p down (and x, once per phase and device) and survival counts up;
+    in model rounds the submodel's weights, down and up, and which they are, down. A device uses the
+    submodel of its own budget.
 
-    Departs from the paper:
-        At least one thinning draw (``literal_thinning``), whose count is the exponent of (7) (``exponent``).
-        tau model rounds follow tau mask rounds (``model_rounds: 1`` is as printed); Adam on the mask logits.
-        ``mask_scaler`` and ``train_mask: topk`` are not in the paper; without them sampled small submodels of a
-        network without normalisation do not train (fedmap.md, section 6).
+    Departs from the paper (see docs/papers/fedmap.md):
+        At least one thinning draw (``literal_thinning``), whose count is the exponent of (7)
+        (``exponent``).
+        tau model rounds follow tau mask rounds (``model_rounds: 1`` is as printed); Adam on the
+        mask logits.
+        ``mask_scaler`` and ``train_mask: topk`` are not in the paper; without them sampled small
+        submodels of a network without normalisation do not train.
     """
 
     source: ClassVar[str] = '"One Training Fits All" (FedMAP), ICLR submission, Algorithms 1 to 3'
     reads: ClassVar[tuple[str, ...]] = ("sparse_efficiency",)
-    averaging: str = param(
-        "heterofl",
-        "one submodel for all steps, or one of every size up to the device's own, drawn per step and nested",
-        source="FedMAP, Section 5",
-        choices=("heterofl", "fjord"),
-    )
-    server_rate: str = param(
-        "scalar",
-        "server step: server_lr, or by (2) with the holders counted over all devices, or expected",
-        source="fedmap.md, H8",
-        choices=("scalar", "exact", "expected"),
-    )
-    server_lr: float = param(
-        1.0, "server step size, eta_s", source="fedmap.md, E11", gt=0, le=MAX_RATE
-    )
-    mask_overhead: str = param(
-        "entropy",
-        "how a device is told its submodel",
-        source="fedmap.md, section 5",
-        choices=("none", "bitmap", "entropy", "seed"),
-    )
 
-    @classmethod
-    def conflict(cls, values: dict) -> MethodError | None:
-        if (
-            values["server_rate"] == "expected"
-            and values["train_mask"] != "topk"
-            and values["granularity"] == "neuron"
-        ):
-            return MethodError(
-                "server_rate", "is expected, which is known for single weights only; write exact"
-            )
-        return super().conflict(values)
+    @cached_property
+    def p(self) -> KeepProbabilities:
+        return KeepProbabilities(self)
 
-    @classmethod
-    def unread(cls, values: dict) -> dict[str, str]:
-        rate = values["server_rate"]
-        return super().unread(values) | (
-            {} if rate == "scalar" else {"server_lr": f"server_rate is {rate}"}
-        )
+    @cached_property
+    def mask_rounds(self) -> MaskRounds:
+        return MaskRounds(self, self.p)
 
-    # --- how it is trained, and what it costs ------------------------------------------------------------------------
+    @cached_property
+    def submodels(self) -> Extraction:
+        return Extraction(self, self.p)
 
-    def phases(self, state: State, view: View, k: int, w: Tensor, kept: Array) -> tuple[Phase, ...]:
-        mask = self.task.tensor(kept)
-        if self.averaging == "fjord":
-            return (
-                self.training(w, mask, view.g, k, effective=self._resized(state, view, k, kept)),
-            )
-        whole = kept[: self.task.layout.size].all()
-        return (
-            self.training(
-                w, mask, view.g, k, submodel=None if whole else mask, scale=self.factor(kept)
-            ),
-        )
+    def start(self) -> State:
+        ones = np.ones(self.task.devices)
+        memo = self.p.memo(self.p.prior)
+        memo |= {"gamma": self.task.tensor(ones), "holds": self.task.tensor(ones < 0)}
+        return replace(super().start(), memo=memo)
 
-    def _resized(self, state: State, view: View, k: int, kept: Array) -> Callable[..., Tensor]:
-        """The weights of a step: of every size up to the device's own one is drawn, as part of the largest."""
-        sizes, mine = self._sizes_within(view, k), self.grain.places(kept)
+    def weights(self) -> dict[str, int]:
+        """Those of the model; logits and records are none."""
+        return {"total": self.task.layout.size, "global": self.task.layout.size, "personal": 0}
 
-        def effective(w: Tensor, rng: np.random.Generator) -> Tensor:
-            part = self.weights_of(
-                self.nested(state, mine, sizes[int(rng.random() * len(sizes))], rng)
-            )
-            factor = self.factor(part)
-            return (
-                w * self.task.tensor(part)
-                if factor is None
-                else w * self.task.tensor(part) * factor
-            )
+    # --- what it costs ---------------------------------------------------------------------------
 
-        return effective
+    def demand(self, state: State | None, view: View, chosen: Array) -> Demand:
+        if self.learns_masks(view.g):
+            return self.mask_rounds.demand(state, view, chosen)
+        return super().demand(state, view, chosen)
 
-    def _sizes_within(self, view: View, k: int) -> list[float]:
-        return [
-            gamma for gamma in np.unique(view.model_budget).tolist() if gamma <= self.gamma(view, k)
-        ]
+    def forecast(self, view: View, k: int, rho: float) -> tuple[Stage, ...]:
+        return self.mask_rounds.forecast(view, k)
 
-    def configure(self, state: State, view: View, grant: Grant) -> Job:
-        """Where the size is drawn per step, the mean over the sizes is charged; the plan has room for the largest."""
-        job, k = super().configure(state, view, grant), grant.device
-        if self.averaging == "heterofl" or self.learns_masks(view.g):
-            return job
-        mine, rng = (
-            self.choice(state, view, k),
-            self.task.streams.stream("charged", device=k, round=view.g),
-        )
-        parts = [self.nested(state, mine, size, rng) for size in self._sizes_within(view, k)]
-        each = [total_work(self.ordered(view, k, self.weights_of(part))) for part in parts]
-        mean = Work(*(sum(column) / len(each) for column in zip(*map(astuple, each), strict=True)))
-        return replace(job, stages=(Stage("train", mean),))
+    def charged(self, job: Job, trained: Trained) -> tuple[Stage, ...]:
+        return self.mask_rounds.charged(job, trained)
 
-    def travel(self, kept: Array) -> Payload:
+    def kept(self, state: State | None, view: View, k: int) -> Array:
+        return self.submodels.weights_of(self.submodels.trained(state, view, k))
+
+    def submodel_payload(self, kept: Array) -> Payload:
         """The kept weights, biases and norms included, and down also which they are."""
-        bits, places = self.task.accounting.weight_bits(int(kept.sum())), self.grain.places(kept)
-        told = posterior.mask_bits(len(places), int(places.sum()), self.mask_overhead)
+        choice = self.places.choice_of(kept)
+        bits = self.task.accounting.weight_bits(int(kept.sum()))
+        told = mask_bits(len(choice), int(choice.sum()), self.mask_overhead)
         return Payload(bits_down=bits + told, bits_up=bits)
 
     def pruned_share(self, kept: Array) -> float:
         return 1.0 - float(kept.sum()) / self.task.layout.size
 
-    # --- what becomes of it ----------------------------------------------------------------------------------------
+    # --- how a device trains ---------------------------------------------------------------------
+
+    def configure(self, state: State, view: View, grant: Grant) -> Job:
+        """The order for one device.
+
+        Where the size is drawn per step, the mean over the sizes is charged; the plan has room for
+        the largest.
+        """
+        if self.learns_masks(view.g):
+            return self.mask_rounds.job(state, view, grant)
+        job, k = super().configure(state, view, grant), grant.device
+        if self.averaging == "heterofl":
+            return job
+        mine = self.submodels.trained(state, view, k)
+        rng = self.task.streams.stream("charged", device=k, round=view.g)
+        cut, gammas = self.submodels, self._budgets_within(view, k)
+        parts = [cut.weights_of(cut.nested(state, mine, gamma, rng)) for gamma in gammas]
+        each = [astuple(total_work(self.submodel_stages(view, k, part))) for part in parts]
+        mean = Work(*(sum(column) / len(each) for column in zip(*each, strict=True)))
+        return replace(job, stages=(Stage("train", mean),))
+
+    def phases(self, state: State, view: View, k: int, w: Tensor, kept: Array) -> tuple[Phase, ...]:
+        """How device k trains its submodel in a model round."""
+        mask = self.task.tensor(kept)
+        if self.averaging == "fjord":
+            resized = self._resized(state, view, k, kept)
+            return (self.training(w, mask, view.g, k, effective=resized),)
+        whole, factor = kept[: self.task.layout.size].all(), self.submodels.factor(kept)
+        submodel = None if whole else mask
+        return (self.training(w, mask, view.g, k, submodel=submodel, scale=factor),)
+
+    def _resized(self, state: State, view: View, k: int, kept: Array) -> Callable[..., Tensor]:
+        """The weights of a step: a size up to the device's own is drawn, as part of the largest."""
+        gammas, mine = self._budgets_within(view, k), self.places.choice_of(kept)
+        cut, tensor = self.submodels, self.task.tensor
+
+        def effective(w: Tensor, rng: np.random.Generator) -> Tensor:
+            gamma = gammas[int(rng.random() * len(gammas))]
+            part = cut.weights_of(cut.nested(state, mine, gamma, rng))
+            factor = cut.factor(part)
+            return w * tensor(part) if factor is None else w * tensor(part) * factor
+
+        return effective
+
+    def _budgets_within(self, view: View, k: int) -> list[float]:
+        """The budgets of all devices up to that of device k."""
+        gammas = np.unique(view.model_budget).tolist()
+        return [gamma for gamma in gammas if gamma <= self.gamma(view, k)]
+
+    # --- what returns ----------------------------------------------------------------------------
+
+    def encode(self, job: Job, trained: Trained) -> Sent:
+        if self.learns_masks(job.g):
+            return self.mask_rounds.upload(trained)
+        return super().encode(job, trained)
+
+    def retain(self, state: State, updates: Sequence[Update]) -> State:
+        """Who took part in a mask round holds x until a model round changes it."""
+        holds = state.memo["holds"] & self.learns_masks(state.g)
+        if self.learns_masks(state.g):
+            holds[[update.job.device for update in updates]] = True
+        return replace(state, memo=state.memo | {"holds": holds})
 
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
+        """In a mask round the posterior counts what arrived, in a model round x moves."""
+        memo = {"gamma": self.task.tensor(np.array(view.model_budget))}
+        if self.learns_masks(state.g):
+            counts = [self.mask_rounds.counts(update.result()) for update in updates]
+            memo |= self.p.memo(self.p.updated(state, counts))
+            return replace(state, g=state.g + 1, memo=state.memo | memo)
+        after = self._moved(state, view, updates)
+        return replace(after, memo=state.memo | memo)
+
+    def _moved(self, state: State, view: View, updates: Sequence[Update]) -> State:
         """x + eta_s (mean over the holders - x): FedMAP, Section 3, partial averaging."""
-        after = super().aggregate(state, view, updates)
+        mean = super().aggregate(state, view, updates)
         plain = self.server_rate == "scalar" and self.server_lr == 1
-        if self.learns_masks(state.g) or plain or not updates:
-            return after
-        rate = (
-            self.server_lr
-            if self.server_rate == "scalar"
-            else self._unbiased(state, view, len(updates))
-        )
-        moved = state.w.double() + rate * (after.w.double() - state.w.double())
-        return replace(after, w=moved.to(state.w.dtype))
+        if plain or not updates:
+            return mean
+        scalar = self.server_rate == "scalar"
+        rate = self.server_lr if scalar else self._unbiased(state, view, len(updates))
+        moved = state.w.double() + rate * (mean.w.double() - state.w.double())
+        return replace(mean, w=moved.to(state.w.dtype))
 
     def _unbiased(self, state: State, view: View, sampled: int) -> Tensor:
-        """FedMAP, (2), [P]."""
+        """The server step of FedMAP, (2), [P]."""
         devices = range(self.task.devices)
-        holders = np.full(self.layout.size, float(len(devices)))
         if self.server_rate == "exact" or self.train_mask == "topk":
-            holders = sum(self.kept(state, view, k).astype(float) for k in devices)
+            each = [self.kept(state, view, k) for k in devices]
+            holders = np.sum(each, axis=0, dtype=float)
         else:
+            assert isinstance(self.places, PerWeight)  # FedMapParameters.conflict
             gammas = [self.gamma(view, k) for k in devices]
-            expected = thinning.expected_holders(self.chances(state), gammas, self.rules.least)
-            holders[np.flatnonzero(self.grain.maskable)] = expected
-        return self.task.tensor(posterior.unbiased_rate(holders, len(devices), sampled))
+            p, least = self.p.mode(state), self.rules.least
+            holders = np.full(self.layout.size, float(len(devices)))
+            maskable = np.flatnonzero(self.places.maskable)
+            holders[maskable] = thinning.expected_holders(p, gammas, least)
+        return self.task.tensor(thinning.unbiased_rate(holders, len(devices), sampled))
+
+    # --- what is used ----------------------------------------------------------------------------
+
+    def received(self, state: State, k: int) -> Tensor:
+        return state.w
+
+    def personalise(self, state: State, k: int) -> Tensor:
+        return self.submodels.model(state, float(state.memo["gamma"][k]), self.extraction)
+
+    def probes(self, state: State) -> dict[str, Tensor]:
+        return self.submodels.probes(state)
+
+    def measures(self, state: State) -> dict[str, float]:
+        return self.submodels.measures(state)

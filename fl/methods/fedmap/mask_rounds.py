@@ -1,10 +1,12 @@
-"""The mask rounds of FedMAP: the weights stand still, devices step on the mask logits, survival counts travel."""
+"""The mask rounds of FedMAP: the weights stand still, devices step on the mask logits.
+
+A device sends how often each place survived its draws; the posterior counts that.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -19,200 +21,127 @@ from fl.contracts import (
     Sgd,
     Stage,
     Trained,
-    Update,
     View,
     Work,
 )
-from fl.masks import posterior
-from fl.masks.thinning import Record, Rules, thin_for
-from fl.method_base.costs import total_work
-from fl.method_base.method import MAX_RATE, State, param
-from fl.methods.fedmap.keep_probabilities import OURS, Belief
+from fl.method_base.costs import decided_demand, total_work
+from fl.method_base.state import State
+from fl.methods.fedmap.keep_probabilities import KeepProbabilities, count_bits
+from fl.methods.fedmap.parameters import FedMapParameters
+from fl.methods.fedmap.thinning import Record, thin
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class MaskRounds(Belief):
-    """Devices learn masks by steps on s = logit(p) and send how often each place survived; the posterior counts that.
+class MaskRounds:
+    """What a mask round costs, what a device does in it, and what it sends."""
 
-    What a model round does is a subclass's.
-    """
+    settings: FedMapParameters
+    p: KeepProbabilities
 
-    mask_steps: int | None = param(
-        None,
-        "steps on the mask logits per round; none: as on the weights; 0 is the control",
-        source=OURS,
-        ge=0,
-    )
-    mask_optimiser: str = param(
-        "adam", "of the mask logits", source="fedmap.md, H4", choices=("adam", "sgd")
-    )
-    mask_lr: float = param(
-        0.1, "step size on the mask logits, eta_m", source="fedmap.md, H4", gt=0, le=MAX_RATE
-    )
-    mask_scaler: bool = param(
-        True,
-        "divide a layer's kept weights by the root of their share",
-        source="fedmap.md, H7b: not in the paper",
-    )
-    literal_thinning: bool = param(
-        False, "no draw where the budget is the whole model", source="fedmap.md, E1"
-    )
-    exponent: str = param(
-        "draws",
-        "n of (7): draws made, or draws survived as printed",
-        source="fedmap.md, E4",
-        choices=("draws", "survivals"),
-    )
-    surrogate: str = param(
-        "fedpm",
-        "backward pass of a draw: its probability, or 1",
-        source="FedMAP, (10), (11)",
-        choices=("fedpm", "identity"),
-    )
-    count_coding: str = param(
-        "entropy",
-        "how survival counts are sent",
-        source="fedmap.md, section 5",
-        choices=("raw", "entropy"),
-    )
-
-    @property
-    def rules(self) -> Rules:
-        return Rules(
-            0 if self.literal_thinning else 1, self.exponent, self.surrogate, self.mask_scaler
-        )
-
-    # --- what a mask round costs -----------------------------------------------------------------------------------
+    # --- what it costs ---------------------------------------------------------------------------
 
     def demand(self, state: State | None, view: View, chosen: Array) -> Demand:
-        """In a mask round as one thinning of the server's own p foretells it; the device's own is known afterwards."""
-        if not self.learns_masks(view.g):
-            return super().demand(state, view, chosen)
-        foretold = {
-            gamma: self._foretold(state, view, gamma)
-            for gamma in {self.gamma(view, int(k)) for k in chosen}
-        }
-        records, bits = zip(*(foretold[self.gamma(view, int(k))] for k in chosen), strict=True)
-        works = [
-            total_work(self._mask_stages(int(k), one))
-            for k, one in zip(chosen, records, strict=True)
+        """As one thinning of the server's own p foretells it; the device's own is known later."""
+        devices = [int(k) for k in chosen]
+        foretold = [foretell(self, state, view.g, self.settings.gamma(view, k)) for k in devices]
+        each = [
+            total_work(self.stages(k, record))
+            for k, (record, _) in zip(devices, foretold, strict=True)
         ]
-        nothing = np.zeros(len(chosen))
-        return Demand(
-            devices=np.asarray(chosen),
-            bits_fixed=nothing,
-            bits_prunable=np.array(bits),
-            work_fixed=Work(nothing, nothing),
-            work_prunable=Work(*np.array([(w.weight_steps, w.flops) for w in works]).T),
-            rho_min=nothing,
-            rho_max=nothing,
-            weight=np.ones(len(chosen)),
-            bits_down=np.array([self._mask_bits_down(state, int(k)) for k in chosen]),
-        )
+        payloads = [
+            Payload(self.bits_down(state, k), bits)
+            for k, (_, bits) in zip(devices, foretold, strict=True)
+        ]
+        return decided_demand(chosen, each, payloads, np.zeros(len(chosen)))
 
-    def forecast(self, view: View, k: int, rho: float) -> tuple[Stage, ...]:
-        return self._mask_stages(k, self._foretold(None, view, self.gamma(view, k))[0])
+    def forecast(self, view: View, k: int) -> tuple[Stage, ...]:
+        """The computation of device k before round 0."""
+        return self.stages(k, foretell(self, None, view.g, self.settings.gamma(view, k))[0])
 
-    def _foretold(self, state: State | None, view: View, gamma: float) -> tuple[Record, float]:
-        """What a device of that budget will count, and the bits of its counts, where its p stays the server's."""
-        known, at = self.known(state), ("foretold", view.g, gamma)
-        if at not in known:
-            rng = self.task.streams.stream(f"foretold/{gamma:g}", round=view.g)
-            drawn = thin_for(
-                "some device", self.grain, self.chances(state, view.g), gamma, rng, self.rules.least
-            )
-            kept = self.grain.expand(drawn.mask)
-            cost = self.step_cost_of(kept, kept)
-            bits = posterior.count_bits(drawn.survived, drawn.draws, self.count_coding)
-            known[at] = Record(drawn.draws, drawn.draws + 1, cost.flops, cost.weights), bits
-        return known[at]
-
-    def step_cost_of(self, child: Array, parent: Array) -> StepCost:
+    def step_cost(self, child: Array, parent: Array) -> StepCost:
         """Forward through the child, backward through its parent: FedMAP, Section 4."""
-        return submodel_cost(self.task.architecture, child, self.task.accounting, backward=parent)
+        task = self.settings.task
+        return submodel_cost(task.architecture, child, task.accounting, backward=parent)
 
-    def _mask_stages(self, k: int, record: Record) -> tuple[Stage, ...]:
-        """The steps, and the random draws of thinning, J each: (n + 1) J per step and n J for the upload."""
-        steps = self._mask_steps(k)
+    def stages(self, k: int, record: Record) -> tuple[Stage, ...]:
+        """The steps, and thinning's random draws: (n + 1) J per step, n J for the upload."""
+        steps, settings = self.steps(k), self.settings
         cost = StepCost(record.weights, 0.0, record.flops, 0.0)
-        train = self.task.accounting.work(cost, steps, self.samples_per_step(k))
+        train = settings.task.accounting.work(cost, steps, settings.samples_per_step(k))
         draws = steps * record.draws_per_step + record.draws
-        return Stage("train", train), Stage("thinning", Work(flops=draws * self.grain.count))
-
-    def _mask_bits_down(self, state: State | None, k: int) -> float:
-        """p, and x to a device that does not hold it yet in this phase."""
-        holds = state is not None and bool(state.memo["holds"][k])
-        return self.task.accounting.weight_bits(
-            self.grain.count + (0 if holds else self.task.layout.size)
-        )
-
-    def _mask_steps(self, k: int) -> int:
-        return self.steps(k) if self.mask_steps is None else self.mask_steps
+        thinning = Work(flops=draws * settings.places.count)
+        return Stage("train", train), Stage("thinning", thinning)
 
     def charged(self, job: Job, trained: Trained) -> tuple[Stage, ...]:
-        return self._mask_stages(job.device, Record(*trained.w[self.record].tolist()))
+        """The computation by the device's own record."""
+        return self.stages(job.device, Record(*trained.w[self.settings.record].tolist()))
 
-    # --- how a device learns masks, and what becomes of it ---------------------------------------------------------
+    def steps(self, k: int) -> int:
+        """Steps of device k on the mask logits."""
+        settings = self.settings
+        return settings.steps(k) if settings.mask_steps is None else settings.mask_steps
 
-    def configure(self, state: State, view: View, grant: Grant) -> Job:
-        if not self.learns_masks(view.g):
-            return super().configure(state, view, grant)
-        from fl.masks.probing import MaskSteps
+    def bits_down(self, state: State | None, k: int) -> float:
+        """p, and x to a device that does not hold it yet in this phase."""
+        holds = state is not None and bool(state.memo["holds"][k])
+        task = self.settings.task
+        x = 0 if holds else task.layout.size
+        return task.accounting.weight_bits(self.settings.places.count + x)
 
-        k, g = grant.device, view.g
-        upload = partial(self.task.streams.stream, "survival", device=k, round=g)
-        mine = MaskSteps(k, self.grain, self.rules, self.gamma(view, k), self.step_cost_of, upload)
-        start = state.w.clone()
-        start[self.logits] = self.task.tensor(
-            self.chances(state, g)
-        ).logit()  # [x, s = logit(p), 0]
-        logits = self.task.tensor(self.layout.where(lambda slot: slot.kind == "logit"))
-        optimiser = Adam() if self.mask_optimiser == "adam" else Sgd()
-        phase = self.training(
+    # --- what a device does and sends ------------------------------------------------------------
+
+    def job(self, state: State, view: View, grant: Grant) -> Job:
+        """Steps of the device on s = logit(p) at frozen x."""
+        # Here, since it imports torch, which pricing a scenario does without.
+        from fl.methods.fedmap.mask_steps import MaskSteps
+
+        k, g, settings = grant.device, view.g, self.settings
+        upload = partial(settings.task.streams.stream, "survival", device=k, round=g)
+        gamma = settings.gamma(view, k)
+        mine = MaskSteps(k, settings.places, settings.rules, gamma, self.step_cost, upload)
+        start = state.w.clone()  # [x, s, 0]
+        start[settings.logits] = settings.task.tensor(self.p.mode(state, g)).logit()
+        logits = settings.task.tensor(settings.layout.where(lambda slot: slot.kind == "logit"))
+        phase = settings.training(
             lambda done: mine.begin(start), logits, g, k, batches="mask", effective=mine.effective
         )
-        phase = replace(phase, steps=self._mask_steps(k), lr=self.mask_lr, optimiser=optimiser)
+        optimiser = Adam() if settings.mask_optimiser == "adam" else Sgd()
+        steps = {"steps": self.steps(k), "lr": settings.mask_lr, "optimiser": optimiser}
         return Job(
             device=k,
             g=g,
-            phases=(phase,),
+            phases=(replace(phase, **steps),),
             stages=None,
-            payload=Payload(self._mask_bits_down(state, k), None),
+            payload=Payload(self.bits_down(state, k), None),
             rho=grant.rho,
             finish=mine.finish,
         )
 
-    def encode(self, job: Job, trained: Trained) -> Sent:
-        """In a mask round the survival counts."""
-        if not self.learns_masks(job.g):
-            return super().encode(job, trained)
-        survived, draws = self._counts(trained)
-        return Sent(
-            trained.w, trained.mask, posterior.count_bits(survived, draws, self.count_coding)
-        )
+    def upload(self, trained: Trained) -> Sent:
+        """The survival counts."""
+        survived, draws = self.counts(trained)
+        bits = count_bits(survived, draws, self.settings.count_coding)
+        return Sent(trained.w, trained.mask, bits)
 
-    def _counts(self, trained: Trained) -> tuple[Array, int]:
+    def counts(self, trained: Trained) -> tuple[Array, int]:
         """m [J] and n."""
-        return trained.w[self.logits].cpu().numpy(), int(trained.w[self.record][0])
+        survived = trained.w[self.settings.logits].cpu().numpy()
+        return survived, int(trained.w[self.settings.record][0])
 
-    def retain(self, state: State, updates: Sequence[Update]) -> State:
-        """Who took part in a mask round holds x until a model round changes it."""
-        holds = state.memo["holds"] & self.learns_masks(state.g)
-        if self.learns_masks(state.g):
-            holds[[update.job.device for update in updates]] = True
-        return replace(super().retain(state, updates), memo=state.memo | {"holds": holds})
 
-    def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
-        """In a mask round the posterior counts what arrived, and x stays: FedMAP, (9)."""
-        memo = {"gamma": self.task.tensor(np.array(view.model_budget))}
-        if not self.learns_masks(state.g):
-            state = super().aggregate(state, view, updates)
-            return replace(state, memo=state.memo | memo)
-        at = state.g % self.cycle
-        drops = self.reset_rounds is not None and at > 0 and at % self.reset_rounds == 0
-        before = self._prior if drops else self.belief(state, state.g)
-        after = before.counted([self._counts(update.result()) for update in updates])
-        memo |= {"alpha": self.task.tensor(after.alpha), "beta": self.task.tensor(after.beta)}
-        return replace(state, g=state.g + 1, memo=state.memo | memo)
+@lru_cache(maxsize=16)
+def foretell(rounds: MaskRounds, state: State | None, g: int, gamma: float) -> tuple[Record, float]:
+    """What a device of that budget will count, and the bits of its counts.
+
+    As if its p stayed the server's. One thinning per budget: a state never changes.
+    """
+    settings = rounds.settings
+    rng = settings.task.streams.stream(f"foretold/{gamma:g}", round=g)
+    p, least = rounds.p.mode(state, g), settings.rules.least
+    drawn = thin(settings.places, p, gamma, rng, least, owner="some device")
+    kept = settings.places.expand(drawn.mask)
+    cost = rounds.step_cost(kept, kept)
+    bits = count_bits(drawn.survived, drawn.draws, settings.count_coding)
+    return Record(drawn.draws, drawn.draws + 1, cost.flops, cost.weights), bits

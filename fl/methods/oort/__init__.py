@@ -1,4 +1,4 @@
-"""Oort. Lai et al., "Oort: Efficient Federated Learning via Guided Participant Selection", OSDI 2021."""
+"""Oort: participants are selected by what their data and their speed are worth."""
 
 from fl.methods.oort.oort import Oort
 

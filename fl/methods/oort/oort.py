@@ -1,4 +1,4 @@
-"""Oort. Lai et al., "Oort: Efficient Federated Learning via Guided Participant Selection", OSDI 2021."""
+"""Oort: guided selection of participants."""
 
 from __future__ import annotations
 
@@ -7,29 +7,33 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fl.contracts import Grant, Job, Outcome, Payload, Report, View
+from fl.contracts import Grant, Job, Outcome, Payload, Report, Tensor, View
 from fl.errors import MethodError
-from fl.method_base.averaging import FedAvg
 from fl.method_base.method import State, param
+from fl.methods.fedavg import FedAvg
 from fl.methods.oort import utility
 from fl.models.layout import Slot
 
 Array = np.ndarray
-PROGRAM = "FedScale (fedlps.md, 10.3)"
+PROGRAM = "FedScale, released program"
 
 
 @dataclass(frozen=True, eq=False)
 class Oort(FedAvg):
-    """FedAvg that asks the devices whose samples are learned worst, unless they are slow, and some that are new.
+    """FedAvg that asks the devices whose samples are learned worst, if not slow, and some new ones.
 
-    A tried device is worth its samples times the root of their mean squared loss, more if that was long ago, less if it
-    takes longer than T; T is a percentile of all durations, which moves with what is gained (`fl.methods.oort.utility`).
+    Lai et al., "Oort: Efficient Federated Learning via Guided Participant Selection", OSDI 2021. A
+    tried device is worth its samples times the root of their mean squared loss, more if that was
+    long ago, less if it takes longer than T; T is a percentile of all durations, which moves with
+    what is gained (`fl.methods.oort.utility`).
     What travels: all weights, down and up; and up the mean squared loss, one number.
 
     Departs from the paper:
-        Durations are those last seen. Who did not arrive counts as tried: the round's duration, its worth as before
-        or 0. A new device's prior is its number of samples alone: nothing is known of its speed.
-        The cut-off is the paper's 0.95 (released program: 0.05); nobody is asked on top, and nobody barred.
+        Durations are those last seen. Who did not arrive counts as tried: the round's duration, its
+        worth as before or 0. A new device's prior is its number of samples alone: nothing is known
+        of its speed.
+        The cut-off is the paper's 0.95 (released program: 0.05); nobody is asked on top, and nobody
+        barred.
     """
 
     source: ClassVar[str] = "Lai et al., OSDI 2021, Algorithm 1, and FedScale"
@@ -72,14 +76,17 @@ class Oort(FedAvg):
                 "participants", "is none, where Oort has nobody to choose from; write fedavg"
             )
         if values["least_exploration"] > values["exploration"]:
-            problem = f"is {values['least_exploration']}; allowed is at most exploration ({values['exploration']})"
-            return MethodError("least_exploration", problem)
+            return MethodError(
+                "least_exploration",
+                f"is {values['least_exploration']}; allowed is at most exploration "
+                f"({values['exploration']})",
+            )
         return super().conflict(values)
 
-    # --- who -------------------------------------------------------------------------------------------------------
+    # --- who -------------------------------------------------------------------------------------
 
     def select(self, state: State, view: View) -> Array:
-        """Some of the tried devices in proportion to their worth, and some new ones to their samples."""
+        """Some of the tried devices by their worth, and some new ones by their samples."""
         tried = tried_in(state)
         if not tried or self.participants >= len(view.idle):
             return super().select(state, view)
@@ -89,9 +96,8 @@ class Oort(FedAvg):
         exploited = min(len(old), self.participants - explored)
         rng = self.task.streams.stream("oort", round=view.g)
         best = self._best(rng, state, view.g, old, exploited)
-        return np.sort(
-            np.concatenate([best, self._unknown(rng, view, new, self.participants - exploited)])
-        )
+        unknown = self._unknown(rng, view, new, self.participants - exploited)
+        return np.sort(np.concatenate([best, unknown]))
 
     def share_of_new(self, g: int) -> float:
         return max(self.least_exploration, self.exploration * self.exploration_decay**g)
@@ -116,10 +122,10 @@ class Oort(FedAvg):
         likely = new[np.argsort(-view.samples[new], kind="stable")[: 5 * count]]
         return likely[utility.drawn(rng, view.samples[likely], count)]
 
-    # --- what it learns --------------------------------------------------------------------------------------------
+    # --- what it learns --------------------------------------------------------------------------
 
     def observe(self, state: State, report: Report) -> State:
-        """Notes of every tried device its utility, its duration and when that was; of every round what it exploited."""
+        """Notes utility, duration and round of each tried device, and what the round exploited."""
         tried = tried_in(state)
         asked = [outcome for outcome in report.outcomes if outcome.update is not None]
         gained = sum(tried.get(outcome.grant.device, (0.0,))[0] for outcome in asked)
@@ -144,7 +150,7 @@ class Oort(FedAvg):
         worth = utility.statistical(int(self.task.samples[k]), float(outcome.update.result().w[-1]))
         return [worth, outcome.finish_s, report.g + 1]
 
-    # --- the number that it asks for -------------------------------------------------------------------------------
+    # --- the number that it asks for -------------------------------------------------------------
 
     def extra(self) -> tuple[Slot, ...]:
         return (Slot("oort.mean_square", (1,), 0, "record", "record", -1),)
@@ -158,8 +164,6 @@ class Oort(FedAvg):
         return replace(both, bits_down=bits.weight_bits(self.task.layout.size))
 
     def configure(self, state: State, view: View, grant: Grant) -> Job:
-        from fl.methods.oort.squared_losses import SquaredLosses
-
         job, squares = super().configure(state, view, grant), SquaredLosses()
         (phase,) = job.phases
         watched = replace(phase, start=lambda done: squares.begin(phase.start), criterion=squares)
@@ -169,3 +173,26 @@ class Oort(FedAvg):
 def tried_in(state: State) -> dict[int, list[float]]:
     """Device -> utility, duration and round of its last participation."""
     return {int(k): record for k, record in state.notes.get("tried", {}).items()}
+
+
+class SquaredLosses:
+    """Cross entropy of one job, whose last coordinate of w takes the mean squared sample loss."""
+
+    def begin(self, start: Tensor) -> Tensor:
+        """A job may run twice: the sum then begins anew."""
+        self.total, self.samples = start.new_zeros(()), 0
+        return start
+
+    def __call__(self, logits: Tensor, y: Tensor) -> Tensor:
+        import torch
+        from torch.nn.functional import cross_entropy
+
+        with torch.no_grad():
+            self.total += cross_entropy(logits, y, reduction="none").square().sum()
+        self.samples += len(y)
+        return cross_entropy(logits, y)
+
+    def finish(self, done: list[Tensor]) -> Tensor:
+        w = done[-1].clone()
+        w[-1] = self.total / self.samples
+        return w

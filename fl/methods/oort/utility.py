@@ -1,4 +1,7 @@
-"""Whom to ask next, by what devices were worth: the arithmetic of Oort (Lai et al., OSDI 2021; fedlps.md, 10.3)."""
+"""Scores of devices and draws by them: the arithmetic of Oort.
+
+Lai et al., OSDI 2021, Section 4, with the constants of the released program (FedScale).
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,8 @@ def limit(durations_s: Array, percentile: float) -> float:
     """T, the duration at that percentile of those known [N], s; inf from 100 on."""
     if percentile >= 100 or len(durations_s) == 0:
         return np.inf
-    return float(
-        np.sort(durations_s)[min(int(len(durations_s) * percentile / 100), len(durations_s) - 1)]
-    )
+    place = int(len(durations_s) * percentile / 100)
+    return float(np.sort(durations_s)[min(place, len(durations_s) - 1)])
 
 
 def slowness(duration_s: Array, limit_s: float, power: float = 2.0) -> Array:
@@ -37,15 +39,22 @@ def scores(
 ) -> Array:
     """What each of N tried devices is worth in round ``now`` (the first is 1) [N].
 
-    Utilities are clipped at their 90th percentile and scaled to about [0, 1]; who was asked long ago gains
-    sqrt(0.1 ln r / L); who is slow loses.     last: L, the round of the last participation [N].
+    Utilities are clipped at their 90th percentile and scaled to about [0, 1]; who was asked long
+    ago gains sqrt(0.1 ln r / L); who is slow loses.
+
+    Args:
+        utility: Of each device [N].
+        duration_s: Of its last participation [N], s.
+        last: L, the round of its last participation [N].
+        now: r, this round.
+        limit_s: T, s.
+        power: Of the slowness.
     """
     clip = np.sort(utility)[min(int(0.9 * len(utility)), len(utility) - 1)]
     low = 0.999 * utility.min()
     worth = (np.minimum(utility, clip) - low) / max(utility.max() - low, 1e-4)
-    return np.abs(
-        (worth + np.sqrt(0.1 * np.log(now) / last)) * slowness(duration_s, limit_s, power)
-    )
+    waited = np.sqrt(0.1 * np.log(now) / last)
+    return np.abs((worth + waited) * slowness(duration_s, limit_s, power))
 
 
 def shortlist(scores: Array, count: int, cut_off: float) -> Array:
@@ -63,9 +72,16 @@ def drawn(rng: np.random.Generator, weights: Array, count: int) -> Array:
 
 
 def paced(percentile: float, exploited: Sequence[float], rounds: int, step: float) -> float:
-    """The percentile of T after ``rounds`` rounds more, given the utility exploited in each of the last 2 rounds.
+    """The percentile of T after ``rounds`` rounds more.
 
-    As good as before (within 10 %): slower devices may come in; five times better or worse: fewer of them.
+    As good as before (within 10 %): slower devices may come in; five times better or worse: fewer
+    of them.
+
+    Args:
+        percentile: Until now.
+        exploited: Utility exploited in each of the last 2 ``rounds`` rounds.
+        rounds: Of a window.
+        step: By how much it moves.
     """
     before, now = sum(exploited[-2 * rounds : -rounds]), sum(exploited[-rounds:])
     if abs(now - before) <= 0.1 * before:

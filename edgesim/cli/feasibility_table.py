@@ -1,0 +1,64 @@
+"""The table of ``edgesim check``: what each device can reach in a round, and what binds it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from edgesim.cli.console import (
+    NARROW,
+    add_number_columns,
+    console,
+    is_known,
+    number,
+    print_line,
+    table_of,
+)
+
+if TYPE_CHECKING:
+    from edgesim.runs.feasibility import Feasibility
+
+
+def print_feasibility(label: str, answer: Feasibility, most: int | None = None) -> None:
+    """Print the table.
+
+    Args:
+        label: of the scheme.
+        answer: of `edgesim.runs.run.feasibility`.
+        most: devices that are listed; None: all.
+    """
+    out, rows = console(), answer.rows[:most]
+    limit = f", threshold {number(answer.threshold_ms, '.4g')} ms"
+    stages = list(dict.fromkeys(name for row in rows for name in row["stages"]))
+    gain = out.width > NARROW
+    table = table_of(f"{label}{limit if is_known(answer.threshold_ms) else ''}")
+    times = [*(f"{name} ms" for name in stages), "upload ms", "least ms", "binds"]
+    names = ["Mbit/s", *times, "share", "rho", "plan ms"]
+    add_number_columns(table, ["device", *(["gain dB"] if gain else []), *names])
+    for row in rows:
+        table.add_row(*map(Text, _cells(row, stages, gain)))
+    out.print(table)
+    if len(answer.rows) > len(rows):
+        out.print(f"and {len(answer.rows) - len(rows)} devices more (--all shows them)")
+    if answer.note and answer.note not in answer.warnings:
+        print_line(answer.note)
+    for warning in answer.warnings:
+        print_line(f"warning: {warning}")
+
+
+def _cells(row: dict[str, Any], stages: Sequence[str], gain: bool) -> list[str]:
+    """The plan is "cannot" where even the work that nothing can shorten takes too long."""
+    return [
+        str(row["device"]),
+        *([number(row["gain_db"], ".1f")] if gain else []),
+        number(row["rate_mbps"], ".4g"),
+        *(number(row["stages"].get(name), ".3g") for name in stages),
+        number(row["upload_ms"], ".4g"),
+        number(row["least_ms"], ".4g"),
+        str(row["binds"]),
+        number(row["share"], ".4f"),
+        number(row["rho"], ".3f"),
+        number(row["planned_ms"], ".4g") if row["feasible"] else "cannot",
+    ]

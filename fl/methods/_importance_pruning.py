@@ -1,0 +1,109 @@
+"""Adaptive pruning by importance before the last phase of a method: Liu, eqs. (20) to (25)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fl.contracts import Grant, Payload, Phase, Stage, Tensor, Work
+from fl.method_base.costs import total_work
+from fl.method_base.method import Method, State, param
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class ImportancePruning(Method):
+    """Mixed into a method (before it in the bases): prunes its shared weights by the granted ratio.
+
+    Before the last phase comes a warm-up of the unpruned shared weights; its largest changes name
+    the weights that are kept; the last phase starts from the *received* weights where they are kept
+    and from zero elsewhere.
+    """
+
+    cost_by_samples: ClassVar[bool] = True
+    warmup_steps: int = param(
+        1, "SGD steps before the weights are ranked, tau_hat", source="our choice", ge=1
+    )
+    rho_max: float = param(
+        1.0,
+        "largest pruning ratio that may be allocated",
+        source="Liu et al., eq. (47)",
+        ge=0,
+        le=1,
+    )
+    rho: float | None = param(
+        None,
+        "fixed pruning ratio; none: the allocator decides",
+        source="Liu et al., Algorithm 1",
+        ge=0,
+        le=1,
+    )
+    count_warmup: bool = param(
+        True,
+        "plan with the warm-up's time; false: as Liu, eq. (46), which overruns by it",
+        source="Liu et al., eq. (24)",
+    )
+
+    @classmethod
+    def unread(cls, values: dict[str, Any]) -> dict[str, str]:
+        fixed = {} if values["rho"] is None else {"rho_max": "rho is fixed"}
+        return super().unread(values) | fixed
+
+    def prunable(self) -> Array:
+        """All shared weights, biases included: the paper does not say (docs/papers/liu.md)."""
+        return self.shared
+
+    def rho_bounds(self) -> tuple[float, float]:
+        return (0.0, self.rho_max) if self.rho is None else (self.rho, self.rho)
+
+    def stages(self, k: int, rho: float) -> tuple[Stage, ...]:
+        """Liu, eq. (24): the warm-up is not pruned, the last stage is."""
+        *before, last = super().stages(k, rho)
+        return *before, Stage("warm-up", self.work(k, self.shared_step, self.warmup_steps)), last
+
+    def payload(self, rho: float) -> Payload:
+        """Liu, eq. (25), and the mask itself where it is counted."""
+        plain, told = super().payload(rho), self.task.accounting.mask_bits(self.shared_count, rho)
+        return replace(plain, bits_up=plain.bits_up + told)
+
+    def planned(self, k: int, rho: float) -> tuple[Work, float]:
+        """With the most that the mask can take, and without the warm-up where it is not counted."""
+        counted = [s for s in self.stages(k, rho) if self.count_warmup or s.name != "warm-up"]
+        most = self.task.accounting.mask_bits_bound(self.shared_count)
+        return total_work(counted), super().payload(rho).bits_up + most
+
+    def local_update(self, state: State, k: int, w: Tensor, grant: Grant) -> tuple[Phase, ...]:
+        *before, last = super().local_update(state, k, w, grant)
+        warmup = replace(last, mask=self.shared_mask, steps=self.warmup_steps, batches="warm-up")
+        return *before, warmup, self._pruned(last, len(before), grant.rho)
+
+    def _pruned(self, last: Phase, before: int, rho: float) -> Phase:
+        """The last phase on the weights that the warm-up, result number ``before``, names."""
+        from fl.masks import unit_masks as masks
+
+        shared = self.shared_mask
+        count = masks.kept_count(rho, self.shared_count)
+
+        # Start and mask of the phase both ask for the ranking, which is the slow part.
+        @lru_cache(maxsize=1)
+        def kept(received: Tensor, warmed: Tensor) -> Tensor:
+            return masks.largest(masks.importance(received, warmed), shared, count) | ~shared
+
+        def start(done: list[Tensor]) -> Tensor:
+            received = value_of(last.start, done[:before])
+            return received.where(kept(received, done[before]), 0.0)
+
+        def mask(done: list[Tensor]) -> Tensor:
+            received = value_of(last.start, done[:before])
+            return value_of(last.mask, done[:before]) & kept(received, done[before])
+
+        return replace(last, start=start, mask=mask)
+
+
+def value_of(tensor: Any, done: list[Tensor]) -> Tensor:
+    """A start or mask of a phase, given the results of the phases before."""
+    return tensor(done) if callable(tensor) else tensor

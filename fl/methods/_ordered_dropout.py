@@ -1,0 +1,90 @@
+"""Submodels that follow from a width alone: the first units of every layer, and who uses which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from fl.contracts import Tensor, View
+from fl.masks import unit_masks
+from fl.method_base.method import State, param
+from fl.models.layout import Layout
+from fl.task import LearningTask
+
+Array = np.ndarray
+
+
+def deploy_parameter() -> Any:
+    """The parameter ``deploy`` of methods whose submodels follow from a width."""
+    return param(
+        "submodel",
+        "model that a device uses: the submodel of its own width, or the whole model",
+        source="our choice: the submodel that it would deploy",
+        choices=("submodel", "global"),
+    )
+
+
+@lru_cache(maxsize=64)
+def first_units(layout: Layout, width: float) -> Array:
+    """The submodel of the first ceil(width J) of the J units of every hidden layer.
+
+    Returns:
+        bool [P]; shared between calls, not to be written to.
+    """
+    return layout.expand(unit_masks.prefix(layout, width, rounding="up"))
+
+
+@lru_cache(maxsize=16)
+def cut_out(state: State, width: float, task: LearningTask) -> Tensor:
+    """The state's model [P] with zeros outside of the submodel of a width.
+
+    One tensor for all devices of a width, so that an evaluation sees them share it; a state never
+    changes.
+    """
+    if width >= 1:
+        return state.w
+    return state.w * task.tensor(first_units(task.layout, width))
+
+
+@dataclass(frozen=True, eq=False)
+class DeployedSubmodels:
+    """Which submodel of the global model a device uses.
+
+    Args:
+        task: What is learned.
+        width: Of every device; None: each has its own, noted in ``state.memo``.
+        deploy: submodel | global.
+    """
+
+    task: LearningTask
+    width: float | None
+    deploy: str
+
+    def with_widths(self, state: State, view: View) -> State:
+        """The state with the width of every device [K], as it is in this round."""
+        if self.width is not None or self.deploy == "global":
+            return state
+        widths = np.minimum(view.capability, np.sqrt(view.model_budget))
+        return replace(state, memo=state.memo | {"width": self.task.tensor(widths)})
+
+    def of_device(self, state: State, k: int) -> Tensor:
+        """The model [P] of device k; before its width was noted, the whole model."""
+        if self.deploy == "global":
+            return state.w
+        noted = float(state.memo["width"][k]) if "width" in state.memo else 1.0
+        return cut_out(state, noted if self.width is None else self.width, self.task)
+
+    def by_width(self, state: State) -> dict[str, Tensor]:
+        """The whole model, and one submodel for every width that a device has."""
+        noted: Iterable[float] = (
+            state.memo["width"].unique().tolist() if "width" in state.memo else ()
+        )
+        widths = {1.0, *noted} | (set() if self.width is None else {self.width})
+        return {
+            f"width {width:g}": cut_out(state, width, self.task)
+            for width in sorted(widths, reverse=True)
+        }

@@ -1,0 +1,103 @@
+"""Base of methods that decide, before a device trains, which submodel it gets.
+
+Demand, bits and FLOPs follow from the mask.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from fl.accounting import submodel_cost
+from fl.contracts import Demand, Grant, Job, Payload, Phase, Stage, Tensor, View
+from fl.method_base.costs import decided_demand, total_work
+from fl.method_base.method import State, param
+from fl.methods.fedavg import FedAvg
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class SubmodelMethod(FedAvg):
+    """Every device trains a submodel of its own size; a subclass names it (`kept`).
+
+    The submodel's weights travel, down and up. A structured one is trained as a smaller dense model
+    (`fl.models.dense_submodel`).
+    """
+
+    width: float | None = param(
+        None,
+        "share of the units that every device keeps; none: its capability, or the root of its "
+        "model budget if smaller",
+        source="Diao et al., ICLR 2021 (HeteroFL)",
+        gt=0,
+        le=1,
+    )
+
+    @abstractmethod
+    def kept(self, state: State | None, view: View, k: int) -> Array:
+        """The weights of device k's submodel in round view.g, bool [P].
+
+        ``state`` is None before the first round: a check asks what a round would cost.
+        """
+
+    def width_of(self, view: View, k: int) -> float:
+        """Share of the units that device k keeps; width s has about s^2 of the weights."""
+        if self.width is not None:
+            return self.width
+        return min(float(view.capability[k]), sqrt(float(view.model_budget[k])))
+
+    # --- what it costs ---------------------------------------------------------------------------
+
+    def demand(self, state: State | None, view: View, chosen: Array) -> Demand:
+        """What the submodels of the chosen devices need."""
+        masks = [self.kept(state, view, int(k)) for k in chosen]
+        each = [
+            total_work(self.submodel_stages(view, int(k), mask))
+            for k, mask in zip(chosen, masks, strict=True)
+        ]
+        payloads = [self.submodel_payload(mask) for mask in masks]
+        return decided_demand(chosen, each, payloads, np.array(list(map(self.pruned_share, masks))))
+
+    def forecast(self, view: View, k: int, rho: float) -> tuple[Stage, ...]:
+        """The computation of device k before round 0."""
+        return self.submodel_stages(view, k, self.kept(None, view, k))
+
+    def pruned_share(self, kept: Array) -> float:
+        """rho: the share of the shared weights that a submodel bool [P] leaves out."""
+        return 1.0 - float((kept & self.shared).sum()) / self.shared_count
+
+    def submodel_stages(self, view: View, k: int, kept: Array) -> tuple[Stage, ...]:
+        """The computation of device k in a round on the submodel ``kept`` bool [P]."""
+        task = self.task
+        cost = submodel_cost(task.architecture, kept, task.accounting)
+        work = task.accounting.work(cost, self.steps(k), self.samples_per_step(k))
+        return (Stage("train", work),)
+
+    def submodel_payload(self, kept: Array) -> Payload:
+        """The submodel's shared weights, down and up; both sides know which they are."""
+        bits = self.task.accounting.weight_bits(int((kept & self.shared).sum()))
+        return Payload(bits_down=bits, bits_up=bits)
+
+    # --- how a device trains ---------------------------------------------------------------------
+
+    def configure(self, state: State, view: View, grant: Grant) -> Job:
+        """The order for one device: training its submodel."""
+        k = grant.device
+        kept = self.kept(state, view, k)
+        return Job(
+            device=k,
+            g=view.g,
+            phases=self.phases(state, view, k, self.received(state, k), kept),
+            stages=self.submodel_stages(view, k, kept),
+            payload=self.submodel_payload(kept),
+            rho=grant.rho,
+        )
+
+    def phases(self, state: State, view: View, k: int, w: Tensor, kept: Array) -> tuple[Phase, ...]:
+        """How device k trains its submodel ``kept`` bool [P] of w [P]."""
+        mask = self.task.tensor(kept)
+        return (self.training(w, mask, view.g, k, submodel=mask),)
