@@ -1,7 +1,7 @@
-"""Static batch norm of HeteroFL (Diao et al., ICLR 2021): no running averages are kept.
+"""Static batch norm: batches normalise themselves while training; before a model is scored its statistics are frozen.
 
-Batches normalise themselves while training. Before a model is scored, the training data run once
-through it, and the statistics that its layers saw are averaged and used in evaluation.
+HeteroFL (Diao et al., ICLR 2021), fedmap.md, section 4: no running averages are kept. The training data run once
+through the finished model, and the statistics that its layers saw are averaged and used in evaluation.
 """
 
 from __future__ import annotations
@@ -21,29 +21,23 @@ EPS = 1e-5  # torch's default
 
 
 def batch_norm(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
-    """Each channel with mean 0 and variance 1 over the batch, scaled and shifted.
+    """x [B, C] or [B, C, H, W], each channel with mean 0 and variance 1 over the batch, scaled and shifted.
 
-    Args:
-        x: [B, C] or [B, C, H, W]; a channel with a single value becomes its shift.
-        scale: [C].
-        shift: [C].
+    A channel with a single value becomes its shift.
     """
     return torch.batch_norm(x, scale, shift, None, None, True, 0.0, EPS, True)
 
 
 class Norms(Protocol):
-    """Statistics of the norm layers of a model, in the order in which a forward pass meets them."""
+    """What the norm layers of a model do, in the order in which a forward pass meets them."""
 
     def begin(self, samples: int) -> Normalise:
-        """The function that they call in a forward pass of so many samples, which begins now."""
+        """What they call in a pass of so many samples that begins now."""
         ...
 
 
 class Collected:
-    """Layers use the batch's statistics, which are added up, weighted by the number of samples.
-
-    They are means and unbiased variances.
-    """
+    """Layers normalise with the batch's statistics, which are added up: means, unbiased variances, weighted by size."""
 
     def __init__(self) -> None:
         self._sums: list[tuple[Tensor, Tensor]] = []
@@ -67,14 +61,16 @@ class Collected:
         return batch_norm(x, scale, shift)
 
     def sums(self) -> list[Tensor]:
-        """Sums of every layer so far: means and variances, each times the samples, [C]."""
+        """What was added up so far: of every layer means and variances, each times the samples, [C]."""
         return [sums for pair in self._sums for sums in pair]
 
     def add(self, sums: Sequence[Tensor], samples: int) -> None:
-        """Adds the sums that were collected elsewhere from so many samples."""
-        before = self.sums() or [torch.zeros_like(each) for each in sums]
-        total = [one + other for one, other in zip(before, sums, strict=True)]
-        self._sums = list(zip(total[::2], total[1::2], strict=True))
+        """Goes on with what another, who saw one batch of so many samples, has added up."""
+        seen = list(zip(sums[::2], sums[1::2], strict=True))
+        known = self._sums or [(0.0, 0.0)] * len(seen)
+        self._sums = [
+            (m + mean, v + variance) for (m, v), (mean, variance) in zip(known, seen, strict=True)
+        ]
         self._samples += samples
 
     def frozen(self) -> Frozen:

@@ -16,17 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from fl.contracts import Array
+Array = np.ndarray
 
 
 @dataclass(frozen=True)
 class UnitAxis:
     """One dimension of a tensor in units of a group: index = (block * units + unit) * repeat + r.
 
-    Args:
-        group: name of the group.
-        repeat: neighbours that belong to one unit, such as the pixels of a flattened channel.
-        blocks: copies of all units, such as the gates of an LSTM.
+    repeat: neighbours that belong to one unit (pixels of a channel, flattened).   blocks: copies of all (LSTM gates).
     """
 
     group: str
@@ -38,7 +35,7 @@ class UnitAxis:
         return size // (self.repeat * self.blocks)
 
     def spread(self, kept: Array) -> Array:
-        """Units bool [units] -> places of the dimension, bool [blocks * units * repeat]."""
+        """Units bool [units] -> indices of the dimension, bool [blocks * units * repeat]."""
         return np.tile(np.repeat(kept, self.repeat), self.blocks)
 
 
@@ -53,26 +50,15 @@ class Group:
 
 @dataclass(frozen=True)
 class Slot:
-    """One tensor of the model: the coordinates [offset, offset + size) of w.
+    """One tensor of the model: the coordinates [offset, offset + size) of w."""
 
-    Args:
-        name: "conv1.weight".
-        shape: its dimensions.
-        offset: first coordinate.
-        kind: weight (convolution, linear, LSTM) | bias | norm (scale and shift) | embedding, or a
-            method's own word for slots that it adds.
-        role: features | classifier.
-        layer: place of its layer in the architecture.
-        axes: one per dimension; None: not divided into units.
-    """
-
-    name: str
+    name: str  # "conv1.weight"
     shape: tuple[int, ...]
     offset: int
-    kind: str
-    role: str
-    layer: int
-    axes: tuple[UnitAxis | None, ...] = ()
+    kind: str  # weight (conv, linear, LSTM) | bias | norm (scale and shift) | embedding; a method's own slots: its word
+    role: str  # features | classifier
+    layer: int  # its layer's place in the architecture
+    axes: tuple[UnitAxis | None, ...] = ()  # one per dimension; None: not divided into units
 
     @property
     def size(self) -> int:
@@ -96,7 +82,7 @@ class Layout:
         return sum(slot.size for slot in self.slots)
 
     def extended(self, slots: Iterable[Slot]) -> Layout:
-        """This layout with further slots behind its own; their offsets are set here."""
+        """This layout with further slots behind its own, in their order; their offsets are set here."""
         every, end = list(self.slots), self.size
         for slot in slots:
             every.append(replace(slot, offset=end))
@@ -111,6 +97,8 @@ class Layout:
         """Slot name -> view of w [P]."""
         return dict(zip((slot.name for slot in self.slots), self.split(w), strict=True))
 
+    # --- masks of coordinates --------------------------------------------------------------------------------------
+
     def where(self, wanted: Callable[[Slot], bool]) -> Array:
         """Mask bool [P], true on the slots that are wanted."""
         mask = np.zeros(self.size, dtype=bool)
@@ -119,16 +107,16 @@ class Layout:
         return mask
 
     def role(self, role: str) -> Array:
-        """Mask bool [P] of one role, read-only; all false where no slot has it, as with "none"."""
-        return self._roles.get(role, self._roles["none"])
+        """Mask bool [P] of one role: features, classifier, or none (nothing is true). Shared: do not write to it."""
+        if role not in self._roles:
+            self._roles[role] = self.where(lambda slot: slot.role == role)
+        return self._roles[role]
 
     @cached_property
     def _roles(self) -> dict[str, Array]:
-        masks = {}
-        for role in {"none", *(slot.role for slot in self.slots)}:
-            masks[role] = self.where(lambda slot, role=role: slot.role == role)
-            masks[role].flags.writeable = False
-        return masks
+        return {"none": np.zeros(self.size, dtype=bool)}
+
+    # --- units -----------------------------------------------------------------------------------------------------
 
     @cached_property
     def groups(self) -> dict[str, Group]:
@@ -143,15 +131,15 @@ class Layout:
         return found
 
     def expand(self, kept: Mapping[str, Array], rows: bool = False) -> Array:
-        """Coordinates bool [P] of which all axes lie on kept units.
+        """Units that are kept -> the coordinates that are kept, bool [P].
+
+        A coordinate is kept where all its axes lie on kept units. Groups that are not named are kept entirely, and so
+        are slots without axes.
 
         Args:
-            kept: group -> bool [units]; groups that are not named are kept entirely.
-            rows: look only at the outputs of weights; biases, norms and the inputs of the next
-                layer stay: the row accounting of FedLPS.
-
-        Raises:
-            ValueError: there is no group of that name and size.
+            kept: group -> bool [units].
+            rows: count only the outputs of weights; biases, norms and the inputs of the next layer stay: the row
+                accounting of FedLPS.
         """
         for name, units in kept.items():
             if name not in self.groups or np.shape(units) != (self.groups[name].units,):

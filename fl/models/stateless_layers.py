@@ -10,7 +10,7 @@ from fl.models.layout import UnitAxis
 
 
 class StatelessLayer:
-    """Base of layers without tensors."""
+    """What a layer without tensors answers."""
 
     def wire(self, given: Signal, name: str) -> tuple[tuple[LayerTensor, ...], Signal]:
         return (), self.passes(given)
