@@ -1,1 +1,4 @@
-"""Reports: event log in, tables, figures and one page out. Nothing here runs a simulation or a latency formula."""
+"""Reports: tables, figures and one page from the records of finished runs.
+
+Nothing here runs a simulation or computes a latency.
+"""

@@ -33,9 +33,11 @@ def report(
         FigureStyle, typer.Option(help="Of the figures' files; ieee: 3.5 in wide, 8 pt.")
     ] = FigureStyle.screen,
 ) -> None:
-    """Write one page, figures and tables from any set of finished runs, such as a sweep's folder."""
-    from reports.page import write_report
-    from reports.run_data.load_runs import ReportError
+    """Write one page, figures and tables from any set of finished runs, such as a sweep's
+    folder.
+    """
+    from reports.html_page import write_report
+    from reports.run_data.run_files import ReportError
 
     # inside the one folder given, or beside several
     default = (runs[0] if len(runs) == 1 else runs[0].parent) / "report"
@@ -51,8 +53,8 @@ def compare(
     """Say where two runs differ: keys, tables, first diverging round.
     Exit code 0: equal, 1: different.
     """
-    from reports.compare import compare as compare_folders
-    from reports.run_data.load_runs import ReportError
+    from reports.run_comparison import compare as compare_folders
+    from reports.run_data.run_files import ReportError
 
     with exit_on_error(ReportError):
         lines, same = compare_folders(a, b)

@@ -1,4 +1,4 @@
-"""Writes a report's folder whole or not at all: everything goes into a folder beside it, which then takes its place."""
+"""Replacement of a report's folder: all of it is written, or nothing is changed."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from reports.run_data.load_runs import ReportError
+from reports.run_data.run_files import ReportError
 
-PARTS = frozenset(
-    {"index.html", "figures", "tables"}
-)  # what a report's folder holds, and nothing else
-MARK = "<title>edgesim: "
+PARTS = frozenset({"index.html", "figures", "tables"})  # all that a report's folder holds
+TITLE = "<title>edgesim: "  # by which index.html is known as a report
 
 
 @contextmanager
-def replacing(out: Path) -> Iterator[Path]:
-    """An empty folder to write into; at the end of the block it becomes ``out``, instead of an earlier report there.
+def replaced_folder(out: Path) -> Iterator[Path]:
+    """An empty folder to write into, which becomes ``out`` at the end of the block.
+
+    An earlier report there is replaced, but nothing else ever is.
 
     Raises:
-        ReportError: ``out`` holds something that is no report; the disk is full, or the place cannot be written.
+        ReportError: ``out`` holds something that is no report, or cannot be written.
     """
     out = Path(os.path.abspath(out))
-    _refuse_strangers(out)
-    made = _missing_parents(out)
+    _check_replaceable(out)
+    made = [parent for parent in out.parents if not parent.exists()]  # the innermost first
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
+        # a folder beside it, so that it is renamed and not copied
         with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as scratch:
             new, old = Path(scratch) / "new", Path(scratch) / "old"
             new.mkdir()
@@ -36,40 +37,31 @@ def replacing(out: Path) -> Iterator[Path]:
                 os.replace(out, old)
             os.replace(new, out)
     except OSError as error:
-        raise ReportError(
-            f"The report cannot be written to {out}: {error.strerror or error}."
-        ) from None
+        raise _cannot_write(out, error.strerror or str(error)) from None
     finally:
         _remove_empty(made)
 
 
-def _refuse_strangers(out: Path) -> None:
-    """Nothing but a report is ever replaced."""
+def _cannot_write(out: Path, why: str) -> ReportError:
+    return ReportError(f"The report cannot be written to {out}: {why}.")
+
+
+def _check_replaceable(out: Path) -> None:
     if not out.exists():
         return
     if not out.is_dir():
-        raise ReportError(
-            f"The report cannot be written to {out}: it is a file; give --out a folder."
-        )
-    strangers = sorted(path.name for path in out.iterdir() if path.name not in PARTS)
+        raise _cannot_write(out, "it is a file; give --out a folder")
+    names = sorted(path.name for path in out.iterdir())
+    others = [name for name in names if name not in PARTS]
     page = out / "index.html"
-    if strangers or (
-        any(out.iterdir())
-        and not (page.is_file() and MARK in page.read_text("utf-8", "replace")[:4000])
-    ):
+    is_report = page.is_file() and TITLE in page.read_text("utf-8", "replace")[:4000]
+    if others or (names and not is_report):
         what = (
-            f"{strangers[0]}, which is no part of a report"
-            if strangers
+            f"{others[0]}, which is no part of a report"
+            if others
             else "something that is no report"
         )
-        raise ReportError(
-            f"The report cannot be written to {out}: it holds {what}; give --out a new folder."
-        )
-
-
-def _missing_parents(out: Path) -> list[Path]:
-    """Parents that do not exist yet, the innermost first."""
-    return [parent for parent in out.parents if not parent.exists()]
+        raise _cannot_write(out, f"it holds {what}; give --out a new folder")
 
 
 def _remove_empty(folders: list[Path]) -> None:

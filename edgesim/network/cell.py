@@ -19,7 +19,7 @@ from edgesim.network.link import Link, Uplink
 from edgesim.network.topology import devices_of, star
 from fl.contracts import Array, Demand, RoundPlan, Streams, View
 from solvers import Allocation, EnergyTerms, InfeasibleError, PruningProblem
-from solvers.deadline_feasibility import at_least
+from solvers.deadline_feasibility import seconds_rounded_up
 
 if TYPE_CHECKING:
     import networkx
@@ -137,7 +137,7 @@ class Cell:
         except InfeasibleError as short:
             extra_s = before_s + short.extra_s
             if self.when_infeasible == "stop":
-                message = f"the threshold of {self.budget_s:g} s is {at_least(extra_s)} s too short"
+                message = f"the threshold of {self.budget_s:g} s is {seconds_rounded_up(extra_s)} s too short"
                 raise InfeasibleError(
                     message if before_s else str(short), short.devices, extra_s
                 ) from short

@@ -1,119 +1,115 @@
-"""The cell as a graph: the base station, its devices, where they are, and the rate that each could have."""
+"""The cell: the base station, its devices, where they are, and the rate that each could have."""
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from reports.run_data.load_runs import Run
-from reports.run_data.schemes import Scheme
-from reports.styling.house_style import INK, QUIET, Style
-from reports.styling.panels import one_panel
-from reports.styling.table_formats import Table
-from reports.text.summary_tables import device_table
+from reports.run_data.finished_run import FinishedRun
+from reports.run_data.scheme_grouping import Scheme
+from reports.styling.axes_and_legends import one_panel
+from reports.styling.figure_style import INK, QUIET, FigureStyle
+from reports.styling.table_formats import Column, Table, decimals, significant
+
+if TYPE_CHECKING:
+    import networkx
 
 STATION = "base station"
 MOST_NAMED = 30  # devices with a number on them
 MOST_DRAWN = 1000
-GOLDEN = math.pi * (
-    3 - math.sqrt(5)
-)  # an angle under which no two of many devices lie behind each other
+# an angle under which no two of many devices lie behind each other
+GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
 
 
-def network(run: Run):
-    """A networkx star: the base station and every device of devices.csv, with its columns as attributes."""
+def star_graph(devices: pd.DataFrame) -> networkx.Graph:
+    """The base station joined to every device, with the columns of devices.csv as attributes."""
     import networkx
 
     graph = networkx.Graph()
     graph.add_node(STATION)
-    for row in run.devices.to_dict("records"):
+    for row in devices.to_dict("records"):
         graph.add_node(int(row["device"]), **row)
         graph.add_edge(STATION, int(row["device"]))
     return graph
 
 
-def positions(run: Run) -> tuple[dict, str]:
-    """Node -> (x, y), and what that means: positions (m), distances (m, the angle means nothing), or nothing."""
-    table, devices = run.devices, run.devices["device"].astype(int)
-    if {"x_m", "y_m"} <= set(table.columns) and table[["x_m", "y_m"]].notna().all(axis=None):
-        places = dict(
-            zip(devices, table[["x_m", "y_m"]].to_numpy(dtype=float).tolist(), strict=True)
-        )
-        return {STATION: (0.0, 0.0), **places}, "positions"
-    known = "distance_m" in table.columns and table["distance_m"].notna().all()
-    radius = table["distance_m"].to_numpy(dtype=float) if known else np.ones(len(table))
-    turn = GOLDEN if known else 2 * math.pi / max(len(table), 1)
-    angle = np.arange(len(table)) * turn
-    places = {
-        int(k): (r * math.cos(a), r * math.sin(a))
-        for k, r, a in zip(devices, radius, angle, strict=True)
-    }
-    return {STATION: (0.0, 0.0), **places}, "distances" if known else "star"
+def node_positions(devices: pd.DataFrame) -> tuple[dict[Any, Any], str]:
+    """Node -> (x, y), m, and how they are known.
+
+    Returns:
+        "positions"; "distances", where the direction means nothing; or "star" without either.
+    """
+    names, known = devices["device"].astype(int), devices.notna().all()
+    if known.get("x_m", False) and known.get("y_m", False):
+        places = devices[["x_m", "y_m"]].to_numpy(dtype=float).tolist()
+        return {STATION: (0.0, 0.0), **dict(zip(names, places, strict=True))}, "positions"
+    if known.get("distance_m", False):
+        kind, turn, radius = "distances", GOLDEN_ANGLE, devices["distance_m"].to_numpy(dtype=float)
+    else:
+        kind, turn, radius = "star", 2 * math.pi / max(len(devices), 1), np.ones(len(devices))
+    angle = np.arange(len(devices)) * turn
+    circle = zip(names, radius * np.cos(angle), radius * np.sin(angle), strict=True)
+    return {STATION: (0.0, 0.0), **{int(k): (x, y) for k, x, y in circle}}, kind
 
 
-def topology(schemes: list[Scheme], style: Style) -> Figure | None:
+def cell_topology(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
     """Devices around the base station; colour: the uplink rate over the whole band in round 0."""
-    run = schemes[0].first
-    if run.devices is None or not len(run.devices):
+    table = schemes[0].first.devices
+    if table is None or not len(table):
         return None
     import networkx
 
-    graph, (where, kind) = network(run), positions(run)
+    where, kind = node_positions(table)
+    if len(table) > MOST_DRAWN:
+        table = table.iloc[np.linspace(0, len(table) - 1, MOST_DRAWN).round().astype(int)]
+    graph, devices = star_graph(table), [int(k) for k in table["device"]]
     figure, panel = one_panel(style, 4.0, 3.2)
-    devices = shown(run)
-    graph = graph.subgraph([STATION, *devices])
     few = len(devices) <= MOST_NAMED
-    size = (style.size * 1.9) ** 2 * 0.8 if few else 12
-    networkx.draw_networkx_edges(
-        graph, where, ax=panel, edge_color="#BBBBBB", width=0.5 if few else 0.15
-    )
+    size = (style.text_pt * 1.9) ** 2 * 0.8 if few else 12
+    edge: dict[str, Any] = {"edge_color": "#BBBBBB", "width": 0.5 if few else 0.15}
+    networkx.draw_networkx_edges(graph, where, ax=panel, **edge)
     rate = [graph.nodes[node].get("rate_bps", math.nan) / 1e6 for node in devices]
     known = not all(math.isnan(value) for value in rate)
-    paint = {"node_color": rate, "cmap": "YlGnBu"} if known else {"node_color": "#DDDDDD"}
-    dots = networkx.draw_networkx_nodes(
-        graph, where, devices, ax=panel, node_size=size, edgecolors=INK, linewidths=0.5, **paint
-    )
-    networkx.draw_networkx_nodes(
-        graph, where, [STATION], ax=panel, node_size=size, node_color=INK, node_shape="^"
-    )
-    if few:
-        _numbers(panel, where, devices, rate if known else [0.0] * len(devices), math.sqrt(size))
-    _scale(panel, kind)
+    fill: dict[str, Any] = {"node_color": "#DDDDDD", "edgecolors": INK, "linewidths": 0.5}
     if known:
-        figure.colorbar(dots, ax=panel, pad=0.02, aspect=25).set_label(
-            "uplink rate, whole band (Mbit/s)"
-        )
+        fill |= {"node_color": rate, "cmap": "YlGnBu"}
+    circles = networkx.draw_networkx_nodes(graph, where, devices, ax=panel, node_size=size, **fill)
+    triangle: dict[str, Any] = {"node_size": size, "node_color": INK, "node_shape": "^"}
+    networkx.draw_networkx_nodes(graph, where, [STATION], ax=panel, **triangle)
+    if few:
+        shades = rate if known else [0.0] * len(devices)
+        _write_numbers(panel, figure, where, dict(zip(devices, shades, strict=True)), size)
+    _draw_scale(panel, kind)
+    if known:
+        bar = figure.colorbar(circles, ax=panel, pad=0.02, aspect=25)
+        bar.set_label("uplink rate, whole band (Mbit/s)")
     return figure
 
 
-def shown(run: Run) -> list[int]:
-    """The devices that are drawn: all, or `MOST_DRAWN` evenly spaced by number."""
-    devices = run.devices["device"].astype(int).to_numpy()
-    if len(devices) > MOST_DRAWN:
-        devices = devices[np.linspace(0, len(devices) - 1, MOST_DRAWN).round().astype(int)]
-    return devices.tolist()
-
-
-def _numbers(panel, where: dict, devices: list[int], rate: list[float], points: float) -> None:
-    """The devices' numbers, white on dark; none on a circle (so many points wide) that another one covers."""
-    dark = 0.5 * (np.nanmin(rate) + np.nanmax(rate))
-    spread = np.ptp([where[node] for node in (STATION, *devices)], axis=0).max() or 1.0
-    gap = points / 72 / (0.7 * panel.figure.get_figheight()) * spread
+def _write_numbers(
+    panel: Axes, figure: Figure, where: dict[Any, Any], rate: dict[int, float], size: float
+) -> None:
+    """The devices' numbers, white on dark; none on a circle that a later one covers."""
+    values = list(rate.values())
+    dark = 0.5 * (np.nanmin(values) + np.nanmax(values))
+    spread = np.ptp([where[node] for node in (STATION, *rate)], axis=0).max() or 1.0
+    gap = math.sqrt(size) / 72 / (0.7 * figure.get_figheight()) * spread
     named: list[int] = []
-    for device, value in reversed(
-        list(zip(devices, rate, strict=True))
-    ):  # the last one lies on top
-        if any(math.dist(where[device], where[other]) < gap for other in named):
-            continue
-        named.append(device)
-        colour = "white" if value > dark else INK
-        panel.text(*where[device], str(device), ha="center", va="center", color=colour, zorder=5)
+    for device in reversed(rate):  # the last one lies on top
+        if all(math.dist(where[device], where[other]) >= gap for other in named):
+            named.append(device)
+            kind: dict[str, Any] = {"color": "white" if rate[device] > dark else INK, "zorder": 5}
+            x, y = where[device]
+            panel.text(x, y, str(device), ha="center", va="center", **kind)
 
 
-def _scale(panel, kind: str) -> None:
+def _draw_scale(panel: Axes, kind: str) -> None:
     panel.set_aspect("equal", adjustable="datalim")
     panel.margins(0.12)
     panel.grid(visible=False)
@@ -126,20 +122,35 @@ def _scale(panel, kind: str) -> None:
         panel.set(xlabel="distance from the base station (m)", ylabel="distance (m)")
         for axis in (panel.xaxis, panel.yaxis):
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{abs(value):g}"))
-        _rings(panel)
+        _draw_rings(panel)
 
 
-def _rings(panel) -> None:
+def _draw_rings(panel: Axes) -> None:
     """Circles of equal distance; only they mean something, the direction does not."""
     limit = max(map(abs, (*panel.get_xlim(), *panel.get_ylim())))
     step = 10 ** math.floor(math.log10(limit / 2))
     step = next(factor * step for factor in (5, 2, 1) if factor * step <= limit / 2 or factor == 1)
     angle = np.linspace(0, 2 * math.pi, 181)
     for radius in np.arange(step, limit, step):
-        panel.plot(
-            radius * np.cos(angle), radius * np.sin(angle), color=QUIET, lw=0.4, ls=":", zorder=0
-        )
+        x, y = radius * np.cos(angle), radius * np.sin(angle)
+        panel.plot(x, y, color=QUIET, lw=0.4, ls=":", zorder=0)
 
 
-def topology_data(schemes: list[Scheme]) -> Table | None:
-    return device_table(schemes[0].first)
+def device_table(run: FinishedRun) -> Table | None:
+    """The devices of a run with their rates in round 0; None where the run has no devices.csv."""
+    if run.devices is None:
+        return None
+    columns = (
+        Column("device", "Device"),
+        Column("distance_m", "Distance (m)", significant(3)),
+        Column("path_gain_db", "Path gain (dB)", decimals(1)),
+        Column("tx_power_w", "Transmit power (mW)", significant(3, 1e3)),
+        Column("cpu_hz", "CPU (GHz)", significant(3, 1e-9)),
+        Column("rate_bps", "Rate, whole band (Mbit/s)", significant(4, 1e-6)),
+        Column("samples", "Samples"),
+    )
+    known = {column.name: column for column in columns}
+    names = [name for name in run.devices.columns if name in known]
+    rows = run.devices[names].astype(object).itertuples(index=False, name=None)
+    caption = "Devices, with their uplink rates in round 0 if each had the whole band."
+    return Table("devices", caption, tuple(known[name] for name in names), tuple(rows))

@@ -1,4 +1,4 @@
-"""A table as CSV in full precision, as LaTeX with booktabs, as Markdown, and as rounded cells for the page."""
+"""Tables as CSV in full precision, as LaTeX, as Markdown, and as rounded cells for the page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from reports.styling.house_style import RHO
+from reports.run_data.metrics import RHO
 
 DASH = "\N{EN DASH}"
 LATEX = {
@@ -36,13 +36,20 @@ LATEX = {
 
 @dataclass(frozen=True)
 class Column:
-    """name: CSV header, with the unit. title: for people. show: value -> text."""
+    """One column of a table.
+
+    name: header of the CSV, with the unit.     title: header elsewhere.     show: value -> text.
+    number: aligned to the right.     printed: in the LaTeX table, too, which has to fit a page.
+    """
 
     name: str
     title: str
     show: Callable[[Any], str] = str
     number: bool = True
-    printed: bool = True  # in the LaTeX table, too, which has to fit a page
+    printed: bool = True
+
+
+SCHEME = Column("scheme", "Scheme", number=False)
 
 
 @dataclass(frozen=True)
@@ -57,38 +64,30 @@ class Table:
     def cells(self) -> list[list[str]]:
         """Rounded text, a dash where there is no value."""
         return [
-            [
-                DASH if _nothing(value) else column.show(value)
-                for column, value in zip(self.columns, row, strict=True)
-            ]
+            [DASH if _is_empty(v) else c.show(v) for c, v in zip(self.columns, row, strict=True)]
             for row in self.rows
         ]
 
     def filled(self) -> list[int]:
         """Indices of the columns with at least one value: what the page shows."""
-        return [
-            i for i in range(len(self.columns)) if any(not _nothing(row[i]) for row in self.rows)
-        ]
+        indices = range(len(self.columns))
+        return [i for i in indices if any(not _is_empty(row[i]) for row in self.rows)]
 
     def csv(self) -> str:
         """Full precision; an empty field where there is no value."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow([column.name for column in self.columns])
-        writer.writerows(
-            [["" if _nothing(value) else _plain(value) for value in row] for row in self.rows]
-        )
+        writer.writerows([[_full_precision(value) for value in row] for row in self.rows])
         return out.getvalue()
 
     def markdown(self) -> str:
         """A pipe table of the rounded cells, numbers to the right."""
         kept = self.filled()
-        rule = ["---:" if self.columns[i].number else "---" for i in kept]
-        rows = [
-            [self.columns[i].title for i in kept],
-            rule,
-            *[[cells[i] for i in kept] for cells in self.cells()],
-        ]
+        columns = [self.columns[i] for i in kept]
+        titles = [column.title for column in columns]
+        rule = ["---:" if column.number else "---" for column in columns]
+        rows = [titles, rule, *[[cells[i] for i in kept] for cells in self.cells()]]
         lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
         return "\n".join([" ".join(self.caption.split()), "", *lines]) + "\n"
 
@@ -100,37 +99,35 @@ class Table:
             f"% {' '.join(self.caption.split())}",
             rf"\begin{{tabular}}{{{align}}}",
             r"\toprule",
-            _row([self.columns[i].title for i in kept]),
+            _latex_row([self.columns[i].title for i in kept]),
             r"\midrule",
-            *[_row([cells[i] for i in kept]) for cells in self.cells()],
+            *[_latex_row([cells[i] for i in kept]) for cells in self.cells()],
             r"\bottomrule",
             r"\end{tabular}",
         ]
         return "\n".join(lines) + "\n"
 
 
-def _row(cells: list[str]) -> str:
-    return " & ".join(latex_escape(cell) for cell in cells) + r" \\"
+def _latex_row(cells: list[str]) -> str:
+    return " & ".join("".join(LATEX.get(char, char) for char in cell) for cell in cells) + r" \\"
 
 
-def latex_escape(text: str) -> str:
-    return "".join(LATEX.get(char, char) for char in text)
-
-
-def _nothing(value: Any) -> bool:
+def _is_empty(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-def _plain(value: Any) -> Any:
+def _full_precision(value: Any) -> Any:
+    if _is_empty(value):
+        return ""
     return repr(float(value)) if isinstance(value, float) else value
 
 
-def digits(n: int, scale: float = 1.0) -> Callable[[float], str]:
-    """Fixed decimals after scaling, e.g. digits(1, 1e3) shows seconds as milliseconds."""
+def decimals(n: int, scale: float = 1.0) -> Callable[[float], str]:
+    """Fixed decimals after scaling, e.g. decimals(1, 1e3) shows seconds as milliseconds."""
     return lambda value: f"{value * scale:.{n}f}"
 
 
-def figures(n: int, scale: float = 1.0) -> Callable[[float], str]:
+def significant(n: int, scale: float = 1.0) -> Callable[[float], str]:
     """n significant figures, thousands apart, no exponent between 1e-4 and 1e9."""
 
     def show(value: float) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.min_energy.energy_problem import AT_LIMIT, EnergyProblem
-from solvers.problem import ALLOWED, Array
+from solvers.arrays import Array
+from solvers.min_energy.energy_certificate import AT_LIMIT
+from solvers.min_energy.energy_problem import EnergyProblem
+from solvers.problem import FEASIBILITY_TOLERANCE
 from solvers.solution import Solution
 
 NAMED = 12  # devices that are named in one list
@@ -34,7 +36,7 @@ def explain(allocation: Solution) -> str:
 def _devices(a: Solution) -> list[str]:
     p = a.problem
     on, finish_s = p.feasible, p.finish_s(a.share, a.rho)
-    late = on & (finish_s > p.slack_s * (1.0 + ALLOWED))
+    late = on & (finish_s > p.slack_s * (1.0 + FEASIBILITY_TOLERANCE))
     on_time = on & ~late
     least, most = a.rho <= p.rho_min, (a.rho >= p.rho_max) & (p.rho_max > p.rho_min)
     full, unsent = (

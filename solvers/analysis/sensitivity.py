@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.marginal_gains import inner
-from solvers.problem import Array, PruningProblem
-from solvers.problem_checks import numbers
+from solvers.arrays import Array, numbers
+from solvers.marginal_gains import strictly_inside
+from solvers.problem import PruningProblem
 from solvers.solution import Solution
 
 BINDS = 1e-9  # relative slack of a deadline that counts as none
@@ -79,5 +79,7 @@ def deadline_multipliers(problem: PruningProblem, share: Array, rho: Array, pric
         )
         along_band = np.where(sent > 0, price * rate_bps**2 / (problem.slope_at(share) * sent), 0.0)
     return np.where(
-        problem.feasible & binds, np.where(inner(problem, rho), along_rho, along_band), 0.0
+        problem.feasible & binds,
+        np.where(strictly_inside(problem, rho), along_rho, along_band),
+        0.0,
     )

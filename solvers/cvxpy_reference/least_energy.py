@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from solvers.arrays import Array
 from solvers.cvxpy_reference.pruning_and_latency import band_units, filled
 from solvers.cvxpy_reference.statements import least_energy
 from solvers.energy_terms import EnergyTerms
-from solvers.problem import Array, PruningProblem
+from solvers.problem import PruningProblem
 from solvers.solution import UncertifiedError
 
 PASSES = 6  # at most

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from solvers.arrays import Array
 from solvers.cvxpy_reference.statements import least_maximum, least_sum, least_time
-from solvers.problem import Array, PruningProblem
+from solvers.problem import PruningProblem
 
 PASSES = 10  # at most
 CLEARLY = 1.5  # factor between marginal and price that holds a device at its bound

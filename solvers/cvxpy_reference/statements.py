@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from solvers.problem import Array
+from solvers.arrays import Array
 from solvers.solution import UncertifiedError
 
 CACHED = 32  # statements that stay in memory

@@ -15,8 +15,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from solvers.deadline_feasibility import fitting_bounds, least_extra_s, refusal
-from solvers.problem import ALLOWED, Array, PruningProblem
+from solvers.arrays import Array
+from solvers.deadline_feasibility import fitting_bounds, infeasible_error, least_extra_s
+from solvers.problem import FEASIBILITY_TOLERANCE, PruningProblem
 from solvers.solution import InfeasibleError
 
 MOST = 10**9  # blocks
@@ -34,15 +35,15 @@ def least_sum(cost: Callable[[Array], Array], low: Array, cap: Array, blocks: in
         return cost(n - 1) - cost(n)
 
     while True:  # the best blocks are all those up to `few` and some of those up to `many`
-        price = _middle(gain, few + 1, many + 1)
-        better = fewest(lambda n, price=price: gain(n + 1) <= price, few, many)
-        as_good = fewest(lambda n, price=price: gain(n + 1) < price, better, many)
+        price = _weighted_median(gain, few + 1, many + 1)
+        better = fewest_blocks(lambda n, price=price: gain(n + 1) <= price, few, many)
+        as_good = fewest_blocks(lambda n, price=price: gain(n + 1) < price, better, many)
         if better.sum() > blocks:
             many = better
         elif as_good.sum() <= blocks:
             few = as_good
         else:
-            return better + _in_order(as_good - better, blocks - int(better.sum()))
+            return better + _hand_out(as_good - better, blocks - int(better.sum()))
 
 
 def least_max(cost: Callable[[Array], Array], low: Array, cap: Array, blocks: int) -> Array:
@@ -52,22 +53,22 @@ def least_max(cost: Callable[[Array], Array], low: Array, cap: Array, blocks: in
     """
     best, few = np.array(low), np.array(low)
     worst = cost(np.array(cap)).max()  # nobody needs to do better than somebody can
-    many = fewest(lambda n: cost(n) <= worst, few, np.array(cap))
+    many = fewest_blocks(lambda n: cost(n) <= worst, few, np.array(cap))
     if many.sum() <= blocks:
         return many
     while (
         few < many
     ).any():  # the least bound that fits is the cost of somebody with few <= n < many
-        bound = _middle(cost, few, many)
-        enough = fewest(lambda n, bound=bound: cost(n) <= bound, few, many)
+        bound = _weighted_median(cost, few, many)
+        enough = fewest_blocks(lambda n, bound=bound: cost(n) <= bound, few, many)
         if enough.sum() <= blocks:
-            best, few = enough, fewest(lambda n, bound=bound: cost(n) < bound, enough, many)
+            best, few = enough, fewest_blocks(lambda n, bound=bound: cost(n) < bound, enough, many)
         else:
             many = enough
     return best
 
 
-def _middle(value: Callable[[Array], Array], start: Array, stop: Array) -> float:
+def _weighted_median(value: Callable[[Array], Array], start: Array, stop: Array) -> float:
     """The median of the middle values of the lists start <= n < stop, weighted by their lengths."""
     length = np.maximum(stop - start, 0)
     on = np.flatnonzero(length)
@@ -77,7 +78,7 @@ def _middle(value: Callable[[Array], Array], start: Array, stop: Array) -> float
     return float(values[order][np.searchsorted(weight, 0.5 * weight[-1])])
 
 
-def fewest(holds: Callable[[Array], Array], low: Array, cap: Array) -> Array:
+def fewest_blocks(holds: Callable[[Array], Array], low: Array, cap: Array) -> Array:
     """Least n [K] in [low, cap] for which it holds, cap where it holds for none below; monotone in n."""
     while (low < cap).any():
         middle = (low + cap) // 2
@@ -86,12 +87,12 @@ def fewest(holds: Callable[[Array], Array], low: Array, cap: Array) -> Array:
     return low
 
 
-def _in_order(room: Array, count: int) -> Array:
+def _hand_out(room: Array, count: int) -> Array:
     """Hands `count` blocks to the first devices that have room."""
     return np.clip(count - (np.cumsum(room) - room), 0, room)
 
 
-def whole(share: Array, blocks: int) -> Array:
+def blocks_for(share: Array, blocks: int) -> Array:
     """The least number of blocks that is not below these shares [K], int."""
     return np.ceil(np.minimum(share, 2.0) * blocks * (1.0 - WHOLE)).astype(np.int64)
 
@@ -119,15 +120,15 @@ def block_bounds(problem: PruningProblem, blocks: int) -> tuple[Array, Array]:
         low, cap = fitting_bounds(problem)
     except InfeasibleError:  # whole blocks need more time still
         low, cap = problem.share_bounds()
-    few = whole(low, blocks)
+    few = blocks_for(low, blocks)
     if few.sum() > blocks:
-        raise refusal(
+        raise infeasible_error(
             problem,
             np.where(low <= 1, few / blocks, low),
             _extra_s(problem, blocks),
             f" in {blocks} blocks",
         )
-    return few, np.maximum(np.minimum(whole(cap, blocks), blocks), few)
+    return few, np.maximum(np.minimum(blocks_for(cap, blocks), blocks), few)
 
 
 def _extra_s(problem: PruningProblem, blocks: int) -> float:
@@ -139,7 +140,9 @@ def _extra_s(problem: PruningProblem, blocks: int) -> float:
     def fits(extra_s: float) -> bool:
         on = problem.slack_s + extra_s > 0
         low = np.where(on, problem.share_at(problem.rho_max, extra_s), 0.0)
-        return bool((low <= 1 + ALLOWED).all() and whole(low, blocks).sum() <= blocks)
+        return bool(
+            (low <= 1 + FEASIBILITY_TOLERANCE).all() and blocks_for(low, blocks).sum() <= blocks
+        )
 
     short = least_extra_s(problem)  # enough for shares of any size
     if fits(short):

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from solvers.arrays import Array
 from solvers.bound_violations import violations
-from solvers.certificate import accepted, unit
-from solvers.problem import Array, PruningProblem
-from solvers.problem_checks import refuse_levels
+from solvers.certificate import accepted_solution, objective_scale
+from solvers.problem import PruningProblem
 from solvers.resource_blocks.block_problem import block_bounds, least_sum
 from solvers.solution import Certificate, Solution
 
-IN_BLOCKS = "no shares in whole blocks have a lesser weighted sum of rho: no block added or moved improves it"
+CLAIM = "no shares in whole blocks have a lesser weighted sum of rho: no block added or moved improves it"
 
 
 def kkt_blocks(problem: PruningProblem, blocks: int) -> Solution:
@@ -25,14 +25,14 @@ def kkt_blocks(problem: PruningProblem, blocks: int) -> Solution:
         InfeasibleError: the fewest blocks do not fit.     UncertifiedError: off by more than 1e-8.
         ValueError: `blocks`, a device without a deadline, or a set of levels.
     """
-    refuse_levels(problem, "kkt")
+    problem.refuse_levels("kkt")
     low, cap = block_bounds(problem, blocks)
     share = (
         least_sum(lambda n: problem.weight * problem.rho_at(n / blocks), low, cap, blocks) / blocks
     )
     rho = problem.rho_at(share)
     proof, price = certify_blocks(problem, share, rho, blocks)
-    return accepted(problem, share, rho, price, proof, "kkt", claims_gap=False)
+    return accepted_solution(problem, share, rho, price, proof, "kkt", claims_gap=False)
 
 
 def certify_blocks(
@@ -46,7 +46,7 @@ def certify_blocks(
     """
     primal, broken = violations(problem, share, rho, problem.finish_s(share, rho))
     low, cap = block_bounds(problem, blocks)
-    n, scale = np.rint(share * blocks), max(unit(problem, rho), 1e-300)
+    n, scale = np.rint(share * blocks), max(objective_scale(problem, rho), 1e-300)
     less, asked, more = problem.rho_at(np.stack((np.maximum(n - 1, 0), n, n + 1)) / blocks)
     gain = np.where(n < cap, problem.weight * (rho - more), 0.0).max(initial=0.0)
     loss = np.where(n > low, problem.weight * (less - rho), np.inf).min(initial=np.inf)
@@ -55,6 +55,6 @@ def certify_blocks(
     moved = max(0.0, gain - loss) / scale
     primal = max(primal, part, -idle / blocks)
     proof = Certificate(
-        max(primal, moved, wasted), float("nan"), primal, moved, wasted, broken, IN_BLOCKS
+        max(primal, moved, wasted), float("nan"), primal, moved, wasted, broken, CLAIM
     )
     return proof, float(gain) * blocks

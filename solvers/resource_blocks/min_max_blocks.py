@@ -12,14 +12,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from solvers.allocators.min_max_latency import time_before, work
-from solvers.certificate import TOLERANCE, feasible
-from solvers.problem import Array, PruningProblem
-from solvers.problem_checks import refuse_levels
+from solvers.allocators.min_max_latency import time_before, upload_work
+from solvers.arrays import Array
+from solvers.certificate import OPTIMALITY_TOLERANCE, feasible_solution
+from solvers.problem import PruningProblem
 from solvers.resource_blocks.block_problem import (
     block_bounds,
     check_count,
-    fewest,
+    fewest_blocks,
     least_max,
     least_sum,
 )
@@ -37,7 +37,7 @@ def fair_blocks(problem: PruningProblem, blocks: int) -> Solution:
         InfeasibleError: the blocks that rho_max needs do not fit.     ValueError: `blocks`, or a problem with levels.
         UncertifiedError: the largest rho could be lower.
     """
-    refuse_levels(problem, "fair")
+    problem.refuse_levels("fair")
     low, cap = block_bounds(problem, blocks)
     on = problem.feasible
 
@@ -48,8 +48,10 @@ def fair_blocks(problem: PruningProblem, blocks: int) -> Solution:
         return problem.weight * rho(n)
 
     n = least_sum(weighted, least_max(rho, low, cap, blocks), cap, blocks)
-    prove(rho, n, low, cap, blocks)
-    prove_sum(weighted, n, fewest(lambda m: rho(m) <= rho(n).max(), low, cap), cap, blocks)
+    check_least_max(rho, n, low, cap, blocks)
+    check_least_sum(
+        weighted, n, fewest_blocks(lambda m: rho(m) <= rho(n).max(), low, cap), cap, blocks
+    )
     return _answer(
         problem, n / blocks, problem.rho_at(n / blocks), "fair", "rho", float(rho(n).max())
     )
@@ -64,7 +66,7 @@ def latency_blocks(problem: PruningProblem, blocks: int) -> Solution:
     """
     check_count(blocks)
     before_s, on = time_before(problem), problem.feasible
-    bits, busy_s = work(problem, before_s)
+    bits, busy_s = upload_work(problem, before_s)
     low = (on & (bits > 0)).astype(np.int64)
     if low.sum() > blocks:
         raise ValueError(
@@ -77,18 +79,24 @@ def latency_blocks(problem: PruningProblem, blocks: int) -> Solution:
         return np.where(low > 0, before_s + problem.finish_s(np.maximum(n, 1) / blocks, rho), 0.0)
 
     n = least_sum(finish_s, least_max(finish_s, low, cap, blocks), cap, blocks)
-    prove(finish_s, n, low, cap, blocks)
-    prove_sum(
-        finish_s, n, fewest(lambda m: finish_s(m) <= finish_s(n).max(), low, cap), cap, blocks
+    check_least_max(finish_s, n, low, cap, blocks)
+    check_least_sum(
+        finish_s,
+        n,
+        fewest_blocks(lambda m: finish_s(m) <= finish_s(n).max(), low, cap),
+        cap,
+        blocks,
     )
     last_s = max(float(finish_s(n).max()), float(busy_s.max(where=on, initial=0.0)))
     return _answer(problem, n / blocks, rho, "latency", "finish time", last_s)
 
 
-def prove(cost: Callable[[Array], Array], n: Array, low: Array, cap: Array, blocks: int) -> None:
+def check_least_max(
+    cost: Callable[[Array], Array], n: Array, low: Array, cap: Array, blocks: int
+) -> None:
     """Raise UncertifiedError unless n [K] fits and the blocks for which all cost less than the largest cost do not."""
     top = float(cost(n).max())
-    better = fewest(lambda n: cost(n) < top, low, cap)
+    better = fewest_blocks(lambda n: cost(n) < top, low, cap)
     fits = bool((cost(better) < top).all()) and better.sum() <= blocks
     if fits or n.sum() > blocks or (n < low).any() or (n > cap).any():
         raise UncertifiedError(
@@ -96,7 +104,7 @@ def prove(cost: Callable[[Array], Array], n: Array, low: Array, cap: Array, bloc
         )
 
 
-def prove_sum(
+def check_least_sum(
     cost: Callable[[Array], Array], n: Array, least: Array, cap: Array, blocks: int
 ) -> None:
     """Raise UncertifiedError where one block, idle or of a device with more than the `least` [K], lowers the sum elsewhere.
@@ -107,7 +115,7 @@ def prove_sum(
     gain = float(np.where(n < cap, here - cost(np.minimum(n + 1, cap)), 0.0).max())
     loss = float(np.where(n > least, cost(np.maximum(n - 1, least)) - here, np.inf).min())
     loss = loss if n.sum() == blocks else 0.0
-    if gain - loss > TOLERANCE * float(here.max()):
+    if gain - loss > OPTIMALITY_TOLERANCE * float(here.max()):
         raise UncertifiedError(
             f"The blocks do not have the least sum: one elsewhere would lower it by {gain - loss:.2g}."
         )
@@ -116,7 +124,7 @@ def prove_sum(
 def _answer(
     problem: PruningProblem, share: Array, rho: Array, method: str, what: str, objective: float
 ) -> Solution:
-    answer = feasible(problem, share, rho, float("nan"), method)
+    answer = feasible_solution(problem, share, rho, float("nan"), method)
     return replace(
         answer,
         objective=objective,

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from solvers.arrays import Array
 from solvers.bound_violations import violations
-from solvers.certificate import accepted, unit
+from solvers.certificate import accepted_solution, objective_scale
 from solvers.deadline_feasibility import fitting_bounds
-from solvers.problem import Array, PruningProblem
+from solvers.problem import PruningProblem
 from solvers.solution import Certificate, Solution
 
 EXACT = 1000  # options in all, up to which branch and bound is tried
@@ -52,7 +53,7 @@ def levels(problem: PruningProblem) -> Solution:
     taken = np.arange(len(cost)), choice
     rho = np.where(problem.feasible, problem.levels[taken], problem.rho_max)
     proof = certify_levels(problem, share[taken], rho, bound, words)
-    return accepted(problem, share[taken], rho, price, proof, "levels", claims_gap=False)
+    return accepted_solution(problem, share[taken], rho, price, proof, "levels", claims_gap=False)
 
 
 def _options(problem: PruningProblem) -> tuple[Array, Array]:
@@ -186,7 +187,7 @@ def certify_levels(
     primal, broken = violations(problem, share, rho, problem.finish_s(share, rho))
     cost, needed = _options(problem)
     bound = price_band(cost, needed)[1] if bound is None else bound
-    on, scale = problem.feasible, max(unit(problem, rho), 1e-300)
+    on, scale = problem.feasible, max(objective_scale(problem, rho), 1e-300)
     off = np.where(on, np.nanmin(np.abs(problem.levels - rho[:, None]), axis=1), 0.0)
     idle = 1.0 - float(share.sum())
     better = problem.weight[:, None] * rho[:, None] - cost

@@ -10,7 +10,7 @@ from edgesim.runs import Setup, set_up
 from edgesim.runs.run import simulate
 from edgesim.scenario.loader import load
 from fl.contracts import Scores
-from reports.run_data.load_runs import load_run
+from reports.run_data.finished_run import load_run
 
 TEXT = """\
 name: cell

@@ -210,7 +210,7 @@ def two_runs(tmp_path_factory):
 @pytest.fixture(scope="session")
 def report(two_runs, tmp_path_factory) -> Path:
     """A whole report of them, made once; only to be read."""
-    from reports.page import write_report
+    from reports.html_page import write_report
 
     return write_report([two_runs], tmp_path_factory.mktemp("report") / "out").parent
 
@@ -241,7 +241,7 @@ def real_runs(tmp_path_factory) -> Path:
 @pytest.fixture
 def scheme_of(tmp_path, write_run):
     """scheme_of(scheme=..., ...) -> the Scheme of one such run."""
-    from reports.run_data.schemes import load_schemes
+    from reports.run_data.scheme_grouping import load_schemes
 
     made = []
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from reports.run_data.schemes import load_schemes
-from reports.text import findings
-from reports.text.findings import AS_REPORTED, DIFFERS, SAME
+from reports.run_data.scheme_grouping import load_schemes
+from reports.text import findings, liu_comparison
+from reports.text.liu_comparison import AS_REPORTED, DIFFERS, SAME
 
 ROLES = {"joint": ("liu", "kkt"), "equal": ("liu", "equal"), "pruned": ("pruning-only", "kkt")}
 ROLES |= {"personal": ("fedalt", "equal"), "fedavg": ("fedavg", "equal")}
@@ -34,7 +34,7 @@ def test_everything_as_in_the_paper(schemes_of):
         pruned=(0.045, 0.7, 5e6),
         personal=(0.055, 0.91, 10e6),
     )
-    claims = findings.compare(schemes)
+    claims = liu_comparison.compare_with_liu(schemes)
     assert [claim.verdict for claim in claims] == [AS_REPORTED] * 7
     assert "25.0\u00a0ms against 38.0\u00a0ms here, 25 against 38 ms in Table I" in claims[0].text
     assert "50.0\u00a0% of the uplink bits" in claims[-1].text
@@ -44,7 +44,7 @@ def test_what_differs_is_said_with_both_numbers(schemes_of):
     schemes = schemes_of(
         joint=(0.030, 0.7, 9e6), equal=(0.020, 0.8, 5e6), personal=(0.055, 0.75, 10e6)
     )
-    claims = findings.compare(schemes)
+    claims = liu_comparison.compare_with_liu(schemes)
     assert [claim.verdict for claim in claims] == [DIFFERS, AS_REPORTED, DIFFERS, DIFFERS, DIFFERS]
     assert (
         "joint takes more time per round than equal: 30.0\u00a0ms against 20.0\u00a0ms here"
@@ -55,34 +55,39 @@ def test_what_differs_is_said_with_both_numbers(schemes_of):
 
 
 def test_plans_that_fill_the_threshold_are_equally_long(schemes_of):
-    claims = findings.compare(schemes_of(joint=(0.025, 0.9, 5e6), equal=(0.025, 0.898, 5e6)))
+    claims = liu_comparison.compare_with_liu(
+        schemes_of(joint=(0.025, 0.9, 5e6), equal=(0.025, 0.898, 5e6))
+    )
     assert [claim.verdict for claim in claims] == [SAME, SAME]
     assert "mean pruning ratios are 0.500 and 0.500" in claims[0].text
 
 
 def test_no_claim_without_both_sides(schemes_of):
-    assert findings.compare(schemes_of(joint=(0.025, 0.9, 5e6), fedavg=(0.1, 0.5, 5e6))) == []
+    assert (
+        liu_comparison.compare_with_liu(schemes_of(joint=(0.025, 0.9, 5e6), fedavg=(0.1, 0.5, 5e6)))
+        == []
+    )
 
 
 def test_no_claim_across_scenarios(tmp_path, write_run):
     one = write_run(tmp_path / "a", name="one")
     two = write_run(tmp_path / "b", name="two", scheme="equal", solver="equal")
-    assert findings.compare(load_schemes([one, two])) == []
+    assert liu_comparison.compare_with_liu(load_schemes([one, two])) == []
 
 
 def test_no_accuracy_claim_without_accuracy(tmp_path, write_run):
     nothing = (float("nan"),) * 4
     one = write_run(tmp_path / "a", accuracy=nothing)
     two = write_run(tmp_path / "b", scheme="equal", solver="equal", accuracy=nothing)
-    assert len(findings.compare(load_schemes([one, two]))) == 1
-    assert len(findings.orders(load_schemes([one, two]))) == 1
+    assert len(liu_comparison.compare_with_liu(load_schemes([one, two]))) == 1
+    assert len(findings.rankings(load_schemes([one, two]))) == 1
 
 
 def test_orders(schemes_of):
     schemes = schemes_of(
         joint=(0.025, 0.9, 5e6), fedavg=(0.1, 0.5, 5e6), personal=(0.055, 0.95, 5e6)
     )
-    latency, accuracy = (text.replace("\u00a0", " ") for text in findings.orders(schemes))
+    latency, accuracy = (text.replace("\u00a0", " ") for text in findings.rankings(schemes))
     assert latency.endswith("joint 25.0 ms; personal 55.0 ms; fedavg 100.0 ms.")
     assert accuracy.endswith("personal 95.0 %; joint 90.0 %; fedavg 50.0 %.")
 

@@ -3,7 +3,14 @@
 import pytest
 from pytest import approx
 
-from reports.run_data.swept_keys import axis, differing, flatten, short_names, telling, unit_of
+from reports.run_data.swept_keys import (
+    differing_keys,
+    distinguishing_keys,
+    flatten,
+    short_names,
+    swept_key,
+    unit_of,
+)
 
 THRESHOLD, BAND, NAME = "budget.latency_threshold", "network.bandwidth", "learning.method.name"
 
@@ -39,25 +46,25 @@ def test_a_sweep_of_two_numbers_and_a_method_is_told_by_three_keys():
         for threshold in ("15 ms", "20 ms")
         for band in ("1 GHz", "500 MHz")
     ]
-    assert telling(flats) == ([NAME], [THRESHOLD, BAND])
-    assert len(differing(flats)) == 6  # the dependent ones differ too
+    assert distinguishing_keys(flats) == ([NAME], [THRESHOLD, BAND])
+    assert len(differing_keys(flats)) == 6  # the dependent ones differ too
 
 
 def test_keys_changed_together_are_one():
     flats = [{"rounds": r, BAND: b} for r, b in (("10", "1 MHz"), ("20", "2 MHz"), ("30", "3 MHz"))]
-    assert telling(flats) == ([], ["rounds"])
+    assert distinguishing_keys(flats) == ([], ["rounds"])
 
 
 def test_a_parameter_that_only_some_set_is_a_word():
     flats = [{NAME: "fedprox"}, {NAME: "fedprox", "learning.method.mu": "0.1"}]
-    assert telling(flats) == (["learning.method.mu"], [])
+    assert distinguishing_keys(flats) == (["learning.method.mu"], [])
 
 
 def test_none_beside_two_numbers_keeps_the_axis_and_beside_one_does_not():
     three = [{THRESHOLD: text} for text in ("15 ms", "none", "20 ms")]
-    assert telling(three) == ([], [THRESHOLD])
-    assert telling(three[:2]) == ([THRESHOLD], [])
-    made = axis(THRESHOLD, [flat[THRESHOLD] for flat in three])
+    assert distinguishing_keys(three) == ([], [THRESHOLD])
+    assert distinguishing_keys(three[:2]) == ([THRESHOLD], [])
+    made = swept_key(THRESHOLD, [flat[THRESHOLD] for flat in three])
     assert [made.of(flat) for flat in three] == [15, None, 20]
 
 
@@ -73,7 +80,7 @@ def test_none_beside_two_numbers_keeps_the_axis_and_beside_one_does_not():
     ],
 )
 def test_axes_have_the_unit_of_the_scenario(key, texts, title, numbers):
-    made = axis(key, texts)
+    made = swept_key(key, texts)
     assert made.title == title
     assert [made.of({key: text}) for text in texts] == approx(numbers)
 
@@ -91,7 +98,7 @@ def test_keys_that_end_alike_have_names_of_their_own():
 
 
 def test_units_that_do_not_go_together_are_no_axis():
-    assert axis("network.noise", ["-110 dBm", "-174 dBm/Hz"]) is None
+    assert swept_key("network.noise", ["-110 dBm", "-174 dBm/Hz"]) is None
 
 
 def test_units_come_from_the_schema_whatever_the_position():

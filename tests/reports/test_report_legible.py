@@ -2,17 +2,16 @@
 
 import re
 
-import matplotlib
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from reports.figures.figure_catalog import plates
-from reports.page import _laid_out
-from reports.run_data.load_runs import find_runs
-from reports.run_data.schemes import load_schemes
-from reports.styling.house_style import STYLES, settings
+from reports.figure_catalog import report_figures
+from reports.html_page import laid_out
+from reports.run_data.run_search import find_runs
+from reports.run_data.scheme_grouping import load_schemes
+from reports.styling.figure_style import STYLES, styled
 
 PLAIN = {  # have no unit
     *("global round", "device", "label", "test loss", "final test loss", "training samples"),
@@ -80,17 +79,17 @@ def _numbered(axis) -> bool:
 @pytest.mark.parametrize("name", STYLES)
 def test_figures_of_runs_and_of_a_sweep_are_legible(two_runs, swept_folder, name):
     style, wrong = STYLES[name], {}
-    with matplotlib.rc_context(settings(style)):
+    with styled(style):
         for folder in (two_runs, swept_folder):
-            for plate in plates(load_schemes(find_runs([folder]).finished)):
-                figure = _laid_out(plate, style)
+            for plate in report_figures(load_schemes(find_runs([folder]).finished)):
+                figure = laid_out(plate, style)
                 if figure is not None and (problems := legible(figure)):
                     wrong[folder.name, plate.name] = problems
     assert wrong == {}
 
 
 def test_what_is_not_legible_is_seen():
-    with matplotlib.rc_context(settings(STYLES["ieee"])):
+    with styled(STYLES["ieee"]):
         figure = Figure(figsize=(2, 1))
         axes = figure.subplots()
         axes.plot([0.0, 1.0])

@@ -4,8 +4,11 @@ import json
 
 import pytest
 
-from reports.run_data.load_runs import ReportError, find_runs, load_run
-from reports.run_data.schemes import flatten, load_schemes
+from reports.run_data.finished_run import load_run
+from reports.run_data.run_files import ReportError
+from reports.run_data.run_search import find_runs
+from reports.run_data.scheme_grouping import load_schemes
+from reports.run_data.swept_keys import flatten
 
 
 def test_runs_are_found_below_a_folder_once(tmp_path, write_run):

@@ -7,18 +7,19 @@ import pytest
 from typer.testing import CliRunner
 
 from edgesim.cli.app import app
-from reports import page
-from reports.page import write_report
-from reports.report_folder import replacing
-from reports.run_data.load_runs import ReportError, load_run
+from reports import html_page as page
+from reports.html_page import write_report
+from reports.report_folder import replaced_folder
+from reports.run_data.finished_run import load_run
+from reports.run_data.run_files import ReportError
 
 
 @pytest.fixture
 def one_figure(monkeypatch):
     """Reports with the figure of the latencies only: what is tested here is the folder."""
-    every = page.plates
+    every = page.report_figures
     monkeypatch.setattr(
-        page, "plates", lambda schemes: [p for p in every(schemes) if p.name == "cdf"]
+        page, "report_figures", lambda schemes: [p for p in every(schemes) if p.name == "cdf"]
     )
 
 
@@ -53,19 +54,19 @@ def test_what_is_no_report_is_never_replaced(one_figure, run, tmp_path, name):
 
 def test_a_failure_leaves_the_earlier_report_and_nothing_else(tmp_path):
     out = tmp_path / "out"
-    with replacing(out) as new:
+    with replaced_folder(out) as new:
         (new / "index.html").write_text("<title>edgesim: first</title>")
-    with pytest.raises(ReportError, match="No space left on device"), replacing(out) as new:
+    with pytest.raises(ReportError, match="No space left on device"), replaced_folder(out) as new:
         (new / "index.html").write_text("half")
         raise OSError(28, "No space left on device")
-    with pytest.raises(KeyboardInterrupt), replacing(out) as new:
+    with pytest.raises(KeyboardInterrupt), replaced_folder(out) as new:
         raise KeyboardInterrupt
     assert (out / "index.html").read_text() == "<title>edgesim: first</title>"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_folders_made_for_a_report_that_failed_are_taken_back(tmp_path):
-    with pytest.raises(ReportError), replacing(tmp_path / "a" / "b" / "out"):
+    with pytest.raises(ReportError), replaced_folder(tmp_path / "a" / "b" / "out"):
         raise OSError(28, "No space left on device")
     assert list(tmp_path.iterdir()) == []
 

@@ -3,20 +3,21 @@
 import base64
 import re
 
-import matplotlib
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from pytest import approx
 
-from reports import page
-from reports.figures import bars as figures
+from reports import html_page as page
+from reports.figures import device_allocation, label_partition, payload_and_energy, round_latency
 from reports.figures import learning_curves as curves
-from reports.figures import timeline
-from reports.page import write_report
-from reports.run_data.load_runs import ReportError
-from reports.run_data.schemes import load_schemes
-from reports.styling import house_style as style
+from reports.figures import round_timeline as timeline
+from reports.html_page import write_report
+from reports.run_data.run_files import ReportError
+from reports.run_data.scheme_grouping import load_schemes
+from reports.styling import colours_and_markers as colours
+from reports.styling import figure_style as style
+from reports.styling import labelled_bars
 
 FIGURES = (
     "accuracy",
@@ -36,11 +37,11 @@ FIGURES += ("devices", "topology", "partition")
 @pytest.fixture
 def only(monkeypatch):
     """only("cdf", ...): reports with these figures, to be quick."""
-    every = page.plates
+    every = page.report_figures
 
     def keep(*names):
         monkeypatch.setattr(
-            page, "plates", lambda schemes: [p for p in every(schemes) if p.name in names]
+            page, "report_figures", lambda schemes: [p for p in every(schemes) if p.name in names]
         )
 
     return keep
@@ -106,7 +107,7 @@ def test_the_page_says_what_is_missing_and_what_differs(report):
 
 def test_long_data_is_only_beside_the_page(only, two_runs, tmp_path, monkeypatch):
     only("cdf")
-    monkeypatch.setattr(page, "MOST_LINK", 10)
+    monkeypatch.setattr(page, "MOST_LINKED", 10)
     html = write_report([two_runs], tmp_path / "out").read_text(encoding="utf-8")
     assert "data:text/csv" not in html and 'href="figures/cdf.csv" download="cdf.csv"' in html
 
@@ -193,19 +194,19 @@ def schemes(two_runs):
 
 
 def drawn(draw, schemes):
-    with matplotlib.rc_context(style.settings(style.SCREEN)):
+    with style.styled(style.SCREEN):
         return draw(schemes, style.SCREEN)
 
 
 def test_accuracy_curves(schemes):
-    seconds, rounds = drawn(curves.accuracy, schemes).axes
+    seconds, rounds = drawn(curves.accuracy_curves, schemes).axes
     assert seconds.lines[0].get_xydata().tolist() == [approx([0.05, 50]), approx([0.1, 90])]
     assert rounds.lines[1].get_xydata().tolist() == [approx([1, 50]), approx([3, 90])]
 
 
 def test_accuracy_over_bits_and_joules(schemes):
     """10 Mbit up and 20 Mbit down, and 0.5 J a round; scheme a is evaluated in rounds 1 and 3, counted from 0."""
-    bits, joules = drawn(curves.spending, schemes).axes
+    bits, joules = drawn(curves.accuracy_by_spending, schemes).axes
     assert bits.lines[0].get_xydata().tolist() == [approx([60, 50]), approx([120, 90])]
     assert joules.lines[0].get_xydata().tolist() == [approx([1.0, 50]), approx([2.0, 90])]
 
@@ -215,7 +216,7 @@ def test_spending_over_decades_is_logarithmic_with_plain_numbers(write_run, tmp_
         write_run(tmp_path / name, scheme=name, bits_up=bits)
         for name, bits in (("a", 1e5), ("b", 1e9))
     ]
-    figure = drawn(curves.spending, load_schemes(folders))
+    figure = drawn(curves.accuracy_by_spending, load_schemes(folders))
     figure.draw_without_rendering()
     bits, joules = figure.axes
     assert bits.get_xscale() == "log" and joules.get_xscale() == "linear"
@@ -224,7 +225,7 @@ def test_spending_over_decades_is_logarithmic_with_plain_numbers(write_run, tmp_
 
 
 def test_latency_has_every_round_and_the_threshold(schemes):
-    left, right = drawn(figures.latency, schemes).axes
+    left, right = drawn(round_latency.latency_by_round, schemes).axes
     assert right.lines[1].get_ydata().tolist() == approx([30, 50, 40, 40])
     assert right.lines[2].get_ydata()[0] == approx(25)
     assert left.lines[2].get_xdata().tolist() == approx([30, 50]) and left.lines[3].get_xdata()[
@@ -234,19 +235,21 @@ def test_latency_has_every_round_and_the_threshold(schemes):
 
 
 def test_one_round_has_one_tick(scheme_of):
-    right = drawn(figures.latency, [scheme_of(latency_s=(0.02,), accuracy=(0.5,))]).axes[1]
+    right = drawn(
+        round_latency.latency_by_round, [scheme_of(latency_s=(0.02,), accuracy=(0.5,))]
+    ).axes[1]
     low, high = right.get_xlim()
     assert [tick for tick in right.get_xticks() if low <= tick <= high] == [0]
 
 
 def test_devices_show_ratio_and_share(schemes):
-    ratio, share = drawn(figures.devices, schemes).axes
+    ratio, share = drawn(device_allocation.device_allocation, schemes).axes
     assert ratio.lines[0].get_ydata().tolist() == [0.25, 0.75]
     assert share.lines[0].get_ydata().tolist() == approx([40, 60])
 
 
 def test_timeline_is_the_middle_round_since_its_start(schemes):
-    joint, other = drawn(timeline.timeline, schemes).axes
+    joint, other = drawn(timeline.round_timeline, schemes).axes
     bars = [
         (bar.get_x(), bar.get_width()) for bar in joint.patches
     ]  # download, train, upload of devices 0 and 1
@@ -267,7 +270,7 @@ def test_a_long_round_gets_its_own_axis(tmp_path, write_run, schemes):
 
 
 def test_costs_per_round(schemes):
-    bits, joules = drawn(figures.costs, schemes).axes
+    bits, joules = drawn(payload_and_energy.payload_and_energy, schemes).axes
     assert [bar.get_width() for bar in bits.patches] == approx(
         [10, 10, 20, 20]
     )  # Mbit up, up, down, down
@@ -277,9 +280,9 @@ def test_costs_per_round(schemes):
 
 
 def test_partition_is_drawn_once_for_all(schemes):
-    panel = drawn(timeline.partition, schemes).axes[0]
+    panel = drawn(label_partition.label_partition, schemes).axes[0]
     assert panel.images[0].get_array().tolist() == [[30, 0, 5], [0, 20, 0]]
-    assert len(timeline.partitions(schemes)) == 1
+    assert len(label_partition.partitions(schemes)) == 1
 
 
 def test_looks_are_fixed_per_scheme_and_all_different(tmp_path, write_run, schemes):
@@ -287,11 +290,15 @@ def test_looks_are_fixed_per_scheme_and_all_different(tmp_path, write_run, schem
         write_run(tmp_path / str(i), scheme=f"own {i}", method="./x.py:X", solver="kkt")
         for i in range(12)
     ]
-    many = style.looks(schemes + load_schemes(own))
-    assert many["joint"] == style.looks(schemes[:1])["joint"] == style.Look("#0072B2", "o", "-")
+    many = colours.scheme_styles(schemes + load_schemes(own))
+    assert (
+        many["joint"]
+        == colours.scheme_styles(schemes[:1])["joint"]
+        == colours.SeriesStyle("#0072B2", "o", "-")
+    )
     assert len(set(many.values())) == 14
     local = [write_run(tmp_path / kind, scheme=kind, method=kind) for kind in ("fedalt", "fedsim")]
-    assert [look.colour for look in style.looks(load_schemes(local)).values()] == [
+    assert [look.colour for look in colours.scheme_styles(load_schemes(local)).values()] == [
         "#CC79A7",
         "#D55E00",
     ]
@@ -300,17 +307,20 @@ def test_looks_are_fixed_per_scheme_and_all_different(tmp_path, write_run, schem
 def test_in_grey_every_line_has_its_own_dashes(tmp_path, write_run):
     folders = [write_run(tmp_path / str(i), scheme=f"own {i}", method="./x.py:X") for i in range(8)]
     schemes = load_schemes(folders)
-    for made in (style.looks(schemes, grey=True), style.series_looks(schemes, grey=True)):
-        assert len({str(look.line) for look in made.values()}) == 8
+    for made in (
+        colours.scheme_styles(schemes, grey=True),
+        colours.series_styles(schemes, grey=True),
+    ):
+        assert len({str(look.dashes) for look in made.values()}) == 8
     assert (
-        len({str(look.line) for look in style.looks(schemes).values()}) == 1
+        len({str(look.dashes) for look in colours.scheme_styles(schemes).values()}) == 1
     )  # colours do it on a screen
 
 
 def test_in_grey_a_dark_bar_does_not_swallow_the_threshold(tmp_path, write_run):
     schemes = load_schemes([write_run(tmp_path / "late", latency_s=(0.05,) * 4)])
-    with matplotlib.rc_context(style.settings(style.IEEE)):
-        figure = timeline.timeline(schemes, style.IEEE)
+    with style.styled(style.IEEE):
+        figure = timeline.round_timeline(schemes, style.IEEE)
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
     grey = np.asarray(canvas.buffer_rgba())[..., :3].mean(axis=2)
@@ -332,13 +342,13 @@ def test_of_many_devices_twenty_are_shown_with_the_last(tmp_path, write_run):
     object.__setattr__(run, "device_rounds", wide)
     late = run.spans.assign(device=37, end_s=run.spans["end_s"] + 1)
     object.__setattr__(run, "spans", pd.concat([run.spans, late]))
-    shown = timeline._shown(run, 2)
+    shown = timeline.shown_devices(timeline.logged_round(run, 2))
     assert len(shown) <= timeline.MOST_DEVICES and {0, 37, 59} <= set(shown)
 
 
 def test_a_long_label_is_cut_in_its_name_and_not_in_what_tells_it_apart():
     label = "personalization only (dataset fashion-mnist)"
-    assert figures.shortened(label, 44) == label
-    assert figures.shortened(label, 36) == "personaliza… (dataset fashion-mnist)"
-    assert figures.shortened(label, 25) == "personalization only (da…"  # no room for both
-    assert figures.shortened("a name without anything in brackets", 12) == "a name with…"
+    assert labelled_bars.shortened(label, 44) == label
+    assert labelled_bars.shortened(label, 36) == "personaliza… (dataset fashion-mnist)"
+    assert labelled_bars.shortened(label, 25) == "personalization only (da…"  # no room for both
+    assert labelled_bars.shortened("a name without anything in brackets", 12) == "a name with…"

@@ -4,21 +4,27 @@ import itertools
 import json
 import math
 
-import matplotlib
 import numpy as np
 import pytest
 from pytest import approx
 
-from reports import page
-from reports.figures import bars as figures
-from reports.figures import sweep_figures as swept
-from reports.figures.figure_catalog import plates
-from reports.page import write_report
-from reports.run_data.load_runs import ReportError, find_runs
-from reports.run_data.schemes import MOST_SERIES, axes_of, load_schemes, slice_of
-from reports.run_data.sweep_status import listed, missing, points, superseded
-from reports.styling import house_style as style
-from reports.text import findings
+from reports import html_page as page
+from reports.figure_catalog import report_figures
+from reports.figures import device_allocation, sweep_maps
+from reports.figures import sweep_curves as swept
+from reports.html_page import write_report
+from reports.run_data.metrics import ACCURACY, LATENCY
+from reports.run_data.missing_runs import (
+    listed_folders,
+    missing_runs,
+    superseded_runs,
+    sweep_points,
+)
+from reports.run_data.run_files import ReportError
+from reports.run_data.run_search import find_runs
+from reports.run_data.scheme_grouping import MOST_SERIES, few_schemes, load_schemes, swept_keys
+from reports.styling import figure_style as style
+from reports.text import liu_comparison
 
 
 @pytest.fixture
@@ -30,7 +36,7 @@ def test_labels_series_and_axes(schemes):
     assert len(schemes) == 12 and {len(scheme.runs) for scheme in schemes} == {2}
     assert schemes[0].label == "liu (bandwidth 10 MHz, latency threshold 15 ms)"
     assert {scheme.series for scheme in schemes} == {"liu", "fedavg"}
-    assert [axis.title for axis in axes_of(schemes)] == [
+    assert [axis.title for axis in swept_keys(schemes)] == [
         "bandwidth (MHz)",
         "latency threshold (ms)",
     ]
@@ -63,22 +69,22 @@ def test_two_keys_that_end_alike_give_two_sets_of_figures(tmp_path, write_run):
         write_run(tmp_path / "runs" / f"{fast}{slow}", extra=groups)
     found = load_schemes(find_runs([tmp_path / "runs"]).finished)
     assert found[1].label == "joint (devices 0 cpu frequency 1 GHz, devices 1 cpu frequency 4 GHz)"
-    names = [plate.name for plate in plates(found)]
+    names = [plate.name for plate in report_figures(found)]
     assert len(set(names)) == len(names)
     assert {"rho-by-devices-0-cpu-frequency", "rho-by-devices-1-cpu-frequency"} <= set(names)
 
 
 def test_a_slice_is_the_middle_of_every_axis(schemes):
-    shown, chosen = slice_of(schemes, axes_of(schemes))
+    shown, chosen = few_schemes(schemes, swept_keys(schemes))
     assert chosen == "bandwidth 20 MHz, latency threshold 15 ms"
     assert [scheme.label for scheme in shown] == ["liu", "fedavg"]
     assert shown[0].numbers == {"network.bandwidth": "20 MHz", "budget.latency_threshold": "15 ms"}
-    assert slice_of(schemes[:MOST_SERIES], axes_of(schemes)) == (schemes[:MOST_SERIES], "")
+    assert few_schemes(schemes[:MOST_SERIES], swept_keys(schemes)) == (schemes[:MOST_SERIES], "")
 
 
 def test_lines_are_means_with_the_interval_of_the_t_table(schemes):
-    band, threshold = axes_of(schemes)
-    lines, fixed = swept.lines(schemes, [band, threshold], band, swept.ACCURACY)
+    band, threshold = swept_keys(schemes)
+    lines, fixed = swept.sweep_lines(schemes, [band, threshold], band, ACCURACY)
     assert fixed == "" and [line.label for line in lines][:2] == [
         "liu, latency threshold 15 ms",
         "liu, latency threshold 30 ms",
@@ -94,8 +100,8 @@ def test_lines_are_means_with_the_interval_of_the_t_table(schemes):
 def test_too_many_lines_leave_the_middle_of_the_other_key(write_sweep):
     sweep = write_sweep(thresholds=tuple(f"{t} ms" for t in (10, 15, 20, 25, 30)), seeds=(0,))
     schemes = load_schemes(find_runs([sweep]).finished)
-    band, threshold = axes_of(schemes)
-    lines, fixed = swept.lines(schemes, [band, threshold], band, swept.LATENCY)
+    band, threshold = swept_keys(schemes)
+    lines, fixed = swept.sweep_lines(schemes, [band, threshold], band, LATENCY)
     assert fixed == "latency threshold 20 ms" and [line.label for line in lines] == [
         "liu",
         "fedavg",
@@ -116,17 +122,17 @@ def test_of_three_keys_only_as_many_are_fixed_as_needed(tmp_path, write_run):
             folder, bandwidth=f"{band} MHz", extra=extra, latency_s=latency_s, accuracy=(0.1, 0.2)
         )
     schemes = load_schemes(find_runs([tmp_path / "runs"]).finished)
-    band, threshold, every = axes_of(schemes)
-    lines, chosen = swept.lines(schemes, [band, threshold, every], band, swept.LATENCY)
+    band, threshold, every = swept_keys(schemes)
+    lines, chosen = swept.sweep_lines(schemes, [band, threshold, every], band, LATENCY)
     assert chosen == "latency threshold 20 ms"
     assert [line.label for line in lines] == [f"joint, every {n}" for n in (1, 2, 3)]
     assert [y.mean for y in lines[1].y] == approx([2.205, 2.206])
 
 
 def test_what_is_drawn_against_the_threshold(schemes):
-    band, threshold = axes_of(schemes)
-    with matplotlib.rc_context(style.settings(style.IEEE)):
-        figure = swept.against(schemes, [band, threshold], threshold, swept.LATENCY, style.IEEE)
+    band, threshold = swept_keys(schemes)
+    with style.styled(style.IEEE):
+        figure = swept.sweep_curves(schemes, [band, threshold], threshold, LATENCY, style.IEEE)
     (panel,) = figure.axes
     assert (panel.get_xlabel(), panel.get_ylabel()) == (
         "latency threshold (ms)",
@@ -143,24 +149,24 @@ def test_what_is_drawn_against_the_threshold(schemes):
 @pytest.mark.parametrize("look", [style.SCREEN, style.IEEE])
 def test_marks_without_a_line_have_each_their_own_marker(write_sweep, look):
     found = load_schemes(find_runs([write_sweep(thresholds=("15 ms",), seeds=(0,))]).finished)
-    with matplotlib.rc_context(style.settings(look)):
-        panel = figures.devices(found, look).axes[0]
+    with style.styled(look):
+        panel = device_allocation.device_allocation(found, look).axes[0]
     markers = [bars.lines[0].get_marker() for bars in panel.containers]
     assert len(markers) == 6 == len(set(markers))
 
 
 def test_a_long_list_of_references_is_cut(write_sweep):
     bands = tuple(f"{i} MHz" for i in range(1, 13))
-    note = findings.reference_note(
+    note = liu_comparison.reference_note(
         load_schemes(find_runs([write_sweep(("15 ms",), bands, (0,))]).finished)
     )
     assert "; 5 others; fedavg (bandwidth 12 MHz) 150.0" in note and note.count("per round") == 7
 
 
 def test_heat_map_cells_are_means_over_seeds_and_blank_without_runs(schemes):
-    axes = axes_of(schemes)
+    axes = swept_keys(schemes)
     kept = [s for s in schemes if s.label != "fedavg (bandwidth 40 MHz, latency threshold 30 ms)"]
-    (liu, grid, x, y), (fedavg, other, _, _) = swept.heat_maps(kept, axes, swept.ACCURACY)
+    (liu, grid, x, y), (fedavg, other, _, _) = sweep_maps.sweep_maps(kept, axes, ACCURACY)
     assert (liu, fedavg, x, y) == ("liu", "fedavg", [10, 20, 40], [15, 30])
     assert grid == approx(np.array([[0.205, 0.305, 0.505]] * 2))
     assert other == approx(np.array([[0.105, 0.205, 0.405], [0.105, 0.205, math.nan]]), nan_ok=True)
@@ -168,11 +174,11 @@ def test_heat_map_cells_are_means_over_seeds_and_blank_without_runs(schemes):
 
 def test_one_axis_has_no_map(write_sweep):
     schemes = load_schemes(find_runs([write_sweep(thresholds=("15 ms",))]).finished)
-    assert swept.heat_maps(schemes, axes_of(schemes), swept.ACCURACY) == []
+    assert sweep_maps.sweep_maps(schemes, swept_keys(schemes), ACCURACY) == []
 
 
 def test_the_data_of_a_figure_has_the_keys_the_interval_and_n(schemes):
-    table = swept.data(schemes, axes_of(schemes), swept.ACCURACY)
+    table = swept.sweep_table(schemes, swept_keys(schemes), ACCURACY)
     assert table.csv().splitlines()[:2] == [
         "scheme,network.bandwidth,budget.latency_threshold,accuracy,accuracy_ci95,seeds",
         f"liu,10.0,15.0,{table.rows[0][3]!r},{table.rows[0][4]!r},2",
@@ -188,7 +194,7 @@ def test_only_schemes_at_the_same_values_are_held_against_each_other(tmp_path, w
         for solver in ("kkt", "equal")
         for band in (10, 20)
     ]
-    claims = findings.compare(load_schemes(folders))
+    claims = liu_comparison.compare_with_liu(load_schemes(folders))
     assert [claim.text.count("20 MHz") for claim in claims if "equally long" in claim.text] == [
         0,
         2,
@@ -206,7 +212,7 @@ def test_missing_points_are_said_with_their_reason(write_sweep, tmp_path):
         file.unlink()
     third["status"] = "infeasible"
     (sweep / "sweep.json").write_text(json.dumps(listed))
-    found = missing(find_runs([sweep]))
+    found = missing_runs(find_runs([sweep]))
     assert [(one.status, one.error) for one in found] == [
         ("failed", "MemoryError: no room"), ("unfinished", ""), ("infeasible", ""),
     ]  # fmt: skip
@@ -220,7 +226,7 @@ def test_a_finished_run_is_not_missing_whatever_the_file_says(write_sweep):
     sweep = write_sweep(seeds=(0,))
     text = (sweep / "sweep.json").read_text().replace('"done"', '"missing"')
     (sweep / "sweep.json").write_text(text)
-    assert missing(find_runs([sweep])) == []
+    assert missing_runs(find_runs([sweep])) == []
 
 
 def test_points_of_an_earlier_sweep_are_reported_unless_a_listed_one_is_the_same(
@@ -240,17 +246,17 @@ def test_points_of_an_earlier_sweep_are_reported_unless_a_listed_one_is_the_same
     with pytest.raises(ReportError, match="same seed 0"):
         load_schemes(find_runs([sweep / "points"]).finished)
     found = find_runs([sweep])
-    schemes = load_schemes(found.finished, listed(found))
+    schemes = load_schemes(found.finished, listed_folders(found))
     reported = [run.folder for scheme in schemes for run in scheme.runs]
     assert {folder.name for folder in reported} == {
         "liu-15ms-10MHz-0",
         "fedavg-15ms-10MHz-0",
         "other",
     }
-    assert [(one.what, one.status) for one in superseded(found, reported)] == [
+    assert [(one.what, one.status) for one in superseded_runs(found, reported)] == [
         ("old", "superseded")
     ]
-    monkeypatch.setattr(page, "plates", lambda schemes: [])
+    monkeypatch.setattr(page, "report_figures", lambda schemes: [])
     html = write_report([sweep], tmp_path / "out").read_text(encoding="utf-8")
     assert "<td>superseded</td>" in html and "Not complete" not in html  # nothing is lacking for it
 
@@ -269,5 +275,5 @@ def test_a_broken_sweep_json_is_one_sentence(write_sweep, text):
     sweep = write_sweep(seeds=(0,), thresholds=("15 ms",), bands=("10 MHz",))
     (sweep / "sweep.json").write_text(text)
     with pytest.raises(ReportError, match=r"sweep\.json") as error:
-        points(sweep)
+        sweep_points(sweep)
     assert "\n" not in str(error.value)

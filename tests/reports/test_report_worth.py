@@ -3,8 +3,8 @@
 from pytest import approx
 
 from reports.figures import shadow_prices as worth
-from reports.run_data.schemes import load_schemes
-from reports.styling.house_style import SCREEN
+from reports.run_data.scheme_grouping import load_schemes
+from reports.styling.figure_style import SCREEN
 
 
 def test_points_per_mhz_and_per_ms(tmp_path, write_run):
@@ -18,14 +18,16 @@ def test_points_per_mhz_and_per_ms(tmp_path, write_run):
     table = worth.slopes(schemes[0])
     assert table["pruning_per_hz"].tolist() == approx([2.0] * 4)  # 1 and 3 points
     assert table["pruning_per_s"].tolist() == approx([3.0] * 4)  # 2 and 4 points
-    figure = worth.worth(schemes, SCREEN)
+    figure = worth.shadow_prices(schemes, SCREEN)
     assert [len(panel.lines) for panel in figure.axes] == [1, 1]
-    assert worth.worth_data(schemes).rows[0][1:] == (0, approx(2.0), approx(3.0))
+    assert worth.shadow_price_table(schemes).rows[0][1:] == (0, approx(2.0), approx(3.0))
 
 
 def test_allocators_without_slopes_have_no_figure(tmp_path, write_run):
     nan = float("nan")
     unknown = load_schemes([write_run(tmp_path / "nan", pruning_per_hz=nan, pruning_per_s=nan)])
     older = load_schemes([write_run(tmp_path / "older")])
-    assert worth.worth(unknown, SCREEN) is None and worth.worth(older, SCREEN) is None
-    assert worth.worth_data(older).rows == ()
+    assert (
+        worth.shadow_prices(unknown, SCREEN) is None and worth.shadow_prices(older, SCREEN) is None
+    )
+    assert worth.shadow_price_table(older).rows == ()

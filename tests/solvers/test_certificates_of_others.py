@@ -10,7 +10,7 @@ from pytest import approx
 
 from solvers import InfeasibleError, PruningProblem, UncertifiedError, allocate
 from solvers.allocators.min_max_latency import certify_latency
-from solvers.certificate import certified, certify, unit
+from solvers.certificate import certified_solution, certify, objective_scale
 from solvers.energy_terms import EnergyTerms
 from solvers.min_energy.allocator import clocks, least_shares
 from solvers.min_energy.energy_certificate import certified_energy, certify_energy
@@ -70,7 +70,7 @@ def test_the_gap_is_no_less_than_what_is_lost(seed, count, density, size, factor
     other = low + (1.0 - low.sum()) * np.random.default_rng(seed + 1).dirichlet(np.full(count, 0.5))
     share = low + part * (best.share + 10**size * (other - best.share) - low)
     rho = p.rho_at(share)
-    lost = (p.objective(rho) - best.objective) / unit(p, rho)
+    lost = (p.objective(rho) - best.objective) / objective_scale(p, rho)
     assert certify(p, share, rho, factor * best.multiplier).gap >= lost - 1e-9
 
 
@@ -85,9 +85,9 @@ def test_what_is_above_a_cap_is_lost(compute_s, moved):
     rho = p.rho_at(share)
     assert a.share[0] == approx(0.15625) and rho[0] == 0
     gap = certify(p, share, rho, a.multiplier).gap
-    assert gap >= (p.objective(rho) - a.objective) / unit(p, rho) - 1e-12 and gap > 1e-7
+    assert gap >= (p.objective(rho) - a.objective) / objective_scale(p, rho) - 1e-12 and gap > 1e-7
     with pytest.raises(UncertifiedError, match="duality gap"):
-        certified(p, share, rho, a.multiplier, "kkt")
+        certified_solution(p, share, rho, a.multiplier, "kkt")
 
 
 @pytest.mark.parametrize(

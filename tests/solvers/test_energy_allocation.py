@@ -10,7 +10,7 @@ from pytest import approx
 from scipy.optimize import minimize
 
 from solvers import EnergyTerms, InfeasibleError, PruningProblem, UncertifiedError, allocate
-from solvers.deadline_feasibility import at_least
+from solvers.deadline_feasibility import seconds_rounded_up
 from solvers.min_energy import band_price as energy_price
 from solvers.min_energy.allocator import least_shares
 from solvers.min_energy.energy_certificate import certified_energy, certify_energy
@@ -335,8 +335,9 @@ def test_the_least_time_is_all_at_full_power_and_clock():
     p = cell([1e6, 5e5], [4e8, 2e8], 1e-6, [100.0, 30.0])
     with pytest.raises(InfeasibleError, match="At full clock and power") as caught:
         allocate(p, "energy")
-    assert caught.value.extra_s > 0 and f"{at_least(caught.value.extra_s)} s more time" in str(
-        caught.value
+    assert (
+        caught.value.extra_s > 0
+        and f"{seconds_rounded_up(caught.value.extra_s)} s more time" in str(caught.value)
     )
     a = allocate(replace(p, slack_s=p.slack_s + caught.value.extra_s), "energy")
     assert a.cpu_hz == approx([2e9, 2e9]) and a.power_w == approx([0.5, 0.5], rel=1e-6)
@@ -429,7 +430,7 @@ def test_without_a_step_together_there_is_the_search_one_by_one(monkeypatch):
     """The same answers by the slower search alone."""
     problems = [instance(seed, 6, bool(seed % 2), (0.3, 0.95)[seed % 3 == 0]) for seed in range(24)]
     usual = [allocate(p, "energy") for p in problems]
-    monkeypatch.setattr(energy_price, "together", lambda radio, low: None)
+    monkeypatch.setattr(energy_price, "newton_search", lambda radio, low: None)
     for a, b in zip(usual, (allocate(p, "energy") for p in problems), strict=True):
         assert b.certificate.gap <= 1e-11 and b.objective == approx(a.objective, rel=1e-12)
         assert b.multiplier == approx(a.multiplier, rel=1e-9) and b.share == approx(
@@ -441,10 +442,8 @@ def test_without_a_step_together_there_is_the_search_one_by_one(monkeypatch):
 def test_most_problems_are_solved_together(density, monkeypatch):
     """Without a turn of the slower search, which takes some five times as long."""
     problems = [instance(seed, 8, density, 0.3) for seed in range(40)]
-    slow, found = energy_price.one_by_one, []
-    monkeypatch.setattr(
-        energy_price, "one_by_one", lambda radio: found.append(radio) or slow(radio)
-    )
+    slow, found = energy_price.bracket_search, []
+    monkeypatch.setattr(energy_price, "bracket_search", lambda *a: found.append(a) or slow(*a))
     for p in problems:
         allocate(p, "energy")
     assert len(found) <= 4
@@ -460,14 +459,14 @@ def test_turns_that_step_to_and_fro_end(monkeypatch):
 def test_what_the_first_search_gives_and_is_refused_is_searched_for_in_the_other_way(monkeypatch):
     p = cell([1e6, 5e5], 4e8, 0.9, [100.0, 30.0])
     expected = allocate(p, "energy")
-    together = energy_price.together
+    together = energy_price.newton_search
 
     def off(radio, low):
         share, air_s, price = together(radio, low)
         return share[::-1], air_s, price
 
-    monkeypatch.setattr(energy_price, "together", off)
+    monkeypatch.setattr(energy_price, "newton_search", off)
     assert allocate(p, "energy").objective == approx(expected.objective, rel=1e-9)
-    monkeypatch.setattr(energy_price, "one_by_one", off)
+    monkeypatch.setattr(energy_price, "bracket_search", off)
     with pytest.raises(UncertifiedError):
         allocate(p, "energy")

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from solvers import InfeasibleError, PruningProblem, UncertifiedError, allocate
-from solvers.allocators.fair import certify_fair, lowered
+from solvers.allocators.fair import certify_fair, with_rho_at_most
 from solvers.allocators.min_max_latency import certify_latency
-from solvers.certificate import certify, unit
-from solvers.marginal_gains import marginal
-from solvers.resource_blocks.min_max_blocks import prove
+from solvers.certificate import certify, objective_scale
+from solvers.marginal_gains import marginal_gain
+from solvers.resource_blocks.min_max_blocks import check_least_max
 
 A, G, Q, R = 20e-3, 4e-3, 1e6, (4e7, 6e7)  # the first row of the digest's table
 SNR = (10.0, 1e3)
@@ -65,7 +65,7 @@ def last_digits(p, a):
 
     These are the digits of the sum, and what the last digit of rho is worth to those for whom band is hardly of use.
     """
-    steep = marginal(p, a.share) / p.weight
+    steep = marginal_gain(p, a.share) / p.weight
     return 1e-12 + (DIGITS + 1e-15 * (1.0 / steep[steep > 0]).sum()) * steep
 
 
@@ -345,7 +345,7 @@ def test_the_certificate_of_fair_rejects(snr):
     for moved in ([1e-3, -1e-3, 0], [-1e-3, 0, 0]):
         share = a.share + moved
         rho = p.rho_at(share)
-        tied = lowered(p, rho.max())
+        tied = with_rho_at_most(p, rho.max())
         spoilt = replace(
             a, share=share, rho=rho, certificate=certify(tied, share, rho, a.multiplier)
         )
@@ -358,7 +358,7 @@ def test_the_least_sum_under_a_higher_bound_is_not_fair(snr):
     """Its tie-break is perfect; only the lower bound of the largest rho tells that it is 1e-3 too high."""
     p = problem(rate_bps=(*R, 8e7), snr=snr)
     top = allocate(p, "fair").objective + 1e-3
-    answer = allocate(lowered(p, top))
+    answer = allocate(with_rho_at_most(p, top))
     proof = certify_fair(p, answer)[2]
     assert answer.certificate.gap < 1e-12 and answer.rho.max() == approx(top)
     assert proof.gap >= 1e-3 - 1e-12
@@ -375,11 +375,11 @@ def test_of_the_same_largest_rho_only_the_least_sum_is_fair():
         a,
         share=share,
         rho=rho,
-        certificate=certify(lowered(p, 0.5), share, rho, allocate(p).multiplier),
+        certificate=certify(with_rho_at_most(p, 0.5), share, rho, allocate(p).multiplier),
     )
     assert (
         certify_fair(p, spoilt)[2].gap
-        >= (p.objective(rho) - p.objective(a.rho)) / unit(p, rho)
+        >= (p.objective(rho) - p.objective(a.rho)) / objective_scale(p, rho)
         > 1e-7
     )
 
@@ -493,9 +493,9 @@ def test_too_few_blocks_and_a_wrong_answer():
     p = problem(slack_s=np.inf)
     finish_s = lambda n: p.finish_s(np.maximum(n, 1) / 10, p.rho_min)  # noqa: E731
     low, cap = np.array([1, 1]), np.array([10, 10])
-    prove(finish_s, np.array([6, 4]), low, cap, 10)
+    check_least_max(finish_s, np.array([6, 4]), low, cap, 10)
     with pytest.raises(UncertifiedError, match="would cost less"):
-        prove(finish_s, np.array([5, 5]), low, cap, 10)
+        check_least_max(finish_s, np.array([5, 5]), low, cap, 10)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from solvers import InfeasibleError, PruningProblem, UncertifiedError, allocate
-from solvers.certificate import unit
+from solvers.certificate import objective_scale
 
 LD = np.longdouble
 
@@ -138,7 +138,7 @@ def against_convex(p):
         reference = allocate(p, "convex").objective
     except UncertifiedError:
         reference = np.nan
-    return a.objective, reference, unit(p, a.rho)
+    return a.objective, reference, objective_scale(p, a.rho)
 
 
 def agree(problems, solved_at_least):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from solvers import IN_BLOCKS, InfeasibleError, PruningProblem, UncertifiedError, allocate
-from solvers.certificate import accepted
+from solvers.certificate import accepted_solution
 from solvers.resource_blocks.pruning_levels import certify_levels
 
 HALVES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -122,7 +122,7 @@ def test_the_certificate_sees_a_wrong_answer():
     lazy = certify_levels(p, np.zeros(2), np.ones(2))
     assert lazy.dual > 0.1 and lazy.gap > 0.1
     with pytest.raises(UncertifiedError):
-        accepted(p, np.zeros(2), np.ones(2), 0.0, lazy, "levels", claims_gap=False)
+        accepted_solution(p, np.zeros(2), np.ones(2), 0.0, lazy, "levels", claims_gap=False)
 
 
 @pytest.mark.parametrize("method", ["kkt", "fair", "convex", "convex-fair", "printed"])

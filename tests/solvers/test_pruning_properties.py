@@ -8,7 +8,7 @@ from pytest import approx
 from scipy.optimize import linprog
 
 from solvers import InfeasibleError, PruningProblem, UncertifiedError, allocate
-from solvers.deadline_feasibility import at_least
+from solvers.deadline_feasibility import seconds_rounded_up
 
 FIELDS = ("bits", "compute_s", "slack_s", "rate_bps", "weight", "rho_min", "rho_max", "bits_fixed")
 
@@ -140,7 +140,7 @@ def test_extra_time_is_enough_and_the_least(p, less):
     try:
         allocate(p)
     except InfeasibleError as error:
-        assert error.extra_s > 0 and f"{at_least(error.extra_s)} s more" in str(error)
+        assert error.extra_s > 0 and f"{seconds_rounded_up(error.extra_s)} s more" in str(error)
         assert error.devices and all(f"{k}" in str(error) for k in error.devices[:8])
         later = changed(p, slack_s=p.slack_s + error.extra_s)
         assert later.share_bounds()[0].sum() <= 1

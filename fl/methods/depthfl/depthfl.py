@@ -111,9 +111,13 @@ class DepthFL(SubmodelMethod):
 
     def phases(self, state: State, view: View, k: int, w: Tensor, kept: Array) -> tuple[Phase, ...]:
         # Here, since it imports torch, which pricing a scenario does without.
-        from fl.models.memory_format import lean
+        from fl.models.memory_format import pool_before_relu
 
-        model, mask, size = lean(self.branched), self.task.tensor(kept), self.task.layout.size
+        model, mask, size = (
+            pool_before_relu(self.branched),
+            self.task.tensor(kept),
+            self.task.layout.size,
+        )
         depth, weight = self.depth(view, k), ramp(view.g, self.ramp_rounds)
         received, linear = w[:size], w[size:] * mask[:size]
 

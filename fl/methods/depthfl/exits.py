@@ -22,13 +22,17 @@ import numpy as np
 from fl.models.architectures import Architecture, Tensor, batch_norm
 from fl.models.layers import Layer, LayerTensor, Linear, Lstm, Normalise, Shape, Signal
 from fl.models.layout import Slot
-from fl.models.stateless_layers import Last, MaxPool, MeanPool, Plain, Relu
+from fl.models.stateless_layers import Last, MaxPool, MeanPool, Relu, StatelessLayer
 
 if TYPE_CHECKING:
     from fl.models.batch_norm import Norms
 
 Array = np.ndarray
-POOLING: dict[int, tuple[Plain, ...]] = {1: (), 2: (Last(),), 3: (MeanPool(),)}  # by dimensions
+POOLING: dict[int, tuple[StatelessLayer, ...]] = {
+    1: (),
+    2: (Last(),),
+    3: (MeanPool(),),
+}  # by dimensions
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,7 @@ def with_exits(architecture: Architecture) -> Branched:
     layers, shapes, branched = architecture.layers, architecture.input_shapes, []
     for i, layer in enumerate(layers):
         # More than the model's own classifier is still to come.
-        hidden = sum(not isinstance(later, Plain) for later in layers[i:]) > 1
+        hidden = sum(not isinstance(later, StatelessLayer) for later in layers[i:]) > 1
         if i > 0 and hidden and block_ends(layers, shapes, i):
             branched.append(Exit(architecture.classes))
         branched.append(layer)

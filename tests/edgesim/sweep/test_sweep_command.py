@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 from edgesim.cli.app import app
 from edgesim.sweep.sweep_folder import SweepFolder
 from edgesim.sweep.sweep_plan import plan_sweep
-from reports.run_data.load_runs import find_runs, load_run
+from reports.run_data.finished_run import load_run
+from reports.run_data.run_search import find_runs
 
 ROOT = Path(__file__).parents[3]
 

@@ -66,7 +66,7 @@ def test_other_code_makes_other_points_and_another_method_does_not(folder, monke
         "edgesim.cli.sweep_progress",
         "edgesim.cli.app",
         "edgesim.cli.console",
-        "reports.page",
+        "reports.html_page",
     )
     assert not set(told) & set(files) and all(path.is_file() for path in files.values())
     (folder / "a.py").write_text("1")

@@ -189,7 +189,7 @@ def test_what_the_learning_does_not_see_keeps_the_identity(cell):
 
 
 def test_code_of_the_users_own_and_counted_rounds_are_not_shared(cell, tmp_path):
-    (tmp_path / "mine.py").write_text("from fl.method_base.averaging import FedAvg as Mine\n")
+    (tmp_path / "mine.py").write_text("from fl.methods.fedavg import FedAvg as Mine\n")
     assert (
         set_up(cell("learning.method={name: './mine.py:Mine'}"), allow_code=True)
         .sharing(tmp_path)

@@ -1,0 +1,318 @@
+"""Every figure of a report: its name, title and caption, how it is drawn, and its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from matplotlib.figure import Figure
+
+from reports.figures.accuracy_cost_tradeoff import (
+    accuracy_against_cost,
+    pareto_table,
+    target_cost_table,
+    target_costs,
+)
+from reports.figures.cell_topology import MOST_DRAWN, cell_topology, device_table, node_positions
+from reports.figures.device_allocation import device_allocation, device_allocation_table
+from reports.figures.label_partition import (
+    MOST_PARTITIONS,
+    label_partition,
+    partition_table,
+    partitions,
+)
+from reports.figures.learning_curves import (
+    accuracy_by_spending,
+    accuracy_curves,
+    curve_table,
+    loss_curves,
+)
+from reports.figures.payload_and_energy import payload_and_energy, payload_and_energy_table
+from reports.figures.round_latency import (
+    cdf_table,
+    latency_by_phase,
+    latency_by_round,
+    latency_cdf,
+    phase_table,
+)
+from reports.figures.round_timeline import (
+    MOST_DEVICES,
+    middle_round,
+    round_timeline,
+    shares_axis,
+    timeline_table,
+)
+from reports.figures.shadow_prices import shadow_price_table, shadow_prices
+from reports.figures.sweep_curves import sweep_curves, sweep_lines, sweep_table
+from reports.figures.sweep_maps import MOST_MAPS, sweep_map_figure, sweep_maps
+from reports.run_data.metrics import ACCURACY, LATENCY, METRICS, RHO, Metric
+from reports.run_data.run_statistics import round_curve
+from reports.run_data.scheme_grouping import Scheme, few_schemes, swept_keys
+from reports.run_data.swept_keys import SweptKey
+from reports.styling.figure_style import FigureStyle
+from reports.styling.table_formats import Table
+
+SWEEP, LEARNING, TIME, COSTS, CELL = "Sweep", "Learning", "Latency", "Costs", "Cell and devices"
+SECTIONS = (SWEEP, LEARNING, TIME, COSTS, CELL)
+METRIC_TITLES = {"accuracy": "Final accuracy", "loss": "Final loss", "rho": "Pruning ratio"}
+
+
+@dataclass(frozen=True)
+class ReportFigure:
+    """One figure; name: of its files.
+
+    draw: None where there is nothing to draw.     table: the numbers of a figure that is drawn.
+    """
+
+    section: str
+    name: str
+    title: str
+    caption: str
+    draw: Callable[[FigureStyle], Figure | None]
+    table: Callable[[], Table | None]
+
+
+def report_figures(schemes: list[Scheme]) -> list[ReportFigure]:
+    """The figures of these schemes, in the order of the page."""
+    keys = swept_keys(schemes)
+    few, chosen = few_schemes(schemes, keys)
+    return [*_sweep(schemes, keys), *_other_sections(schemes, few, _shown(chosen))]
+
+
+def _shown(chosen: str) -> str:
+    return f" Shown: {chosen}; the data has all." if chosen else ""
+
+
+def _sweep(schemes: list[Scheme], keys: Sequence[SweptKey]) -> list[ReportFigure]:
+    figures = []
+    for key in keys:
+        for metric in METRICS:
+            _, chosen = sweep_lines(schemes, keys, key, metric)
+            figures.append(
+                ReportFigure(
+                    SWEEP,
+                    f"{metric.name}-by-{key.slug}",
+                    f"{_metric_title(metric)} against {key.name}",
+                    f"Mean over seeds{_seeds(schemes)}.{_shown(chosen)}",
+                    partial(sweep_curves, schemes, keys, key, metric),
+                    partial(sweep_table, schemes, keys, metric),
+                )
+            )
+    for metric in (ACCURACY, LATENCY):
+        maps = sweep_maps(schemes, keys, metric)
+        if maps:
+            more = len(maps) - MOST_MAPS
+            rest = f" {more} further series are in the data." if more > 0 else ""
+            figures.append(
+                ReportFigure(
+                    SWEEP,
+                    f"{metric.name}-map",
+                    f"{_metric_title(metric)} over {keys[0].name} and {keys[1].name}",
+                    f"Means over seeds; a blank cell has no finished run.{rest}",
+                    partial(sweep_map_figure, schemes, keys, metric),
+                    partial(sweep_table, schemes, keys, metric),
+                )
+            )
+    return figures
+
+
+def _metric_title(metric: Metric) -> str:
+    return METRIC_TITLES.get(metric.name, metric.name.capitalize())
+
+
+def _other_sections(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[ReportFigure]:
+    """Figures with a line, bar or panel for each of a few schemes; their tables have all schemes.
+
+    A timeline has no more numbers than it shows; one point per scheme is never too much.
+    """
+    return [
+        ReportFigure(
+            LEARNING,
+            "accuracy",
+            "Accuracy over simulated time and over rounds",
+            _accuracy_caption(few) + shown,
+            partial(accuracy_curves, few),
+            partial(curve_table, schemes, "accuracy", "accuracy"),
+        ),
+        ReportFigure(
+            LEARNING,
+            "spending",
+            "Accuracy over bits and over joules",
+            "The same accuracy against what it took since the first round: bits of all devices, "
+            "up and down, and joules of all devices. A curve that lies further left reaches its "
+            f"accuracy for less.{shown}",
+            partial(accuracy_by_spending, few),
+            partial(curve_table, schemes, "spending", "accuracy"),
+        ),
+        ReportFigure(
+            LEARNING,
+            "loss",
+            "Loss over simulated time and over rounds",
+            f"Test loss, mean over devices.{shown}",
+            partial(loss_curves, few),
+            partial(curve_table, schemes, "loss", "loss"),
+        ),
+        ReportFigure(
+            TIME,
+            "latency",
+            "Latency per round",
+            _latency_caption(few) + shown,
+            partial(latency_by_round, few),
+            partial(curve_table, schemes, "latency", "latency_s"),
+        ),
+        ReportFigure(
+            TIME,
+            "cdf",
+            "Distribution of the latency",
+            "Share of the rounds of all seeds that took at most so long; dashed: the latency "
+            f"threshold.{shown}",
+            partial(latency_cdf, few),
+            partial(cdf_table, schemes),
+        ),
+        ReportFigure(
+            TIME,
+            "decomposition",
+            "Where the latency comes from",
+            "Mean seconds of a round in each phase: of the device that finishes last, whose "
+            "phases make the round so long, and of the mean device that took part. Waiting is "
+            "what is left of the round; both bars are as long as the mean latency." + shown,
+            partial(latency_by_phase, few),
+            partial(phase_table, schemes),
+        ),
+        ReportFigure(
+            TIME,
+            "timeline",
+            "Timeline of one round",
+            _timeline_caption(few) + shown,
+            partial(round_timeline, few),
+            partial(timeline_table, few),
+        ),
+        ReportFigure(
+            COSTS,
+            "pareto",
+            "Accuracy against latency and energy",
+            "Final accuracy against what a round costs. Filled: on the Pareto front, where no "
+            "other scheme is at least as accurate for at most the price; dotted: the best "
+            f"accuracy for a price{_seeds(schemes, ', bars: ')}.",
+            partial(accuracy_against_cost, schemes),
+            partial(pareto_table, schemes),
+        ),
+        ReportFigure(
+            COSTS,
+            "to-target",
+            "Cost to a target accuracy",
+            "What had been spent when an evaluated round first reached the target, over the "
+            f"seeds that did{_seeds(few, ', bars: ')}.{shown}",
+            partial(target_costs, few),
+            partial(target_cost_table, schemes),
+        ),
+        ReportFigure(
+            COSTS,
+            "costs",
+            "Payload and energy",
+            "Sums over the devices, per round (means over rounds and seeds). Joules are those of "
+            f"the energy ledger.{shown}",
+            partial(payload_and_energy, few),
+            partial(payload_and_energy_table, schemes),
+        ),
+        ReportFigure(
+            CELL,
+            "devices",
+            "Pruning ratio and band share per device",
+            "Mean (marker or line) and range (bar or band) over the rounds in which the device "
+            f"took part, all seeds together. {RHO} is the pruned share of the prunable weights; "
+            f"schemes without pruning stay at zero.{shown}",
+            partial(device_allocation, few),
+            partial(device_allocation_table, schemes),
+        ),
+        ReportFigure(
+            CELL,
+            "worth",
+            "What would more band or time buy?",
+            f"By how many percentage points the mean {RHO} of the devices that are served would "
+            "fall, to first order, if the uplink had 1 MHz more or the threshold were 1 ms "
+            "longer: the multipliers of the allocation (kkt or convex). Zero: nobody is pruned "
+            f"for want of it.{shown}",
+            partial(shadow_prices, few),
+            partial(shadow_price_table, schemes),
+        ),
+        ReportFigure(
+            CELL,
+            "topology",
+            "The cell",
+            _topology_caption(schemes),
+            partial(cell_topology, schemes),
+            partial(device_table, schemes[0].first),
+        ),
+        ReportFigure(
+            CELL,
+            "partition",
+            "Who holds what",
+            _partition_caption(schemes),
+            partial(label_partition, schemes),
+            partial(partition_table, schemes),
+        ),
+    ]
+
+
+def _seeds(schemes: list[Scheme], lead: str = ", ") -> str:
+    """The words about the interval: n seeds, or nothing with one."""
+    counts = sorted({len(scheme.runs) for scheme in schemes})
+    if counts[-1] == 1:
+        return ""
+    n = f"n = {counts[0]}" if len(counts) == 1 else f"n = {counts[0]} to {counts[-1]}"
+    return f"{lead}95 % interval (Student t) over {n} seeds"
+
+
+def _accuracy_caption(schemes: list[Scheme]) -> str:
+    over = {curve.over for scheme in schemes if (curve := round_curve(scheme, "accuracy"))}
+    text = "Test accuracy of every device's own model on its own test data, mean over devices."
+    text += f" Bands: {_seeds(schemes, '')}." if "seeds" in over else ""
+    text += " Bars: one standard deviation over devices." if "devices" in over else ""
+    return text
+
+
+def _latency_caption(schemes: list[Scheme]) -> str:
+    several = any(len(scheme.runs) > 1 for scheme in schemes)
+    return (
+        "Simulated time that each global round took: mean (marker) and range over all rounds, and "
+        "round by round; dashed: the latency threshold. Markers are staggered, so that equal "
+        "lines show all of theirs."
+        + (f" Curves and bands: mean over seeds{_seeds(schemes)}." if several else "")
+    )
+
+
+def _timeline_caption(schemes: list[Scheme]) -> str:
+    text = f"Round {middle_round(schemes)} of the run with the smallest seed."
+    if not shares_axis(schemes):
+        text += " The panels have different time axes."
+    if any(scheme.first.summary["devices"] > MOST_DEVICES for scheme in schemes):
+        text += f" Shown are {MOST_DEVICES} devices, among them the last to finish."
+    return f"{text} Phases without a duration are not visible."
+
+
+def _topology_caption(schemes: list[Scheme]) -> str:
+    devices = schemes[0].first.devices
+    kind = "star" if devices is None else node_positions(devices)[1]
+    where = {
+        "positions": "Devices at their positions",
+        "distances": "Devices at their distances; the direction means nothing",
+        "star": "Devices as a star: the scenario gives no distances",
+    }[kind]
+    if devices is not None and len(devices) > MOST_DRAWN:
+        where += f" ({MOST_DRAWN} of {len(devices)}, evenly spaced by number)"
+    whose = f"Scheme {schemes[0].label}, smallest seed" if len(schemes) > 1 else "Smallest seed"
+    return (
+        f"{where}. Triangle: the base station. Colour: each device's uplink rate in round 0 if it "
+        f"had the whole band. {whose}."
+    )
+
+
+def _partition_caption(schemes: list[Scheme]) -> str:
+    count, text = len(partitions(schemes)), "Training samples per device and label, smallest seed."
+    if count == 1 and len(schemes) > 1:
+        text += " All schemes have the same."
+    if count > MOST_PARTITIONS:
+        text += f" {count - MOST_PARTITIONS} further partitions are not shown."
+    return text

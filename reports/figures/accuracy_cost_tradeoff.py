@@ -1,0 +1,202 @@
+"""Accuracy against its cost: Pareto fronts, and the cost to reach a target accuracy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from reports.run_data.finished_run import FinishedRun
+from reports.run_data.metrics import ACCURACY, ENERGY, LATENCY
+from reports.run_data.run_statistics import Estimate, cost_to_target, estimate
+from reports.run_data.scheme_grouping import Scheme
+from reports.styling.axes_and_legends import (
+    from_zero,
+    legend,
+    panels_side_by_side,
+    two_panels,
+    within_percent,
+    wrap,
+)
+from reports.styling.colours_and_markers import series_styles
+from reports.styling.figure_style import INK, FigureStyle
+from reports.styling.table_formats import SCHEME, Column, Table, decimals, significant
+
+COSTS = (
+    ("time_s", 1.0, "simulated time (s)"),
+    ("bits", 1e-6, "payload (Mbit)"),
+    ("energy_j", 1.0, "energy (J)"),
+)
+TARGET_MARKERS = ("o", "s", "^", "D", "v", "P")
+
+
+def pareto_front(cost: Sequence[float], gain: Sequence[float]) -> list[int]:
+    """Indices of the points that no other dominates, cheapest first; points with nan are left out.
+
+    A point dominates another if it costs at most as much and gains at least as much, one of them
+    strictly. Costs equal to twelve digits are equal: rounding alone makes nothing cheaper.
+    """
+    points = [
+        (float(f"{c:.12g}"), -g, i)
+        for i, (c, g) in enumerate(zip(cost, gain, strict=True))
+        if not math.isnan(c + g)
+    ]
+    kept: list[tuple[float, float, int]] = []
+    for point in sorted(points):
+        if not kept or point[1] < kept[-1][1] or point[:2] == kept[-1][:2]:
+            kept.append(point)
+    return [i for _, _, i in kept]
+
+
+def accuracy_against_cost(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
+    """Final accuracy against mean latency and against energy per round; filled: on the front."""
+    y = [estimate(scheme, ACCURACY.of) for scheme in schemes]
+    if not any(one.n for one in y):
+        return None
+    styles = series_styles(schemes, style.grey)
+    size = style.marker_pt * 1.3
+    figure, panels = two_panels(style, 3.2, 2.2)
+    for panel, cost in zip(panels, (LATENCY, ENERGY), strict=True):
+        x = [estimate(scheme, cost.of) for scheme in schemes]
+        best = pareto_front([one.mean for one in x], [one.mean for one in y])
+        # the best accuracy for a price
+        stairs = [x[i].mean * cost.scale for i in best], [y[i].mean * 100 for i in best]
+        panel.step(*stairs, where="post", color=INK, lw=0.8, ls=":", zorder=1)
+        for i, scheme in enumerate(schemes):
+            look = styles[scheme.series]
+            kind: dict[str, Any] = {
+                "marker": look.marker,
+                "color": look.colour,
+                "ms": size,
+                "elinewidth": 0.7,
+            }
+            kind |= {"mfc": look.colour if i in best else "white", "ls": "none"}
+            ends: dict[str, Any] = {"xerr": _half(x[i], cost.scale), "yerr": _half(y[i], 100.0)}
+            panel.errorbar(x[i].mean * cost.scale, y[i].mean * 100, **ends, **kind)
+        panel.set_xlabel(cost.title)
+        from_zero(panel)
+        within_percent(panel)
+        if not style.wide or panel is panels[0]:
+            panel.set_ylabel("final accuracy (%)")
+    handles = [
+        Line2D([], [], color=look.colour, marker=look.marker, ls="none", ms=size, label=wrap(name))
+        for name, look in styles.items()
+    ]
+    front = Line2D([], [], color=INK, lw=0.8, ls=":", label="Pareto front")
+    legend(figure, panels[0], style, [*handles, front])
+    return figure
+
+
+def _half(value: Estimate, scale: float) -> float | None:
+    return None if math.isnan(value.half) else value.half * scale
+
+
+def pareto_table(schemes: list[Scheme]) -> Table:
+    """One line per scheme: accuracy, latency, energy with intervals, and whether on the fronts."""
+    metrics = (ACCURACY, LATENCY, ENERGY)
+    columns = [SCHEME]
+    for metric in metrics:
+        show = decimals(1, 100) if metric is ACCURACY else significant(4, metric.scale)
+        columns += [
+            Column(metric.column, metric.heading, show),
+            Column(f"{metric.column}_ci95", "± 95 %", show),
+        ]
+    accuracy, *costs = ([estimate(s, metric.of) for s in schemes] for metric in metrics)
+    gain, fronts = [one.mean for one in accuracy], []
+    for metric, values in zip((LATENCY, ENERGY), costs, strict=True):
+        title = f"On the front ({metric.name})"
+        columns.append(Column(f"front_{metric.name}", title, number=False))
+        fronts.append(pareto_front([one.mean for one in values], gain))
+    rows = []
+    for i, scheme in enumerate(schemes):
+        numbers = [x for each in (accuracy, *costs) for x in (each[i].mean, each[i].half)]
+        rows.append((scheme.label, *numbers, *("yes" if i in best else "no" for best in fronts)))
+    return Table("pareto", "Accuracy and what it costs per round.", tuple(columns), tuple(rows))
+
+
+def target_accuracies(schemes: list[Scheme]) -> list[float]:
+    """The target accuracies of the scenario, all schemes having the same."""
+    return sorted(map(float, schemes[0].first.summary["targets"]))
+
+
+def target_estimate(scheme: Scheme, target: float, name: str) -> Estimate:
+    """time_s, bits or energy_j to a target accuracy, over the seeds that reached it."""
+
+    def cost(run: FinishedRun) -> float:
+        reached = cost_to_target(run, target)
+        return math.nan if reached is None else float(getattr(reached, name))
+
+    return estimate(scheme, cost)
+
+
+def target_costs(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
+    """Seconds, bits and joules to each target accuracy: mean and 95 % interval over seeds.
+
+    None where no run reached a target.
+    """
+    known = target_accuracies(schemes)
+    targets = [t for t in known if any(target_estimate(s, t, "time_s").n for s in schemes)]
+    if not targets:
+        return None
+    styles, count = series_styles(schemes, style.grey), len(schemes)
+    height = 0.26 * count + 0.75
+    size = (style.width_in, height + 0.2 if style.wide else 3 * height)
+    figure, panels = panels_side_by_side(style, len(COSTS), size, share_y=True)
+    markers = [TARGET_MARKERS[j % len(TARGET_MARKERS)] for j in range(len(targets))]
+    for panel, (name, scale, title) in zip(panels, COSTS, strict=True):
+        for i, scheme in enumerate(schemes):
+            colour = styles[scheme.series].colour
+            for j, target in enumerate(targets):
+                cost = target_estimate(scheme, target, name)
+                y = i + (j - (len(targets) - 1) / 2) * 0.5 / len(targets)
+                if cost.n:
+                    kind: dict[str, Any] = {
+                        "ls": "none",
+                        "elinewidth": 0.8,
+                        "color": colour,
+                        "marker": markers[j],
+                    }
+                    panel.errorbar(cost.mean * scale, y, xerr=_half(cost, scale), **kind)
+        panel.set_xlabel(title)
+        panel.set_ylim(count - 0.5, -0.5)
+        from_zero(panel)
+        panel.set_yticks(range(count), [wrap(scheme.label) for scheme in schemes])
+        panel.grid(axis="y", visible=False)
+    handles = [
+        Line2D([], [], color=INK, marker=marker, ls="none", label=f"{target:.0%}")
+        for marker, target in zip(markers, targets, strict=True)
+    ]
+    place: dict[str, Any] = {
+        "loc": "outside upper left",
+        "alignment": "left",
+        "title": "target accuracy",
+    }
+    figure.legend(handles=handles, ncols=6, **place)
+    return figure
+
+
+def target_cost_table(schemes: list[Scheme]) -> Table:
+    """One line per target and scheme, with how many of its seeds reached it."""
+    columns = [
+        Column("target_accuracy", "Target (%)", decimals(0, 100)),
+        SCHEME,
+        Column("seeds_reached", "Seeds that reached it"),
+        Column("seeds", "Seeds"),
+    ]
+    for name, scale, title in COSTS:
+        columns += [
+            Column(name, f"To it: {title}", significant(4, scale)),
+            Column(f"{name}_ci95", "± 95 %", significant(3, scale)),
+        ]
+    rows = []
+    for target in target_accuracies(schemes):
+        for scheme in schemes:
+            found = [target_estimate(scheme, target, name) for name, _, _ in COSTS]
+            numbers = np.ravel([(one.mean, one.half) for one in found]).tolist()
+            rows.append((target, scheme.label, found[0].n, len(scheme.runs), *numbers))
+    caption = "What it took to a target accuracy, over the seeds that reached it."
+    return Table("to-target", caption, tuple(columns), tuple(rows))

@@ -1,0 +1,78 @@
+"""Bits by direction and joules by phase, per round of each scheme."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+
+from reports.run_data.run_statistics import ordered_phases, total
+from reports.run_data.scheme_grouping import Scheme
+from reports.styling.axes_and_legends import two_panels
+from reports.styling.colours_and_markers import hatches, phase_colours
+from reports.styling.figure_style import FigureStyle
+from reports.styling.labelled_bars import stacked_bars
+from reports.styling.table_formats import SCHEME, Column, Table, significant
+
+LINK_COLOURS = {"uplink": "#0072B2", "downlink": "#9A9A9A"}
+
+
+def payload_and_energy(schemes: list[Scheme], style: FigureStyle) -> Figure:
+    """Bits by direction and joules by phase, means over rounds and seeds."""
+    rows = len(schemes)
+    figure, (left, right) = two_panels(style, 1.3 + 0.42 * rows, 0.8 + 0.3 * rows, False)
+    bits, joules = bits_per_round(schemes), joules_per_round(schemes)
+    megabits = {name: [value / 1e6 for value in row] for name, row in bits.items()}
+    stacked_bars(left, schemes, megabits, LINK_COLOURS, hatches(bits, style), "Mbit")
+    used = {name: row for name, row in joules.items() if any(row)}
+    stacked_bars(right, schemes, used, phase_colours(joules), hatches(used, style), "J")
+    left.set_xlabel("payload per round, all devices (Mbit)")
+    right.set_xlabel("energy per round, all devices (J)")
+    return figure
+
+
+def bits_per_round(schemes: list[Scheme]) -> dict[str, list[float]]:
+    """Direction -> bits of all devices per round, for each scheme."""
+    return {
+        f"{way}link": [
+            sum(total(run, f"bits_{way}") for run in scheme.runs) / _rounds(scheme)
+            for scheme in schemes
+        ]
+        for way in ("up", "down")
+    }
+
+
+def joules_per_round(schemes: list[Scheme]) -> dict[str, list[float]]:
+    """Phase -> joules of all devices per round, for each scheme."""
+    spent = [
+        [run.spans.groupby("phase", sort=False)["energy_j"].sum() for run in scheme.runs]
+        for scheme in schemes
+    ]
+    phases = ordered_phases([phase for runs in spent for sums in runs for phase in sums.index])
+    return {
+        phase: [
+            sum(float(sums.get(phase, 0.0)) for sums in runs) / _rounds(scheme)
+            for runs, scheme in zip(spent, schemes, strict=True)
+        ]
+        for phase in phases
+    }
+
+
+def _rounds(scheme: Scheme) -> int:
+    return sum(len(run.rounds) for run in scheme.runs)
+
+
+def payload_and_energy_table(schemes: list[Scheme]) -> Table:
+    """One line per scheme and part: bits by direction, joules by phase."""
+    columns = (
+        SCHEME,
+        Column("part", "Part", number=False),
+        Column("unit", "Unit", number=False),
+        Column("per_round", "Per round, all devices", significant(4)),
+    )
+    both = (("bit", bits_per_round(schemes)), ("J", joules_per_round(schemes)))
+    rows = [
+        (scheme.label, part, unit, row[i])
+        for i, scheme in enumerate(schemes)
+        for unit, parts in both
+        for part, row in parts.items()
+    ]
+    return Table("costs-figure", "Means over rounds and seeds.", columns, tuple(rows))

@@ -1,0 +1,203 @@
+"""Latency per round: round by round, its distribution, and its parts by phase."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.transforms import blended_transform_factory
+
+from reports.run_data.finished_run import FinishedRun
+from reports.run_data.run_statistics import RoundCurve, latencies_s, ordered_phases, round_curve
+from reports.run_data.scheme_grouping import Scheme
+from reports.styling.axes_and_legends import (
+    legend,
+    one_panel,
+    plain_log,
+    staggered,
+    threshold_handles,
+    two_panels,
+    whole_numbers,
+    wrap,
+)
+from reports.styling.colours_and_markers import (
+    SeriesStyle,
+    hatches,
+    phase_colours,
+    scheme_styles,
+)
+from reports.styling.figure_style import THRESHOLD, THRESHOLD_LINE, FigureStyle
+from reports.styling.labelled_bars import row_label, rows_from_above, stacked_bars
+from reports.styling.table_formats import SCHEME, Column, Table
+
+WAITING = "waiting"
+SLOWEST, MEAN = "slowest device", "mean device"
+
+
+def latency_by_round(schemes: list[Scheme], style: FigureStyle) -> Figure:
+    """Latency of the rounds (mean, range) and over the rounds, with the threshold T_th."""
+    styles = scheme_styles(schemes, style.grey)
+    rows = max(5, len(schemes))
+    figure, (left, right) = two_panels(style, 0.9 + 0.42 * rows, 0.3 + 0.3 * rows, False)
+    for i, scheme in enumerate(schemes):
+        look, value = styles[scheme.label], latencies_s(scheme) * 1e3
+        ends = [value.min(), value.max()]
+        left.plot(ends, [i, i], color=look.colour, lw=3, alpha=0.45, solid_capstyle="butt")
+        left.plot(value.mean(), i, color=look.colour, marker=look.marker, ls="none", zorder=3)
+        row_label(left, i, scheme.label, f"{value.mean():.4g} ms")
+        curve = round_curve(scheme, "latency_s")
+        if curve is not None:
+            _draw_rounds(right, curve, look, i, len(schemes))
+    rows_from_above(left, len(schemes))
+    limits = _thresholds_ms(schemes)
+    for limit in limits:
+        left.axvline(limit, **THRESHOLD_LINE)
+        right.axhline(limit, **THRESHOLD_LINE)
+    left.set(xlabel="latency per round (ms): mean, min to max")
+    right.set(xlabel="global round", ylabel="latency per round (ms)")
+    whole_numbers(right.xaxis)
+    if _spans_decades(schemes):
+        plain_log(left.xaxis, left.set_xscale)
+        plain_log(right.yaxis, right.set_yscale)
+    else:
+        left.set_xlim(0, left.get_xlim()[1] * 1.02)
+        right.set_ylim(0, right.get_ylim()[1] * 1.02)
+    _name_thresholds(left, limits)
+    return figure
+
+
+def _thresholds_ms(schemes: list[Scheme]) -> list[float]:
+    return sorted({s.threshold_s * 1e3 for s in schemes if s.threshold_s is not None})
+
+
+def _spans_decades(schemes: list[Scheme]) -> bool:
+    """Is the longest round more than 30 times as long as the shortest?"""
+    values = np.concatenate([latencies_s(scheme) for scheme in schemes])
+    return bool(0 < 30 * values.min() < values.max())
+
+
+def _draw_rounds(panel: Axes, curve: RoundCurve, look: SeriesStyle, i: int, lines: int) -> None:
+    """The mean over seeds, with a band where there are several."""
+    markers = staggered(i, lines, len(curve.round))
+    kind: dict[str, Any] = {"color": look.colour, "ls": look.dashes, "marker": look.marker}
+    panel.plot(curve.round, curve.mean * 1e3, **kind, **markers)
+    if curve.over == "seeds" and curve.spread is not None:
+        low, high = (curve.mean - curve.spread) * 1e3, (curve.mean + curve.spread) * 1e3
+        band: dict[str, Any] = {"color": look.colour, "alpha": 0.15, "lw": 0}
+        panel.fill_between(curve.round, np.maximum(low, 0), high, **band)
+
+
+def _name_thresholds(panel: Axes, limits_ms: list[float]) -> None:
+    """Write each threshold above its line, towards the side where there is room."""
+    place = blended_transform_factory(panel.transData, panel.transAxes)
+    for i, limit in enumerate(limits_ms):
+        across = panel.transAxes.inverted().transform(panel.transData.transform((limit, 0)))[0]
+        text = f"threshold {limit:.4g} ms" if i == 0 else f"{limit:.4g} ms"
+        side = "left" if across < 0.6 else "right"
+        panel.text(limit, 1.01, text, color=THRESHOLD, transform=place, ha=side, va="bottom")
+
+
+def latency_cdf(schemes: list[Scheme], style: FigureStyle) -> Figure:
+    """Share of the rounds (all seeds) that took at most so long, with the threshold T_th."""
+    styles = scheme_styles(schemes, style.grey)
+    figure, panel = one_panel(style, 3.2, 2.5)
+    for scheme in schemes:
+        look, (x, y) = styles[scheme.label], distribution(scheme)
+        kind: dict[str, Any] = {"color": look.colour, "ls": look.dashes, "marker": look.marker}
+        kind |= {"markevery": max(1, len(x) // 6), "label": wrap(scheme.label)}
+        panel.step(np.r_[x[0], x] * 1e3, np.r_[0.0, y] * 100, where="post", **kind)
+    limits = _thresholds_ms(schemes)
+    for limit in limits:
+        panel.axvline(limit, **THRESHOLD_LINE)
+    panel.set(xlabel="latency per round (ms)", ylabel="share of rounds (%)", ylim=(-2, 104))
+    if _spans_decades(schemes):
+        plain_log(panel.xaxis, panel.set_xscale)
+    legend(figure, panel, style, threshold_handles(limits) if len(limits) <= 4 else ())
+    return figure
+
+
+def distribution(scheme: Scheme) -> tuple[np.ndarray, np.ndarray]:
+    """Empirical distribution: (sorted latencies, s; share of rounds that took at most so long)."""
+    values = np.sort(latencies_s(scheme))
+    return values, np.arange(1, len(values) + 1) / len(values)
+
+
+def cdf_table(schemes: list[Scheme]) -> Table:
+    """One line per scheme and latency."""
+    columns = (SCHEME, Column("latency_s", "Latency (s)"), Column("share", "Share"))
+    rows = [
+        (scheme.label, float(x), float(y))
+        for scheme in schemes
+        for x, y in zip(*distribution(scheme), strict=True)
+    ]
+    return Table("cdf", "Share of the rounds that took at most so long.", columns, tuple(rows))
+
+
+def latency_by_phase(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
+    """Mean latency per round by phase: of the device that finishes last, and of the mean device."""
+    parts = {who: [phase_lengths_s(scheme, who) for scheme in schemes] for who in (SLOWEST, MEAN)}
+    phases = [name for each in parts[MEAN] for name in each if name != WAITING]
+    if not phases:
+        return None
+    names = [*ordered_phases(phases), WAITING]
+    colours, hatched = phase_colours(names), hatches(names, style)
+    figure, panels = two_panels(style, 1.3 + 0.42 * len(schemes), 0.8 + 0.34 * len(schemes), False)
+    for panel, who in zip(panels, parts, strict=True):
+        rows = {name: [each.get(name, 0.0) * 1e3 for each in parts[who]] for name in names}
+        rows = {name: row for name, row in rows.items() if max(row) > 1e-6}
+        stacked_bars(panel, schemes, rows, colours, hatched, "ms")
+        panel.set_xlabel(f"latency per round (ms), {who}")
+    return figure
+
+
+def phase_lengths_s(scheme: Scheme, who: str) -> dict[str, float]:
+    """Phase -> seconds per round, mean over rounds and seeds; the sum is the mean latency.
+
+    Args:
+        scheme: its runs are taken together.
+        who: SLOWEST, in every round the device whose last phase ends last; or MEAN, over the
+            devices that took part.
+    """
+    tables = [_by_phase(run, who) for run in scheme.runs]
+    rounds = sum(map(len, tables))
+    names = dict.fromkeys(name for table in tables for name in table)
+    sums = {name: [float(t[name].sum()) for t in tables if name in t] for name in names}
+    return {name: sum(values) / rounds for name, values in sums.items()}
+
+
+def _by_phase(run: FinishedRun, who: str) -> pd.DataFrame:
+    """Seconds of each round (rows) in each phase (columns); waiting is the rest of its latency."""
+    spans = run.spans[run.spans["phase"] != "idle"]
+    spans = spans.assign(length_s=spans["end_s"] - spans["start_s"])
+    names = list(dict.fromkeys(spans["phase"]))
+    keys = ["round", "device"]
+    pivot = {"index": keys, "columns": "phase", "values": "length_s", "aggfunc": "sum"}
+    device = spans.pivot_table(**pivot, sort=False)[names].fillna(0.0)
+    if who == MEAN:
+        table = device.groupby("round").mean()
+    else:
+        last = spans.groupby(keys)["end_s"].max().groupby("round").idxmax()
+        table = (device.loc[last.tolist()] if len(last) else device).droplevel("device")
+    latency = run.rounds.set_index("round")["latency_s"]
+    table = table.reindex(latency.index, fill_value=0.0)
+    return table.assign(**{WAITING: (latency - table.sum(axis=1)).clip(lower=0.0)})
+
+
+def phase_table(schemes: list[Scheme]) -> Table:
+    """One line per scheme, device and phase."""
+    columns = (
+        SCHEME,
+        Column("device", "Device", number=False),
+        Column("phase", "Phase", number=False),
+        Column("seconds", "Seconds per round"),
+    )
+    rows = [
+        (scheme.label, who, name, seconds)
+        for scheme in schemes
+        for who in (SLOWEST, MEAN)
+        for name, seconds in phase_lengths_s(scheme, who).items()
+    ]
+    return Table("decomposition", "Mean latency per round by phase.", columns, tuple(rows))

@@ -1,0 +1,191 @@
+"""Timeline of one round: who downloads, computes and uploads when."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.patheffects import AbstractPathEffect, Normal, Stroke
+
+from reports.run_data.finished_run import FinishedRun
+from reports.run_data.run_statistics import ordered_phases
+from reports.run_data.scheme_grouping import Scheme
+from reports.styling.axes_and_legends import threshold_handles, wrap
+from reports.styling.colours_and_markers import hatches, phase_colours
+from reports.styling.figure_style import INK, THRESHOLD, THRESHOLD_LINE, FigureStyle
+from reports.styling.table_formats import SCHEME, Column, Table, significant
+
+MOST_DEVICES = 20  # rows of a timeline; of more devices, this many are shown
+MOST_NUMBERED = 12  # rows up to which every device has its number
+STATUS_MARKS: dict[str, dict[str, Any]] = {
+    "late": {"color": THRESHOLD, "marker": "x", "ms": 4, "mew": 1.1},
+    "failed": {"color": INK, "marker": "+", "ms": 5, "mew": 1.1},
+}
+
+
+class LoggedRound(NamedTuple):
+    """One round of a run: its spans, its start in simulated seconds, and status by device."""
+
+    spans: pd.DataFrame
+    start_s: float
+    latency_s: float
+    status: pd.Series
+
+
+def logged_round(run: FinishedRun, g: int) -> LoggedRound:
+    """Round g of a run."""
+    row = run.rounds[run.rounds["round"] == g].iloc[0]
+    status = run.device_rounds[run.device_rounds["round"] == g].set_index("device")["status"]
+    time_s, latency_s = float(row["time_s"]), float(row["latency_s"])
+    return LoggedRound(run.spans[run.spans["round"] == g], time_s - latency_s, latency_s, status)
+
+
+def middle_round(schemes: list[Scheme]) -> int:
+    """A round in the middle of the shortest run, one that every scheme has."""
+    rounds = min((scheme.first.rounds["round"].to_numpy() for scheme in schemes), key=len)
+    return int(rounds[len(rounds) // 2])
+
+
+def shares_axis(schemes: list[Scheme]) -> bool:
+    """One time axis for all panels, unless the longest round would squeeze the shortest."""
+    g = middle_round(schemes)
+    latency = [logged_round(scheme.first, g).latency_s for scheme in schemes]
+    return max(latency) <= 3 * min(latency)
+
+
+def shown_devices(logged: LoggedRound) -> list[int]:
+    """At most `MOST_DEVICES`: the one that finishes last, others evenly spaced by number."""
+    devices = np.sort(logged.status.index.to_numpy())
+    if len(devices) > MOST_DEVICES:
+        spaced = np.linspace(0, len(devices) - 1, MOST_DEVICES - 1).round().astype(int)
+        spans, devices = logged.spans, devices[spaced]
+        if len(spans):
+            last = spans["device"].iloc[int(spans["end_s"].to_numpy().argmax())]
+            devices = np.union1d(devices, [last])
+    return [int(device) for device in devices]
+
+
+def round_timeline(schemes: list[Scheme], style: FigureStyle) -> Figure:
+    """The middle round; one panel per scheme, time since the start of the round."""
+    g = middle_round(schemes)
+    phases = ordered_phases([p for scheme in schemes for p in scheme.first.spans["phase"].unique()])
+    colours, hatched = phase_colours(phases), hatches(phases, style)
+    fill: dict[str, dict[str, Any]] = {
+        p: {"fc": colours[p], "hatch": hatched[p], "ec": INK, "lw": 0} for p in phases
+    }
+    columns = min(2, len(schemes)) if style.wide else 1
+    rows = math.ceil(len(schemes) / columns)
+    logged = [logged_round(scheme.first, g) for scheme in schemes]
+    lanes = max(len(shown_devices(each)) for each in logged)
+    same_axis = shares_axis(schemes)
+    title = 0.0 if same_axis else 0.15  # of a time axis that every panel has for itself
+    # room for the number of every device, or of every second one
+    lane_in = (0.14 if style.wide else 0.12) if lanes <= MOST_NUMBERED else 0.09
+    height = rows * (0.55 + title + lane_in * max(lanes, 4)) + 0.7
+    figure = Figure(figsize=(style.width_in, height), layout="constrained")
+    panels = figure.subplots(rows, columns, sharex=same_axis, squeeze=False).ravel()
+    drawn: set[str] = set()
+    for panel, scheme, each in zip(panels, schemes, logged, strict=False):
+        drawn |= _draw_round(panel, scheme, each, fill)
+    for panel in panels[len(schemes) :]:
+        panel.set_visible(False)
+    for panel in panels[max(0, len(schemes) - columns) if same_axis else 0 : len(schemes)]:
+        panel.set_xlabel("time since the start of the round (ms)")
+        panel.tick_params(labelbottom=True)
+    for panel in panels:
+        panel.set_xlim(left=0)
+    handles: list[Artist] = [Patch(label=p, **fill[p]) for p in phases if p in drawn]
+    handles += _line_handles(schemes, logged)
+    place: dict[str, Any] = {"loc": "outside upper left", "handlelength": 1.2, "columnspacing": 1.0}
+    figure.legend(handles=handles, ncols=min(len(handles), 8 if style.wide else 4), **place)
+    return figure
+
+
+def _draw_round(
+    panel: Axes, scheme: Scheme, logged: LoggedRound, fill: dict[str, dict[str, Any]]
+) -> set[str]:
+    """Bars of one scheme; returns the phases that have a visible length."""
+    shown = shown_devices(logged)
+    lane = {device: i for i, device in enumerate(shown)}
+    spans, start = logged.spans[logged.spans["device"].isin(shown)], logged.start_s
+    drawn: set[str] = set()
+    for phase, part in spans.groupby("phase", sort=False):
+        width = ((part["end_s"] - part["start_s"]) * 1e3).to_numpy()
+        lanes, left = [lane[int(k)] for k in part["device"]], (part["start_s"] - start) * 1e3
+        panel.barh(lanes, width, left=left, height=0.78, **fill[str(phase)])
+        if (width > 0).any():
+            drawn.add(str(phase))
+    for device in shown:
+        _mark_status(panel, lane[device], logged.status.loc[device], spans, device, start)
+    if scheme.threshold_s is not None:
+        line = THRESHOLD_LINE | {"path_effects": _white_edge(0.9)}
+        panel.axvline(scheme.threshold_s * 1e3, **line)
+    panel.set_title(wrap(scheme.label))
+    panel.set_ylim(len(shown) - 0.4, -0.6)
+    step = 1 if len(shown) <= MOST_NUMBERED else 2
+    panel.set_yticks(range(0, len(shown), step), [str(device) for device in shown[::step]])
+    panel.tick_params(axis="y", length=0)
+    panel.set_ylabel("device")
+    panel.grid(axis="y", visible=False)
+    return drawn
+
+
+def _mark_status(
+    panel: Axes, lane: int, status: str, spans: pd.DataFrame, device: int, start_s: float
+) -> None:
+    """A mark at the end of a device that came late or failed; a word for one that was left out."""
+    ends = spans.loc[spans["device"] == device, "end_s"]
+    if status in STATUS_MARKS and len(ends):
+        mark: dict[str, Any] = STATUS_MARKS[status] | {
+            "clip_on": False,
+            "path_effects": _white_edge(1.1),
+        }
+        panel.plot((ends.max() - start_s) * 1e3, lane, **mark)
+    elif status == "infeasible":
+        panel.text(0.2, lane, " infeasible, left out", va="center", color=INK)
+
+
+def _white_edge(width_pt: float) -> list[AbstractPathEffect]:
+    """Around a line so wide, which a dark bar would swallow, above all in grey."""
+    return [Stroke(linewidth=width_pt + 1.4, foreground="white"), Normal()]
+
+
+def _line_handles(schemes: list[Scheme], logged: list[LoggedRound]) -> list[Line2D]:
+    limits = sorted({s.threshold_s * 1e3 for s in schemes if s.threshold_s is not None})
+    handles = threshold_handles(limits[:1])
+    if len(limits) > 1:
+        handles[0].set_label("threshold")
+    for status, mark in STATUS_MARKS.items():
+        if any((each.status == status).any() for each in logged):
+            handles.append(Line2D([], [], ls="none", label=status, **mark))
+    return handles
+
+
+def timeline_table(schemes: list[Scheme]) -> Table:
+    """One line per scheme, device and phase of the round, in seconds since its start."""
+    g = middle_round(schemes)
+    columns = (
+        SCHEME,
+        Column("round", "Round"),
+        Column("device", "Device"),
+        Column("status", "Status", number=False),
+        Column("phase", "Phase", number=False),
+        Column("start_s", "Start (s)", significant(5)),
+        Column("end_s", "End (s)", significant(5)),
+    )
+    rows = []
+    for scheme in schemes:
+        spans, start, _, statuses = logged_round(scheme.first, g)
+        for row in spans.itertuples():
+            status, times = str(statuses.get(row.device, "")), (row.start_s, row.end_s)
+            since = (time - start for time in times)
+            rows.append((scheme.label, g, int(row.device), status, row.phase, *since))
+    caption = f"Round {g} of the run with the smallest seed."
+    return Table("timeline", caption, columns, tuple(rows))

@@ -1,0 +1,155 @@
+"""A metric against a swept key: one line per series and value of the other keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from edgesim.scenario.units import parse
+from reports.run_data.metrics import ACCURACY, LATENCY, Metric
+from reports.run_data.run_statistics import Estimate, estimate
+from reports.run_data.scheme_grouping import MOST_SERIES, Scheme, at_middle_value
+from reports.run_data.swept_keys import SweptKey
+from reports.styling.axes_and_legends import legend, one_panel, plain_log, within_percent, wrap
+from reports.styling.colours_and_markers import (
+    DASHES,
+    GREY_DASHES,
+    MARKERS,
+    SeriesStyle,
+    series_styles,
+)
+from reports.styling.figure_style import THRESHOLD_LINE, FigureStyle
+from reports.styling.table_formats import Column, Table, decimals
+
+LATENCY_KEY = "budget.latency_threshold"
+
+
+@dataclass(frozen=True)
+class SweepLine:
+    """A series along a key: x in the key's unit, and an estimate over seeds at each."""
+
+    label: str
+    series: str
+    x: list[float]
+    y: list[Estimate]
+
+
+def sweep_lines(
+    schemes: list[Scheme], keys: Sequence[SweptKey], along: SweptKey, metric: Metric
+) -> tuple[list[SweepLine], str]:
+    """A line for every series and every value of the other keys.
+
+    Where these are too many, one key after the other is held at its middle value.
+
+    Returns:
+        The lines, and what was chosen ("" where all are there).
+    """
+    others = [key for key in keys if key is not along]
+    here = [scheme for scheme in schemes if along.of(scheme.values) is not None]
+    chosen = []
+    for key in list(others):
+        middle, text = at_middle_value(here, key)
+        if text and len({series_label(scheme, others) for scheme in here}) > MOST_SERIES:
+            here = middle
+            chosen += text
+            others.remove(key)
+    groups: dict[str, list[Scheme]] = {}
+    for scheme in here:
+        groups.setdefault(series_label(scheme, others), []).append(scheme)
+    lines = [_line(label, group, along, metric) for label, group in groups.items()]
+    lines = [line for line in lines if line.x]
+    if len(lines) > MOST_SERIES:
+        chosen.append(f"the first {MOST_SERIES} of {len(lines)} lines")
+    return lines[:MOST_SERIES], ", ".join(chosen)
+
+
+def series_label(scheme: Scheme, keys: Sequence[SweptKey]) -> str:
+    """The series, with the scheme's values of some keys."""
+    parts = [
+        key.say(number)
+        for key in keys
+        if key.key in scheme.numbers and (number := key.of(scheme.values)) is not None
+    ]
+    return ", ".join([scheme.series, *parts])
+
+
+def _line(label: str, group: list[Scheme], along: SweptKey, metric: Metric) -> SweepLine:
+    points = []
+    for scheme in group:
+        x, y = along.of(scheme.values), estimate(scheme, metric.of)
+        if x is not None and y.n:
+            points.append((x, y))
+    points.sort(key=lambda point: point[0])
+    return SweepLine(label, group[0].series, [x for x, _ in points], [y for _, y in points])
+
+
+def sweep_curves(
+    schemes: list[Scheme],
+    keys: Sequence[SweptKey],
+    along: SweptKey,
+    metric: Metric,
+    style: FigureStyle,
+) -> Figure | None:
+    """Mean and 95 % interval over seeds; with the threshold where the latency is along it."""
+    lines, _ = sweep_lines(schemes, keys, along, metric)
+    if not any(len(line.x) > 1 for line in lines):
+        return None
+    figure, panel = one_panel(style, 3.2, 2.6)
+    for i, (line, look) in enumerate(zip(lines, _styles(schemes, lines, style), strict=True)):
+        mean = np.array([y.mean for y in line.y]) * metric.scale
+        half = np.nan_to_num([y.half for y in line.y]) * metric.scale
+        kind: dict[str, Any] = {"color": look.colour, "marker": look.marker, "ls": look.dashes}
+        # the earlier ones look out from behind
+        kind |= {"ms": style.marker_pt * (1.6 - 0.6 * i / len(lines)), "label": wrap(line.label)}
+        interval = half if half.any() else None
+        panel.errorbar(line.x, mean, interval, capsize=2.0, elinewidth=0.8, **kind)
+    x = sorted({value for line in lines for value in line.x})
+    if x[0] > 0 and x[-1] >= 20 * x[0]:
+        plain_log(panel.xaxis, panel.set_xscale)
+    elif len(x) <= 8:
+        panel.set_xticks(x, [f"{value:g}" for value in x])
+    if along.key == LATENCY_KEY and metric is LATENCY:
+        y = [parse(f"{value!r} {along.unit}", "s") * 1e3 for value in x]
+        panel.plot(x, y, **THRESHOLD_LINE, label="threshold", zorder=1)
+    panel.set(xlabel=along.title, ylabel=metric.title)
+    panel.margins(x=0.04)
+    if metric is ACCURACY:
+        within_percent(panel)
+    legend(figure, panel, style)
+    return figure
+
+
+def _styles(schemes: list[Scheme], lines: list[SweepLine], style: FigureStyle) -> list[SeriesStyle]:
+    """Of each line: colour and marker of its series, dashes of its own; in grey its own marker."""
+    by_series = series_styles(schemes)
+    spare = {line.series: cycle(DASHES) for line in lines}
+    styles = []
+    for i, line in enumerate(lines):
+        look = by_series[line.series]
+        own = SeriesStyle(look.colour, MARKERS[i % len(MARKERS)], GREY_DASHES[i % len(GREY_DASHES)])
+        shared = SeriesStyle(look.colour, look.marker, next(spare[line.series]))
+        styles.append(own if style.grey else shared)
+    return styles
+
+
+def sweep_table(schemes: list[Scheme], keys: Sequence[SweptKey], metric: Metric) -> Table:
+    """One line per scheme: its swept values, the mean over seeds with its 95 % interval, and n."""
+    show = decimals(2, metric.scale)
+    columns = (
+        Column("scheme", "Scheme", number=False),
+        *(Column(key.key, key.title, lambda value: f"{value:g}") for key in keys),
+        Column(metric.column, metric.title, show),
+        Column(f"{metric.column}_ci95", "± 95 %", show),
+        Column("seeds", "Seeds"),
+    )
+    rows = []
+    for scheme in schemes:
+        found, values = estimate(scheme, metric.of), [key.of(scheme.values) for key in keys]
+        rows.append((scheme.series, *values, found.mean, found.half, found.n))
+    caption = f"{metric.heading}; CSV in SI units, the keys in those of their titles."
+    return Table(metric.name, caption, columns, tuple(rows))

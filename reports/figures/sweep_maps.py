@@ -1,0 +1,94 @@
+"""A metric over the first two swept keys: one map per series, with the means in its cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from reports.figures.sweep_curves import series_label
+from reports.run_data.metrics import Metric
+from reports.run_data.run_statistics import estimate
+from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.swept_keys import SweptKey
+from reports.styling.axes_and_legends import wrap
+from reports.styling.figure_style import INK, FigureStyle
+
+MOST_MAPS = 6
+MOST_CELLS_WITH_TEXT = 80
+
+
+class SweepMap(NamedTuple):
+    """Means over seeds of one series [y][x], nan where there is no run; and the keys' values."""
+
+    label: str
+    grid: np.ndarray
+    x: list[float]
+    y: list[float]
+
+
+def sweep_maps(schemes: list[Scheme], keys: Sequence[SweptKey], metric: Metric) -> list[SweepMap]:
+    """The map of each series that spans both keys; values of further keys are part of the label."""
+    if len(keys) < 2:
+        return []
+    groups: dict[str, dict[tuple[float, float], Scheme]] = {}
+    for scheme in schemes:
+        across, up = (key.of(scheme.values) for key in keys[:2])
+        if across is not None and up is not None:
+            groups.setdefault(series_label(scheme, keys[2:]), {})[across, up] = scheme
+    maps = []
+    for label, cells in groups.items():
+        x, y = (sorted({place[i] for place in cells}) for i in (0, 1))
+        grid = np.full((len(y), len(x)), math.nan)
+        for (across, up), scheme in cells.items():
+            grid[y.index(up), x.index(across)] = estimate(scheme, metric.of).mean
+        if len(x) > 1 and len(y) > 1 and not np.isnan(grid).all():
+            maps.append(SweepMap(label, grid, x, y))
+    return maps
+
+
+def sweep_map_figure(
+    schemes: list[Scheme], keys: Sequence[SweptKey], metric: Metric, style: FigureStyle
+) -> Figure | None:
+    """One panel per series, at most `MOST_MAPS`, with one scale of colours."""
+    maps = sweep_maps(schemes, keys, metric)[:MOST_MAPS]
+    if not maps:
+        return None
+    columns = min(len(maps), 2) if style.wide else 1
+    rows = math.ceil(len(maps) / columns)
+    width = style.width_in if columns > 1 else min(style.width_in, 4.6)
+    tall = 0.26 * len(maps[0].y) + 1.0
+    # the title of the colours runs upwards and must fit
+    title = 0.6 * style.text_pt / 72 * len(metric.title) + 0.3
+    figure = Figure(figsize=(width, max(rows * tall + 0.3, title)), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    values = np.concatenate([each.grid.ravel() for each in maps]) * metric.scale
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    limits: dict[str, Any] = {"vmin": low, "vmax": high}
+    for panel, (label, grid, x, y) in zip(panels, maps, strict=False):
+        grid = grid * metric.scale
+        image = panel.imshow(grid, cmap="cividis", aspect="auto", origin="lower", **limits)
+        panel.set(xlabel=keys[0].title, ylabel=keys[1].title)
+        panel.set_title(wrap(label))
+        panel.set_xticks(range(len(x)), [f"{value:g}" for value in x])
+        panel.set_yticks(range(len(y)), [f"{value:g}" for value in y])
+        panel.tick_params(length=0)
+        panel.grid(visible=False)
+        if grid.size <= MOST_CELLS_WITH_TEXT:
+            _write_cells(panel, grid, low + 0.55 * (high - low))
+    for panel in panels[len(maps) :]:
+        panel.set_visible(False)
+    shown = list(panels[: len(maps)])
+    figure.colorbar(image, ax=shown, pad=0.015, aspect=25).set_label(metric.title)
+    return figure
+
+
+def _write_cells(panel: Axes, grid: np.ndarray, dark: float) -> None:
+    for (row, column), value in np.ndenumerate(grid):
+        if not math.isnan(value):
+            colour = "white" if value < dark else INK
+            panel.text(column, row, f"{value:.3g}", ha="center", va="center", color=colour)

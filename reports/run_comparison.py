@@ -1,0 +1,267 @@
+"""Comparison of two runs, or of two folders of runs: which keys and tables differ, where first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reports.run_data.missing_runs import point_folder, point_name, sweep_points
+from reports.run_data.run_files import (
+    TABLES,
+    ReportError,
+    read_event_log,
+    read_json,
+    read_scenario,
+)
+from reports.run_data.run_search import find_runs
+from reports.run_data.swept_keys import UNSET, flatten, versions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PLACE_COLUMNS = ("round", "device", "phase", "name")  # they say which row it is
+FILES = ("model.safetensors", "partition.json", "devices.csv")
+MOST_KEYS = 20  # of one pair
+
+Difference = tuple[str, str, str]  # name, value in a, value in b
+
+
+@dataclass(frozen=True)
+class FirstDifference:
+    """The first row in which a table of two runs differs.
+
+    place: "round 3, device 5, upload".     column: "" where a row is missing.
+    a, b: both values.
+    """
+
+    round: int
+    place: str
+    column: str
+    a: str
+    b: str
+
+
+@dataclass(frozen=True)
+class TableDifference:
+    """What differs in one table.
+
+    rows: how many of them differ, of so many.     only_a, only_b: columns that one run has.
+    """
+
+    name: str
+    first: FirstDifference | None
+    rows: int
+    of: int
+    only_a: tuple[str, ...] = ()
+    only_b: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunComparison:
+    """What differs between two runs; versions alone do not make runs differ."""
+
+    label: str
+    keys: tuple[Difference, ...]
+    tables: tuple[TableDifference, ...]
+    files: tuple[str, ...]
+    versions: tuple[Difference, ...]
+
+    @property
+    def same(self) -> bool:
+        return not (self.keys or self.tables or self.files)
+
+    @property
+    def first_round(self) -> int | None:
+        return min((table.first.round for table in self.tables if table.first), default=None)
+
+
+def compare(a: Path, b: Path) -> tuple[list[str], bool]:
+    """What differs between two runs or two folders of runs, in lines, and whether nothing does.
+
+    Raises:
+        ReportError: not two runs and not two folders of runs, or a file that cannot be read.
+    """
+    a, b = Path(a), Path(b)
+    single = [(place / "summary.json").is_file() for place in (a, b)]
+    if all(single):
+        found = compare_runs(a, b, "")
+        return list(described(found)), found.same
+    if any(single):
+        run, folder = (a, b) if single[0] else (b, a)
+        raise ReportError(
+            f"{run} is a run and {folder} a folder with {len(named_runs(folder))}; "
+            "give two runs or two folders of runs."
+        )
+    one, other = named_runs(a), named_runs(b)
+    # folders of other seeds: the seed then is one of the keys that differ
+    if not one.keys() & other.keys():
+        one, other = _without_seed(one), _without_seed(other)
+    return _compare_folders(one, other, a, b)
+
+
+def _without_seed(named: dict[str, Path]) -> dict[str, Path]:
+    short = [name.rpartition(", seed ")[0] or name for name in named]
+    return dict(zip(short, named.values(), strict=True)) if len(set(short)) == len(short) else named
+
+
+def _compare_folders(
+    one: dict[str, Path], other: dict[str, Path], a: Path, b: Path
+) -> tuple[list[str], bool]:
+    found = [compare_runs(one[name], other[name], name) for name in one if name in other]
+    if not found:
+        raise ReportError(
+            f"{a} and {b} have no run in common: their labels or swept values differ."
+        )
+    different = [each for each in found if not each.same]
+    alone = [f"only in {a}: {name}" for name in one if name not in other]
+    alone += [f"only in {b}: {name}" for name in other if name not in one]
+    lines = [line for each in different for line in (*described(each), "")]
+    lines += [*alone, f"{len(found) - len(different)} of {len(found)} pairs of runs are equal."]
+    return lines, not different and not alone
+
+
+def named_runs(place: Path) -> dict[str, Path]:
+    """Finished runs in a folder by name: a point of a sweep, or scheme and seed, or else the path.
+
+    Raises:
+        ReportError: no finished run there.
+    """
+    found = find_runs([place])
+    if not found.finished:
+        raise ReportError(f"No finished run in {place}.")
+    in_sweeps = {
+        point_folder(sweep, point): f"{point_name(point)}, seed {point.get('seed')}"
+        for sweep in found.sweeps
+        for point in sweep_points(sweep)
+    }
+    names = [in_sweeps.get(folder.resolve()) or _scheme_name(folder) for folder in found.finished]
+    return {
+        name if names.count(name) == 1 else str(folder.relative_to(place)): folder
+        for name, folder in zip(names, found.finished, strict=True)
+    }
+
+
+def _scheme_name(folder: Path) -> str:
+    summary = read_json(folder / "summary.json")
+    return f"{summary.get('scenario')}: {summary.get('scheme')}, seed {summary.get('seed')}"
+
+
+def compare_runs(a: Path, b: Path, label: str) -> RunComparison:
+    """One run beside another. Numbers are the same only if all their digits are."""
+    scenarios = [read_scenario(folder / "scenario.yaml")[1] for folder in (a, b)]
+    tables = [read_event_log(folder) for folder in (a, b)]
+    differences = (compare_tables(name, tables[0][name], tables[1][name]) for name in TABLES)
+    names = ("name", "scheme", "seed")
+    flats = [{k: str(s[k]) for k in names if k in s} | flatten(s) for s in scenarios]
+    made_by = [versions(s) for s in scenarios]
+    return RunComparison(
+        label=label,
+        keys=tuple(_unequal(*flats)),
+        tables=tuple(each for each in differences if each is not None),
+        files=tuple(name for name in FILES if _content(a / name) != _content(b / name)),
+        versions=tuple(_unequal(*made_by)),
+    )
+
+
+def _unequal(a: dict[str, str], b: dict[str, str]) -> Iterator[Difference]:
+    for key in dict.fromkeys((*a, *b)):
+        if a.get(key) != b.get(key):
+            yield key, a.get(key, UNSET), b.get(key, UNSET)
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes() if path.is_file() else None
+    except OSError as error:
+        raise ReportError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def compare_tables(name: str, a: pd.DataFrame, b: pd.DataFrame) -> TableDifference | None:
+    """Row by row in the order of the files; None where all rows and columns are equal."""
+    shared = [column for column in a.columns if column in b.columns]
+    only_a, only_b = (tuple(c for c in table.columns if c not in shared) for table in (a, b))
+    rows = min(len(a), len(b))
+    unequal = {
+        column: _differ(a[column].to_numpy()[:rows], b[column].to_numpy()[:rows])
+        for column in shared
+    }
+    rowwise = np.any([*unequal.values(), np.zeros(rows, bool)], axis=0)
+    count = int(rowwise.sum()) + abs(len(a) - len(b))
+    if not (count or only_a or only_b):
+        return None
+    at = int(np.argmax(rowwise)) if rowwise.any() else rows
+    first = _first_difference(a, b, unequal, at) if count else None
+    return TableDifference(name, first, count, max(len(a), len(b)), only_a, only_b)
+
+
+def _differ(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Where two columns differ [rows], bool; nan is equal to nan."""
+    if x.dtype.kind in "iuf" and y.dtype.kind in "iuf":
+        return (x != y) & ~((x != x) & (y != y))
+    return np.array([str(one) != str(other) for one, other in zip(x, y, strict=True)], dtype=bool)
+
+
+def _first_difference(
+    a: pd.DataFrame, b: pd.DataFrame, unequal: dict[str, np.ndarray], i: int
+) -> FirstDifference:
+    """Row i of two tables, of which one may end before it."""
+    if i == min(len(a), len(b)):
+        longer = a if len(a) > len(b) else b
+        values = ("a row", "no row") if longer is a else ("no row", "a row")
+        return FirstDifference(int(longer["round"].iloc[i]), _place(longer, i), "", *values)
+    if any(unequal[column][i] for column in PLACE_COLUMNS if column in unequal):
+        # other rows, not other values
+        earlier = a if a["round"].iloc[i] <= b["round"].iloc[i] else b
+        places = _place(a, i), _place(b, i)
+        return FirstDifference(int(earlier["round"].iloc[i]), _place(earlier, i), "", *places)
+    column = next(column for column in unequal if unequal[column][i])
+    values = str(a[column].iloc[i]), str(b[column].iloc[i])
+    return FirstDifference(int(a["round"].iloc[i]), _place(a, i), column, *values)
+
+
+def _place(table: pd.DataFrame, i: int) -> str:
+    """Which row it is: "round 3, device 5, upload"."""
+    words = []
+    for column in PLACE_COLUMNS:
+        if column in table.columns:
+            value = str(table[column].iloc[i])
+            words.append(f"{column} {value}" if column in ("round", "device") else value)
+    return ", ".join(words)
+
+
+def described(found: RunComparison) -> Iterator[str]:
+    """The comparison in lines; ``a | b`` are the values of the first and of the second run."""
+    if found.label:
+        yield f"{found.label}: {'equal' if found.same else 'different'}"
+    for what, x, y in found.versions:
+        yield f"  version of {what}: {x} | {y}"
+    for key, x, y in found.keys[:MOST_KEYS]:
+        yield f"  key {key}: {_short(x)} | {_short(y)}"
+    if len(found.keys) > MOST_KEYS:
+        yield f"  and {len(found.keys) - MOST_KEYS} further keys"
+    for table in found.tables:
+        yield from _table_lines(table)
+    for name in found.files:
+        yield f"  {name} differs"
+    if found.first_round is not None:
+        yield f"  first diverging round: {found.first_round}"
+    if found.same:
+        yield f"  equal: all keys, the tables {', '.join(TABLES)}, and {', '.join(FILES)}"
+
+
+def _table_lines(table: TableDifference) -> Iterator[str]:
+    for columns, which in ((table.only_a, "first"), (table.only_b, "second")):
+        if columns:
+            yield f"  table {table.name}: only the {which} run has {', '.join(columns)}"
+    if table.first:
+        what = f"{table.first.column} " if table.first.column else ""
+        where = f"{table.first.place}: {what}{table.first.a} | {table.first.b}"
+        yield f"  table {table.name}: {table.rows} of {table.of} rows differ, first {where}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,55 @@
+"""The numbers of a run that sweeps show: accuracy, loss, pruning ratio, latency, energy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from reports.run_data import run_statistics
+from reports.run_data.finished_run import FinishedRun
+
+RHO = "\N{GREEK SMALL LETTER RHO}"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number of a run.
+
+    column: its name in a CSV, with the unit.     title: for an axis.
+    scale: from SI to the unit of the title.     of: run -> value in SI; nan where it has none.
+    """
+
+    name: str
+    column: str
+    title: str
+    scale: float
+    of: Callable[[FinishedRun], float]
+
+    @property
+    def heading(self) -> str:
+        """The title as it begins a sentence."""
+        return f"{self.title[0].upper()}{self.title[1:]}"
+
+
+def _final_accuracy(run: FinishedRun) -> float:
+    return run_statistics.final(run, "accuracy")
+
+
+def _final_loss(run: FinishedRun) -> float:
+    return run_statistics.final(run, "loss")
+
+
+def _mean_latency_s(run: FinishedRun) -> float:
+    return float(run.rounds["latency_s"].mean())
+
+
+def _energy_per_round_j(run: FinishedRun) -> float:
+    return run_statistics.total(run, "energy_j") / len(run.rounds)
+
+
+ACCURACY = Metric("accuracy", "accuracy", "final test accuracy (%)", 100.0, _final_accuracy)
+LOSS = Metric("loss", "loss", "final test loss", 1.0, _final_loss)
+PRUNING = Metric("rho", "rho", f"mean pruning ratio {RHO}", 1.0, run_statistics.rho_mean)
+LATENCY = Metric("latency", "latency_s", "mean latency per round (ms)", 1e3, _mean_latency_s)
+ENERGY = Metric("energy", "energy_j", "energy per round (J)", 1.0, _energy_per_round_j)
+METRICS = (ACCURACY, LOSS, PRUNING, LATENCY, ENERGY)

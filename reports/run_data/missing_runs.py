@@ -1,0 +1,101 @@
+"""Runs that a report lacks: points of sweep.json without a finished run, and unfinished folders."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reports.run_data.run_files import ReportError, read_json
+from reports.run_data.run_search import RunFolders
+
+DONE, UNFINISHED = "done", "unfinished"
+
+
+@dataclass(frozen=True)
+class MissingRun:
+    """A point of a sweep, or a run, that the report lacks.
+
+    status: failed, infeasible, missing, unfinished or superseded.
+    """
+
+    what: str
+    seed: str
+    status: str
+    error: str
+
+
+def missing_runs(found: RunFolders) -> list[MissingRun]:
+    """Points of the sweeps without a finished run, then unfinished runs that belong to no sweep.
+
+    A sweep.json may be older than the folders beside it: a point whose run is finished is not
+    missing.
+    """
+    finished = {folder.resolve() for folder in found.finished}
+    unfinished = {folder.resolve(): folder for folder in found.unfinished}
+    lacking = []
+    for sweep in found.sweeps:
+        for point in sweep_points(sweep):
+            folder = point_folder(sweep, point)
+            half_done = unfinished.pop(folder, None) is not None
+            if folder not in finished:
+                lacking.append(_missing_point(point, half_done))
+    rest = [MissingRun(folder.name, "", UNFINISHED, "") for _, folder in sorted(unfinished.items())]
+    return lacking + rest
+
+
+def _missing_point(point: dict[str, Any], half_done: bool) -> MissingRun:
+    status = str(point.get("status") or "missing")
+    status = UNFINISHED if half_done and status in (DONE, "missing", "running") else status
+    status = "missing" if status == DONE else status  # it was done, and its folder is gone
+    seed, error = str(point.get("seed", "")), str(point.get("error") or "")
+    return MissingRun(point_name(point), seed, status, error)
+
+
+def superseded_runs(found: RunFolders, reported: Collection[Path]) -> list[MissingRun]:
+    """Finished runs that gave way to the point of the same scheme and seed in sweep.json."""
+    reason = "sweep.json lists another point of the same scheme and seed"
+    rest = [folder for folder in found.finished if folder not in reported]
+    return [MissingRun(folder.name, "", "superseded", reason) for folder in rest]
+
+
+def listed_folders(found: RunFolders) -> frozenset[Path]:
+    """Resolved folders of all points that sweep.json lists; others are of earlier sweeps."""
+    return frozenset(
+        point_folder(sweep, point) for sweep in found.sweeps for point in sweep_points(sweep)
+    )
+
+
+def sweep_points(sweep: Path) -> list[dict[str, Any]]:
+    """The points that sweep.json lists.
+
+    Raises:
+        ReportError: the file is broken, or a point lacks its folder.
+    """
+    path = sweep / "sweep.json"
+    points = read_json(path).get("points")
+    if isinstance(points, list) and all(isinstance(p, dict) and p.get("folder") for p in points):
+        return points
+    raise ReportError(f"{path} holds no list of points with their folders; run the sweep again.")
+
+
+def point_folder(sweep: Path, point: dict[str, Any]) -> Path:
+    """The resolved folder of a point's run, which sweep.json gives relative to the sweep's."""
+    return (sweep / str(point["folder"])).resolve()
+
+
+def point_name(point: dict[str, Any]) -> str:
+    """A point's label and swept values: "liu: budget.latency_threshold=15ms, rounds=8"."""
+    label = str(point.get("label") or "")
+    values = ", ".join(f"{key}={text}" for key, text in (point.get("values") or {}).items())
+    return ": ".join(part for part in (label, values) if part) or str(point["folder"])
+
+
+def nothing_finished(places: Sequence[Path], lacking: Sequence[MissingRun]) -> str:
+    """The sentence about places where nothing is finished yet."""
+    counts = Counter(run.status for run in lacking)
+    stock = ", ".join(f"{count} {status}" for status, count in counts.items())
+    where = ", ".join(map(str, places))
+    return f"No finished run in {where} ({stock}); run it again to resume, then report."

@@ -1,0 +1,223 @@
+"""Statistics of runs and schemes. Times in s, payloads in bit, energy in J, shares in [0, 1]."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reports.run_data.finished_run import FinishedRun
+from reports.run_data.scheme_grouping import Scheme
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SLACK = 2e-6  # relative; the engine itself lets a deadline round end at T_th (1 + 1e-6)
+PHASES_FIRST, PHASES_LAST = ("download",), ("upload", "idle")
+
+
+@dataclass(frozen=True)
+class CostToTarget:
+    """The round that first reached a target accuracy, and what had been spent by its end.
+
+    bits: up and down, of all devices.
+    """
+
+    round: int
+    time_s: float
+    bits: float
+    energy_j: float
+
+
+def cost_to_target(run: FinishedRun, target: float) -> CostToTarget | None:
+    """First evaluated round with accuracy >= target; None where no round has it."""
+    table = run.rounds
+    hits = np.flatnonzero(table["accuracy"].to_numpy() >= target)
+    if not len(hits):
+        return None
+    last = int(hits[0])
+    row, so_far = table.iloc[last], table.iloc[: last + 1]
+    bits = float(so_far["bits_up"].sum() + so_far["bits_down"].sum())
+    joules = float(so_far["energy_j"].sum())
+    return CostToTarget(int(row["round"]), float(row["time_s"]), bits, joules)
+
+
+def evaluated(run: FinishedRun, column: str = "accuracy") -> pd.DataFrame:
+    """The rounds in which the column was measured."""
+    return run.rounds[run.rounds[column].notna()]
+
+
+def final(run: FinishedRun, column: str) -> float:
+    """The column in the last round with an accuracy; nan where none was evaluated."""
+    rows = evaluated(run)
+    return float(rows[column].iloc[-1]) if len(rows) else math.nan
+
+
+def total(run: FinishedRun, column: str) -> float:
+    """Sum of a column of rounds over the run."""
+    return float(run.rounds[column].sum())
+
+
+def share_of_selected(run: FinishedRun, column: str) -> float:
+    """Late or infeasible device-rounds over all selected ones; nan where none was selected."""
+    selected = total(run, "selected")
+    return total(run, column) / selected if selected else math.nan
+
+
+def rho_mean(run: FinishedRun) -> float:
+    """Mean pruning ratio over the device-rounds that took part."""
+    table = run.device_rounds
+    return float(table.loc[table["status"] != "infeasible", "rho"].mean())
+
+
+def worst_residual(run: FinishedRun) -> float:
+    """Worst relative KKT residual of the run's allocations; nan where no solver certified one."""
+    return float(run.rounds["solver_residual"].max())
+
+
+def latencies_s(scheme: Scheme) -> np.ndarray:
+    """Latency of every round of every seed [rounds x seeds], s."""
+    return np.concatenate([run.rounds["latency_s"].to_numpy(dtype=float) for run in scheme.runs])
+
+
+def mean_latency_s(scheme: Scheme) -> float:
+    """Mean latency over the rounds of all seeds, s."""
+    return float(latencies_s(scheme).mean())
+
+
+def seed_mean(scheme: Scheme, value: Callable[[FinishedRun], float]) -> float:
+    """Mean of ``value(run)`` over the seeds, nan where a seed has none."""
+    return float(np.mean([value(run) for run in scheme.runs]))
+
+
+def final_accuracy(scheme: Scheme) -> float:
+    """Final accuracy, mean over seeds; nan where it was not evaluated."""
+    return seed_mean(scheme, lambda run: final(run, "accuracy"))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over n seeds with half of its 95 % interval; half is nan with one seed."""
+
+    mean: float
+    half: float
+    n: int
+
+
+def estimate(scheme: Scheme, value: Callable[[FinishedRun], float]) -> Estimate:
+    """``value(run)`` over the seeds that have one; nan, nan, 0 where none has."""
+    known = np.array([x for run in scheme.runs if not math.isnan(x := float(value(run)))])
+    if not len(known):
+        return Estimate(math.nan, math.nan, 0)
+    half = float(half_width(known)) if len(known) > 1 else math.nan
+    return Estimate(float(known.mean()), half, len(known))
+
+
+def half_width(values: np.ndarray) -> np.ndarray:
+    """Half of the 95 % confidence interval of the mean over n >= 2 seeds (Student's t).
+
+    Args:
+        values: [n, ...], seeds along the first axis.
+
+    Returns:
+        t(n - 1, 0.975) s / sqrt(n) [...].
+    """
+    from scipy.special import stdtrit
+
+    n = len(values)
+    return np.asarray(stdtrit(n - 1, 0.975) * values.std(axis=0, ddof=1) / math.sqrt(n))
+
+
+@dataclass(frozen=True)
+class ThresholdGap:
+    """How the latencies of a scheme lie to its threshold T_th.
+
+    mean_s, least_s, most_s: over its rounds.     above, below: shares of its rounds.
+    """
+
+    threshold_s: float
+    mean_s: float
+    least_s: float
+    most_s: float
+    above: float
+    below: float
+
+
+def threshold_gap(scheme: Scheme) -> ThresholdGap | None:
+    """None without a threshold. Within 2e-6 (relative) counts as on the threshold."""
+    limit = scheme.threshold_s
+    if limit is None:
+        return None
+    value = latencies_s(scheme)
+    above, below = (value > limit * (1 + SLACK)).mean(), (value < limit * (1 - SLACK)).mean()
+    spread = float(value.mean()), float(value.min()), float(value.max())
+    return ThresholdGap(limit, *spread, float(above), float(below))
+
+
+def per_device(scheme: Scheme, column: str) -> pd.DataFrame:
+    """Mean, min and max [K, 3] of a column over the rounds in which a device took part."""
+    import pandas as pd
+
+    tables = [run.device_rounds for run in scheme.runs]
+    parts = [each.loc[each["status"] != "infeasible", ["device", column]] for each in tables]
+    return pd.concat(parts).groupby("device")[column].agg(["mean", "min", "max"])
+
+
+def ordered_phases(phases: list[str]) -> list[str]:
+    """Each phase once: download first, upload and idle last, computing phases as they appear."""
+    names = dict.fromkeys(phases)
+    middle = [phase for phase in names if phase not in PHASES_FIRST + PHASES_LAST]
+    first, last = ([p for p in ends if p in names] for ends in (PHASES_FIRST, PHASES_LAST))
+    return first + middle + last
+
+
+@dataclass(frozen=True)
+class RoundCurve:
+    """A measure over the evaluated rounds [n]: mean over seeds, and its spread (None: none known).
+
+    time_s, bits (up and down), energy_j: sums by the end of each round [n], mean over seeds.
+    over: what the spread is over: "seeds" (95 % interval), "devices" (standard deviation) or "".
+    """
+
+    round: np.ndarray
+    time_s: np.ndarray
+    bits: np.ndarray
+    energy_j: np.ndarray
+    mean: np.ndarray
+    spread: np.ndarray | None
+    over: str
+
+
+def round_curve(scheme: Scheme, column: str) -> RoundCurve | None:
+    """Mean over seeds at the rounds that all evaluated, with its interval; None without any.
+
+    A single seed has the standard deviation over devices as its spread, where the run has one.
+    """
+    tables = [evaluated(run, column).set_index("round") for run in scheme.runs]
+    common = sorted(set.intersection(*[set(table.index) for table in tables]))
+    if not common:
+        return None
+    values = np.stack([_at(table[column], common) for table in tables])
+    times = np.mean([_at(table["time_s"], common) for table in tables], axis=0)
+    bits, joules = (
+        np.mean([_at(_running_sum(run, columns), common) for run in scheme.runs], axis=0)
+        for columns in (["bits_up", "bits_down"], ["energy_j"])
+    )
+    spread, over = None, ""
+    if len(tables) > 1:
+        spread, over = half_width(values), "seeds"
+    elif f"{column}_std" in tables[0]:
+        spread, over = _at(tables[0][f"{column}_std"], common), "devices"
+    return RoundCurve(np.asarray(common), times, bits, joules, values.mean(axis=0), spread, over)
+
+
+def _at(column: pd.Series, rounds: list[int]) -> np.ndarray:
+    return column.loc[rounds].to_numpy(dtype=float)
+
+
+def _running_sum(run: FinishedRun, columns: list[str]) -> pd.Series:
+    """Sum of some columns of rounds up to and with each round, by round."""
+    return run.rounds.set_index("round")[columns].sum(axis=1).cumsum()

@@ -1,0 +1,188 @@
+"""Runs grouped into schemes: the runs of one scheme differ in their seed only."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+
+from reports.run_data.finished_run import FinishedRun, load_run
+from reports.run_data.liu_reported_results import role_of, role_rank
+from reports.run_data.run_files import ReportError
+from reports.run_data.swept_keys import (
+    FlatScenario,
+    SweptKey,
+    describe,
+    distinguishing_keys,
+    flatten,
+    short_names,
+    swept_key,
+)
+
+MOST_SERIES = 8  # lines that a figure still shows apart
+
+
+@dataclass(frozen=True, eq=False)
+class Scheme:
+    """The runs of one scheme, ordered by seed.
+
+    role: its place in Liu et al., Table I, if it has one.
+    series: the label without the numeric keys that were swept.
+    values: the resolved scenario, key -> text.
+    numbers: the numeric keys that tell it from others of its label -> text.
+    """
+
+    label: str
+    role: str | None
+    runs: tuple[FinishedRun, ...]
+    series: str = ""
+    values: FlatScenario = field(default_factory=dict)
+    numbers: FlatScenario = field(default_factory=dict)
+
+    @property
+    def first(self) -> FinishedRun:
+        return self.runs[0]
+
+    @property
+    def threshold_s(self) -> float | None:
+        return self.first.threshold_s
+
+
+def load_schemes(folders: Sequence[Path], listed: Collection[Path] = ()) -> list[Scheme]:
+    """Read the runs and group them by scenario: schemes in the order of Liu et al., then by label.
+
+    Args:
+        folders: folders of finished runs.
+        listed: resolved folders that a sweep lists; of runs with the same scheme and seed,
+            others give way to them.
+
+    Raises:
+        ReportError: runs with different target accuracies, or two of one scheme and seed.
+    """
+    runs = [load_run(folder) for folder in folders]
+    _check_targets(runs)
+    groups: dict[tuple, list[FinishedRun]] = {}
+    for run in runs:
+        scenario = json.dumps(sorted(flatten(run.scenario).items()))
+        groups.setdefault((_role(run), *_kind(run), scenario), []).append(run)
+    ordered = [
+        _without_superseded(groups[key], listed)
+        for key in sorted(groups, key=lambda key: (role_rank(key[0]), *key[1:]))
+    ]
+    named = _labels([group[0] for group in ordered])
+    schemes = [_scheme(group, *name) for group, name in zip(ordered, named, strict=True)]
+    keys = swept_keys(schemes)
+    return sorted(schemes, key=lambda scheme: _place(scheme, keys))
+
+
+def swept_keys(schemes: Sequence[Scheme]) -> list[SweptKey]:
+    """The numeric keys in which schemes of one label differ, in the order of the scenario."""
+    keys = dict.fromkeys(key for scheme in schemes for key in scheme.numbers)
+    names, made = short_names(keys), []
+    for key in keys:
+        texts = [scheme.values[key] for scheme in schemes if key in scheme.values]
+        made.append(swept_key(key, texts, names[key]))
+    return [key for key in made if key is not None]
+
+
+def at_middle_value(schemes: list[Scheme], key: SweptKey) -> tuple[list[Scheme], list[str]]:
+    """The schemes at the middle value of a key or without it, and its text.
+
+    All schemes and no text where there are not two values.
+    """
+    numbers = {key.of(scheme.values) for scheme in schemes} - {None}
+    values = sorted(number for number in numbers if number is not None)
+    if len(values) < 2:
+        return schemes, []
+    middle = values[(len(values) - 1) // 2]
+    kept = [scheme for scheme in schemes if key.of(scheme.values) in (middle, None)]
+    return kept, [key.say(middle)]
+
+
+def few_schemes(schemes: list[Scheme], keys: Sequence[SweptKey]) -> tuple[list[Scheme], str]:
+    """At most `MOST_SERIES` schemes for figures with a line each: those at the middle values.
+
+    Returns:
+        The schemes, and what was chosen: "" where all are shown.
+    """
+    if len(schemes) <= MOST_SERIES:
+        return schemes, ""
+    kept, chosen = schemes, []
+    for key in keys:
+        kept, text = at_middle_value(kept, key)
+        chosen += text
+    if len(kept) > MOST_SERIES:
+        chosen.append(f"the first {MOST_SERIES} of {len(kept)} schemes")
+    # values that all of them share need not be part of every label
+    if len({scheme.series for scheme in kept}) == len(kept):
+        kept = [replace(scheme, label=scheme.series) for scheme in kept]
+    return kept[:MOST_SERIES], ", ".join(chosen)
+
+
+def _role(run: FinishedRun) -> str | None:
+    return role_of(run.summary["method"], run.summary["solver"])
+
+
+def _kind(run: FinishedRun) -> tuple[str, str]:
+    return str(run.summary["scheme"]), str(run.summary["scenario"])
+
+
+def _without_superseded(group: list[FinishedRun], listed: Collection[Path]) -> list[FinishedRun]:
+    """Without the runs that a listed one of the same seed replaces."""
+    is_listed = {run: run.folder.resolve() in listed for run in group}
+    replaced = {run.seed for run in group if is_listed[run]}
+    return [run for run in group if is_listed[run] or run.seed not in replaced]
+
+
+def _scheme(group: list[FinishedRun], label: str, series: str, numbers: FlatScenario) -> Scheme:
+    runs = sorted(group, key=lambda run: run.seed)
+    for one, other in pairwise(runs):
+        if one.seed == other.seed:
+            raise ReportError(
+                f'{one.folder} and {other.folder} are the same scheme "{label}" with the same '
+                f"seed {one.seed}; give one of them."
+            )
+    return Scheme(label, _role(runs[0]), tuple(runs), series, flatten(runs[0].scenario), numbers)
+
+
+def _place(scheme: Scheme, keys: Sequence[SweptKey]) -> tuple:
+    """Within a series by its numbers, schemes without one last; the rest stays as it is."""
+    numbers = [key.of(scheme.values) if key.key in scheme.numbers else None for key in keys]
+    ordered = [math.inf if number is None else number for number in numbers]
+    return role_rank(scheme.role), scheme.series, ordered
+
+
+def _check_targets(runs: Sequence[FinishedRun]) -> None:
+    texts = [", ".join(sorted(run.summary["targets"], key=float)) or "none" for run in runs]
+    for run, text in zip(runs, texts, strict=True):
+        if text != texts[0]:
+            raise ReportError(
+                f"{runs[0].folder} and {run.folder} have different target accuracies "
+                f"({texts[0]} and {text}); report them separately."
+            )
+
+
+def _labels(firsts: Sequence[FinishedRun]) -> list[tuple[str, str, FlatScenario]]:
+    """(label, series, numbers): the runs' own labels, where needed with what distinguishes them."""
+    flats = [flatten(run.scenario) for run in firsts]
+    kinds = [_kind(run) for run in firsts]
+    keys = {
+        kind: distinguishing_keys([f for f, own in zip(flats, kinds, strict=True) if own == kind])
+        for kind in dict.fromkeys(kinds)
+    }
+    names = short_names(
+        dict.fromkeys(key for words, numbers in keys.values() for key in (*words, *numbers))
+    )
+    labels = []
+    for flat, (scheme, scenario) in zip(flats, kinds, strict=True):
+        words, numbers = keys[scheme, scenario]
+        several = len({kind for kind in keys if kind[0] == scheme}) > 1
+        parts = [scenario] * several + describe(flat, words, names)
+        series = f"{scheme} ({', '.join(parts)})" if parts else scheme
+        parts += describe(flat, numbers, names)
+        label = f"{scheme} ({', '.join(parts)})" if parts else scheme
+        labels.append((label, series, {key: flat[key] for key in numbers if key in flat}))
+    return labels

@@ -1,0 +1,125 @@
+"""Parts that figures share: panels, markers, a legend above, scales with plain numbers."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib import rcParams
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+from reports.styling.figure_style import THRESHOLD_LINE, FigureStyle
+
+
+def panels_side_by_side(
+    style: FigureStyle, count: int, size_in: tuple[float, float], share_y: bool
+) -> tuple[Figure, np.ndarray]:
+    """Panels side by side on a page, one above the other in a column.
+
+    Args:
+        style: which of both.
+        count: how many panels.
+        size_in: width and height of the figure, inches.
+        share_y: one y axis for panels side by side.
+    """
+    # room between the last number of one axis and the first of the next
+    layout = ConstrainedLayoutEngine(wspace=0.05)
+    figure = Figure(figsize=size_in, layout=layout)
+    if style.wide:
+        return figure, figure.subplots(1, count, sharey=share_y)
+    return figure, figure.subplots(count, 1)
+
+
+def two_panels(
+    style: FigureStyle, wide_in: float, narrow_in: float, share_y: bool = True
+) -> tuple[Figure, np.ndarray]:
+    """Two panels; the height of one is wide_in on a page, narrow_in in a column."""
+    height = wide_in if style.wide else 2 * narrow_in + 0.6
+    return panels_side_by_side(style, 2, (style.width_in, height), share_y)
+
+
+def one_panel(style: FigureStyle, wide_in: float, narrow_in: float) -> tuple[Figure, Axes]:
+    """A single panel; heights as in `two_panels`."""
+    size = (min(style.width_in, 5.4), wide_in if style.wide else narrow_in)
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.subplots()
+
+
+def staggered(i: int, lines: int, points: int) -> dict[str, Any]:
+    """Markers that line i of several does not hide behind those of equal lines.
+
+    They stand at other points, or, where there are too few points, the earlier ones are larger.
+    """
+    step = max(1, math.ceil(points / 6))
+    start = round(i * step / lines) if step > 1 else 0
+    larger = 1.0 if points > 6 else 1.0 + 0.3 * (lines - 1 - i)
+    return {"markevery": (start, step), "ms": rcParams["lines.markersize"] * larger}
+
+
+def wrap(label: str) -> str:
+    """A label in lines that fit a legend or the title of a panel."""
+    return textwrap.fill(label, 34)
+
+
+def threshold_handles(limits_ms: Sequence[float]) -> list[Line2D]:
+    """A legend's entries for some latency thresholds."""
+    return [
+        Line2D([], [], **THRESHOLD_LINE, label=f"threshold {limit:.4g} ms") for limit in limits_ms
+    ]
+
+
+def legend(figure: Figure, panel: Axes, style: FigureStyle, extra: Sequence[Artist] = ()) -> None:
+    """The panel's labels, and the extra handles, above the figure in as many columns as fit."""
+    known, names = panel.get_legend_handles_labels()
+    handles, labels = [*known, *extra], [*names, *(str(handle.get_label()) for handle in extra)]
+    if not labels:
+        return
+    longest = max(len(line) for label in labels for line in label.splitlines())
+    room = figure.get_figwidth() * 132 / style.text_pt  # characters, about
+    columns = max(1, min(len(labels), int(room / (longest + 7))))
+    rows = math.ceil(len(labels) / columns) * max(len(label.splitlines()) for label in labels)
+    figure.set_figheight(figure.get_figheight() + max(0, rows - 2) * style.text_pt * 1.4 / 72)
+    place: dict[str, Any] = {"loc": "outside upper left", "handlelength": 2.6, "columnspacing": 1.2}
+    figure.legend(handles, labels, ncols=columns, **place)
+
+
+def whole_numbers(axis: Axis, bins: Any = "auto") -> None:
+    """Ticks at whole numbers only, also where there is a single one."""
+    axis.set_major_locator(MaxNLocator(integer=True, nbins=bins, min_n_ticks=1))
+    low, high = axis.get_view_interval()
+    if abs(high - low) < 1:
+        middle = round((low + high) / 2)
+        name = "x" if axis is axis.axes.xaxis else "y"
+        axis.axes.set(**{f"{name}lim": (middle - 0.5, middle + 0.5)})
+
+
+def within_percent(panel: Axes) -> None:
+    """Cut the axis where percentages end; the interval of few seeds goes on beyond."""
+    low, high = panel.get_ylim()
+    panel.set_ylim(max(low, -2), min(high, 102))
+
+
+def from_zero(panel: Axes) -> None:
+    """Costs from zero to a little beyond the largest, whose marker then is whole."""
+    largest = panel.dataLim.x1
+    panel.set_xlim(0, 1.05 * largest if 0 < largest < math.inf else None)
+
+
+def plain_log(axis: Axis, set_scale: Callable[[str], None]) -> None:
+    """A logarithmic axis with plain numbers at its decades, or at 1, 2, 5 where it has few."""
+    set_scale("log")
+    low, high = axis.get_view_interval()
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+    locator = axis.get_major_locator()
+    if isinstance(locator, LogLocator) and high / max(low, 1e-300) < 300:
+        locator.set_params(subs=(1.0, 2.0, 5.0))

@@ -1,0 +1,94 @@
+"""The two styles of figures, and their matplotlib settings.
+
+`SCREEN` is for the page and slides; `IEEE` for a column of a paper, 3.5 in wide and 8 pt, which
+must be readable in grey: there every line has its own dashes and marker, and every kind of bar its
+own hatch.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib
+
+COLUMN_IN, PAGE_IN = 3.5, 7.4  # widths: an IEEE column, and the page
+INK, QUIET, GRID = "#222222", "#666666", "#DDDDDD"
+THRESHOLD = "#B3261E"
+THRESHOLD_LINE: dict[str, Any] = {"color": THRESHOLD, "ls": "--", "lw": 0.9}
+
+
+@dataclass(frozen=True)
+class FigureStyle:
+    """How figures look. Width in inches; text, lines and markers in points.
+
+    grey: readable without colour.
+    """
+
+    name: str
+    width_in: float
+    text_pt: float
+    line_pt: float
+    marker_pt: float
+    grey: bool
+
+    @property
+    def wide(self) -> bool:
+        """Room for two panels side by side."""
+        return self.width_in > 5
+
+
+SCREEN = FigureStyle("screen", PAGE_IN, 9.0, 1.4, 4.5, grey=False)
+IEEE = FigureStyle("ieee", COLUMN_IN, 8.0, 1.1, 3.4, grey=True)
+STYLES = {style.name: style for style in (SCREEN, IEEE)}
+
+
+def styled(style: FigureStyle) -> AbstractContextManager[None]:
+    """Figures that are made within this context have the style."""
+    return matplotlib.rc_context(_settings(style))
+
+
+def _settings(style: FigureStyle) -> dict[Any, Any]:
+    # text becomes paths in SVG, so that the page needs no font
+    small = style.text_pt if style.grey else style.text_pt - 1  # 8 pt is the least in a paper
+    ticks = {
+        f"{axis}tick.{key}": value
+        for axis in "xy"
+        for key, value in (
+            ("labelsize", small),
+            ("color", QUIET),
+            ("labelcolor", INK),
+            ("major.width", 0.6),
+            ("major.size", 2.5),
+        )
+    }
+    return ticks | {
+        "font.family": "DejaVu Sans",
+        "font.size": style.text_pt,
+        "axes.titlesize": style.text_pt,
+        "axes.labelsize": style.text_pt,
+        "legend.fontsize": max(small, style.text_pt - 0.5),
+        "text.parse_math": False,
+        "text.color": INK,
+        "axes.edgecolor": QUIET,
+        "axes.labelcolor": INK,
+        "axes.linewidth": 0.6,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.titlelocation": "left",
+        "axes.axisbelow": True,
+        "axes.grid": True,
+        "grid.color": GRID,
+        "grid.linewidth": 0.5,
+        "hatch.linewidth": 0.5,
+        "hatch.color": INK,
+        "lines.linewidth": style.line_pt,
+        "lines.markersize": style.marker_pt,
+        "legend.frameon": False,
+        "figure.dpi": 150,
+        "savefig.dpi": 300,
+        "pdf.fonttype": 42,
+        "svg.fonttype": "path",
+        "svg.hashsalt": "edgesim",
+    }

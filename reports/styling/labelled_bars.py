@@ -1,0 +1,80 @@
+"""Horizontal bars and ranges of schemes, one row each, with label and number above it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.transforms import blended_transform_factory
+
+from reports.run_data.scheme_grouping import Scheme
+from reports.styling.figure_style import INK, QUIET
+
+ROW_CHARACTERS = 46  # of a line of text in half a page, or in a column
+
+
+def stacked_bars(
+    panel: Axes,
+    schemes: list[Scheme],
+    parts: dict[str, list[float]],
+    colours: dict[str, str],
+    hatched: dict[str, str],
+    unit: str,
+) -> None:
+    """Stacked bars, one per scheme, with its label and total above.
+
+    Args:
+        panel: where to draw.
+        schemes: one row each.
+        parts: name of a part -> its length for each scheme, in the unit of the axis.
+        colours: name of a part -> colour.
+        hatched: name of a part -> hatch, "" for none.
+        unit: written behind the totals.
+    """
+    left = np.zeros(len(schemes))
+    rows = np.arange(len(schemes))
+    for name, row in parts.items():
+        edge: dict[str, Any] = {"edgecolor": INK if hatched[name] else "white", "lw": 0.3}
+        edge |= {"hatch": hatched[name], "color": colours[name], "label": name}
+        panel.barh(rows, row, left=left, height=0.34, **edge)
+        left += np.asarray(row)
+    for i, scheme in enumerate(schemes):
+        row_label(panel, i, scheme.label, f"{left[i]:.4g} {unit}")
+    rows_from_above(panel, len(schemes))
+    if parts:
+        columns = min(len(parts), ROW_CHARACTERS // (max(map(len, parts)) + 5))
+        look: dict[str, Any] = {"handlelength": 1.4, "handletextpad": 0.4, "columnspacing": 0.8}
+        place: dict[str, Any] = {
+            "loc": "lower left",
+            "bbox_to_anchor": (-0.02, 1.0),
+            "borderaxespad": 0.2,
+        }
+        panel.legend(ncols=columns, **look, **place)
+
+
+def row_label(panel: Axes, row: int, label: str, number: str) -> None:
+    """A line of text above a row; it may run over the whole width of the panel."""
+    place = blended_transform_factory(panel.transAxes, panel.transData)
+    shown = f"{shortened(label, ROW_CHARACTERS - len(number))}: {number}"
+    box: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.85}
+    align: dict[str, Any] = {"va": "bottom", "ha": "left", "color": INK, "zorder": 4}
+    panel.text(0.012, row - 0.26, shown, transform=place, bbox=box, **align)
+
+
+def shortened(label: str, most: int) -> str:
+    """A label of so many characters: cut in its name, not in the bracket that distinguishes it."""
+    if len(label) <= most:
+        return label
+    bracket = "".join(label.partition(" (")[1:])
+    if most - len(bracket) < 4:
+        bracket = ""
+    return f"{label[: most - len(bracket) - 1].rstrip()}…{bracket}"
+
+
+def rows_from_above(panel: Axes, count: int) -> None:
+    """A y axis of rows with room for the text above each."""
+    panel.set_ylim(count - 0.55, -0.95)
+    panel.set_yticks([])
+    panel.grid(axis="y", visible=False)
+    panel.spines["left"].set_color(QUIET)

@@ -1,0 +1,58 @@
+"""Numbers as the sentences of a report have them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from reports.run_data.run_statistics import final, half_width
+from reports.run_data.scheme_grouping import Scheme
+
+SPACE = "\N{NO-BREAK SPACE}"
+MOST_LISTED = 8
+
+
+def milliseconds(seconds: float) -> str:
+    """25.0 ms, or three significant figures below 10 ms."""
+    value = seconds * 1e3
+    return f"{value:.1f}{SPACE}ms" if value >= 10 else f"{value:.3g}{SPACE}ms"
+
+
+def percent(share: float) -> str:
+    """One decimal: 0.5 as 50.0 %."""
+    return f"{share * 100:.1f}{SPACE}%"
+
+
+def accuracy_text(scheme: Scheme) -> str:
+    """The final accuracy; of several seeds the mean with its 95 % interval."""
+    values = np.array([final(run, "accuracy") for run in scheme.runs])
+    if len(values) == 1:
+        return percent(values[0])
+    return f"{values.mean() * 100:.1f} ± {half_width(values) * 100:.1f}{SPACE}%"
+
+
+def count_text(n: int, noun: str) -> str:
+    """1 round, 2 rounds."""
+    return f"{n} {noun}{'s' * (n != 1)}"
+
+
+def range_text(values: Sequence[int]) -> str:
+    """The one value, or the least and the largest."""
+    low, high = min(values), max(values)
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def list_text(items: Iterable[str]) -> str:
+    """All of a few, or the first and the last of many."""
+    items = list(items)
+    if len(items) > MOST_LISTED:
+        others = f"{len(items) - MOST_LISTED + 1} others"
+        items = [*items[: MOST_LISTED - 2], others, items[-1]]
+    return "; ".join(items)
+
+
+def is_known(*values: float) -> bool:
+    """Is none of them nan?"""
+    return not any(map(math.isnan, values))

@@ -1,0 +1,54 @@
+"""Parameters that are refused or taken."""
+
+import pytest
+
+from fl.errors import MethodError
+from fl.method_base.method import bind, check
+from fl.methods import resolve
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "sentence"),
+    [
+        ("fedavg", {"lrr": 1}, r'lrr is no parameter of this method .*did you mean "lr"\?'),
+        ("fedavg", {"lr": 0}, r"lr is 0.0; allowed is a number > 0"),
+        ("fedavg", {"lr": float("nan")}, "lr is nan"),
+        ("fedavg", {"lr": float("inf")}, "lr is inf"),
+        ("fedavg", {"lr": "fast"}, "lr is 'fast'; allowed is a number > 0"),
+        ("fedavg", {"local_steps": 2.5}, "local_steps is 2.5; allowed is a whole number >= 1"),
+        ("fedavg", {"local_steps": True}, "local_steps is True"),
+        ("fedavg", {"weighting": "size"}, "weighting is 'size'; allowed is uniform, samples"),
+        (
+            "fedavg",
+            {"participants": 0},
+            "participants is 0; allowed is a whole number >= 1, or none",
+        ),
+        ("fedalt", {"lr": 0.1}, "lr is no parameter"),
+        ("fedsim", {"personal_steps": 2}, r"personal_steps is 2, .*global_steps \(5\)"),
+        (
+            "liu",
+            {"update": "simultaneous", "global_steps": 1},
+            r"personal_steps is 5, .*global_steps \(1\)",
+        ),
+        ("liu", {"rho": 0.9, "rho_max": 0.5}, "rho_max is not read where rho is fixed"),
+        (
+            "liu",
+            {"personal_part": "none", "personal_steps": 3},
+            "personal_steps is not read where personal_part is none",
+        ),
+        ("liu", {"rho_max": 1.5}, "rho_max is 1.5; allowed is a number >= 0 and <= 1"),
+        ("liu", {"count_warmup": "no"}, "count_warmup is 'no'; allowed is true or false"),
+    ],
+)
+def test_bad_parameters(bench, name, given, sentence):
+    with pytest.raises(MethodError, match=sentence) as caught:
+        bind(resolve(name), bench.task, given)
+    assert str(caught.value) == f"{caught.value.key} {caught.value.problem}"
+
+
+def test_good_parameters(bench):
+    method = bench.method("liu", rho="none", participants=2, global_lr=1, rho_max=0.5)
+    assert method.rho is None
+    assert type(method.global_lr) is float
+    assert method.rho_bounds() == (0.0, 0.5)
+    assert check(resolve("fedsim"), {"personal_steps": 2, "global_steps": 2})["global_steps"] == 2

@@ -1,0 +1,178 @@
+"""Model rounds: payload, server rates, sizes per step."""
+
+import numpy as np
+import pytest
+import torch
+
+from edgesim.seeds import Seeds
+from fl.contracts import Grant, View
+from fl.data.datasets import Federated
+from fl.errors import MethodError
+from fl.executors.trainer import Trainer
+from fl.method_base.method import State, bind, check
+from fl.methods import resolve
+from fl.methods.fedmap.extraction import largest
+from fl.methods.fedmap.thinning import unbiased_rate
+from fl.models.architectures import build
+from fl.task import LearningTask
+
+SIZES = np.array([1, 1 / 4, 1 / 16, 1 / 64])
+
+
+QUICK = {"phase_rounds": 2, "local_steps": 3, "lr": 0.05}
+
+
+P, J = 6058, 5960  # digits-cnn
+
+
+class Play:
+    """Rounds of FedMAP on devices of given budgets."""
+
+    def __init__(self, task, budgets=SIZES, **params):
+        self.task, self.budgets = task, np.asarray(budgets, dtype=float)
+        self.method = bind(resolve("fedmap"), task, QUICK | params)
+
+    def view(self, g):
+        ones = np.ones(self.task.devices)
+        everybody = np.arange(self.task.devices)
+        return View(g, 0.0, everybody, ones, ones, self.task.samples, np.inf, ones, self.budgets)
+
+    def updates(self, state, devices=None, g=None):
+        view = self.view(state.g)
+        devices = range(self.task.devices) if devices is None else devices
+        jobs = [self.method.configure(state, view, Grant(k, 0.1, 0.0, 1.0, 1.0)) for k in devices]
+        return Trainer(self.task, encode=self.method.encode, charged=self.method.charged).submit(
+            jobs
+        )
+
+    def round(self, state, devices=None):
+        updates = self.updates(state, devices)
+        return self.method.aggregate(
+            self.method.retain(state, updates), self.view(state.g), updates
+        )
+
+    def rounds(self, count, state=None):
+        state = self.method.start() if state is None else state
+        for _ in range(count):
+            state = self.round(state)
+        return state
+
+
+@pytest.fixture(scope="module")
+def task(bench):
+    return bench.task
+
+
+@pytest.fixture(scope="module")
+def lenet():
+    """A task on LeNet without a use for its two pictures."""
+    x, y = np.zeros((2, 1, 28, 28), np.float32), np.array([0, 1])
+    each = [np.array([0]), np.array([1])]
+    data = Federated(y, y, lambda: (x, x), (1, 28, 28), each, each, tuple("0123456789"))
+    return LearningTask(build("lenet5-caffe", (1, 28, 28), 10), data, 1, Seeds(0))
+
+
+def test_full_budgets_are_fedavg_to_the_byte(bench):
+    """Check 13."""
+    play = Play(bench.task, budgets=np.ones(4))
+    state = play.rounds(2)
+    fedavg = bench.method("fedavg", local_steps=3, lr=0.05)
+    plain = State(2, state.w[:P].clone())
+    for _ in range(2):
+        state, plain = play.round(state), bench.round(fedavg, plain)
+        assert state.w[:P].numpy().tobytes() == plain.w.numpy().tobytes()
+    assert not torch.equal(plain.w, fedavg.start().w)
+
+
+@pytest.mark.parametrize("train_mask", ["topk", "sample", "sample_once"])
+def test_a_weight_that_nobody_holds_keeps_its_bits(task, train_mask):
+    """Check 13; and no device goes beyond its budget (check 8)."""
+    play = Play(task, budgets=[1 / 16] * 4, train_mask=train_mask)
+    state = play.rounds(2)
+    kept = [play.method.kept(state, play.view(2), k)[:P] for k in range(4)]
+    maskable = play.method.places.maskable
+    assert all((one & maskable).sum() <= J / 16 and one[~maskable].all() for one in kept)
+    held = torch.from_numpy(np.any(kept, axis=0))
+    after = play.round(state)
+    assert torch.equal(after.w[:P][~held], state.w[:P][~held])
+    assert (after.w[:P][held] != state.w[:P][held]).float().mean() > 0.1  # not those of dead units
+
+
+def test_bits_of_a_model_round_on_lenet(lenet):
+    """Section 5: 32 gamma d each way, and the mask down; gamma d is rounded down."""
+    play = Play(lenet, budgets=[1 / 4, 1 / 4])
+    state = play.method.start()
+    bits = {}
+    for gamma in SIZES:
+        kept = play.method.submodels.weights_of(largest(play.method.submodels, state, gamma))
+        bits[gamma] = play.method.submodel_payload(kept)
+    assert [bits[gamma].bits_up for gamma in SIZES] == [
+        13_776_000,
+        3_444_000,
+        32 * 26_906,
+        32 * 6_726,
+    ]
+    assert [bits[gamma].bits_down - bits[gamma].bits_up for gamma in SIZES] == pytest.approx(
+        [0, 349_255, 145_203, 49_988], abs=6
+    )
+    seed = Play(lenet, budgets=[1, 1], mask_overhead="seed").method
+    assert seed.submodel_payload(kept).bits_down == 32 * 6_726 + 64
+    assert play.updates(state, [0])[0].job.payload.bits_down == 2 * 13_776_000
+
+
+def test_server_rates(task):
+    """(2): with all four devices sampled every holder is; with two of four a weight of one holder moves twice."""
+    state = Play(task).rounds(2)
+    means = Play(task).round(state, [0, 1]).w
+    half = Play(task, server_lr=0.5).round(state, [0, 1]).w
+    assert torch.allclose(half, state.w + 0.5 * (means - state.w), atol=1e-7)
+    exact = Play(task, server_rate="exact")
+    holders = sum(exact.method.kept(state, exact.view(2), k) for k in range(4)).astype(float)
+    rate = torch.from_numpy(unbiased_rate(holders, 4, 2))
+    assert rate.unique().tolist() == pytest.approx([0, 1, 1.2, 2])  # nobody holds the logits
+    moved = exact.round(state, [0, 1]).w
+    assert torch.allclose(
+        moved.double(), state.w.double() + rate * (means - state.w).double(), atol=1e-6
+    )
+    assert not torch.allclose(moved, means, atol=1e-5)
+    assert torch.allclose(exact.round(state).w, Play(task).round(state).w, atol=1e-6)
+    expected = Play(task, server_rate="expected", train_mask="sample")
+    assert torch.isfinite(expected.round(state, [0, 1]).w).all()
+
+
+def test_sizes_drawn_per_step(task):
+    """FjORD style: nested parts of the device's own submodel; the mean over the sizes is charged."""
+    own, every = Play(task, averaging="fjord"), Play(task, averaging="fjord", train_mask="sample")
+    for play in (own, every):
+        state = play.rounds(2)
+        job = play.updates(state, [1])[0].job
+        kept = play.method.kept(state, play.view(2), 1)
+        ones, rng = torch.ones(len(kept)), np.random.default_rng(0)
+        parts = [job.phases[0].effective(ones, rng).numpy() != 0 for _ in range(20)]
+        maskable = [int(part[:P][play.method.places.maskable].sum()) for part in parts]
+        assert all((part <= kept).all() for part in parts)
+        assert max(maskable) <= J / 4
+        assert len({size > J / 16 for size in maskable}) == 2  # the largest, and smaller ones
+        assert min(maskable) <= J / 64
+        largest = play.method.submodel_stages(play.view(2), 1, kept)[0].work.flops
+        assert largest / 3 < job.stages[0].work.flops < largest
+    alike = Play(task, budgets=[1 / 4] * 4, averaging="fjord")
+    state = alike.rounds(2)
+    plain = Play(task, budgets=[1 / 4] * 4)
+    assert torch.allclose(alike.round(state).w, plain.round(state).w, atol=1e-6)
+
+
+def test_keys_without_effect():
+    cls = resolve("fedmap")
+    for given in (
+        {"width": 0.5},
+        {"refill": "topk"},
+        {"full_capacity": "dense"},
+        {"server_rate": "exact", "server_lr": 0.5},
+        {"granularity": "neuron", "topk_over": "layer"},
+        {"granularity": "neuron", "train_mask": "sample", "refill": "topk"},
+    ):
+        with pytest.raises(MethodError, match="is not read where"):
+            check(cls, given)
+    with pytest.raises(MethodError, match="server_rate"):
+        check(cls, {"granularity": "neuron", "train_mask": "sample", "server_rate": "expected"})

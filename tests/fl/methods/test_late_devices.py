@@ -1,0 +1,33 @@
+"""What stays of a device that was late, for every method."""
+
+import pytest
+import torch
+
+from fl.executors.trainer import Trainer
+from fl.methods import available
+from tests.fl.conftest import view_of
+
+KEEP = {"fedalt", "fedsim", "liu", "ditto", "fedper", "fedrep"}  # their personal weights
+KEEP |= {"fedlps", "spafl", "local"}  # the whole model with its scores or thresholds
+KEEP |= {
+    "fedspa",
+    "refl",
+    "depthfl",
+}  # its next mask; the update that it still has to send; its linear term
+
+
+@pytest.mark.parametrize("name", available())
+def test_the_server_never_hears_of_what_a_late_device_trained_and_the_device_keeps_it(bench, name):
+    method = bench.method(name, participants=4)
+    state, view = method.start(), view_of(bench.task)
+    updates = Trainer(bench.task).submit(bench.jobs(method, state))
+    after = method.aggregate(method.retain(state, updates), view, updates[:3])
+    without = method.aggregate(method.retain(state, updates[:3]), view, updates[:3])
+    assert torch.equal(after.w, without.w)
+    assert (3 in after.local) == (name in KEEP) and 3 not in without.local
+    if name in KEEP:
+        done = updates[3].result()
+        assert torch.equal(
+            after.local[3], done.w - state.w if name == "refl" else method.local_part(done)
+        )
+        assert not torch.equal(done.w, method.received(state, 3))

@@ -1,0 +1,258 @@
+"""SpaFL: thresholds that travel."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from edgesim.seeds import Seeds
+from fl.accounting import Accounting
+from fl.contracts import Job, Trained
+from fl.data.datasets import Federated
+from fl.errors import MethodError
+from fl.executors.trainer import Trainer
+from fl.method_base.method import State, check
+from fl.methods import resolve
+from fl.models.architectures import Architecture
+from fl.models.layers import Linear
+from fl.task import LearningTask
+from fl.training import local_sgd as local
+from tests.fl.conftest import Bench, view_of
+
+ROWS = [[0.5, -0.1, 0.3], [0.05, -0.05, 0.02]]  # mu = 0.3, 0.04
+
+
+TAU = [0.2, 0.05]
+
+
+G = [[0.2, -0.4, 0.1], [0.3, 0.1, -0.2]]  # dF / d(masked weight)
+
+
+QUICK = {"lr": 0.05, "local_epochs": 1}
+
+
+def flat(weights, tau):
+    return torch.cat(
+        [
+            torch.tensor(weights, dtype=torch.float32).flatten(),
+            torch.tensor(tau, dtype=torch.float32),
+        ]
+    )
+
+
+def data_of(x, y, parts, classes):
+    """Training and test samples x [N, ...], y [N]; device k has those of parts[k]."""
+    x, y = np.asarray(x, dtype=np.float32), np.asarray(y, dtype=np.int64)
+    parts = [np.asarray(part) for part in parts]
+    return Federated(
+        y, y, lambda: (x, x), x.shape[1:], parts, parts, tuple(map(str, range(classes)))
+    )
+
+
+def bench_of(layers, x, y, parts, batch_size, classes=2, accounting=None):
+    data = data_of(x, y, parts, classes)
+    architecture = Architecture("tiny", data.input_shape, classes, tuple(layers))
+    return Bench(LearningTask(architecture, data, batch_size, Seeds(0), accounting or Accounting()))
+
+
+@pytest.fixture(scope="module")
+def neurons():
+    """Two neurons without a bias that see the three unit vectors, in one batch of one device."""
+    return bench_of((Linear(3, 2, bias=False),), np.eye(3), [0, 1, 2], [[0, 1, 2]], 3, classes=3)
+
+
+def with_gradient(phase, g=G):
+    """The phase on the loss whose gradient by the masked weights is g, whatever the weights: sum_ij g_ij w_ij."""
+    columns = torch.tensor(g).T
+    return replace(phase, criterion=lambda logits, y: (logits * columns[y]).sum())
+
+
+def trained(bench, method, w, g=G):
+    """What one round makes of w on device 0."""
+    phases = method.local_update(method.start(), 0, w, None)
+    job = Job(
+        0, 0, tuple(with_gradient(phase, g) for phase in phases), None, method.payload(0.0), 0.0
+    )
+    return local.run(bench.task, job)
+
+
+@dataclass(frozen=True)
+class Done:
+    """An update that is there already."""
+
+    job: Any
+    trained: Trained
+
+    def result(self):
+        return self.trained
+
+
+def returned(method, w, k):
+    mask = torch.ones(len(w), dtype=torch.bool)
+    return Done(Job(k, 0, (), None, method.payload(0.0), 0.0), Trained(w, mask, 0.0))
+
+
+def part_of_round(bench, method, state, devices, received=None):
+    """A round of some devices, of which only ``received`` are in time."""
+    updates = Trainer(bench.task).submit(bench.jobs(method, state, devices=devices))
+    arrived = updates if received is None else [u for u in updates if u.job.device in received]
+    return method.aggregate(method.retain(state, updates), view_of(bench.task, state.g), arrived)
+
+
+def state_with(method, own, old, new):
+    """Device 0 with weights and thresholds ``own``, after global thresholds ``old`` and ``new``."""
+    state = replace(method.start(), w=flat(np.zeros((2, 3)), new), local={0: own}, g=2)
+    return replace(
+        state,
+        memo={"change": torch.tensor(new) - torch.tensor(old), "seen": torch.tensor([[0.1, 0.0]])},
+    )
+
+
+def test_the_mean_of_the_thresholds_whatever_the_order(neurons):
+    method = neurons.method("spafl")
+    state = replace(method.start(), w=flat(ROWS, [0.05, 0.05]))
+    ends = [
+        returned(method, flat(ROWS, [0.1, 0.5]), 0),
+        returned(method, flat(np.ones((2, 3)), [0.3, 0.0]), 1),
+    ]
+    after, turned = (
+        method.aggregate(state, view_of(neurons.task), updates) for updates in (ends, ends[::-1])
+    )
+    assert after.w[6:].tolist() == pytest.approx([0.2, 0.25], abs=1e-7)
+    assert after.memo["change"].tolist() == pytest.approx([0.15, 0.2], abs=1e-7)
+    assert torch.equal(after.w, turned.w)
+    assert torch.equal(after.w[:6], state.w[:6])
+
+
+def test_where_nobody_arrives_thresholds_stay_and_their_change_is_0(bench):
+    method = bench.method("spafl", **QUICK)
+    state = bench.round(method, method.start())
+    assert state.memo["change"].abs().sum() > 0
+    after = method.aggregate(state, view_of(bench.task), [])
+    assert torch.equal(after.w, state.w) and after.memo["change"].abs().sum() == 0 and after.g == 2
+
+
+def test_who_does_not_take_part_is_left_alone(bench):
+    method = bench.method("spafl", **QUICK)
+    first = part_of_round(bench, method, method.start(), [0, 1])
+    second = part_of_round(bench, method, first, [1, 3])
+    assert sorted(first.local) == [0, 1] and sorted(second.local) == [0, 1, 3]
+    assert torch.equal(second.local[0], first.local[0]) and not torch.equal(
+        second.local[1], first.local[1]
+    )
+    assert torch.equal(
+        method.personalise(second, 2), method.start().w
+    )  # never asked: as initialised, nothing pruned
+    assert (
+        method.measures(first)["never_sampled"] == 2
+        and method.measures(second)["never_sampled"] == 1
+    )
+
+
+def test_weights_never_travel(bench):
+    method = bench.method("spafl", **QUICK)
+    state = method.start()
+    count, size = 8 + 16 + 64 + 10, bench.task.layout.size
+    (job,) = bench.jobs(method, state, devices=[2])
+    done = Trainer(bench.task).submit([job])[0].result()
+    sent = method.encode(job, done)
+    assert sent.travels[size:].all() and not sent.travels[:size].any()
+    assert job.payload.bits_up == count * 32 and job.payload.bits_down == 2 * count * 32
+    scrambled = done.w.clone()
+    scrambled[:size] = 9.0
+    ends = [
+        method.aggregate(state, view_of(bench.task), [returned(method, w, 2)])
+        for w in (done.w, scrambled)
+    ]
+    assert torch.equal(ends[0].w[size:], ends[1].w[size:]) and torch.equal(
+        ends[0].w[size:], done.w[size:]
+    )
+    assert torch.equal(ends[0].w[:size], state.w[:size])
+
+
+@pytest.mark.parametrize(
+    ("params", "moved"),
+    [
+        ({}, [-0.02, 0.01]),  # -(0.26 - 0.2) / 3, -(0.0 - 0.03) / 3
+        ({"delta": "broadcast"}, [-0.02, 0.01]),
+        ({"delta": "since_last"}, [-0.16 / 3, 0.0]),  # it last received 0.1 and 0.0
+        ({"importance_update": False}, [0.0, 0.0]),
+        ({"frozen_weights": True}, [0.0, 0.0]),
+    ],
+)
+def test_a_device_starts_from_its_own_weights_and_the_servers_thresholds(neurons, params, moved):
+    method = neurons.method("spafl", **params)
+    own = flat(ROWS, TAU)
+    state = state_with(method, own, [0.2, 0.03], [0.26, 0.0])
+    if not method.moves:
+        state = replace(state, memo={})
+    start = method.received(state, 0)
+    assert start[6:].tolist() == pytest.approx([0.26, 0.0])
+    assert (start - own)[:6].tolist() == pytest.approx([moved[0]] * 3 + [moved[1]] * 3, abs=1e-7)
+    assert torch.equal(state.local[0], own)
+
+
+def test_the_first_round_moves_no_weights(bench):
+    method = bench.method("spafl")
+    assert torch.equal(method.received(method.start(), 0), method.start().w)
+
+
+def test_since_last_remembers_what_a_device_received(bench):
+    method = bench.method("spafl", delta="since_last", **QUICK)
+    states = [method.start()]
+    for devices in ([0, 1], [1], [2], [0]):
+        states.append(part_of_round(bench, method, states[-1], devices))
+    tau = [method.rows.thresholds(state.w) for state in states]
+    seen = states[3].memo["seen"]
+    assert (
+        torch.equal(seen[0], tau[0])
+        and torch.equal(seen[1], tau[1])
+        and torch.equal(seen[2], tau[2])
+    )
+    expected = method.rows.nudged(states[3].local[0], tau[3] - tau[0])
+    size = bench.task.layout.size
+    assert torch.equal(method.received(states[3], 0)[:size], expected[:size])
+    assert "change" not in states[3].memo
+
+
+def test_few_threshold_bits_round_what_is_sent(bench):
+    method, state = bench.play("spafl", rounds=1, threshold_bits=6, **QUICK)
+    steps = method.rows.thresholds(state.w) * 63
+    assert torch.equal(steps, steps.round()) and steps.max() >= 1
+    own = method.rows.thresholds(state.local[0]) * 63
+    assert not torch.allclose(own, own.round(), atol=1e-3)
+    sent = method.encode(
+        bench.jobs(method, state, devices=[0])[0], Trained(state.local[0], method.shared_mask, 0.0)
+    )
+    assert torch.allclose(method.rows.thresholds(sent.values) * 63, own.round(), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("local", {"weighting": "samples"}),
+        ("spafl", {"importance_update": False, "delta": "sent"}),
+        ("spafl", {"importance_update": False, "importance_divisor": "n_in"}),
+        ("spafl", {"frozen_weights": True, "importance_update": True}),
+        ("spafl", {"frozen_weights": True, "mask_path": True}),
+        ("spafl", {"local_epochs": 5, "local_steps": 3}),
+    ],
+)
+def test_parameters_without_effect_are_refused(name, given):
+    with pytest.raises(MethodError, match="is not read where"):
+        check(resolve(name), given)
+
+
+@pytest.mark.parametrize("delta", ["sent", "since_last"])
+def test_a_resumed_run_goes_on_as_it_would_have(bench, delta):
+    method = bench.method("spafl", delta=delta, **QUICK)
+    state = part_of_round(bench, method, method.start(), [0, 2])
+    resumed = State.from_arrays(*state.to_arrays())
+    ends = [part_of_round(bench, method, each, [2, 3]) for each in (state, resumed)]
+    (arrays, record), (again, record_again) = (end.to_arrays() for end in ends)
+    assert arrays.keys() == again.keys() and all(
+        np.array_equal(arrays[name], again[name]) for name in arrays
+    )
+    assert record == record_again
