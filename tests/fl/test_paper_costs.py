@@ -1,4 +1,6 @@
-"""FLOPs, parameters and bits of the papers' tables, as far as the digests say that they can be matched."""
+"""FLOPs, parameters and bits of the papers' tables, as far as the digests say that they can be
+matched.
+"""
 
 from math import ceil
 
@@ -42,7 +44,7 @@ def rows_kept(architecture, share):
     return architecture.layout.expand(hidden_units(architecture, share, at_least_one), rows=True)
 
 
-# --- FedLPS ----------------------------------------------------------------------------------------------------------
+# --- FedLPS --------------------------------------------------------------------------------------
 
 
 def test_a_forward_batch_of_mnist():
@@ -130,7 +132,7 @@ def test_submodels_of_reduced_width_as_the_released_code_cuts_them(
     assert round_mflop(architecture, kept, *steps) == pytest.approx(mflop, abs=0.06)
 
 
-# --- SpaFL and FedMAP ------------------------------------------------------------------------------------------------
+# --- SpaFL and FedMAP ----------------------------------------------------------------------------
 
 
 def test_a_dense_participation_in_spafl():  # 3 x 5 epochs x 600 samples x 2,293,000

@@ -80,7 +80,9 @@ def neurons():
 
 
 def with_gradient(phase, g=G):
-    """The phase on the loss whose gradient by the masked weights is g, whatever the weights: sum_ij g_ij w_ij."""
+    """The phase on the loss whose gradient by the masked weights is g, whatever the weights: sum_ij
+    g_ij w_ij.
+    """
     columns = torch.tensor(g).T
     return replace(phase, criterion=lambda logits, y: (logits * columns[y]).sum())
 
@@ -136,7 +138,9 @@ def test_a_step_with_the_surrogate_of_the_other_programs_moves_thresholds_by_the
 
 
 def test_a_second_step_has_momentum(neurons):
-    """g does not depend on w, so the second step is 1.9 times the first on the weights of the living row."""
+    """g does not depend on w, so the second step is 1.9 times the first on the weights of the
+    living row.
+    """
     method = neurons.method("spafl", **STEP | {"momentum": 0.9, "local_steps": 2})
     done = trained(neurons, method, flat(ROWS, TAU))
     assert done.w[:3].tolist() == pytest.approx(

@@ -75,7 +75,9 @@ def neurons():
 
 @pytest.fixture(scope="module")
 def lenet():
-    """LeNet-5-Caffe on 100 devices of 600 pictures each, batches of 64; nobody looks at the pictures."""
+    """LeNet-5-Caffe on 100 devices of 600 pictures each, batches of 64; nobody looks at the
+    pictures.
+    """
     labels = np.zeros(60_000, dtype=np.int64)
     parts = list(np.arange(60_000).reshape(100, 600))
     data = Federated(
@@ -152,10 +154,12 @@ def test_densities(lenet):
 
 
 def test_a_unit_of_a_residual_block_lives_where_one_of_its_tensors_feeds_it():
-    """Filters of 2, 2 (in the block) and 2 (added to the first two); side 4: 16 uses of each weight.
+    """Filters of 2, 2 (in the block) and 2 (added to the first two); side 4: 16 uses of each
+    weight.
 
-    Multiply-adds: 9 x 2 x 16 = 288, 36 x 16 = 576, 576; output 2 x 2 = 4. Channel 0 is dead in the first and the last
-    convolution, so that half of what the block's first one and the output see is gone.
+    Multiply-adds: 9 x 2 x 16 = 288, 36 x 16 = 576, 576; output 2 x 2 = 4. Channel 0 is dead in the
+    first and the last convolution, so that half of what the block's first one and the output see is
+    gone.
     """
     layers = Conv(1, 2, 3, 1, bias=False), Residual(2, 2), MeanPool(), Linear(2, 2, bias=False)
     architecture = Architecture("tiny", (1, 4, 4), 2, layers)

@@ -21,7 +21,9 @@ def bits(text):
 
 
 def perceptron(*sizes):
-    """Layers of these sizes; every one but the first (the input) is a group of units, the last one is the output."""
+    """Layers of these sizes; every one but the first (the input) is a group of units, the last one
+    is the output.
+    """
     layers = [Linear(a, b) for a, b in pairwise(sizes)]
     return Architecture("perceptron", (sizes[0],), sizes[-1], tuple(layers)).layout
 

@@ -60,7 +60,9 @@ def test_a_mask_of_fedpm_is_sent_at_its_entropy():
 
 @pytest.mark.parametrize(("surrogate", "power"), [("fedpm", 2), ("identity", 1)])
 def test_a_step_of_fedpm_by_hand(tiny_bench, surrogate, power):
-    """w m with m = [0.7 < 0.8, 0.7 < 0.6], and d(w m)/ds = w theta theta (1 - theta): that of a draw is theta."""
+    """w m with m = [0.7 < 0.8, 0.7 < 0.6], and d(w m)/ds = w theta theta (1 - theta): that of a
+    draw is theta.
+    """
     bench = tiny_bench([Linear(1, 2, bias=False)], ONE, [1])
     method = bench.method("fedpm", local_steps=1, lr=1.0, optimiser="sgd", surrogate=surrogate)
     weights, theta = torch.from_numpy(method.constants), torch.tensor([0.8, 0.6])

@@ -28,7 +28,9 @@ def test_the_cosine_of_fedspa():
 
 
 def test_erk_densities_of_lenet_by_hand():
-    """Raw 31/500, 85/25,000, 1,300/400,000, 510/5,000: the first and the last layer are dense, two share the rest."""
+    """Raw 31/500, 85/25,000, 1,300/400,000, 510/5,000: the first and the last layer are dense, two
+    share the rest.
+    """
     shapes = [(20, 1, 5, 5), (50, 20, 5, 5), (500, 800), (10, 500)]
     found = erk(shapes, 0.5)
     left = 0.5 * 430_500 - 500 - 5_000
@@ -96,7 +98,9 @@ def test_what_fedspa_trains_sends_and_uses(bench):
 
 
 def test_the_gradient_that_fedspa_grows_by(bench):
-    """A step of size 1 on all weights from the masked model ends at minus the gradient where the model is zero."""
+    """A step of size 1 on all weights from the masked model ends at minus the gradient where the
+    model is zero.
+    """
     method = bench.method("fedspa", local_steps=2, lr=LR)
     state, size = method.start(), bench.task.layout.size
     (job,) = bench.jobs(method, state, devices=[0])
@@ -121,7 +125,9 @@ def test_the_gradient_that_fedspa_grows_by(bench):
 
 @pytest.mark.parametrize(("coding", "bits"), [("bitmap", 5_960), ("entropy", 5_960 * 0.8112781)])
 def test_the_mask_of_fedspa_has_a_place_for_each_weight_that_it_can_drop(digits, coding, bits):
-    """8 x 9 + 16 x 72 + 64 x 64 + 10 x 64 = 5,960 weights, a quarter of them kept; 98 biases are always there."""
+    """8 x 9 + 16 x 72 + 64 x 64 + 10 x 64 = 5,960 weights, a quarter of them kept; 98 biases are
+    always there.
+    """
     task = LearningTask(build("digits-cnn", digits.input_shape, 10), digits, 16, Seeds(3))
     plain, told = (
         Bench(replace(task, accounting=accounting)).method(

@@ -152,7 +152,9 @@ def test_heterofl_at_full_width_without_its_extras_is_fedavg_to_the_byte(bench):
 
 
 def test_the_scaler_divides_hidden_outputs_by_the_width(tiny_bench):
-    """x = 1 -> hidden (0.5 x, ...) -> logits; at width 1/2 with the scaler the hidden unit gives 1.0 instead of 0.5."""
+    """x = 1 -> hidden (0.5 x, ...) -> logits; at width 1/2 with the scaler the hidden unit gives
+    1.0 instead of 0.5.
+    """
     from fl.models.layers import Linear
 
     bench = tiny_bench(

@@ -74,7 +74,9 @@ def test_only_devices_of_the_round_learn(bench):
 
 
 def test_what_a_bandit_learns_from_a_round(bench):
-    """The reward (15) of two devices: the accuracy gained since the initial model by time over the round's mean."""
+    """The reward (15) of two devices: the accuracy gained since the initial model by time over the
+    round's mean.
+    """
     method = bench.method("fedlps", lr=LR, local_steps=20, participants=2)
     state = method.start()
     view = view_of(bench.task)
