@@ -53,7 +53,7 @@ class Accounting:
     backward: str = "counted"
     count_biases: bool = False
 
-    def work(self, cost: StepCost, steps: int, batch: int, rho: float = 0.0) -> Work:
+    def work(self, cost: StepCost, steps: int, batch: float, rho: float = 0.0) -> Work:
         """Work of ``steps`` steps on ``batch`` samples where the share rho of the prunable weights is pruned."""
         saved = self.sparse_efficiency * rho
         return Work(

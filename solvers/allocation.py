@@ -16,7 +16,8 @@ from solvers.allocators.paper_formula import printed
 from solvers.allocators.proportional import proportional
 from solvers.analysis.explanation import explain
 from solvers.analysis.sensitivity import Sensitivity, is_differentiable, sensitivity
-from solvers.certificate import feasible
+from solvers.arrays import Array
+from solvers.certificate import feasible_solution
 from solvers.cvxpy_reference.certified_methods import (
     convex,
     convex_energy,
@@ -24,8 +25,8 @@ from solvers.cvxpy_reference.certified_methods import (
     convex_latency,
 )
 from solvers.min_energy.allocator import energy
-from solvers.problem import Array, PruningProblem
-from solvers.problem_checks import extreme
+from solvers.problem import PruningProblem
+from solvers.problem_checks import range_error
 from solvers.resource_blocks.kkt_blocks import kkt_blocks
 from solvers.resource_blocks.min_max_blocks import fair_blocks, latency_blocks
 from solvers.resource_blocks.pruning_levels import levels
@@ -171,7 +172,7 @@ def allocate(
                 METHODS[method](problem) if blocks is None else IN_BLOCKS[method](problem, blocks)
             )
     except ArithmeticError as error:
-        raise extreme(method, problem) from error
+        raise range_error(method, problem) from error
     return Allocation(**vars(found))
 
 
@@ -200,7 +201,7 @@ def _checked(problem: PruningProblem, function: Callable[[PruningProblem], Any])
             f"{name} returned shares or ratios that are not numbers."
         ) from None
     return replace(
-        feasible(problem, share, rho, multiplier, name),
+        feasible_solution(problem, share, rho, multiplier, name),
         cpu_hz=_chosen(problem, cpu_hz, "cpu_hz", name),
         power_w=_chosen(problem, power_w, "power_w", name),
     )
@@ -210,10 +211,10 @@ def _chosen(problem: PruningProblem, values: Any, kind: str, name: str) -> Array
     """Clocks or powers [K] of a user's own allocator; None where it chooses none."""
     if values is None:
         return None
-    values = np.asarray(values, dtype=float)
-    if values.shape != (problem.num_devices,) or not (np.isfinite(values) & (values >= 0)).all():
+    chosen: Array = np.asarray(values, dtype=float)
+    if chosen.shape != (problem.num_devices,) or not (np.isfinite(chosen) & (chosen >= 0)).all():
         raise InvalidAllocationError(
-            f"{name} returned {kind} {values!r:.60}; give {problem.num_devices} finite numbers "
+            f"{name} returned {kind} {chosen!r:.60}; give {problem.num_devices} finite numbers "
             "that are not negative."
         )
-    return values
+    return chosen

@@ -1,7 +1,8 @@
-"""Do the least shares fit into the band, and if not, how much more time is needed?
+"""Whether the least shares fit into the band, and how much more time is needed if not.
 
-With rho_max < 1 (or fixed bits) device k needs at least b = n / (A - c): n seconds of the whole band for what it must
-send, c seconds for what it must compute. Added time x gives sum_k n_k / (A_k + x - c_k) <= 1, a secular equation.
+With rho_max < 1 (or fixed bits) device k needs at least b = n / (A - c): n seconds of the whole
+band for what it must send, c seconds for what it must compute. With time x added,
+sum_k n_k / (A_k + x - c_k) <= 1 is a secular equation.
 """
 
 from __future__ import annotations
@@ -10,12 +11,19 @@ from decimal import ROUND_CEILING, Context
 
 import numpy as np
 
-from solvers.problem import ALLOWED, Array, PruningProblem
+from solvers.arrays import Array, Mask
+from solvers.problem import FEASIBILITY_TOLERANCE, PruningProblem
 from solvers.solution import InfeasibleError
+
+NAMED = 8  # devices that an error names
 
 
 def fitting_bounds(problem: PruningProblem, most: float = 1.0) -> tuple[Array, Array]:
-    """Bounds of the share [K], [K]; the lower ones add up to at most 1, the upper ones are at most `most`.
+    """Lower and upper bounds of the shares [K]; the lower ones add up to at most 1.
+
+    Args:
+        problem: K devices.
+        most: what no upper bound exceeds.
 
     Raises:
         InfeasibleError: names the devices and the least additional time with which they fit.
@@ -28,9 +36,9 @@ def fitting_bounds(problem: PruningProblem, most: float = 1.0) -> tuple[Array, A
         )
     low, cap = problem.share_bounds(most)
     needed = low.sum()
-    if needed > 1 + ALLOWED:
-        raise refusal(problem, low, least_extra_s(problem))
-    if needed > 1:  # squeezed into the band: nobody is later by more than ALLOWED
+    if needed > 1 + FEASIBILITY_TOLERANCE:
+        raise infeasible_error(problem, low, least_extra_s(problem))
+    if needed > 1:  # squeezed into the band: no device is later by more than the tolerance
         low, cap = low / needed, np.where(cap > low, cap, low / needed)
     return low, cap
 
@@ -38,8 +46,8 @@ def fitting_bounds(problem: PruningProblem, most: float = 1.0) -> tuple[Array, A
 def least_extra_s(problem: PruningProblem) -> float:
     """Least time, added to every slack, with which the least shares fit into the band, s.
 
-    A device with A <= 0 that the added time brings back must fit as well. The result is rounded up until the
-    problem with slack_s + extra_s fits in floating point too.
+    A device with A <= 0 that the added time brings back must fit as well. The result is rounded
+    up until the problem with slack_s + extra_s fits in floating point too.
     """
     extra_s, inside = 0.0, problem.feasible
     while True:
@@ -55,17 +63,16 @@ def least_extra_s(problem: PruningProblem) -> float:
     return extra_s
 
 
-def least_time_s(problem: PruningProblem, inside: Array) -> float:
-    """Least x with which the devices `inside` fit: Newton on 1 / sum of shares, bisection where it oversteps.
+def least_time_s(problem: PruningProblem, inside: Mask) -> float:
+    """Least x, s, with which the devices `inside` fit: Newton's method on 1 / sum of shares.
 
-    Where noise is a fixed power 1 / sum is concave, and Newton climbs to the root without overstepping.
+    Where noise is a fixed power 1 / sum is concave, and Newton's method climbs to the root
+    without overstepping; elsewhere it is bisected.
     """
     kept = 1.0 - problem.rho_max
-    bits, busy_s = (
-        kept * problem.bits + problem.bits_fixed,
-        kept * problem.compute_s - problem.slack_s,
-    )
-    alone_s = busy_s + bits / problem.rate_bps  # nobody can do with less, alone in the band
+    bits = kept * problem.bits + problem.bits_fixed
+    busy_s = kept * problem.compute_s - problem.slack_s
+    alone_s = busy_s + bits / problem.rate_bps  # no device can do with less, alone in the band
     x = below = float(alone_s.max(where=inside, initial=0.0))
     inside, above = inside & (bits > 0), np.inf
     for _ in range(200):
@@ -76,9 +83,8 @@ def least_time_s(problem: PruningProblem, inside: Array) -> float:
         below, above = (x, above) if used > 1 else (below, x)
         if used == 1 or below >= above * (1 - 2e-16) or not inside.any():
             break
-        with np.errstate(
-            divide="ignore", invalid="ignore"
-        ):  # sending takes no time that shows beside busy_s
+        # 0 / 0 where sending takes no time that shows beside busy_s
+        with np.errstate(divide="ignore", invalid="ignore"):
             fall = rate_bps / np.where(inside, problem.slope_at(share) * (x - busy_s), 1.0)
             following = x + used * (used - 1) / fall.sum()
         if not abs(following - x) > 1e-16 * x:
@@ -87,34 +93,35 @@ def least_time_s(problem: PruningProblem, inside: Array) -> float:
     return float(x)
 
 
-def at_least(seconds: float) -> str:
-    """Seconds in six digits, rounded up: what is advised must do."""
-    return (
-        f"{float(Context(prec=6, rounding=ROUND_CEILING).create_decimal_from_float(seconds)):.6g}"
-    )
+def seconds_rounded_up(seconds: float) -> str:
+    """Seconds in six digits, rounded up, as what is advised must be enough."""
+    context = Context(prec=6, rounding=ROUND_CEILING)
+    return f"{float(context.create_decimal_from_float(seconds)):.6g}"
 
 
-def refusal(
+def infeasible_error(
     problem: PruningProblem, low: Array, extra_s: float, whole: str = ""
 ) -> InfeasibleError:
-    """What to say where the least shares low [K] do not fit into the band."""
+    """The error for least shares `low` [K] that do not fit into the band.
+
+    Args:
+        problem: K devices.
+        low: least shares [K].
+        extra_s: time with which they fit, s; inf where no time is enough.
+        whole: words after "the band".
+    """
     needed = float(low.sum())
     devices = np.flatnonzero(low > 1) if (low > 1).any() else np.flatnonzero(low > 0)
-    many = len(devices) > 1
-    names = ", ".join(str(k) for k in devices[:8]) + (
-        f" and {len(devices) - 8} more" if len(devices) > 8 else ""
-    )
-    need = (
-        f"{needed:.6g} times the band{whole}"
-        if np.isfinite(needed)
-        else "more time than there is, with any band"
-    )
-    advice = (
-        f"give {at_least(extra_s)} s more time"
-        if np.isfinite(extra_s)
-        else "no time is enough: give more blocks"
-    )
-    who = f"devices {names} need" if many else f"device {names} needs"
+    names = ", ".join(str(k) for k in devices[:NAMED])
+    if len(devices) > NAMED:
+        names += f" and {len(devices) - NAMED} more"
+    who = f"devices {names} need" if len(devices) > 1 else f"device {names} needs"
+    need = f"{needed:.6g} times the band{whole}"
+    if not np.isfinite(needed):
+        need = "more time than there is, with any band"
+    advice = "no time is enough: give more blocks"
+    if np.isfinite(extra_s):
+        advice = f"give {seconds_rounded_up(extra_s)} s more time"
     return InfeasibleError(
         f"Even pruned to rho_max, {who} {need}; {advice} or raise rho_max.",
         tuple(int(k) for k in devices),

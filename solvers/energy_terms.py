@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from solvers.physics import Array
-from solvers.problem_checks import FINITE, between, broadcast
+from solvers.arrays import FINITE, Array, broadcast, require_between, require_positive
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class EnergyTerms:
     """What energy depends on beside a `PruningProblem`; each a number or one value per device [K].
 
@@ -26,31 +26,40 @@ class EnergyTerms:
         ValueError: names the field, the device, what was given and what is allowed.
     """
 
-    cycles: Array | float
-    kappa: Array | float
-    f_min_hz: Array | float
-    f_max_hz: Array | float
-    p_max_w: Array | float
-    gain: Array | float
+    cycles: Array
+    kappa: Array
+    f_min_hz: Array
+    f_max_hz: Array
+    p_max_w: Array
+    gain: Array
 
-    def __post_init__(self) -> None:
-        for name, values in broadcast({name: getattr(self, name) for name in NAMES}).items():
-            object.__setattr__(self, name, values)
+    def __init__(
+        self,
+        cycles: ArrayLike,
+        kappa: ArrayLike,
+        f_min_hz: ArrayLike,
+        f_max_hz: ArrayLike,
+        p_max_w: ArrayLike,
+        gain: ArrayLike,
+    ) -> None:
+        given = {"cycles": cycles, "kappa": kappa, "f_min_hz": f_min_hz, "f_max_hz": f_max_hz}
+        vars(self).update(broadcast(given | {"p_max_w": p_max_w, "gain": gain}))
         for name in ("cycles", "kappa"):
-            between(name, getattr(self, name), 0.0, FINITE, "finite and not negative")
+            require_between(name, getattr(self, name), 0.0, FINITE, "finite and not negative")
         for name in ("f_max_hz", "p_max_w", "gain"):
-            between(name, getattr(self, name), 0.0, FINITE, "finite and positive", open_=True)
-        between("f_min_hz", self.f_min_hz, 0.0, self.f_max_hz, "between 0 and f_max_hz")
+            require_positive(name, getattr(self, name))
+        require_between("f_min_hz", self.f_min_hz, 0.0, self.f_max_hz, "between 0 and f_max_hz")
 
     def spread(self, count: int) -> EnergyTerms:
-        """The same with arrays [K] of K devices."""
+        """The same with arrays [K] of K devices.
+
+        Raises:
+            ValueError: the terms are those of another number of devices.
+        """
         given = len(self.cycles)
         if given not in (1, count):
             raise ValueError(
                 f"energy has {given} devices and the problem {count}; give one value for each."
             )
-        columns = {name: np.broadcast_to(getattr(self, name), (count,)) for name in NAMES}
-        return EnergyTerms(**columns)
-
-
-NAMES = [field.name for field in fields(EnergyTerms)]
+        columns = vars(self).items()
+        return EnergyTerms(**{name: np.broadcast_to(values, (count,)) for name, values in columns})

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from solvers.problem import Array, PruningProblem
+from solvers.arrays import Array
+from solvers.problem import PruningProblem
 
 
 class SolverError(Exception):
@@ -70,9 +71,9 @@ class Solution:
         infeasible: indices of devices without any time left (A <= 0): share 0 and rho_max.
         method: name of the method.
         objective: sum of w rho over the devices served, or what the method minimises instead.
+        problem: the problem that was solved.
         cpu_hz: CPU frequencies [K], Hz, of methods that choose them.
         power_w: transmit powers [K], W, of methods that choose them.
-        problem: the problem that was solved.
     """
 
     share: Array
@@ -82,6 +83,6 @@ class Solution:
     infeasible: tuple[int, ...]
     method: str
     objective: float
+    problem: PruningProblem = field(repr=False)
     cpu_hz: Array | None = None
     power_w: Array | None = None
-    problem: PruningProblem | None = None

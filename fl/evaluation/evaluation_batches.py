@@ -22,7 +22,7 @@ from fl.executors.cost_model import Pace
 from fl.executors.crew import MOST_PIECES, Crew
 from fl.executors.stacked import Dense, log_loss
 from fl.models.batch_norm import Collected, Frozen
-from fl.models.memory_format import quickest
+from fl.models.memory_format import fastest_memory_format
 from fl.task import LearningTask
 
 Array = np.ndarray
@@ -130,7 +130,7 @@ def batch_answers(
 ) -> list[Tensor]:
     """Loss and hit (0 or 1) of the chosen test samples [1, 2, B]; with the statistics ``norms`` where it has some."""
     images, labels = task.test
-    model, order = quickest(task.architecture, task.layout, images, BATCH)
+    model, order = fastest_memory_format(task.architecture, task.layout, images, BATCH)
     logits, y = model.logits(w, order(images[chosen]), norms), labels[chosen]
     losses = cross_entropy(logits, y, reduction="none").double().nan_to_num(nan=torch.inf)
     return [torch.stack((losses, (logits.argmax(dim=1) == y).double()))[None]]

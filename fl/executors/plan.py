@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor, dtype
 
 from fl.contracts import Adam, Job, Phase, Sgd, Trained
-from fl.models.dense_submodel import cut
+from fl.models.dense_submodel import dense_submodel
 from fl.models.layout import Layout
 from fl.task import LearningTask
 from fl.training import local_sgd as local
@@ -164,7 +164,7 @@ class Desk:
         if submodel is not None:
             mask = mask & submodel
             if not bool(submodel.all()):
-                smaller = cut(layout, submodel)
+                smaller = dense_submodel(layout, submodel)
                 if smaller is not None:
                     layout, where = smaller.layout, smaller.index
                 else:

@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 
 from fl.models.architectures import Architecture
 from fl.models.layers import Linear
-from fl.models.memory_format import lean
+from fl.models.memory_format import pool_before_relu
 from fl.models.stateless_layers import Flatten, Relu
 
 VECTOR = 64  # numbers: a multiple of what any processor computes at once
@@ -204,7 +204,7 @@ class Vmapped:
     without_autograd = torch.no_grad  # `grad` turns it on again
 
     def __init__(self, architecture: Architecture, trained: Sequence[bool]) -> None:
-        self.trained, self.forward = trained, lean(architecture).forward
+        self.trained, self.forward = trained, pool_before_relu(architecture).forward
         self._each = vmap(grad(self._loss, has_aux=True))
 
     def gradients(self, leaves: Sequence[Tensor], x: Tensor, y: Tensor, share: Tensor) -> Found:

@@ -12,7 +12,7 @@ from fl.contracts import Sgd
 from fl.executors.plan import Piece
 from fl.executors.stacked import Arithmetic, Gradient, Product
 from fl.task import LearningTask
-from fl.training.optimisers import descent
+from fl.training.optimisers import make_optimiser
 
 PICTURES = (
     4 << 20
@@ -161,7 +161,7 @@ class Stack:
             for leaf, mask, rate, how in zip(self.leaves, masks, rates, first.extent, strict=True)
             if how != "none"
         ]
-        self.move = descent(first.optimiser, moved, stacked=True)
+        self.move = make_optimiser(first.optimiser, moved, stacked=True)
 
     def _slots(self, flats: Sequence[Tensor]) -> list[Tensor]:
         """The flat tensors [p] slot by slot; what is the same tensor for all, a common start, is read once."""

@@ -1,4 +1,8 @@
-"""The same model in less time on a CPU: the order in which numbers lie in memory, and the order of two layers."""
+"""Order of images in memory, and of layers, in which a model trains fastest; its results stay.
+
+By default torch has every convolution reorder its images for oneDNN and back, and pools in another
+order, which takes four times as long as staying in one.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +17,43 @@ from torch import Tensor
 from fl.models.architectures import Architecture
 from fl.models.layers import Conv, Normalise
 from fl.models.layout import Layout
-from fl.models.stateless_layers import Flatten, MaxPool, Plain, Relu
+from fl.models.stateless_layers import Flatten, MaxPool, Relu, StatelessLayer
 
-LANES = 16  # numbers that the blocks of oneDNN hold: channels are filled up to a multiple of them
+ONEDNN_BLOCK = 16  # oneDNN stores channels in blocks of 16 and fills up the last one
+
+Arrange = Callable[[Tensor], Tensor]  # images -> the same images in another order in memory
+
+
+def fastest_memory_format(
+    architecture: Architecture, layout: Layout, images: Tensor, batch: int, own_forward: bool = True
+) -> tuple[Architecture, Arrange]:
+    """The same model as it trains fastest, and what arranges its images.
+
+    The choice follows from shapes alone, never from a measurement: it decides the last bits.
+
+    Args:
+        architecture: the whole model.
+        layout: of the (sub)model that computes.
+        images: such as those that it computes on, [N, ...].
+        batch: images per step.
+        own_forward: only the architecture's own forward pass is used; without it, as where a
+            method computes a loss of its own, oneDNN's order is not chosen.
+    """
+    if own_forward and suits_onednn(architecture, layout, images):
+        return in_onednn_order(architecture), unchanged
+    arrange: Arrange = unchanged
+    if images.device.type == "cpu" and suits_channels_last(architecture, batch):
+        arrange = channels_last
+    return pool_before_relu(architecture), arrange
+
+
+def unchanged(x: Tensor) -> Tensor:
+    return x
 
 
 @lru_cache
-def lean(architecture: Architecture) -> Architecture:
-    """The same function with less work: of ReLU and max pooling the pool first, which leaves a quarter of the values.
+def pool_before_relu(architecture: Architecture) -> Architecture:
+    """The same function with max pooling before ReLU, which then sees a quarter of the values.
 
     Both orders give the same bits, forward and backward.
     """
@@ -31,114 +64,78 @@ def lean(architecture: Architecture) -> Architecture:
     return replace(architecture, layers=tuple(layers))
 
 
-# --- the blocks of oneDNN --------------------------------------------------------------------------------------------
+# --- the order of oneDNN ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Enter(Plain):
-    """Dense pictures -> the order that oneDNN chooses, in which convolutions and pools then pass them on."""
+class ToOnednn(StatelessLayer):
+    """Dense images -> the order that oneDNN chooses, which convolutions and pools then keep."""
 
-    kind: str = "enter"
+    kind: str = "to-onednn"
 
     def apply(self, x: Tensor, tensors: tuple[Tensor, ...], normalise: Normalise) -> Tensor:
         return x.to_mkldnn()
 
 
 @dataclass(frozen=True)
-class Leave(Plain):
-    """Back to dense pictures."""
+class FromOnednn(StatelessLayer):
+    """Back to dense images."""
 
-    kind: str = "leave"
+    kind: str = "from-onednn"
 
     def apply(self, x: Tensor, tensors: tuple[Tensor, ...], normalise: Normalise) -> Tensor:
         return x.to_dense()
 
 
 @lru_cache
-def blocked(architecture: Architecture) -> Architecture:
-    """`lean` with everything before the first dense layer in oneDNN's own order: the bits are those of torch's default.
+def in_onednn_order(architecture: Architecture) -> Architecture:
+    """`pool_before_relu` with everything before the first dense layer in oneDNN's order.
 
-    By default torch has every convolution sort its pictures into that order and back, and pools in another one, which
-    takes four times as long.
+    The bits are those of torch's default order.
     """
-    layers = list(lean(architecture).layers)
+    layers = pool_before_relu(architecture).layers
     end = next(i for i, layer in enumerate(layers) if isinstance(layer, Flatten))
-    return replace(architecture, layers=(Enter(), *layers[:end], Leave(), *layers[end:]))
+    return replace(architecture, layers=(ToOnednn(), *layers[:end], FromOnednn(), *layers[end:]))
 
 
-def fills_blocks(architecture: Architecture, layout: Layout, x: Tensor) -> bool:
-    """Is the model trained faster in blocks? Where convolutions and pools lead to them that hold no filling.
-
-    Args:
-        layout: of the (sub)model that computes.     x: pictures such as those that it computes on.
+def suits_onednn(architecture: Architecture, layout: Layout, x: Tensor) -> bool:
+    """Is oneDNN's order faster? Where only convolutions, pools and ReLU precede the dense layers,
+    with numbers of channels that fill its blocks.
     """
-    if (
-        x.device.type != "cpu"
-        or x.dtype != torch.float32
-        or not torch.backends.mkldnn.is_available()
-    ):
+    supported = torch.backends.mkldnn.is_available() and x.dtype == torch.float32
+    if x.device.type != "cpu" or not supported or not only_convolutions(architecture):
         return False
-    kernels = [slot for slot in layout.slots if slot.kind == "weight" and len(slot.shape) == 4]
-    return stacked_convolutions(architecture) and all(
-        slot.shape[0] % LANES == 0 for slot in kernels
-    )
+    kernels = (slot for slot in layout.slots if slot.kind == "weight" and len(slot.shape) == 4)
+    return all(slot.shape[0] % ONEDNN_BLOCK == 0 for slot in kernels)
 
 
 @lru_cache
-def stacked_convolutions(architecture: Architecture) -> bool:
-    """Are there convolutions, and nothing but pools and ReLU with them, until everything is flattened?"""
+def only_convolutions(architecture: Architecture) -> bool:
+    """Are there only convolutions, pools and ReLU before the images are flattened?"""
     layers = architecture.layers
     end = next((i for i, layer in enumerate(layers) if isinstance(layer, Flatten)), 0)
     return end > 0 and all(isinstance(layer, Conv | MaxPool | Relu) for layer in layers[:end])
 
 
-# --- channels last ---------------------------------------------------------------------------------------------------
+# --- channels last ------------------------------------------------------------------------------
 
 
 @lru_cache
-def pixelwise(architecture: Architecture, batch: int) -> bool:
-    """Are batches of that size trained faster with the channels of each pixel side by side (channels_last)?
+def suits_channels_last(architecture: Architecture, batch: int) -> bool:
+    """Are batches of that size trained faster with the channels of a pixel side by side?
 
-    A CPU then pools and convolves up to twice as fast; against that stand the kernels, which are put into another order
-    in every step. It pays where convolutions give three values per weight of theirs (docs/performance.md).
+    A CPU then pools and convolves up to twice as fast, but reorders the kernels in every step. It
+    pays where convolutions give three values per weight of theirs (docs/performance.md).
     """
-    kernels = [
-        part for part in architecture.parts if part.kind == "weight" and len(part.shape) == 4
-    ]
+    kernels = [p for p in architecture.parts if p.kind == "weight" and len(p.shape) == 4]
     values = batch * sum(part.uses * part.shape[0] for part in kernels)
     return bool(kernels) and values >= 3 * sum(prod(part.shape) for part in kernels)
 
 
 def channels_last(x: Tensor) -> Tensor:
-    """x [B, C, H, W] in that order. One channel lies in either order: only the strides tell torch which is meant."""
+    """x [B, C, H, W] in that order."""
     if x.shape[1] > 1:
         return x.contiguous(memory_format=torch.channels_last)
+    # One channel lies in either order: only the strides tell torch which one is meant.
     height, width = x.shape[2:]
     return x.as_strided(x.shape, (height * width, 1, width, 1))
-
-
-# --- the rule --------------------------------------------------------------------------------------------------------
-
-Order = Callable[[Tensor], Tensor]  # puts pictures into an order in memory
-
-
-def as_they_are(x: Tensor) -> Tensor:
-    return x
-
-
-def quickest(
-    architecture: Architecture, layout: Layout, images: Tensor, batch: int, blocks: bool = True
-) -> tuple[Architecture, Order]:
-    """The same model as it is trained fastest, and the order in which it wants its pictures.
-
-    It follows from the shapes, never from a measurement in a run: the order decides the last bits.
-
-    Args:
-        layout: of the (sub)model that computes.     images: [N, ...].     batch: how many at a time.
-        blocks: may oneDNN's order be used? Not where a method computes with the architecture itself.
-    """
-    if blocks and fills_blocks(architecture, layout, images):
-        return blocked(architecture), as_they_are
-    if images.device.type == "cpu" and pixelwise(architecture, batch):
-        return lean(architecture), channels_last
-    return lean(architecture), as_they_are

@@ -9,7 +9,7 @@ from fl.models.layers import LayerTensor, Normalise, Signal, Tensor
 from fl.models.layout import UnitAxis
 
 
-class Plain:
+class StatelessLayer:
     """What a layer without tensors answers."""
 
     def wire(self, given: Signal, name: str) -> tuple[tuple[LayerTensor, ...], Signal]:
@@ -20,7 +20,7 @@ class Plain:
 
 
 @dataclass(frozen=True)
-class MaxPool(Plain):
+class MaxPool(StatelessLayer):
     """Max pooling, 2 x 2, stride 2; an odd last row or column is left out."""
 
     kind: str = "pool"
@@ -35,7 +35,7 @@ class MaxPool(Plain):
 
 
 @dataclass(frozen=True)
-class MeanPool(Plain):
+class MeanPool(StatelessLayer):
     """The mean of each channel over the whole picture, [C, H, W] -> [C]."""
 
     kind: str = "mean"
@@ -48,7 +48,7 @@ class MeanPool(Plain):
 
 
 @dataclass(frozen=True)
-class Relu(Plain):
+class Relu(StatelessLayer):
     kind: str = "relu"
 
     def apply(self, x: Tensor, tensors: tuple[Tensor, ...], normalise: Normalise) -> Tensor:
@@ -58,7 +58,7 @@ class Relu(Plain):
 
 
 @dataclass(frozen=True)
-class Flatten(Plain):
+class Flatten(StatelessLayer):
     """[C, H, W] -> [C H W]: each channel becomes H W neighbours."""
 
     kind: str = "flatten"
@@ -72,7 +72,7 @@ class Flatten(Plain):
 
 
 @dataclass(frozen=True)
-class Last(Plain):
+class Last(StatelessLayer):
     """The last step of a sequence, [T, features] -> [features]."""
 
     kind: str = "last"

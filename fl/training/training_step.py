@@ -1,10 +1,13 @@
-"""One step of training on a batch: by the slots of a model, or by the flat model where a method looks at it."""
+"""One training step on a batch, by the tensors of a model or by its flat vector.
+
+The flat vector is differentiated where a method looks at it while it trains; otherwise the tensors
+are, which is faster.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -12,54 +15,51 @@ from torch.nn.functional import cross_entropy
 from fl.contracts import Phase
 from fl.models.architectures import Architecture
 from fl.models.layout import Layout
-from fl.training.optimisers import descent
+from fl.training.optimisers import Variable, make_optimiser
 
-Step = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]  # images, labels -> loss, hits
+# (images, labels) -> loss, and how many of the batch are classified correctly
+Step = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
-def slot_step(
-    model: Architecture,
-    phase: Phase,
-    w: Tensor,
-    mask: Tensor,
-    layout: Layout,
-    where: Tensor | None = None,
-) -> Step:
-    """A step that differentiates only by the slots in which something is trained.
+def tensor_step(model: Architecture, phase: Phase, w: Tensor, mask: Tensor, layout: Layout) -> Step:
+    """A step that differentiates by the tensors in which something is trained.
 
-    The leaves are views into w, so the update is written into the flat model directly. Slots that are frozen are no
-    variables of autograd: where only the classifier trains, nothing is kept of the convolutions and no backward pass
-    goes through them. ``where`` tells which coordinates of the whole model the w of a submodel are.
+    The tensors are views into w, so that the update is written into w directly. Those that are not
+    trained are no variables of autograd: where only the classifier trains, no backward pass goes
+    through the convolutions.
+
+    Args:
+        model: what computes.
+        phase: its lr and scale are numbers, or tensors [p].
+        w: weights [p], trained in place.
+        mask: coordinates that are trained, bool [p].
+        layout: tensors of w.
     """
-    lr = phase.lr[where] if isinstance(phase.lr, Tensor) and where is not None else phase.lr
     masks = layout.split(mask)
-    leaves = [
+    tensors = [
         view.detach().requires_grad_(bool(m.any()))
         for view, m in zip(layout.split(w), masks, strict=True)
     ]
-    rates = [slot_rate(lr, slot.slice, slot.shape) for slot in layout.slots]
+    rates = [slot_value(phase.lr, slot.slice, slot.shape) for slot in layout.slots]
     trained = [
-        (leaf, None if bool(m.all()) else m.to(w.dtype), rate)
-        for leaf, m, rate in zip(leaves, masks, rates, strict=True)
-        if leaf.requires_grad
+        Variable(tensor, None if bool(m.all()) else m.to(w.dtype), rate)
+        for tensor, m, rate in zip(tensors, masks, rates, strict=True)
+        if tensor.requires_grad
     ]
-    variables = [leaf for leaf, _, _ in trained]
-    move = descent(phase.optimiser, trained)
+    variables = [each.tensor for each in trained]
+    update = make_optimiser(phase.optimiser, trained)
     criterion = phase.criterion or cross_entropy
-    scale = None if phase.scale is None else phase.scale if where is None else phase.scale[where]
-    factors = (
-        None
-        if scale is None
-        else [slot_rate(scale, slot.slice, slot.shape) for slot in layout.slots]
-    )
+    scales = None
+    if phase.scale is not None:
+        scales = [slot_value(phase.scale, slot.slice, slot.shape) for slot in layout.slots]
 
     def step(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        tensors = (
-            leaves if factors is None else [w * f for w, f in zip(leaves, factors, strict=True)]
-        )
-        logits = model.forward(tensors, x)
+        weights = tensors
+        if scales is not None:
+            weights = [tensor * scale for tensor, scale in zip(tensors, scales, strict=True)]
+        logits = model.forward(weights, x)
         loss = criterion(logits, y)
-        move(torch.autograd.grad(loss, variables))
+        update(torch.autograd.grad(loss, variables))
         return loss.detach(), hits_of(logits, y)
 
     return step
@@ -71,34 +71,35 @@ def flat_step(
     w: Tensor,
     mask: Tensor,
     submodel: Tensor | None,
-    draws: np.random.Generator | None,
+    effective: Callable[[Tensor], Tensor] | None,
 ) -> Step:
-    """A step that differentiates by the flat model, for phases that have hooks of their own."""
+    """A step that differentiates by the flat model w [P], trained in place.
+
+    Args:
+        model: what computes.
+        phase: with functions of the method that look at w.
+        w: weights, and whatever coordinates the method has behind them.
+        mask: coordinates that are trained, bool [P].
+        submodel: coordinates that compute, bool [P]; None: all.
+        effective: w [P] -> weights that compute; None: w itself.
+    """
     leaf = w.detach().requires_grad_(True)
-    move = descent(
-        phase.optimiser,
-        [
-            (
-                leaf,
-                None if bool(mask.all()) else mask.to(w.dtype),
-                slot_rate(phase.lr, slice(None), w.shape),
-            )
-        ],
-    )
+    rate = slot_value(phase.lr, slice(None), w.shape)
+    trained = Variable(leaf, None if bool(mask.all()) else mask.to(w.dtype), rate)
+    update = make_optimiser(phase.optimiser, [trained])
     if phase.project is not None:
         phase.project(w, None)
-    shapes, sizes = (
-        [slot.shape for slot in model.layout.slots],
-        [slot.size for slot in model.layout.slots],
-    )
-    sizes.append(len(w) - sum(sizes))  # coordinates that are no weights of the architecture
+    slots = model.layout.slots
+    sizes = [slot.size for slot in slots]
 
     def logits_of(x: Tensor) -> Tensor:
-        weights = leaf if phase.effective is None else phase.effective(leaf, draws)
+        weights = leaf if effective is None else effective(leaf)
         weights = weights if submodel is None else weights * submodel[: len(weights)]
         weights = weights if phase.scale is None else weights * phase.scale[: len(weights)]
-        pieces = weights.split(sizes if len(weights) == len(w) else sizes[:-1])
-        return model.forward([p.view(s) for p, s in zip(pieces, shapes, strict=False)], x)
+        behind = len(weights) - sum(sizes)  # coordinates that are no weights of the architecture
+        pieces = weights.split([*sizes, behind] if behind else sizes)
+        tensors = [p.view(slot.shape) for p, slot in zip(pieces, slots, strict=False)]
+        return model.forward(tensors, x)
 
     def step(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         if phase.loss is not None:
@@ -108,9 +109,9 @@ def flat_step(
             loss, hits = (phase.criterion or cross_entropy)(logits, y), hits_of(logits, y)
         if phase.penalty is not None:
             loss = loss + phase.penalty(leaf)
-        move(torch.autograd.grad(loss, [leaf]))
+        update(torch.autograd.grad(loss, [leaf]))
         if phase.project is not None:
-            phase.project(w, move.velocity(0))
+            phase.project(w, update.velocity(0))
         return loss.detach(), hits
 
     return step
@@ -118,13 +119,13 @@ def flat_step(
 
 @torch.no_grad()
 def hits_of(logits: Tensor, y: Tensor) -> Tensor:
-    """How many of the batch are right."""
+    """How many of the batch are classified correctly."""
     return (logits.argmax(dim=1) == y).sum()
 
 
-def slot_rate(lr: float | Tensor, where: slice, shape: tuple[int, ...]) -> float | Tensor:
-    """The learning rate (or scale) of one slot: a number wherever it is the same for the whole slot."""
-    if not isinstance(lr, Tensor):
-        return lr
-    part = lr[where]
+def slot_value(values: float | Tensor, where: slice, shape: tuple[int, ...]) -> float | Tensor:
+    """Learning rate or scale of one tensor: a number wherever all its coordinates agree."""
+    if not isinstance(values, Tensor):
+        return values
+    part = values[where]
     return float(part[0]) if bool((part == part[0]).all()) else part.reshape(shape)

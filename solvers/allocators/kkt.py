@@ -1,12 +1,13 @@
-"""The exact pruning and bandwidth allocation: Liu, eqs. (43)-(58), with the bounds that (54) leaves out.
+"""The exact pruning and bandwidth allocation: Liu, eqs. (43)-(58), with all bounds.
 
-The optimal share is (54) clipped to its bounds. In mu = lambda^(-1/2) it is a clipped straight line,
+The optimal share is (54) clipped to its bounds. In mu = lambda^(-1/2) it is a clipped line,
 
-    b_k(mu) = clip(mu s_k - o_k, low_k, cap_k),     s_k = sqrt(w (A q + f G) / r) / G,    o_k = q / (r G),
+    b_k(mu) = clip(mu s_k - o_k, low_k, cap_k), s_k = sqrt(w (A q + f G) / r) / G, o_k = q / (r G),
 
-so that sum_k b_k(mu) = 1 is piecewise linear and increasing: Newton steps, kept inside a bracket, end at the root.
-Where G = 0, rho is linear in b and b_k(mu) jumps from low to cap at mu_k = q / sqrt(w (A q + f G) r).
-Where noise is a density b_k(mu) is smooth and has no closed form (`marginal.DensityResponse`); the search is the same.
+so that sum_k b_k(mu) = 1 is piecewise linear and increasing: Newton's method, kept inside a
+bracket, ends at the root. Where G = 0, rho is linear in b, and b_k(mu) jumps from low to cap at
+mu_k = q / sqrt(w (A q + f G) r). Where noise is a density b_k(mu) is smooth and has no closed form
+(`DensityResponse`); the search is the same.
 """
 
 from __future__ import annotations
@@ -15,54 +16,54 @@ from collections.abc import Callable
 
 import numpy as np
 
-from solvers.certificate import certified
+from solvers.arrays import Array, Mask
+from solvers.certificate import certified_solution
 from solvers.deadline_feasibility import fitting_bounds
-from solvers.marginal_gains import DensityResponse, marginal
-from solvers.problem import FULL, Array, PruningProblem
-from solvers.problem_checks import refuse_levels
+from solvers.marginal_gains import DensityResponse, marginal_gain
+from solvers.problem import FULL_BAND, PruningProblem
 from solvers.solution import Solution
 
 EPS = float(np.finfo(float).eps)
-AMPLE = 2.0  # no share reaches it: sum b <= 1 is the only limit, and its multiplier is what more band is worth
-USUALLY = 0.85  # of the root without bounds is the root: a guess to start from
+AMPLE = 2.0  # no share reaches it: sum b <= 1 is the only limit, and its multiplier the price
+GUESS = 0.85  # of the root without bounds, to start from
 CLOSE = 1e-8  # relative step of mu of which the square is below rounding
 Shares = Callable[[float], tuple[Array, Array]]  # mu -> b [K], db / dmu [K]
+Ends = Callable[[], tuple[float, float]]  # a bracket of mu
 
 
 def kkt(problem: PruningProblem) -> Solution:
-    """Shares and pruning ratios of least weighted pruning, from the KKT conditions; see `solvers.allocate`.
+    """Shares and ratios of least weighted pruning, from the KKT conditions; see `allocate`.
 
     Raises:
-        InfeasibleError: the least shares do not fit.     UncertifiedError: off by more than 1e-8.
+        InfeasibleError: the least shares do not fit.
+        UncertifiedError: off by more than 1e-8.
         ValueError: a device has no deadline, or a set of levels.
     """
-    refuse_levels(problem, "kkt")
+    problem.refuse_levels("kkt")
     low, cap = fitting_bounds(problem, most=AMPLE)
-    if cap.sum() <= 1:
-        share, multiplier = cap, 0.0  # everybody gets all that is of use
-    elif low.sum() >= FULL:
-        share, multiplier = (
-            low.copy(),
-            steepest(problem, low, cap),
-        )  # nobody can get more than the least
+    if cap.sum() <= 1:  # every device gets all that is of use
+        share, multiplier = cap, 0.0
+    elif low.sum() >= FULL_BAND:  # no device can get more than the least
+        share, multiplier = low.copy(), largest_marginal_gain(problem, low, cap)
+    elif problem.snr is None:
+        share, multiplier = _power_shares(problem, low, cap)
     else:
-        share, multiplier = (_straight if problem.snr is None else _smooth)(problem, low, cap)
-    return certified(problem, share, problem.rho_at(share), multiplier, "kkt")
+        share, multiplier = _density_shares(problem, problem.snr, low, cap)
+    return certified_solution(problem, share, problem.rho_at(share), multiplier, "kkt")
 
 
-def steepest(problem: PruningProblem, low: Array, cap: Array) -> float:
-    """A multiplier that holds everybody at the lower bound: the largest marginal there."""
-    return float(marginal(problem, low).max(where=cap > low, initial=0.0))
+def largest_marginal_gain(problem: PruningProblem, low: Array, cap: Array) -> float:
+    """A multiplier that holds every device at its lower bound: the largest marginal gain there."""
+    return float(marginal_gain(problem, low).max(where=cap > low, initial=0.0))
 
 
-def _straight(problem: PruningProblem, low: Array, cap: Array) -> tuple[Array, float]:
+def _power_shares(problem: PruningProblem, low: Array, cap: Array) -> tuple[Array, float]:
     """Shares that fill the band exactly, and lambda, where the rate is linear in the share."""
     work, root = problem.rate_bps * problem.compute_s, problem.gain * problem.rate_bps
     np.sqrt(root, out=root)
     bent, jump = work > EPS * problem.bits, None
-    if not (
-        problem.usual and bent.all()
-    ):  # the others: curvature below rounding, or band is of no use
+    if not (problem.all_active and bent.all()):
+        # the others: curvature below rounding, or band is of no use
         free = cap > low
         bent &= free
         work, jump = np.where(bent, work, np.inf), _jumps(problem, root, free & ~bent)
@@ -78,32 +79,31 @@ def _straight(problem: PruningProblem, low: Array, cap: Array) -> tuple[Array, f
 
     def ends() -> tuple[float, float]:
         per = np.where(bent, slope, 1.0)
-        enter, leave = (
-            np.where(bent, (low + offset) / per, np.inf),
-            np.where(bent, (cap + offset) / per, 0.0),
-        )
+        enter = np.where(bent, (low + offset) / per, np.inf)
+        leave = np.where(bent, (cap + offset) / per, 0.0)
         if jump is not None:
             enter, leave = np.minimum(enter, jump), np.where(jump < np.inf, jump, leave)
         return 0.5 * float(enter.min()), 2.0 * float(leave.max())
 
-    free_root = (1.0 + float(offset.sum())) / max(
-        float(slope.sum()), 1e-300
-    )  # if nobody were held at a bound
-    share, mu = _balance(shares, low, cap, ends, USUALLY * free_root)
+    # the root if no device were held at a bound
+    free_root = (1.0 + float(offset.sum())) / max(float(slope.sum()), 1e-300)
+    share, mu = _fill_band(shares, low, cap, ends, GUESS * free_root)
     return share, mu**-2
 
 
-def _jumps(problem: PruningProblem, root: Array, linear: Array) -> Array | None:
-    """mu at which the devices whose rho is linear in b take their cap [K], inf for the others; None without any."""
+def _jumps(problem: PruningProblem, root: Array, linear: Mask) -> Array | None:
+    """mu [K] at which devices whose rho is linear in b take their cap, inf for the others."""
     if not linear.any():
         return None
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(linear, problem.bits / root, np.inf)
 
 
-def _smooth(problem: PruningProblem, low: Array, cap: Array) -> tuple[Array, float]:
+def _density_shares(
+    problem: PruningProblem, snr: Array, low: Array, cap: Array
+) -> tuple[Array, float]:
     """The same where noise is a density."""
-    respond = DensityResponse(problem, low, cap)
+    respond = DensityResponse(problem, snr, low, cap)
     if not respond.at_low.size:
         raise ZeroDivisionError("no share moves any ratio: the numbers leave the range of doubles")
 
@@ -111,37 +111,35 @@ def _smooth(problem: PruningProblem, low: Array, cap: Array) -> tuple[Array, flo
         return respond(mu**-2), 2.0 / mu * respond.fall()
 
     def ends() -> tuple[float, float]:
-        return 0.5 * float(np.exp(-0.5 * respond.at_low.max())), 2.0 * float(
-            np.exp(-0.5 * respond.at_cap.min())
-        )
+        at_low, at_cap = respond.at_low.max(), respond.at_cap.min()
+        return 0.5 * float(np.exp(-0.5 * at_low)), 2.0 * float(np.exp(-0.5 * at_cap))
 
-    share, mu = _balance(shares, low, cap, ends, 0.0)
+    share, mu = _fill_band(shares, low, cap, ends, 0.0)
     return share, mu**-2
 
 
-def _balance(
-    shares: Shares, low: Array, cap: Array, ends: Callable, mu: float
+def _fill_band(
+    shares: Shares, low: Array, cap: Array, ends: Ends, mu: float
 ) -> tuple[Array, float]:
-    """Newton for sum b(mu) = 1, from mu; a bisection of log mu where Newton leaves the bracket or is slow.
+    """Newton's method for sum b(mu) = 1, from mu; bisection of log mu where it is slow.
 
-    The last Newton step is taken by the shares themselves, so that they fill the band to the last bit.
-    `ends`: a bracket of the root, asked for when it is needed.
+    The last step is taken by the shares themselves, so that they fill the band to the last bit.
+    `ends` is asked for a bracket of the root only when it is needed.
     """
     below, above = (0.0, np.inf) if mu > 0 else ends()
     mu = mu or float(np.sqrt(below) * np.sqrt(above))
     for turn in range(400):
         b, rise = shares(mu)
         excess = float(b.sum()) - 1.0
-        below, above = (
-            (below, mu) if excess > 1.0 - FULL else (mu, above)
-        )  # where many mu fit, the largest
+        # where many mu fit, the largest
+        below, above = (below, mu) if excess > 1.0 - FULL_BAND else (mu, above)
         inside = float(rise.sum())
         step = excess / inside if inside > 0 else np.inf  # out of the bracket
         if abs(step) <= CLOSE * mu:
             if abs(excess) <= EPS:
                 return b, mu
             b = np.minimum(np.maximum(b - step * rise, low), cap)
-            if abs(float(b.sum()) - 1.0) <= 1.0 - FULL:
+            if abs(float(b.sum()) - 1.0) <= 1.0 - FULL_BAND:
                 return b, mu - step
         if abs(step) <= 2 * EPS * mu or above <= below * (1 + 4 * EPS):
             break
@@ -151,21 +149,20 @@ def _balance(
                 low_mu, high_mu = ends()
                 below, above = max(below, min(low_mu, previous)), min(above, max(high_mu, previous))
             mu = float(np.sqrt(below) * np.sqrt(above))
-    return _between(shares, below, above, mu), mu
+    return _mixture(shares, below, above, mu), mu
 
 
-def _between(shares: Shares, below: float, above: float, mu: float) -> Array:
-    """Fill the band to the last bit: a mixture of the shares at two neighbouring mu, one short and one in excess.
+def _mixture(shares: Shares, below: float, above: float, mu: float) -> Array:
+    """A mixture of the shares at two neighbouring mu, one short and one in excess of the band.
 
-    Every mixture has its marginals between the two multipliers, so it satisfies the KKT conditions to rounding;
-    at a jump this is what splits the band that is left among the devices with G = 0 that are equally good.
+    Every mixture has its marginal gains between the two multipliers, so it satisfies the KKT
+    conditions to rounding. At a jump this is what splits the band that is left among the devices
+    with G = 0 that are equally good.
     """
     width = 4 * EPS
     while True:
-        short, full = (
-            shares(max(below, mu * (1 - width)))[0],
-            shares(min(above, mu * (1 + width)))[0],
-        )
+        short = shares(max(below, mu * (1 - width)))[0]
+        full = shares(min(above, mu * (1 + width)))[0]
         total_short, total_full = float(short.sum()), float(full.sum())
         if (total_short <= 1 <= total_full and total_short < total_full) or width > 1:
             break

@@ -1,32 +1,32 @@
-"""Liu, eqs. (54) and (58), exactly as printed: for comparison only, it breaks bounds on most problems (erratum 3)."""
+"""Liu, eqs. (54) and (58), exactly as printed: for comparison only, as they know no bounds."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from solvers.certificate import compared
+from solvers.certificate import compared_solution
 from solvers.problem import PruningProblem
-from solvers.problem_checks import refuse_levels
 from solvers.solution import Solution
 
 
 def printed(problem: PruningProblem) -> Solution:
-    """b = (sqrt(A q r / lambda) - q) / (r G) with lambda from sum b = 1, and rho from b; nothing is clipped.
+    """b = (sqrt(A q r / lambda) - q) / (r G) with lambda from sum b = 1, and rho from b.
 
-    `certificate.broken` says in words which bounds are broken. Devices with A <= 0 are left out.
+    Nothing is clipped: on most problems shares or ratios are out of their bounds (see
+    docs/papers/liu.md), and `certificate.broken` names them. Devices with A <= 0 are left out.
 
     Raises:
-        ValueError: the printed form divides by G and q and knows neither weights, fixed bits, levels, a density
-            of noise nor infinite slack.
+        ValueError: the printed form divides by G and q and knows neither weights, fixed bits,
+            levels, a density of noise nor infinite slack.
     """
-    refuse_levels(problem, "printed")
+    problem.refuse_levels("printed")
     on = problem.feasible
-    q, g, a, r = (
-        v[on] for v in (problem.bits, problem.compute_s, problem.slack_s, problem.rate_bps)
-    )
+    columns = (problem.bits, problem.compute_s, problem.slack_s, problem.rate_bps)
+    q, g, a, r = (values[on] for values in columns)
     if (q == 0).any() or (g == 0).any() or np.isinf(a).any():
         raise ValueError(
-            "printed needs bits > 0, compute_s > 0 and finite slack_s on every device; use kkt instead."
+            "printed needs bits > 0, compute_s > 0 and finite slack_s on every device; "
+            "use kkt instead."
         )
     if problem.snr is not None:
         raise ValueError(
@@ -34,7 +34,7 @@ def printed(problem: PruningProblem) -> Solution:
         )
     if (problem.weight != 1).any() or problem.bits_fixed.any():
         raise ValueError(
-            "printed knows neither weights nor bits_fixed; leave them at 1 and 0 or use kkt instead."
+            "printed knows neither weights nor bits_fixed; leave them at 1 and 0 or use kkt."
         )
     share, rho = np.zeros(problem.num_devices), np.array(problem.rho_max)
     multiplier = 0.0
@@ -42,4 +42,4 @@ def printed(problem: PruningProblem) -> Solution:
         multiplier = (np.sum(np.sqrt(a * q / r) / g) / (1.0 + np.sum(q / (r * g)))) ** 2
         share[on] = (np.sqrt(a * q * r / multiplier) - q) / (r * g)  # (54)
         rho[on] = 1.0 - a * share[on] * r / (share[on] * r * g + q)  # (58)
-    return compared(problem, share, rho, multiplier, "printed")
+    return compared_solution(problem, share, rho, multiplier, "printed")

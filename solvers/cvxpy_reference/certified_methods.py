@@ -14,10 +14,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from solvers.allocators.fair import certify_fair, lowered
-from solvers.allocators.kkt import steepest
-from solvers.allocators.min_max_latency import certify_latency, time_before, work
-from solvers.certificate import accepted, certify, unit
+from solvers.allocators.fair import certify_fair, with_rho_at_most
+from solvers.allocators.kkt import largest_marginal_gain
+from solvers.allocators.min_max_latency import certify_latency, time_before, upload_work
+from solvers.arrays import Array
+from solvers.certificate import accepted_solution, certify, objective_scale, solution_of
 from solvers.cvxpy_reference.least_energy import least_joules
 from solvers.cvxpy_reference.pruning_and_latency import (
     Range,
@@ -27,12 +28,14 @@ from solvers.cvxpy_reference.pruning_and_latency import (
     spread,
 )
 from solvers.deadline_feasibility import fitting_bounds
-from solvers.marginal_gains import marginal
-from solvers.min_energy.allocator import least_shares
-from solvers.min_energy.energy_certificate import certified_energy, certify_energy, raised
+from solvers.marginal_gains import marginal_gain
+from solvers.min_energy.allocator import energy_solution, least_shares
+from solvers.min_energy.energy_certificate import (
+    certify_energy,
+    price_covering_marginals,
+)
 from solvers.min_energy.energy_problem import EnergyProblem
-from solvers.problem import ALLOWED, Array, PruningProblem
-from solvers.problem_checks import refuse_levels
+from solvers.problem import FEASIBILITY_TOLERANCE, PruningProblem
 from solvers.solution import Solution, UncertifiedError
 
 GOOD = 1e-9  # duality gap, relative to the objective, that ends the passes
@@ -71,32 +74,32 @@ def convex(problem: PruningProblem) -> Solution:
         UncertifiedError: Clarabel found no answer, or it is off by more than 1e-8.
         ValueError: as `kkt`.
     """
-    refuse_levels(problem, "convex")
+    problem.refuse_levels("convex")
     low, cap = fitting_bounds(problem)
-    if low.sum() >= 1.0 - ALLOWED:
+    if low.sum() >= 1.0 - FEASIBILITY_TOLERANCE:
         share, price = _squeezed(problem, low, cap)
     else:
         share, price = best(least_pruning(problem), lambda a: _relative_gap(problem, *a))
     rho = problem.rho_at(share)
     proof = certify(problem, share, rho, price)
-    return accepted(problem, share, rho, price, proof, "convex", STATIONARITY)
+    return accepted_solution(problem, share, rho, price, proof, "convex", STATIONARITY)
 
 
 def _relative_gap(problem: PruningProblem, share: Array, price: float) -> float:
     """Duality gap relative to the objective itself, and stationarity in the same measure."""
     rho = problem.rho_at(share)
-    proof, scale = certify(problem, share, rho, price), unit(problem, rho)
-    gap = proof.gap * scale / max(problem.objective(rho), LEAST * scale)
+    proof, scale = certify(problem, share, rho, price), objective_scale(problem, rho)
+    gap = proof.gap * scale / max(problem.objective(rho), LEAST * scale, 1e-300)
     return max(abs(gap), proof.dual * GOOD / STATIONARITY)
 
 
 def _squeezed(problem: PruningProblem, low: Array, cap: Array) -> tuple[Array, float]:
     """Shares and price where the feasible set is all but a point, without an interior."""
-    keenest = int(np.argmax(np.where(cap > low, marginal(problem, low), 0.0)))
+    keenest = int(np.argmax(np.where(cap > low, marginal_gain(problem, low), 0.0)))
     share = low.copy()
     most = low[keenest] + max(1.0 - float(low.sum()), 0.0)
     share[keenest] = min(most, max(cap[keenest], low[keenest]))
-    return share, steepest(problem, low, cap)
+    return share, largest_marginal_gain(problem, low, cap)
 
 
 def convex_fair(problem: PruningProblem) -> Solution:
@@ -108,13 +111,13 @@ def convex_fair(problem: PruningProblem) -> Solution:
     Raises:
         InfeasibleError, UncertifiedError, ValueError: as `convex`.
     """
-    refuse_levels(problem, "convex-fair")
+    problem.refuse_levels("convex-fair")
     low, _ = fitting_bounds(problem)
-    full = low.sum() >= 1.0 - ALLOWED
+    full = low.sum() >= 1.0 - FEASIBILITY_TOLERANCE
     bounds = [1.0] if full else least_largest(problem)
     answers = (_keeping(problem, bound, low) for bound in bounds)
     answer = best(answers, lambda a: a.certificate.gap)
-    proven = accepted(
+    proven = accepted_solution(
         problem, answer.share, answer.rho, answer.multiplier, answer.certificate, "convex-fair", 1.0
     )
     return replace(proven, objective=answer.objective)
@@ -122,14 +125,14 @@ def convex_fair(problem: PruningProblem) -> Solution:
 
 def _keeping(problem: PruningProblem, bound: float, low: Array) -> Solution:
     """The answer, with its certificate, in which no rho is above the bound."""
-    tied = lowered(problem, min(bound + DIGITS, 1.0))
+    tied = with_rho_at_most(problem, min(bound + DIGITS, 1.0))
     least = Range(tied).low if bound < 1.0 else low
     if least.sum() >= 1.0 - FILLED:
         share = spread(problem, np.maximum(least, low), low)
         rho = problem.rho_at(share)
-        tied = lowered(problem, float(rho.max(where=problem.feasible, initial=0.0)))
-        proof = certify(tied, share, rho, steepest(tied, *tied.share_bounds()))
-        answer = Solution(share, rho, 0.0, proof, (), "convex-fair", 0.0)
+        tied = with_rho_at_most(problem, float(rho.max(where=problem.feasible, initial=0.0)))
+        proof = certify(tied, share, rho, largest_marginal_gain(tied, *tied.share_bounds()))
+        answer = solution_of(problem, share, rho, 0.0, proof, "convex-fair")
     else:
         answer = convex(tied)
     objective, multiplier, proof = certify_fair(problem, answer)
@@ -143,14 +146,14 @@ def convex_latency(problem: PruningProblem) -> Solution:
         UncertifiedError: as `convex`.
         ValueError: as `latency`.
     """
-    bits, busy_s = work(problem, time_before(problem))
+    bits, busy_s = upload_work(problem, time_before(problem))
     rho = np.where(problem.feasible, problem.rho_min, problem.rho_max)
     answers = (
         (share, *certify_latency(problem, share, rho))
         for share in least_latency(problem, bits, busy_s)
     )
     share, objective, multiplier, proof = best(answers, lambda a: a[-1].gap)
-    proven = accepted(problem, share, rho, multiplier, proof, "convex-latency")
+    proven = accepted_solution(problem, share, rho, multiplier, proof, "convex-latency")
     return replace(proven, objective=objective)
 
 
@@ -166,21 +169,10 @@ def convex_energy(problem: PruningProblem) -> Solution:
     task = EnergyProblem.of(problem)
     least_shares(problem)  # raises where full clocks and powers are late
     choices = (
-        choice._replace(price=raised(task, choice.share, choice.power_w, choice.price))
+        choice._replace(
+            price=price_covering_marginals(task, choice.share, choice.power_w, choice.price)
+        )
         for choice in least_joules(problem, task.terms)
     )
     choice = best(choices, lambda each: certify_energy(task, *each)[1].gap)
-    joules, proof = certified_energy(task, *choice, ENERGY_GAP)
-    on = problem.feasible
-    return Solution(
-        choice.share,
-        np.where(on, problem.rho_min, problem.rho_max),
-        choice.price,
-        proof,
-        tuple(np.flatnonzero(~on).tolist()),
-        "convex-energy",
-        joules,
-        choice.cpu_hz,
-        choice.power_w,
-        problem,
-    )
+    return energy_solution(task, *choice, "convex-energy", ENERGY_GAP)

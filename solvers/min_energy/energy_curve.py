@@ -1,15 +1,16 @@
-"""Joules of one device as a function of band and air time, and its best response to a price on the band.
+"""Joules of a device as a function of band and air time, and its best response to a price.
 
-With the spectral efficiency x = s / (b t) in nats (s: bits over the band of one nat per second), the least power that
-sends the bits in t seconds on the share b costs
+With the spectral efficiency x = s / (b t) in nats (s: bits over the band of one nat per second),
+the least power that sends the bits in t seconds on the share b costs
 
-    noise of a fixed power   E = t (e^x - 1) / g         dE/dt = -psi / g        dE/db = -t x e^x / (b g)
-    noise as a density       E = b t (e^x - 1) / g       dE/dt = -b psi / g      dE/db = -t psi / g
+    fixed power   E = t (e^x - 1) / g      dE/dt = -psi / g      dE/db = -t x e^x / (b g)
+    density       E = b t (e^x - 1) / g    dE/dt = -b psi / g    dE/db = -t psi / g
 
-with psi = e^x (x - 1) + 1; both are jointly convex in (b, t) (their series in 1 / (b t) is). The rest of the time A is
-left for computing, W / tau^2 joules in tau = A - t seconds, W = kappa C^3. On a device's best responses to a price
-(band costs lambda joules), x and t rise together with lambda: the curve has one parameter u. It leaves the inner
-stationarity dE/dt + 2 W / tau^3 = 0 only where the frequency or the power is at its limit.
+with psi = e^x (x - 1) + 1; both are jointly convex in (b, t), as their series in 1 / (b t) is. The
+rest of the time A is left for computing, W / tau^2 joules in tau = A - t seconds, W = kappa C^3. On
+the best responses of a device to a price (band costs lambda joules), x and t rise together with
+lambda: the curve has one parameter u. It leaves the inner stationarity dE/dt + 2 W / tau^3 = 0
+only where the frequency or the power is at its limit.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from functools import cached_property
 
 import numpy as np
 
-from solvers.shannon import kappa, share_for_factor
+from solvers.arrays import Array, Counts
+from solvers.rates import kappa, share_for_factor, snr_log
 
-Array = np.ndarray
 CLOSE = 1e-14  # relative, of a price
 TURNS = 200  # of which halving alone would need about 160
 
@@ -33,11 +34,17 @@ def psi(x: Array) -> Array:
 
 @dataclass(frozen=True)
 class Radio:
-    """Devices that send [S].
+    """Devices that send.
 
-    s: bits in nats over the band, s.     gain: signal-to-noise ratio over the whole band per watt, 1/W.
-    snr: the same at p_max.               work: kappa C^3, J s^2.
-    time_s: A, for computing and sending, s.     tau_min, tau_max: C / f_max and C / f_min, s.
+    Attributes:
+        s: bits in nats over the band [S], s.
+        gain: signal-to-noise ratio over the whole band per watt [S], 1/W.
+        snr: the same at the largest power [S].
+        work: kappa C^3 [S], J s^2.
+        time_s: A [S], for computing and sending, s.
+        tau_min: C / f_max [S], s.
+        tau_max: C / f_min [S], s.
+        density: whether noise is a density.
     """
 
     s: Array
@@ -51,6 +58,7 @@ class Radio:
 
     @cached_property
     def p_max(self) -> Array:
+        """Largest power [S], W."""
         return self.snr / self.gain
 
     @cached_property
@@ -68,8 +76,12 @@ class Radio:
         level = np.expm1(self.s / (share * air_s)) / self.gain
         return share * level if self.density else level
 
+    def full_power_s(self, share: Array) -> Array:
+        """Air time at full power with these shares [S], s."""
+        return self.s / (share * (snr_log(share, self.snr) if self.density else self.x_max))
+
     def slopes(self, share: Array, air_s: Array) -> tuple[Array, Array]:
-        """(dE/db, dE/dt) of the energy of sending [S], [S]."""
+        """dE/db and dE/dt of the energy of sending [S]."""
         x = self.s / (share * air_s)
         if self.density:
             return -air_s * psi(x) / self.gain, -share * psi(x) / self.gain
@@ -78,12 +90,14 @@ class Radio:
     def saved(self, air_s: Array) -> Array:
         """2 W / tau^3 [S]: what one second more for computing saves, W."""
         tau = np.maximum(self.time_s - air_s, self.tau_min)
-        return np.divide(2.0 * self.work, tau**3, out=np.zeros_like(tau), where=self.work > 0)
+        saved = np.zeros_like(tau)
+        np.divide(2.0 * self.work, tau**3, out=saved, where=self.work > 0)
+        return saved
 
     # -- the curve of best responses
 
     def ends(self) -> tuple[Array, Array]:
-        """Parameters u [S]: from more than the whole band to the least share that any price can lead to."""
+        """Parameters u [S] of more than the whole band, and of the least share of any price."""
         alone = self.s / self.longest_s  # nats of a device with the whole band to itself
         if not self.density:
             return 0.5 * alone, self.x_max + np.log(self.longest_s / self._full_air_s)
@@ -105,12 +119,15 @@ class Radio:
         return 0.5 * self.s / self.x_max
 
     def at(self, u: Array) -> tuple[Array, Array, Array]:
-        """(share, air time, log of the price) [S] of the parameter u [S]; the price is increasing in u."""
+        """Share, air time (s) and log of the price [S] of the parameter u [S].
+
+        The price is increasing in u.
+        """
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             return self._at_density(u) if self.density else self._at_power(u)
 
     def _at_power(self, u: Array) -> tuple[Array, Array, Array]:
-        """u <= x_max: x = u, the power p = (e^x - 1) / g rises. Beyond: full power, and t rises by e^(u - x_max)."""
+        """Up to x_max x is u, and the power rises; beyond it t rises by e^(u - x_max)."""
         x, full = np.minimum(u, self.x_max), u > self.x_max
         tau = self._computing(np.cbrt(2.0 * self.work * self.gain / psi(x)))
         air_s = np.maximum(self.time_s - tau, 0.0)
@@ -123,7 +140,10 @@ class Radio:
         return self.s / (x * air_s), air_s, np.log(price)
 
     def _at_density(self, u: Array) -> tuple[Array, Array, Array]:
-        """x = u. Inner stationarity is a cubic, tau^3 + P tau = P A; or full power decides, t = s (e^x - 1) / (c x)."""
+        """x is u. Inner stationarity is a cubic, tau^3 + P tau = P A, unless full power decides.
+
+        At full power t = s (e^x - 1) / (c x).
+        """
         x = u
         p = 2.0 * self.work * self.gain * x / (self.s * psi(x))
         scale = np.sqrt(p / 3.0)
@@ -143,27 +163,31 @@ class Radio:
         """The nearest computing time that the clock allows [S], s."""
         return np.minimum(np.maximum(tau, self.tau_min), self.tau_max)
 
-    def of(self, on: Array) -> Radio:
+    def subset(self, on: Counts) -> Radio:
         """Some of the devices."""
-        columns = {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if field.name != "density"
-        }
-        return Radio(**{name: values[on] for name, values in columns.items()}, density=self.density)
+        names = [field.name for field in fields(self) if field.name != "density"]
+        return Radio(**{name: getattr(self, name)[on] for name in names}, density=self.density)
 
     def response(
         self, log_price: float, low: Array, at_low: Array, high: Array, at_high: Array
     ) -> tuple[Array, Array]:
-        """Parameters u [S] in [low, high] at which the price is reached, and what it is there (logarithms), from the
-        prices at the ends: the Illinois rule on logarithms, and halving."""
+        """Parameters [S] at which a price is reached: the Illinois rule, and halving.
+
+        Args:
+            log_price: logarithm of the price.
+            low: least parameters [S].
+            at_low: logarithms of the prices there [S].
+            high: largest parameters [S].
+            at_high: logarithms of the prices there [S].
+
+        Returns:
+            u [S] in [low, high], and the logarithm of the price there [S].
+        """
         f_low, f_high = at_low - log_price, at_high - log_price
-        u, met = (
-            np.where(f_low >= 0, low, high),
-            np.where(f_low >= 0, at_low, at_high),
-        )  # where it is out of range
+        out = f_low >= 0  # of range
+        u, met = np.where(out, low, high), np.where(out, at_low, at_high)
         on = np.flatnonzero((f_low < 0) & (f_high > 0))
-        left, ends = self.of(on), [np.log(low[on]), np.log(high[on]), f_low[on], f_high[on]]
+        left, ends = self.subset(on), [np.log(low[on]), np.log(high[on]), f_low[on], f_high[on]]
         for turn in range(TURNS):
             if not len(on):
                 break
@@ -176,15 +200,10 @@ class Radio:
             met[on] = left.at(u[on])[2]
             f = met[on] - log_price
             up, half = f < 0, np.where(secant, 0.5, 1.0)  # the end that stays weighs half
-            ends = [
-                np.where(up, y, a),
-                np.where(up, b, y),
-                np.where(up, f, half * fa),
-                np.where(up, half * fb, f),
-            ]
-            open_ = np.flatnonzero(
-                (np.abs(f) > CLOSE) & (b - a > 2.0 * np.spacing(np.maximum(np.abs(a), np.abs(b))))
-            )
-            if len(open_) < len(on):
-                on, left, ends = on[open_], left.of(open_), [values[open_] for values in ends]
+            a, b = np.where(up, y, a), np.where(up, b, y)
+            fa, fb = np.where(up, f, half * fa), np.where(up, half * fb, f)
+            wide = b - a > 2.0 * np.spacing(np.maximum(np.abs(a), np.abs(b)))
+            going, ends = np.flatnonzero((np.abs(f) > CLOSE) & wide), [a, b, fa, fb]
+            if len(going) < len(on):
+                on, left, ends = on[going], left.subset(going), [each[going] for each in ends]
         return u, met

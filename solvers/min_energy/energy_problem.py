@@ -1,4 +1,4 @@
-"""The energy problem of a round in SI units: times and joules of given shares, clocks, powers."""
+"""The energy problem of a round in SI units: times and joules of shares, clocks and powers."""
 
 from __future__ import annotations
 
@@ -7,35 +7,37 @@ from functools import cached_property
 
 import numpy as np
 
+from solvers.arrays import FINITE, Array, Mask, require, require_between
 from solvers.energy_terms import EnergyTerms
 from solvers.min_energy.energy_curve import Radio
-from solvers.problem import Array, PruningProblem
-from solvers.problem_checks import FINITE, between, require
-
-AT_LIMIT = 1e-7  # a power this close to its limit is held by it
+from solvers.problem import PruningProblem
 
 
 @dataclass(frozen=True, eq=False)
 class EnergyProblem:
-    """A problem and its energy terms, at rho_min: who sends how much, and until when. Arrays [K]."""
+    """A problem and its energy terms at rho_min: who sends how much, and until when.
+
+    Attributes:
+        problem: K devices.
+        terms: their clocks and powers, [K].
+    """
 
     problem: PruningProblem
     terms: EnergyTerms
 
     @classmethod
     def of(cls, problem: PruningProblem) -> EnergyProblem:
-        """Raises ValueError: no energy terms, no deadline, terms of another signal-to-noise ratio."""
+        """The energy problem of a pruning problem that has energy terms.
+
+        Raises:
+            ValueError: no energy terms, no deadline, terms of another signal-to-noise ratio.
+        """
         if not isinstance(problem.energy, EnergyTerms):
             raise ValueError(
                 "energy needs clocks, powers and cycles; give the problem energy=EnergyTerms(...)."
             )
-        between(
-            "slack_s",
-            problem.slack_s,
-            -np.inf,
-            FINITE,
-            "finite: without a deadline there is no least energy",
-        )
+        allowed = "finite: without a deadline there is no least energy"
+        require_between("slack_s", problem.slack_s, -np.inf, FINITE, allowed)
         terms = problem.energy.spread(problem.num_devices)
         if problem.snr is not None:
             same = np.abs(terms.p_max_w * terms.gain - problem.snr) <= 1e-6 * problem.snr
@@ -44,64 +46,70 @@ class EnergyProblem:
 
     @cached_property
     def bits(self) -> Array:
-        return (1.0 - self.problem.rho_min) * self.problem.bits + self.problem.bits_fixed
+        """Bits to send [K]."""
+        kept: Array = 1.0 - self.problem.rho_min
+        return kept * self.problem.bits + self.problem.bits_fixed
 
     @cached_property
-    def sends(self) -> Array:
+    def sends(self) -> Mask:
+        """Which devices are served and have bits to send: bool [K]."""
         return self.problem.feasible & (self.bits > 0)
 
     @cached_property
     def time_s(self) -> Array:
-        """Time for all computing and the upload: what is left for it at full clock, and the computing at full clock."""
+        """Time [K] for all computing and the upload, s."""
         p = self.problem
-        return p.slack_s - (1.0 - p.rho_min) * p.compute_s + self.tau_min
+        spare_s: Array = p.slack_s - (1.0 - p.rho_min) * p.compute_s
+        return spare_s + self.tau_min
 
     @cached_property
     def tau_min(self) -> Array:
-        """Computing time at f_max, s."""
+        """Computing time [K] at f_max, s."""
         return self.terms.cycles / self.terms.f_max_hz
 
     @cached_property
     def tau_max(self) -> Array:
-        """Longest computing time of use: at f_min, or all the time, s."""
+        """Longest computing time [K] of use: at f_min, or all the time, s."""
         with np.errstate(divide="ignore", invalid="ignore"):
             slowest = np.where(self.terms.cycles > 0, self.terms.cycles / self.terms.f_min_hz, 0.0)
         return np.minimum(slowest, np.maximum(self.time_s, self.tau_min))
 
     @cached_property
     def snr(self) -> Array:
+        """Signal-to-noise ratio over the whole band at full power [K]."""
         return self.terms.p_max_w * self.terms.gain
 
     @cached_property
     def radio(self) -> Radio:
-        """Those who send [S], as the curve sees them."""
-        columns = {
-            "s": np.log1p(self.snr) * (self.bits / self.problem.rate_bps),
-            "gain": self.terms.gain,
-            "snr": self.snr,
-            "work": self.terms.kappa * self.terms.cycles**3,
-            "time_s": self.time_s,
-            "tau_min": self.tau_min,
-            "tau_max": self.tau_max,
-        }
-        density = self.problem.snr is not None
+        """Those who send [S]."""
+        on = self.sends
         return Radio(
-            **{name: values[self.sends] for name, values in columns.items()}, density=density
+            s=(np.log1p(self.snr) * (self.bits / self.problem.rate_bps))[on],
+            gain=self.terms.gain[on],
+            snr=self.snr[on],
+            work=(self.terms.kappa * self.terms.cycles**3)[on],
+            time_s=self.time_s[on],
+            tau_min=self.tau_min[on],
+            tau_max=self.tau_max[on],
+            density=self.problem.snr is not None,
         )
 
     def computing_s(self, cpu_hz: Array) -> Array:
-        """C / f, s."""
+        """C / f [K], s."""
         return self.terms.cycles / cpu_hz
 
     def air_s(self, share: Array, power_w: Array) -> Array:
-        """n / R of those who send, s: R = b B log2(1 + p g), or under a density b B log2(1 + p g / b)."""
+        """Time [K] to send the bits with these shares and powers, s; 0 for who sends nothing.
+
+        The rate is b B log2(1 + p g), or b B log2(1 + p g / b) where noise is a density.
+        """
         with np.errstate(divide="ignore", invalid="ignore"):
             level = self.terms.gain * power_w / (1.0 if self.problem.snr is None else share)
             rate_bps = self.problem.rate_bps * share * (np.log1p(level) / np.log1p(self.snr))
             return np.where(self.sends, np.where(rate_bps > 0, self.bits / rate_bps, np.inf), 0.0)
 
     def energy_j(self, cpu_hz: Array, power_w: Array, air_s: Array) -> Array:
-        """kappa C f^2 + p t of those who are served, J."""
-        with np.errstate(invalid="ignore"):  # no power and no end of sending
+        """kappa C f^2 + p t [K] of those who are served, J."""
+        with np.errstate(invalid="ignore"):  # no power, and sending that never ends
             joules = self.terms.kappa * self.terms.cycles * cpu_hz**2 + power_w * air_s
         return np.where(self.problem.feasible, joules, 0.0)

@@ -11,7 +11,7 @@ from fl.contracts import Phase
 from fl.models.architectures import Architecture, build
 from fl.models.layers import Conv, Linear
 from fl.models.stateless_layers import Flatten, MaxPool
-from fl.training.local_sgd import slot_step
+from fl.training.training_step import tensor_step
 
 PARTS = ("features", "classifier", "everything")
 SHAPES = [
@@ -55,7 +55,7 @@ def test_flops_are_those_that_torch_counts_in_the_real_step(name, shape, part, b
     trained = part_of(architecture.layout, part)
     cost = step_cost(architecture, trained, np.zeros_like(trained))
     w = torch.randn(architecture.layout.size) * 0.01
-    step = slot_step(
+    step = tensor_step(
         architecture, Phase(w, trained, 1, 0.1), w, torch.from_numpy(trained), architecture.layout
     )
     with FlopCounterMode(display=False) as counter:

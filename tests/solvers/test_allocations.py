@@ -7,7 +7,7 @@ import pytest
 from pytest import approx
 
 from solvers import METHODS, InvalidAllocationError, PruningProblem, UncertifiedError, allocate
-from solvers.certificate import certified, certify
+from solvers.certificate import certified_solution, certify
 
 A, G, Q = 20e-3, 4e-3, 1e6
 TABLE = {  # liu.md, "Checks": r, G, exact b, exact rho, lambda, printed b (None: the same)
@@ -254,7 +254,7 @@ def test_the_certificate_sees_a_wrong_answer(spoilt):
     assert (proof.dual > 1e-7) == (spoilt in ("share", "multiplier", "band"))
     assert proof.residual > 1e-7
     with pytest.raises(UncertifiedError, match="duality gap"):
-        certified(p, share, rho, multiplier, "wrong")
+        certified_solution(p, share, rho, multiplier, "wrong")
 
 
 def test_the_gap_is_the_distance_to_a_lower_bound():

@@ -1,4 +1,6 @@
-"""Least energy over band, clock and power: by hand, against SLSQP and cvxpy, and what holds always."""
+"""Least energy over band, clock and power: by hand, against SLSQP and cvxpy, and what holds
+always.
+"""
 
 from dataclasses import replace
 
@@ -10,7 +12,7 @@ from pytest import approx
 from scipy.optimize import minimize
 
 from solvers import EnergyTerms, InfeasibleError, PruningProblem, UncertifiedError, allocate
-from solvers.deadline_feasibility import at_least
+from solvers.deadline_feasibility import seconds_rounded_up
 from solvers.min_energy import band_price as energy_price
 from solvers.min_energy.allocator import least_shares
 from solvers.min_energy.energy_certificate import certified_energy, certify_energy
@@ -47,7 +49,9 @@ def cell(
 
 
 def instance(seed, count, density, hurry):
-    """hurry: how much of the time the least shares take, from 0 to 1, of the round that is just feasible."""
+    """hurry: how much of the time the least shares take, from 0 to 1, of the round that is just
+    feasible.
+    """
     rng = np.random.default_rng(seed)
     f_max_hz = rng.uniform(1e9, 3e9, count)
     p = cell(
@@ -94,7 +98,9 @@ def test_sending_alone():
 
 @pytest.mark.parametrize("density", [False, True])
 def test_two_alike(density):
-    """Half the band each: 4 bit/s/Hz, p = n (2^4 - 1) / g with n = 1, or n = 1/2 as half the noise is collected."""
+    """Half the band each: 4 bit/s/Hz, p = n (2^4 - 1) / g with n = 1, or n = 1/2 as half the noise
+    is collected.
+    """
     a = allocate(cell([1e6, 1e6], 0.0, 0.5, 100.0, density=density), "energy")
     assert a.share == approx([0.5, 0.5]) and a.power_w == approx(
         [0.075 if density else 0.15] * 2, rel=1e-12
@@ -103,7 +109,8 @@ def test_two_alike(density):
 
 @pytest.mark.parametrize("density", [False, True])
 def test_computing_and_sending_divide_the_time(density):
-    """x = ln 4 nats: psi = 4 (ln 4 - 1) + 1. If 2 kappa C^3 / tau^3 = psi / g, t = 0.5 s and tau = 0.4 s are best.
+    """x = ln 4 nats: psi = 4 (ln 4 - 1) + 1. If 2 kappa C^3 / tau^3 = psi / g, t = 0.5 s and tau =
+    0.4 s are best.
 
     b = 1, so that the two noises agree. The clock is 4e8 / 0.4 = 1 GHz, the power 3 / 100 W.
     """
@@ -154,7 +161,9 @@ def test_every_answer_is_certified_and_in_time(p):
 @settings(max_examples=40, deadline=None)
 @given(problems(4))
 def test_no_other_solver_finds_less(p):
-    """SLSQP on the shares, air and computing times themselves; the problem is convex, so where it starts is free."""
+    """SLSQP on the shares, air and computing times themselves; the problem is convex, so where it
+    starts is free.
+    """
     a, task = allocate(p, "energy"), EnergyProblem.of(p)
     if not task.sends.any():
         return
@@ -248,8 +257,8 @@ def test_units_do_not_matter(p, bits, seconds, joules):
         t.p_max_w * watts, t.gain / watts,
     )  # fmt: skip
     scaled = replace(
-        p, bits=p.bits * bits, rate_bps=p.rate_bps * bits / seconds, compute_s=p.compute_s * seconds,
-        slack_s=p.slack_s * seconds, energy=terms,
+        p, bits=p.bits * bits, rate_bps=p.rate_bps * bits / seconds,
+        compute_s=p.compute_s * seconds, slack_s=p.slack_s * seconds, energy=terms,
     )  # fmt: skip
     a, b = allocate(p, "energy"), allocate(scaled, "energy")
     assert b.objective == approx(a.objective * joules, rel=1e-9) and b.share == approx(
@@ -320,7 +329,9 @@ def test_the_certificate_rejects(spoilt, density):
 
 
 def test_the_certificate_counts_unused_band():
-    """One device that only sends, on 99 % of the band, at the price of this share: nothing else is wrong."""
+    """One device that only sends, on 99 % of the band, at the price of this share: nothing else is
+    wrong.
+    """
     p = cell(1e6, 0.0, 0.5, 10.0)
     a, task, share = allocate(p, "energy"), EnergyProblem.of(p), np.array([0.99])
     price = -float(task.radio.slopes(share, np.array([0.5]))[0][0])
@@ -335,8 +346,9 @@ def test_the_least_time_is_all_at_full_power_and_clock():
     p = cell([1e6, 5e5], [4e8, 2e8], 1e-6, [100.0, 30.0])
     with pytest.raises(InfeasibleError, match="At full clock and power") as caught:
         allocate(p, "energy")
-    assert caught.value.extra_s > 0 and f"{at_least(caught.value.extra_s)} s more time" in str(
-        caught.value
+    assert (
+        caught.value.extra_s > 0
+        and f"{seconds_rounded_up(caught.value.extra_s)} s more time" in str(caught.value)
     )
     a = allocate(replace(p, slack_s=p.slack_s + caught.value.extra_s), "energy")
     assert a.cpu_hz == approx([2e9, 2e9]) and a.power_w == approx([0.5, 0.5], rel=1e-6)
@@ -429,7 +441,7 @@ def test_without_a_step_together_there_is_the_search_one_by_one(monkeypatch):
     """The same answers by the slower search alone."""
     problems = [instance(seed, 6, bool(seed % 2), (0.3, 0.95)[seed % 3 == 0]) for seed in range(24)]
     usual = [allocate(p, "energy") for p in problems]
-    monkeypatch.setattr(energy_price, "together", lambda radio, low: None)
+    monkeypatch.setattr(energy_price, "newton_search", lambda radio, low: None)
     for a, b in zip(usual, (allocate(p, "energy") for p in problems), strict=True):
         assert b.certificate.gap <= 1e-11 and b.objective == approx(a.objective, rel=1e-12)
         assert b.multiplier == approx(a.multiplier, rel=1e-9) and b.share == approx(
@@ -441,17 +453,17 @@ def test_without_a_step_together_there_is_the_search_one_by_one(monkeypatch):
 def test_most_problems_are_solved_together(density, monkeypatch):
     """Without a turn of the slower search, which takes some five times as long."""
     problems = [instance(seed, 8, density, 0.3) for seed in range(40)]
-    slow, found = energy_price.one_by_one, []
-    monkeypatch.setattr(
-        energy_price, "one_by_one", lambda radio: found.append(radio) or slow(radio)
-    )
+    slow, found = energy_price.bracket_search, []
+    monkeypatch.setattr(energy_price, "bracket_search", lambda *a: found.append(a) or slow(*a))
     for p in problems:
         allocate(p, "energy")
     assert len(found) <= 4
 
 
 def test_turns_that_step_to_and_fro_end(monkeypatch):
-    """Two devices at the bend of full power: `together` gives up and the answer is the other search's."""
+    """Two devices at the bend of full power: `together` gives up and the answer is the other
+    search's.
+    """
     monkeypatch.setattr(energy_price, "TURNS", 1)
     a = allocate(cell([1e6, 5e5], [4e8, 2e8], 0.9, [100.0, 30.0]), "energy")
     assert a.certificate.gap < 1e-13
@@ -460,14 +472,14 @@ def test_turns_that_step_to_and_fro_end(monkeypatch):
 def test_what_the_first_search_gives_and_is_refused_is_searched_for_in_the_other_way(monkeypatch):
     p = cell([1e6, 5e5], 4e8, 0.9, [100.0, 30.0])
     expected = allocate(p, "energy")
-    together = energy_price.together
+    together = energy_price.newton_search
 
     def off(radio, low):
         share, air_s, price = together(radio, low)
         return share[::-1], air_s, price
 
-    monkeypatch.setattr(energy_price, "together", off)
+    monkeypatch.setattr(energy_price, "newton_search", off)
     assert allocate(p, "energy").objective == approx(expected.objective, rel=1e-9)
-    monkeypatch.setattr(energy_price, "one_by_one", off)
+    monkeypatch.setattr(energy_price, "bracket_search", off)
     with pytest.raises(UncertifiedError):
         allocate(p, "energy")

@@ -1,4 +1,5 @@
-"""The kill switch: every method's own answer passes its certificate, and the same answer a little off does not.
+"""The kill switch: every method's own answer passes its certificate, and the same answer a little
+off does not.
 
 One row per method; a method without a row fails `test_nobody_is_left_out`.
 """
@@ -17,15 +18,15 @@ from solvers import (
     UncertifiedError,
     allocate,
 )
-from solvers.allocators.fair import certify_fair, lowered
-from solvers.allocators.kkt import steepest
+from solvers.allocators.fair import certify_fair, with_rho_at_most
+from solvers.allocators.kkt import largest_marginal_gain
 from solvers.allocators.min_max_latency import certify_latency
 from solvers.bound_violations import violations
 from solvers.certificate import certify
 from solvers.min_energy.energy_certificate import certify_energy
 from solvers.min_energy.energy_problem import EnergyProblem
 from solvers.resource_blocks.kkt_blocks import certify_blocks
-from solvers.resource_blocks.min_max_blocks import prove, prove_sum
+from solvers.resource_blocks.min_max_blocks import check_least_max, check_least_sum
 from solvers.resource_blocks.pruning_levels import certify_levels
 
 RATES = (4e7, 6e7, 9e7)
@@ -51,8 +52,8 @@ def least_sum(a):
 
 
 def least_max(a):
-    tied = lowered(a.problem, float(a.rho.max()))
-    tie = certify(tied, a.share, a.rho, steepest(tied, *tied.share_bounds()))
+    tied = with_rho_at_most(a.problem, float(a.rho.max()))
+    tie = certify(tied, a.share, a.rho, largest_marginal_gain(tied, *tied.share_bounds()))
     proof = certify_fair(a.problem, replace(a, certificate=tie))[2]
     return max(proof.primal, proof.complementarity, proof.gap)
 
@@ -169,21 +170,23 @@ def test_the_least_maximum_in_blocks(method):
         np.full(3, 20),
         np.rint(allocate(p, method, blocks=20).share * 20).astype(int),
     )
-    prove(cost[method], n, low, cap, 20)
+    check_least_max(cost[method], n, low, cap, 20)
     for step in ((2, -2, 0), (-2, 2, 0), (0, -3, 3), (0, 0, 1)):
         with pytest.raises(UncertifiedError, match="would cost less"):
-            prove(cost[method], n + step, low, cap, 20)
+            check_least_max(cost[method], n + step, low, cap, 20)
 
 
 def test_ties_of_the_least_maximum_in_blocks():
-    """1 Mbit at 20 Mbit/s takes device 0 half of 4 blocks; 0.5 Mbit the others one, and all is handed out or not."""
+    """1 Mbit at 20 Mbit/s takes device 0 half of 4 blocks; 0.5 Mbit the others one, and all is
+    handed out or not.
+    """
     n, least, cap = np.array([2, 1, 1]), np.array([1, 1, 1]), np.array([4, 4, 4])
     finish_s = lambda n: np.array([1.0, 0.5, 0.5]) / 20 / (n / 4)  # noqa: E731
-    prove_sum(finish_s, n, least, cap, 4)
+    check_least_sum(finish_s, n, least, cap, 4)
     for other in (
         [1, 2, 1],
         [1, 1, 1],
         [1, 1, 2],
     ):  # 0.05 s less for device 1 costs device 0 0.1 s; one is idle
         with pytest.raises(UncertifiedError, match="least sum: one elsewhere"):
-            prove_sum(finish_s, np.array(other), least, cap, 4)
+            check_least_sum(finish_s, np.array(other), least, cap, 4)

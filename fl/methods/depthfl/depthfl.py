@@ -111,9 +111,10 @@ class DepthFL(SubmodelMethod):
 
     def phases(self, state: State, view: View, k: int, w: Tensor, kept: Array) -> tuple[Phase, ...]:
         # Here, since it imports torch, which pricing a scenario does without.
-        from fl.models.memory_format import lean
+        from fl.models.memory_format import pool_before_relu
 
-        model, mask, size = lean(self.branched), self.task.tensor(kept), self.task.layout.size
+        model: Any = pool_before_relu(self.branched)
+        mask, size = self.task.tensor(kept), self.task.layout.size
         depth, weight = self.depth(view, k), ramp(view.g, self.ramp_rounds)
         received, linear = w[:size], w[size:] * mask[:size]
 
@@ -128,7 +129,7 @@ class DepthFL(SubmodelMethod):
 
     def configure(self, state: State, view: View, grant: Grant) -> Job:
         job, size = super().configure(state, view, grant), self.task.layout.size
-        start = job.phases[0].start
+        start: Tensor = job.phases[0].start
 
         def finish(done: list[Tensor]) -> Tensor:
             """[w, lam - alpha (w - w^r)]."""

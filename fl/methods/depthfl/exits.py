@@ -15,20 +15,24 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from math import exp
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fl.models.architectures import Architecture, Tensor, batch_norm
 from fl.models.layers import Layer, LayerTensor, Linear, Lstm, Normalise, Shape, Signal
 from fl.models.layout import Slot
-from fl.models.stateless_layers import Last, MaxPool, MeanPool, Plain, Relu
+from fl.models.stateless_layers import Last, MaxPool, MeanPool, Relu, StatelessLayer
 
 if TYPE_CHECKING:
     from fl.models.batch_norm import Norms
 
 Array = np.ndarray
-POOLING: dict[int, tuple[Plain, ...]] = {1: (), 2: (Last(),), 3: (MeanPool(),)}  # by dimensions
+POOLING: dict[int, tuple[Last | MeanPool, ...]] = {
+    1: (),
+    2: (Last(),),
+    3: (MeanPool(),),
+}  # by number of dimensions
 
 
 @dataclass(frozen=True)
@@ -120,10 +124,11 @@ def with_exits(architecture: Architecture) -> Branched:
     """The same model with a head behind every block but the last."""
     if isinstance(architecture, Branched):
         return architecture
-    layers, shapes, branched = architecture.layers, architecture.input_shapes, []
+    layers, shapes = architecture.layers, architecture.input_shapes
+    branched: list[Any] = []
     for i, layer in enumerate(layers):
         # More than the model's own classifier is still to come.
-        hidden = sum(not isinstance(later, Plain) for later in layers[i:]) > 1
+        hidden = sum(not isinstance(later, StatelessLayer) for later in layers[i:]) > 1
         if i > 0 and hidden and block_ends(layers, shapes, i):
             branched.append(Exit(architecture.classes))
         branched.append(layer)

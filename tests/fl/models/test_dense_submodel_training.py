@@ -11,7 +11,7 @@ from fl.contracts import Grant, Job, Payload, Phase, Sgd
 from fl.data.datasets import federated
 from fl.masks import unit_masks as masks
 from fl.models.architectures import build
-from fl.models.dense_submodel import cut
+from fl.models.dense_submodel import dense_submodel
 from fl.task import LearningTask
 from fl.training import local_sgd as local
 from tests.fl.conftest import Bench, view_of
@@ -29,7 +29,7 @@ def test_the_cut_out_model_trains_as_the_masked_one(bench, width, optimiser):
     """fl.training.local_sgd trains slices; with a hook that does nothing it must train the whole masked model instead."""
     layout, w = bench.task.layout, bench.task.initial()
     mask = torch.from_numpy(layout.expand(masks.random(layout, width, np.random.default_rng(1))))
-    assert cut(layout, mask) is not None
+    assert dense_submodel(layout, mask) is not None
     phase = Phase(w, mask, 5, LR, submodel=mask, optimiser=optimiser)
     sliced = local.run(bench.task, job_of(phase))
     masked = local.run(bench.task, job_of(replace(phase, project=lambda w, velocity: None)))
@@ -45,9 +45,11 @@ def test_only_structured_masks_are_cut_out(bench):
     whole = torch.ones(layout.size, dtype=torch.bool)
     scattered = torch.from_numpy(np.random.default_rng(0).random(layout.size) < 0.5)
     rows = torch.from_numpy(layout.expand(masks.prefix(layout, 0.5), rows=True))
-    half = cut(layout, torch.from_numpy(layout.expand(masks.prefix(layout, 0.5))))
+    half = dense_submodel(layout, torch.from_numpy(layout.expand(masks.prefix(layout, 0.5))))
     assert (
-        cut(layout, whole) is None and cut(layout, scattered) is None and cut(layout, rows) is None
+        dense_submodel(layout, whole) is None
+        and dense_submodel(layout, scattered) is None
+        and dense_submodel(layout, rows) is None
     )
     assert (
         half.layout.size == len(half.index) == int(layout.expand(masks.prefix(layout, 0.5)).sum())
@@ -58,14 +60,14 @@ def test_only_structured_masks_are_cut_out(bench):
     "name", ["shakespeare-lstm", "resnet18", "vgg11", "spafl-conv4", "lenet5-caffe", "fedlps-cnn"]
 )
 def test_prefixes_of_every_model_are_cut_out(name):
-    """Embeddings and shortcuts too: the cut has the very coordinates of the mask."""
+    """Embeddings and shortcuts too: the dense_submodel has the very coordinates of the mask."""
     text, shape = (
         name == "shakespeare-lstm",
         (1, 28, 28) if name in ("lenet5-caffe", "fedlps-cnn") else (3, 32, 32),
     )
     layout = build(name, (80,) if text else shape, 65 if text else 10).layout
     mask = layout.expand(masks.prefix(layout, 0.5, rounding="up"))
-    smaller = cut(layout, torch.from_numpy(mask))
+    smaller = dense_submodel(layout, torch.from_numpy(mask))
     assert smaller is not None and np.array_equal(
         np.sort(smaller.index.numpy()), np.flatnonzero(mask)
     )
@@ -88,7 +90,7 @@ def test_a_scattered_submodel_trains_where_it_is_and_computes_with_nothing_else(
 
 
 def test_half_the_width_trains_in_less_time_than_the_whole():
-    """Not a benchmark: the cut-out model must do a fraction of the work, counted by torch itself."""
+    """Not a benchmark: the dense_submodel-out model must do a fraction of the work, counted by torch itself."""
     from torch.utils.flop_counter import FlopCounterMode
 
     data = federated("digits", 2, Seeds(0), kind="iid")

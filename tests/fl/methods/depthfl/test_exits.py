@@ -11,7 +11,7 @@ from fl.methods.depthfl.exits import Exit, mutual_loss, ramp, with_exits
 from fl.models.architectures import MODELS, Architecture, build
 from fl.models.batch_norm import Collected
 from fl.models.layers import Linear
-from fl.models.memory_format import lean
+from fl.models.memory_format import pool_before_relu
 from fl.models.stateless_layers import Relu
 from fl.timing_only import NATURAL
 
@@ -99,7 +99,9 @@ def test_without_its_heads_the_model_starts_as_ever():
 
 
 def test_exits_by_hand():
-    """x = 2: h = 1.5 x = 3, head [1, -1] h + [0, 1] = [3, -2]; h' = 2 h = 6, classifier [0.5, 1] h' = [3, 6]."""
+    """x = 2: h = 1.5 x = 3, head [1, -1] h + [0, 1] = [3, -2]; h' = 2 h = 6, classifier [0.5, 1] h'
+    = [3, 6].
+    """
     model = with_exits(TWO)
     w = torch.tensor([1.5, 1.0, -1.0, 0.0, 1.0, 2.0, 0.5, 1.0, 0.0, 0.0])
     first, second = model.exits(model.split(w), torch.tensor([[2.0]]))
@@ -125,9 +127,13 @@ def test_the_lean_order_of_layers_leaves_every_exit_as_it_is(name):
     model = branched(name)
     w = torch.from_numpy(model.initial(np.random.default_rng(0)))
     x = torch.rand(4, *model.input_shape)
-    each = zip(model.exits(model.split(w), x), lean(model).exits(model.split(w), x), strict=True)
+    each = zip(
+        model.exits(model.split(w), x),
+        pool_before_relu(model).exits(model.split(w), x),
+        strict=True,
+    )
     assert all(torch.equal(one, other) for one, other in each)
-    assert name == "fedlps-cnn" or lean(model).layers != model.layers
+    assert name == "fedlps-cnn" or pool_before_relu(model).layers != model.layers
 
 
 def test_batch_norm_meets_its_layers_in_their_order():
@@ -139,7 +145,7 @@ def test_batch_norm_meets_its_layers_in_their_order():
     assert len(model.exits(model.split(w), x, 1, norms.frozen())) == 1
 
 
-def test_the_ramp():  # fedlps.md, check 21
+def test_the_ramp():
     assert [ramp(g, 300) for g in (0, 300, 301, 5000)] == pytest.approx(
         [0.0067379, 1, 1, 1], abs=5e-8
     )
@@ -154,7 +160,8 @@ def test_two_classifiers_by_hand():
     assert loss.item() == pytest.approx(
         log(2) + log(4 / 3) + 0.5 * (onto_first + onto_second), abs=1e-6
     )
-    loss.backward()  # a teacher gets no gradient: softmax - label + 0.5 (softmax - that of the other)
+    # a teacher gets no gradient: softmax - label + 0.5 (softmax - that of the other)
+    loss.backward()
     assert logits.grad.tolist() == [pytest.approx([-0.625, 0.625]), pytest.approx([-0.125, 0.125])]
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fl.contracts import Adam, Sgd
-from fl.training.optimisers import descent
+from fl.training.optimisers import make_optimiser
 
 GRADIENTS = [
     torch.tensor([3.0, -4.0, 0.5]),
@@ -15,7 +15,7 @@ GRADIENTS = [
 
 def ours(optimiser, lr, mask=None):
     w = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
-    move = descent(optimiser, [(w, mask, lr)])
+    move = make_optimiser(optimiser, [(w, mask, lr)])
     for gradient in GRADIENTS:
         move([gradient.double()])
     return w
@@ -56,5 +56,5 @@ def test_a_masked_coordinate_never_moves_and_does_not_count_in_the_norm(optimise
 def test_clipping_by_hand():
     """|(3, -4)| = 5 is cut to 1: a step of 0.1 (0.6, -0.8)."""
     w = torch.zeros(2)
-    descent(Sgd(clip=1.0), [(w, None, 0.1)])([torch.tensor([3.0, -4.0])])
+    make_optimiser(Sgd(clip=1.0), [(w, None, 0.1)])([torch.tensor([3.0, -4.0])])
     assert w.tolist() == pytest.approx([-0.06, 0.08], abs=1e-6)

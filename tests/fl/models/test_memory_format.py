@@ -7,12 +7,43 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from edgesim.seeds import Seeds
+from fl.contracts import Job, Payload, Phase
+from fl.data.datasets import Federated
 from fl.masks import unit_masks as masks
-from fl.models import memory_format as lean
+from fl.models import memory_format
 from fl.models.architectures import build
-from fl.models.dense_submodel import cut
+from fl.models.dense_submodel import dense_submodel
+from fl.task import LearningTask
 from fl.training import local_sgd as local
-from tests.fl.test_executors import assert_close, job, same, task_of
+
+
+def task_of(model, shape=(1, 8, 8), sizes=(40, 23, 8, 31)):
+    """Random images on one device per size, in batches of 8."""
+    rng, count = np.random.default_rng(0), sum(sizes)
+    x, y = rng.random((count, *shape)).astype(np.float32), rng.integers(0, 10, count)
+    each = np.split(np.arange(count), np.cumsum(sizes)[:-1])
+    data = Federated(y, y, lambda: (x, x), shape, each, each, tuple("0123456789"))
+    return LearningTask(build(model, shape, 10), data, 8, Seeds(0))
+
+
+def job(task, k=0, steps=3, **more):
+    w = task.initial()
+    everything = torch.ones(len(w), dtype=torch.bool)
+    phase = Phase(**{"start": w, "mask": everything, "steps": steps, "lr": 0.1} | more)
+    return Job(k, 0, (phase,), (), Payload(0.0, 0.0), 0.0)
+
+
+def assert_same(one, other):
+    assert torch.equal(one.w, other.w) and torch.equal(one.mask, other.mask)
+    assert (one.loss, one.accuracy) == (other.loss, other.accuracy)
+
+
+def assert_close(one, other, tolerance=1e-5):
+    assert float((one.w - other.w).abs().max()) <= tolerance * float(other.w.abs().max())
+    assert torch.equal(one.mask, other.mask)
+    assert one.loss == pytest.approx(other.loss, rel=max(tolerance, 1e-6))
+    assert one.accuracy == pytest.approx(other.accuracy, abs=1e-6, nan_ok=True)
 
 
 def pictures(channels, side, batch=9):
@@ -40,7 +71,7 @@ def initial(architecture):
 @pytest.mark.parametrize("side", [12, 13, 28])
 def test_pooling_before_relu_is_the_same_to_the_bit(side):
     architecture = build("liu-cnn", (1, side, side), 10)
-    quicker = lean.lean(architecture)
+    quicker = memory_format.pool_before_relu(architecture)
     kinds = [layer.kind for layer in quicker.layers]
     assert (
         kinds[:6] == ["conv", "pool", "relu", "conv", "pool", "relu"]
@@ -55,10 +86,14 @@ def test_the_blocks_of_onednn_give_the_bits_of_torch(name, channels, side):
     """With windows of equal values too: both send the gradient to the first of them."""
     architecture = build(name, (channels, max(side, 16), max(side, 16)), 10)
     x, y = pictures(channels, max(side, 16))
-    kinds = [layer.kind for layer in lean.blocked(architecture).layers]
-    assert kinds[0] == "enter" and kinds[kinds.index("flatten") - 1] == "leave"
+    kinds = [layer.kind for layer in memory_format.in_onednn_order(architecture).layers]
+    assert kinds[0] == "to-onednn" and kinds[kinds.index("flatten") - 1] == "from-onednn"
     assert_same_bits(
-        lean.lean(architecture), lean.blocked(architecture), initial(architecture), x, y
+        memory_format.pool_before_relu(architecture),
+        memory_format.in_onednn_order(architecture),
+        initial(architecture),
+        x,
+        y,
     )
 
 
@@ -68,9 +103,11 @@ def test_who_computes_in_blocks():
     def fills(name, shape=(1, 28, 28), width=1.0, dtype=torch.float32, device="cpu"):
         architecture = build(name, shape, 10)
         layout = architecture.layout
-        smaller = cut(layout, torch.from_numpy(layout.expand(masks.prefix(layout, width))))
+        smaller = dense_submodel(
+            layout, torch.from_numpy(layout.expand(masks.prefix(layout, width)))
+        )
         images = torch.zeros(1, *shape, dtype=dtype, device=device)
-        return lean.fills_blocks(
+        return memory_format.suits_onednn(
             architecture, layout if smaller is None else smaller.layout, images
         )
 
@@ -93,13 +130,14 @@ def test_training_in_blocks_gives_the_bits_of_training_without(monkeypatch):
         {"steps": 5, "ragged": True},
     ]
     jobs = [job(task, k, **each) for k, each in enumerate(more)]
-    assert lean.quickest(task.architecture, task.layout, task.train[0], 8)[0] == lean.blocked(
-        task.architecture
-    )
+    assert memory_format.fastest_memory_format(task.architecture, task.layout, task.train[0], 8)[
+        0
+    ] == memory_format.in_onednn_order(task.architecture)
     fast = [local.run(task, one) for one in jobs]
-    monkeypatch.setattr(lean, "fills_blocks", lambda *_: False)
-    monkeypatch.setattr(lean, "pixelwise", lambda *_: False)
-    assert same(fast, [local.run(task, one) for one in jobs])
+    monkeypatch.setattr(memory_format, "suits_onednn", lambda *_: False)
+    monkeypatch.setattr(memory_format, "suits_channels_last", lambda *_: False)
+    for before, one in zip(fast, jobs, strict=True):
+        assert_same(before, local.run(task, one))
 
 
 def test_a_loss_of_the_methods_own_sees_channels_last_and_no_blocks():
@@ -111,24 +149,27 @@ def test_a_loss_of_the_methods_own_sees_channels_last_and_no_blocks():
         return cross_entropy(task.architecture.logits(w, x), y)
 
     assert_close(
-        [local.run(task, job(task, loss=loss))],
-        [replace(local.run(task, job(task)), accuracy=np.nan)],
+        local.run(task, job(task, loss=loss)),
+        replace(local.run(task, job(task)), accuracy=np.nan),
     )
 
 
 def test_the_order_of_pixels_and_channels_is_a_matter_of_speed_only(monkeypatch):
     task = task_of("digits-cnn")
     fast = local.run(task, job(task))
-    assert lean.quickest(task.architecture, task.layout, task.train[0], 8)[1] is lean.channels_last
-    assert lean.pixelwise(task.architecture, 8) and not lean.pixelwise(
-        build("vgg11", (3, 32, 32), 10), 8
+    assert (
+        memory_format.fastest_memory_format(task.architecture, task.layout, task.train[0], 8)[1]
+        is memory_format.channels_last
     )
-    assert not lean.pixelwise(build("mlp", (1, 8, 8), 10), 8)
-    monkeypatch.setattr(lean, "pixelwise", lambda architecture, batch: False)
-    assert_close([fast], [local.run(task, job(task))], 1e-6)
+    assert memory_format.suits_channels_last(
+        task.architecture, 8
+    ) and not memory_format.suits_channels_last(build("vgg11", (3, 32, 32), 10), 8)
+    assert not memory_format.suits_channels_last(build("mlp", (1, 8, 8), 10), 8)
+    monkeypatch.setattr(memory_format, "suits_channels_last", lambda architecture, batch: False)
+    assert_close(fast, local.run(task, job(task)), 1e-6)
     for channels in (1, 3):
         x = torch.rand(2, channels, 4, 5)
-        ordered = lean.channels_last(x)
+        ordered = memory_format.channels_last(x)
         assert torch.equal(ordered, x) and ordered.stride() == (
             20 * channels,
             1,
