@@ -1,8 +1,8 @@
 """Costs of training and sending: from weights to bits and to FLOPs, with all conventions.
 
 1 multiply-add counts 2 FLOP; activations, pooling, norms and look-ups count nothing. A training
-step runs the whole model forward, takes the gradient by the weights of every layer that is trained, and
-the gradient by the activations of every layer behind the first trained one, but none by the images;
+step runs the whole model forward, takes the gradient by the weights of every layer that is trained,
+and the gradient by the activations of every layer behind the first trained one, but none by the images;
 `torch.utils.flop_counter` counts the same. Two switches follow papers: a backward pass that costs
 twice the forward pass in every layer, and FLOPs of biases.
 """
@@ -60,7 +60,7 @@ class Accounting:
     backward: str = "counted"
     count_biases: bool = False
 
-    def work(self, cost: StepCost, steps: int, batch: int, rho: float = 0.0) -> Work:
+    def work(self, cost: StepCost, steps: int, batch: float, rho: float = 0.0) -> Work:
         """Work of ``steps`` steps on ``batch`` samples with pruning ratio rho."""
         saved = self.sparse_efficiency * rho
         return Work(

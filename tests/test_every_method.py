@@ -1,4 +1,6 @@
-"""Every method in the simulator: both clocks, a quarter of the devices late, resumed, in the shipped scenarios."""
+"""Every method in the simulator: both clocks, a quarter of the devices late, resumed, in the
+shipped scenarios.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,9 @@ import pytest
 
 from edgesim import load, simulate
 from edgesim.records.run_folder import RunFolder
-from edgesim.runs import set_up
-from edgesim.runs.run import carry_out
+from edgesim.runs.fingerprint import result_digest
+from edgesim.runs.run import run_rounds
+from edgesim.runs.setup import set_up
 from edgesim.scenario.loader import expand
 from fl.methods import available
 
@@ -76,7 +79,9 @@ def scenario(tmp_path):
 
 @pytest.mark.parametrize("name", available())
 def test_a_quarter_of_the_devices_late_at_the_deadline(scenario, name):
-    """Two of eight processors are far too slow: their rounds are lost, everybody else's are aggregated."""
+    """Two of eight processors are far too slow: their rounds are lost, everybody else's are
+    aggregated.
+    """
     run = simulate(scenario(name, "clock.mode=deadline"))
     rows = run.device_rounds
     assert len(run.rounds) == 4 and (run.rounds.latency_s <= 0.06 * (1 + 2e-6)).all()
@@ -102,9 +107,9 @@ def test_interrupted_after_two_rounds_and_resumed(scenario, name, tmp_path):
         if event["kind"] == "round" and event["round"] == 1:
             raise KeyboardInterrupt
 
-    folder = RunFolder(tmp_path / "parts", setup.fingerprint())
+    folder = RunFolder(tmp_path / "parts", result_digest(setup))
     with pytest.raises(KeyboardInterrupt):
-        carry_out(setup, folder, folder.open(), stop, [])
+        run_rounds(setup, folder, folder.open(), stop, [])
     folder.close()
     parts = simulate(scenario(name), out=tmp_path / "parts")
     for table in TABLES:
@@ -113,7 +118,9 @@ def test_interrupted_after_two_rounds_and_resumed(scenario, name, tmp_path):
 
 @pytest.mark.parametrize("name", available())
 def test_what_is_charged_was_sent_and_computed(scenario, name):
-    """Bits and FLOPs of the rounds are the sums over devices, and nobody computes or sends for nothing."""
+    """Bits and FLOPs of the rounds are the sums over devices, and nobody computes or sends for
+    nothing.
+    """
     run = simulate(scenario(name))
     rows = run.device_rounds
     took_part = rows[rows.status != "infeasible"]
@@ -129,7 +136,9 @@ SCENARIOS = sorted((ROOT / "scenarios").rglob("*.yaml"))
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_the_smoke_line_of_every_shipped_scenario_runs(path):
-    """The command in the file's own comment (or the file as it is), one round of its first and of its last scheme."""
+    """The command in the file's own comment (or the file as it is), one round of its first and of
+    its last scheme.
+    """
     text = path.read_text(encoding="utf-8")
     commands = re.findall(r"edgesim run \S+\.yaml ([^\n]*learning\.dataset=digits[^\n]*)", text)
     learns = "dataset: none" not in text

@@ -37,7 +37,8 @@ class Pruner:
     mask_path: bool = False
 
     def __post_init__(self) -> None:
-        self._means, self._state = None, None
+        self._means: Tensor | None = None
+        self._state: tuple[int, int] | None = None
 
     def effective(self, w: Tensor, rng: np.random.Generator | None = None) -> Tensor:
         """The weights that compute, w~ [P]."""

@@ -209,12 +209,15 @@ class Rows:
         """
         units: dict[str, Array] = {}
         for slot, part in zip(self.weights, self.split(alive), strict=True):
-            group = slot.axes[0].group
-            units[group] = part | units.get(group, False)
-        axes = [slot.axes[1] for slot in self.weights]
-        fed = [None if axis is None else units.get(axis.group) for axis in axes]
-        pairs = zip(axes, fed, strict=True)
-        return np.array([1.0 if unit is None else axis.spread(unit).mean() for axis, unit in pairs])
+            if slot.axes[0] is not None:
+                group = slot.axes[0].group
+                units[group] = part | units.get(group, False)
+        shares = np.ones(len(self.weights))
+        for i, slot in enumerate(self.weights):
+            axis = slot.axes[1]
+            if axis is not None and axis.group in units:
+                shares[i] = axis.spread(units[axis.group]).mean()
+        return shares
 
     def cost(self, architecture: Architecture, shares: Array, accounting: Accounting) -> StepCost:
         """Cost of a step where ``shares`` [L] of the rows compute: (50), with densities as in text.

@@ -117,6 +117,8 @@ def memberships(layout: Layout) -> list[Array]:
 def numbers(layout: Layout, slot: Slot, place: int) -> Array:
     """The unit of each index of a dimension, shaped to run along it; -1: of no hidden group."""
     axis, first = slot.axes[place], 0
+    if axis is None:
+        return np.array(-1)
     for name, group in hidden(layout).items():
         if name == axis.group:
             units = np.arange(slot.shape[place]) // axis.repeat % group.units

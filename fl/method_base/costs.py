@@ -6,19 +6,27 @@ Pure functions: what a device computes and sends comes in as a function of devic
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from fl.contracts import Demand, Payload, Stage, Work
 
 Array = np.ndarray
-StagesOf = Callable[[int, Array], tuple[Stage, ...]]  # device, ratios [n] -> works [n]
+StagesOf = Callable[[int, Any], tuple[Stage, ...]]  # device, ratios [n] -> works [n]
 PlannedOf = Callable[[int, float], tuple[Work, float]]  # device, ratio -> work, bits up
 
 
 def total_work(stages: Sequence[Stage]) -> Work:
     """The sum over stages."""
     return Work(sum(s.work.weight_steps for s in stages), sum(s.work.flops for s in stages))
+
+
+def upload_bits(payload: Payload) -> float:
+    """Bits of an upload that is known before the device trains."""
+    if payload.bits_up is None:
+        raise NotImplementedError("an upload that only the training knows needs `planned`")
+    return payload.bits_up
 
 
 def affine_demand(

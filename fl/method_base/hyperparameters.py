@@ -95,7 +95,7 @@ def param(
     return field(default=default, metadata={"param": about}, kw_only=True)
 
 
-def parameters(cls: type) -> tuple[Parameter, ...]:
+def parameters(cls: Any) -> tuple[Parameter, ...]:
     """The hyper-parameters of a method class, those of its ancestors first."""
     hints = get_type_hints(cls)
     found = []
@@ -112,7 +112,7 @@ def parameters(cls: type) -> tuple[Parameter, ...]:
     return tuple(found)
 
 
-def check(cls: type, given: dict[str, Any]) -> dict[str, Any]:
+def check(cls: Any, given: dict[str, Any]) -> dict[str, Any]:
     """All hyper-parameters of a method class: the given ones checked, the others by default.
 
     Raises:
@@ -138,7 +138,7 @@ def check(cls: type, given: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def bind(cls: type, task: Any, given: dict[str, Any]) -> Any:
+def bind(cls: Any, task: Any, given: dict[str, Any]) -> Any:
     """The method with its parameters checked, on the task with the model that it trains.
 
     Raises:

@@ -35,7 +35,7 @@ from fl.contracts import (
     Work,
 )
 from fl.errors import MethodError
-from fl.method_base.costs import affine_demand, cost_columns, total_work
+from fl.method_base.costs import affine_demand, cost_columns, total_work, upload_bits
 from fl.method_base.hyperparameters import bind, check, param, parameters
 from fl.method_base.state import State
 from fl.models.architectures import Architecture
@@ -157,10 +157,7 @@ class Method(metaclass=ABCMeta):
 
     def planned(self, k: int, rho: float) -> tuple[Work, float]:
         """Work and upload bits that the allocation plans with; affine in rho."""
-        bits_up = self.payload(rho).bits_up
-        if bits_up is None:
-            raise NotImplementedError(f"{type(self).__name__} plans no upload; it needs planned")
-        return total_work(self.stages(k, rho)), bits_up
+        return total_work(self.stages(k, rho)), upload_bits(self.payload(rho))
 
     def forecast(self, view: View, k: int, rho: float) -> tuple[Stage, ...]:
         """The computation of device k that a check of the scenario shows, before round 0."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fl.contracts import Grant, Payload, Phase, Stage, Tensor, Work
-from fl.method_base.costs import total_work
+from fl.method_base.costs import total_work, upload_bits
 from fl.method_base.method import Method, State, param
 
 Array = np.ndarray
@@ -62,22 +62,24 @@ class ImportancePruning(Method):
 
     def stages(self, k: int, rho: float) -> tuple[Stage, ...]:
         """Liu, eq. (24): the warm-up is not pruned, the last stage is."""
-        *before, last = super().stages(k, rho)
+        # The method that this is mixed into has them.
+        *before, last = super().stages(k, rho)  # type: ignore[safe-super]
         return *before, Stage("warm-up", self.work(k, self.shared_step, self.warmup_steps)), last
 
     def payload(self, rho: float) -> Payload:
         """Liu, eq. (25), and the mask itself where it is counted."""
         plain, told = super().payload(rho), self.task.accounting.mask_bits(self.shared_count, rho)
-        return replace(plain, bits_up=plain.bits_up + told)
+        return replace(plain, bits_up=upload_bits(plain) + told)
 
     def planned(self, k: int, rho: float) -> tuple[Work, float]:
         """With the most that the mask can take, and without the warm-up where it is not counted."""
         counted = [s for s in self.stages(k, rho) if self.count_warmup or s.name != "warm-up"]
         most = self.task.accounting.mask_bits_bound(self.shared_count)
-        return total_work(counted), super().payload(rho).bits_up + most
+        return total_work(counted), upload_bits(super().payload(rho)) + most
 
     def local_update(self, state: State, k: int, w: Tensor, grant: Grant) -> tuple[Phase, ...]:
-        *before, last = super().local_update(state, k, w, grant)
+        # The method that this is mixed into has it.
+        *before, last = super().local_update(state, k, w, grant)  # type: ignore[safe-super]
         warmup = replace(last, mask=self.shared_mask, steps=self.warmup_steps, batches="warm-up")
         return *before, warmup, self._pruned(last, len(before), grant.rho)
 

@@ -72,6 +72,10 @@ class SubmodelMethod(FedAvg):
 
     def submodel_stages(self, view: View, k: int, kept: Array) -> tuple[Stage, ...]:
         """The computation of device k in a round on the submodel ``kept`` bool [P]."""
+        return self.kept_stages(k, kept)
+
+    def kept_stages(self, k: int, kept: Array) -> tuple[Stage, ...]:
+        """The local steps of device k on the weights ``kept`` bool [P]."""
         task = self.task
         cost = submodel_cost(task.architecture, kept, task.accounting)
         work = task.accounting.work(cost, self.steps(k), self.samples_per_step(k))

@@ -11,6 +11,7 @@ import numpy as np
 
 from fl.contracts import Demand, Grant, Job, Payload, Sent, Tensor, Trained, Update, View
 from fl.masks.unit_masks import kept_count, largest, output_layer
+from fl.method_base.costs import upload_bits
 from fl.method_base.method import MAX_RATE, State, param
 from fl.methods.fedavg import FedAvg, weighting_by_samples
 from fl.models.layout import Slot
@@ -84,12 +85,14 @@ class CS(FedAvg):
         down = bits.weight_bits(rest + kept) + bits.mask_bits(places, self.sparsity)
         return Payload(bits_down=down, bits_up=bits.weight_bits(rest + places - kept))
 
-    def demand(self, state: State, view: View, chosen: Array) -> Demand:
+    def demand(self, state: State | None, view: View, chosen: Array) -> Demand:
         demand = super().demand(state, view, chosen)
         if view.g:
             return demand
         whole, each = super().payload(0.0), np.ones(len(chosen))
-        return replace(demand, bits_prunable=whole.bits_up * each, bits_down=whole.bits_down * each)
+        return replace(
+            demand, bits_prunable=upload_bits(whole) * each, bits_down=whole.bits_down * each
+        )
 
     def configure(self, state: State, view: View, grant: Grant) -> Job:
         job = super().configure(state, view, grant)

@@ -99,7 +99,7 @@ class FedAvg(Method):
             k: Device.
             more: Further fields of the phase.
         """
-        settings = {
+        settings: dict[str, Any] = {
             "steps": self.steps(k),
             "lr": self.rate(g),
             "ragged": self.local_epochs is not None,

@@ -127,7 +127,7 @@ class FedPM(SubmodelMethod):
         return replace(job, stages=None, payload=replace(job.payload, bits_up=None))
 
     def charged(self, job: Job, trained: Trained) -> tuple[Stage, ...]:
-        return self.submodel_stages(None, job.device, self.sampled(job, trained))
+        return self.kept_stages(job.device, self.sampled(job, trained))
 
     # --- how a device trains, and what becomes of it ---------------------------------------------
 

@@ -129,7 +129,8 @@ class FedSpa(SubmodelMethod):
 
     def configure(self, state: State, view: View, grant: Grant) -> Job:
         job = super().configure(state, view, grant)
-        mask, size = job.phases[0].mask, self.task.layout.size
+        mask: Tensor = job.phases[0].mask
+        size = self.task.layout.size
         share = cosine(view.g, self.moving_rounds, self.moving_share)
 
         def finish(done: list[Tensor]) -> Tensor:

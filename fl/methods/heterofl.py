@@ -91,6 +91,7 @@ class HeteroFL(SubmodelMethod):
 
     def _rows(self, k: int) -> Tensor:
         """All weights but those of output units whose classes device k lacks, bool [P]."""
+        assert self.layout.output is not None  # every architecture has an output layer
         return self.task.tensor(self.layout.expand({self.layout.output: self._owned(k)}))
 
     # --- what is used ----------------------------------------------------------------------------

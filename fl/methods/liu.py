@@ -29,7 +29,7 @@ class Liu(ImportancePruning, FedAlt):
     """
 
     source: ClassVar[str] = "Liu et al., Algorithm 1"
-    update: str = param(
+    update: str = param(  # type: ignore[misc]  # a parameter where FedAlt has a constant
         "alternating",
         "train the personal and the shared part in turn (LocalAlt) or in the same steps (LocalSim)",
         source="Liu et al., Algorithm 1, Fig. 4",

@@ -123,9 +123,9 @@ class Local(FedAvg):
         return replace(demand, work_prunable=Work(*columns))
 
     def charged(self, job: Job, trained: Trained) -> tuple[Stage, ...]:
-        return self.threshold_stages(
-            job.device, (trained.collected / job.phases[-1].steps).cpu().numpy()
-        )
+        assert trained.collected is not None  # the phase of local_update collects
+        living: Tensor = trained.collected / job.phases[-1].steps
+        return self.threshold_stages(job.device, living.cpu().numpy())
 
     # --- how a device trains ---------------------------------------------------------------------
 

@@ -67,6 +67,7 @@ class REFL(FedAvg):
 
     def select(self, state: State, view: View) -> Array:
         """Those who hold an update; of the others first who may soon go, last who should rest."""
+        assert self.participants is not None  # see conflict
         holds = np.isin(view.idle, list(state.local))
         late, free = view.idle[holds], view.idle[~holds]
         wanted = max(ceil(self.least_fresh * self.participants), self.participants - len(late))

@@ -231,7 +231,7 @@ class Residual:
     """Basic block of ResNet: conv - norm - ReLU - conv - norm, added to the input, ReLU; no biases.
 
     Where the shape changes, the input goes through a convolution of side 1 and a norm. What is
-    added together belongs to one group of units: the input's own, or that of the second convolution.
+    added together belongs to one group of units: the input's own, or the second convolution's.
     """
 
     inputs: int

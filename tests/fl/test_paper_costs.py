@@ -1,4 +1,6 @@
-"""FLOPs, parameters and bits of the papers' tables, as far as the digests say that they can be matched."""
+"""FLOPs, parameters and bits of the papers' tables, as far as the digests say that they can be
+matched.
+"""
 
 from math import ceil
 
@@ -10,8 +12,8 @@ from fl.accounting import Accounting, step_cost, submodel_cost
 from fl.contracts import Work
 from fl.models.architectures import build
 
-FEDLPS = Accounting(backward="twice", count_biases=True)  # fedlps.md, 6.1
-SPAFL = Accounting(backward="twice")  # spafl.md, eq. (50)
+FEDLPS = Accounting(backward="twice", count_biases=True)  # FedLPS, released code
+SPAFL = Accounting(backward="twice")  # SpaFL, eq. (50)
 MNIST = build("fedlps-cnn", (1, 28, 28), 10)
 CIFAR = build("vgg11", (3, 32, 32), 10)
 LENET = build("lenet5-caffe", (1, 28, 28), 10)
@@ -42,10 +44,10 @@ def rows_kept(architecture, share):
     return architecture.layout.expand(hidden_units(architecture, share, at_least_one), rows=True)
 
 
-# --- FedLPS ----------------------------------------------------------------------------------------------------------
+# --- FedLPS --------------------------------------------------------------------------------------
 
 
-def test_a_forward_batch_of_mnist():  # fedlps.md, check 13
+def test_a_forward_batch_of_mnist():
     everything = np.ones(MNIST.layout.size, dtype=bool)
     assert 32 * submodel_cost(MNIST, everything, FEDLPS).flops == 3 * 30_979_200
     assert 32 * step_cost(MNIST, everything, ~everything, FEDLPS).flops == 3 * 30_979_200
@@ -62,7 +64,7 @@ def test_a_forward_batch_of_mnist():  # fedlps.md, check 13
         (1, 2788.128, 698_880),
     ],
 )
-def test_the_rows_of_mnist(share, mflop, bits_up):  # fedlps.md, 7.3 and checks 13, 14
+def test_the_rows_of_mnist(share, mflop, bits_up):
     kept = rows_kept(MNIST, share)
     assert round_mflop(MNIST, kept, 30, 32) == pytest.approx(mflop, abs=0.005)
     assert FEDLPS.weight_bits(kept.sum()) == bits_up
@@ -74,7 +76,7 @@ def test_a_round_of_mnist_in_full():
     assert round_mflop(MNIST, rows_kept(MNIST, 0.5), 30, 32) == 1405.728
     assert round_mflop(MNIST, everything, 45, 20) == 2613.87  # 9 batches of 20
     levels = [round_mflop(MNIST, rows_kept(MNIST, 2.0**-i), 30, 32) for i in range(5)]
-    assert np.mean(levels) == pytest.approx(1074.3, abs=0.05)  # check 16
+    assert np.mean(levels) == pytest.approx(1074.3, abs=0.05)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +94,7 @@ def test_the_rows_of_cifar(share, mflop):
 
 
 def test_times_of_cifar_on_the_papers_devices():
-    """fedlps.md, check 15, at 744,448 MFLOP/s: the dense round, and rows in proportion to the capability (RCR)."""
+    """At 744,448 MFLOP/s: the dense round, and rows in proportion to the capability (RCR)."""
     levels = 0.5 ** np.arange(5)
     devices = make_fleet(0.5, 744_448e6, flops_per_cycle=1, capability=levels)
     kept = np.array([1e6 * round_mflop(CIFAR, rows_kept(CIFAR, z), 45, 20) for z in levels])
@@ -123,17 +125,17 @@ def test_times_of_cifar_on_the_papers_devices():
 def test_submodels_of_reduced_width_as_the_released_code_cuts_them(
     architecture, share, full, parameters, mflop
 ):
-    """fedlps.md, 7.3: on MNIST only the convolutions shrink, in VGG not the first and not the last one."""
+    """On MNIST only the convolutions shrink, in VGG not the first and not the last one."""
     kept = architecture.layout.expand(hidden_units(architecture, share, at_least_one, full))
     assert kept.sum() == parameters
     steps = (30, 32) if architecture is MNIST else (45, 20)
     assert round_mflop(architecture, kept, *steps) == pytest.approx(mflop, abs=0.06)
 
 
-# --- SpaFL and FedMAP ------------------------------------------------------------------------------------------------
+# --- SpaFL and FedMAP ----------------------------------------------------------------------------
 
 
-def test_a_dense_participation_in_spafl():  # spafl.md, check 9: 3 x 5 epochs x 600 samples x 2,293,000
+def test_a_dense_participation_in_spafl():  # 3 x 5 epochs x 600 samples x 2,293,000
     everything = np.ones(LENET.layout.size, dtype=bool)
     assert submodel_cost(LENET, everything, SPAFL).flops / 2 * 5 * 600 == 20_637_000_000
 
@@ -149,7 +151,7 @@ def test_a_dense_participation_in_spafl():  # spafl.md, check 9: 3 x 5 epochs x 
         (0.4, 70_200, None),
     ],
 )
-def test_lenet_of_reduced_width(share, parameters, macs):  # fedmap.md, section 7 and check 15
+def test_lenet_of_reduced_width(share, parameters, macs):
     kept = LENET.layout.expand(hidden_units(LENET, share, width))
     assert kept.sum() == parameters
     if macs:
@@ -157,7 +159,7 @@ def test_lenet_of_reduced_width(share, parameters, macs):  # fedmap.md, section 
 
 
 def test_half_of_the_rows_of_lenet():
-    """spafl.md, section 7: 10/20, 25/50, 100/500, 10/10 rows alive: parameters, multiply-adds, structure."""
+    """10/20, 25/50, 100/500, 10/10 rows alive: parameters, multiply-adds, structure."""
     units = {"conv1": 0.5, "conv2": 0.5, "linear1": 0.2}
     kept = {name: width(share, LENET.layout.groups[name].units) for name, share in units.items()}
     rows = LENET.layout.expand(kept, rows=True)

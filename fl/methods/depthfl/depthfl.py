@@ -113,11 +113,8 @@ class DepthFL(SubmodelMethod):
         # Here, since it imports torch, which pricing a scenario does without.
         from fl.models.memory_format import pool_before_relu
 
-        model, mask, size = (
-            pool_before_relu(self.branched),
-            self.task.tensor(kept),
-            self.task.layout.size,
-        )
+        model: Any = pool_before_relu(self.branched)
+        mask, size = self.task.tensor(kept), self.task.layout.size
         depth, weight = self.depth(view, k), ramp(view.g, self.ramp_rounds)
         received, linear = w[:size], w[size:] * mask[:size]
 
@@ -132,7 +129,7 @@ class DepthFL(SubmodelMethod):
 
     def configure(self, state: State, view: View, grant: Grant) -> Job:
         job, size = super().configure(state, view, grant), self.task.layout.size
-        start = job.phases[0].start
+        start: Tensor = job.phases[0].start
 
         def finish(done: list[Tensor]) -> Tensor:
             """[w, lam - alpha (w - w^r)]."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from math import exp
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from fl.models.batch_norm import Norms
 
 Array = np.ndarray
-POOLING: dict[int, tuple[StatelessLayer, ...]] = {
+POOLING: dict[int, tuple[Last | MeanPool, ...]] = {
     1: (),
     2: (Last(),),
     3: (MeanPool(),),
-}  # by dimensions
+}  # by number of dimensions
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,8 @@ def with_exits(architecture: Architecture) -> Branched:
     """The same model with a head behind every block but the last."""
     if isinstance(architecture, Branched):
         return architecture
-    layers, shapes, branched = architecture.layers, architecture.input_shapes, []
+    layers, shapes = architecture.layers, architecture.input_shapes
+    branched: list[Any] = []
     for i, layer in enumerate(layers):
         # More than the model's own classifier is still to come.
         hidden = sum(not isinstance(later, StatelessLayer) for later in layers[i:]) > 1

@@ -231,14 +231,14 @@ def kept_units(layout: Layout, group: Group, kept: Array) -> Array:
     Returns:
         bool [units].
     """
-    slot, place = next(
-        (slot, i)
+    slot, place, axis = next(
+        (slot, i, axis)
         for slot in layout.slots
         for i, axis in enumerate(slot.axes)
         if axis and axis.group == group.name
     )
-    axis, table = slot.axes[place], np.moveaxis(kept[slot.slice].reshape(slot.shape), place, 0)
-    return table.reshape(axis.blocks, group.units, -1).any(axis=(0, 2))
+    table = np.moveaxis(kept[slot.slice].reshape(slot.shape), place, 0)
+    return np.asarray(table.reshape(axis.blocks, group.units, -1).any(axis=(0, 2)))
 
 
 def lengths(

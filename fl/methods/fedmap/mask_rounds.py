@@ -108,11 +108,12 @@ class MaskRounds:
             lambda done: mine.begin(start), logits, g, k, batches="mask", effective=mine.effective
         )
         optimiser = Adam() if settings.mask_optimiser == "adam" else Sgd()
-        steps = {"steps": self.steps(k), "lr": settings.mask_lr, "optimiser": optimiser}
+        steps = self.steps(k)
+        phase = replace(phase, steps=steps, lr=settings.mask_lr, optimiser=optimiser)
         return Job(
             device=k,
             g=g,
-            phases=(replace(phase, **steps),),
+            phases=(phase,),
             stages=None,
             payload=Payload(self.bits_down(state, k), None),
             rho=grant.rho,

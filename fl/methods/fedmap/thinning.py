@@ -116,7 +116,8 @@ def expected_draws(p: Array, gamma: float, least: int = 1) -> int:
 def expected_holders(p: Array, gammas: Sequence[float], least: int = 1) -> Array:
     """N_j = sum_k P(j in M_k) [J], where budget gamma_k takes its expected number of draws."""
     counts = Counter(expected_draws(p, gamma, least) for gamma in gammas)
-    return sum(devices * p.astype(np.float64) ** draws for draws, devices in counts.items())
+    each = [devices * p.astype(np.float64) ** draws for draws, devices in counts.items()]
+    return sum(each[1:], each[0])
 
 
 def unbiased_rate(holders: Array, devices: int, sampled: int) -> Array:

@@ -87,6 +87,7 @@ class Oort(FedAvg):
 
     def select(self, state: State, view: View) -> Array:
         """Some of the tried devices by their worth, and some new ones by their samples."""
+        assert self.participants is not None  # see conflict
         tried = tried_in(state)
         if not tried or self.participants >= len(view.idle):
             return super().select(state, view)
@@ -110,9 +111,8 @@ class Oort(FedAvg):
         tried = tried_in(state)
         durations = np.array([record[1] for record in tried.values()])
         limit_s = utility.limit(durations, state.notes["percentile"])
-        worth = utility.scores(
-            *np.array([tried[k] for k in old.tolist()]).T, g + 1, limit_s, self.slow_power
-        )
+        gains, durations_s, last = np.array([tried[k] for k in old.tolist()]).T
+        worth = utility.scores(gains, durations_s, last, g + 1, limit_s, self.slow_power)
         near = utility.shortlist(worth, count, self.cut_off)
         return old[near[utility.drawn(rng, worth[near], count)]]
 
@@ -145,7 +145,7 @@ class Oort(FedAvg):
         self, outcome: Outcome, report: Report, tried: dict[int, list[float]]
     ) -> list[float]:
         k = outcome.grant.device
-        if not outcome.received:
+        if not outcome.received or outcome.update is None:
             return [tried.get(k, (0.0,))[0], report.latency_s, report.g + 1]
         worth = utility.statistical(int(self.task.samples[k]), float(outcome.update.result().w[-1]))
         return [worth, outcome.finish_s, report.g + 1]

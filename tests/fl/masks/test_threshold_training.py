@@ -80,7 +80,9 @@ def neurons():
 
 
 def with_gradient(phase, g=G):
-    """The phase on the loss whose gradient by the masked weights is g, whatever the weights: sum_ij g_ij w_ij."""
+    """The phase on the loss whose gradient by the masked weights is g, whatever the weights: sum_ij
+    g_ij w_ij.
+    """
     columns = torch.tensor(g).T
     return replace(phase, criterion=lambda logits, y: (logits * columns[y]).sum())
 
@@ -101,7 +103,7 @@ def trained(bench, method, w, g=G):
         (False, [[0.2, -0.4, 0.1], [0, 0, 0]]),
     ],
 )
-def test_check_2_gradients(mask_path, weights):
+def test_gradients(mask_path, weights):
     rows = rows_of(Linear(3, 2, bias=False), shape=(3,))
     w = flat(ROWS, TAU).requires_grad_()
     loss = (Pruner(rows, mask_path=mask_path).effective(w) * torch.tensor(G).flatten()).sum()
@@ -110,7 +112,7 @@ def test_check_2_gradients(mask_path, weights):
     assert gradient[:6].tolist() == pytest.approx(np.ravel(weights), abs=5e-6)
 
 
-def test_check_3_a_step(neurons):
+def test_a_step(neurons):
     method = neurons.method("spafl", **STEP)
     done = trained(neurons, method, flat(ROWS, TAU))
     assert done.w[6:].tolist() == pytest.approx([0.2171637, 0.0507902], abs=1e-7)
@@ -136,7 +138,9 @@ def test_a_step_with_the_surrogate_of_the_other_programs_moves_thresholds_by_the
 
 
 def test_a_second_step_has_momentum(neurons):
-    """g does not depend on w, so the second step is 1.9 times the first on the weights of the living row."""
+    """g does not depend on w, so the second step is 1.9 times the first on the weights of the
+    living row.
+    """
     method = neurons.method("spafl", **STEP | {"momentum": 0.9, "local_steps": 2})
     done = trained(neurons, method, flat(ROWS, TAU))
     assert done.w[:3].tolist() == pytest.approx(
@@ -144,7 +148,7 @@ def test_a_second_step_has_momentum(neurons):
     )
 
 
-def test_check_6_a_pruned_neuron_in_front_of_relu_moves_by_the_penalty_alone():
+def test_a_pruned_neuron_in_front_of_relu_moves_by_the_penalty_alone():
     layers = Linear(2, 2, "features", bias=False), Relu(), Linear(2, 2, bias=False)
     tiny = bench_of(layers, [[1.0, 2.0], [2.0, -1.0]], [0, 1], [[0, 1]], 2)
     method = tiny.method("spafl", **STEP)
@@ -162,7 +166,7 @@ def test_check_6_a_pruned_neuron_in_front_of_relu_moves_by_the_penalty_alone():
     assert torch.equal(done.w[:2], w[:2])
 
 
-def test_check_7_with_thresholds_at_0_the_weights_take_ordinary_sgd_steps_bit_for_bit(bench):
+def test_with_thresholds_at_0_the_weights_take_ordinary_sgd_steps_bit_for_bit(bench):
     settings = {"lr": 0.05, "momentum": 0.9, "local_epochs": 2}
     method, fedavg = bench.method("spafl", **settings), bench.method("fedavg", **settings)
     state = method.start()
@@ -178,7 +182,7 @@ def test_check_7_with_thresholds_at_0_the_weights_take_ordinary_sgd_steps_bit_fo
     assert (done.w[size:] == 0).all()
 
 
-def test_check_14_invariants_of_every_step(bench):
+def test_invariants_of_every_step(bench):
     """Large steps, so that clamping is needed and rows die."""
     method = bench.method("spafl", lr=2.0, threshold_penalty=0.01, local_epochs=3)
     rows = method.rows

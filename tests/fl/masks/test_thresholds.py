@@ -75,7 +75,9 @@ def neurons():
 
 @pytest.fixture(scope="module")
 def lenet():
-    """LeNet-5-Caffe on 100 devices of 600 pictures each, batches of 64; nobody looks at the pictures."""
+    """LeNet-5-Caffe on 100 devices of 600 pictures each, batches of 64; nobody looks at the
+    pictures.
+    """
     labels = np.zeros(60_000, dtype=np.int64)
     parts = list(np.arange(60_000).reshape(100, 600))
     data = Federated(
@@ -92,7 +94,7 @@ def some(count, of):
     return np.arange(of) < count
 
 
-def test_check_1_a_row_lives_where_its_mean_is_above_the_threshold_and_not_at_equality():
+def test_a_row_lives_where_its_mean_is_above_the_threshold_and_not_at_equality():
     rows = rows_of(Linear(3, 2, bias=False), shape=(3,))
     w = flat(ROWS, TAU)
     assert rows.means(w).tolist() == pytest.approx([0.3, 0.04])
@@ -118,7 +120,7 @@ def test_check_1_a_row_lives_where_its_mean_is_above_the_threshold_and_not_at_eq
         ([0.4, 0.4, -0.2, 0.2], 0.0, 0.0),
     ],
 )
-def test_check_4_importance_update(row, change, moved):
+def test_importance_update(row, change, moved):
     rows = rows_of(Linear(4, 1, bias=False), shape=(4,))
     w = flat(row, [0.3])
     after = rows.nudged(w, torch.tensor([change]))
@@ -142,7 +144,7 @@ def test_the_released_code_divides_a_filter_by_its_kernel_area(divisor, filter_m
     )
 
 
-def test_check_10_densities(lenet):
+def test_densities(lenet):
     rows, macs = lenet.method("spafl", local_epochs=5).rows, lenet.task.architecture.macs
     alive = np.concatenate([some(10, 20), some(25, 50), some(100, 500), some(10, 10)])
     density = rows.densities(macs, alive)
@@ -152,10 +154,12 @@ def test_check_10_densities(lenet):
 
 
 def test_a_unit_of_a_residual_block_lives_where_one_of_its_tensors_feeds_it():
-    """Filters of 2, 2 (in the block) and 2 (added to the first two); side 4: 16 uses of each weight.
+    """Filters of 2, 2 (in the block) and 2 (added to the first two); side 4: 16 uses of each
+    weight.
 
-    Multiply-adds: 9 x 2 x 16 = 288, 36 x 16 = 576, 576; output 2 x 2 = 4. Channel 0 is dead in the first and the last
-    convolution, so that half of what the block's first one and the output see is gone.
+    Multiply-adds: 9 x 2 x 16 = 288, 36 x 16 = 576, 576; output 2 x 2 = 4. Channel 0 is dead in the
+    first and the last convolution, so that half of what the block's first one and the output see is
+    gone.
     """
     layers = Conv(1, 2, 3, 1, bias=False), Residual(2, 2), MeanPool(), Linear(2, 2, bias=False)
     architecture = Architecture("tiny", (1, 4, 4), 2, layers)
@@ -173,7 +177,7 @@ def test_a_unit_of_a_residual_block_lives_where_one_of_its_tensors_feeds_it():
     )
 
 
-def test_check_11_a_layer_without_a_living_row_begins_anew():
+def test_a_layer_without_a_living_row_begins_anew():
     layers = Linear(2, 2, "features", bias=False), Relu(), Linear(2, 2, bias=False)
     tiny = bench_of(layers, [[1.0, 2.0], [2.0, -1.0]], [0, 1], [[0, 1]], 2)
     method = tiny.method("spafl", **STEP | {"lr": 1e-6})

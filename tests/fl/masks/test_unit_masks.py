@@ -21,7 +21,9 @@ def bits(text):
 
 
 def perceptron(*sizes):
-    """Layers of these sizes; every one but the first (the input) is a group of units, the last one is the output."""
+    """Layers of these sizes; every one but the first (the input) is a group of units, the last one
+    is the output.
+    """
     layers = [Linear(a, b) for a, b in pairwise(sizes)]
     return Architecture("perceptron", (sizes[0],), sizes[-1], tuple(layers)).layout
 
@@ -83,11 +85,11 @@ def test_kept_count():
     ("width", "kept"),
     [(1, "1111"), (0.75, "1011"), (0.5, "1001"), (0.6, "1001"), (0.25, "1000"), (1 / 16, "1000")],
 )
-def test_the_largest_scores_are_kept(width, kept):  # fedlps.md, check 1
+def test_the_largest_scores_are_kept(width, kept):
     assert ranked([0.9, 0.1, 0.5, 0.7], width) == kept
 
 
-def test_of_equal_units_the_lower_index_is_kept():  # fedlps.md, check 1
+def test_of_equal_units_the_lower_index_is_kept():
     assert ranked([1.0, 1.0, 1.0, 1.0], 0.5) == "1100"
     assert ranked([0.0, 1.0, 1.0, 1.0], 0.5) == "0110"
     assert ranked([0.0, 1.0] * 100, 0.25, perceptron(1, 200, 2)) == "01" * 50 + "00" * 50
@@ -101,7 +103,7 @@ def test_how_many_units_a_width_keeps():
         0.125: (1, 2, 6),
         0.0625: (1, 1, 3),
     }
-    for width, counts in paper.items():  # fedlps.md, 7.3
+    for width, counts in paper.items():
         assert tuple(unit_count(width, units) for units in (10, 20, 50)) == counts
     assert [unit_count(width, 5, "up") for width in (0.01, 0.2, 0.21, 0.4, 1.0)] == [
         1,
@@ -127,14 +129,14 @@ def test_the_count_is_the_rounded_width(units, width, rounding):
 
 
 @given(st.lists(st.floats(-2, 2), min_size=7, max_size=7), st.floats(0.01, 1), st.floats(0.01, 1))
-def test_a_larger_width_keeps_what_a_smaller_one_keeps(scores, a, b):  # fedlps.md, check 2
+def test_a_larger_width_keeps_what_a_smaller_one_keeps(scores, a, b):
     layout = perceptron(2, 7, 2)
     small, large = ranked(scores, min(a, b), layout), ranked(scores, max(a, b), layout)
     assert small.count("1") == unit_count(min(a, b), 7)
     assert all(x <= y for x, y in zip(small, large, strict=True))
 
 
-def test_biases_and_the_output_layer_stay_in_row_masks():  # fedlps.md, check 2
+def test_biases_and_the_output_layer_stay_in_row_masks():
     layout = build("fedlps-cnn", (1, 28, 28), 10).layout
     units = masks.random(layout, 0.5, np.random.default_rng(1))
     named = layout.named(layout.expand(units, rows=True))
@@ -151,14 +153,14 @@ def test_biases_and_the_output_layer_stay_in_row_masks():  # fedlps.md, check 2
     assert all(named[name].all() for name in named if name.endswith("bias"))
 
 
-def test_heterofl_keeps_a_prefix_and_fedrolex_a_rolling_window():  # fedlps.md, check 17
+def test_heterofl_keeps_a_prefix_and_fedrolex_a_rolling_window():
     assert only(masks.prefix(FOUR, 0.5, "up")) == "1100"
     windows = [only(masks.rolling(FOUR, 0.5, g)) for g in range(4)]
     assert windows == ["1100", "0110", "0011", "1001"]
     assert [sum(int(window[unit]) for window in windows) for unit in range(4)] == [2, 2, 2, 2]
 
 
-def test_windows_of_fedrolex():  # fedmap.md, check 15
+def test_windows_of_fedrolex():
     windows = [only(masks.rolling(FIVE, 0.4, g)) for g in range(5)]
     assert windows == ["11000", "01100", "00110", "00011", "10001"]
     assert windows[0] == only(masks.prefix(FIVE, 0.4, "up"))
@@ -169,7 +171,7 @@ def test_windows_of_fedrolex():  # fedmap.md, check 15
     ("width", "parameters"),
     [(0.5, 109_000), (0.25, 29_000), (0.125, 8_286), (0.8, 276_400), (0.6, 156_300), (0.4, 70_200)],
 )
-def test_sizes_of_heterofl_on_lenet(width, parameters):  # fedmap.md, check 15; spafl.md, section 9
+def test_sizes_of_heterofl_on_lenet(width, parameters):
     layout = build("lenet5-caffe", (1, 28, 28), 10).layout
     assert layout.expand(masks.prefix(layout, width, "up")).sum() == parameters
 

@@ -19,7 +19,9 @@ ONE = [[1.0]]  # a single sample x = 1
 
 
 def complement(tiny_bench, trained_w, samples=(1,)):
-    """A hidden layer of four weights of which two were sent; what the devices trained -> the state after round 1."""
+    """A hidden layer of four weights of which two were sent; what the devices trained -> the state
+    after round 1.
+    """
     devices = len(samples)
     bench = tiny_bench(
         [Linear(1, 4, bias=False), Linear(4, 2, bias=False)], ONE * devices, [1] * devices
@@ -41,7 +43,7 @@ def complement(tiny_bench, trained_w, samples=(1,)):
     return method, updates, method.aggregate(state, view, updates)
 
 
-def test_a_round_of_complement_sparsification_by_hand(tiny_bench):  # fedlps.md, check 18
+def test_a_round_of_complement_sparsification_by_hand(tiny_bench):
     method, (update,), after = complement(tiny_bench, [[0.8, 0.2, -0.6, -0.4]])
     sent = method.encode(update.job, update.result())
     assert (sent.values * sent.travels)[:4].tolist() == pytest.approx([0.0, 0.2, 0.0, -0.4])
@@ -99,7 +101,9 @@ def test_cs_sends_half_and_receives_the_other_half(bench):
 
 
 def test_a_first_round_of_cs_in_which_nobody_arrives_costs_no_second_one(bench):
-    """The server then prunes the initial model: what is charged, sent and trained in round 1 is a half all the same."""
+    """The server then prunes the initial model: what is charged, sent and trained in round 1 is a
+    half all the same.
+    """
     method, size = bench.method("cs", local_steps=3, lr=LR), bench.task.layout.size
     lost = method.aggregate(method.start(), view_of(bench.task), [])
     (job, *_) = bench.jobs(method, lost)

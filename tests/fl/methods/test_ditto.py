@@ -19,7 +19,7 @@ def trained(bench, method, state, k=0):
     return Trainer(bench.task).submit([job])[0].result()
 
 
-def test_a_personal_step_of_ditto_by_hand(tiny_bench):  # fedlps.md, check 20
+def test_a_personal_step_of_ditto_by_hand(tiny_bench):
     """Logits v x with v = [1, 1], x = 1, y = 1: the gradient of the loss is [0.5, -0.5], v - w = 1."""
     bench = tiny_bench([Linear(1, 2, bias=False)], ONE, [1])
     method = bench.method("ditto", local_steps=1, lr=0.1, lam=0.1)

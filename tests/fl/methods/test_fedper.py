@@ -22,7 +22,7 @@ def fedlps_task():
 
 
 @pytest.mark.parametrize("name", ["fedper", "fedrep"])
-def test_all_but_the_output_layer_travels(name):  # fedlps.md, 10.14: 32 * 21,330 on MNIST
+def test_all_but_the_output_layer_travels(name):  # 32 * 21,330 bit on MNIST
     method = Bench(fedlps_task()).method(name)
     assert method.payload(0.0).bits_up == method.payload(0.0).bits_down == 32 * 21_330
     assert method.weights()["personal"] == 510
@@ -33,9 +33,7 @@ def test_heads_stay_and_bodies_are_averaged(bench, name):
     method = bench.method(name, local_steps=4, lr=LR)
     state = method.start()
     updates = Trainer(bench.task).submit(bench.jobs(method, state))
-    view = replace(
-        view_of(bench.task), samples=np.array([50, 10, 20, 20])
-    )  # |D_k|: fedlps.md, 10.14 and 10.15
+    view = replace(view_of(bench.task), samples=np.array([50, 10, 20, 20]))  # weights |D_k|
     after = method.aggregate(method.retain(state, updates), view, updates)
     head = torch.from_numpy(method.personal())
     assert torch.equal(after.w[head], state.w[head])

@@ -31,7 +31,7 @@ class Lots:
         return np.full(size, 0.7, dtype=dtype)
 
 
-def test_the_posterior_of_fedpm_counts_masks():  # spafl.md, check 15
+def test_the_posterior_of_fedpm_counts_masks():
     prior, masks = (
         Beta(torch.ones(2), torch.ones(2)),
         [torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0])],
@@ -42,7 +42,7 @@ def test_the_posterior_of_fedpm_counts_masks():  # spafl.md, check 15
     assert again.mode().tolist() == pytest.approx([1.0, 1 / 3])
 
 
-def test_a_mask_of_fedpm_is_sent_at_its_entropy():  # check 15
+def test_a_mask_of_fedpm_is_sent_at_its_entropy():
     lenet = federated("digits", 2, Seeds(0))
     method = Bench(
         LearningTask(build("lenet5-caffe", (1, 28, 28), 10), lenet, 20, Seeds(0))
@@ -60,7 +60,9 @@ def test_a_mask_of_fedpm_is_sent_at_its_entropy():  # check 15
 
 @pytest.mark.parametrize(("surrogate", "power"), [("fedpm", 2), ("identity", 1)])
 def test_a_step_of_fedpm_by_hand(tiny_bench, surrogate, power):
-    """w m with m = [0.7 < 0.8, 0.7 < 0.6], and d(w m)/ds = w theta theta (1 - theta): that of a draw is theta."""
+    """w m with m = [0.7 < 0.8, 0.7 < 0.6], and d(w m)/ds = w theta theta (1 - theta): that of a
+    draw is theta.
+    """
     bench = tiny_bench([Linear(1, 2, bias=False)], ONE, [1])
     method = bench.method("fedpm", local_steps=1, lr=1.0, optimiser="sgd", surrogate=surrogate)
     weights, theta = torch.from_numpy(method.constants), torch.tensor([0.8, 0.6])

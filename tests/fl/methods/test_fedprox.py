@@ -17,7 +17,9 @@ def job_of(*phases, device=0):
 
 
 def test_fedprox_pulls_by_the_distance(tiny_bench):
-    """One weight a class, logits (w0, w1), w = (1, 0), received (0, 0): the pull is mu times the distance."""
+    """One weight a class, logits (w0, w1), w = (1, 0), received (0, 0): the pull is mu times the
+    distance.
+    """
     from fl.models.layers import Linear
 
     bench = tiny_bench((Linear(1, 2, bias=False),), [[1.0]], [0])

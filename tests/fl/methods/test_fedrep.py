@@ -43,7 +43,7 @@ def test_fedrep_trains_head_then_body_on_batches_that_go_on(bench):
     assert passes.turns(0) == (2 * each, 3 * each)
 
 
-def test_the_head_of_fedrep_changes_at_every_participation(bench):  # check 20
+def test_the_head_of_fedrep_changes_at_every_participation(bench):
     method = bench.method("fedrep", lr=LR)
     head, state = torch.from_numpy(method.personal()), method.start()
     for _ in range(3):

@@ -6,7 +6,7 @@ from tests.fl.conftest import view_of
 
 
 def test_fedrolex_rolls_with_the_round_and_begins_as_heterofl(bench):
-    """fedmap.md, check 15; every unit as often over a full turn of 8 rounds."""
+    """Every unit as often over a full turn of 8 rounds."""
     rolex, static = bench.method("fedrolex", width=0.25), bench.method("heterofl", width=0.25)
     assert np.array_equal(
         rolex.kept(None, view_of(bench.task, 0), 0), static.kept(None, view_of(bench.task, 0), 0)

@@ -21,14 +21,16 @@ from tests.fl.conftest import Bench, view_of
 LR = 0.05
 
 
-def test_the_cosine_of_fedspa():  # spafl.md, check 17
+def test_the_cosine_of_fedspa():
     assert [cosine(t, 500, 0.5) for t in (0, 250, 500, 900)] == pytest.approx(
         [0.5, 0.25, 0.0, 0.0], abs=1e-12
     )
 
 
 def test_erk_densities_of_lenet_by_hand():
-    """Raw 31/500, 85/25,000, 1,300/400,000, 510/5,000: the first and the last layer are dense, two share the rest."""
+    """Raw 31/500, 85/25,000, 1,300/400,000, 510/5,000: the first and the last layer are dense, two
+    share the rest.
+    """
     shapes = [(20, 1, 5, 5), (50, 20, 5, 5), (500, 800), (10, 500)]
     found = erk(shapes, 0.5)
     left = 0.5 * 430_500 - 500 - 5_000
@@ -52,7 +54,7 @@ def test_dropping_and_growing_by_hand():
 
 
 @given(st.integers(1, 30), st.integers(0, 30), st.floats(0, 1), st.integers(0, 99))
-def test_density_is_constant(held, free, share, seed):  # check 17; fedlps.md, check 21
+def test_density_is_constant(held, free, share, seed):
     rng = np.random.default_rng(seed)
     mask = torch.from_numpy(rng.permutation(held + free) < held)
     w, gradient = (torch.from_numpy(rng.standard_normal(held + free)) for _ in range(2))
@@ -60,7 +62,7 @@ def test_density_is_constant(held, free, share, seed):  # check 17; fedlps.md, c
     assert regrown([slot], mask, w * mask, gradient, share).sum() == held
 
 
-def test_masks_of_fedspa_move_in_every_round_and_keep_their_density(bench):  # fedlps.md, check 21
+def test_masks_of_fedspa_move_in_every_round_and_keep_their_density(bench):
     method = bench.method("fedspa", local_steps=3, lr=LR)
     state, size = method.start(), bench.task.layout.size
     counts = [int(state.w[size:][slot.slice].sum()) for slot in method.sparse]
@@ -96,7 +98,9 @@ def test_what_fedspa_trains_sends_and_uses(bench):
 
 
 def test_the_gradient_that_fedspa_grows_by(bench):
-    """A step of size 1 on all weights from the masked model ends at minus the gradient where the model is zero."""
+    """A step of size 1 on all weights from the masked model ends at minus the gradient where the
+    model is zero.
+    """
     method = bench.method("fedspa", local_steps=2, lr=LR)
     state, size = method.start(), bench.task.layout.size
     (job,) = bench.jobs(method, state, devices=[0])
@@ -121,7 +125,9 @@ def test_the_gradient_that_fedspa_grows_by(bench):
 
 @pytest.mark.parametrize(("coding", "bits"), [("bitmap", 5_960), ("entropy", 5_960 * 0.8112781)])
 def test_the_mask_of_fedspa_has_a_place_for_each_weight_that_it_can_drop(digits, coding, bits):
-    """8 x 9 + 16 x 72 + 64 x 64 + 10 x 64 = 5,960 weights, a quarter of them kept; 98 biases are always there."""
+    """8 x 9 + 16 x 72 + 64 x 64 + 10 x 64 = 5,960 weights, a quarter of them kept; 98 biases are
+    always there.
+    """
     task = LearningTask(build("digits-cnn", digits.input_shape, 10), digits, 16, Seeds(3))
     plain, told = (
         Bench(replace(task, accounting=accounting)).method(

@@ -35,7 +35,9 @@ def test_fjord_draws_a_width_per_batch_and_trains_nothing_beyond_its_own(bench):
 
 
 def test_fjord_sends_no_more_than_the_largest_level_it_may_draw(bench):
-    """A device of width 0.8 with the levels 1/4, 1/2 and 1 never trains more than half of the units."""
+    """A device of width 0.8 with the levels 1/4, 1/2 and 1 never trains more than half of the
+    units.
+    """
     view = sized(view_of(bench.task), [0.8] * 4)
     method, half = (
         bench.method("fjord", levels=[0.25, 0.5, 1.0]),

@@ -98,7 +98,7 @@ def test_the_model_budget_limits_the_width_by_its_root(bench):
 
 
 def test_the_mean_over_holders(bench):
-    """spafl.md, check 16: 4 of the whole model and 2 of the half one: 3 where both hold, 4 where one does."""
+    """4 of the whole model and 2 of the half one: 3 where both hold, 4 where one does."""
     method = bench.method("heterofl", masked_ce=False)
     state, view = method.start(), sized(view_of(bench.task), [1.0, 0.5, 1.0, 1.0])
 
@@ -152,7 +152,9 @@ def test_heterofl_at_full_width_without_its_extras_is_fedavg_to_the_byte(bench):
 
 
 def test_the_scaler_divides_hidden_outputs_by_the_width(tiny_bench):
-    """x = 1 -> hidden (0.5 x, ...) -> logits; at width 1/2 with the scaler the hidden unit gives 1.0 instead of 0.5."""
+    """x = 1 -> hidden (0.5 x, ...) -> logits; at width 1/2 with the scaler the hidden unit gives
+    1.0 instead of 0.5.
+    """
     from fl.models.layers import Linear
 
     bench = tiny_bench(

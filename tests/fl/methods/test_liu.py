@@ -32,7 +32,9 @@ def test_a_warm_up_has_batches_of_its_own(bench):
 
 
 def test_every_device_starts_from_the_unpruned_model(bench):
-    """A weight that device 0 prunes in one round may be kept by it in the next: u is received whole."""
+    """A weight that device 0 prunes in one round may be kept by it in the next: u is received
+    whole.
+    """
     method, state = bench.play("liu", rounds=1, rho=0.9, global_lr=0.1, personal_lr=0.1)
     shared = torch.from_numpy(method.shared)
     assert (state.w[shared] != 0).float().mean() > 0.99

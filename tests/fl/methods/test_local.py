@@ -63,7 +63,9 @@ def neurons():
 
 
 def with_gradient(phase, g=G):
-    """The phase on the loss whose gradient by the masked weights is g, whatever the weights: sum_ij g_ij w_ij."""
+    """The phase on the loss whose gradient by the masked weights is g, whatever the weights: sum_ij
+    g_ij w_ij.
+    """
     columns = torch.tensor(g).T
     return replace(phase, criterion=lambda logits, y: (logits * columns[y]).sum())
 

@@ -27,9 +27,7 @@ def refused(name, **params):
 
 
 @pytest.mark.parametrize(("exact", "expected"), [(False, 0.91), (True, 0.919)])
-def test_a_step_of_per_fedavg_on_a_parabola(
-    tiny_bench, exact, expected
-):  # fedlps.md, check 21; FedAvg gives 0.90
+def test_a_step_of_per_fedavg_on_a_parabola(tiny_bench, exact, expected):  # FedAvg gives 0.90
     bench = tiny_bench([Linear(1, 2, bias=False)], ONE, [1])
     half_square = lambda w: 0.5 * w.square().sum()  # noqa: E731
     loss = lambda w, x, y: after_a_step(w, half_square, half_square, 0.1, exact)  # noqa: E731

@@ -16,7 +16,9 @@ LR = 0.05
 
 
 def rounds_with_one_late(bench):
-    """Round 0: all four train, device 3 does not arrive. Round 1: it sends, the others train and arrive."""
+    """Round 0: all four train, device 3 does not arrive. Round 1: it sends, the others train and
+    arrive.
+    """
     method = bench.method("refl", local_steps=2, lr=LR)
     state = method.start()
     first = Trainer(bench.task).submit(bench.jobs(method, state))
@@ -47,7 +49,7 @@ learning:
 """
 
 
-def test_the_weight_of_a_late_update():  # fedlps.md, check 19
+def test_the_weight_of_a_late_update():
     assert staleness_weight(1, 1.0, 0.35, 1.0) == pytest.approx(0.546242, abs=5e-7)
     assert staleness_weight(1, 1.0, 0.35, 10.0) == pytest.approx(0.662124, abs=5e-7)
     assert staleness_weight(3, 1.0, 0.0) == 0.25
@@ -108,7 +110,9 @@ def test_a_late_update_of_refl_counts_less(bench):
 
 
 def test_late_updates_of_refl_count_by_how_far_they_deviate(bench):
-    """Devices 2 and 3 are late; in the next round only 0 and 1 train: both deviations are taken from these two."""
+    """Devices 2 and 3 are late; in the next round only 0 and 1 train: both deviations are taken
+    from these two.
+    """
     method = bench.method("refl", local_steps=2, lr=LR, beta=1.0)
     state = method.start()
     first = Trainer(bench.task).submit(bench.jobs(method, state))

@@ -64,7 +64,9 @@ def neurons():
 
 
 def with_gradient(phase, g=G):
-    """The phase on the loss whose gradient by the masked weights is g, whatever the weights: sum_ij g_ij w_ij."""
+    """The phase on the loss whose gradient by the masked weights is g, whatever the weights: sum_ij
+    g_ij w_ij.
+    """
     columns = torch.tensor(g).T
     return replace(phase, criterion=lambda logits, y: (logits * columns[y]).sum())
 
@@ -110,7 +112,7 @@ def state_with(method, own, old, new):
     )
 
 
-def test_check_5_the_mean_of_the_thresholds_whatever_the_order(neurons):
+def test_the_mean_of_the_thresholds_whatever_the_order(neurons):
     method = neurons.method("spafl")
     state = replace(method.start(), w=flat(ROWS, [0.05, 0.05]))
     ends = [
@@ -134,7 +136,7 @@ def test_where_nobody_arrives_thresholds_stay_and_their_change_is_0(bench):
     assert torch.equal(after.w, state.w) and after.memo["change"].abs().sum() == 0 and after.g == 2
 
 
-def test_check_12_who_does_not_take_part_is_left_alone(bench):
+def test_who_does_not_take_part_is_left_alone(bench):
     method = bench.method("spafl", **QUICK)
     first = part_of_round(bench, method, method.start(), [0, 1])
     second = part_of_round(bench, method, first, [1, 3])
@@ -151,7 +153,7 @@ def test_check_12_who_does_not_take_part_is_left_alone(bench):
     )
 
 
-def test_check_13_weights_never_travel(bench):
+def test_weights_never_travel(bench):
     method = bench.method("spafl", **QUICK)
     state = method.start()
     count, size = 8 + 16 + 64 + 10, bench.task.layout.size

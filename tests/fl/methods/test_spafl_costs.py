@@ -17,7 +17,9 @@ from tests.fl.conftest import Bench, view_of
 
 @pytest.fixture(scope="module")
 def lenet():
-    """LeNet-5-Caffe on 100 devices of 600 pictures each, batches of 64; nobody looks at the pictures."""
+    """LeNet-5-Caffe on 100 devices of 600 pictures each, batches of 64; nobody looks at the
+    pictures.
+    """
     labels = np.zeros(60_000, dtype=np.int64)
     parts = list(np.arange(60_000).reshape(100, 600))
     data = Federated(
@@ -52,12 +54,14 @@ def bits_of(bench, name, rounds=500, **params):
         ("fedavg", {"local_epochs": 5}, 137_760_000_000),  # the paper prints 133.8 Gbit
     ],
 )
-def test_check_8_traffic(lenet, name, params, bits):
+def test_traffic(lenet, name, params, bits):
     assert bits_of(lenet, name, **params) == bits
 
 
-def test_check_9_flops(lenet):
-    """3 passes, 5 epochs, 600 samples, 2,293,000 multiply-adds; and the last term of (50), 1.5 d per epoch."""
+def test_flops(lenet):
+    """3 passes, 5 epochs, 600 samples, 2,293,000 multiply-adds; and the last term of (50), 1.5 d
+    per epoch.
+    """
     method = lenet.method("spafl", local_epochs=5)
     (stage,) = method.stages(0, 0.0)
     cost = method.rows.cost(lenet.task.architecture, np.ones(4), lenet.task.accounting)
@@ -85,7 +89,9 @@ def test_what_is_charged_is_the_mean_over_the_steps(lenet):
 
 
 def test_the_plan_counts_the_rows_that_live_at_the_start(lenet):
-    """Half of the dense neurons (400,000 multiply-adds) get a threshold above every mean, conv1 all of them."""
+    """Half of the dense neurons (400,000 multiply-adds) get a threshold above every mean, conv1 all
+    of them.
+    """
     method = lenet.method("spafl", local_epochs=5)
     state, view, two = method.start(), view_of(lenet.task), np.array([3, 8])
     dense = method.demand(state, view, two)

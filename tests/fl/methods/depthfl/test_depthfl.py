@@ -44,7 +44,9 @@ def mlp_bench(digits):
 
 
 def test_two_steps_of_a_device_by_hand(tiny_bench):
-    """Logits w x, x = 1, y = 1: gradient [p, -p], p = 1 / 2, then 1 / (1 + e^0.07); minus lam, plus alpha (w - w^r)."""
+    """Logits w x, x = 1, y = 1: gradient [p, -p], p = 1 / 2, then 1 / (1 + e^0.07); minus lam, plus
+    alpha (w - w^r).
+    """
     bench = tiny_bench([Linear(1, 2, bias=False)], [[1.0]], [1])
     method = bench.method("depthfl", alpha=0.5, lr=0.1, local_steps=2, **PLAIN)
     state = replace(method.start(), local={0: torch.tensor([0.2, -0.1])}, w=torch.zeros(4))
@@ -156,7 +158,9 @@ def test_one_block_without_feddyn_is_fedavg(digits):
 
 
 def test_one_block_steps_as_fedavg_while_feddyn_has_no_slope(digits):
-    """The same through its own loss: in the first step of the first round FedDyn's terms have no slope."""
+    """The same through its own loss: in the first step of the first round FedDyn's terms have no
+    slope.
+    """
     bench = mlp_bench(digits)
     fedavg, method = (
         bench.method("fedavg", local_steps=1),

@@ -33,7 +33,8 @@ def cnn(bench):
     return bench.method("depthfl", local_steps=2)
 
 
-# multiply-adds, 2 FLOP each: conv1 (forward, by the weights), head, conv2, head, dense, output (by the signals too)
+# multiply-adds, 2 FLOP each: conv1 (forward, by the weights), head, conv2, head, dense, output (by
+# the signals too)
 STEP = np.cumsum([4 * 4608 + 6 * 80, 6 * (18432 + 160), 6 * (4096 + 640)])
 
 

@@ -99,7 +99,9 @@ def test_without_its_heads_the_model_starts_as_ever():
 
 
 def test_exits_by_hand():
-    """x = 2: h = 1.5 x = 3, head [1, -1] h + [0, 1] = [3, -2]; h' = 2 h = 6, classifier [0.5, 1] h' = [3, 6]."""
+    """x = 2: h = 1.5 x = 3, head [1, -1] h + [0, 1] = [3, -2]; h' = 2 h = 6, classifier [0.5, 1] h'
+    = [3, 6].
+    """
     model = with_exits(TWO)
     w = torch.tensor([1.5, 1.0, -1.0, 0.0, 1.0, 2.0, 0.5, 1.0, 0.0, 0.0])
     first, second = model.exits(model.split(w), torch.tensor([[2.0]]))
@@ -143,7 +145,7 @@ def test_batch_norm_meets_its_layers_in_their_order():
     assert len(model.exits(model.split(w), x, 1, norms.frozen())) == 1
 
 
-def test_the_ramp():  # fedlps.md, check 21
+def test_the_ramp():
     assert [ramp(g, 300) for g in (0, 300, 301, 5000)] == pytest.approx(
         [0.0067379, 1, 1, 1], abs=5e-8
     )
@@ -158,7 +160,8 @@ def test_two_classifiers_by_hand():
     assert loss.item() == pytest.approx(
         log(2) + log(4 / 3) + 0.5 * (onto_first + onto_second), abs=1e-6
     )
-    loss.backward()  # a teacher gets no gradient: softmax - label + 0.5 (softmax - that of the other)
+    # a teacher gets no gradient: softmax - label + 0.5 (softmax - that of the other)
+    loss.backward()
     assert logits.grad.tolist() == [pytest.approx([-0.625, 0.625]), pytest.approx([-0.125, 0.125])]
 
 

@@ -54,7 +54,7 @@ def test_utility():  # check 8, and section 5.4
     assert utility(1e6) == 10
 
 
-def test_upper_confidence_bound():  # check 9
+def test_upper_confidence_bound():
     part = Partition(0.0, 1.0, pulls=1, mean=0.2, spread=0.01)
     assert PUcbv().argument(0.5, 6) == pytest.approx(1.388889, abs=1e-6)
     assert log(PUcbv().argument(0.5, 6)) == pytest.approx(0.328504, abs=1e-6)
@@ -64,14 +64,14 @@ def test_upper_confidence_bound():  # check 9
     assert value(Partition(0.0, 1.0), 1.0, 5) == pytest.approx(0.588705, abs=1e-6)
 
 
-def test_variance_is_that_of_the_population():  # check 9
+def test_variance_is_that_of_the_population():
     part = Partition(0.0, 1.0).rewarded(0.3).rewarded(0.1)
     assert (part.pulls, part.mean) == (2, pytest.approx(0.2))
     assert part.variance == pytest.approx(0.01)
     assert value(part, 0.5, 6) == pytest.approx(0.365868, abs=1e-6)
 
 
-def test_two_participations_by_hand():  # check 10
+def test_two_participations_by_hand():
     arms, _ = TWO.begin(0.2, rng())
     assert bounds(arms) == [(0, 0.5), (0.5, 1)]
     arms, _ = TWO.update(arms, 0.7, 0.5, 2.0, rng())
@@ -197,7 +197,7 @@ def test_exploration_starts_certain_and_fades():  # section 5.2: probability 1/m
 @pytest.mark.slow
 @settings(max_examples=80)
 @given(BANDITS, PLAYS, st.sampled_from([1.0, 0.25, 1 / 16]), st.integers(0, 9))
-def test_partitions(bandit, plays, capability, seed):  # check 11
+def test_partitions(bandit, plays, capability, seed):
     draws = rng(seed)
     arms, ratio = bandit.begin(0.3, draws)
     for accuracy, _, time in plays:

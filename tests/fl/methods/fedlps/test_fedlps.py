@@ -51,7 +51,9 @@ def played(bench, method, state, capability, finish=lambda job: 1.0):
 
 
 def four_weights(tiny_bench, **params):
-    """A method on x -> (four hidden units of one weight each) -> two classes, and a state with all weights 1."""
+    """A method on x -> (four hidden units of one weight each) -> two classes, and a state with all
+    weights 1.
+    """
     bench = tiny_bench((Linear(1, 4, bias=False), Linear(4, 2, bias=False)), [[1.0], [1.0]], [0, 1])
     method = bench.method("fedlps", **params)
     state = method.start()
@@ -66,7 +68,7 @@ def ended(device, first, pattern):
     return SimpleNamespace(job=SimpleNamespace(device=device), result=lambda: trained)
 
 
-def test_the_whole_model_without_regularisers_is_fedavg_bit_for_bit(bench):  # check 6
+def test_the_whole_model_without_regularisers_is_fedavg_bit_for_bit(bench):
     ours = bench.method("fedlps", lr=LR, ratio="capability", **PLAIN)  # s = z = 1
     theirs = bench.method("fedavg", lr=LR, weighting="samples")
     a, b = ours.start(), theirs.start()
@@ -79,8 +81,10 @@ def test_the_whole_model_without_regularisers_is_fedavg_bit_for_bit(bench):  # c
 
 @pytest.mark.parametrize("mode", ["row", "structural"])
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
-def test_a_weight_that_is_left_out_keeps_its_stored_value(bench, mode, momentum):  # check 5
-    """One step more: what the scores drop before it does not move in it, whatever decay, pull and momentum say."""
+def test_a_weight_that_is_left_out_keeps_its_stored_value(bench, mode, momentum):
+    """One step more: what the scores drop before it does not move in it, whatever decay, pull and
+    momentum say.
+    """
     settings = {"weight_decay": 0.1, "momentum": momentum, "prune_mode": mode, **HALF}
     stored = []
     for steps in (6, 7):
@@ -106,7 +110,7 @@ def test_a_unit_that_is_never_kept_ends_where_it_began(bench):  # check 5, secon
     assert not torch.equal(trained.w[held], state.w[held])
 
 
-def test_what_is_sent_and_what_stays(bench):  # check 6
+def test_what_is_sent_and_what_stays(bench):
     method = bench.method("fedlps", lr=LR, **HALF)
     state = method.start()
     (job,) = jobs(method, state, view_of(bench.task), [1])
@@ -185,7 +189,9 @@ def test_parameters_that_contradict_each_other(given, said):
 
 @pytest.mark.slow
 def test_it_learns_and_unknown_devices_use_the_global_model(bench):
-    """Half the units of three devices, after six rounds, against the majority label of the devices (0.44)."""
+    """Half the units of three devices, after six rounds, against the majority label of the devices
+    (0.44).
+    """
     method = bench.method(
         "fedlps", lr=0.3, local_steps=30, mu=0.0, ratio="capability", participants=3
     )

@@ -67,7 +67,7 @@ print("torch" in sys.modules)
 
 
 @pytest.mark.parametrize("z", LEVELS)
-def test_work_and_bits_of_a_round(mnist_sized, z):  # checks 13, 14; fedlps.md, 7.3
+def test_work_and_bits_of_a_round(mnist_sized, z):
     method = mnist_sized.method("fedlps", ratio="capability", local_steps=30)
     view = sized(view_of(mnist_sized.task), [z] * 5)
     (job,) = jobs(method, method.start(), view, [2])
@@ -91,7 +91,7 @@ def test_the_cost_of_a_round_is_known_without_torch():
     assert done.stdout.strip() == "False"
 
 
-def test_mean_work_of_the_five_levels(mnist_sized):  # check 16
+def test_mean_work_of_the_five_levels(mnist_sized):
     assert np.mean(list(LEVELS)) == 0.3875
     method = mnist_sized.method("fedlps", ratio="capability", local_steps=30)
     view = sized(view_of(mnist_sized.task), list(LEVELS))

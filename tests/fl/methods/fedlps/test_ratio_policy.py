@@ -46,7 +46,7 @@ def played(bench, method, state, capability, finish=lambda job: 1.0):
 LEVELS_OF_FOUR = [1.0, 0.5, 0.25, 0.0625]
 
 
-def test_nobody_executes_more_than_it_can_give(bench):  # check 11
+def test_nobody_executes_more_than_it_can_give(bench):
     method = bench.method("fedlps", lr=LR)
     state = method.start()
     for _ in range(3):
@@ -60,7 +60,7 @@ def test_nobody_executes_more_than_it_can_give(bench):  # check 11
     assert state.notes["bandits"]["0"]["arms"]["updates"] == 3
 
 
-def test_only_devices_of_the_round_learn(bench):  # check 11
+def test_only_devices_of_the_round_learn(bench):
     method = bench.method("fedlps", lr=LR, participants=2)
     before = played(bench, method, method.start(), [1.0] * 4)
     after = played(bench, method, before, [1.0] * 4)
@@ -74,7 +74,9 @@ def test_only_devices_of_the_round_learn(bench):  # check 11
 
 
 def test_what_a_bandit_learns_from_a_round(bench):
-    """The reward (15) of two devices: the accuracy gained since the initial model by time over the round's mean."""
+    """The reward (15) of two devices: the accuracy gained since the initial model by time over the
+    round's mean.
+    """
     method = bench.method("fedlps", lr=LR, local_steps=20, participants=2)
     state = method.start()
     view = view_of(bench.task)
@@ -152,7 +154,7 @@ def test_late_devices_earn_nothing_and_failed_ones_learn_nothing(bench):
     assert method.ratios.share(after, view, 3) == method.ratios.share(state, view, 3)
 
 
-def test_a_run_goes_on_from_its_record(bench):  # check 22
+def test_a_run_goes_on_from_its_record(bench):
     method = bench.method("fedlps", lr=LR, participants=3, explore="1/m")
     state = played(bench, method, method.start(), LEVELS_OF_FOUR)
     arrays, record = state.to_arrays()

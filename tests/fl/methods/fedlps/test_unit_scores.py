@@ -36,7 +36,7 @@ def gradients(objective, w, loss):
     ("share", "kept"),
     [(1, "1111"), (0.75, "1011"), (0.5, "1001"), (0.6, "1001"), (0.25, "1000"), (1 / 16, "1000")],
 )
-def test_the_largest_scores_are_kept(share, kept):  # check 1
+def test_the_largest_scores_are_kept(share, kept):
     units = HiddenUnits(model(1, 4, 2), rows=True)
     assert (
         "".join(str(int(x)) for x in units.top(torch.tensor([0.9, 0.1, 0.5, 0.7]), share)) == kept
@@ -48,7 +48,7 @@ def test_the_largest_scores_are_kept(share, kept):  # check 1
     "name", ["fedlps-cnn", "digits-cnn", "lenet5-caffe", "shakespeare-lstm", "resnet18"]
 )
 @pytest.mark.parametrize("rows", [True, False])
-def test_a_pattern_spreads_as_the_layout_expands_it(name, rows):  # check 2
+def test_a_pattern_spreads_as_the_layout_expands_it(name, rows):
     shape = {"shakespeare-lstm": (80,), "resnet18": (3, 32, 32)}.get(name, (1, 28, 28))
     layout = build(name, shape, 10).layout
     units = HiddenUnits(layout, rows)
@@ -97,7 +97,7 @@ def test_a_pattern_that_is_not_learned_has_no_gradient():
 
 
 @pytest.mark.parametrize(("mean", "value", "factor"), [(False, 6.30, 1.0), (True, 1.575, 0.25)])
-def test_the_scores_are_pulled_each_to_its_own_target(mean, value, factor):  # check 4
+def test_the_scores_are_pulled_each_to_its_own_target(mean, value, factor):
     q = torch.tensor([2.0, 1.0, 0.0, -1.0], requires_grad=True)
     loss = importance_loss(q, torch.tensor([0.6, 0.7, 0.8, 0.9]), [4], mean)
     assert loss.item() == pytest.approx(value)
@@ -153,7 +153,7 @@ def test_weights_that_are_left_out_feel_no_penalty(
     assert to_scores.tolist() == [0.0, 0.0]
 
 
-def test_a_dropped_unit_emits_nothing_in_structural_mode_and_its_bias_in_row_mode():  # fedlps.md, 4.1
+def test_a_dropped_unit_emits_nothing_in_structural_mode_and_its_bias_in_row_mode():
     architecture = build("fedlps-cnn", (1, 28, 28), 10)
     w = torch.from_numpy(architecture.initial(np.random.default_rng(0)))
     x = torch.rand(2, 1, 28, 28)

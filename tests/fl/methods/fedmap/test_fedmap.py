@@ -121,7 +121,9 @@ def test_bits_of_a_model_round_on_lenet(lenet):
 
 
 def test_server_rates(task):
-    """(2): with all four devices sampled every holder is; with two of four a weight of one holder moves twice."""
+    """(2): with all four devices sampled every holder is; with two of four a weight of one holder
+    moves twice.
+    """
     state = Play(task).rounds(2)
     means = Play(task).round(state, [0, 1]).w
     half = Play(task, server_lr=0.5).round(state, [0, 1]).w

@@ -91,7 +91,9 @@ def test_a_budget_just_below_a_whole_number_is_that_number():
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_unit_submodels_are_dense_fit_and_can_be_read_back(name):
-    """E13: the size is that of the smaller dense tensors, the output layer is whole, every layer keeps a unit."""
+    """E13: the size is that of the smaller dense tensors, the output layer is whole, every layer
+    keeps a unit.
+    """
     layout = build(name, SHAPES[name], 10).layout
     grain = PerUnit(layout)
     p = np.full(grain.count, 0.6, np.float32)

@@ -110,7 +110,9 @@ def test_one_model_round_as_printed(task):
 
 
 def test_the_posterior_counts_what_arrives(task):
-    """(9) with one device that made n draws: alpha + m, beta + [m < n]; a second round adds, a reset drops."""
+    """(9) with one device that made n draws: alpha + m, beta + [m < n]; a second round adds, a
+    reset drops.
+    """
     play = Play(task, mask_steps=0, budgets=[1 / 4] * 4)
     state = play.method.start()
     (update,) = updates = play.updates(state, [1])
@@ -144,7 +146,9 @@ def test_a_stored_state_goes_on_to_the_byte(task):
 
 
 def test_a_weight_that_helps_becomes_likelier(tiny_bench):
-    """Two classes, y = 0, x = (1, 1): the weights 5 and -5 of class 0 pull their logits apart, zeros do not move."""
+    """Two classes, y = 0, x = (1, 1): the weights 5 and -5 of class 0 pull their logits apart,
+    zeros do not move.
+    """
     from fl.models.layers import Linear
 
     bench = tiny_bench((Linear(2, 2, bias=False),), [[1, 1]], [0])
@@ -181,9 +185,11 @@ def test_the_control_makes_no_step_but_counts(task):
 
 
 def test_what_a_mask_round_charges(task):
-    """Section 5: forward through the child, backward through the parent, (n + 1) J random draws per step.
+    """Section 5: forward through the child, backward through the parent, (n + 1) J random draws per
+    step.
 
-    At p = 1/2, a budget of 1 and logits that do not move, a parent has 1/2 and a child 1/4 of every layer.
+    At p = 1/2, a budget of 1 and logits that do not move, a parent has 1/2 and a child 1/4 of every
+    layer.
     """
     play = Play(task, mask_lr=1e-9, local_steps=40)
     train, thinning = play.updates(play.method.start(), [0])[0].stages()

@@ -47,7 +47,9 @@ def mask_steps(exponent="draws", scaled=False, gamma=0.5):
 
 
 def mask_gradient(steps, shrink, x=(1.0, 2.0, 3.0, 4.0)):
-    """Gradient by s of sum_j c_j w_j, and the effective w, after the draws U1, U2 and the shrink draw."""
+    """Gradient by s of sum_j c_j w_j, and the effective w, after the draws U1, U2 and the shrink
+    draw.
+    """
     w = torch.cat([torch.tensor(x), torch.zeros(4), torch.zeros(4)]).requires_grad_(True)
     computing = steps.effective(w, Fixed(U1, U2, shrink))
     (gradient,) = torch.autograd.grad(
@@ -70,7 +72,9 @@ SHAPES = {
     ("shrink", "child"), [([1, 1, 1, 0.2], [0, 0, 0, 4]), ([1, 1, 1, 0.9], [0, 0, 0, 0])]
 )
 def test_the_gradient_belongs_to_the_parent_whatever_the_shrink_draw_left(shrink, child):
-    """Check 3: position 4 alone has a gradient, g x 0.1640625 (n = 3); the printed indicator gives also 1 and 3."""
+    """Check 3: position 4 alone has a gradient, g x 0.1640625 (n = 3); the printed indicator gives
+    also 1 and 3.
+    """
     gradient, computing = mask_gradient(mask_steps(), shrink)
     assert computing == child
     assert gradient == [0, 0, 0, 1000 * 4 * 0.1640625]
@@ -125,7 +129,9 @@ def test_differentiable_expansion_is_the_expansion(name):
 
 
 def test_gradient_of_a_unit_gathers_its_weights_at_both_ends():
-    """d sum(M w) / d m_u is the sum of w over what leaving the unit out would take away: its row and its column."""
+    """d sum(M w) / d m_u is the sum of w over what leaving the unit out would take away: its row
+    and its column.
+    """
     layout = build("digits-cnn", (1, 8, 8), 10).layout
     grain = PerUnit(layout)
     chosen = torch.ones(grain.count, requires_grad=True)

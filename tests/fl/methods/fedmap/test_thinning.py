@@ -153,7 +153,9 @@ def test_unbiased_server_rate():
 
 
 def test_expected_holders():
-    """H8: p^n summed over the devices; at p = 1/2 budgets of 1, 1/4, 1/4, 1/16 take 1, 2, 2 and 4 draws."""
+    """H8: p^n summed over the devices; at p = 1/2 budgets of 1, 1/4, 1/4, 1/16 take 1, 2, 2 and 4
+    draws.
+    """
     holders = expected_holders(np.full(8, 0.5, np.float32), [1, 0.25, 0.25, 0.0625])
     assert holders.tolist() == pytest.approx([1 / 2 + 2 / 4 + 1 / 16] * 8)
 

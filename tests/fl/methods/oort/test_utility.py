@@ -32,7 +32,7 @@ def selections(bench, method, notes, devices=20, rounds=300):
     return np.array([method.select(state, view) for view in views])
 
 
-def test_the_utility_of_oort():  # fedlps.md, check 19
+def test_the_utility_of_oort():
     assert utility.statistical(180, 0.25) == 90.0
     assert utility.slowness([2.0, 1.0, 0.5], 1.0).tolist() == [0.25, 1.0, 1.0]
     durations = np.arange(10.0)[::-1] + 1
@@ -50,7 +50,9 @@ def test_oort_goes_on_choosing_where_losses_are_no_numbers(bench, loss, diverged
 
 
 def test_scores_of_oort_by_hand():
-    """U = 10, 20, 110: low = 9.99, range 100.01, no clip below 110; L = 1, 5, 10 in round 10; the last is slow."""
+    """U = 10, 20, 110: low = 9.99, range 100.01, no clip below 110; L = 1, 5, 10 in round 10; the
+    last is slow.
+    """
     found = utility.scores(
         np.array([10.0, 20.0, 110.0]), np.array([1.0, 1.0, 4.0]), np.array([1, 5, 10]), 10, 2.0
     )

@@ -1,0 +1,126 @@
+"""The rows of a round in the tables: sums over its spans."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from edgesim.records.span import Span
+from edgesim.records.table_files import Columns
+from fl.contracts import Array, Outcome, RoundPlan, Scores
+
+NAN = float("nan")
+RADIO = {"download": "download_s", "upload": "upload_s"}
+COUNTED = ("bits_up", "bits_down", "flops", "cycles")  # columns that a round sums over devices
+
+
+def device_row(g: int, outcome: Outcome, spans: Sequence[Span]) -> dict[str, Any]:
+    """One row of device_rounds; ``rate_bps`` is bits_up / upload_s, nan without an upload."""
+    grant, left_out = outcome.grant, outcome.status == "infeasible"
+    seconds = {"download_s": 0.0, "compute_s": 0.0, "upload_s": 0.0}
+    for span in spans:
+        if span.phase != "idle":
+            seconds[RADIO.get(span.phase, "compute_s")] += span.seconds
+    up_bits = total(span.bits for span in spans if span.phase == "upload")
+    return {
+        "round": g,
+        "device": grant.device,
+        "status": outcome.status,
+        "share": 0.0 if left_out else grant.share,
+        "rho": 0.0 if left_out else grant.rho,
+        "rate_bps": up_bits / seconds["upload_s"] if seconds["upload_s"] > 0.0 else NAN,
+        **(dict.fromkeys(seconds, NAN) if left_out else seconds),
+        "finish_s": outcome.finish_s,
+        "bits_up": up_bits,
+        "bits_down": total(span.bits for span in spans if span.phase == "download"),
+        "flops": total(span.flops for span in spans),
+        "cycles": total(span.cycles for span in spans),
+        "energy_j": total(span.energy_j for span in spans),
+    }
+
+
+def round_row(
+    g: int,
+    start_s: float,
+    end_s: float,
+    plan: RoundPlan,
+    status: Mapping[str, int],
+    received: int,
+    rho: Sequence[float] | Array,
+    totals: Mapping[str, float],
+    scores: Scores | None,
+) -> Columns:
+    """The row of rounds, column -> [value].
+
+    Args:
+        g: number of the round.
+        start_s: simulated time of its start, s.
+        end_s: simulated time of its end, s.
+        plan: the round's allocation.
+        status: status -> number of devices; ``late`` are those after the threshold.
+        received: uploads that the server received, also late ones; the column ``arrived``.
+        rho: pruning ratios of the devices with a grant.
+        totals: sums over devices; energy_j has the idle energy of devices not selected, too.
+        scores: of the evaluation after the round, if there was one.
+    """
+    row = {
+        "round": g,
+        "time_s": end_s,
+        "latency_s": end_s - start_s,
+        "selected": sum(status.values()),
+        "arrived": received,
+        **{name: status.get(name, 0) for name in ("late", "failed", "infeasible")},
+        "loss": _known(np.mean, scores.loss if scores else ()),
+        "accuracy": _known(np.mean, scores.accuracy if scores else ()),
+        "accuracy_std": _known(np.std, scores.accuracy if scores else ()),
+        "rho_mean": _known(np.mean, rho),
+        "rho_max": _known(np.max, rho),
+        **totals,
+        "solver_residual": plan.residual,
+        "pruning_per_hz": plan.pruning_per_hz,
+        "pruning_per_s": plan.pruning_per_s,
+    }
+    return {name: [value] for name, value in row.items()}
+
+
+def plan_row(g: int, plan: RoundPlan, threshold_s: float) -> Columns:
+    """The row of plans; a plan for more time than T_th is stretched."""
+    return {
+        "round": [g],
+        "budget_s": [plan.budget_s],
+        "stretched": [int(plan.budget_s > threshold_s)],
+    }
+
+
+def score_columns(g: int, scores: Scores) -> Columns:
+    """Rows of scores: one for every device that has test data."""
+    tested = np.flatnonzero(~np.isnan(scores.accuracy))
+    values = {
+        name: np.asarray(getattr(scores, name), dtype=float)[tested].tolist()
+        for name in ("loss", "accuracy")
+    }
+    return {"round": [g] * len(tested), "device": tested.tolist(), **values}
+
+
+def measure_columns(g: int, scores: Scores) -> Columns:
+    """Rows of measures, in the order in which the method gives them."""
+    return {
+        "round": [g] * len(scores.measures),
+        "name": list(scores.measures),
+        "value": list(scores.measures.values()),
+    }
+
+
+def total(values: Iterable[float]) -> float:
+    """Sum that does not depend on the order of its terms."""
+    return math.fsum(values)
+
+
+def _known(statistic: Any, values: Any) -> float:
+    """A statistic of the values that are not nan; nan where there are none."""
+    values = np.asarray(values, dtype=float)
+    values = values[~np.isnan(values)]
+    return float(statistic(values)) if values.size else NAN
