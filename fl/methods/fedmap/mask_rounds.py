@@ -11,19 +11,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from fl.accounting import StepCost, submodel_cost
-from fl.contracts import (
-    Adam,
-    Demand,
-    Grant,
-    Job,
-    Payload,
-    Sent,
-    Sgd,
-    Stage,
-    Trained,
-    View,
-    Work,
-)
+from fl.contracts import Adam, Demand, Grant, Job, Payload, Sent, Sgd, Stage, Trained, View, Work
 from fl.method_base.costs import decided_demand, total_work
 from fl.method_base.state import State
 from fl.methods.fedmap.keep_probabilities import KeepProbabilities, count_bits
