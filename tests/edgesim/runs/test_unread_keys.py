@@ -1,4 +1,4 @@
-"""Keys that have no effect beside others are errors, with their line; a comparison of schemes may share them."""
+"""Keys without effect beside others are errors; a comparison of schemes may share them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from edgesim.errors import ScenarioError
 from edgesim.runs import set_up
 from edgesim.scenario.loader import load
 
-OWN = Path(__file__).parent.parent.parent / "examples" / "own_scenario.yaml"
+OWN = Path(__file__).parents[3] / "examples" / "own_scenario.yaml"
 DEMO = OWN.parent.parent / "scenarios" / "demo.yaml"
 METHOD = "learning.method={name: liu, %s}"
 UNREAD = {

@@ -1,4 +1,4 @@
-"""Reading scenarios: SI inside, schemes and overrides, resolved YAML, places, explanation and JSON schema."""
+"""Reading scenarios: SI inside, schemes and overrides, the resolved file, places."""
 
 import re
 from pathlib import Path
@@ -9,50 +9,9 @@ from hypothesis import strategies as st
 
 from edgesim.errors import ScenarioError
 from edgesim.scenario.distributions import Draw
-from edgesim.scenario.key_docs import all_keys, explain_key, json_schema
 from edgesim.scenario.loader import expand, load
-from edgesim.scenario.yaml_locations import read_text, scalar
 
-ROOT = Path(__file__).parents[2]
-TEXT = """\
-name: cell
-rounds: 3
-network:
-  bandwidth: 200 MHz
-  noise: -110 dBm
-  channel: {path_loss: {model: constant, loss: 100 dB}}
-devices:
-  - {count: 2, tx_power: 28 dBm, cpu: {frequency: 3 GHz, cycles_per_weight: 5}}
-  - count: 3
-    tx_power: {choice: [20 dBm, 23 dBm]}
-    cpu: {frequency: {uniform: [1 GHz, 2 GHz]}, flops_per_cycle: [1, 2, 4]}
-budget: {latency_threshold: 25 ms}
-learning:
-  dataset: digits
-  partition: {kind: labels, labels_per_device: 2}
-  model: mlp
-  batch_size: 20
-  method: {name: liu, personal_steps: 5, global_lr: 0.01}
-"""
-SCHEMES = """\
-schemes:
-  joint: {}
-  equal bandwidth:
-    allocation.solver: equal
-    rounds: 7
-  fedavg:
-    learning:
-      method: {name: fedavg, lr: 0.1}
-  longer:
-    learning: {method: {personal_steps: 9}}
-"""
-
-
-@pytest.fixture
-def path(tmp_path):
-    file = tmp_path / "cell.yaml"
-    file.write_text(TEXT)
-    return file
+ROOT = Path(__file__).parents[3]
 
 
 def test_values_are_si(path):
@@ -145,8 +104,8 @@ def test_log_distance_needs_distances(path):
         load(path, both)
 
 
-def test_overrides_win_over_schemes_which_win_over_the_file(path):
-    path.write_text(TEXT + SCHEMES)
+def test_overrides_win_over_schemes_which_win_over_the_file(path, schemes):
+    path.write_text(path.read_text() + schemes)
     plain = dict(expand(path))
     assert list(plain) == ["joint", "equal bandwidth", "fedavg", "longer"]
     assert [s.rounds for s in plain.values()] == [3, 7, 3, 3]
@@ -171,8 +130,8 @@ def test_a_file_without_schemes_is_one_scheme(path):
     assert [label for label, _ in expand(path)] == [None]
 
 
-def test_places_of_keys(path):
-    path.write_text(TEXT + SCHEMES)
+def test_places_of_keys(path, schemes):
+    path.write_text(path.read_text() + schemes)
     s = load(path, ["budget.latency_threshold=30 ms", "clock.mode=deadline"], label="fedavg")
     assert s.where("network.bandwidth") == f"{path}:4"
     assert s.where("devices", 1, "tx_power") == f"{path}:10"
@@ -192,8 +151,8 @@ def test_places_of_keys(path):
     assert str(s.error(("devices", 0, "count"), "is odd.")) == f"{path}:8: devices.0.count is odd."
 
 
-def test_the_resolved_file_gives_the_same_scenario(path):
-    path.write_text(TEXT + SCHEMES)
+def test_the_resolved_file_gives_the_same_scenario(path, schemes):
+    path.write_text(path.read_text() + schemes)
     overrides = [
         "network.channel.fading={kind: rayleigh, coherence: 5 ms}",
         "budget.latency_threshold=none",
@@ -236,6 +195,8 @@ def test_what_does_not_keeps_it(path, override):
 
 
 WORDS = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), min_size=1, max_size=12)
+
+
 SCALARS = (
     WORDS
     | st.integers(-(10**20), 10**20)
@@ -246,9 +207,9 @@ SCALARS = (
 
 @settings(max_examples=40, deadline=None)
 @given(SCALARS)
-def test_method_parameters_survive_the_resolved_file(tmp_path_factory, value):
+def test_method_parameters_survive_the_resolved_file(tmp_path_factory, text, value):
     folder = tmp_path_factory.getbasetemp()
-    (folder / "a.yaml").write_text(TEXT)
+    (folder / "a.yaml").write_text(text)
     s = load(folder / "a.yaml")
     s.learning.method.params["extra"] = value
     (folder / "b.yaml").write_text(s.to_yaml())
@@ -257,130 +218,8 @@ def test_method_parameters_survive_the_resolved_file(tmp_path_factory, value):
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("1", 1),
-        ("-1.5", -1.5),
-        ("1e-3", 1e-3),
-        (".5", 0.5),
-        ("yes", "yes"),
-        ("true", True),
-        ("~", None),
-        ("1_0", "1_0"),
-    ],
-)
-def test_yaml_words(text, value):
-    assert scalar(text) == value and type(scalar(text)) is type(value)
-
-
-def test_quoted_words_stay_words():
-    assert read_text("a: '1'\nb: \"true\"\nc: 1\n", "x").tree == {"a": "1", "b": "true", "c": 1}
-
-
-@pytest.mark.parametrize(
     "file", sorted((ROOT / "scenarios").glob("*.yaml")), ids=lambda file: file.name
 )
 def test_shipped_scenarios_are_read_and_start_with_a_line_that_says_what_they_are(file):
     assert expand(file)
     assert re.match(r"# \S", file.read_text())
-
-
-def test_every_default_has_a_source():
-    assert [info.key for info in all_keys() if info.default != "required" and not info.source] == []
-    assert [info.key for info in all_keys() if info.default == "required" and info.source] == []
-
-
-def test_every_key_is_explained_with_an_example_that_is_allowed(path):
-    for info in all_keys():
-        assert info.meaning and info.allowed and info.example, info.key
-    for info in (
-        explain_key("network.channel.fading")
-        + explain_key("accounting")
-        + explain_key("evaluate")
-        + explain_key("budget")
-    ):
-        if not info.section and info.key != "network.channel.fading.coherence":
-            extra = (
-                "{kind: rayleigh, coherence: 5 ms}" if info.key.endswith("kind") else info.example
-            )
-            load(path, [f"{info.key.removesuffix('.kind')}={extra}"])
-
-
-def test_explain_finds_a_key_a_section_and_the_nearest():
-    assert [info.key for info in explain_key("budget.latency_threshold")] == [
-        "budget.latency_threshold"
-    ]
-    assert (
-        explain_key("devices[0].tx_power")
-        == explain_key("devices.0.tx_power")
-        == explain_key("devices.tx_power")
-    )
-    assert {"network.noise", "network.channel.path_loss.exponent"} <= {
-        info.key for info in explain_key("network")
-    }
-    assert explain_key("devices.tx_power")[0].unit == "W"
-    with pytest.raises(
-        ScenarioError, match=r"latency_threshold is unknown; did you mean budget\.latency_threshold"
-    ):
-        explain_key("latency_threshold")
-    with pytest.raises(ScenarioError, match=r"did you mean budget\.latency_threshold"):
-        explain_key("budgt.latency_treshold")  # wrong in both words
-
-
-def conforms(value, rule, root):
-    """The part of JSON Schema that ours uses."""
-    if "$ref" in rule:
-        return conforms(value, root["$defs"][rule["$ref"].rpartition("/")[2]], root)
-    for union in ("anyOf", "oneOf"):
-        if union in rule:
-            return any(conforms(value, option, root) for option in rule[union])
-    if "const" in rule or "enum" in rule:
-        return value in rule.get("enum", [rule.get("const")])
-    kinds = {
-        "object": dict,
-        "array": list,
-        "string": str,
-        "integer": int,
-        "number": (int, float),
-        "boolean": bool,
-    }
-    names = rule["type"] if isinstance(rule["type"], list) else [rule["type"]]
-    if not isinstance(value, tuple(kinds[name] for name in names)):
-        return False
-    if isinstance(value, dict):
-        known, extra = rule.get("properties", {}), rule.get("additionalProperties", True)
-        unknown = [key for key in value if key not in known]
-        return (
-            (extra is not False or not unknown)
-            and all(key in value for key in rule.get("required", []))
-            and all(conforms(item, known[key], root) for key, item in value.items() if key in known)
-        )
-    if isinstance(value, list):
-        return all(conforms(item, rule["items"], root) for item in value)
-    return re.search(rule.get("pattern", ""), str(value)) is not None
-
-
-@pytest.mark.parametrize(
-    ("change", "fits"),
-    [
-        ({}, True),
-        ({"rounds": "three"}, False),
-        ({"roundz": 3}, False),
-        ({"budget": {"latency_threshold": "25 MHz"}}, False),
-        ({"budget": {"latency_threshold": 25}}, False),
-        ({"budget": {"latency_threshold": "none"}}, True),
-        ({"clock": {"mode": "someday"}}, False),
-        ({"accounting": {"count_biases": True, "backward": "twice"}}, True),
-        ({"accounting": {"count_biases": "yes"}}, False),
-    ],
-)
-def test_the_schema_accepts_what_load_accepts(change, fits):
-    tree = {**read_text(TEXT + SCHEMES, "cell.yaml").tree, **change}
-    assert conforms(tree, json_schema(), json_schema()) is fits
-
-
-@pytest.mark.parametrize(
-    "file", sorted((ROOT / "scenarios").glob("*.yaml")), ids=lambda file: file.name
-)
-def test_the_schema_accepts_the_shipped_scenarios(file):
-    assert conforms(read_text(file.read_text(), file.name).tree, json_schema(), json_schema())

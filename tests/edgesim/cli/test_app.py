@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from edgesim.cli.app import app
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TEXT = """\
 # A tiny cell, for tests
 name: tiny
@@ -55,7 +55,8 @@ def invoke(*arguments, code=0):
 
 
 def test_help_needs_no_heavy_library():
-    seen = "import sys, edgesim.cli.app; print({'pydantic', 'numpy', 'simpy', 'ruamel.yaml'} & set(sys.modules))"
+    heavy = "{'pydantic', 'numpy', 'simpy', 'ruamel.yaml'}"
+    seen = f"import sys, edgesim.cli.app; print({heavy} & set(sys.modules))"
     assert (
         subprocess.run(
             [sys.executable, "-c", seen], capture_output=True, text=True, cwd=ROOT
@@ -96,6 +97,7 @@ def test_several_schemes_with_out_and_only(folder):
     assert "has no scheme" in invoke("run", "two.yaml", "--only", "neither", code=2).stderr
 
 
+@pytest.mark.slow
 def test_one_scheme_goes_to_out_itself_and_can_be_reported(folder):
     invoke("run", "tiny.yaml", "rounds=1", "--out", "here", "--quiet")
     assert (folder / "here" / "summary.json").is_file()
@@ -179,12 +181,14 @@ def interrupted_run(folder, rounds, inherited):
     return process.returncode, complaint
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_how_to_resume(folder):
     code, complaint = interrupted_run(folder, 100_000, signal.SIG_DFL)
     assert code == 130
     assert "resumes where it stopped" in complaint and "Traceback" not in complaint
 
 
+@pytest.mark.slow
 def test_a_background_job_of_a_script_is_not_interrupted_by_ctrl_c(folder):
     """A shell without job control starts it with SIGINT ignored."""
     assert interrupted_run(folder, 20, signal.SIG_IGN) == (0, "")

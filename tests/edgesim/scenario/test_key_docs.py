@@ -1,0 +1,114 @@
+"""Every key is documented; explanation and JSON schema agree with what is read."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from edgesim.errors import ScenarioError
+from edgesim.scenario.key_docs import all_keys, explain_key, json_schema
+from edgesim.scenario.loader import load
+from edgesim.scenario.yaml_locations import read_text
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_every_default_has_a_source():
+    assert [info.key for info in all_keys() if info.default != "required" and not info.source] == []
+    assert [info.key for info in all_keys() if info.default == "required" and info.source] == []
+
+
+def test_every_key_is_explained_with_an_example_that_is_allowed(path):
+    for info in all_keys():
+        assert info.meaning and info.allowed and info.example, info.key
+    for info in (
+        explain_key("network.channel.fading")
+        + explain_key("accounting")
+        + explain_key("evaluate")
+        + explain_key("budget")
+    ):
+        if not info.section and info.key != "network.channel.fading.coherence":
+            extra = (
+                "{kind: rayleigh, coherence: 5 ms}" if info.key.endswith("kind") else info.example
+            )
+            load(path, [f"{info.key.removesuffix('.kind')}={extra}"])
+
+
+def test_explain_finds_a_key_a_section_and_the_nearest():
+    assert [info.key for info in explain_key("budget.latency_threshold")] == [
+        "budget.latency_threshold"
+    ]
+    assert (
+        explain_key("devices[0].tx_power")
+        == explain_key("devices.0.tx_power")
+        == explain_key("devices.tx_power")
+    )
+    assert {"network.noise", "network.channel.path_loss.exponent"} <= {
+        info.key for info in explain_key("network")
+    }
+    assert explain_key("devices.tx_power")[0].unit == "W"
+    with pytest.raises(
+        ScenarioError, match=r"latency_threshold is unknown; did you mean budget\.latency_threshold"
+    ):
+        explain_key("latency_threshold")
+    with pytest.raises(ScenarioError, match=r"did you mean budget\.latency_threshold"):
+        explain_key("budgt.latency_treshold")  # wrong in both words
+
+
+def conforms(value, rule, root):
+    """The part of JSON Schema that ours uses."""
+    if "$ref" in rule:
+        return conforms(value, root["$defs"][rule["$ref"].rpartition("/")[2]], root)
+    for union in ("anyOf", "oneOf"):
+        if union in rule:
+            return any(conforms(value, option, root) for option in rule[union])
+    if "const" in rule or "enum" in rule:
+        return value in rule.get("enum", [rule.get("const")])
+    kinds = {
+        "object": dict,
+        "array": list,
+        "string": str,
+        "integer": int,
+        "number": (int, float),
+        "boolean": bool,
+    }
+    names = rule["type"] if isinstance(rule["type"], list) else [rule["type"]]
+    if not isinstance(value, tuple(kinds[name] for name in names)):
+        return False
+    if isinstance(value, dict):
+        known, extra = rule.get("properties", {}), rule.get("additionalProperties", True)
+        unknown = [key for key in value if key not in known]
+        return (
+            (extra is not False or not unknown)
+            and all(key in value for key in rule.get("required", []))
+            and all(conforms(item, known[key], root) for key, item in value.items() if key in known)
+        )
+    if isinstance(value, list):
+        return all(conforms(item, rule["items"], root) for item in value)
+    return re.search(rule.get("pattern", ""), str(value)) is not None
+
+
+@pytest.mark.parametrize(
+    ("change", "fits"),
+    [
+        ({}, True),
+        ({"rounds": "three"}, False),
+        ({"roundz": 3}, False),
+        ({"budget": {"latency_threshold": "25 MHz"}}, False),
+        ({"budget": {"latency_threshold": 25}}, False),
+        ({"budget": {"latency_threshold": "none"}}, True),
+        ({"clock": {"mode": "someday"}}, False),
+        ({"accounting": {"count_biases": True, "backward": "twice"}}, True),
+        ({"accounting": {"count_biases": "yes"}}, False),
+    ],
+)
+def test_the_schema_accepts_what_load_accepts(change, fits, path, schemes):
+    tree = {**read_text(path.read_text() + schemes, "cell.yaml").tree, **change}
+    assert conforms(tree, json_schema(), json_schema()) is fits
+
+
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "scenarios").glob("*.yaml")), ids=lambda file: file.name
+)
+def test_the_schema_accepts_the_shipped_scenarios(file):
+    assert conforms(read_text(file.read_text(), file.name).tree, json_schema(), json_schema())

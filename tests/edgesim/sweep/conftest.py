@@ -1,0 +1,197 @@
+"""Small sweeps, carried out in this process or disturbed in processes of their own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from edgesim.cli.app import app
+from edgesim.sweep.point_task import ENDED, WorkerEvent, carry_out
+
+ROOT = Path(__file__).parents[3]
+
+
+COUNTED = """\
+name: tiny
+rounds: 3
+network:
+  bandwidth: 20 MHz
+  noise: -110 dBm
+  channel: {path_loss: {model: constant, loss: 100 dB}}
+devices:
+  - {count: 3, tx_power: 28 dBm, cpu: {frequency: 3 GHz, cycles_per_weight: 5}}
+budget: {latency_threshold: 25 ms}
+learning: {dataset: none, model: mlp, batch_size: 20, method: {name: fedavg}}
+allocation: {solver: equal}
+"""
+
+
+SCHEMES = """\
+schemes:
+  ours: {learning: {method: {name: liu, warmup_steps: 2}}, allocation: {solver: kkt}}
+  plain: {learning: {method: {name: fedavg, local_steps: 7}}}
+"""
+
+
+BLOCK = """\
+sweep:
+  network.bandwidth: [10 MHz, 20 MHz]
+  rounds: range(1,3,1)
+  seeds: 0-1
+"""
+
+
+class InProcessWorkers:
+    """Carries points out in this process; test_sweep_workers.py has the real ones."""
+
+    def __init__(self, count):
+        self.tasks = []
+
+    def capacity(self):
+        return 1
+
+    def start(self, task):
+        self.tasks.append(task)
+
+    def events(self, timeout_s):
+        task = self.tasks.pop()
+        yield WorkerEvent(ENDED, task.id, carry_out(task, lambda event: None))
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("edgesim.sweep.local_workers.LocalWorkers", InProcessWorkers)
+    for name, text in (("tiny", COUNTED), ("two", COUNTED + SCHEMES), ("block", COUNTED + BLOCK)):
+        (tmp_path / f"{name}.yaml").write_text(text)
+    return tmp_path
+
+
+@pytest.fixture
+def sweep():
+    """`edgesim sweep` with these arguments, which ends with this exit code."""
+
+    def run(*arguments, code=0):
+        result = CliRunner().invoke(app, ["sweep", *map(str, arguments)])
+        assert result.exit_code == code, result.output
+        assert "Traceback" not in result.output
+        return result
+
+    return run
+
+
+LONG = """\
+name: long
+rounds: 150
+network:
+  bandwidth: 20 MHz
+  noise: -110 dBm
+  channel: {path_loss: {model: constant, loss: 100 dB}, fading: {kind: rayleigh, coherence: 10 ms}}
+devices:
+  - {count: 3, tx_power: 28 dBm, cpu: {frequency: 3 GHz, cycles_per_weight: 5}}
+budget: {latency_threshold: 25 ms}
+learning: {dataset: none, model: mlp, batch_size: 20, method: {name: fedavg}}
+allocation: {solver: equal}
+sweep: {budget.latency_threshold: [20 ms, 25 ms], seeds: 0-1}
+"""
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory):
+    """The sweep with one worker and nobody in its way."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    (folder / "long.yaml").write_text(LONG)
+    command = started(folder, "--workers", "1")
+    _, complaint = command.communicate(timeout=60)
+    assert command.returncode == 0, complaint
+    return folder / "s"
+
+
+def started(folder, *options, before=lambda: None, **how):
+    """A sweep in a process of its own, in which ``before`` is called first.
+
+    Ctrl-C reaches it, also where these tests were started with SIGINT ignored.
+    """
+
+    def prepare():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        before()
+
+    command = [sys.executable, "-m", "edgesim", "sweep", "long.yaml", "--out", "s", *options]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, preexec_fn=prepare, **pipes, **how
+    )
+
+
+def wait_until(true, process=None, seconds=40):
+    end_s = time.monotonic() + seconds
+    while not true():
+        assert process is None or process.poll() is None, process.communicate()
+        assert time.monotonic() < end_s
+        time.sleep(0.005)
+
+
+def in_progress(folder):
+    """Has a point a checkpoint, but no summary?"""
+    points = list((folder / "s" / "points").glob("*/checkpoint/state.safetensors"))
+    return [path for path in points if not (path.parents[1] / "summary.json").exists()]
+
+
+def same(one, other):
+    """The same points with the same status, and every file of every point with the same bytes."""
+    (told, files), (told_there, files_there) = kept(one), kept(other)
+    assert len(files) > 40 and told == told_there and files.keys() == files_there.keys()
+    assert [name for name in files if files[name] != files_there[name]] == []
+
+
+def kept(sweep):
+    """sweep.json without the names of folders, which depend on the code; and every file's bytes."""
+    told, files = json.loads((sweep / "sweep.json").read_text()), {}
+    del told["scenario"]
+    for point in told["points"]:
+        place, point_of = sweep / point.pop("folder"), (*point["values"].values(), point["seed"])
+        paths = [path for path in place.rglob("*") if path.is_file() and path.name != "timing.json"]
+        files |= {(*point_of, str(path.relative_to(place))): path.read_bytes() for path in paths}
+    return told, files
+
+
+def holds(pid, checkpoints):
+    """Has the process one of these points' locks open?"""
+    locks = {str(path.with_name("lock")) for path in checkpoints}
+    links = [os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir()]
+    return bool(locks & set(links))
+
+
+class Silent:
+    """A view that shows nothing."""
+
+    def __getattr__(self, name):
+        return lambda *told: None
+
+
+class LongSweep:
+    """A sweep of 4 points that takes some seconds, for tests that disturb it."""
+
+    text = LONG
+    silent = Silent
+    started = staticmethod(started)
+    wait_until = staticmethod(wait_until)
+    in_progress = staticmethod(in_progress)
+    same = staticmethod(same)
+    holds = staticmethod(holds)
+
+
+@pytest.fixture(scope="session")
+def long_sweep():
+    return LongSweep

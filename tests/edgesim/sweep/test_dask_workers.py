@@ -1,0 +1,85 @@
+"""Sweeps on dask.distributed: the same bytes, and one sentence where it is missing or lost."""
+
+import os
+import signal
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from edgesim.cli.app import app
+from edgesim.errors import RunError
+from edgesim.sweep.dask_workers import DaskWorkers
+from edgesim.sweep.scheduling import PointScheduler
+from edgesim.sweep.sweep_folder import SweepFolder
+from edgesim.sweep.sweep_plan import plan_sweep
+
+
+@pytest.mark.slow
+def test_dask_gives_the_same_bytes_though_a_worker_is_killed(tmp_path, undisturbed, long_sweep):
+    pytest.importorskip("distributed")
+    (tmp_path / "long.yaml").write_text(long_sweep.text)
+    planned = plan_sweep(tmp_path / "long.yaml")
+    folder, backend = SweepFolder(tmp_path / "s", planned), DaskWorkers(2)
+    assert [info["memory_limit"] for info in backend._workers().values()] == [0, 0]
+    folder.open()
+    try:
+        victim = Killing(folder, backend, long_sweep.holds)
+        PointScheduler(folder, backend, victim, {"processes": 1}).run()
+    finally:
+        backend.close()
+        folder.close()
+    assert victim.killed and {status for status, _ in folder.status.values()} == {"done"}
+    long_sweep.same(undisturbed, tmp_path / "s")
+
+
+def test_dask_that_is_not_installed_is_one_sentence(tmp_path, monkeypatch, long_sweep):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "long.yaml").write_text(long_sweep.text)
+    result = CliRunner().invoke(app, ["sweep", "long.yaml", "--backend", "dask"])
+    assert result.exit_code == 2 and 'pip install "edgesim[cluster]"' in result.stderr
+    assert len(result.stderr.splitlines()) == 1 and not (tmp_path / "runs").exists()
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_lost_is_one_sentence_and_the_sweep_goes_on_without_it(
+    tmp_path, undisturbed, long_sweep
+):
+    pytest.importorskip("distributed")
+    (tmp_path / "long.yaml").write_text(long_sweep.text)
+    folder, backend = (
+        SweepFolder(tmp_path / "s", plan_sweep(tmp_path / "long.yaml")),
+        DaskWorkers(1),
+    )
+    folder.open()
+    view = long_sweep.silent()
+    view.round_ended = lambda point, event: backend._cluster.close()
+    view.worker_died = lambda point, reason: pytest.fail(f"a point was blamed: {reason}")
+    try:
+        with pytest.raises(RunError, match="the dask scheduler is gone; start it again"):
+            PointScheduler(folder, backend, view, {"processes": 1}).run()
+    finally:
+        backend.close()
+        folder.close()
+    again = long_sweep.started(tmp_path, "--workers", "1")
+    assert again.wait(60) == 0
+    long_sweep.same(undisturbed, tmp_path / "s")
+
+
+class Killing:
+    """Kills the worker of the first point that is in the middle."""
+
+    def __init__(self, folder, backend, holds):
+        self.folder, self.backend, self.holds, self.killed = folder, backend, holds, False
+
+    def __getattr__(self, name):
+        return lambda *told: None
+
+    def round_ended(self, point, event):
+        if not self.killed and event.get("round", 0) >= 5:
+            lock = [self.folder.of(point) / "checkpoint" / "state.safetensors"]
+            for pid in self.backend.pids():
+                if self.holds(pid, lock):
+                    os.kill(pid, signal.SIGKILL)
+                    self.killed = True

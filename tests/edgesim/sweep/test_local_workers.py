@@ -1,0 +1,132 @@
+"""Workers that are killed or interrupted: nothing is lost, and the bytes are the same."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from edgesim.sweep.local_workers import LocalWorkers
+
+
+def children(pid):
+    """Processes whose parent is ``pid``."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, parent = path.parent.name, path.read_text().rpartition(")")[2].split()[1]
+        except OSError:
+            continue
+        found += [int(name)] if int(parent) == pid else []
+    return found
+
+
+def zombie(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="looks for processes in /proc"
+)
+
+
+@pytest.mark.slow
+@needs_proc
+def test_kill_9_of_the_command_loses_nothing_but_the_round_in_progress(
+    tmp_path, undisturbed, long_sweep
+):
+    (tmp_path / "long.yaml").write_text(long_sweep.text)
+    command = long_sweep.started(tmp_path, "--workers", "2")
+    long_sweep.wait_until(lambda: long_sweep.in_progress(tmp_path), command)
+    workers = children(command.pid)
+    command.kill()
+    command.communicate()
+    long_sweep.wait_until(
+        lambda: not any(Path(f"/proc/{pid}").exists() and not zombie(pid) for pid in workers)
+    )
+    logs = {
+        path: path.with_name("log.arrows").stat().st_size
+        for path in long_sweep.in_progress(tmp_path)
+    }
+    assert logs and all(size > 0 for size in logs.values())
+    command = long_sweep.started(tmp_path, "--workers", "2")
+    _, complaint = command.communicate(timeout=60)
+    assert (command.returncode, complaint) == (0, "")
+    long_sweep.same(undisturbed, tmp_path / "s")
+
+
+@pytest.mark.slow
+@needs_proc
+def test_a_worker_that_is_killed_is_replaced_and_its_point_resumes(
+    tmp_path, undisturbed, long_sweep
+):
+    (tmp_path / "long.yaml").write_text(long_sweep.text)
+    command = long_sweep.started(tmp_path, "--workers", "2")
+    long_sweep.wait_until(lambda: long_sweep.in_progress(tmp_path), command)
+    busy = [
+        pid
+        for pid in children(command.pid)
+        if long_sweep.holds(pid, long_sweep.in_progress(tmp_path))
+    ]
+    os.kill(busy[0], signal.SIGKILL)
+    printed, complaint = command.communicate(timeout=60)
+    assert (command.returncode, complaint) == (0, "")
+    assert "its process ended by signal 9; another one goes on with it" in printed
+    long_sweep.same(undisturbed, tmp_path / "s")
+
+
+@pytest.mark.slow
+def test_ctrl_c_says_how_to_go_on(tmp_path, undisturbed, long_sweep):
+    (tmp_path / "long.yaml").write_text(long_sweep.text)
+    command = long_sweep.started(tmp_path, "--workers", "2", start_new_session=True)
+    long_sweep.wait_until(lambda: long_sweep.in_progress(tmp_path), command)
+    os.killpg(command.pid, signal.SIGINT)  # as a terminal does: to the command and its workers
+    _, complaint = command.communicate(timeout=20)
+    assert command.returncode == 130 and len(complaint.splitlines()) == 1
+    assert "with the same options goes on where it stopped" in complaint
+    command = long_sweep.started(tmp_path, "--workers", "2")
+    _, complaint = command.communicate(timeout=60)
+    assert (command.returncode, complaint) == (0, "")
+    long_sweep.same(undisturbed, tmp_path / "s")
+
+
+@pytest.mark.slow
+def test_a_second_command_in_the_same_folder_is_refused(tmp_path, long_sweep):
+    (tmp_path / "long.yaml").write_text(long_sweep.text)
+    first = long_sweep.started(tmp_path, "--workers", "1")
+    long_sweep.wait_until(lambda: long_sweep.in_progress(tmp_path), first)
+    _, complaint = long_sweep.started(tmp_path, "--workers", "1").communicate(timeout=30)
+    first.kill()
+    first.communicate()
+    assert complaint == "another sweep is running in s; wait, or give another --out\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("limit", "code"), [(60_000, 1), (500, 2)])
+def test_a_full_disk_is_one_sentence(tmp_path, limit, code, long_sweep):
+    """A limit on the size of files answers what a full disk answers."""
+    import resource
+
+    (tmp_path / "long.yaml").write_text(long_sweep.text)
+    limits = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))  # noqa: E731
+    command = long_sweep.started(tmp_path, "--workers", "1", "--seeds", "0", before=limits)
+    _, complaint = command.communicate(timeout=60)
+    assert command.returncode == code and "Traceback" not in complaint
+    assert len(complaint.splitlines()) == (2 if code == 1 else 1) and "File too large" in complaint
+    assert not list((tmp_path / "s").rglob("*.new"))
+    if code == 1:
+        points = json.loads((tmp_path / "s" / "sweep.json").read_text())["points"]
+        assert all(p["status"] == "failed" and "make room" in p["error"] for p in points)
+        assert not list((tmp_path / "s").rglob("summary.json"))
+
+
+def test_processes_are_gone_when_a_backend_is_closed():
+    backend = LocalWorkers(1)
+    worker = backend._spawn()
+    assert worker.process.is_alive()
+    backend.close()
+    assert worker.process.exitcode is not None and backend.pids() == []
