@@ -19,6 +19,19 @@ class InfeasibleScenarioError(EdgesimError):
     """No device can meet the latency threshold; says the least that would do; exit code 3."""
 
 
+class ScenarioKeyError(EdgesimError):
+    """A value of a scenario cannot be used; `edgesim.runs.user_errors` adds the file and the line.
+
+    Args:
+        key: path of the key, such as ("allocation", "solver").
+        problem: the rest of the sentence that begins with the key, such as "is -1; ...".
+    """
+
+    def __init__(self, key: tuple[str | int, ...], problem: str) -> None:
+        super().__init__(f"{'.'.join(map(str, key))} {problem}")
+        self.key, self.problem = key, problem
+
+
 def shorten(given: object) -> str:
     """A value as the sentence of an error shows it."""
     if given is None:

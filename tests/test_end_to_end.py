@@ -18,7 +18,7 @@ import simpy
 
 from edgesim import load, simulate
 from edgesim.errors import InfeasibleScenarioError, RunError, ScenarioError
-from edgesim.runs import set_up
+from edgesim.runs.setup import set_up
 
 ROOT = Path(__file__).parent.parent
 SCENARIO = """
@@ -156,13 +156,13 @@ def test_late_devices_keep_their_personal_part(tiny):
     scenario = load(tiny, options)
     assert (simulate(scenario).device_rounds.status == "late").all()
     setup = set_up(scenario)
-    from edgesim.runs.run import carry_out
+    from edgesim.runs.run import run_rounds
 
     states = []
     keep_state = type("Keep", (), {"save": lambda self, *a: states.append(a)})()
     keep_state.path = tiny.parent / "late"
     keep_state.path.mkdir()
-    carry_out(setup, keep_state, None, None, [])
+    run_rounds(setup, keep_state, None, None, [])
     arrays = states[-1][2]
     start = setup.method.start()
     assert np.array_equal(arrays["w"], start.w.numpy())  # nothing was aggregated

@@ -12,8 +12,9 @@ import pytest
 
 from edgesim import load, simulate
 from edgesim.records.run_folder import RunFolder
-from edgesim.runs import set_up
-from edgesim.runs.run import carry_out
+from edgesim.runs.fingerprint import result_digest
+from edgesim.runs.run import run_rounds
+from edgesim.runs.setup import set_up
 from edgesim.scenario.loader import expand
 from fl.methods import available
 
@@ -106,9 +107,9 @@ def test_interrupted_after_two_rounds_and_resumed(scenario, name, tmp_path):
         if event["kind"] == "round" and event["round"] == 1:
             raise KeyboardInterrupt
 
-    folder = RunFolder(tmp_path / "parts", setup.fingerprint())
+    folder = RunFolder(tmp_path / "parts", result_digest(setup))
     with pytest.raises(KeyboardInterrupt):
-        carry_out(setup, folder, folder.open(), stop, [])
+        run_rounds(setup, folder, folder.open(), stop, [])
     folder.close()
     parts = simulate(scenario(name), out=tmp_path / "parts")
     for table in TABLES:

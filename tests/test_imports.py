@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "reports": {
         "edgesim.cli.options",
         "edgesim.errors",
-        "edgesim.records.event_log",
+        "edgesim.records.table_files",
         "edgesim.scenario.key_docs",
         "edgesim.scenario.units",
     },

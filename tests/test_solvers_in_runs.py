@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import solvers
 from edgesim import load, simulate
 from edgesim.errors import InfeasibleScenarioError, RunError, ScenarioError
-from edgesim.runs import NO_DEADLINE, set_up
+from edgesim.runs.catalog import catalog
 from edgesim.runs.feasibility import feasibility_table
+from edgesim.runs.setup import set_up
+from solvers import WITHOUT_DEADLINE
 
 SCENARIO = """
 name: solvers
@@ -106,8 +109,11 @@ def test_energy_is_what_the_ledger_says(tmp_path, noise):
         and (rows.status == "arrived").all()
     )
     cell, demand, view = planned(tmp_path, "allocation.solver=energy", *noise)
-    grants = cell.allocate(demand, view).grants
-    answer = cell.allocator(cell._problem(demand, view, np.arange(4), np.full(4, 0.7)))
+    grants = cell.plan(demand, view).grants
+    planner = cell.planner
+    fixed_s = planner.unprunable_s(demand, view)
+    problem = planner.pruning_problem(demand, view, np.arange(4), np.full(4, 0.7), fixed_s)
+    answer = planner.allocator(problem)
     assert answer.objective == pytest.approx(rows.energy_j.sum(), rel=1e-12)
     assert (grants.cpu_hz < view.cpu_hz).all() and (grants.power_w < cell.fleet.tx_power_w).all()
     spent = ran(tmp_path, "allocation.solver=kkt", *noise).rounds.energy_j[0]
@@ -143,7 +149,7 @@ def test_energy_keeps_f_min_and_the_capability(tmp_path):
         "devices.0.capability=0.5",
         "budget.latency_threshold=5 s",
     )
-    grants = cell.allocate(demand, view).grants
+    grants = cell.plan(demand, view).grants
     assert grants.cpu_hz == pytest.approx([4.5e8] * 4)
 
 
@@ -152,7 +158,7 @@ def test_too_short_a_threshold_is_stretched_to_the_same_least_one(tmp_path, solv
     short = "budget.latency_threshold=10 ms"
     cell, demand, view = planned(tmp_path, f"allocation.solver={solver}", short)
     least_s = ran(tmp_path, "allocation.solver=latency", NONE).rounds.latency_s[0]
-    assert cell.allocate(demand, view).budget_s == pytest.approx(least_s, rel=1e-6)
+    assert cell.plan(demand, view).budget_s == pytest.approx(least_s, rel=1e-6)
     with pytest.raises(InfeasibleScenarioError):
         ran(tmp_path, f"allocation.solver={solver}", short, "allocation.when_infeasible=stop")
 
@@ -171,7 +177,7 @@ def test_which_solvers_need_a_threshold(tmp_path):
             ScenarioError, match=f"is {solver}, which needs budget.latency_threshold"
         ):
             ran(tmp_path, f"allocation.solver={solver}", NONE)
-    for solver in NO_DEADLINE:
+    for solver in WITHOUT_DEADLINE:
         ran(tmp_path, f"allocation.solver={solver}", NONE)
 
 
@@ -179,8 +185,19 @@ def test_which_solvers_need_a_threshold(tmp_path):
     ("changes", "words"),
     [
         (
-            ["allocation.solver=levels"],
-            "allowed are kkt, fair, latency, energy, equal, proportional, convex, ",
+            ["allocation.solver=nine"],
+            "allowed are kkt, fair, latency, energy, levels, equal, proportional, convex, ",
+        ),
+        (["allocation.solver=printed"], "breaks its bounds and is for comparison only; use kkt"),
+        (["allocation.solver=levels"], "is levels, which needs allocation.levels; write for"),
+        (["allocation.levels=[0, 0.5]"], "levels is not read by the solver kkt; remove it, or use"),
+        (
+            ["allocation={solver: energy, resource_blocks: 50}"],
+            "resource_blocks is 50, which the solver energy does not take; .* use kkt, fair, lat",
+        ),
+        (
+            ["allocation={solver: levels, levels: [0.5, 0.75]}"],
+            "command line: allocation.levels cannot be used: levels of device 0 have none between",
         ),
         (["devices.0.cpu.min_frequency=1 GHz"], "min_frequency is not read by the solver kkt"),
         (
@@ -193,6 +210,33 @@ def test_what_does_not_go_together_is_said(tmp_path, changes, words):
     with pytest.raises((ScenarioError, RunError), match=words) as caught:
         ran(tmp_path, *changes)
     assert "solvers.yaml:" in str(caught.value) or "command line" in str(caught.value)
+
+
+@pytest.mark.parametrize("solver", ["kkt", "fair", "latency"])
+def test_shares_are_whole_resource_blocks(tmp_path, solver):
+    given = [f"allocation={{solver: {solver}, resource_blocks: 50}}", LIU]
+    run = ran(tmp_path, *given, "budget.latency_threshold=250 ms")
+    blocks = run.device_rounds.share.to_numpy() * 50
+    assert blocks == pytest.approx(blocks.round(), abs=1e-12) and blocks.min() >= 1
+    assert run.device_rounds.groupby("round").share.sum().max() <= 1 + 1e-12
+    assert run.rounds.solver_residual.max() <= 1e-8  # certified
+    assert run.rounds.pruning_per_hz.isna().all()  # steps have no slope
+
+
+def test_ratios_are_among_the_levels(tmp_path):
+    levels = "allocation={solver: levels, levels: [0, 0.3, 0.6, 0.9]}"
+    run = ran(tmp_path, levels, LIU, "budget.latency_threshold=250 ms")
+    assert set(run.device_rounds.rho) <= {0.0, 0.3, 0.6, 0.9} and run.device_rounds.rho.max() > 0
+    assert run.rounds.solver_residual.max() <= 1e-8
+    assert (run.device_rounds.status == "arrived").all()
+
+
+def test_the_solvers_that_are_listed_are_those_that_runs_accept(tmp_path):
+    listed = [name for name, *_ in catalog("solvers")]
+    assert set(solvers.METHODS) - set(listed) == {"printed"}
+    for name in listed:
+        options = ", levels: [0, 0.5, 0.9]" if name == "levels" else ""
+        assert len(ran(tmp_path, f"allocation={{solver: {name}{options}}}", "rounds=1").rounds) == 1
 
 
 @pytest.mark.parametrize("solver", ["energy", "latency", "fair"])

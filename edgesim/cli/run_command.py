@@ -23,6 +23,7 @@ from edgesim.cli.options import (
 from edgesim.errors import COMMAND_LINE, InfeasibleScenarioError, ScenarioError
 
 if TYPE_CHECKING:
+    from edgesim.runs.run import PreparedRun
     from edgesim.scenario.loader import Scenario
 
     Schemes = Sequence[tuple[str | None, Scenario]]  # by label
@@ -53,35 +54,34 @@ def run(
     with exit_on_error():
         schemes = _schemes(scenario, overrides, seed)
         chosen = _chosen(schemes, only, scenario)
-    from edgesim.records.run_folder import FolderError
 
-    with exit_on_error(FolderError, interrupted=f"interrupted; {again}"):
+    with exit_on_error(interrupted=f"interrupted; {again}"):
         from edgesim.cli.run_progress import RunProgress, print_runs
-        from edgesim.runs.run import default_folder, simulate
-        from edgesim.runs.tensorboard_log import check_tensorboard, tracked
+        from edgesim.runs.run import default_folder, prepare
+        from edgesim.runs.tensorboard_log import check_tensorboard, with_tensorboard
 
         if tensorboard:
             check_tensorboard()
-        if len(chosen) > 1:
-            _refuse_infeasible(chosen, data, allow_code)
+        folder_of_data = str(data) if data else None
+        prepared = [
+            (label, prepare(each, data=folder_of_data, allow_code=allow_code))
+            for label, each in chosen
+        ]
+        if len(prepared) > 1:
+            _refuse_infeasible(prepared)
         runs = []
-        for label, each in chosen:
+        while prepared:  # each is dropped before the next one runs, with the data that it has read
+            label, run_of_scheme = prepared.pop(0)
+            each = run_of_scheme.setup.scenario
             folder = out or default_folder(each)
             if out and label and len(schemes) > 1:
                 folder = out / label.replace(" ", "-")
             try:
                 with (
                     RunProgress(each.scheme or each.learning.method.name, quiet) as shown,
-                    tracked(folder, tensorboard, shown) as progress,
+                    with_tensorboard(folder, tensorboard, shown) as progress,
                 ):
-                    done = simulate(
-                        each,
-                        out=folder,
-                        fresh=fresh,
-                        progress=progress,
-                        data=str(data) if data else None,
-                        allow_code=allow_code,
-                    )
+                    done = run_of_scheme.run(folder, fresh, progress)
                 runs.append((label, done))
             except InfeasibleScenarioError as problem:
                 print_error(f"{each.scheme}: {problem}" if each.scheme else problem)
@@ -117,14 +117,9 @@ def check(
         raise typer.Exit(ExitCode.infeasible)
 
 
-def _refuse_infeasible(chosen: Schemes, data: Path | None, allow_code: bool) -> None:
-    """Before the first of several schemes runs, so that a mistake in the last is found at once."""
-    from edgesim.runs.run import feasibility
-
-    tables = [
-        (label, feasibility(each, data=str(data) if data else None, allow_code=allow_code))
-        for label, each in chosen
-    ]
+def _refuse_infeasible(prepared: Sequence[tuple[str | None, PreparedRun]]) -> None:
+    """Exit before the first of several schemes runs, so that a mistake in the last is found at once."""
+    tables = [(label, each.feasibility) for label, each in prepared]
     for label, table in tables:
         if not table.feasible:
             print_error(f"{label}: {table.note}")

@@ -1,11 +1,12 @@
 """The ledger: the joules of a span. Nothing else computes joules.
 
     computing     kappa f^2 per cycle        (dynamic power kappa f^3 of a CMOS core at clock f)
-    sending       transmit power x air time  (the radio is on for the whole upload, also through a fade)
+    sending       transmit power x air time  (the radio is on for the whole upload, also in a fade)
     receiving     receive power x air time
     idle          idle power x time
 
-Idle power is what a device draws while it waits for the others; it is not added to the power of computing or sending.
+Idle power is what a device draws while it waits for the others; it is not added to the power of
+computing or sending.
 """
 
 from __future__ import annotations
@@ -18,19 +19,22 @@ import numpy as np
 
 from edgesim.network.device import Fleet
 from edgesim.network.grants import Grants
-from edgesim.records.span import Span
 from fl.contracts import Array, Grant
 
-Joules = Callable[[Span], float]
+Joules = Callable[
+    [Any], Any
+]  # closed span(s) -> joules: a float, or an array [S] of spans as columns
 
 
 def compute_j(capacitance: Any, cpu_hz: Any, cycles: Any) -> Any:
-    """Energy of ``cycles`` at clock f: kappa f^2 cycles, J (Burd and Brodersen 1996; as in most MEC papers)."""
+    """Energy of ``cycles`` at clock f, kappa f^2 cycles, J: Burd and Brodersen, 1996."""
     return capacitance * squared(cpu_hz) * cycles
 
 
 def squared(value: Any) -> Any:
-    """value^2, of an array one by one: numpy rounds powers otherwise, and both engines must give the same bytes."""
+    """value^2, element by element."""
+    # numpy rounds powers of arrays otherwise than Python; rounds as processes and rounds as arrays
+    # must give the same bytes.
     return np.array([x**2 for x in value.tolist()]) if isinstance(value, np.ndarray) else value**2
 
 
@@ -41,27 +45,30 @@ def power_j(power_w: Any, seconds: Any) -> Any:
 
 @dataclass(frozen=True)
 class Ledger:
-    """Prices spans: each method gives the function that turns a closed span of one device into joules; with `Grants`,
-    and an array of devices, one that turns the columns of their spans (`edgesim.engine.vectorised.device_batch.Stretch`) into joules."""
+    """Prices spans: each method returns the function that turns a closed span into joules.
+
+    With one grant or device: of a `edgesim.records.span.Span`. With `Grants`, or devices [S]: of the
+    columns of their spans (`edgesim.engine.vectorised.device_spans.SpanColumns`).
+    """
 
     fleet: Fleet
 
     def computing(self, grant: Grant | Grants) -> Joules:
-        capacitance = of(self.fleet.capacitance, grant.device)
+        capacitance = _of(self.fleet.capacitance, grant.device)
         return lambda span: compute_j(capacitance, grant.cpu_hz, span.cycles)
 
     def sending(self, grant: Grant | Grants) -> Joules:
         return lambda span: power_j(grant.power_w, span.seconds)
 
     def receiving(self, device: int | Array) -> Joules:
-        power_w = of(self.fleet.receive_power_w, device)
+        power_w = _of(self.fleet.receive_power_w, device)
         return lambda span: power_j(power_w, span.seconds)
 
     def idle(self, device: int | Array) -> Joules:
-        power_w = of(self.fleet.idle_power_w, device)
+        power_w = _of(self.fleet.idle_power_w, device)
         return lambda span: power_j(power_w, span.seconds)
 
 
-def of(column: Array, device: int | Array) -> Any:
+def _of(column: Array, device: int | Array) -> Any:
     """The value of one device as a plain number, or those of several as an array."""
     return column[device] if isinstance(device, np.ndarray) else float(column[device])

@@ -1,15 +1,16 @@
-"""The grants of a round as columns: a million devices need not be a million objects."""
+"""The grants of a round as columns, so that a million devices need not be a million objects."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fl.contracts import Array, Grant
 
 
 @dataclass(frozen=True, eq=False)
-class Grants(Sequence):
+class Grants(Sequence[Grant]):
     """Columns [S] with the names of a `Grant`; an entry is one."""
 
     device: Array
@@ -25,7 +26,7 @@ class Grants(Sequence):
     def __len__(self) -> int:
         return len(self.device)
 
-    def __getitem__(self, i: int) -> Grant:
+    def __getitem__(self, i: Any) -> Any:
         return Grant(*(column[i].item() for column in self.columns))
 
     def __iter__(self) -> Iterator[Grant]:

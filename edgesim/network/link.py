@@ -1,7 +1,8 @@
-"""Links carry bits while shares and channel change: fluid flows, integrated exactly from change to change.
+"""Links that carry bits while shares and channel change: fluid flows, integrated exactly.
 
-``carry`` is a SimPy generator. With a fixed share and a static channel it is one timeout of bits / rate (Liu, (25)).
-Where something changes on the way it wakes at each change and never in between.
+`Link.carry` is a SimPy generator. With a fixed share and a static channel it is one timeout of
+bits / rate: Liu, eq. (25). Where share or channel change on the way, it wakes at each change and
+never in between.
 """
 
 from __future__ import annotations
@@ -13,52 +14,61 @@ from typing import Any
 import numpy as np
 import simpy
 
+from edgesim.errors import RunError
 from edgesim.network.channel import Channel
 from edgesim.records.span import Span
+from edgesim.scenario.network_schema import Network
 from fl.contracts import Array, Grant
 
 SHARE_SLACK = 1e-12  # rounding that an allocator may leave in the sum of shares
-Watcher = Callable[
-    [int, float, float, float, float, float], None
-]  # device, start_s, end_s, share, rate_bps, bits
+Carrying = Generator[simpy.Event, Any, None]
+SegmentObserver = Callable[[int, float, float, float, float, float], None]
+# (device, start_s, end_s, share, rate_bps, bits) of each stretch of constant share and rate
 
 
-class StalledLink(Exception):
-    """Bits wait for a rate that will never be more than zero."""
+class StalledLinkError(RunError):
+    """Bits wait for a rate that will always be 0."""
 
 
 class Link:
-    """A fluid link. Subclasses say which share and rate a device has now, and announce changes by ``_changed``."""
+    """A fluid link. Subclasses say which share and rate a device has at an instant.
+
+    Args:
+        env: the simulation environment.
+        channel: gains of the devices.
+        on_segment: called after each stretch of constant share and rate.
+    """
 
     def __init__(
-        self, env: simpy.Environment, channel: Channel, on_segment: Watcher | None = None
+        self, env: simpy.Environment, channel: Channel, on_segment: SegmentObserver | None = None
     ) -> None:
         self.env, self.channel, self.on_segment = env, channel, on_segment
-        self._changed: simpy.Event | None = None  # None: shares never change under way
+        self._changed: simpy.Event | None = None  # None: shares never change within a round
 
-    def round_begins(self, grants: Sequence[Grant]) -> None:
-        """Reserve what this round's devices were granted; forget the round before."""
+    def begin_round(self, grants: Sequence[Grant]) -> None:
+        """Take the grants of a round, and forget those of the round before."""
 
     def release(self, device: int) -> None:
-        """The device needs its share no more in this round."""
+        """The device needs its share no longer in this round."""
 
-    def carry(self, bits: float, grant: Grant, span: Span | None = None) -> Generator:
-        """Take the time that ``bits`` need; on interruption ``span.bits`` says how many were sent."""
+    def carry(self, bits: float, grant: Grant, span: Span | None = None) -> Carrying:
+        """Take the time that ``bits`` need; after an interruption ``span.bits`` is what was sent.
+
+        Raises:
+            StalledLinkError: the rate is 0 and will never change.
+        """
         left = bits
         self._begin(grant)
         try:
             while left > 0.0:
-                start_s, (share, rate_bps) = self.env.now, self._now(grant)
+                start_s, (share, rate_bps) = self.env.now, self._share_and_rate(grant)
                 finish, wake = self._wait(left, share, rate_bps, grant)
                 try:
                     yield wake
                 finally:
-                    sent = (
-                        left
-                        if finish is not None and finish.processed
-                        else rate_bps * (self.env.now - start_s)
-                    )
-                    sent = min(sent, left)
+                    # Rate x time rounds: where the timer of the last bit rang, all bits are sent.
+                    done = finish is not None and finish.processed
+                    sent = left if done else min(rate_bps * (self.env.now - start_s), left)
                     left -= sent
                     if self.on_segment and self.env.now > start_s:
                         self.on_segment(grant.device, start_s, self.env.now, share, rate_bps, sent)
@@ -70,38 +80,48 @@ class Link:
     def _wait(
         self, bits: float, share: float, rate_bps: float, grant: Grant
     ) -> tuple[simpy.Event | None, simpy.Event]:
-        """(the event that means finished, or None; the event to wait for): whatever comes first."""
+        """(event of the last bit, or None if a change comes first; the event to wait for)."""
         needed_s = bits / rate_bps if rate_bps > 0.0 else math.inf
         edge_s = self.channel.next_change_s(self.env.now)
         if math.isinf(needed_s) and (math.isinf(edge_s) or share <= 0.0):
-            raise StalledLink(
-                f"device {grant.device} has {bits:g} bit to carry but a rate of 0 that will never change"
+            raise StalledLinkError(
+                f"device {grant.device} has {bits:g} bit to carry "
+                "but a rate of 0 that will never change"
             )
         finishes = self.env.now + needed_s <= edge_s
         timer = self.env.timeout(needed_s if finishes else edge_s - self.env.now)
-        return (
-            timer if finishes else None,
-            timer if self._changed is None else timer | self._changed,
-        )
+        wake = timer if self._changed is None else timer | self._changed
+        return timer if finishes else None, wake
 
     def _begin(self, grant: Grant) -> None:
         """The device starts to send."""
 
-    def _now(self, grant: Grant) -> tuple[float, float]:
+    def _share_and_rate(self, grant: Grant) -> tuple[float, float]:
         """(share, rate in bit/s) of the device at this instant."""
         raise NotImplementedError
 
 
 class Uplink(Link):
-    """The band, shared by fractions. ``fixed``: b_k for the round. ``reclaim``: the shares of those who are done go to
-    those who are sending, in proportion to their own; those who still compute keep theirs reserved."""
+    """The band, shared by fractions.
+
+    Args:
+        env: the simulation environment.
+        channel: gains of the devices.
+        share: ``fixed``, b_k for the whole round; or ``reclaim``, the shares of devices that are done
+            go to those that send, in proportion to their own, while those that still compute keep
+            theirs reserved.
+        on_segment: see `Link`.
+
+    Raises:
+        ValueError: another word for ``share``.
+    """
 
     def __init__(
         self,
         env: simpy.Environment,
         channel: Channel,
         share: str = "fixed",
-        on_segment: Watcher | None = None,
+        on_segment: SegmentObserver | None = None,
     ) -> None:
         super().__init__(env, channel, on_segment)
         if share not in ("fixed", "reclaim"):
@@ -114,10 +134,10 @@ class Uplink(Link):
 
     @property
     def reclaims(self) -> bool:
-        """Does the band of those who are done go to the others?"""
+        """True where the band of devices that are done goes to the others."""
         return self._changed is not None
 
-    def round_begins(self, grants: Sequence[Grant]) -> None:
+    def begin_round(self, grants: Sequence[Grant]) -> None:
         check_shares([grant.share for grant in grants])
         self._waiting = {grant.device: grant.share for grant in grants}
         self._sending, self._freed, self._gain_factor = {}, {}, 1.0
@@ -135,7 +155,7 @@ class Uplink(Link):
         self._redistribute()
 
     def _redistribute(self) -> None:
-        """Give the freed band to the senders and wake them."""
+        """Give the freed band to the devices that send, and wake them."""
         if self._changed is None:
             return
         sending = math.fsum(self._sending.values())
@@ -145,16 +165,24 @@ class Uplink(Link):
             self._changed.succeed()
             self._changed = self.env.event()
 
-    def _now(self, grant: Grant) -> tuple[float, float]:
+    def _share_and_rate(self, grant: Grant) -> tuple[float, float]:
         share = self._sending[grant.device] * self._gain_factor
         gain = self.channel.gains(self.env.now)[grant.device]
         return share, float(self.channel.rate_bps(share, grant.power_w, gain))
 
 
-class IdealDownlink(Link):
-    """Bits arrive at once and are only counted (Liu: the downlink is free)."""
+class Downlink(Link):
+    """A link to the devices whose time can be planned."""
 
-    def carry(self, bits: float, grant: Grant, span: Span | None = None) -> Generator:
+    def seconds(self, bits: Array, devices: Array) -> Array:
+        """Time [S] of sending ``bits`` [S] to ``devices`` [S] with the channel as it is now, s."""
+        raise NotImplementedError
+
+
+class IdealDownlink(Downlink):
+    """Bits arrive at once and are only counted: Liu does not charge the downlink."""
+
+    def carry(self, bits: float, grant: Grant, span: Span | None = None) -> Carrying:
         if span is not None:
             span.bits = bits
         yield from ()
@@ -163,8 +191,16 @@ class IdealDownlink(Link):
         return np.zeros(len(devices))
 
 
-class BroadcastDownlink(Link):
-    """One broadcast at the rate of the worst of the round's listeners, over the same changing channel."""
+class BroadcastDownlink(Downlink):
+    """One broadcast at the rate of the round's worst listener, over the same changing channel.
+
+    Args:
+        env: the simulation environment.
+        channel: gains of the devices.
+        tx_power_w: transmit power of the base station, W.
+        bandwidth_hz: band of the broadcast, Hz; None: the cell's.
+        on_segment: see `Link`.
+    """
 
     def __init__(
         self,
@@ -172,7 +208,7 @@ class BroadcastDownlink(Link):
         channel: Channel,
         tx_power_w: float,
         bandwidth_hz: float | None = None,
-        on_segment: Watcher | None = None,
+        on_segment: SegmentObserver | None = None,
     ) -> None:
         super().__init__(env, channel, on_segment)
         self.tx_power_w = tx_power_w
@@ -180,23 +216,18 @@ class BroadcastDownlink(Link):
         self._listeners = np.empty(0, dtype=int)
         self._cached: tuple[float, float] | None = None  # (valid until, rate)
 
-    def round_begins(self, grants: Sequence[Grant]) -> None:
-        self._listeners, self._cached = (
-            np.array([grant.device for grant in grants], dtype=int),
-            None,
-        )
+    def begin_round(self, grants: Sequence[Grant]) -> None:
+        self._listeners = np.array([grant.device for grant in grants], dtype=int)
+        self._cached = None
 
     def seconds(self, bits: Array, devices: Array) -> Array:
-        """Time [S] of the broadcast to ``devices`` [S] with the channel as it is now: what a plan can know, s."""
         rate_bps = self._worst_bps(devices)
         return np.where(bits > 0, np.divide(bits, rate_bps) if rate_bps > 0 else np.inf, 0.0)
 
-    def _now(self, grant: Grant) -> tuple[float, float]:
+    def _share_and_rate(self, grant: Grant) -> tuple[float, float]:
         if self._cached is None or self.env.now >= self._cached[0]:
-            self._cached = (
-                self.channel.next_change_s(self.env.now),
-                self._worst_bps(self._listeners),
-            )
+            valid_until_s = self.channel.next_change_s(self.env.now)
+            self._cached = valid_until_s, self._worst_bps(self._listeners)
         return 1.0, self._cached[1]
 
     def _worst_bps(self, devices: Array) -> float:
@@ -213,11 +244,11 @@ def check_shares(shares: Sequence[float]) -> None:
         )
 
 
-def links(env: simpy.Environment, network: Any, channel: Channel) -> tuple[Uplink, Link]:
+def make_links(
+    env: simpy.Environment, network: Network, channel: Channel
+) -> tuple[Uplink, Downlink]:
     """(uplink, downlink) of a scenario's ``network`` section."""
-    uplink = Uplink(env, channel, network.uplink.share)
-    if network.downlink.mode == "ideal":
+    uplink, down = Uplink(env, channel, network.uplink.share), network.downlink
+    if down.mode == "ideal":
         return uplink, IdealDownlink(env, channel)
-    return uplink, BroadcastDownlink(
-        env, channel, network.downlink.tx_power_w, network.downlink.bandwidth_hz
-    )
+    return uplink, BroadcastDownlink(env, channel, down.tx_power_w, down.bandwidth_hz)

@@ -1,18 +1,23 @@
-"""One row per fact: spans, devices in a round, rounds, scores. Append-only and typed; all reports are read from here.
+"""The event log: spans, device rounds, rounds and scores, one row per fact.
 
-Within a round, spans are ordered by (device, start), so that a table's bytes do not depend on how ties were scheduled.
-A table is kept as blocks of columns, one a round: lists, or arrays where there are many devices.
+The log is append-only and typed; every report is read from it. Within a round, spans are ordered by
+(device, start), so that a table's bytes do not depend on how simultaneous events were scheduled. A
+table is kept as blocks of columns, one a round: lists, or arrays where there are many devices.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgesim.records.row_totals import (
+from edgesim.errors import EdgesimError
+from edgesim.records.span import Span
+from edgesim.records.table_files import SCHEMAS, Columns, frame, joined, typed, write_tables
+from edgesim.records.table_rows import (
     COUNTED,
     device_row,
     measure_columns,
@@ -21,26 +26,16 @@ from edgesim.records.row_totals import (
     score_columns,
     total,
 )
-from edgesim.records.span import Span
-from edgesim.records.table_files import (
-    SCHEMAS,
-    Columns,
-    frame,
-    joined,
-    read_tables,
-    typed,
-    write_tables,
-)
 from fl.contracts import Outcome, RoundPlan, Scores
 
 if TYPE_CHECKING:
     import pandas
     import simpy
 
-__all__ = ["SCHEMAS", "EventLog", "LogError", "read_tables"]
+SPAN_FIELDS = {name: "g" if name == "round" else name for name in SCHEMAS["spans"]}
 
 
-class LogError(RuntimeError):
+class LogError(EdgesimError):
     """The log was used out of order."""
 
 
@@ -65,6 +60,7 @@ class EventLog:
             raise LogError("the log has no clock yet; attach it to an environment first")
         return self._env.now
 
+    @contextmanager
     def span(
         self,
         g: int,
@@ -74,31 +70,44 @@ class EventLog:
         cycles: float = 0.0,
         flops: float = 0.0,
         planned_s: float = 0.0,
-    ) -> Span:
-        """Context manager around what happens; recorded when it ends, also by interruption, with its real end.
+    ) -> Iterator[Span]:
+        """Context manager around an activity; recorded when it ends, also by interruption.
 
         Args:
-            energy: turns the closed span into joules, see `edgesim.network.energy_ledger.Ledger`.
-            cycles, flops: of the whole stretch.     planned_s: how long all of them take, s.
+            g: number of the round.
+            device: k.
+            phase: name of the activity.
+            energy: closed span -> joules, by `edgesim.network.energy_ledger.Ledger`.
+            cycles: CPU cycles of the whole activity.
+            flops: floating point operations of the whole activity.
+            planned_s: how long the whole activity takes, s.
         """
-        return Span(self, g, device, phase, energy, cycles, flops, planned_s)
+        span = Span(g, device, phase, cycles, flops, planned_s, start_s=self.now())
+        self.open.add(span)
+        interrupted = True
+        try:
+            yield span
+            interrupted = False
+        finally:
+            span.end_s = self.now()
+            if interrupted:
+                span.charge_done_part()
+            self.close(span, energy)
 
-    def close(self, span: Span) -> None:
-        """Take a span that has ended."""
+    def close(self, span: Span, energy: Callable[[Span], float] | None) -> None:
+        """Take a span that has ended, and charge its joules."""
         if self._frozen:
             raise LogError(
                 f"the {span.phase} span of device {span.device} ended after the log was frozen"
             )
         self.open.discard(span)
         self._closed.append(span)
+        if energy is not None:
+            span.energy_j = energy(span)
 
-    def since(
-        self, g: int, device: int, phase: str, start_s: float, energy: Callable[[Span], float]
-    ) -> None:
-        """Record a stretch that ends now and is known only afterwards, such as waiting for the others."""
-        span = self.span(g, device, phase, energy)
-        with span:
-            span.start_s = start_s
+    def add_idle(self, g: int, k: int, start_s: float, energy: Callable[[Span], float]) -> None:
+        """Record that device k has waited from ``start_s`` until now, which is known only now."""
+        self.close(Span(g, k, "idle", start_s=start_s, end_s=self.now()), energy)
 
     def busy_until(self) -> dict[int, float]:
         """When each device's last span of the round in progress ended, s."""
@@ -117,9 +126,19 @@ class EventLog:
         scores: Scores | None = None,
         threshold_s: float = math.inf,
     ) -> None:
-        """Write the rows of round g: its spans, one row per device asked, one for the round, its scores.
+        """Write the rows of round g: its spans, device rounds, the round itself and its scores.
 
-        ``threshold_s`` is T_th, s; a plan for a longer time counts as stretched.
+        Args:
+            g: number of the round.
+            start_s: simulated time of its start, s.
+            end_s: simulated time of its end, s.
+            plan: who was granted what.
+            outcomes: how the round ended for each device that was asked, by device.
+            scores: of the evaluation after the round, if there was one.
+            threshold_s: T_th, s; a plan for a longer time counts as stretched.
+
+        Raises:
+            LogError: a span is still open.
         """
         if self.open:
             raise LogError(f"round {g} cannot be closed: {self._open_spans()}")
@@ -127,21 +146,21 @@ class EventLog:
         for span in sorted(self._closed, key=lambda span: (span.device, span.start_s)):
             by_device.setdefault(span.device, []).append(span)
         spans = [span for device_spans in by_device.values() for span in device_spans]
-        told = {name: "g" if name == "round" else name for name in SCHEMAS["spans"]}
         rows = [
             device_row(g, outcome, by_device.get(outcome.grant.device, ())) for outcome in outcomes
         ]
         totals = {name: total(row[name] for row in rows) for name in COUNTED}
         totals["energy_j"] = total(span.energy_j for span in spans)
         status = Counter(outcome.status for outcome in outcomes)
-        received, rho = (
-            sum(outcome.received for outcome in outcomes),
-            [grant.rho for grant in plan.grants],
-        )
-        block = {
-            "spans": {name: [getattr(span, own) for span in spans] for name, own in told.items()},
+        received = sum(outcome.received for outcome in outcomes)
+        rho = [grant.rho for grant in plan.grants]
+        block: dict[str, Columns] = {
+            "spans": {
+                column: [getattr(span, name) for span in spans]
+                for column, name in SPAN_FIELDS.items()
+            },
             "device_rounds": {
-                name: [row[name] for row in rows] for name in SCHEMAS["device_rounds"]
+                column: [row[column] for row in rows] for column in SCHEMAS["device_rounds"]
             },
             "rounds": round_row(g, start_s, end_s, plan, status, received, rho, totals, scores),
             "plans": plan_row(g, plan, threshold_s),
@@ -152,7 +171,7 @@ class EventLog:
         self._closed = []
 
     def add(self, block: Mapping[str, Columns]) -> None:
-        """Write finished rows, table by table: column -> list or array."""
+        """Write finished rows: table -> column -> list or array."""
         if self._frozen:
             raise LogError("the log is frozen; nothing can be added")
         for name, columns in block.items():
@@ -162,13 +181,18 @@ class EventLog:
                 self._fresh[name].append(rows)
 
     def freeze(self) -> None:
-        """End the log; a span still open would make it depend on the garbage collector."""
+        """End the log.
+
+        Raises:
+            LogError: a span is still open.
+        """
+        # A generator that is never resumed closes its span when it is collected: at any time.
         if self.open:
             raise LogError(f"the log cannot be frozen: {self._open_spans()}")
         self._frozen = True
 
     def drain(self) -> dict[str, Columns]:
-        """The rows recorded since the last drain, per table column -> list or array."""
+        """The rows recorded since the last drain: table -> column -> list or array."""
         fresh = {name: joined(blocks, SCHEMAS[name]) for name, blocks in self._fresh.items()}
         self._fresh = {name: [] for name in SCHEMAS}
         return fresh
@@ -180,7 +204,7 @@ class EventLog:
         self._fresh = {name: [] for name in SCHEMAS}
 
     def columns(self, table: str) -> Columns:
-        """One table, column -> list or array: rounds, device_rounds, spans, scores, measures or plans."""
+        """One table by its name in `table_files.SCHEMAS`, column -> list or array."""
         blocks = self._blocks[table]
         if len(blocks) != 1:
             blocks[:] = [joined(blocks, SCHEMAS[table])]
@@ -193,35 +217,16 @@ class EventLog:
 
     @property
     def stretched_rounds(self) -> int:
-        """Rounds that had to be planned for more time than the threshold."""
+        """Number of rounds that were planned for more time than the threshold."""
         return int(sum(self.columns("plans")["stretched"]))
 
-    @property
-    def rounds(self) -> pandas.DataFrame:
-        return self._frame("rounds")
-
-    @property
-    def device_rounds(self) -> pandas.DataFrame:
-        return self._frame("device_rounds")
-
-    @property
-    def spans(self) -> pandas.DataFrame:
-        return self._frame("spans")
-
-    @property
-    def scores(self) -> pandas.DataFrame:
-        return self._frame("scores")
-
-    @property
-    def measures(self) -> pandas.DataFrame:
-        return self._frame("measures")
+    def table(self, name: str) -> pandas.DataFrame:
+        """One table as a data frame."""
+        return frame(self.columns(name), SCHEMAS[name])
 
     def write_tables(self, folder: Path) -> None:
         """Write the tables of a run's folder; the same rows always give the same bytes."""
         write_tables(self.tables, folder)
-
-    def _frame(self, name: str) -> pandas.DataFrame:
-        return frame(self.columns(name), SCHEMAS[name])
 
     def _open_spans(self) -> str:
         return "still open: " + ", ".join(

@@ -1,9 +1,9 @@
-"""A run's folder: written atomically, appended round by round, resumable after kill -9.
+"""The folder of a run: written atomically, extended round by round, resumable after kill -9.
 
 ``checkpoint/log.arrows`` grows by one block of Arrow streams a round and is never rewritten;
-``checkpoint/state.safetensors`` is replaced after each round and says how many bytes of the log belong to it. A kill
-between the two leaves a tail that the next start cuts off: at most the round in progress is lost. Nothing read back is
-ever a pickle.
+``checkpoint/state.safetensors`` is replaced after each round and holds how many bytes of the log
+belong to it. A kill between the two leaves a tail that the next start cuts off: at most the round in
+progress is lost. Nothing that is read back is a pickle.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
-OURS = [
+from edgesim.errors import RunError
+
+RUN_FILES = [
     "scenario.yaml",
     "rounds.csv",
     "device_rounds.parquet",
@@ -32,50 +35,68 @@ OURS = [
     "checkpoint",
 ]
 
-MAY_LACK = {"partition.json"}  # where nothing is learned
-LONG = 10_000  # rows above which a table of the log is read back as arrays
+ONLY_WITH_DATA = {"partition.json"}  # absent where nothing is learned
+MAX_LIST_ROWS = 10_000  # longer tables of the log are read back as arrays
+Tables = dict[str, dict[str, list | np.ndarray]]  # table -> column -> values
 
 
-class FolderError(Exception):
-    """The folder cannot be used for this run; one sentence says why and what to do."""
+class FolderError(RunError):
+    """The folder cannot be used for this run."""
 
 
-class FolderInUse(FolderError):
-    """Another process is running there."""
+class FolderInUseError(FolderError):
+    """Another process is running in the folder."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The state after round g: arrays by name, JSON-able facts, and the log's rows so far by table."""
+    """The state after round g.
+
+    Args:
+        g: number of the round.
+        time_s: simulated time at its end, s.
+        arrays: of the method's state, by name.
+        facts: values for JSON that belong to the state.
+        tables: the log's rows so far, in blocks.
+    """
 
     g: int
     time_s: float
     arrays: dict[str, np.ndarray]
     facts: dict
-    tables: list[dict[str, dict[str, list | np.ndarray]]]
+    tables: list[Tables]
 
 
 class RunFolder:
-    """The folder of one run, recognised by its fingerprint (scenario, seed, versions)."""
+    """The folder of one run.
 
-    def __init__(self, path: Path, fingerprint: str):
+    Args:
+        path: of the folder.
+        fingerprint: hash of all that decides the run's results, by which the folder is recognised.
+    """
+
+    def __init__(self, path: Path, fingerprint: str) -> None:
         self.path = Path(path)
         self.fingerprint = fingerprint
         self.state_file = self.path / "checkpoint" / "state.safetensors"
         self.log_file = self.path / "checkpoint" / "log.arrows"
         self.lock_file = self.path / "checkpoint" / "lock"
-        self._lock = None
+        self._lock: IO[str] | None = None
 
     def open(self, fresh: bool = False) -> Checkpoint | None:
-        """Make the folder, or find what an earlier, interrupted run left in it. Held until `close`.
+        """Make the folder, or read what an interrupted run left in it; locked until `close`.
+
+        Args:
+            fresh: remove what an earlier run left.
 
         Raises:
-            FolderError: it holds another run, or something that is not a run; it is in use, or cannot be written.
+            FolderError: it holds another run, or files that are not a run's; it is in use, or cannot
+                be written.
         """
         try:
-            self._refuse_strangers()
+            self._refuse_other_files()
             self.state_file.parent.mkdir(parents=True, exist_ok=True)
-            self._hold()
+            self._acquire_lock()
             if fresh:
                 self._remove()
             saved = self._read_state()
@@ -92,31 +113,26 @@ class RunFolder:
         return saved
 
     def close(self) -> None:
-        """Let others use the folder."""
+        """Release the lock of the folder."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
     def is_finished(self) -> bool:
-        """All that a run leaves is there; summary.json was written last."""
-        return self.state_file.exists() and all(
-            (self.path / name).exists() for name in set(OURS) - MAY_LACK
-        )
+        """True if every file of a finished run is there; summary.json is written last."""
+        needed = set(RUN_FILES) - ONLY_WITH_DATA
+        return self.state_file.exists() and all((self.path / name).exists() for name in needed)
 
-    def _refuse_strangers(self) -> None:
-        """Nothing but a run is ever written over: a run has a log beside its checkpoint."""
+    def _refuse_other_files(self) -> None:
+        """Raise FolderError unless the folder is empty or holds a run, which has a log."""
         if self.path.exists() and not self.path.is_dir():
             raise FolderError(f"{self.path} is a file; give --out a folder")
-        inside = (
-            [path for path in self.path.rglob("*") if not path.is_dir()]
-            if self.path.exists()
-            else []
-        )
-        if set(inside) - {self.lock_file} and not self.log_file.exists():
+        files = {path for path in self.path.rglob("*") if not path.is_dir()}
+        if files - {self.lock_file} and not self.log_file.exists():
             raise FolderError(f"{self.path} is not empty and holds no run; give --out a new folder")
 
-    def _hold(self) -> None:
-        """Two processes must not write one run. (Where the system has no flock, nobody checks.)"""
+    def _acquire_lock(self) -> None:
+        """Keep other processes out of the folder, where the system has flock."""
         if self._lock is not None:
             return
         lock = open(self.lock_file, "a")  # noqa: SIM115 (held until close)
@@ -128,31 +144,25 @@ class RunFolder:
             pass
         except BlockingIOError:
             lock.close()
-            raise FolderInUse(
+            raise FolderInUseError(
                 f"another process is running in {self.path}; wait, or give another --out"
             ) from None
         self._lock = lock
 
     def save(
-        self, g: int, time_s: float, arrays: dict[str, np.ndarray], facts: dict, tables: dict
+        self, g: int, time_s: float, arrays: dict[str, np.ndarray], facts: dict, tables: Tables
     ) -> None:
-        """Append one round's rows to the log, then replace the state: in this order, so that a kill loses neither."""
+        """Append the rows of round g to the log and replace the state; see `Checkpoint`."""
         from safetensors.numpy import save
 
+        # In this order: a kill between the two leaves the state before, and a tail that is cut off.
         with open(self.log_file, "ab") as log:
             write_block(log, tables)
             end = log.tell()
-        facts = {
-            **facts,
-            "fingerprint": self.fingerprint,
-            "g": g,
-            "time_s": time_s,
-            "log_bytes": end,
-        }
+        own = {"fingerprint": self.fingerprint, "g": g, "time_s": time_s, "log_bytes": end}
         arrays = {name: np.ascontiguousarray(a) for name, a in arrays.items()}
-        write_atomic(
-            self.state_file, save(arrays, metadata={"facts": json.dumps(facts, sort_keys=True)})
-        )
+        metadata = {"facts": json.dumps({**facts, **own}, sort_keys=True)}
+        write_atomic(self.state_file, save(arrays, metadata=metadata))
 
     def _read_state(self) -> Checkpoint | None:
         from safetensors import SafetensorError, safe_open
@@ -180,14 +190,14 @@ class RunFolder:
             os.truncate(self.log_file, size)
 
     def _remove(self) -> None:
-        """What a run leaves, and nothing else; first what says that it is finished."""
-        names = sorted(set(OURS) - {"checkpoint"}, key=lambda name: name != "summary.json")
+        """Remove the files of a run and no others; summary.json, which marks it finished, first."""
+        names = sorted(set(RUN_FILES) - {"checkpoint"}, key=lambda name: name != "summary.json")
         for path in (*(self.path / name for name in names), self.state_file):
             path.unlink(missing_ok=True)
 
 
 def write_atomic(path: Path, content: bytes | str) -> None:
-    """The old file or the new one, never half of one, and nothing beside it where the disk is full."""
+    """Write a file so that a crash leaves the old one or the new one, and a full disk no remains."""
     data = content.encode() if isinstance(content, str) else content
     new = path.with_name(path.name + ".new")
     try:
@@ -200,11 +210,12 @@ def write_atomic(path: Path, content: bytes | str) -> None:
 
 
 def write_json(path: Path, value: object) -> None:
+    """Write a value as indented JSON with sorted keys; nan is refused."""
     write_atomic(path, json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n")
 
 
-def write_block(file, tables: dict[str, dict[str, list]]) -> None:
-    """One round: per table with rows an Arrow stream of one record batch, with the table's name in the schema."""
+def write_block(file: IO[bytes], tables: Tables) -> None:
+    """Append one round: per table with rows an Arrow stream, its schema with the table's name."""
     import pyarrow as pa
 
     filled = {name: columns for name, columns in tables.items() if any(map(len, columns.values()))}
@@ -214,8 +225,8 @@ def write_block(file, tables: dict[str, dict[str, list]]) -> None:
             writer.write_table(batch)
 
 
-def read_blocks(path: Path) -> list[dict[str, dict[str, list | np.ndarray]]]:
-    """What `write_block` wrote, in order, as a list of {table: columns}; long columns as arrays."""
+def read_blocks(path: Path) -> list[Tables]:
+    """What `write_block` wrote, in order, one table each; long columns as arrays."""
     import pyarrow as pa
 
     blocks = []
@@ -223,7 +234,7 @@ def read_blocks(path: Path) -> list[dict[str, dict[str, list | np.ndarray]]]:
     with pa.OSFile(str(path)) as file:
         while file.tell() < size:
             table = pa.ipc.open_stream(file).read_all()
-            long = table.num_rows > LONG
+            long = table.num_rows > MAX_LIST_ROWS
             columns = {
                 c: table[c].to_numpy() if long else table[c].to_pylist() for c in table.column_names
             }

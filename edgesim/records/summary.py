@@ -1,4 +1,4 @@
-"""The figures of a finished run that people quote, computed from the event log alone."""
+"""Key figures of a finished run, computed from the event log alone."""
 
 from __future__ import annotations
 
@@ -6,9 +6,19 @@ import math
 
 import numpy as np
 
+from edgesim.records.table_files import Columns
 
-def to_target(rounds: dict[str, list], target: float) -> dict | None:
-    """Simulated time, bits (up and down) and joules until the accuracy first reached `target`; None if it never did."""
+
+def to_target(rounds: Columns, target: float) -> dict | None:
+    """What it took until the accuracy first reached ``target``; None if it never did.
+
+    Args:
+        rounds: columns of the table rounds.
+        target: accuracy in [0, 1].
+
+    Returns:
+        The round, simulated time (s), bits up and down, and energy (J).
+    """
     accuracy = np.asarray(rounds["accuracy"], float)
     reached = np.flatnonzero(accuracy >= target)  # nan compares false: rounds without evaluation
     if not reached.size:
@@ -22,10 +32,14 @@ def to_target(rounds: dict[str, list], target: float) -> dict | None:
     }
 
 
-def summarise(
-    rounds: dict[str, list], targets: tuple[float, ...], threshold_s: float | None
-) -> dict:
-    """The part of summary.json that follows from rounds.csv. Numbers that do not exist are null."""
+def summarise(rounds: Columns, targets: tuple[float, ...], threshold_s: float | None) -> dict:
+    """The part of summary.json that follows from the table rounds; what does not exist is null.
+
+    Args:
+        rounds: columns of the table rounds.
+        targets: accuracies whose time, bits and joules are reported.
+        threshold_s: T_th, s; None: none.
+    """
     column = {name: np.asarray(values, float) for name, values in rounds.items()}
     seen = np.flatnonzero(~np.isnan(column["accuracy"]))
     selected = column["selected"].sum()

@@ -1,4 +1,4 @@
-"""The tables of a run: their columns, and how they become files, byte for byte the same for the same rows."""
+"""The tables of a run: their columns and their files. The same rows always give the same bytes."""
 
 from __future__ import annotations
 
@@ -62,20 +62,12 @@ ROUNDS = {
     "cycles": float,
     "energy_j": float,
     "solver_residual": float,
-    "pruning_per_hz": float,  # derivatives of the sum of the pruning ratios, see contracts.Plan
+    "pruning_per_hz": float,  # derivatives of the summed pruning ratios, see RoundPlan
     "pruning_per_s": float,
 }
 SCORES = {"round": int, "device": int, "loss": float, "accuracy": float}  # of evaluated rounds
-MEASURES = {
-    "round": int,
-    "name": str,
-    "value": float,
-}  # what a method says of itself in evaluated rounds
-PLANS = {
-    "round": int,
-    "budget_s": float,
-    "stretched": int,
-}  # kept in the checkpoint, not among a run's tables
+MEASURES = {"round": int, "name": str, "value": float}  # a method's own, of evaluated rounds
+PLANS = {"round": int, "budget_s": float, "stretched": int}  # in the checkpoint only
 SCHEMAS = {
     "rounds": ROUNDS,
     "device_rounds": DEVICE_ROUNDS,
@@ -84,38 +76,36 @@ SCHEMAS = {
     "measures": MEASURES,
     "plans": PLANS,
 }
-FILES = {  # which table a run's folder keeps where
+FILES = {  # table -> file in a run's folder
     "rounds": "rounds.csv",
     "device_rounds": "device_rounds.parquet",
     "spans": "spans.parquet",
     "scores": "scores.parquet",
     "measures": "measures.csv",
 }
-YOUNGER = ("scores", "measures")  # folders of earlier versions lack them
+ADDED_LATER = ("scores", "measures")  # folders of earlier versions lack them
 DTYPES = {int: np.int64, float: np.float64, str: object}
 Columns = dict[str, list | np.ndarray]
 
 
 def typed(values: Any, kind: type) -> list | np.ndarray:
     """A column with values of its kind; arrays stay arrays."""
-    return (
-        values.astype(DTYPES[kind], copy=False)
-        if isinstance(values, np.ndarray)
-        else [kind(one) for one in values]
-    )
+    if isinstance(values, np.ndarray):
+        return values.astype(DTYPES[kind], copy=False)
+    return [kind(value) for value in values]
 
 
 def joined(blocks: Sequence[Columns], schema: Mapping[str, type]) -> Columns:
-    """Blocks of one table, one behind the other: lists as long as all of them are."""
+    """Blocks of one table, one behind the other; a list if all blocks are lists."""
     if len(blocks) == 1:
         return dict(blocks[0])
     return {
-        column: _chained([block[column] for block in blocks], kind)
+        column: _concatenated([block[column] for block in blocks], kind)
         for column, kind in schema.items()
     }
 
 
-def _chained(parts: Sequence[list | np.ndarray], kind: type) -> list | np.ndarray:
+def _concatenated(parts: Sequence[list | np.ndarray], kind: type) -> list | np.ndarray:
     if all(isinstance(part, list) for part in parts):
         return [value for part in parts for value in part]
     return np.concatenate([np.asarray(part, dtype=DTYPES[kind]) for part in parts])
@@ -126,25 +116,20 @@ def write_tables(tables: Mapping[str, Columns], folder: Path) -> None:
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name, file in FILES.items():
-        as_csv = file.endswith(".csv")
-        content = (
-            csv_text(tables[name]).encode()
-            if as_csv
-            else parquet_bytes(tables[name], SCHEMAS[name])
-        )
-        write_atomic(folder / file, content)
+        as_csv, table = file.endswith(".csv"), tables[name]
+        write_atomic(folder / file, csv_text(table) if as_csv else parquet(table, SCHEMAS[name]))
 
 
 def read_tables(folder: Path) -> dict[str, pandas.DataFrame]:
-    """What `write_tables` wrote, name -> data frame; scores and measures are empty where an older folder has none."""
+    """What `write_tables` wrote, name -> data frame; tables that an older folder lacks are empty."""
     return {
-        name: read_table(Path(folder) / file, SCHEMAS[name], name in YOUNGER)
+        name: read_table(Path(folder) / file, SCHEMAS[name], name in ADDED_LATER)
         for name, file in FILES.items()
     }
 
 
 def read_table(path: Path, schema: Mapping[str, type], may_lack: bool = False) -> pandas.DataFrame:
-    """One file of `write_tables`; ``may_lack``: an empty table where there is none."""
+    """One file of `write_tables`; an empty table where there is none and it ``may_lack``."""
     import pandas
 
     if may_lack and not path.exists():
@@ -164,8 +149,8 @@ def frame(columns: Columns, schema: Mapping[str, type]) -> pandas.DataFrame:
     )
 
 
-def plain(values: list | np.ndarray) -> list:
-    """A column as a list of Python's own numbers and words."""
+def as_list(values: list | np.ndarray) -> list:
+    """A column as a list of Python's own numbers and strings."""
     return values.tolist() if isinstance(values, np.ndarray) else values
 
 
@@ -174,12 +159,13 @@ def csv_text(columns: Columns) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    for row in zip(*(plain(values) for values in columns.values()), strict=True):
+    for row in zip(*(as_list(values) for values in columns.values()), strict=True):
         writer.writerow("" if value != value else str(value) for value in row)
     return text.getvalue()
 
 
-def parquet_bytes(columns: Columns, schema: Mapping[str, type]) -> bytes:
+def parquet(columns: Columns, schema: Mapping[str, type]) -> bytes:
+    """A table as the bytes of a Parquet file, compressed by zstd."""
     import pyarrow
     import pyarrow.parquet
 

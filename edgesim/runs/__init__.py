@@ -1,15 +1,1 @@
-"""Builds what a scenario names: devices, channel, task, method, allocator. The only folder that knows every room."""
-
-from edgesim.runs.builders import NO_DEADLINE
-from edgesim.runs.catalog import catalog, method_keys
-from edgesim.runs.setup import Setup, set_up
-from fl.out_of_memory import is_full as memory_is_full
-
-__all__ = [
-    "NO_DEADLINE",
-    "Setup",
-    "catalog",
-    "memory_is_full",
-    "method_keys",
-    "set_up",
-]
+"""From a scenario to a finished run: building its parts, simulating it, writing its folder."""

@@ -1,10 +1,11 @@
-"""What a finished run leaves in its folder, beside the checkpoint."""
+"""The files that a finished run writes into its folder, beside the checkpoint."""
 
 from __future__ import annotations
 
 import math
 import platform
 import subprocess
+import sys
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -15,25 +16,31 @@ import numpy as np
 from edgesim.records.event_log import EventLog
 from edgesim.records.perfetto_trace import trace_json
 from edgesim.records.run_folder import write_atomic, write_json
-from edgesim.runs.user_code import plain_user_files
+from edgesim.runs.setup import Setup
+from edgesim.runs.user_code import files_beside
+from fl.contracts import State
+from fl.data.datasets import Federated
 
 
-def keep(
-    path: Path, setup: Any, log: EventLog, state: Any, summary: dict, spent: dict[str, Any]
+def write_artifacts(
+    path: Path, setup: Setup, log: EventLog, state: State, summary: dict, timing: dict[str, Any]
 ) -> None:
-    """Write all files of a finished run; summary.json comes last and says that the rest is there.
+    """Write all files of a finished run; summary.json comes last and marks it finished.
 
     Args:
-        setup: the run's `Setup`.     state: the method's last state.     spent: wall seconds by purpose, the executor.
+        path: of the run's folder.
+        setup: what was run.
+        log: the event log, frozen.
+        state: the method's last state.
+        summary: content of summary.json.
+        timing: content of timing.json: wall seconds by purpose, executor, memory.
     """
     from safetensors.numpy import save
 
     arrays, _ = state.to_arrays()
     provenance = {**versions(), "git": git_state()}
     log.write_tables(path)
-    for name in plain_user_files(
-        setup.scenario
-    ):  # so that the resolved scenario runs again from here
+    for name in files_beside(setup.scenario):  # so that the resolved scenario runs again from here
         write_atomic(path / name, (setup.scenario.folder / name).read_bytes())
     write_atomic(path / "scenario.yaml", setup.scenario.to_yaml(provenance, seed=setup.seed))
     write_atomic(path / "model.safetensors", save(arrays))
@@ -41,26 +48,26 @@ def keep(
     if not setup.counts_only:
         write_json(path / "partition.json", partition(setup.task.data))
     write_atomic(path / "devices.csv", devices_csv(setup))
-    write_json(path / "timing.json", spent)
+    write_json(path / "timing.json", timing)
     write_json(path / "summary.json", summary)
 
 
-def partition(data: Any) -> dict:
+def partition(data: Federated) -> dict:
     """Who holds what: training samples per device and label."""
     return {"labels": list(data.classes), "counts": data.label_counts().tolist()}
 
 
-def devices_csv(setup: Any) -> str:
-    """Who is in the cell: one line a device, with what round 0 has: the rate over the whole band, the capability."""
-    fleet, air = setup.fleet, setup.channel
+def devices_csv(setup: Setup) -> str:
+    """The devices of the cell in round 0, one a line; the rate is that over the whole band."""
+    fleet, channel = setup.fleet, setup.channel
     columns = {
         "distance_m": fleet.distance_m,
-        "path_gain_db": [10 * math.log10(gain) for gain in air.path_gain],
+        "path_gain_db": [10 * math.log10(gain) for gain in channel.path_gain],
         "tx_power_w": fleet.tx_power_w,
         "cpu_hz": fleet.cpu_hz,
         "capability": fleet.capability,
         "model_budget": fleet.model_budget,
-        "rate_bps": air.rate_bps(1.0, fleet.tx_power_w, air.gains(0.0)),
+        "rate_bps": channel.rate_bps(1.0, fleet.tx_power_w, channel.gains(0.0)),
     }
     lines = [",".join(["device", *columns, "samples"])]
     texts = [
@@ -72,23 +79,30 @@ def devices_csv(setup: Any) -> str:
     return "\n".join(lines) + "\n"
 
 
+def peak_memory_bytes() -> int | None:
+    """Peak memory of this process plus that of its largest ended child, bytes; None: unknown.
+
+    What a child shares with this process counts twice.
+    """
+    try:
+        import resource
+    except ImportError:  # not Unix
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024
+    kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return unit * sum(resource.getrusage(kind).ru_maxrss for kind in kinds)
+
+
 @cache
 def versions() -> dict[str, str]:
-    """Versions that can move the last bits of a result. Read once: each takes a millisecond."""
+    """Versions of what can change the last bits of a result."""
     names = ("edgesim", "numpy", "torch", "simpy", "cvxpy")
     return {"python": platform.python_version(), **{name: version(name) for name in names}}
 
 
 def git_state() -> str:
     """Commit of the code, with +changes where the work tree differs; unknown outside of a checkout."""
-    git = [
-        "git",
-        "-C",
-        str(Path(__file__).parent),
-        "describe",
-        "--always",
-        "--dirty=+changes",
-        "--exclude=*",
-    ]
+    folder = str(Path(__file__).parent)
+    git = ["git", "-C", folder, "describe", "--always", "--dirty=+changes", "--exclude=*"]
     done = subprocess.run(git, capture_output=True, text=True, check=False)
     return done.stdout.strip() or "unknown"

@@ -1,120 +1,62 @@
-"""The parts of a run, each from what the scenario says of it; complaints name file, line and key."""
+"""The method and the allocator that a scenario names, built and checked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from inspect import isabstract, signature
-from pathlib import Path
 
 import numpy as np
 
 import solvers
-from edgesim.errors import RunError
-from edgesim.network.channel import Channel
-from edgesim.network.device import FleetError
-from edgesim.runs.user_code import blamed, guarded, user_code, user_files
+from edgesim.errors import ScenarioKeyError
+from edgesim.network.planner import Allocator
+from edgesim.runs.user_code import guarded, load_object, user_files
 from edgesim.scenario.loader import Scenario
-from edgesim.seeds import Seeds
+from edgesim.scenario.schema import Allocation
 from fl import methods
-from fl.accounting import Accounting
 from fl.data import datasets
 from fl.errors import MethodError
 from fl.method_base.method import PRUNING, Method, bind
-from fl.models import architectures as models
+from fl.models.architectures import Architecture, size_of
 from fl.task import LearningTask
-from fl.timing_only import Unseen, check_countable, unseen
-from solvers import allocate
+from fl.timing_only import check_countable
+from solvers import PruningProblem, allocate
 
-NO_DEADLINE = {
-    "equal",
-    "proportional",
-    "latency",
-    "convex-latency",
-}  # solvers that do without a threshold
-
-
-def make_task(scenario: Scenario, seeds: Seeds, data: str | Path | None) -> LearningTask:
-    """The learning task: model, divided data, accounting; a complaint names the line of the key."""
-    learning, accounting = scenario.learning, scenario.accounting
-    held = divided(scenario, seeds, data)
-    with said_of(scenario, "learning.model"):
-        architecture = models.build(learning.model, held.input_shape, len(held.classes))
-        architecture.input_shapes  # noqa: B018 (does the model fit the images?)
-    return LearningTask(
-        architecture=architecture,
-        data=held,
-        batch_size=learning.batch_size,
-        streams=seeds,
-        accounting=Accounting(**accounting.model_dump()),
-        device=learning.device,
-    )
-
-
-def divided(
-    scenario: Scenario, seeds: Seeds, data: str | Path | None
-) -> datasets.Federated | Unseen:
-    """The data set and who holds what; without a data set D_k samples each, one batch unless the scenario says so."""
-    learning = scenario.learning
-    with said_of(scenario, "learning.dataset"):
-        if learning.dataset == datasets.NONE:
-            size = learning.samples_per_device or learning.batch_size
-            return unseen(learning.model, scenario.device_count, size)
-        datasets.locate(learning.dataset, data)
-        samples = datasets.load(learning.dataset, data)
-    with said_of(scenario, "learning.partition"):
-        given = learning.partition.model_dump(exclude_none=True)
-        options = {**given, "samples_per_device": learning.samples_per_device}
-        return datasets.spread(samples, scenario.device_count, seeds, **options)
-
-
-@contextmanager
-def said_of(scenario: Scenario, key: str) -> Iterator[None]:
-    """Complaints of another room with the file, line and key that they are about."""
-    try:
-        yield
-    except (datasets.DataError, models.ModelError, FleetError) as error:
-        raise RunError(f"{scenario.where(key)}: {key}: {error}") from error
-
-
-def check_gains(air: Channel) -> None:
-    """Refuse gains that no radio has: they come from absurd distances or losses."""
-    odd = np.flatnonzero(~np.isfinite(air.path_gain))
-    if odd.size:
-        raise RunError(
-            f"the path loss and shadowing of device {odd[0]} give a gain of {air.path_gain[odd[0]]}"
-        )
+METHOD_NAME = ("learning", "method", "name")
+SOLVER = ("allocation", "solver")
+RUN_SOLVERS = tuple(name for name in solvers.METHODS if name != "printed")  # printed breaks bounds
+CHOOSE_CLOCKS = ("energy", "convex-energy")  # solvers that read cpu.min_frequency
 
 
 def make_method(scenario: Scenario, task: LearningTask, allow_code: bool) -> Method:
-    """The scenario's method with its parameters checked; a complaint names the line of the key."""
-    spec = scenario.learning.method
-    at = ("learning", "method")
-    try:
-        cls = user_code(scenario, spec.name, (*at, "name"), allow_code) or methods.resolve(
-            spec.name
+    """The scenario's method with its parameters checked.
+
+    Args:
+        scenario: the checked scenario.
+        task: model and data; the method may exchange its model.
+        allow_code: the method may be the user's own, ``./file.py:name``.
+
+    Raises:
+        MethodError: the method, or a parameter of it, cannot be used.
+        ScenarioKeyError: the user's code cannot be loaded, or a key has no effect.
+    """
+    name, params = scenario.learning.method.name, scenario.learning.method.params
+    cls = load_object(scenario.folder, name, METHOD_NAME, allow_code) or methods.resolve(name)
+    if not (isinstance(cls, type) and issubclass(cls, Method) and not isabstract(cls)):
+        raise MethodError(
+            "name", f"is {name}, no complete subclass of fl.method_base.method.Method, or of FedAvg"
         )
-        if not (isinstance(cls, type) and issubclass(cls, Method) and not isabstract(cls)):
-            raise MethodError(
-                "name",
-                f"is {spec.name}, no complete subclass of fl.method_base.method.Method, or of FedAvg",
-            )
-        check_hooks(spec.name, cls)
-        with blamed(scenario):
-            method = bind(cls, task, spec.params)
-        check_architecture(spec.name, task.architecture, method.task.architecture)
-        if scenario.learning.dataset == datasets.NONE:
-            check_countable(method)
-    except MethodError as error:
-        raise scenario.error((*at, error.key), error.problem) from error
-    with blamed(scenario):
-        personal, size = np.asarray(method.personal()), method.layout.size
+    check_hooks(name, cls)
+    method = bind(cls, task, params)
+    check_architecture(name, task.architecture, method.task.architecture)
+    if scenario.learning.dataset == datasets.NONE:
+        check_countable(method)
+    personal, size = np.asarray(method.personal()), method.layout.size
     if personal.shape != (size,) or personal.dtype != bool:
-        raise scenario.error(
-            (*at, "name"), f"is {spec.name}, whose personal() is no mask bool [{size}]"
-        )
-    check_read(scenario, method)
+        raise MethodError("name", f"is {name}, whose personal() is no mask bool [{size}]")
+    if scenario.scheme is None:  # schemes share a file: its keys are the comparison's conventions
+        check_read(scenario, method)
     return method
 
 
@@ -136,16 +78,15 @@ def check_hooks(name: str, cls: type[Method]) -> None:
                 raise MethodError("name", problem) from None
 
 
-def check_architecture(name: str, given: models.Architecture, made: models.Architecture) -> None:
+def check_architecture(name: str, given: Architecture, made: Architecture) -> None:
     """Refuse what a method's architecture() made where it is none, or is for other data."""
-    if not isinstance(made, models.Architecture):
+    if not isinstance(made, Architecture):
         raise MethodError(
             "name", f"is {name}, whose architecture() gives no fl.models.architectures.Architecture"
         )
     if (made.input_shape, made.classes) != (given.input_shape, given.classes):
         found, allowed = (
-            f"{models.size_of(each.input_shape)} and {each.classes} classes"
-            for each in (made, given)
+            f"{size_of(each.input_shape)} and {each.classes} classes" for each in (made, given)
         )
         raise MethodError(
             "name", f"is {name}, whose architecture() is for {found}; the data have {allowed}"
@@ -153,47 +94,80 @@ def check_architecture(name: str, given: models.Architecture, made: models.Archi
 
 
 def check_read(scenario: Scenario, method: Method) -> None:
-    """Refuse keys without effect. A file with schemes may hold them: they are the conventions of its comparison."""
-    if scenario.scheme is not None:
-        return
-    accounting, defaults = scenario.accounting, type(scenario.accounting)()
+    """Refuse keys without effect."""
+    accounting, name = scenario.accounting, scenario.learning.method.name
     for key in PRUNING:
         value = getattr(accounting, key)
-        if value != getattr(defaults, key) and key not in method.read_keys():
-            problem = f"is {value}, which {scenario.learning.method.name} does not read; remove it"
-            raise scenario.error(("accounting", key), problem)
-    if scenario.allocation.solver not in ("energy", "convex-energy"):
-        for i, each in enumerate(scenario.devices):
-            if any(each.cpu.min_frequency_hz.values):
-                problem = f"is not read by the solver {scenario.allocation.solver}; remove it, or use energy"
-                raise scenario.error(("devices", i, "cpu", "min_frequency"), problem)
-    if scenario.network.downlink.mode == "ideal":
-        for i, each in enumerate(scenario.devices):
-            if any(each.receive_power_w.values):
-                raise scenario.error(
-                    ("devices", i, "receive_power"), "is not read with downlink: ideal; remove it"
-                )
+        if value != getattr(type(accounting)(), key) and key not in method.read_keys():
+            problem = f"is {value}, which {name} does not read; remove it"
+            raise ScenarioKeyError(("accounting", key), problem)
+    solver, ideal = scenario.allocation.solver, scenario.network.downlink.mode == "ideal"
+    for i, each in enumerate(scenario.devices):
+        if any(each.cpu.min_frequency_hz.values) and solver not in CHOOSE_CLOCKS:
+            problem = f"is not read by the solver {solver}; remove it, or use energy"
+            raise ScenarioKeyError(("devices", i, "cpu", "min_frequency"), problem)
+        if any(each.receive_power_w.values) and ideal:
+            problem = "is not read with downlink: ideal; remove it"
+            raise ScenarioKeyError(("devices", i, "receive_power"), problem)
 
 
-def make_allocator(scenario: Scenario, allow_code: bool) -> Callable:
-    """problem -> Allocation, by the solver that the scenario names."""
-    name, at = scenario.allocation.solver, ("allocation", "solver")
-    solver = user_code(scenario, name, at, allow_code)
+def make_allocator(scenario: Scenario, allow_code: bool) -> Allocator:
+    """The solver that the scenario names, as a function of a pruning problem.
+
+    Args:
+        scenario: the checked scenario.
+        allow_code: the solver may be the user's own, ``./file.py:name``.
+
+    Raises:
+        ScenarioKeyError: there is no such solver, or it does not take what the scenario gives.
+    """
+    section = scenario.allocation
+    name = section.solver
+    solver = load_object(scenario.folder, name, SOLVER, allow_code)
+    check_options(section)
     if solver is not None:
         if not callable(solver):
-            raise scenario.error(at, f"is {name}, which is no function of a problem")
+            raise ScenarioKeyError(SOLVER, f"is {name}, which is no function of a problem")
         return partial(allocate, method=guarded(solver, name, user_files(scenario)[-1]))
-    solver = name
-    if solver == "printed":
-        raise scenario.error(
-            at, "is printed, which breaks its bounds and is for comparison only; use kkt"
-        )
-    if solver not in solvers.METHODS or solver == "levels":
-        allowed = ", ".join(name for name in solvers.METHODS if name not in ("printed", "levels"))
-        raise scenario.error(at, f"is {solver}; allowed are {allowed} or ./file.py:function")
-    if scenario.budget.latency_threshold_s is None and solver not in NO_DEADLINE:
-        free = ", ".join(sorted(NO_DEADLINE))
-        raise scenario.error(
-            at, f"is {solver}, which needs budget.latency_threshold; give one, or use one of {free}"
-        )
-    return partial(allocate, method=solver)
+    if name == "printed":
+        problem = "is printed, which breaks its bounds and is for comparison only; use kkt"
+        raise ScenarioKeyError(SOLVER, problem)
+    if name not in RUN_SOLVERS:
+        allowed = f"{', '.join(RUN_SOLVERS)} or ./file.py:function"
+        raise ScenarioKeyError(SOLVER, f"is {name}; allowed are {allowed}")
+    if scenario.budget.latency_threshold_s is None and name not in solvers.WITHOUT_DEADLINE:
+        free = ", ".join(sorted(solvers.WITHOUT_DEADLINE))
+        problem = f"is {name}, which needs budget.latency_threshold; give one, or use one of {free}"
+        raise ScenarioKeyError(SOLVER, problem)
+    if section.levels is not None:
+        return partial(allocate_levels, levels=section.levels)
+    return partial(allocate, method=name, blocks=section.resource_blocks)
+
+
+def check_options(section: Allocation) -> None:
+    """Refuse resource blocks and levels where the solver does not take them."""
+    solver, blocks = section.solver, section.resource_blocks
+    if blocks is not None and solver not in solvers.IN_BLOCKS:
+        takes = ", ".join(solvers.IN_BLOCKS)
+        problem = f"is {blocks}, which the solver {solver} does not take; remove it, or use {takes}"
+        raise ScenarioKeyError(("allocation", "resource_blocks"), problem)
+    if section.levels is not None and solver != "levels":
+        problem = f"is not read by the solver {solver}; remove it, or use levels"
+        raise ScenarioKeyError(("allocation", "levels"), problem)
+    if section.levels is None and solver == "levels":
+        problem = "is levels, which needs allocation.levels; write for instance levels: [0, 0.5]"
+        raise ScenarioKeyError(SOLVER, problem)
+
+
+def allocate_levels(problem: PruningProblem, levels: tuple[float, ...]) -> solvers.Solution:
+    """Solve a pruning problem whose ratios are among the levels.
+
+    Raises:
+        ScenarioKeyError: a device has no level within the bounds that its method sets.
+    """
+    try:
+        problem = replace(problem, levels=np.array(levels))
+    except ValueError as error:
+        problem = f"cannot be used: {str(error).rstrip('.')}"
+        raise ScenarioKeyError(("allocation", "levels"), problem) from error
+    return allocate(problem, method="levels")

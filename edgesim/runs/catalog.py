@@ -1,10 +1,11 @@
-"""What there is: methods with their parameters, solvers, data sets, models."""
+"""Catalogue of the methods with their parameters, the solvers, data sets and models."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import solvers
+from edgesim.runs.builders import RUN_SOLVERS
 from edgesim.scenario.key_docs import KeyInfo
 from fl import methods
 from fl.data import datasets
@@ -14,11 +15,11 @@ from fl.timing_only import ABOUT as ABOUT_NONE
 
 
 def catalog(kind: str) -> list[tuple[str, str, str]]:
-    """(name, one line, source) of everything of a kind: methods, solvers, datasets, models."""
+    """(name, one line, source) of each entry of a kind: methods, solvers, datasets or models."""
     if kind == "methods":
         return [(name, *methods.describe(name)) for name in methods.available()]
     if kind == "solvers":
-        return [(name, *about) for name, about in solvers.ABOUT.items()]
+        return [(name, *solvers.ABOUT[name]) for name in RUN_SOLVERS]
     table = {"datasets": datasets.DATASETS, "models": models.MODELS}[kind]
     rows = [(name, line, source) for name, (_, line, source) in table.items()]
     return [*rows, ABOUT_NONE] if kind == "datasets" else rows

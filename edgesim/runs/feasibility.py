@@ -1,7 +1,7 @@
-"""Before a run: can each device meet the threshold at all, which term binds it, and what would round 0 be given?
+"""Feasibility of round 0: can each device meet the threshold, and what would be planned for it?
 
-The numbers follow Liu, eqs. (24), (25), (28) for the channel at the start. They are a forecast for `edgesim check`;
-a run's latencies never come from here, they emerge from the event log.
+The numbers follow Liu, eqs. (24), (25), (28) for the channel at the start. They are a forecast for
+`edgesim check`; the latencies of a run never come from here, they emerge from the event log.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from edgesim.network.cell import Cell
-from fl.contracts import Demand, Grant, RoundPlan, View
+from edgesim.network.grants import Grants
+from fl.contracts import Array, Demand, Grant, RoundPlan, View
+from fl.method_base.method import Method
 from solvers import InfeasibleError
 
 MS = 1e3
@@ -23,9 +25,14 @@ MS = 1e3
 
 @dataclass(frozen=True)
 class Feasibility:
-    """One row a device, times in ms. ``feasible`` is false when no device can take part, or `stop` refuses the plan.
+    """What each device can reach in round 0.
 
-    note: one sentence on the whole.     warnings: what a user should know before running.
+    Args:
+        rows: one a device, times in ms.
+        threshold_ms: T_th, ms.
+        note: one sentence on all devices.
+        feasible: False if no device can take part, or ``stop`` refuses the plan.
+        warnings: what a user should know before running.
     """
 
     rows: Sequence[dict]
@@ -35,136 +42,146 @@ class Feasibility:
     warnings: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, eq=False)
-class Rows(Sequence):
-    """The rows of a table, each worked out when it is looked at: a million devices are checked, and thirty shown."""
+class DeviceRows(Sequence[dict]):
+    """Rows that are computed when they are read: a million devices are checked, and thirty shown.
 
-    cell: Cell
-    method: Any
-    demand: Demand
-    view: View
-    plan: RoundPlan
+    Args:
+        cell: of the run, at its start.
+        method: forecasts the stages of a device.
+        demand: of all devices in round 0.
+        view: what the server knows in round 0.
+        plan: of round 0.
+    """
+
+    def __init__(
+        self, cell: Cell, method: Method, demand: Demand, view: View, plan: RoundPlan
+    ) -> None:
+        self.cell, self.method, self.demand, self.view = cell, method, demand, view
+        self.grants = plan.grants
+        devices = plan.grants.device.tolist() if isinstance(plan.grants, Grants) else []
+        self.place_of = {k: place for place, k in enumerate(devices)}
+        self.left_out = set(plan.infeasible)
 
     def __len__(self) -> int:
         return len(self.demand.devices)
 
-    def __getitem__(self, i: int | slice) -> dict | list[dict]:
+    def __getitem__(self, i: Any) -> Any:
         if isinstance(i, slice):
             return [self[place] for place in range(*i.indices(len(self)))]
         place = range(len(self))[i]
         k = int(self.demand.devices[place])
-        grant = self.plan.grants[self._granted[k]] if k in self._granted else None
-        left_out = k in self._left_out
-        return device_row(
-            self.cell, self.method, self.demand, self.view, not left_out, grant, place
-        )
-
-    @cached_property
-    def _granted(self) -> dict[int, int]:
-        """Device -> place of its grant."""
-        grants = self.plan.grants
-        return {} if not grants else {k: place for place, k in enumerate(grants.device.tolist())}
-
-    @cached_property
-    def _left_out(self) -> set[int]:
-        return set(self.plan.infeasible)
+        grant = self.grants[self.place_of[k]] if k in self.place_of else None
+        feasible = k not in self.left_out
+        return device_row(self.cell, self.method, self.demand, self.view, feasible, grant, place)
 
 
-def feasibility_table(cell: Cell, method: Any, redrawn: bool = False) -> Feasibility:
-    """The table of round 0, with every device taking part, on the channel and the clocks as they are at the start.
+def feasibility_table(cell: Cell, method: Method, redrawn: bool = False) -> Feasibility:
+    """The table of round 0, with every device taking part, on the channel and clocks at the start.
 
-    ``redrawn``: capabilities are drawn anew in every round, which the note then says.
+    Args:
+        cell: of the run, at its start.
+        method: says what taking part costs.
+        redrawn: capabilities are drawn in every round, which the note then says.
     """
     view = cell.view(0, everyone=True)
     demand = method.demand(None, view, np.arange(len(cell.fleet)))
     warnings, refused = [], ""
     try:
-        plan = cell.allocate(demand, view)
+        plan = cell.plan(demand, view)
     except InfeasibleError as error:
         refused = f"{str(error).rstrip('.')}; or write allocation.when_infeasible: stretch"
         plan = RoundPlan((), budget_s=view.budget_s)
     if plan.budget_s > view.budget_s:
         warnings.append(
-            f"the band is too narrow for {view.budget_s * MS:g} ms at the largest pruning ratio; round 0 would be "
-            f"planned for {plan.budget_s * MS:.6g} ms, the least that fits"
+            f"the band is too narrow for {view.budget_s * MS:g} ms at the largest pruning ratio; "
+            f"round 0 would be planned for {plan.budget_s * MS:.6g} ms, the least that fits"
         )
-    shut_out, count = sorted(plan.infeasible), len(demand.devices)
-    note = refused or sentence(count, shut_out, view, cell.unprunable_s(demand, view))
+    left_out, count = sorted(plan.infeasible), len(demand.devices)
+    note = refused or participation(count, left_out, view, cell.planner.unprunable_s(demand, view))
     note += "; this is round 0, and capabilities are drawn anew in every round" if redrawn else ""
-    if shut_out:
+    if left_out:
         warnings.append(note)
-    rows = Rows(cell, method, demand, view, plan)
-    return Feasibility(
-        rows, view.budget_s * MS, note, len(shut_out) < count and not refused, warnings
-    )
+    rows = DeviceRows(cell, method, demand, view, plan)
+    feasible = len(left_out) < count and not refused
+    return Feasibility(rows, view.budget_s * MS, note, feasible, warnings)
 
 
 def device_row(
-    cell: Cell, method: Any, demand: Demand, view: View, feasible: bool, grant: Grant | None, i: int
-) -> dict:
-    k = int(demand.devices[i])
-    device, rate_bps = cell.fleet.device(k), view.rate_bps[k]
+    cell: Cell,
+    method: Method,
+    demand: Demand,
+    view: View,
+    feasible: bool,
+    grant: Grant | None,
+    i: int,
+) -> dict[str, Any]:
+    """The row of one device.
 
-    @cache  # a method that decides rho is asked for one rho only, and a submodel takes a while to price
+    Args:
+        cell: of the run, at its start.
+        method: forecasts the stages of a device.
+        demand: of all devices.
+        view: what the server knows.
+        feasible: the device can take part.
+        grant: of the device in the plan of round 0, if it has one.
+        i: position of the device in the demand.
+    """
+    k = int(demand.devices[i])
+    device, rate_bps, gain = (
+        cell.fleet.device(k),
+        view.rate_bps[k],
+        cell.channel.gains(view.now_s)[k],
+    )
+
+    @cache  # most methods ask for one rho only, and to price a submodel takes a while
     def seconds(rho: float, cpu_hz: float = view.cpu_hz[k]) -> dict[str, float]:
         return {s.name: device.seconds(s.work, cpu_hz) for s in method.forecast(view, k, rho)}
 
     def upload_s(rho: float, bps: float) -> float:
         bits = demand.bits_fixed[i] + (1.0 - rho) * demand.bits_prunable[i]
-        return bits / bps if bps else float("inf") if bits else 0.0
+        return bits / bps if bps else math.inf if bits else 0.0
 
     download_s = float(cell.downlink.seconds(demand.bits_down[[i]], demand.devices)[0])
-    least = {
-        "download": download_s,
-        **seconds(demand.rho_max[i]),
-        "uplink": upload_s(demand.rho_max[i], rate_bps),
-    }
-    planned_s = float("nan")
+    rho_min, rho_max = demand.rho_min[i], demand.rho_max[i]
+    least_s = {"download": download_s, **seconds(rho_max), "uplink": upload_s(rho_max, rate_bps)}
+    planned_s = math.nan
     if grant is not None:
-        planned_bps = float(
-            cell.channel.rate_bps(grant.share, grant.power_w, cell.channel.gains(view.now_s)[k])
-        )
-        planned_s = (
-            download_s
-            + sum(seconds(grant.rho, grant.cpu_hz).values())
-            + upload_s(grant.rho, planned_bps)
-        )
+        planned_bps = float(cell.channel.rate_bps(grant.share, grant.power_w, gain))
+        compute_s = sum(seconds(grant.rho, grant.cpu_hz).values())
+        planned_s = download_s + compute_s + upload_s(grant.rho, planned_bps)
     return {
         "device": k,
-        "gain_db": decibel(cell.channel.gains(view.now_s)[k]),
+        "gain_db": 10.0 * math.log10(gain) if gain > 0.0 else -math.inf,
         "rate_mbps": float(rate_bps / 1e6),
-        "stages": {name: s * MS for name, s in seconds(demand.rho_min[i]).items()},
-        "upload_ms": upload_s(demand.rho_min[i], rate_bps / len(demand.devices)) * MS,
-        "least_ms": sum(least.values()) * MS,
-        "binds": max(least, key=least.get),
+        "stages": {name: s * MS for name, s in seconds(rho_min).items()},
+        "upload_ms": upload_s(rho_min, rate_bps / len(demand.devices)) * MS,
+        "least_ms": sum(least_s.values()) * MS,
+        "binds": max(least_s, key=lambda name: least_s[name]),
         "feasible": feasible,
         "share": grant.share if grant else 0.0,
-        "rho": grant.rho if grant else float("nan"),
+        "rho": grant.rho if grant else math.nan,
         "planned_ms": planned_s * MS,
     }
 
 
-def decibel(gain: float) -> float:
-    return 10.0 * math.log10(gain) if gain > 0.0 else -math.inf
-
-
-def sentence(count: int, shut_out: list[int], view: View, unprunable: np.ndarray) -> str:
+def participation(count: int, left_out: list[int], view: View, unprunable_s: Array) -> str:
     """Who cannot take part and why, and the least threshold that would let everybody."""
-    if not shut_out:
+    if not left_out:
         return f"all {count} devices can take part"
-    mute = [k for k in shut_out if view.rate_bps[k] == 0.0]
-    slow = [k for k in shut_out if view.rate_bps[k] != 0.0]
+    silent = [k for k in left_out if view.rate_bps[k] == 0.0]
+    slow = [k for k in left_out if view.rate_bps[k] != 0.0]
     parts = []
-    if mute:
-        parts.append(f"devices {listed(mute)} are out of reach: their rate is 0 bit/s")
+    if silent:
+        parts.append(f"devices {first_ten(silent)} are out of reach: their rate is 0 bit/s")
     if slow:
-        needed_ms = unprunable[slow].max() * MS
+        needed_ms = unprunable_s[slow].max() * MS
         parts.append(
-            f"devices {listed(slow)} cannot meet budget.latency_threshold = {view.budget_s * MS:g} ms, because what "
-            f"cannot be pruned alone takes up to {needed_ms:.6g} ms; give more than {needed_ms:.6g} ms"
+            f"devices {first_ten(slow)} cannot meet budget.latency_threshold = "
+            f"{view.budget_s * MS:g} ms, because what cannot be pruned alone takes up to "
+            f"{needed_ms:.6g} ms; give more than {needed_ms:.6g} ms"
         )
-    return f"{len(shut_out)} of {count} devices cannot take part: " + "; ".join(parts)
+    return f"{len(left_out)} of {count} devices cannot take part: " + "; ".join(parts)
 
 
-def listed(devices: list[int]) -> str:
+def first_ten(devices: list[int]) -> str:
     return ", ".join(str(k) for k in devices[:10]) + (", ..." if len(devices) > 10 else "")

@@ -1,53 +1,55 @@
-"""What decides the bytes of a run, as one hash: two runs with equal fingerprints have equal results."""
+"""What decides the bytes of a run, as hashes: scenario, seed, data, versions and code.
+
+The digest of the code follows imports from what carries out a run: editing a module that takes part
+changes it; editing a method that the run does not use, the command line or a report does not.
+"""
 
 from __future__ import annotations
 
+import ast
 import hashlib
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from edgesim.runs.artifacts import versions
-from edgesim.runs.code_digest import code_digest
+from edgesim.runs.setup import Setup
 from edgesim.runs.user_code import user_files
 from fl.data import datasets
 
-if TYPE_CHECKING:
-    from edgesim.runs.setup import Setup
+PACKAGES = ("edgesim", "fl", "solvers")
+ENTRY = "edgesim.runs.run"  # simulates a scenario from start to end
 
 
-def of_results(setup: Setup) -> str:
-    """What decides the bytes of the results: scenario, seed, data, user code, versions, where torch computes."""
+def result_digest(setup: Setup) -> str:
+    """SHA-256 of all that decides the results: scenario, seed, data, user code, versions, device."""
     where = [setup.scenario.learning.device, setup.arithmetic()]
     parts = [setup.scenario.digest(), str(setup.seed), *where, *map(str, versions().items())]
     total = hashlib.sha256("\n".join(parts).encode())
-    for path in [
-        *user_files(setup.scenario),
-        *datasets.locate(setup.scenario.learning.dataset, setup.data),
-    ]:
+    data_files = datasets.locate(setup.scenario.learning.dataset, setup.data)
+    for path in [*user_files(setup.scenario), *data_files]:
         total.update(file_digest(path))
     for labels in (setup.task.data.y_train, setup.task.data.y_test):
         total.update(labels.tobytes())
     return total.hexdigest()
 
 
-def of_learning(setup: Setup) -> str | None:
-    """What decides training and evaluation beside states and orders: data and who holds them, model, method,
-    seed, arithmetic, code. None where nothing is trained, or by code of the user's own, which could read anything.
+def training_digest(setup: Setup) -> str | None:
+    """SHA-256 of what decides training and evaluation beside states and jobs.
+
+    That is the data and who holds them, model, method, seed, arithmetic and code. None where nothing
+    is trained, or by the user's own code, which could read anything.
     """
     if setup.counts_only or ".py:" in setup.scenario.learning.method.name:
         return None
     import torch
 
-    place = [
-        setup.scenario.learning.device,
-        setup.arithmetic(),
-        torch.backends.cpu.get_cpu_capability(),
-    ]
     parts = [
         setup.scenario.digest(("learning", "accounting")),
         str(setup.seed),
-        *place,
+        setup.scenario.learning.device,
+        setup.arithmetic(),
+        torch.backends.cpu.get_cpu_capability(),
         *map(str, versions().items()),
     ]
     total = hashlib.sha256("\n".join(parts).encode())
@@ -55,19 +57,14 @@ def of_learning(setup: Setup) -> str | None:
     data = setup.task.data
     for path in datasets.locate(setup.scenario.learning.dataset, setup.data):
         total.update(file_digest(path))
-    for array in (
-        data.y_train,
-        data.y_test,
-        setup.task.samples,
-        *data.train_index,
-        *data.test_index,
-    ):
+    held = (data.y_train, data.y_test, setup.task.samples, *data.train_index, *data.test_index)
+    for array in held:
         total.update(f"{array.dtype} {array.shape}".encode() + array.tobytes())
     return total.hexdigest()
 
 
 def file_digest(path: Path) -> bytes:
-    """SHA-256 of a file; asked again, it is read again only if it has changed."""
+    """SHA-256 of a file; it is read again only if it has changed."""
     found = path.stat()
     return _file_digest(path, found.st_size, found.st_mtime_ns, found.st_ino)
 
@@ -75,3 +72,67 @@ def file_digest(path: Path) -> bytes:
 @lru_cache(maxsize=1024)
 def _file_digest(path: Path, *stamp: int) -> bytes:
     return hashlib.sha256(path.read_bytes()).digest()
+
+
+@cache
+def code_digest(method: type) -> str:
+    """SHA-256 over the files behind runs of that method; read once, as the process keeps its code.
+
+    Args:
+        method: class of the method; the modules of its bases are followed too.
+    """
+    return digest(code_files(method))
+
+
+def digest(files: dict[str, Path]) -> str:
+    """SHA-256 over module names and file contents, wherever the files lie."""
+    total = hashlib.sha256()
+    for name, path in files.items():
+        total.update(name.encode() + hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+def code_files(method: type) -> dict[str, Path]:
+    """Module name -> file of all that the entry point and the method import, sorted by name."""
+    waiting = [ENTRY, *(cls.__module__ for cls in method.__mro__)]
+    found: dict[str, Path] = {}
+    while waiting:
+        for name in _with_parents(waiting.pop()):
+            path = None if name in found else _module_file(name)
+            if path is not None:
+                found[name] = path
+                waiting += _imported(path)
+    return dict(sorted(found.items()))
+
+
+def _with_parents(module: str) -> list[str]:
+    """``a.b.c`` -> ``a``, ``a.b``, ``a.b.c``: importing a module runs its packages first."""
+    parts = module.split(".")
+    return [".".join(parts[:n]) for n in range(1, len(parts) + 1)]
+
+
+@cache
+def _module_file(module: str) -> Path | None:
+    """File of a module of this project; None for other packages and for names within a module."""
+    package, _, rest = module.partition(".")
+    if package not in PACKAGES:
+        return None
+    spec = find_spec(package)
+    for root in map(Path, spec.submodule_search_locations if spec else ()):
+        place = root.joinpath(*rest.split(".")) if rest else root
+        for path in (place / "__init__.py", place.with_suffix(".py")):
+            if path.is_file():
+                return path
+    return None
+
+
+@cache
+def _imported(path: Path) -> frozenset[str]:
+    """Dotted names that a file imports at any depth, lazily or not; ``from a import b`` is both."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(names)

@@ -1,4 +1,4 @@
-"""Who watches a run: evaluates, writes the checkpoint, tells the progress."""
+"""The observer of a run: evaluates, writes the checkpoint, reports progress."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from edgesim.records.run_folder import RunFolder
 from edgesim.scenario.loader import Scenario
 from fl.contracts import Observer, Scores, State
 
-Progress = Callable[[dict], None]
-TOLD = (
+Progress = Callable[[dict[str, Any]], None]
+PROGRESS_COLUMNS = (
     "time_s",
     "latency_s",
     "late",
@@ -22,26 +22,30 @@ TOLD = (
     "bits_up",
     "bits_down",
     "energy_j",
-)
+)  # of the table rounds
 
 
 class Recorder(Observer):
-    """Watches a run: evaluates, writes the checkpoint, tells the progress. Costs no simulated time.
+    """Evaluates, writes the checkpoint and reports progress; takes no simulated time.
 
     Args:
-        evaluate: state -> Scores.     folder: where the checkpoint goes; None keeps all in memory.
-        detours: what the training has said so far, for the checkpoint.
+        scenario: what is run.
+        log: the event log.
+        evaluate: state -> Scores; None where nothing is learned.
+        folder: where the checkpoint goes; None keeps all in memory.
+        progress: called with a dict after each round; None: not at all.
+        detours: what the training has done in another way than chosen, for the checkpoint.
     """
 
     def __init__(
         self,
         scenario: Scenario,
         log: EventLog,
-        evaluate: Callable[[State], Scores],
+        evaluate: Callable[[State], Scores | None],
         folder: RunFolder | None,
         progress: Progress | None,
         detours: Callable[[], list] = list,
-    ):
+    ) -> None:
         self.scenario, self.log, self.evaluate, self.folder = scenario, log, evaluate, folder
         self.progress, self.detours = progress or (lambda event: None), detours
         self.evaluate_s = 0.0
@@ -61,16 +65,17 @@ class Recorder(Observer):
         return scores
 
     def finished(self, g: int, state: State) -> None:
+        """Write the checkpoint of round g and report its figures."""
         rows = self.log.drain()
         row = {name: values[-1] for name, values in rows["rounds"].items()}
         if self.folder is not None:
             arrays, facts = state.to_arrays()
-            self.folder.save(
-                g, row["time_s"], arrays, {"state": facts, "detours": self.detours()}, rows
-            )
-        self.tell("round", round=g, **{name: row[name] for name in TOLD})
+            facts = {"state": facts, "detours": self.detours()}
+            self.folder.save(g, row["time_s"], arrays, facts, rows)
+        self.report("round", round=g, **{name: row[name] for name in PROGRESS_COLUMNS})
 
-    def tell(self, kind: str, **facts: Any) -> None:
+    def report(self, kind: str, **facts: Any) -> None:
+        """Call ``progress`` with an event: start, round, trained or end."""
         about = {
             "scheme": scheme_of(self.scenario),
             "rounds": self.scenario.rounds,

@@ -1,63 +1,49 @@
-"""Carries a scenario through: checks that it can run, simulates it to the end, resumes it, keeps its folder."""
+"""A run from start to end: checked, simulated, resumed, and its folder written."""
 
 from __future__ import annotations
 
-import errno
+import json
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import simpy
 
-from edgesim.engine import rounds as servers
-from edgesim.engine.vectorised import server_loop as lockstep
-from edgesim.engine.vectorised.server_loop import needs_processes
-from edgesim.errors import InfeasibleScenarioError, RunError
-from edgesim.network.link import StalledLink
+from edgesim.engine import rounds as process_rounds
+from edgesim.engine.vectorised import round_loop as array_rounds
+from edgesim.engine.vectorised.round_loop import SteppedEnvironment, needs_processes
+from edgesim.errors import InfeasibleScenarioError
 from edgesim.records.event_log import EventLog
 from edgesim.records.run_folder import Checkpoint, FolderError, RunFolder
 from edgesim.records.summary import summarise
-from edgesim.runs import Setup, memory_is_full, set_up
-from edgesim.runs.artifacts import keep
+from edgesim.runs.artifacts import peak_memory_bytes, write_artifacts
 from edgesim.runs.feasibility import Feasibility, feasibility_table
-from edgesim.runs.peak_memory import peak_bytes
+from edgesim.runs.fingerprint import result_digest, training_digest
 from edgesim.runs.recorder import Progress, Recorder, scheme_of
-from edgesim.runs.user_code import UserCodeError, blamed
+from edgesim.runs.setup import Setup, set_up
+from edgesim.runs.user_errors import user_errors
 from edgesim.scenario.loader import Scenario
-from fl.contracts import State
-from fl.errors import LearningError
-from solvers import InfeasibleError, InvalidAllocationError, UncertifiedError
+from fl.contracts import JobTrainer, MethodHooks, State
+from fl.training_cache.array_store import ArrayStore
+from fl.training_cache.cache import TrainingCache
 
 if TYPE_CHECKING:
     import pandas as pd
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # what a full disk answers
-
-
-def feasibility(
-    scenario: Scenario, seed: int | None = None, data: str | None = None, allow_code: bool = False
-) -> Feasibility:
-    """What each device can achieve at best in round 0, and what would be planned for it."""
-    with in_one_sentence():
-        setup = set_up(scenario, seed, data, allow_code)
-    return feasibility_of(setup)
-
-
-def feasibility_of(setup: Setup) -> Feasibility:
-    with in_one_sentence(), blamed(setup.scenario):
-        redrawn = any(each.capability_drawn == "round" for each in setup.scenario.devices)
-        return feasibility_table(setup.cell(simpy.Environment()), setup.method, redrawn)
-
 
 @dataclass
 class Run:
-    """A finished run: its summary, its tables (pandas), its folder (None: kept in memory only).
+    """A finished run.
 
-    spent: wall seconds by purpose, wall_s, train_s, evaluate_s, engine_s; empty where the run had ended before.
+    Args:
+        folder: of its files; None: kept in memory only.
+        summary: content of summary.json.
+        log: the event log.
+        spent: wall seconds by purpose (wall_s, train_s, evaluate_s, engine_s); empty where the run
+            had ended before.
     """
 
     folder: Path | None
@@ -67,23 +53,23 @@ class Run:
 
     @cached_property
     def rounds(self) -> pd.DataFrame:
-        return self.log.rounds
+        return self.log.table("rounds")
 
     @cached_property
     def device_rounds(self) -> pd.DataFrame:
-        return self.log.device_rounds
+        return self.log.table("device_rounds")
 
     @cached_property
     def spans(self) -> pd.DataFrame:
-        return self.log.spans
+        return self.log.table("spans")
 
     @cached_property
     def scores(self) -> pd.DataFrame:
-        return self.log.scores
+        return self.log.table("scores")
 
     @cached_property
     def measures(self) -> pd.DataFrame:
-        return self.log.measures
+        return self.log.table("measures")
 
 
 def simulate(
@@ -91,84 +77,122 @@ def simulate(
     seed: int | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
-    data: str | None = None,
+    data: str | Path | None = None,
     allow_code: bool = False,
     progress: Progress | None = None,
     shared: str | Path | None = None,
     processes: int | None = None,
 ) -> Run:
-    """Run a scenario to its end and return its tables; with ``out`` also write, resume and keep its folder.
+    """Run a scenario to its end; with ``out`` also write, resume and keep its folder.
 
     Args:
-        seed: of every random stream; None takes the scenario's.   out: the run's folder; None keeps all in memory.
-        fresh: replace what an earlier run left in ``out``.        data: folder of data files, else EDGESIM_DATA.
-        allow_code: a method or solver may be ``./file.py:name``.  progress: called with a dict after each round.
-        shared: folder by which runs share what they train (`fl.training_cache.cache`); it changes no result.
-        processes: that may train at once; None: one per core. They change no result either.
+        scenario: the checked scenario.
+        seed: of every random stream; None: the scenario's.
+        out: the run's folder; None keeps all in memory.
+        fresh: replace what an earlier run left in ``out``.
+        data: folder of the data files; None: EDGESIM_DATA.
+        allow_code: method and solver may be ``./file.py:name``.
+        progress: called with a dict after each round.
+        shared: folder through which runs share what they train; it changes no result.
+        processes: that may train at once; None: one per core. They change no result.
+
+    Returns:
+        The finished run with its tables.
+
     Raises:
-        ScenarioError, RunError: bad input.                        InfeasibleScenarioError: nobody can meet the threshold.
+        ScenarioError, RunError: bad input.
+        InfeasibleScenarioError: no device can meet the threshold.
     """
-    with in_one_sentence():
-        setup = set_up(scenario, seed, data, allow_code, processes).sharing(shared)
-    table = feasibility_of(setup)
-    if not table.feasible:
-        raise InfeasibleScenarioError(table.note)
-    folder = None if out is None else RunFolder(Path(out), setup.fingerprint())
-    with in_one_sentence():
-        if fresh or folder is None or not folder.is_finished():
-            setup.check_before_training()
-        try:
-            saved = folder.open(fresh) if folder else None
-            if folder and folder.is_finished():
-                return finished_run(folder, saved)
-            with blamed(scenario):
-                return carry_out(setup, folder, saved, progress, table.warnings)
-        finally:
-            if folder is not None:
-                folder.close()
+    prepared = prepare(scenario, seed, data, allow_code, processes)
+    return prepared.run(out, fresh, progress, shared)
 
 
-@contextmanager
-def in_one_sentence() -> Iterator[None]:
-    """What a scenario, its data or the user's code can cause, as the two errors that the command line knows."""
-    try:
-        yield
-    except InfeasibleError as error:
-        raise InfeasibleScenarioError(
-            f"{str(error).rstrip('.')}; or write allocation.when_infeasible: stretch"
-        ) from error
-    except (
-        FolderError,
-        InvalidAllocationError,
-        LearningError,
-        UncertifiedError,
-        UserCodeError,
-        StalledLink,
-        servers.NobodyTakesPart,
-        servers.WrongSelection,
-    ) as error:
-        raise RunError(str(error)) from error
-    except (MemoryError, RuntimeError) as error:
-        if not memory_is_full(error):
-            raise
-        what = str(error) if isinstance(error, MemoryError) and str(error) else "the memory is full"
-        raise RunError(
-            f"{what}; make room, and the same command resumes where it stopped"
-        ) from error
-    except OSError as error:
-        if error.errno not in NO_ROOM:
-            raise
-        at = f"{error.filename}: " if error.filename else ""
-        raise RunError(
-            f"{at}{error.strerror}; make room, and the same command resumes where it stopped"
-        ) from error
+def feasibility(
+    scenario: Scenario,
+    seed: int | None = None,
+    data: str | Path | None = None,
+    allow_code: bool = False,
+) -> Feasibility:
+    """What each device can reach at best in round 0, and what would be planned for it."""
+    return prepare(scenario, seed, data, allow_code).feasibility
 
 
-def carry_out(
-    setup: Setup, folder: RunFolder | None, saved, progress: Progress | None, warnings: list[str]
+def prepare(
+    scenario: Scenario,
+    seed: int | None = None,
+    data: str | Path | None = None,
+    allow_code: bool = False,
+    processes: int | None = None,
+) -> PreparedRun:
+    """Set a scenario up and check who can take part; runs nothing. Arguments: those of `simulate`."""
+    setup = set_up(scenario, seed, data, allow_code, processes)
+    redrawn = any(each.capability_drawn == "round" for each in scenario.devices)
+    with user_errors(scenario):
+        table = feasibility_table(setup.cell(simpy.Environment()), setup.method, redrawn)
+    return PreparedRun(setup, table)
+
+
+@dataclass(frozen=True)
+class PreparedRun:
+    """A run that is set up and was checked, and has not started."""
+
+    setup: Setup
+    feasibility: Feasibility
+
+    def run(
+        self,
+        out: str | Path | None = None,
+        fresh: bool = False,
+        progress: Progress | None = None,
+        shared: str | Path | None = None,
+    ) -> Run:
+        """Start or resume the run; arguments and errors are those of `simulate`."""
+        if not self.feasibility.feasible:
+            raise InfeasibleScenarioError(self.feasibility.note)
+        with user_errors(self.setup.scenario):
+            setup = share_training(self.setup, shared)
+            folder = None if out is None else RunFolder(Path(out), result_digest(setup))
+            if fresh or folder is None or not folder.is_finished():
+                setup.check_before_training()
+            try:
+                saved = folder.open(fresh) if folder else None
+                if folder and saved and folder.is_finished():
+                    return finished_run(folder, saved)
+                return run_rounds(setup, folder, saved, progress, self.feasibility.warnings)
+            finally:
+                if folder is not None:
+                    folder.close()
+
+
+def share_training(setup: Setup, folder: str | Path | None) -> Setup:
+    """The same run, which shares what it trains with other runs through a folder.
+
+    See `fl.training_cache.cache`; None, and runs whose training cannot be told apart, share nothing.
+    """
+    identity = None if folder is None else training_digest(setup)
+    if folder is None or identity is None:
+        return setup
+    store = ArrayStore(Path(folder) / identity[:16])
+    return replace(setup, reuse=TrainingCache(store, identity, setup.task.tensor))
+
+
+def run_rounds(
+    setup: Setup,
+    folder: RunFolder | None,
+    saved: Checkpoint | None,
+    progress: Progress | None,
+    warnings: list[str],
 ) -> Run:
-    """Simulate from the start, or from a checkpoint, to the last round."""
-    start_s, state, first = 0, None, 0
+    """Simulate from the start, or from a checkpoint, to the last round, and write the files.
+
+    Args:
+        setup: what is run.
+        folder: open; None keeps all in memory.
+        saved: the checkpoint to go on from.
+        progress: called with a dict after each round.
+        warnings: for summary.json.
+    """
+    start_s, state, first = 0.0, None, 0
     if saved is not None:
         start_s, state, first = saved.time_s, setup.restored(saved), saved.g + 1
     log = EventLog()
@@ -176,45 +200,69 @@ def carry_out(
     trainer = setup.trainer()
     trainer.go_on_after(saved.facts.get("detours", ()) if saved else ())
     recorder = Recorder(setup.scenario, log, setup.evaluate, folder, progress, trainer.detours)
-    recorder.tell("start", round=first)
-    turns = range(first, setup.scenario.rounds)
+    recorder.report("start", round=first)
+    rounds = range(first, setup.scenario.rounds)
     try:
-        state = play(setup, start_s, setup.rules(), trainer, log, recorder, turns, state)
+        state = play(setup, start_s, setup.rules(), trainer, log, recorder, rounds, state)
     finally:
         trainer.end()
     log.freeze()
     summary = summary_of(setup, log, warnings, trainer.notes)
-    recorder.tell("trained", executor=trainer.executor_name, detours=list(trainer.notes))
+    recorder.report("trained", executor=trainer.executor_name, detours=list(trainer.notes))
     spent = {
         "wall_s": recorder.wall_s,
         "train_s": trainer.seconds,
         "evaluate_s": recorder.evaluate_s,
     }
     spent["engine_s"] = spent["wall_s"] - spent["train_s"] - spent["evaluate_s"]
-    noted = {"executor": trainer.executor_name, "peak_memory_bytes": peak_bytes()}
-    passes = (
-        {"passes_taken": setup.reuse.taken, "passes_made": setup.reuse.made} if setup.reuse else {}
-    )
     if folder is not None:
-        keep(folder.path, setup, log, state, summary, {**spent, **noted, **passes})
-    recorder.tell("end", round=setup.scenario.rounds - 1)
+        timing: dict[str, Any] = {**spent, "executor": trainer.executor_name}
+        timing["peak_memory_bytes"] = peak_memory_bytes()
+        if setup.reuse:
+            timing |= {"passes_taken": setup.reuse.taken, "passes_made": setup.reuse.made}
+        write_artifacts(folder.path, setup, log, state, summary, timing)
+    recorder.report("end", round=setup.scenario.rounds - 1)
     return Run(folder.path if folder else None, summary, log, spent)
 
 
-def play(setup: Setup, start_s: float, method: Any, *run: Any) -> State:
-    """The rounds of a run from ``start_s``, by one process per device, or in lockstep where that gives the same."""
-    env, mode = simpy.Environment(initial_time=start_s), setup.scenario.clock.mode
+def play(
+    setup: Setup,
+    start_s: float,
+    method: MethodHooks,
+    trainer: JobTrainer,
+    log: EventLog,
+    recorder: Recorder,
+    rounds: range,
+    state: State | None,
+) -> State:
+    """Play rounds by one process per device, or as arrays where that gives the same tables.
+
+    Args:
+        setup: what is run.
+        start_s: simulated time at which the first of the rounds starts, s.
+        method: the method's hooks.
+        trainer: takes the jobs.
+        log: takes spans and rows.
+        recorder: observes the rounds.
+        rounds: the rounds still to play.
+        state: the method's state after the round before; None starts anew.
+
+    Returns:
+        The last state.
+    """
+    clock, env = setup.scenario.clock.mode, SteppedEnvironment(initial_time=start_s)
     cell = setup.cell(env)
     if needs_processes(cell, trained=not setup.counts_only):
-        return env.run(env.process(getattr(servers, mode)(env, cell, method, *run)))
-    clock = lockstep.Clock(float(start_s))
-    return getattr(lockstep, mode)(clock, setup.cell(clock), method, *run)
+        wait = process_rounds.CLOCKS[clock]
+        server = process_rounds.serve(
+            wait, env, cell, method, trainer, log, recorder, rounds, state
+        )
+        return env.run(env.process(server))
+    return array_rounds.serve(clock, env, cell, method, log, recorder, rounds, state)
 
 
 def finished_run(folder: RunFolder, saved: Checkpoint) -> Run:
     """A run that had ended before: nothing is computed again."""
-    import json
-
     log = EventLog()
     log.restore(saved.tables)
     try:
@@ -228,10 +276,15 @@ def finished_run(folder: RunFolder, saved: Checkpoint) -> Run:
 
 def summary_of(
     setup: Setup, log: EventLog, warnings: list[str], detours: Sequence[str] = ()
-) -> dict:
+) -> dict[str, Any]:
     """summary.json: what was run, and the figures that follow from the event log.
 
-    ``detours``: what the training could not do as chosen, and did in another way; it changes no other number.
+    Args:
+        setup: what was run.
+        log: the event log.
+        warnings: of the check before the run.
+        detours: what the training could not do as chosen and did in another way; it changes no
+            other number.
     """
     scenario = setup.scenario
     return {
@@ -253,7 +306,7 @@ def summary_of(
 
 
 def default_folder(scenario: Scenario, seed: int | None = None) -> Path:
-    """Where `edgesim run` keeps a run: named by what it is, so that a changed scenario is another run."""
+    """Where `edgesim run` keeps a run: named by what it is, so a changed scenario is another run."""
     seed = scenario.seed if seed is None else seed
     label = re.sub(r"\W+", "-", scheme_of(scenario)).strip("-")
     return Path("runs") / scenario.name / f"{label}-{scenario.digest()[:8]}-s{seed}"

@@ -2,35 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import simpy
 
+from edgesim.errors import RunError, ScenarioKeyError
 from edgesim.network.cell import Cell
-from edgesim.network.channel import Channel, channel
-from edgesim.network.device import Fleet, capability, fleet
-from edgesim.network.link import links
+from edgesim.network.channel import Channel, make_channel
+from edgesim.network.device import Fleet, capability_by_round, draw_fleet
+from edgesim.network.link import make_links
+from edgesim.network.planner import Allocator
 from edgesim.records.run_folder import Checkpoint
-from edgesim.runs.builders import check_gains, make_allocator, make_method, make_task, said_of
-from edgesim.runs.fingerprint import of_learning, of_results
+from edgesim.runs.builders import make_allocator, make_method
+from edgesim.runs.user_errors import PartitionError, user_errors
 from edgesim.scenario.loader import Scenario
 from edgesim.seeds import Seeds
+from fl.accounting import Accounting
 from fl.contracts import Scores, State
 from fl.data import datasets
+from fl.errors import DataError
 from fl.method_base.method import Method
+from fl.models import architectures
 from fl.task import LearningTask
-from fl.timing_only import Counted, NoTrainer, Rounds
-from fl.training_cache.array_store import ArrayStore
+from fl.timing_only import Counted, NoTrainer, Rounds, Unseen, unseen
 from fl.training_cache.cache import CachingExecutor, KeyingMethod, TrainingCache
 
 
 @dataclass(frozen=True)
 class Setup:
-    """Everything that a run is made of, before it starts. Building it needs neither torch nor the images."""
+    """Everything that a run is made of, before it starts; made without torch and images.
+
+    Args:
+        scenario: the checked scenario.
+        seed: of all random streams.
+        seeds: the random streams.
+        fleet: the devices.
+        channel: gains and rates of the devices.
+        task: model, divided data, accounting.
+        method: the method with its parameters.
+        allocator: the solver.
+        data: folder of the data files; None: EDGESIM_DATA.
+        processes: that may train, or evaluate, at once; None: one per core.
+        reuse: what other runs have trained already.
+    """
 
     scenario: Scenario
     seed: int
@@ -39,53 +57,49 @@ class Setup:
     channel: Channel
     task: LearningTask
     method: Method
-    allocator: Callable
-    data: str | Path | None = None  # folder of the data files, else EDGESIM_DATA
-    processes: int | None = None  # that may train, or evaluate, at once; None: one per core
-    reuse: TrainingCache | None = None  # what other runs have trained already
+    allocator: Allocator
+    data: str | Path | None = None
+    processes: int | None = None
+    reuse: TrainingCache | None = None
 
     def cell(self, env: simpy.Environment) -> Cell:
         """The cell of this scenario at the time of ``env``."""
-        uplink, downlink = links(env, self.scenario.network, self.channel)
+        uplink, downlink = make_links(env, self.scenario.network, self.channel)
+        threshold_s = self.scenario.budget.latency_threshold_s
         return Cell(
             env=env,
             channel=self.channel,
             fleet=self.fleet,
             allocator=self.allocator,
-            budget_s=self.budget_s,
+            budget_s=float("inf") if threshold_s is None else threshold_s,
             when_infeasible=self.scenario.allocation.when_infeasible,
             uplink=uplink,
             downlink=downlink,
             samples=self.task.samples,
             streams=self.seeds,
-            capability=capability(self.scenario.devices, self.fleet, self.seeds),
+            capability=capability_by_round(self.scenario.devices, self.fleet, self.seeds),
         )
 
     @property
-    def budget_s(self) -> float:
-        threshold_s = self.scenario.budget.latency_threshold_s
-        return float("inf") if threshold_s is None else threshold_s
-
-    @property
     def counts_only(self) -> bool:
-        """Is nothing trained, but time, bits and joules counted?"""
+        """True where nothing is trained: only time, bits and joules are counted."""
         return self.scenario.learning.dataset == datasets.NONE
 
     def rules(self) -> Any:
-        """The method as the rounds ask it."""
+        """The method's hooks as the rounds call them."""
         if self.counts_only:
             return Counted(self.method)
         return KeyingMethod(self.method, self.reuse) if self.reuse else self.method
 
     def trainer(self) -> Any:
-        """Promises of training on this task, one torch thread per process: more would change the last bits."""
+        """What trains the jobs of this task."""
         if self.counts_only:
             return NoTrainer()
         import torch
 
         from fl.executors.trainer import Trainer
 
-        torch.set_num_threads(1)
+        torch.set_num_threads(1)  # more would change the last bits of sums
         executor = CachingExecutor(self.executor, self.reuse) if self.reuse else self.executor
         return Trainer(self.task, executor, self.method.encode, self.method.charged)
 
@@ -116,28 +130,21 @@ class Setup:
             )
         return evaluate(self.task, self.method, state, self.executor)
 
-    def sharing(self, folder: str | Path | None) -> Setup:
-        """The same run, which gives what it trains to others by ``folder`` and takes theirs; see `fl.training_cache.cache`."""
-        identity = None if folder is None else self.learning()
-        if identity is None:
-            return self
-        return replace(
-            self,
-            reuse=TrainingCache(
-                ArrayStore(Path(folder) / identity[:16]), identity, self.task.tensor
-            ),
-        )
-
     def restored(self, saved: Checkpoint) -> State:
         """The method's state of a checkpoint."""
         if self.counts_only:
             return Rounds.from_arrays(saved.arrays, saved.facts["state"])
-        from fl.method_base.state import State as Learned
+        from fl.method_base.state import State as MethodState
 
-        return Learned.from_arrays(saved.arrays, saved.facts["state"], self.task.device)
+        return MethodState.from_arrays(saved.arrays, saved.facts["state"], self.task.device)
 
     def check_before_training(self) -> None:
-        """What only the training would notice: damaged images, an accelerator that is not there."""
+        """Find damaged images, and an accelerator that is absent, before the first round.
+
+        Raises:
+            ScenarioKeyError: torch cannot use the device.
+            DataError: the images cannot be read.
+        """
         if self.counts_only:
             return
         import torch
@@ -147,52 +154,78 @@ class Setup:
             torch.zeros(1, device=name).cpu()
         except (RuntimeError, AssertionError, NotImplementedError) as error:
             reason = str(error).splitlines()[0].rstrip(".")
-            raise self.scenario.error(
-                "learning.device", f"is {name}, which torch cannot use here: {reason}"
-            ) from error
-        with said_of(self.scenario, "learning.dataset"):
-            self.task.data.x_train  # noqa: B018 (reads the images)
-
-    def fingerprint(self) -> str:
-        """What decides the bytes of the results."""
-        return of_results(self)
-
-    def learning(self) -> str | None:
-        """What decides training and evaluation beside states and orders; None where that cannot be told."""
-        return of_learning(self)
+            problem = f"is {name}, which torch cannot use here: {reason}"
+            raise ScenarioKeyError(("learning", "device"), problem) from error
+        self.task.data.x_train  # noqa: B018 (reads the images)
 
 
 def set_up(
     scenario: Scenario,
     seed: int | None = None,
-    data: str | None = None,
+    data: str | Path | None = None,
     allow_code: bool = False,
     processes: int | None = None,
 ) -> Setup:
     """Resolve every name of a scenario, draw its devices and channel, divide its data.
 
-    processes: that may train at once; None: one per core.
+    Args:
+        scenario: the checked scenario.
+        seed: of every random stream; None: the scenario's.
+        data: folder of the data files; None: EDGESIM_DATA.
+        allow_code: method and solver may be ``./file.py:name``.
+        processes: that may train at once; None: one per core.
 
     Raises:
-        RunError, ScenarioError: what is missing or does not fit, in one sentence.
+        RunError, ScenarioError: what is missing or does not fit, with file, line and key.
     """
     seed = scenario.seed if seed is None else seed
     seeds = Seeds(seed)
-    task = make_task(scenario, seeds, data)
-    with said_of(scenario, "devices"):
-        devices = fleet(scenario.devices, seeds)
-    air = channel(scenario.network, devices, seeds)
-    check_gains(air)
-    method = make_method(scenario, task, allow_code)
+    with user_errors(scenario):
+        task = make_task(scenario, seeds, data)
+        fleet = draw_fleet(scenario.devices, seeds)
+        channel = make_channel(scenario.network, fleet, seeds)
+        check_gains(channel)
+        method = make_method(scenario, task, allow_code)
+        allocator = make_allocator(scenario, allow_code)
     return Setup(
-        scenario=scenario,
-        seed=seed,
-        seeds=seeds,
-        fleet=devices,
-        channel=air,
-        task=method.task,
-        method=method,
-        allocator=make_allocator(scenario, allow_code),
-        data=data,
-        processes=processes,
+        scenario, seed, seeds, fleet, channel, method.task, method, allocator, data, processes
     )
+
+
+def make_task(scenario: Scenario, seeds: Seeds, data: str | Path | None) -> LearningTask:
+    """The learning task: model, divided data, accounting."""
+    learning = scenario.learning
+    divided = divide_data(scenario, seeds, data)
+    classes = len(divided.classes)
+    architecture = architectures.build(learning.model, divided.input_shape, classes)
+    architecture.input_shapes  # noqa: B018 (raises where the model does not fit the images)
+    accounting = Accounting(**scenario.accounting.model_dump())
+    return LearningTask(
+        architecture, divided, learning.batch_size, seeds, accounting, learning.device
+    )
+
+
+def divide_data(
+    scenario: Scenario, seeds: Seeds, data: str | Path | None
+) -> datasets.Federated | Unseen:
+    """The data set and who holds what; without a data set D_k samples each, or one batch."""
+    learning = scenario.learning
+    if learning.dataset == datasets.NONE or learning.partition is None:
+        size = learning.samples_per_device or learning.batch_size
+        return unseen(learning.model, scenario.device_count, size)
+    datasets.locate(learning.dataset, data)
+    samples = datasets.load(learning.dataset, data)
+    options = learning.partition.model_dump(exclude_none=True)
+    options |= {"samples_per_device": learning.samples_per_device}
+    try:
+        return datasets.spread(samples, scenario.device_count, seeds, **options)
+    except DataError as error:
+        raise PartitionError(str(error)) from error
+
+
+def check_gains(channel: Channel) -> None:
+    """Refuse gains that no radio has: they come from absurd distances or losses."""
+    odd = np.flatnonzero(~np.isfinite(channel.path_gain))
+    if odd.size:
+        gain = channel.path_gain[odd[0]]
+        raise RunError(f"the path loss and shadowing of device {odd[0]} give a gain of {gain}")

@@ -1,17 +1,17 @@
-"""TensorBoard: the numbers of every round as scalars, in the run's folder. Optional; the package is imported on use."""
+"""TensorBoard scalars of every round in the run's folder; the optional package is imported on use."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from edgesim.errors import RunError
-from edgesim.runs.recorder import TOLD
+from edgesim.runs.recorder import PROGRESS_COLUMNS, Progress
 
 FOLDER = "tensorboard"
 
@@ -20,24 +20,23 @@ def check_tensorboard() -> None:
     """Raise RunError where the package is missing."""
     if find_spec("tensorboard") is None:
         raise RunError(
-            '--tensorboard needs the package tensorboard, which is not installed: pip install "edgesim[tensorboard]"'
+            "--tensorboard needs the package tensorboard, which is not installed: "
+            'pip install "edgesim[tensorboard]"'
         )
 
 
 @contextmanager
-def tracked(
-    folder: Path, wanted: bool, tell: Callable[[dict], None]
-) -> Iterator[Callable[[dict], None]]:
-    """``tell``, and beside it a TensorBoard log of the run in ``folder`` where it is wanted."""
+def with_tensorboard(folder: Path, wanted: bool, progress: Progress) -> Iterator[Progress]:
+    """``progress``, and if wanted beside it a TensorBoard log of the run in ``folder``."""
     if not wanted:
-        yield tell
+        yield progress
         return
     check_tensorboard()
     log = TensorBoard(folder / FOLDER)
 
     def both(event: dict[str, Any]) -> None:
         log(event)
-        tell(event)
+        progress(event)
 
     try:
         yield both
@@ -46,9 +45,10 @@ def tracked(
 
 
 class TensorBoard:
-    """Takes the events of `edgesim.runs.run.simulate`. A run that resumes goes on where it was; one anew replaces the old.
+    """Writes the progress events of `edgesim.runs.run.simulate` as scalars.
 
-    The writer starts with the run's first event: only then is the folder known to be the run's.
+    A resumed run goes on where it was; a fresh one replaces the old. The writer starts with the run's
+    first event: only then is the folder known to be the run's.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -61,7 +61,7 @@ class TensorBoard:
         elif event["kind"] == "round":
             known = {
                 name: event[name]
-                for name in TOLD
+                for name in PROGRESS_COLUMNS
                 if event[name] is not None and math.isfinite(event[name])
             }
             self._add(event["round"], known)

@@ -102,17 +102,17 @@ def carry_out(task: PointTask, progress: Callable[[dict], None]) -> PointOutcome
 
 def _simulated(task: PointTask, progress: Callable[[dict], None], start_s: float) -> dict[str, Any]:
     """The summary of the run; a folder that another process still writes is waited for."""
-    from edgesim.records.run_folder import FolderInUse
+    from edgesim.records.run_folder import FolderInUseError
     from edgesim.runs.run import simulate
-    from edgesim.runs.tensorboard_log import tracked
+    from edgesim.runs.tensorboard_log import with_tensorboard
 
     while True:
         try:
-            with tracked(task.folder, task.tensorboard, progress) as tell:
+            with with_tensorboard(task.folder, task.tensorboard, progress) as tell:
                 run = simulate(task.scenario, out=task.folder, progress=tell, **task.options)
                 return run.summary
         except RunError as problem:
-            in_use = isinstance(problem.__cause__, FolderInUse)
+            in_use = isinstance(problem, FolderInUseError)
             if not in_use or time.monotonic() - start_s > PATIENCE_S:
                 raise
             time.sleep(1.0)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import simpy
 
-from edgesim.errors import InfeasibleScenarioError
-from edgesim.runs import Setup, set_up
-from edgesim.runs.code_digest import code_digest
+from edgesim.runs.fingerprint import code_digest, result_digest, training_digest
 from edgesim.runs.recorder import scheme_of
-from edgesim.runs.run import feasibility_of, in_one_sentence
+from edgesim.runs.run import prepare
+from edgesim.runs.setup import Setup
+from edgesim.runs.user_errors import user_errors
 from edgesim.scenario.loader import Scenario
 
 
@@ -81,15 +81,11 @@ def check_point(
     Raises:
         ScenarioError, RunError: what is wrong with it, in one sentence.
     """
-    with in_one_sentence():
-        setup = set_up(scenario, data=data, allow_code=allow_code)
-    try:
-        table = feasibility_of(setup)
-        infeasible = None if table.feasible else table.note
-    except InfeasibleScenarioError as problem:
-        infeasible = str(problem)
-    with in_one_sentence():
-        fingerprint, group = setup.fingerprint(), setup.learning()
+    prepared = prepare(scenario, data=data, allow_code=allow_code)
+    setup, table = prepared.setup, prepared.feasibility
+    infeasible = None if table.feasible else table.note
+    with user_errors(scenario):
+        fingerprint, group = result_digest(setup), training_digest(setup)
     code = code_digest(type(setup.method))
     content = json.dumps([fingerprint, scenario.name, scenario.scheme, code])
     identity = hashlib.sha256(content.encode()).hexdigest()[:16]

@@ -58,7 +58,7 @@ def read_event_log(folder: Path) -> dict[str, pd.DataFrame]:
     Raises:
         ReportError: a table is missing or cannot be read.
     """
-    from edgesim.records.event_log import read_tables
+    from edgesim.records.table_files import read_tables
 
     try:
         tables = read_tables(folder)

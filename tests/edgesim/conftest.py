@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import simpy
 
-from edgesim.engine import rounds as servers
+from edgesim.engine.rounds import CLOCKS, serve
 from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel
 from edgesim.network.link import IdealDownlink, Uplink
@@ -121,8 +121,8 @@ class TimingMethod:
         )
 
 
-class Watcher:
-    """Sees nothing; a test may take what `finished` is told."""
+class SilentObserver:
+    """Evaluates and reports nothing."""
 
     def scores(self, g, state):
         return None
@@ -192,7 +192,7 @@ def play(
     )
     method = method or TimingMethod()
     trainer = TimingTrainer(method.charged)
-    server = getattr(servers, clock)(env, cell, method, trainer, log, Watcher(), rounds, state)
+    server = serve(CLOCKS[clock], env, cell, method, trainer, log, SilentObserver(), rounds, state)
     state = env.run(env.process(server))
     return Played(env, cell, log, state, segments, trainer.updates)
 

@@ -6,9 +6,9 @@ import simpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.network.device import capability, fleet, make_fleet
-from edgesim.runs import set_up
+from edgesim.network.device import capability_by_round, draw_fleet, make_fleet
 from edgesim.runs.run import feasibility, simulate
+from edgesim.runs.setup import set_up
 from edgesim.scenario.loader import load
 from edgesim.seeds import Seeds
 from fl.contracts import Work
@@ -48,8 +48,8 @@ def path(tmp_path):
 def drawn(path, *changes, seed=0):
     """(the fleet, g -> its capabilities) of the scenario with ``changes``."""
     classes, seeds = load(path, changes).devices, Seeds(seed)
-    devices = fleet(classes, seeds)
-    return devices, capability(classes, devices, seeds)
+    devices = draw_fleet(classes, seeds)
+    return devices, capability_by_round(classes, devices, seeds)
 
 
 EVERY_ROUND = "devices.1.capability_drawn=round"
@@ -138,8 +138,10 @@ def test_energy_by_hand(engine):
         rho_bounds=(0.0, 0.0),
     )
     devices = make_fleet(0.2, 4e9, cycles_per_weight=5, capacitance=1e-28, capability=0.25)
-    spans = engine.play(devices, 1.0, method, solver="equal", budget_s=1.0).log.spans.set_index(
-        "phase"
+    spans = (
+        engine.play(devices, 1.0, method, solver="equal", budget_s=1.0)
+        .log.table("spans")
+        .set_index("phase")
     )
     assert spans.energy_j["global"] == pytest.approx(5e-4, rel=1e-12)
     assert (spans.end_s - spans.start_s)["global"] == pytest.approx(5e-3, rel=1e-12)
@@ -152,7 +154,7 @@ def test_the_plan_knows_the_clock_of_its_round(engine):
     played = engine.play(
         devices, 1e-10, rounds=range(3), capability=levels.__getitem__, bandwidth_hz=1e8
     )
-    rows = played.log.device_rounds
+    rows = played.log.table("device_rounds")
     assert rows.finish_s.to_numpy() == pytest.approx(np.full(9, 0.025), rel=1e-9)
     assert ((rows.rho > 0) & (rows.rho < 1)).sum() == 8  # one is so fast that it keeps all
     seconds = (5 * 5e4 + 4e5 + (1 - rows.rho) * 5 * 4e5) * 5 / (3e9 * levels.ravel())
@@ -163,9 +165,9 @@ def test_who_gives_too_little_is_left_out_in_that_round_only(engine):
     """0.65e6 weight steps x 5 / 3e9 Hz = 1.08 ms are unprunable: at z = 0.04 they take 27 ms of 25 ms."""
     levels = np.array([[1.0, 0.04], [1.0, 1.0]])
     devices = make_fleet(0.63, [3e9, 3e9], cycles_per_weight=5)
-    rows = engine.play(
-        devices, 1e-10, rounds=range(2), capability=levels.__getitem__
-    ).log.device_rounds
+    rows = engine.play(devices, 1e-10, rounds=range(2), capability=levels.__getitem__).log.table(
+        "device_rounds"
+    )
     assert rows.status.tolist() == ["arrived", "infeasible", "arrived", "arrived"]
 
 
@@ -195,7 +197,7 @@ def test_a_whole_run_computes_with_the_levels_of_each_round(path, tmp_path):
     scenario = load(path, [EVERY_ROUND])
     run = simulate(scenario, out=tmp_path / "out")
     setup = set_up(scenario)
-    z = capability(scenario.devices, setup.fleet, setup.seeds)
+    z = capability_by_round(scenario.devices, setup.fleet, setup.seeds)
     levels = np.stack([z(g) for g in range(4)])
     rows = run.device_rounds
     cycles = rows.compute_s.to_numpy().reshape(4, 8) * levels * setup.fleet.cpu_hz

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.network.channel import Channel, linear, log_distance_db
+from edgesim.network.channel import Channel, make_channel
+from edgesim.network.device import draw_fleet, make_fleet
+from edgesim.network.path_loss import linear, log_distance_db
 from edgesim.seeds import Seeds
 
 COHERENCE = st.floats(1e-6, 10.0)
@@ -121,8 +123,6 @@ BY_DISTANCE = "{model: log-distance, reference_loss: 40 dB, exponent: 3}"
 @pytest.fixture
 def built(tmp_path):
     """(network, fleet, channel) of the scenario above."""
-    from edgesim.network.channel import channel
-    from edgesim.network.device import fleet
     from edgesim.scenario.loader import load
 
     def build(loss=BY_DISTANCE, shadowing="none", last=1, distances=True):
@@ -132,8 +132,8 @@ def built(tmp_path):
             text if distances else re.sub(r"distance: [\[{].*?[\]}], *", "", text), encoding="utf-8"
         )
         scenario = load(file)
-        devices = fleet(scenario.devices, Seeds(0))
-        return scenario.network, devices, channel(scenario.network, devices, Seeds(0))
+        devices = draw_fleet(scenario.devices, Seeds(0))
+        return scenario.network, devices, make_channel(scenario.network, devices, Seeds(0))
 
     return build
 
@@ -174,18 +174,15 @@ def test_shadowing_is_normal_in_decibels_and_keeps_its_draws_when_a_device_is_ad
 def test_a_scenario_becomes_links(built):
     import simpy
 
-    from edgesim.network.link import BroadcastDownlink, links
+    from edgesim.network.link import BroadcastDownlink, make_links
 
     network, _, air = built()
-    _, downlink = links(simpy.Environment(), network, air)
+    _, downlink = make_links(simpy.Environment(), network, air)
     assert isinstance(downlink, BroadcastDownlink)
     assert (downlink.tx_power_w, downlink.bandwidth_hz) == (pytest.approx(10.0), 10e6)
 
 
-def test_the_topology_is_a_star():
-    from edgesim.network.topology import CELL, devices_of, star
-
-    graph = star(4)
-    assert devices_of(graph) == [0, 1, 2, 3]
-    assert graph.degree(CELL) == 4
-    assert list(graph.neighbors(2)) == [CELL]
+def test_the_topology_is_a_star(engine):
+    graph = engine.play(make_fleet(0.1, [1e9] * 4, cycles_per_weight=5), 1e-9).cell.topology
+    assert sorted(graph.neighbors("cell 0")) == [0, 1, 2, 3]
+    assert list(graph.neighbors(2)) == ["cell 0"]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import simpy
 
-from edgesim.records.event_log import SCHEMAS, EventLog, LogError, read_tables
+from edgesim.records.event_log import EventLog, LogError
+from edgesim.records.table_files import SCHEMAS, read_tables
 from fl.contracts import Grant, Outcome, RoundPlan, Scores
 
 DESIGN = {  # design.md, section 3; and what more band or time would be worth
@@ -122,7 +123,7 @@ def test_tables_come_back_as_they_were_written(tmp_path):
     log = logged()
     log.write_tables(tmp_path)
     for name, frame in read_tables(tmp_path).items():
-        own = getattr(log, name)
+        own = log.table(name)
         assert list(frame.columns) == list(own.columns)
         for column, kind in SCHEMAS[name].items():
             np.testing.assert_array_equal(frame[column], own[column])
@@ -166,7 +167,10 @@ def test_scores_have_a_row_for_every_device_with_test_data_in_an_evaluated_round
         "loss": [1.0, 3.0] * 2,
         "accuracy": [0.5, 1.0] * 2,
     }
-    assert log.scores.groupby("round").accuracy.mean().tolist() == log.rounds.accuracy[1:].tolist()
+    assert (
+        log.table("scores").groupby("round").accuracy.mean().tolist()
+        == log.table("rounds").accuracy[1:].tolist()
+    )
 
 
 def test_measures_keep_the_order_of_the_method(tmp_path):

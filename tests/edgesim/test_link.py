@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgesim.network.channel import Channel
-from edgesim.network.link import BroadcastDownlink, IdealDownlink, StalledLink, Uplink
+from edgesim.network.link import BroadcastDownlink, IdealDownlink, StalledLinkError, Uplink
 from edgesim.seeds import Seeds
 from fl.contracts import Grant
 
@@ -37,7 +37,7 @@ def send(link, shares, bits, starts=None):
         yield from link.carry(amount, grant)
         ends[grant.device] = env.now
 
-    link.round_begins(grants(*shares))
+    link.begin_round(grants(*shares))
     for grant, amount, wait_s in zip(
         grants(*shares), bits, starts or [0.0] * len(bits), strict=True
     ):
@@ -51,7 +51,7 @@ def test_a_fixed_share_on_a_static_channel_is_one_timeout():
     timeout = env.timeout
     env.timeout = lambda delay: delays.append(delay) or timeout(delay)
     link = Uplink(env, air())
-    link.round_begins(grants(0.25))
+    link.begin_round(grants(0.25))
     env.run(env.process(link.carry(3.0, grants(0.25)[0])))
     assert delays == [12.0]
 
@@ -82,7 +82,7 @@ def test_who_still_computes_keeps_its_reservation():
 def test_a_failed_device_gives_its_reservation_back():
     env = simpy.Environment()
     link = Uplink(env, air(), "reclaim")
-    link.round_begins(grants(0.5, 0.5))
+    link.begin_round(grants(0.5, 0.5))
     sending = env.process(link.carry(3.0, grants(0.5, 0.5)[1]))
     env.run(until=2.0)
     link.release(0)
@@ -93,7 +93,7 @@ def test_a_failed_device_gives_its_reservation_back():
 def test_interruption_counts_the_bits_on_the_way():
     env, tally = simpy.Environment(), Tally()
     link = Uplink(env, air())
-    link.round_begins(grants(0.5))
+    link.begin_round(grants(0.5))
 
     def sender():
         try:
@@ -136,13 +136,13 @@ def test_no_bits_take_no_time_even_without_a_share():
 
 @pytest.mark.parametrize("coherence_s", [math.inf, 1.0])
 def test_bits_without_a_share_are_refused_instead_of_waiting_for_ever(coherence_s):
-    with pytest.raises(StalledLink, match="device 0"):
+    with pytest.raises(StalledLinkError, match="device 0"):
         send(Uplink(simpy.Environment(), air(2, coherence_s)), (0.0, 1.0), (1.0, 1.0))
 
 
 def test_shares_above_the_band_are_refused():
     with pytest.raises(ValueError, match="at most 1"):
-        Uplink(simpy.Environment(), air()).round_begins(grants(0.6, 0.6))
+        Uplink(simpy.Environment(), air()).begin_round(grants(0.6, 0.6))
 
 
 def test_the_ideal_downlink_takes_no_time_and_counts_bits():
@@ -157,7 +157,7 @@ def test_a_broadcast_has_the_rate_of_its_worst_listener():
     channel = Channel(1.0, [1.0, 3.0, 7.0], noise_w=1.0)
     link = BroadcastDownlink(simpy.Environment(), channel, tx_power_w=1.0, bandwidth_hz=4.0)
     listeners = grants(0.2, 0.2, 0.2)[1:]
-    link.round_begins(listeners)
+    link.begin_round(listeners)
     ends = []
 
     def listen(grant, bits):

@@ -13,12 +13,13 @@ import simpy
 
 import edgesim.runs.run
 from edgesim import load, simulate
-from edgesim.engine.vectorised.server_loop import needs_processes
+from edgesim.engine.vectorised.round_loop import needs_processes
 from edgesim.errors import RunError, ScenarioError
-from edgesim.records.perfetto_trace import MOST, trace_json
+from edgesim.records.perfetto_trace import MAX_DEVICES, trace_json
 from edgesim.records.run_folder import read_blocks
-from edgesim.runs import catalog, set_up
 from edgesim.runs.artifacts import devices_csv
+from edgesim.runs.catalog import catalog
+from edgesim.runs.setup import set_up
 from fl.models import architectures as models
 from fl.timing_only import NATURAL
 
@@ -199,7 +200,7 @@ def test_an_interrupted_run_resumes_to_the_same_bytes(path, tmp_path, monkeypatc
     with pytest.raises(KeyboardInterrupt):
         simulate(scenario, out=tmp_path / "cut", progress=stop)
     monkeypatch.setattr(
-        "edgesim.records.run_folder.LONG", 0
+        "edgesim.records.run_folder.MAX_LIST_ROWS", 0
     )  # the log comes back as arrays, as that of many devices does
     simulate(scenario, out=tmp_path / "cut")
     simulate(scenario, out=tmp_path / "whole")
@@ -302,16 +303,16 @@ def test_the_word_none_takes_a_partition_away(path):
 
 
 def test_a_trace_shows_the_first_devices_and_says_so():
-    count = MOST + 7
+    count = MAX_DEVICES + 7
     names = ("round", "start_s", "end_s", "bits", "cycles", "energy_j")
     spans = {name: np.zeros(count) for name in names} | {
         "device": np.arange(count),
         "phase": ["upload"] * count,
     }
     trace = json.loads(trace_json(spans))
-    assert {event["pid"] for event in trace["traceEvents"]} == set(range(MOST))
-    assert trace["otherData"]["devices"].startswith(f"the first {MOST} of {count};")
-    few = {name: values[:MOST] for name, values in spans.items()}
+    assert {event["pid"] for event in trace["traceEvents"]} == set(range(MAX_DEVICES))
+    assert trace["otherData"]["devices"].startswith(f"the first {MAX_DEVICES} of {count};")
+    few = {name: values[:MAX_DEVICES] for name, values in spans.items()}
     assert "otherData" not in json.loads(trace_json(few))
 
 

@@ -2,8 +2,14 @@
 
 import pytest
 
+from edgesim import load
 from edgesim.errors import RunError
-from edgesim.runs.run import in_one_sentence
+from edgesim.runs.user_errors import user_errors
+
+
+@pytest.fixture
+def scenario():
+    return load("scenarios/demo.yaml")
 
 
 @pytest.mark.parametrize(
@@ -22,11 +28,11 @@ from edgesim.runs.run import in_one_sentence
         ),
     ],
 )
-def test_a_full_memory_is_one_sentence(error, said):
-    with pytest.raises(RunError, match=said), in_one_sentence():
+def test_a_full_memory_is_one_sentence(scenario, error, said):
+    with pytest.raises(RunError, match=said), user_errors(scenario):
         raise error
 
 
-def test_another_error_stays_what_it_is():
-    with pytest.raises(RuntimeError, match="a bug"), in_one_sentence():
+def test_another_error_stays_what_it_is(scenario):
+    with pytest.raises(RuntimeError, match="a bug"), user_errors(scenario):
         raise RuntimeError("a bug")

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim.records.event_log import read_tables
-from edgesim.records.run_folder import OURS
-from edgesim.runs import Setup, set_up
+from edgesim.records.run_folder import RUN_FILES
+from edgesim.records.table_files import read_tables
 from edgesim.runs.run import simulate
+from edgesim.runs.setup import Setup, set_up
 from edgesim.scenario.loader import load
 from fl.contracts import Scores
 from reports.run_data.finished_run import load_run
@@ -72,7 +72,7 @@ def test_measures_of_evaluated_rounds(scenario, density, tmp_path):
     assert run.measures.name.tolist() == ["density", "empty"] * 2
     np.testing.assert_array_equal(run.measures.value, [1 / 4, np.nan, 1 / 6, np.nan])
     pd.testing.assert_frame_equal(read_tables(run.folder)["measures"], run.measures)
-    assert set(OURS) <= {path.name for path in run.folder.iterdir()}
+    assert set(RUN_FILES) <= {path.name for path in run.folder.iterdir()}
     reported = load_run(run.folder)
     pd.testing.assert_frame_equal(reported.scores, run.scores)
     pd.testing.assert_frame_equal(reported.measures, run.measures)

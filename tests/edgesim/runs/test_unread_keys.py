@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from edgesim.errors import ScenarioError
-from edgesim.runs import set_up
+from edgesim.runs.setup import set_up
 from edgesim.scenario.loader import load
 
 OWN = Path(__file__).parents[3] / "examples" / "own_scenario.yaml"

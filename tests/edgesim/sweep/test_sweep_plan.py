@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from edgesim.runs.code_digest import code_files, digest
+from edgesim.runs.fingerprint import code_files, digest
 from edgesim.scenario.loader import load
 from edgesim.sweep.sweep_plan import plan_sweep
 from fl.methods.liu import Liu

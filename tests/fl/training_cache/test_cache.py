@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 import pytest
 
 from edgesim import load, simulate
-from edgesim.runs import set_up
-from edgesim.runs.run import carry_out
+from edgesim.runs.fingerprint import training_digest
+from edgesim.runs.run import run_rounds, share_training
+from edgesim.runs.setup import set_up
 from fl.methods import available
 from fl.methods.fedavg import FedAvg
 
@@ -72,11 +73,11 @@ def setup_of(scenario, folder, cls=None):
     setup = set_up(scenario, processes=1)
     if cls is not None:
         setup = replace(setup, method=cls(task=setup.task, lr=0.05))
-    return setup.sharing(folder)
+    return share_training(setup, folder)
 
 
 def played(setup):
-    run = carry_out(setup, None, None, None, [])
+    run = run_rounds(setup, None, None, None, [])
     return run, (setup.reuse.made, setup.reuse.taken) if setup.reuse else None
 
 
@@ -161,7 +162,7 @@ def test_after_another_round_the_same_orders_are_others(cell, tmp_path):
                "learning.partition={kind: iid}", "learning.model=digits-cnn"],
 )  # fmt: skip
 def test_other_learning_is_another_identity(cell, change):
-    assert set_up(cell(change)).learning() != set_up(cell()).learning()
+    assert training_digest(set_up(cell(change))) != training_digest(set_up(cell()))
 
 
 def test_who_holds_what_belongs_to_the_identity(cell):
@@ -169,7 +170,7 @@ def test_who_holds_what_belongs_to_the_identity(cell):
     assert (
         len(
             {
-                set_up(cell(f"devices.0.count={n}", "devices.0.model_budget=1")).learning()
+                training_digest(set_up(cell(f"devices.0.count={n}", "devices.0.model_budget=1")))
                 for n in (3, 4)
             }
         )
@@ -185,19 +186,21 @@ def test_what_the_learning_does_not_see_keeps_the_identity(cell):
         "clock.mode=deadline",
         "evaluate.every=2",
     ]
-    assert set_up(cell(*changes)).learning() == set_up(cell()).learning()
+    assert training_digest(set_up(cell(*changes))) == training_digest(set_up(cell()))
 
 
 def test_code_of_the_users_own_and_counted_rounds_are_not_shared(cell, tmp_path):
     (tmp_path / "mine.py").write_text("from fl.methods.fedavg import FedAvg as Mine\n")
     assert (
-        set_up(cell("learning.method={name: './mine.py:Mine'}"), allow_code=True)
-        .sharing(tmp_path)
-        .reuse
+        share_training(
+            set_up(cell("learning.method={name: './mine.py:Mine'}"), allow_code=True), tmp_path
+        ).reuse
         is None
     )
     assert (
-        set_up(cell("learning.dataset=none", "learning.partition=none")).sharing(tmp_path).reuse
+        share_training(
+            set_up(cell("learning.dataset=none", "learning.partition=none")), tmp_path
+        ).reuse
         is None
     )
 

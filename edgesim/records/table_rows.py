@@ -1,4 +1,4 @@
-"""The rows of a round, added up from its spans: what a device did, what the round cost."""
+"""The rows of a round in the tables: sums over its spans."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from fl.contracts import Outcome, RoundPlan, Scores
+from edgesim.records.span import Span
+from edgesim.records.table_files import Columns
+from fl.contracts import Array, Outcome, RoundPlan, Scores
 
 NAN = float("nan")
 RADIO = {"download": "download_s", "upload": "upload_s"}
-COUNTED = ("bits_up", "bits_down", "flops", "cycles")  # what a round adds up over its devices
+COUNTED = ("bits_up", "bits_down", "flops", "cycles")  # columns that a round sums over devices
 
 
-def device_row(g: int, outcome: Outcome, spans: Sequence[Any]) -> dict[str, Any]:
-    """One row of device_rounds. ``rate_bps`` is what emerged, bits_up / upload_s; nan without an upload."""
-    grant, out = outcome.grant, outcome.status == "infeasible"
+def device_row(g: int, outcome: Outcome, spans: Sequence[Span]) -> dict[str, Any]:
+    """One row of device_rounds; ``rate_bps`` is bits_up / upload_s, nan without an upload."""
+    grant, left_out = outcome.grant, outcome.status == "infeasible"
     seconds = {"download_s": 0.0, "compute_s": 0.0, "upload_s": 0.0}
     for span in spans:
         if span.phase != "idle":
@@ -27,10 +29,10 @@ def device_row(g: int, outcome: Outcome, spans: Sequence[Any]) -> dict[str, Any]
         "round": g,
         "device": grant.device,
         "status": outcome.status,
-        "share": 0.0 if out else grant.share,
-        "rho": 0.0 if out else grant.rho,
+        "share": 0.0 if left_out else grant.share,
+        "rho": 0.0 if left_out else grant.rho,
         "rate_bps": up_bits / seconds["upload_s"] if seconds["upload_s"] > 0.0 else NAN,
-        **(dict.fromkeys(seconds, NAN) if out else seconds),
+        **(dict.fromkeys(seconds, NAN) if left_out else seconds),
         "finish_s": outcome.finish_s,
         "bits_up": up_bits,
         "bits_down": total(span.bits for span in spans if span.phase == "download"),
@@ -47,16 +49,22 @@ def round_row(
     plan: RoundPlan,
     status: Mapping[str, int],
     received: int,
-    rho: Sequence[float],
+    rho: Sequence[float] | Array,
     totals: Mapping[str, float],
     scores: Scores | None,
-) -> dict[str, list]:
+) -> Columns:
     """The row of rounds, column -> [value].
 
     Args:
-        status: how many devices ended how, ``late`` those after the threshold.
-        received: uploads that the server received, also late ones: ``arrived``.     rho: of the devices granted.
-        totals: sums over devices; energy_j also holds the idle energy of devices that were not selected.
+        g: number of the round.
+        start_s: simulated time of its start, s.
+        end_s: simulated time of its end, s.
+        plan: the round's allocation.
+        status: status -> number of devices; ``late`` are those after the threshold.
+        received: uploads that the server received, also late ones; the column ``arrived``.
+        rho: pruning ratios of the devices with a grant.
+        totals: sums over devices; energy_j has the idle energy of devices not selected, too.
+        scores: of the evaluation after the round, if there was one.
     """
     row = {
         "round": g,
@@ -78,8 +86,8 @@ def round_row(
     return {name: [value] for name, value in row.items()}
 
 
-def plan_row(g: int, plan: RoundPlan, threshold_s: float) -> dict[str, list]:
-    """The row of plans; stretched is a plan for more time than T_th."""
+def plan_row(g: int, plan: RoundPlan, threshold_s: float) -> Columns:
+    """The row of plans; a plan for more time than T_th is stretched."""
     return {
         "round": [g],
         "budget_s": [plan.budget_s],
@@ -87,7 +95,7 @@ def plan_row(g: int, plan: RoundPlan, threshold_s: float) -> dict[str, list]:
     }
 
 
-def score_columns(g: int, scores: Scores) -> dict[str, list]:
+def score_columns(g: int, scores: Scores) -> Columns:
     """Rows of scores: one for every device that has test data."""
     tested = np.flatnonzero(~np.isnan(scores.accuracy))
     values = {
@@ -97,7 +105,7 @@ def score_columns(g: int, scores: Scores) -> dict[str, list]:
     return {"round": [g] * len(tested), "device": tested.tolist(), **values}
 
 
-def measure_columns(g: int, scores: Scores) -> dict[str, list]:
+def measure_columns(g: int, scores: Scores) -> Columns:
     """Rows of measures, in the order in which the method gives them."""
     return {
         "round": [g] * len(scores.measures),

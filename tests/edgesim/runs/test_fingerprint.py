@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from edgesim import load
-from edgesim.runs import code_digest, set_up
+from edgesim.runs import fingerprint
+from edgesim.runs.setup import set_up
 from fl.methods import resolve
 
 PROJECT = Path(__file__).parents[3]
@@ -34,7 +35,7 @@ print(*(name for name in sys.modules if name.split(".")[0] in ("edgesim", "fl", 
 
 def forget():
     for function in ("code_digest", "_module_file", "_imported"):
-        getattr(code_digest, function).cache_clear()
+        getattr(fingerprint, function).cache_clear()
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def copy(tmp_path, monkeypatch):
         return spec
 
     forget()
-    monkeypatch.setattr(code_digest, "find_spec", find_spec)
+    monkeypatch.setattr(fingerprint, "find_spec", find_spec)
     yield tmp_path
     forget()
 
@@ -60,8 +61,8 @@ def digest_of(copy):
     """Method name -> digest of the code behind it as it is now."""
 
     def digest(method):
-        code_digest.code_digest.cache_clear()
-        return code_digest.code_digest(resolve(method))
+        fingerprint.code_digest.cache_clear()
+        return fingerprint.code_digest(resolve(method))
 
     return digest
 
@@ -79,13 +80,13 @@ def test_modules_that_decide_a_result_are_found():
         "fl.models.layers",
         "fl.training.local_sgd",
         "solvers.allocators.kkt",
-    } <= set(code_digest.code_files(resolve("liu")))
+    } <= set(fingerprint.code_files(resolve("liu")))
 
 
 @pytest.mark.slow
 def test_an_edit_of_any_module_that_takes_part_changes_the_digest(copy, digest_of):
     before = digest_of("liu")
-    for path in code_digest.code_files(resolve("liu")).values():
+    for path in fingerprint.code_files(resolve("liu")).values():
         original = path.read_bytes()
         path.write_bytes(original + b"\nEDITED = True\n")
         assert digest_of("liu") != before, path
@@ -102,7 +103,7 @@ def test_an_edit_of_a_base_class_changes_the_digest_of_its_subclass(copy, digest
 
 def test_edits_of_other_methods_commands_and_reports_change_nothing(copy, digest_of):
     before = digest_of("liu")
-    own = set(code_digest.code_files(resolve("liu")).values())
+    own = set(fingerprint.code_files(resolve("liu")).values())
     others = [copy / "fl" / "methods" / "fedlps" / "fedlps.py", copy / "fl" / "methods" / "oort"]
     for place in [*others, copy / "edgesim" / "cli", copy / "reports"]:
         for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
@@ -118,14 +119,14 @@ def test_a_new_import_is_followed(copy, digest_of):
     layers = copy / "fl" / "models" / "layers.py"
     layers.write_text(layers.read_text() + "\nfrom fl.new import VALUE\n")
     forget()
-    assert code_digest.code_files(resolve("liu"))["fl.new"] == copy / "fl" / "new.py"
+    assert fingerprint.code_files(resolve("liu"))["fl.new"] == copy / "fl" / "new.py"
 
 
 def test_the_digest_belongs_to_the_key_of_the_training_cache(tmp_path, monkeypatch):
     (tmp_path / "two.yaml").write_text(SCENARIO)
-    before = set_up(load(tmp_path / "two.yaml")).learning()
+    before = fingerprint.training_digest(set_up(load(tmp_path / "two.yaml")))
     monkeypatch.setattr("edgesim.runs.fingerprint.code_digest", lambda method: "of other code")
-    assert before != set_up(load(tmp_path / "two.yaml")).learning()
+    assert before != fingerprint.training_digest(set_up(load(tmp_path / "two.yaml")))
 
 
 @pytest.mark.slow
@@ -135,5 +136,5 @@ def test_every_module_that_a_run_loads_is_covered(tmp_path):
     run = subprocess.run(
         [sys.executable, "-c", RUN], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    covered = set(code_digest.code_files(resolve("liu")))
-    assert set(run.stdout.split()) - covered <= {"edgesim.runs.code_digest"}
+    covered = set(fingerprint.code_files(resolve("liu")))
+    assert set(run.stdout.split()) - covered <= {"edgesim.runs.fingerprint"}

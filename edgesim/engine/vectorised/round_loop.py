@@ -1,0 +1,94 @@
+"""Rounds as arrays, for timing many devices that do not depend on each other.
+
+Nothing is trained here. The method gives what all devices compute and send (``orders``),
+`edgesim.engine.vectorised.device_spans` lets that time pass, and the log gets the same rows, byte for
+byte, as one process per device (`edgesim.engine.rounds`) would write.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import numpy as np
+import simpy
+
+from edgesim.engine.rounds import SLACK, empty_round_s, make_plan
+from edgesim.engine.vectorised.device_spans import idle_spans, take_part
+from edgesim.engine.vectorised.round_tables import round_tables
+from edgesim.network.cell import Cell
+from edgesim.network.grants import Grants
+from edgesim.network.link import IdealDownlink, check_shares
+from edgesim.records.event_log import EventLog
+from fl.contracts import MethodHooks, Observer, Payload, Report, Stage, State
+
+NO_GRANTS = Grants(np.zeros(0, dtype=int), *(np.zeros(0) for _ in range(4)))
+
+
+class CountedMethod(MethodHooks, Protocol):
+    """A method whose costs are known without training, such as `fl.timing_only.Counted`."""
+
+    def orders(self, grants: Grants) -> tuple[tuple[Stage, ...], Payload]:
+        """Stages and payload of all devices of the grants, as arrays [S]."""
+        ...
+
+
+class SteppedEnvironment(simpy.Environment):
+    """A clock that is set from round to round, without events."""
+
+    def advance_to(self, time_s: float) -> None:
+        self._now = time_s  # run(until=time_s) adds the difference to now, which rounds
+
+
+def needs_processes(cell: Cell, trained: bool) -> bool:
+    """True if anything is trained, or if a device's round can depend on another, or on a failure."""
+    coupled = cell.uplink.reclaims or not isinstance(cell.downlink, IdealDownlink)
+    return trained or coupled or bool(np.any(cell.fleet.failure_rate_hz > 0.0))
+
+
+def serve(
+    clock: str,
+    env: SteppedEnvironment,
+    cell: Cell,
+    method: CountedMethod,
+    log: EventLog,
+    observer: Observer,
+    rounds: range,
+    state: State | None = None,
+) -> State:
+    """`edgesim.engine.rounds.serve` without processes; returns the last state.
+
+    Args:
+        clock: synchronous, or deadline: a round ends at the threshold at the latest.
+        env: the clock of ``cell``.
+        cell: devices, links and band.
+        method: says who takes part and what that costs.
+        log: takes the rows.
+        observer: writes the checkpoint.
+        rounds: the rounds still to play.
+        state: after the round before; None starts anew.
+    """
+    log.attach(env)
+    state = method.start() if state is None else state
+    longest_s = cell.budget_s * (1.0 + SLACK) if clock == "deadline" else math.inf
+    for g in rounds:
+        start_s, view = env.now, cell.view(g)
+        plan = make_plan(cell, method, state, view)
+        grants = plan.grants if isinstance(plan.grants, Grants) else NO_GRANTS
+        if len(grants):
+            check_shares(grants.share.tolist())
+            stages, payload = method.orders(grants)
+            played = take_part(cell, grants, stages, payload, start_s, start_s + longest_s)
+            env.advance_to(float(played.busy_until_s.max()))
+        else:
+            played = None
+            env.advance_to(start_s + empty_round_s(cell, g))
+        idle = idle_spans(cell, view, played, grants, start_s, env.now)
+        state = method.aggregate(state, view, ())
+        state = method.observe(state, Report(g, env.now - start_s, ()))
+        scores = observer.scores(g, state)
+        log.add(
+            round_tables(g, plan, grants, played, idle, start_s, env.now, cell.budget_s, scores)
+        )
+        observer.finished(g, state)
+    return state

@@ -1,0 +1,181 @@
+"""Planning of a round: from what the devices demand to a pruning problem, and from its solution to grants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from edgesim.network.channel import Channel
+from edgesim.network.device import Fleet
+from edgesim.network.grants import Grants
+from edgesim.network.link import Downlink
+from fl.contracts import Array, Demand, RoundPlan, View
+from solvers import Allocation, EnergyTerms, InfeasibleError, PruningProblem
+from solvers.deadline_feasibility import seconds_rounded_up
+
+SHORTEST_S = 1e-9  # slack that a device keeps whose fixed work alone exceeds the threshold, s
+Allocator = Callable[[PruningProblem], Allocation]
+
+
+@dataclass(frozen=True, eq=False)
+class Planner:
+    """Plans rounds of one cell.
+
+    Args:
+        allocator: solves the pruning problem of a round.
+        channel: the uplink's channel, as it is when the round starts.
+        fleet: all devices.
+        downlink: how long the model takes to arrive.
+        budget_s: T_th, latency threshold, s; inf: none.
+        when_infeasible: ``stretch`` plans for the least threshold that fits the band where T_th is
+            too short; ``stop`` raises.
+
+    Raises:
+        ValueError: another word for ``when_infeasible``.
+    """
+
+    allocator: Allocator
+    channel: Channel
+    fleet: Fleet
+    downlink: Downlink
+    budget_s: float
+    when_infeasible: str
+
+    def __post_init__(self) -> None:
+        if self.when_infeasible not in ("stretch", "stop"):
+            raise ValueError(
+                f"when_infeasible is {self.when_infeasible}; allowed are stretch and stop"
+            )
+
+    def plan(self, demand: Demand, view: View) -> RoundPlan:
+        """Shares b, Liu, eq. (54), and pruning ratios rho, eq. (58), of the devices of a demand.
+
+        Devices that cannot finish their unprunable work in time (A_k <= 0), or whose rate is 0, are
+        left out by number.
+
+        Args:
+            demand: bits and work of the chosen devices, with bounds of their pruning ratios.
+            view: what the server knows when the round starts.
+
+        Raises:
+            solvers.InfeasibleError: the least shares do not fit, and ``when_infeasible`` is stop.
+        """
+        devices = np.asarray(demand.devices, dtype=int)
+        fixed_s = self.unprunable_s(demand, view)
+        slack_s = self.budget_s - fixed_s  # A_k
+        # Where the method fixes the ratio a device is late, and never left out: everybody gets the
+        # time by which such a device's fixed work exceeds the threshold.
+        decided = np.equal(demand.rho_min, demand.rho_max)
+        before_s = max(0.0, float((SHORTEST_S - slack_s).max(where=decided, initial=0.0)))
+        slack_s = slack_s + before_s
+        served = np.flatnonzero((slack_s > 0.0) & (view.rate_bps[devices] > 0.0))
+        left_out = tuple(np.delete(devices, served).tolist())
+        if not served.size:
+            return RoundPlan((), left_out, budget_s=self.budget_s)
+        problem = self.pruning_problem(demand, view, served, slack_s, fixed_s)
+        answer, extra_s = self._allocate(problem, before_s)
+        if self.when_infeasible == "stop":
+            self._refuse_late(problem, answer, devices[served], before_s)
+        grants = self._grants(devices[served], answer, view)
+        residual, budget_s = float(answer.certificate.residual), self.budget_s + extra_s
+        # The plan was stretched: more band would shorten it, and nobody would be pruned less.
+        per_hz, per_s = (math.nan, math.nan) if extra_s else self._slopes(answer)
+        return RoundPlan(grants, left_out, residual, budget_s, per_hz, per_s)
+
+    def unprunable_s(self, demand: Demand, view: View) -> Array:
+        """Time [S] that no pruning shortens, s: the download, and the work that cannot be pruned."""
+        devices = np.asarray(demand.devices, dtype=int)
+        bits_down = np.broadcast_to(np.asarray(demand.bits_down, dtype=float), devices.shape)
+        compute_s = self.fleet.seconds(devices, demand.work_fixed, view.cpu_hz)
+        return compute_s + self.downlink.seconds(bits_down, devices)
+
+    def pruning_problem(
+        self, demand: Demand, view: View, served: Array, slack_s: Array, fixed_s: Array
+    ) -> PruningProblem:
+        """The pruning problem of some devices of a demand: Liu, eqs. (43) to (47).
+
+        Args:
+            demand: of S devices.
+            view: what the server knows.
+            served: positions of the devices in the demand, int [K].
+            slack_s: A, time left for what pruning shortens [S], s.
+            fixed_s: `unprunable_s` [S], s.
+        """
+        everybody = np.asarray(demand.devices, dtype=int)
+        devices = everybody[served]
+        noise_w = self.channel.noise_w
+        fixed_noise = noise_w is not None
+        if noise_w is None:
+            noise_w = self.channel.noise_w_per_hz * self.channel.bandwidth_hz
+        gain_per_w = self.channel.gains(view.now_s)[devices] / noise_w  # SNR over the band, 1/W
+        power_w = self.fleet.tx_power_w[devices]
+        prunable, fixed = (
+            self.fleet.cycles(everybody, work) for work in (demand.work_prunable, demand.work_fixed)
+        )
+        cycles = np.broadcast_to(fixed + (1.0 - demand.rho_min) * prunable, everybody.shape)
+        return PruningProblem(
+            bits=demand.bits_prunable[served],
+            compute_s=self.fleet.seconds(everybody, demand.work_prunable, view.cpu_hz)[served],
+            slack_s=slack_s[served],
+            rate_bps=view.rate_bps[devices],
+            weight=demand.weight[served],
+            rho_min=demand.rho_min[served],
+            rho_max=demand.rho_max[served],
+            bits_fixed=demand.bits_fixed[served],
+            snr=None if fixed_noise else power_w * gain_per_w,
+            before_s=fixed_s[served],
+            energy=EnergyTerms(
+                cycles=cycles[served],
+                kappa=self.fleet.capacitance[devices],
+                f_min_hz=self.fleet.min_cpu_hz[devices] * view.capability[devices],
+                f_max_hz=view.cpu_hz[devices],
+                p_max_w=power_w,
+                gain=gain_per_w,
+            ),
+        )
+
+    def _allocate(self, problem: PruningProblem, before_s: float) -> tuple[Allocation, float]:
+        """(solution, time beyond T_th that it was stretched by, s)."""
+        try:
+            return self.allocator(problem), 0.0
+        except InfeasibleError as short:
+            extra_s = before_s + short.extra_s
+            if self.when_infeasible == "stop":
+                message = f"the threshold of {self.budget_s:g} s is {seconds_rounded_up(extra_s)} s too short"
+                raise InfeasibleError(
+                    message if before_s else str(short), short.devices, extra_s
+                ) from short
+            stretched = replace(problem, slack_s=problem.slack_s + short.extra_s)
+            return self.allocator(stretched), extra_s
+
+    def _slopes(self, answer: Allocation) -> tuple[float, float]:
+        """Change of the summed pruning per hertz of band and per second of T_th; nan: not known."""
+        if not answer.is_differentiable:
+            return math.nan, math.nan
+        slopes = answer.sensitivity(self.channel.bandwidth_hz)
+        return slopes.per_hz, slopes.per_s
+
+    def _refuse_late(
+        self, problem: PruningProblem, answer: Allocation, devices: Array, before_s: float
+    ) -> None:
+        """Raise InfeasibleError for a late plan of a solver that does not bound the time, such as equal."""
+        over_s = problem.finish_s(answer.share, answer.rho) - (problem.slack_s - before_s)
+        late = np.flatnonzero(over_s > 1e-6 * self.budget_s)
+        if late.size:
+            names, worst_s = ", ".join(map(str, devices[late])), float(over_s.max())
+            message = (
+                f"devices {names} would be up to {worst_s:.6g} s later "
+                f"than the threshold of {self.budget_s:g} s"
+            )
+            raise InfeasibleError(message, tuple(devices[late].tolist()), worst_s)
+
+    def _grants(self, devices: Array, answer: Allocation, view: View) -> Grants:
+        share = np.asarray(answer.share)
+        if share.sum() > 1.0 + 1e-12:  # rounding of the user's own solver
+            share = share / share.sum()
+        cpu_hz = view.cpu_hz[devices] if answer.cpu_hz is None else answer.cpu_hz
+        power_w = self.fleet.tx_power_w[devices] if answer.power_w is None else answer.power_w
+        return Grants(devices, share, np.asarray(answer.rho), cpu_hz, power_w)

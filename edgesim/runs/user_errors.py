@@ -1,0 +1,81 @@
+"""Errors that users can cause, as one sentence with the file, line and key that they are about."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from edgesim.errors import EdgesimError, InfeasibleScenarioError, RunError, ScenarioKeyError
+from edgesim.network.device import FleetError
+from edgesim.runs.user_code import UserCodeError, describe, lines_in, user_files
+from edgesim.scenario.loader import Scenario
+from fl.errors import DataError, LearningError, MethodError, ModelError
+from fl.out_of_memory import is_full as memory_is_full
+from solvers import InfeasibleError, SolverError
+
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+RESUME = "make room, and the same command resumes where it stopped"
+METHOD = ("learning", "method")
+
+
+class PartitionError(DataError):
+    """The data cannot be divided as asked."""
+
+
+# The key that an error is about; a subclass stands before its base.
+KEY_OF_ERROR: dict[type[Exception], str] = {
+    PartitionError: "learning.partition",
+    DataError: "learning.dataset",
+    ModelError: "learning.model",
+    FleetError: "devices",
+}
+
+
+@contextmanager
+def user_errors(scenario: Scenario) -> Iterator[None]:
+    """Raise what a scenario, its data, the user's code or a full machine causes as an EdgesimError.
+
+    Raises:
+        ScenarioError: a key has a value that cannot be used.
+        InfeasibleScenarioError: the latency threshold cannot be met.
+        RunError: anything else that the user can mend.
+    """
+    try:
+        yield
+    except Exception as error:
+        sentence = _sentence(error, scenario)
+        if sentence is None:
+            raise
+        raise sentence from error
+
+
+def _sentence(error: Exception, scenario: Scenario) -> EdgesimError | None:
+    """The error to raise instead; None where it stays what it is."""
+    for path in user_files(scenario):
+        if lines_in(error, path):
+            return UserCodeError(describe(error, path))
+    if isinstance(error, ScenarioKeyError):
+        return scenario.error(error.key, error.problem)
+    if isinstance(error, MethodError):
+        return scenario.error((*METHOD, error.key), error.problem)
+    for kind, key in KEY_OF_ERROR.items():
+        if isinstance(error, kind):
+            return RunError(f"{scenario.where(key)}: {key}: {error}")
+    if isinstance(error, InfeasibleError):
+        advice = "or write allocation.when_infeasible: stretch"
+        return InfeasibleScenarioError(f"{str(error).rstrip('.')}; {advice}")
+    if isinstance(error, SolverError | LearningError):
+        return RunError(str(error))
+    return _machine_is_full(error)
+
+
+def _machine_is_full(error: Exception) -> RunError | None:
+    """The error where memory or disk are full; None for others."""
+    if isinstance(error, MemoryError | RuntimeError) and memory_is_full(error):
+        known = isinstance(error, MemoryError) and str(error)
+        return RunError(f"{error if known else 'the memory is full'}; {RESUME}")
+    if isinstance(error, OSError) and error.errno in DISK_FULL:
+        place = f"{error.filename}: " if error.filename else ""
+        return RunError(f"{place}{error.strerror}; {RESUME}")
+    return None
