@@ -8,7 +8,7 @@ from edgesim.seeds import Seeds
 from fl.contracts import Grant, View
 from fl.data.datasets import Federated
 from fl.errors import MethodError
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 from fl.method_base.method import State, bind, check
 from fl.methods import resolve
 from fl.methods.fedmap.extraction import largest_of
