@@ -1,18 +1,22 @@
-"""What a solve costs: milliseconds and memory by number of devices, and the ratio to cvxpy. Ratios from one run.
+"""What a solve costs: milliseconds and memory by number of devices, and the ratio to cvxpy.
 
     python benchmarks/solvers.py [--most 1000000]
 
-Prints (i) the median time of `allocate` for 10 to 1,000,000 devices, certificate included, per method and noise, and
-the peak memory of a process that makes the largest problem and solves it once (to reach with kkt: 10 devices under
-0.15 ms, 1e6 under 1 s and 1 GiB); (ii) `allocate` beside re-solves of the parametrised cvxpy problem on the same
-problems, and how far the objectives are apart (to reach with kkt: 200 times faster at 1000 devices). refused: problems
-on which the certificate refuses what Clarabel says.
+Prints two tables:
 
-What is timed: all of `allocate`, with its certificate, for a problem that it has not seen before; making the problem,
-which checks its numbers, is not. For cvxpy this is setting the parameters, its canonicalisation, Clarabel, and the
-same certificate (which takes no more than all of `kkt`); building the cvxpy problem is not. Both solve ten problems
-in a row, then the other does: after tens of milliseconds of cvxpy the first fast solve finds the caches of the
-processor cold (about 1.4 times slower), which a simulation does not see. Times are medians.
+(i) The median time of `allocate` for 10 to 1,000,000 devices, certificate included, per method and
+    noise, and the peak memory of a process that makes the largest problem and solves it once. To
+    reach with kkt: 10 devices under 0.15 ms, 1e6 under 1 s and 1 GiB.
+(ii) `allocate` beside re-solves of the parametrised cvxpy problem on the same problems, and how far
+    the objectives are apart. To reach with kkt: 200 times faster at 1000 devices. Under "refused"
+    are problems on which the certificate refuses the answer of Clarabel.
+
+All of `allocate` with its certificate is timed, for a problem that it has not seen before; making
+the problem, which checks its numbers, is not. For cvxpy this is setting the parameters, its
+canonicalisation, Clarabel, and the same certificate (which takes no more than all of `kkt`);
+building the cvxpy problem is not. Both solve ten problems in a row, then the other does: after tens
+of milliseconds of cvxpy the first fast solve finds the caches of the processor cold (about 1.4
+times slower), which a simulation does not see. Compare ratios from one run only.
 """
 
 from __future__ import annotations
@@ -44,7 +48,7 @@ REFERENCE = {
 def problem(devices: int, seed: int, noise: str = "power", small: bool = False) -> PruningProblem:
     """A random cell around Liu's setting, 20 MHz a device, 5 to 33 dB in an equal share of it.
 
-    Unpruned uploads take about twice the slack; small: a tenth of that, which all can send unpruned.
+    Unpruned uploads take about twice the slack; small: a tenth of that, which all can send.
     """
     rng = np.random.default_rng(seed)
     snr = 10 ** rng.uniform(0.5, 3.3, devices) / (devices if noise == "density" else 1)
@@ -117,15 +121,13 @@ def once(method: str, devices: str, noise: str) -> None:
 
 def ratios() -> None:
     print(
-        f"\n{'method':10}{'noise':9}{'devices':>9}{'ms':>10}{'cvxpy ms':>10}{'ratio':>8}{'apart':>10}{'refused':>9}"
+        f"\n{'method':10}{'noise':9}{'devices':>9}{'ms':>10}{'cvxpy ms':>10}"
+        f"{'ratio':>8}{'apart':>10}{'refused':>9}"
     )
     for method in METHODS:
         for noise in ("power", "density"):
-            for devices in (
-                10,
-                100,
-                250 if method == "energy" else 1000,
-            ):  # cvxpy has no memory for more of energy
+            most = 250 if method == "energy" else 1000  # cvxpy has no memory for more of energy
+            for devices in (10, 100, most):
                 compare(method, noise, devices)
 
 
@@ -144,7 +146,8 @@ def compare(method: str, noise: str, devices: int) -> None:
     fast, slow = 1e3 * float(np.median(ours)), 1e3 * float(np.median(theirs))
     worst = np.nan if np.isnan(apart).all() else np.nanmax(apart)
     print(
-        f"{method:10}{noise:9}{devices:9}{fast:10.3f}{slow:10.1f}{slow / fast:8.0f}{worst:10.1e}{refused:5} of {count}"
+        f"{method:10}{noise:9}{devices:9}{fast:10.3f}{slow:10.1f}"
+        f"{slow / fast:8.0f}{worst:10.1e}{refused:5} of {count}"
     )
 
 

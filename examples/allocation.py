@@ -1,11 +1,12 @@
-"""Who gets which share of the band, and where the printed closed form of Liu et al. leaves its bounds.
+"""Who gets which share of the band, and where the closed form of Liu et al. leaves its bounds.
 
-Four devices of Liu's setting share a band. Their pruning ratios rho and shares b are drawn against the latency
-threshold T_th and against the bandwidth B: exactly (`kkt`, with every bound) and as eqs. (54), (58) are printed.
-Run it with `python examples/allocation.py [picture.png]`, or cell by cell in an editor that knows `# %%`.
+Four devices of Liu's setting share a band. Their pruning ratios rho and shares b are drawn against
+the latency threshold T_th and against the bandwidth B: exactly (`kkt`, with every bound) and as
+eqs. (54), (58) are printed. Run it with `python examples/allocation.py [picture.png]`, or cell by
+cell in an editor that knows `# %%`.
 """
 
-# %% The cell: 28 dBm through 98 to 101 dB of path loss, -110 dBm of noise, the CNN of Liu, Section V
+# %% The cell: 28 dBm through 98 to 101 dB of path loss, -110 dBm of noise, the CNN of Liu, Sec. V
 from __future__ import annotations
 
 import sys
@@ -27,7 +28,7 @@ BANDS_HZ = np.linspace(10e6, 400e6, 196)
 
 
 def problem(threshold_s: float, bandwidth_hz: float) -> PruningProblem:
-    """5 personal steps and 1 of warm-up come before 5 on the global part: A_k, G_k, q_k and r_k of Liu, Section IV."""
+    """5 personal steps and 1 of warm-up come before 5 on the global part: Liu, Section IV."""
     before_s = (5 * PERSONAL + GLOBAL) * CYCLE_S
     return PruningProblem(
         bits=32 * GLOBAL,
@@ -38,8 +39,8 @@ def problem(threshold_s: float, bandwidth_hz: float) -> PruningProblem:
 
 
 # %% One allocation, in words
-def told(threshold_s: float = 25e-3, bandwidth_hz: float = 80e6) -> str:
-    """What the solver says about one point of the curves."""
+def explained(threshold_s: float = 25e-3, bandwidth_hz: float = 80e6) -> str:
+    """One point of the curves, explained by the solver."""
     return allocate(problem(threshold_s, bandwidth_hz)).explain()
 
 
@@ -57,7 +58,10 @@ def outside(allocations: list[Allocation]) -> np.ndarray:
 
 # %% The picture
 def draw(path: str = "allocation.png") -> None:
-    """Pruning ratios above, shares below; against T_th left, against B right. Grey: as printed, out of bounds."""
+    """Pruning ratios above, shares below; against T_th left, against B right.
+
+    Grey: the printed form is out of bounds.
+    """
     exact, printed = swept("kkt"), swept("printed")
     axes_of = (
         (THRESHOLDS_S * 1e3, "latency threshold $T_{th}$, ms"),
@@ -110,9 +114,8 @@ def curves(
 
 # %% All of it
 if __name__ == "__main__":
-    print(told())
+    print(explained())
     for axis, allocations in zip(("T_th", "B"), swept("printed"), strict=True):
-        print(
-            f"Against {axis} the printed form breaks a bound at {outside(allocations).mean():.0%} of the points."
-        )
+        broken = f"{outside(allocations).mean():.0%}"
+        print(f"Against {axis} the printed form breaks a bound at {broken} of the points.")
     draw(*sys.argv[1:2])

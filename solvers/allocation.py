@@ -211,10 +211,10 @@ def _chosen(problem: PruningProblem, values: Any, kind: str, name: str) -> Array
     """Clocks or powers [K] of a user's own allocator; None where it chooses none."""
     if values is None:
         return None
-    values = np.asarray(values, dtype=float)
-    if values.shape != (problem.num_devices,) or not (np.isfinite(values) & (values >= 0)).all():
+    chosen: Array = np.asarray(values, dtype=float)
+    if chosen.shape != (problem.num_devices,) or not (np.isfinite(chosen) & (chosen >= 0)).all():
         raise InvalidAllocationError(
-            f"{name} returned {kind} {values!r:.60}; give {problem.num_devices} finite numbers "
+            f"{name} returned {kind} {chosen!r:.60}; give {problem.num_devices} finite numbers "
             "that are not negative."
         )
-    return values
+    return chosen

@@ -126,12 +126,14 @@ class PruningProblem(DeviceRates):
     @cached_property
     def feasible(self) -> Mask:
         """Which devices have any time left, A > 0: bool [K]."""
-        return self.slack_s > 0
+        served: Mask = self.slack_s > 0
+        return served
 
     @cached_property
     def needs_no_band(self) -> Mask:
         """Devices that send nothing, pruned or not: bool [K]."""
-        return (self.bits == 0) & (self.bits_fixed == 0)
+        silent: Mask = (self.bits == 0) & (self.bits_fixed == 0)
+        return silent
 
     @cached_property
     def all_active(self) -> bool:

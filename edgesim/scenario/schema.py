@@ -1,7 +1,7 @@
 """The keys of a scenario: one class per section, each key with its meaning, unit and default.
 
 The sections network and devices are in network_schema.py, checks between sections in
-cross_checks.py.
+validation.py.
 """
 
 from __future__ import annotations

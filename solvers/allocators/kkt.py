@@ -2,7 +2,7 @@
 
 The optimal share is (54) clipped to its bounds. In mu = lambda^(-1/2) it is a clipped line,
 
-    b_k(mu) = clip(mu s_k - o_k, low_k, cap_k),  s_k = sqrt(w (A q + f G) / r) / G,  o_k = q / (r G),
+    b_k(mu) = clip(mu s_k - o_k, low_k, cap_k), s_k = sqrt(w (A q + f G) / r) / G, o_k = q / (r G),
 
 so that sum_k b_k(mu) = 1 is piecewise linear and increasing: Newton's method, kept inside a
 bracket, ends at the root. Where G = 0, rho is linear in b, and b_k(mu) jumps from low to cap at

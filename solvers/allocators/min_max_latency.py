@@ -85,7 +85,8 @@ def time_before(problem: PruningProblem) -> Array:
             f"slack_s of device {k} is inf and others are not; give all a deadline, or none, "
             "or before_s."
         )
-    return np.subtract(problem.slack_s.max(), problem.slack_s)
+    before_s: Array = problem.slack_s.max() - problem.slack_s
+    return before_s
 
 
 def upload_work(problem: PruningProblem, before_s: Array) -> tuple[Array, Array]:

@@ -1,14 +1,14 @@
 """What a little more band or time is worth, from the multipliers of an optimal allocation.
 
-The rate of a device depends on the hertz it is given and not on what is left to others, whether noise is a fixed
-power or a density: so a wider band only relaxes sum_k b_k <= 1, and dV / d log B = -lambda. The multiplier of the
-deadline follows from stationarity,
+The rate of a device depends on the hertz it is given and not on what is left to others, whether
+noise is a fixed power or a density: so a wider band only relaxes sum_k b_k <= 1, and
+dV / d log B = -lambda. The multiplier of the deadline follows from stationarity,
 
     nu_k = w R / (R G + q)                 where rho_min < rho_k < rho_max
-    nu_k = lambda R^2 / (R' (kept q + f))  where rho is held at a bound and the band meets the deadline exactly,
+    nu_k = lambda R^2 / (R' (kept q + f))  where rho is held at a bound and the deadline binds
 
-and dV / dT = -sum_k nu_k. Where several multipliers are right (a device is just about to enter or to be full) V has a
-kink, and this is one of its slopes.
+and dV / dT = -sum_k nu_k. Where several multipliers are right (a device is just about to enter or
+to be full) V has a kink, and this is one of its slopes.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ SMOOTH_METHODS = ("kkt", "convex")
 class Sensitivity:
     """Derivatives of the objective sum w rho; none is above 0.
 
-    per_band: by the relative width of the band (1 = doubled, to first order).     per_hz: by its width, 1/Hz; nan
-    where the width was not given.     per_s: by T_th, 1/s.     deadlines: share of every device in per_s [K], 1/s.
+    Attributes:
+        per_band: by the relative width of the band (1 = doubled, to first order).
+        per_hz: by its width, 1/Hz; nan where the width was not given.
+        per_s: by T_th, 1/s.
+        deadlines: share of every device in per_s [K], 1/s.
     """
 
     per_band: float
@@ -49,14 +52,18 @@ def sensitivity(allocation: Solution, bandwidth_hz: float = float("nan")) -> Sen
     """Derivatives of the optimal objective by the bandwidth and by the latency threshold.
 
     Args:
-        allocation: of `kkt` or `convex`, with any share of the band.     bandwidth_hz: B, Hz, for `per_hz`.
+        allocation: of `kkt` or `convex`, with shares of any size.
+        bandwidth_hz: B, Hz, for `per_hz`.
+
     Raises:
-        ValueError: another method, whole blocks or levels, whose objective has steps and no slope; B not positive.
+        ValueError: another method, whole blocks or levels, whose objective has steps and no slope;
+            B not positive.
     """
     problem = allocation.problem
-    if problem is None or not is_differentiable(allocation):
+    if not is_differentiable(allocation):
         raise ValueError(
-            f"The answer of {allocation.method} has no slopes; take {' or '.join(SMOOTH_METHODS)}, in shares."
+            f"The answer of {allocation.method} has no slopes; "
+            f"take {' or '.join(SMOOTH_METHODS)}, in shares."
         )
     given = numbers("bandwidth_hz", bandwidth_hz, "give a number in Hz")
     if given.ndim:
@@ -74,12 +81,8 @@ def deadline_multipliers(problem: PruningProblem, share: Array, rho: Array, pric
     rate_bps, sent = problem.rate_at(share), (1.0 - rho) * problem.bits + problem.bits_fixed
     binds = problem.finish_s(share, rho) >= problem.slack_s * (1.0 - BINDS)
     with np.errstate(divide="ignore", invalid="ignore"):
-        along_rho = problem.weight / np.where(
-            problem.needs_no_band, problem.compute_s, problem.compute_s + problem.bits / rate_bps
-        )
+        busy_s = problem.compute_s + problem.bits / rate_bps
+        along_rho = problem.weight / np.where(problem.needs_no_band, problem.compute_s, busy_s)
         along_band = np.where(sent > 0, price * rate_bps**2 / (problem.slope_at(share) * sent), 0.0)
-    return np.where(
-        problem.feasible & binds,
-        np.where(strictly_inside(problem, rho), along_rho, along_band),
-        0.0,
-    )
+    nu = np.where(strictly_inside(problem, rho), along_rho, along_band)
+    return np.where(problem.feasible & binds, nu, 0.0)

@@ -88,7 +88,7 @@ class Cell:
         cpu_hz = np.clip(np.where(busy, cpu_hz, terms.f_max_hz), terms.f_min_hz, terms.f_max_hz)
         return Choice(np.where(sends, share, 0.0), cpu_hz, power_w, price)
 
-    def values(self, b0: Array, air_s: Array) -> tuple[dict[str, Array | float], float]:
+    def values(self, b0: Array, air_s: Array) -> tuple[dict[str, Array], float]:
         """Parameters in units of these shares and air times [K], and the unit of energy, J."""
         on, computes = self.sends, self.tau_max > 0
         busy_s = self.busy_s(air_s)
@@ -130,8 +130,8 @@ def least_joules(problem: PruningProblem, terms: EnergyTerms) -> Iterator[Choice
     if not cell.sends.any():
         yield cell.choice(np.ones(len(cell.low)), cell.low, 0.0)
         return
-    on, nodes, failed, found = cell.sends, cell.nodes(), None, False
-    count = int(on.sum())
+    on, nodes = cell.sends, cell.nodes()
+    count, failed, found = int(on.sum()), None, False
     if nodes * count > MOST_EXPONENTIALS:
         raise UncertifiedError(
             f"convex-energy states {nodes} exponentials for each of {count} devices, and above "
@@ -156,7 +156,7 @@ def least_joules(problem: PruningProblem, terms: EnergyTerms) -> Iterator[Choice
         # of air and computing time it is the shorter that has the digits
         left_s = np.minimum(cell.time_s - busy_s, cell.longest_s)
         air_s = np.where(on & (busy_s < air_s), left_s, air_s)
-        share = filled(np.where(on, share, 0.0), cell.low, 1.0 * on)
+        share = filled(np.where(on, share, 0.0), cell.low, on.astype(float))
         yield cell.choice(np.where(on, share, 1.0), air_s, price / widest * joule)
         b0 = np.where(share > 0, share, b0)
         air_s = np.maximum(air_s, cell.full_power_s(b0))

@@ -38,11 +38,8 @@ def band_units(problem: PruningProblem, b0: Array) -> dict[str, Array]:
 def pruning_units(problem: PruningProblem, b0: Array) -> dict[str, Array]:
     """Parameters of the kept part of the model around the shares b0 [K]."""
     sent = problem.rate_at(b0) * problem.slack_s  # bits, within the slack
-    g, tau, phi = (
-        problem.compute_s / problem.slack_s,
-        problem.bits / sent,
-        problem.bits_fixed / sent,
-    )
+    g = problem.compute_s / problem.slack_s
+    tau, phi = problem.bits / sent, problem.bits_fixed / sent
     x0, slope = (1.0 - phi) / (g + tau), (tau + g * phi) / (g + tau) ** 2
     return band_units(problem, b0) | {
         "kappa": g / (g + tau),
@@ -78,7 +75,8 @@ class Range:
         slack_s = np.where(self.live, problem.slack_s, 1.0)
         b0 = problem.share_for_rate((problem.bits + problem.bits_fixed) / slack_s)
         b0 = np.where(self.live, np.minimum(b0, 1.0), 1.0)
-        return b0 / max(b0[self.live].sum() / (1.0 - self.low[~self.live].sum()), 1.0)
+        held = float(self.low[~self.live].sum())
+        return b0 / max(float(b0[self.live].sum()) / (1.0 - held), 1.0)
 
 
 def filled(share: Array, low: Array, cap: Array) -> Array:

@@ -70,7 +70,7 @@ class Statement:
     def minimise(self, objective: Any, *results: Any) -> Statement:
         """The statement with its objective; `results` are variables to return besides beta."""
         self.results = (self.beta, *results)
-        self.task = self.cp.Problem(self.cp.Minimize(objective), self.constraints)
+        self.task: Any = self.cp.Problem(self.cp.Minimize(objective), self.constraints)
         return self
 
     def solve(self, **values: Array | float) -> tuple[Any, ...]:
@@ -188,6 +188,6 @@ def least_energy(count: int, density: bool, nodes: int) -> Statement:
 
 @lru_cache(maxsize=CACHED)
 def quadrature(nodes: int) -> tuple[Array, Array]:
-    """Nodes and weights of Gauss and Legendre on [0, 1]: (e^x - 1) / x = sum of weight e^(node x)."""
+    """Nodes and weights on [0, 1], Gauss and Legendre: (e^x - 1) / x = sum weight e^(node x)."""
     at, weight = np.polynomial.legendre.leggauss(nodes)
     return 0.5 * (at + 1.0), 0.5 * weight

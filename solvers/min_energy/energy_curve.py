@@ -90,7 +90,9 @@ class Radio:
     def saved(self, air_s: Array) -> Array:
         """2 W / tau^3 [S]: what one second more for computing saves, W."""
         tau = np.maximum(self.time_s - air_s, self.tau_min)
-        return np.divide(2.0 * self.work, tau**3, out=np.zeros_like(tau), where=self.work > 0)
+        saved = np.zeros_like(tau)
+        np.divide(2.0 * self.work, tau**3, out=saved, where=self.work > 0)
+        return saved
 
     # -- the curve of best responses
 

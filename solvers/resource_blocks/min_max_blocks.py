@@ -1,22 +1,23 @@
-"""Least maxima in whole resource blocks: `fair` and `latency` with shares that are multiples of 1 / N.
+"""Least maxima in whole resource blocks: `fair` and `latency` with shares of n / N.
 
-A bound on what every device costs is met with the fewest blocks when each gets just enough for it, so the least bound
-whose blocks fit into the band is the exact optimum (`blocks.least_max`), and its proof is short: the blocks that all
-need to cost less than the largest cost do not fit. What is left over goes where it lowers the sum most.
+A bound on what every device costs is met with the fewest blocks when each device gets just enough
+for it, so the least bound whose blocks fit into the band is the exact optimum (`least_max`), and
+its proof is short: the blocks that all need to cost less than the largest cost do not fit. What is
+left over goes where it lowers the sum most.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from solvers.allocators.min_max_latency import time_before, upload_work
-from solvers.arrays import Array
+from solvers.arrays import Array, Counts
 from solvers.certificate import OPTIMALITY_TOLERANCE, feasible_solution
 from solvers.problem import PruningProblem
 from solvers.resource_blocks.block_problem import (
+    Cost,
     block_bounds,
     check_count,
     fewest_blocks,
@@ -34,35 +35,32 @@ def fair_blocks(problem: PruningProblem, blocks: int) -> Solution:
     """Whole blocks of least maximal rho, ties broken by the least sum of w rho.
 
     Raises:
-        InfeasibleError: the blocks that rho_max needs do not fit.     ValueError: `blocks`, or a problem with levels.
+        InfeasibleError: the blocks that rho_max needs do not fit.
         UncertifiedError: the largest rho could be lower.
+        ValueError: `blocks`, or a problem with levels.
     """
     problem.refuse_levels("fair")
     low, cap = block_bounds(problem, blocks)
-    on = problem.feasible
 
-    def rho(n: Array) -> Array:
-        return np.where(on, problem.rho_at(n / blocks), 0.0)
+    def rho(n: Counts) -> Array:
+        return np.where(problem.feasible, problem.rho_at(n / blocks), 0.0)
 
-    def weighted(n: Array) -> Array:
+    def weighted(n: Counts) -> Array:
         return problem.weight * rho(n)
 
-    n = least_sum(weighted, least_max(rho, low, cap, blocks), cap, blocks)
-    check_least_max(rho, n, low, cap, blocks)
-    check_least_sum(
-        weighted, n, fewest_blocks(lambda m: rho(m) <= rho(n).max(), low, cap), cap, blocks
-    )
-    return _answer(
-        problem, n / blocks, problem.rho_at(n / blocks), "fair", "rho", float(rho(n).max())
-    )
+    n = _checked_blocks(rho, weighted, low, cap, blocks)
+    largest = float(rho(n).max())
+    return _solution(problem, n / blocks, problem.rho_at(n / blocks), "fair", "rho", largest)
 
 
 def latency_blocks(problem: PruningProblem, blocks: int) -> Solution:
-    """Whole blocks with which the last device is back earliest, at rho_min; ties broken by the sum of finish times.
+    """Whole blocks with which the last device is back earliest, at rho_min.
+
+    Ties are broken by the sum of finish times.
 
     Raises:
-        ValueError: `blocks`, or fewer of them than devices that send.
         UncertifiedError: the last device could be back earlier.
+        ValueError: `blocks`, or fewer of them than devices that send.
     """
     check_count(blocks)
     before_s, on = time_before(problem), problem.feasible
@@ -75,26 +73,26 @@ def latency_blocks(problem: PruningProblem, blocks: int) -> Solution:
     cap = np.where(low > 0, blocks, 0)
     rho = np.where(on, problem.rho_min, problem.rho_max)
 
-    def finish_s(n: Array) -> Array:
+    def finish_s(n: Counts) -> Array:
         return np.where(low > 0, before_s + problem.finish_s(np.maximum(n, 1) / blocks, rho), 0.0)
 
-    n = least_sum(finish_s, least_max(finish_s, low, cap, blocks), cap, blocks)
-    check_least_max(finish_s, n, low, cap, blocks)
-    check_least_sum(
-        finish_s,
-        n,
-        fewest_blocks(lambda m: finish_s(m) <= finish_s(n).max(), low, cap),
-        cap,
-        blocks,
-    )
+    n = _checked_blocks(finish_s, finish_s, low, cap, blocks)
     last_s = max(float(finish_s(n).max()), float(busy_s.max(where=on, initial=0.0)))
-    return _answer(problem, n / blocks, rho, "latency", "finish time", last_s)
+    return _solution(problem, n / blocks, rho, "latency", "finish time", last_s)
 
 
-def check_least_max(
-    cost: Callable[[Array], Array], n: Array, low: Array, cap: Array, blocks: int
-) -> None:
-    """Raise UncertifiedError unless n [K] fits and the blocks for which all cost less than the largest cost do not."""
+def _checked_blocks(cost: Cost, tie: Cost, low: Counts, cap: Counts, blocks: int) -> Counts:
+    """Blocks [K] of least maximal cost, and of those the ones of least sum of `tie`."""
+    n = least_sum(tie, least_max(cost, low, cap, blocks), cap, blocks)
+    check_least_max(cost, n, low, cap, blocks)
+    top = cost(n).max()
+    least = fewest_blocks(lambda m: cost(m) <= top, low, cap)
+    check_least_sum(tie, n, least, cap, blocks)
+    return n
+
+
+def check_least_max(cost: Cost, n: Counts, low: Counts, cap: Counts, blocks: int) -> None:
+    """Raise UncertifiedError unless n [K] fits and no blocks with a lesser largest cost do."""
     top = float(cost(n).max())
     better = fewest_blocks(lambda n: cost(n) < top, low, cap)
     fits = bool((cost(better) < top).all()) and better.sum() <= blocks
@@ -104,12 +102,11 @@ def check_least_max(
         )
 
 
-def check_least_sum(
-    cost: Callable[[Array], Array], n: Array, least: Array, cap: Array, blocks: int
-) -> None:
-    """Raise UncertifiedError where one block, idle or of a device with more than the `least` [K], lowers the sum elsewhere.
+def check_least_sum(cost: Cost, n: Counts, least: Counts, cap: Counts, blocks: int) -> None:
+    """Raise UncertifiedError where one block lowers the sum of costs elsewhere.
 
-    The costs are convex: where no block does, no blocks between `least` and `cap` [K] have a lesser sum.
+    The block is idle, or of a device with more than the `least` [K]. The costs are convex: where
+    no block does, no blocks between `least` and `cap` [K] have a lesser sum.
     """
     here = cost(n)
     gain = float(np.where(n < cap, here - cost(np.minimum(n + 1, cap)), 0.0).max())
@@ -117,16 +114,15 @@ def check_least_sum(
     loss = loss if n.sum() == blocks else 0.0
     if gain - loss > OPTIMALITY_TOLERANCE * float(here.max()):
         raise UncertifiedError(
-            f"The blocks do not have the least sum: one elsewhere would lower it by {gain - loss:.2g}."
+            f"The blocks do not have the least sum: one elsewhere would lower it by "
+            f"{gain - loss:.2g}."
         )
 
 
-def _answer(
+def _solution(
     problem: PruningProblem, share: Array, rho: Array, method: str, what: str, objective: float
 ) -> Solution:
+    """The solution with this objective, and the claim that names what is least."""
     answer = feasible_solution(problem, share, rho, float("nan"), method)
-    return replace(
-        answer,
-        objective=objective,
-        certificate=replace(answer.certificate, claim=CLAIM.format(what)),
-    )
+    proof = replace(answer.certificate, claim=CLAIM.format(what))
+    return replace(answer, objective=objective, certificate=proof)

@@ -1,4 +1,6 @@
-"""Levels, printed, equal, proportional: order and units do not matter, more band never hurts, and where it does."""
+"""Levels, printed, equal, proportional: order and units do not matter, more band never hurts, and
+where it does.
+"""
 
 from dataclasses import replace
 
@@ -27,8 +29,10 @@ METHODS = ("equal", "proportional", "printed", "levels")
 
 
 def instance(method, seed, count, density):
-    """K devices that the method knows: for `printed` all compute and send, with weights of one and noise of a fixed
-    power; for `levels` few; otherwise some send or compute nothing, have fixed bits, bounds, or no time."""
+    """K devices that the method knows: for `printed` all compute and send, with weights of one and
+    noise of a fixed
+    power; for `levels` few; otherwise some send or compute nothing, have fixed bits, bounds, or no
+    time."""
     rng = np.random.default_rng(seed)
     plain = method == "printed"
     some = lambda values, other=0.0: np.where(rng.random(count) < 0.2 * (not plain), other, values)  # noqa: E731
@@ -64,7 +68,7 @@ def rescaled(p, bits, seconds):
 
 
 def widened(p, factor):
-    """factor times the band: the rate of the whole band grows, under a density the noise with it."""
+    """factor times the band: its rate grows, and under a density its noise."""
     if p.snr is None:
         return replace(p, rate_bps=p.rate_bps * factor)
     return replace(p, rate_bps=p.rate_at(np.full(p.num_devices, factor)), snr=p.snr / factor)
@@ -124,9 +128,11 @@ def test_more_band_never_raises_the_sum_of_levels(p, factor):
 
 
 def test_more_band_may_raise_the_level_of_one_device():
-    """Unpruned uploads of 0.2 and 1.1 Mbit in 10 ms at 100 Mbit/s: 20 and 110 % of the band, so device 1 sends nothing.
+    """Unpruned uploads of 0.2 and 1.1 Mbit in 10 ms at 100 Mbit/s: 20 and 110 % of the band, so
+    device 1 sends nothing.
 
-    In 1.2 times the band it needs 92 %: sent, as it weighs more, and the 8 % left are too little for device 0 even at
+    In 1.2 times the band it needs 92 %: sent, as it weighs more, and the 8 % left are too little
+    for device 0 even at
     its level of 0.3 (12 %), which is pruned altogether though it was not before.
     """
     p = PruningProblem(
@@ -138,7 +144,7 @@ def test_more_band_may_raise_the_level_of_one_device():
 
 @pytest.mark.parametrize("method", ("equal", "proportional"))
 def test_more_band_for_all_does_not_move_a_share(method):
-    """They are blind to the channel: band that one device has no use for is not given to another."""
+    """They are blind to the channel: band that one device has no use for goes to no other."""
     p = PruningProblem([1e5, 1e7], 0.0, 20e-3, [1e9, 1e8])
     a, b = allocate(p, method), allocate(widened(p, 3.0), method)
     assert a.share.tolist() == b.share.tolist() and b.rho[0] == 0.0 < b.rho[1] < a.rho[1]
@@ -146,7 +152,9 @@ def test_more_band_for_all_does_not_move_a_share(method):
 
 
 def test_one_devices_gain_is_anothers_loss_with_proportional():
-    """More bits of device 0 take band from device 1, which is pruned more though nothing of its own has changed."""
+    """More bits of device 0 take band from device 1, which is pruned more though nothing of its
+    own has changed.
+    """
     few, many = (PruningProblem([bits, 1e6], 4e-3, 20e-3, 1e8) for bits in (1e6, 4e6))
     assert allocate(many, "proportional").rho[1] > allocate(few, "proportional").rho[1]
 

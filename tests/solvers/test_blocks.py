@@ -112,7 +112,9 @@ def test_certified_permuted_and_never_better_than_any_shares(p, blocks):
 
 
 def test_four_blocks_by_hand():
-    """G = 0: rho = 1 - n / 4 x r A / q. Device 0 gains 0.2 a block for 4 blocks, device 1 0.3 for its first three."""
+    """G = 0: rho = 1 - n / 4 x r A / q. Device 0 gains 0.2 a block for 4 blocks, device 1 0.3 for
+    its first three.
+    """
     p = PruningProblem(1e6, 0.0, 20e-3, [4e7, 6e7])
     a = allocate(p, blocks=4)
     assert a.share.tolist() == [0.25, 0.75] and a.rho == approx([0.8, 0.1])

@@ -1,4 +1,6 @@
-"""Every method's certificate: it holds for the method's own answer, and fails for one that is a little off."""
+"""Every method's certificate: it holds for the method's own answer, and fails for one that is a
+little off.
+"""
 
 from dataclasses import replace
 
@@ -114,7 +116,8 @@ def test_the_tolerance_is_the_promised_one():
 
 
 FIELDS = {
-    "bits": -1.0, "compute_s": -1e-3, "slack_s": -np.inf, "rate_bps": 0.0, "weight": 0.0, "rho_min": -0.1,
+    "bits": -1.0, "compute_s": -1e-3, "slack_s": -np.inf, "rate_bps": 0.0, "weight": 0.0,
+    "rho_min": -0.1,
     "rho_max": 1.1, "bits_fixed": -1.0, "snr": 0.0,
 }  # fmt: skip
 
@@ -177,7 +180,9 @@ def test_the_advised_time_is_enough(seed):
 
 
 def test_what_is_a_little_late_is_no_better_answer():
-    """Device 0 needs 1e6 / (1e8 x 20 ms) = 1/2 at rho_max = 0; 2e-9 less is late by as much and gains at the price."""
+    """Device 0 needs 1e6 / (1e8 x 20 ms) = 1/2 at rho_max = 0; 2e-9 less is late by as much and
+    gains at the price.
+    """
     p = PruningProblem(
         [1e6, 1e4], [0.0, 4e-6], [20e-3, 1e-4], [1e8, 1e8], [1.0, 1e3], rho_max=[0.0, 1.0]
     )
@@ -196,7 +201,9 @@ def test_what_is_a_little_late_is_no_better_answer():
 
 
 def test_a_share_below_the_least_was_gained_at_its_price():
-    """Nine tenths of the time go into computing: 6e-9 less of the share is 6e-10 late, which passes, but it gains."""
+    """Nine tenths of the time go into computing: 6e-9 less of the share is 6e-10 late, which
+    passes, but it gains.
+    """
     p = PruningProblem(
         [1e6, 1e4], [18e-3, 4e-6], [20e-3, 1e-4], [1e9, 1e8], [1.0, 1e3], rho_max=[0.0, 1.0]
     )
@@ -211,7 +218,9 @@ def test_a_share_below_the_least_was_gained_at_its_price():
 
 
 def test_a_little_waste_of_many_adds_up():
-    """Band for all; half of what may be wasted by one, by each of a thousand, is 5e-6 of one device."""
+    """Band for all; half of what may be wasted by one, by each of a thousand, is 5e-6 of one
+    device.
+    """
     p = PruningProblem(1e6, 4e-3, 20e-3, np.full(1000, 4e12))
     a = allocate(p)
     proof = certify(p, a.share, a.rho + 5e-9, a.multiplier)

@@ -58,7 +58,8 @@ def instance(seed, count, density):
     st.sampled_from([1.0, 0.999, 0.5]),
 )
 def test_the_gap_is_no_less_than_what_is_lost(seed, count, density, size, factor, part):
-    """Shares moved by 1e-9 to 1 of the way to others that are in time too, of all the band or a part of what is free,
+    """Shares moved by 1e-9 to 1 of the way to others that are in time too, of all the band or a
+    part of what is free,
     at any price: weak duality."""
     p = instance(seed, count, density)
     assume(p.feasible.any())
@@ -78,7 +79,9 @@ def test_the_gap_is_no_less_than_what_is_lost(seed, count, density, size, factor
     ("compute_s", "moved"), [([4e-3, 0.0], 0.05), ([4e-3, 0.0], 0.5), ([4e-3, 2e-3], 1e-6)]
 )
 def test_what_is_above_a_cap_is_lost(compute_s, moved):
-    """Device 0 is full with 0.15625 of the band: 1e6 bit / (4e8 bit/s x 16 ms). More is lost at the full price."""
+    """Device 0 is full with 0.15625 of the band: 1e6 bit / (4e8 bit/s x 16 ms). More is lost at
+    the full price.
+    """
     p = PruningProblem([1e6, 1e7], compute_s, 20e-3, [4e8, 1e8])
     a = allocate(p)
     share = a.share + np.array([moved, -moved])
@@ -120,7 +123,9 @@ def test_energy_certifies_the_price_that_it_returns(factor):
 
 @pytest.mark.parametrize("price", [-1e-6, -1.0, np.nan])
 def test_a_price_below_zero_proves_nothing_of_a_single_device(price):
-    """It holds the whole band, so that b <= 1 holds it as well: any price below its own will do, but not below zero."""
+    """It holds the whole band, so that b <= 1 holds it as well: any price below its own will do,
+    but not below zero.
+    """
     a = allocate(joules([100.0]), "energy")
     assert a.share[0] == 1.0
     with pytest.raises(UncertifiedError, match="energy"):
@@ -136,7 +141,9 @@ def test_band_has_no_price_where_nobody_sends():
 
 
 def test_uploads_far_shorter_than_the_time_before():
-    """Device 1 starts 3.5 s after device 0 and sends for 3 ns: of these seconds of 8 s keep seven digits only."""
+    """Device 1 starts 3.5 s after device 0 and sends for 3 ns: of these seconds of 8 s keep seven
+    digits only.
+    """
     a = allocate(PruningProblem([2441.0, 73.0], [4.4, 7.9], np.inf, [3.9e3, 3.2e10]), "latency")
     upload_s = 73 / (3.2e10 * a.share[1])
     assert a.share[0] == approx(
@@ -147,8 +154,10 @@ def test_uploads_far_shorter_than_the_time_before():
 
 @pytest.mark.parametrize("density", [False, True])
 def test_a_device_out_of_reach_is_named(density):
-    """200 dB at 0.2 W: given just the time that it needs it leaves 6e-9 of the band under a density, which will do, and
-    nothing under noise of a fixed power, where choice is rounding; a hundred millionth more time leaves 1e-8."""
+    """200 dB at 0.2 W: given just the time that it needs it leaves 6e-9 of the band under a
+    density, which will do, and
+    nothing under noise of a fixed power, where choice is rounding; a hundred millionth more time
+    leaves 1e-8."""
     snr = 0.2 * 10 ** (-np.array([90.0, 97.0, 104.0, 200.0]) / 10) / (10**-20.4 * 20e6)
     terms = EnergyTerms(12e6, 1e-28, 0.0, 3e9, 0.2, snr / 0.2)
     noise = {"snr": snr} if density else {}
@@ -172,7 +181,8 @@ def test_a_device_out_of_reach_is_named(density):
 
 
 def test_the_least_shares_of_all_bring_the_proof_closer():
-    """From a third of the band to 1e-6 of it is left to be divided. Answers that are in time, at any price: what the
+    """From a third of the band to 1e-6 of it is left to be divided. Answers that are in time, at
+    any price: what the
     smaller box proves is a bound of the least joules as well, and never the worse one."""
     rng = np.random.default_rng(5)
     p = replace(
@@ -208,7 +218,9 @@ def extra_s(p):
 @pytest.mark.parametrize("snr", [None, [10.0, 20.0, 30.0]])
 @pytest.mark.parametrize("share", [-1e-10, -1e-20, -0.0, 0.0])
 def test_a_share_of_nothing_is_never_back(share, snr):
-    """A share that is below zero by rounding keeps its bound; an upload in less than no time is none."""
+    """A share that is below zero by rounding keeps its bound; an upload in less than no time is
+    none.
+    """
     p = PruningProblem(1e6, 4e-3, 20e-3, [4e7, 6e7, 9e7], snr=snr, levels=[0.0, 0.9])
     others = replace(
         p, **{name: getattr(p, name)[1:] for name in VECTORS if getattr(p, name) is not None}
@@ -237,7 +249,9 @@ def test_latency_prunes_nobody_more_than_rho_min():
 @settings(max_examples=150)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.booleans(), st.sampled_from([1, 0, 0.5, 2]))
 def test_the_gap_is_no_less_than_the_joules_that_are_lost(seed, count, density, factor):
-    """Any shares and air times that are in time, some at full power, some slow, with or without computing."""
+    """Any shares and air times that are in time, some at full power, some slow, with or without
+    computing.
+    """
     rng = np.random.default_rng(seed)
     snr, cycles = 10 ** rng.uniform(-0.5, 2, count), 4e8 * rng.integers(0, 2, count)
     terms = EnergyTerms(cycles, 1e-28, 2e8 * rng.integers(0, 2, count), 2e9, 0.5, snr / 0.5)
@@ -272,7 +286,9 @@ def test_band_that_nobody_sends_in_is_not_used(density, bits, slack_s):
     terms = EnergyTerms(4e8, 1e-28, 0.0, 2e9, 0.5, gain)
 
     def problem(part):
-        """Both noises, where there is only this part of the band: less rate, or less noise as well."""
+        """Both noises, where there is only this part of the band: less rate, or less noise as
+        well.
+        """
         snr = 0.5 * gain / (part if density else 1.0)
         rate_bps = part * 1e6 * np.log2(1.0 + snr)
         mine = replace(terms, gain=gain / (part if density else 1.0))
@@ -290,7 +306,9 @@ def test_band_that_nobody_sends_in_is_not_used(density, bits, slack_s):
 
 
 def test_a_power_that_is_no_number_hides_nothing():
-    """Device 0 sends with more than it has; what the device that is left out is said to send with is nan."""
+    """Device 0 sends with more than it has; what the device that is left out is said to send with
+    is nan.
+    """
     gain = np.array([100.0, 30.0, 50.0])
     terms = EnergyTerms(4e8, 1e-28, 0.0, 2e9, 0.5, gain)
     p = PruningProblem(

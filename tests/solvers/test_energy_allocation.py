@@ -1,4 +1,6 @@
-"""Least energy over band, clock and power: by hand, against SLSQP and cvxpy, and what holds always."""
+"""Least energy over band, clock and power: by hand, against SLSQP and cvxpy, and what holds
+always.
+"""
 
 from dataclasses import replace
 
@@ -47,7 +49,9 @@ def cell(
 
 
 def instance(seed, count, density, hurry):
-    """hurry: how much of the time the least shares take, from 0 to 1, of the round that is just feasible."""
+    """hurry: how much of the time the least shares take, from 0 to 1, of the round that is just
+    feasible.
+    """
     rng = np.random.default_rng(seed)
     f_max_hz = rng.uniform(1e9, 3e9, count)
     p = cell(
@@ -94,7 +98,9 @@ def test_sending_alone():
 
 @pytest.mark.parametrize("density", [False, True])
 def test_two_alike(density):
-    """Half the band each: 4 bit/s/Hz, p = n (2^4 - 1) / g with n = 1, or n = 1/2 as half the noise is collected."""
+    """Half the band each: 4 bit/s/Hz, p = n (2^4 - 1) / g with n = 1, or n = 1/2 as half the noise
+    is collected.
+    """
     a = allocate(cell([1e6, 1e6], 0.0, 0.5, 100.0, density=density), "energy")
     assert a.share == approx([0.5, 0.5]) and a.power_w == approx(
         [0.075 if density else 0.15] * 2, rel=1e-12
@@ -103,7 +109,8 @@ def test_two_alike(density):
 
 @pytest.mark.parametrize("density", [False, True])
 def test_computing_and_sending_divide_the_time(density):
-    """x = ln 4 nats: psi = 4 (ln 4 - 1) + 1. If 2 kappa C^3 / tau^3 = psi / g, t = 0.5 s and tau = 0.4 s are best.
+    """x = ln 4 nats: psi = 4 (ln 4 - 1) + 1. If 2 kappa C^3 / tau^3 = psi / g, t = 0.5 s and tau =
+    0.4 s are best.
 
     b = 1, so that the two noises agree. The clock is 4e8 / 0.4 = 1 GHz, the power 3 / 100 W.
     """
@@ -154,7 +161,9 @@ def test_every_answer_is_certified_and_in_time(p):
 @settings(max_examples=40, deadline=None)
 @given(problems(4))
 def test_no_other_solver_finds_less(p):
-    """SLSQP on the shares, air and computing times themselves; the problem is convex, so where it starts is free."""
+    """SLSQP on the shares, air and computing times themselves; the problem is convex, so where it
+    starts is free.
+    """
     a, task = allocate(p, "energy"), EnergyProblem.of(p)
     if not task.sends.any():
         return
@@ -248,8 +257,8 @@ def test_units_do_not_matter(p, bits, seconds, joules):
         t.p_max_w * watts, t.gain / watts,
     )  # fmt: skip
     scaled = replace(
-        p, bits=p.bits * bits, rate_bps=p.rate_bps * bits / seconds, compute_s=p.compute_s * seconds,
-        slack_s=p.slack_s * seconds, energy=terms,
+        p, bits=p.bits * bits, rate_bps=p.rate_bps * bits / seconds,
+        compute_s=p.compute_s * seconds, slack_s=p.slack_s * seconds, energy=terms,
     )  # fmt: skip
     a, b = allocate(p, "energy"), allocate(scaled, "energy")
     assert b.objective == approx(a.objective * joules, rel=1e-9) and b.share == approx(
@@ -320,7 +329,9 @@ def test_the_certificate_rejects(spoilt, density):
 
 
 def test_the_certificate_counts_unused_band():
-    """One device that only sends, on 99 % of the band, at the price of this share: nothing else is wrong."""
+    """One device that only sends, on 99 % of the band, at the price of this share: nothing else is
+    wrong.
+    """
     p = cell(1e6, 0.0, 0.5, 10.0)
     a, task, share = allocate(p, "energy"), EnergyProblem.of(p), np.array([0.99])
     price = -float(task.radio.slopes(share, np.array([0.5]))[0][0])
@@ -450,7 +461,9 @@ def test_most_problems_are_solved_together(density, monkeypatch):
 
 
 def test_turns_that_step_to_and_fro_end(monkeypatch):
-    """Two devices at the bend of full power: `together` gives up and the answer is the other search's."""
+    """Two devices at the bend of full power: `together` gives up and the answer is the other
+    search's.
+    """
     monkeypatch.setattr(energy_price, "TURNS", 1)
     a = allocate(cell([1e6, 5e5], [4e8, 2e8], 0.9, [100.0, 30.0]), "energy")
     assert a.certificate.gap < 1e-13

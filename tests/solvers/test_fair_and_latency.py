@@ -1,4 +1,6 @@
-"""The other objectives over the shares: least maximal pruning, least latency, shares in proportion to the bits."""
+"""The other objectives over the shares: least maximal pruning, least latency, shares in proportion
+to the bits.
+"""
 
 import itertools
 from dataclasses import replace
@@ -27,7 +29,9 @@ def problem(**more):
 
 
 def instance(seed, count, density, floors=False, caps=False, fixed=False):
-    """K devices over three decades of size and rate; some without computation, upload, fixed bits or time."""
+    """K devices over three decades of size and rate; some without computation, upload, fixed bits
+    or time.
+    """
     rng = np.random.default_rng(seed)
     some = lambda values: np.where(rng.random(count) < 0.2, 0.0, values)  # noqa: E731
     rate_bps, snr = 10 ** rng.uniform(6, 9, count), 10 ** rng.uniform(-1, 5, count)
@@ -61,9 +65,11 @@ def stretched(p):
 
 
 def last_digits(p, a):
-    """rho [K] that the last digits of the band are worth: much for a device that has hardly any share.
+    """rho [K] that the last digits of the band are worth: much for a device that has hardly any
+    share.
 
-    These are the digits of the sum, and what the last digit of rho is worth to those for whom band is hardly of use.
+    These are the digits of the sum, and what the last digit of rho is worth to those for whom band
+    is hardly of use.
     """
     steep = marginal_gain(p, a.share) / p.weight
     return 1e-12 + (DIGITS + 1e-15 * (1.0 / steep[steep > 0]).sum()) * steep
@@ -73,7 +79,9 @@ def last_digits(p, a):
 
 
 def test_fair_by_hand():
-    """Equal upload times: b = r2 / (r1 + r2) = 0.6 and 0.4, 41 2/3 ms unpruned, so 20 / (4 + 41 2/3) is kept."""
+    """Equal upload times: b = r2 / (r1 + r2) = 0.6 and 0.4, 41 2/3 ms unpruned, so 20 / (4 + 41
+    2/3) is kept.
+    """
     a = allocate(problem(), "fair")
     assert a.share == approx([0.6, 0.4], rel=1e-14) and a.rho == approx([77 / 137] * 2, rel=1e-14)
     assert a.objective == approx(77 / 137, rel=1e-14)
@@ -83,9 +91,11 @@ def test_fair_by_hand():
 
 
 def test_ties_are_broken_by_the_sum():
-    """Device 0 has nothing to send and no way below rho = 1/3; what the others share then is Liu's problem, up to 1/3.
+    """Device 0 has nothing to send and no way below rho = 1/3; what the others share then is Liu's
+    problem, up to 1/3.
 
-    With 3e8 and 4e8 bit/s they need no pruning at all: 1e6 / (3e8 16 ms) + 1e6 / (4e8 16 ms) = 0.365 of the band.
+    With 3e8 and 4e8 bit/s they need no pruning at all: 1e6 / (3e8 16 ms) + 1e6 / (4e8 16 ms) =
+    0.365 of the band.
     """
     free = allocate(
         problem(bits=[0.0, Q, Q], compute_s=[30e-3, G, G], rate_bps=[4e7, 3e8, 4e8]), "fair"
@@ -99,7 +109,9 @@ def test_ties_are_broken_by_the_sum():
 
 
 def test_latency_by_hand():
-    """1e6 bit at 4e7 and 6e7 bit/s take 25 and 16 2/3 ms of the band: all of them are 41 2/3 ms, behind 4 ms."""
+    """1e6 bit at 4e7 and 6e7 bit/s take 25 and 16 2/3 ms of the band: all of them are 41 2/3 ms,
+    behind 4 ms.
+    """
     a = allocate(problem(slack_s=np.inf), "latency")
     assert a.share == approx([0.6, 0.4], rel=1e-14) and a.rho.tolist() == [0, 0]
     assert a.objective == approx(4e-3 + 1e6 / 4e7 + 1e6 / 6e7, rel=1e-14)
@@ -109,7 +121,9 @@ def test_latency_by_hand():
 
 
 def test_latency_counts_what_was_before():
-    """8 ms before the first upload and none before the second: T from 25 / (T - 12) + 16.67 / (T - 4) = 1."""
+    """8 ms before the first upload and none before the second: T from 25 / (T - 12) + 16.67 / (T -
+    4) = 1.
+    """
     total, early, late = 1e6 / 4e7 + 1e6 / 6e7, 4e-3, 12e-3
     middle = early + late + total
     root = early * late + early * 1e6 / 4e7 + late * 1e6 / 6e7
@@ -123,7 +137,7 @@ def test_latency_counts_what_was_before():
 
 
 def test_latency_of_those_who_send_nothing():
-    """Device 0 computes for 1 s and sends nothing: the others still are back as early as they can."""
+    """Device 0 computes for 1 s and sends nothing: the others are back as early as they can."""
     p = problem(bits=[0.0, Q, Q], compute_s=[1.0, G, G], rate_bps=[4e7, *R], slack_s=np.inf)
     a = allocate(p, "latency")
     assert a.objective == approx(1.0) and a.multiplier == 0 and a.share == approx([0, 0.6, 0.4])
@@ -167,7 +181,9 @@ def test_density_by_hand(method):
 
 
 def test_nobody_at_the_top_and_nobody_to_move():
-    """One device that sends nothing: no band raises or lowers its rho, which rounding puts above the floor or not."""
+    """One device that sends nothing: no band raises or lowers its rho, which rounding puts above
+    the floor or not.
+    """
     for seed in range(300):
         rng = np.random.default_rng(seed)
         p = PruningProblem(0.0, rng.uniform(2e-2, 3e-2), rng.uniform(1e-3, 2e-2), 1e7)
@@ -290,7 +306,7 @@ def test_units_do_not_matter(method, p, bits, seconds):
 @pytest.mark.parametrize("method", METHODS)
 @given(p=problems(), factor=st.floats(1, 4))
 def test_more_band_never_hurts(method, p, factor):
-    """factor times the band: the rate of the whole band grows, under a density the noise with it."""
+    """factor times the band: its rate grows, and under a density its noise."""
     p = stretched(p)
     if p.snr is None:
         wider = replace(p, rate_bps=p.rate_bps * factor)
@@ -303,7 +319,9 @@ def test_more_band_never_hurts(method, p, factor):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("seed", range(6))
 def test_the_multiplier_is_the_slope(method, seed):
-    """d objective / d band, by central differences: a little band more or less is a device that takes it away."""
+    """d objective / d band, by central differences: a little band more or less is a device that
+    takes it away.
+    """
     p = stretched(instance(seed, 5, seed % 2))
     a, objective, step = allocate(p, method), [], 1e-6
     for sign in (1, -1):
@@ -355,7 +373,9 @@ def test_the_certificate_of_fair_rejects(snr):
 
 @pytest.mark.parametrize("snr", [None, (*SNR, 50.0)])
 def test_the_least_sum_under_a_higher_bound_is_not_fair(snr):
-    """Its tie-break is perfect; only the lower bound of the largest rho tells that it is 1e-3 too high."""
+    """Its tie-break is perfect; only the lower bound of the largest rho tells that it is 1e-3 too
+    high.
+    """
     p = problem(rate_bps=(*R, 8e7), snr=snr)
     top = allocate(p, "fair").objective + 1e-3
     answer = allocate(with_rho_at_most(p, top))
@@ -365,7 +385,9 @@ def test_the_least_sum_under_a_higher_bound_is_not_fair(snr):
 
 
 def test_of_the_same_largest_rho_only_the_least_sum_is_fair():
-    """Device 0 sends nothing and computes for 40 ms in 20: rho = 1/2 with any band; the others have room below it."""
+    """Device 0 sends nothing and computes for 40 ms in 20: rho = 1/2 with any band; the others
+    have room below it.
+    """
     p = problem(bits=[0.0, Q, Q], compute_s=[40e-3, G, G], rate_bps=(1e8, 2e8, 3e8))
     a = allocate(p, "fair")
     share = a.share + np.array([0.0, 1e-2, -1e-2])

@@ -1,4 +1,5 @@
-"""The kill switch: every method's own answer passes its certificate, and the same answer a little off does not.
+"""The kill switch: every method's own answer passes its certificate, and the same answer a little
+off does not.
 
 One row per method; a method without a row fails `test_nobody_is_left_out`.
 """
@@ -176,7 +177,9 @@ def test_the_least_maximum_in_blocks(method):
 
 
 def test_ties_of_the_least_maximum_in_blocks():
-    """1 Mbit at 20 Mbit/s takes device 0 half of 4 blocks; 0.5 Mbit the others one, and all is handed out or not."""
+    """1 Mbit at 20 Mbit/s takes device 0 half of 4 blocks; 0.5 Mbit the others one, and all is
+    handed out or not.
+    """
     n, least, cap = np.array([2, 1, 1]), np.array([1, 1, 1]), np.array([4, 4, 4])
     finish_s = lambda n: np.array([1.0, 0.5, 0.5]) / 20 / (n / 4)  # noqa: E731
     check_least_sum(finish_s, n, least, cap, 4)

@@ -1,4 +1,6 @@
-"""kkt over twelve decades of every input: certified, and optimal by a bound that shares no code with it."""
+"""kkt over twelve decades of every input: certified, and optimal by a bound that shares no code
+with it.
+"""
 
 from dataclasses import replace
 
@@ -33,7 +35,9 @@ def wide_problem(seed, count, bounds, fixed, density):
 
 
 def stretched(p, factor=1.0):
-    """The problem, or where it is infeasible the same with (just more than) the least time that makes it feasible."""
+    """The problem, or where it is infeasible the same with (just more than) the least time that
+    makes it feasible.
+    """
     try:
         allocate(p)
     except InfeasibleError as error:
@@ -44,7 +48,7 @@ def stretched(p, factor=1.0):
 
 
 def rate(p, share):
-    """R(b) in long double: Liu (9), or b log2(1 + snr / b) scaled to rate_bps for the whole band."""
+    """R(b) in long double: Liu (9), or b log2(1 + snr / b) scaled to rate_bps."""
     if p.snr is None:
         return LD(p.rate_bps) * share
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -65,9 +69,11 @@ def cost(p, share):
 
 
 def lower_bound(p, price, near):
-    """sum_k min_b (w rho(b) + price b) - price, low <= b <= cap, by ternary search: no allocation is below it.
+    """sum_k min_b (w rho(b) + price b) - price, low <= b <= cap, by ternary search: no allocation
+    is below it.
 
-    A convex function that is least in the six decades on either side of `near` is least there altogether.
+    A convex function that is least in the six decades on either side of `near` is least there
+    altogether.
     """
     low, cap = (LD(v) for v in p.share_bounds())
     low = np.minimum(low / max(low.sum(), 1), cap)  # least shares that exceed the band by rounding
@@ -86,7 +92,8 @@ def lower_bound(p, price, near):
 
 
 def true_gap(p, a):
-    """Objective of an allocation minus `lower_bound`, and what the last digit of the shares is worth.
+    """Objective of an allocation minus `lower_bound`, and what the last digit of the shares is
+    worth.
 
     Both in units of the objective (or of one average device).
     """
@@ -132,7 +139,9 @@ def test_optimal_where_noise_is_a_density(p, factor):
 
 
 def against_convex(p):
-    """(objective of kkt, of convex or nan where its certificate refuses, unit of the certificates)."""
+    """(objective of kkt, of convex or nan where its certificate refuses, unit of the
+    certificates).
+    """
     a = allocate(p)
     try:
         reference = allocate(p, "convex").objective
@@ -142,9 +151,11 @@ def against_convex(p):
 
 
 def agree(problems, solved_at_least):
-    """The objectives are the same to 1e-8 of the objective itself wherever the reference is certified.
+    """The objectives are the same to 1e-8 of the objective itself wherever the reference is
+    certified.
 
-    Shares of both are feasible exactly, so they differ by no more than the duality gaps; kkt is never the worse one.
+    Shares of both are feasible exactly, so they differ by no more than the duality gaps; kkt is
+    never the worse one.
     """
     ours, theirs, scale = np.array([against_convex(p) for p in problems]).T
     solved = np.isfinite(theirs)
@@ -155,7 +166,9 @@ def agree(problems, solved_at_least):
 
 @pytest.mark.parametrize("part", range(10))
 def test_convex_agrees_on_two_thousand(part):
-    """Always the same 2,000. The reference certified each where this was written; other processors round otherwise."""
+    """Always the same 2,000. The reference certified each where this was written; other processors
+    round otherwise.
+    """
     seeds = range(200 * part, 200 * (part + 1))
     agree(
         (
@@ -217,7 +230,9 @@ def test_one_hertz_to_a_terahertz_one_bit_to_a_terabit(bits, seconds, density):
 
 
 def test_a_wider_band_under_a_density_by_hand():
-    """K = 1, b = 1: the rate is rate_bps whatever the noise does, so rho is Liu (58) of the whole band."""
+    """K = 1, b = 1: the rate is rate_bps whatever the noise does, so rho is Liu (58) of the whole
+    band.
+    """
     for snr in (1e-3, 1.0, 1e6):
         a = allocate(PruningProblem(1e6, 4e-3, 20e-3, [4e7], snr=snr))
         assert a.rho == approx(
@@ -226,7 +241,9 @@ def test_a_wider_band_under_a_density_by_hand():
 
 
 def test_two_equal_devices_under_a_density_by_hand():
-    """Half a band each: R(1/2) = r log2(1 + 2 snr) / (2 log2(1 + snr)); with snr = 3 it is r log2(7) / 4."""
+    """Half a band each: R(1/2) = r log2(1 + 2 snr) / (2 log2(1 + snr)); with snr = 3 it is r
+    log2(7) / 4.
+    """
     a = allocate(PruningProblem(1e6, 4e-3, 20e-3, [4e7, 4e7], snr=3.0))
     r = 4e7 * np.log2(7) / 4
     assert a.share == approx([0.5, 0.5], rel=1e-12) and a.rho == approx(

@@ -1,4 +1,6 @@
-"""A few allowed levels per device: exact by enumeration, and honest about how far it can be from the best."""
+"""A few allowed levels per device: exact by enumeration, and honest about how far it can be from
+the best.
+"""
 
 import ctypes
 from dataclasses import replace
@@ -52,7 +54,9 @@ def test_enumeration_finds_nothing_better(seed, count, own, density):
 @settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 4))
 def test_what_fills_the_band_and_5e_10_more_is_not_taken(seed, count):
-    """HiGHS keeps the band to 1e-9 only: it is asked again with less, and what it says then is the best that fits."""
+    """HiGHS keeps the band to 1e-9 only: it is asked again with less, and what it says then is the
+    best that fits.
+    """
     p = instance(seed, count, own=False)
     choice = np.random.default_rng(seed).choice(HALVES[:4], count)
     needed = np.where(p.feasible, p.share_at(choice), 0.0).sum()
@@ -86,7 +90,9 @@ def test_never_better_than_any_ratio_and_as_near_as_it_says(count, gap):
 
 
 def test_nothing_is_printed(capfd):
-    """HiGHS writes a line of its debugging on this one; what was printed before stays, and so does what comes after."""
+    """HiGHS writes a line of its debugging on this one; what was printed before stays, and so does
+    what comes after.
+    """
     print("before")
     ctypes.CDLL(None).puts(b"also before")
     for p in (instance(18, 150, own=False, density=True), instance(29, 150, own=True)):
@@ -96,7 +102,9 @@ def test_nothing_is_printed(capfd):
 
 
 def test_by_hand():
-    """G = 0: level 0.5 needs q / 2 / (r A), that is 0.625 and 0.41667, level 0 twice that; two halves do not fit."""
+    """G = 0: level 0.5 needs q / 2 / (r A), that is 0.625 and 0.41667, level 0 twice that; two
+    halves do not fit.
+    """
     p = PruningProblem(1e6, 0.0, 20e-3, [4e7, 6e7], levels=[0, 0.5, 1])
     a = allocate(p, "levels")
     assert a.rho.tolist() == [1.0, 0.0] and a.share == approx([0, 1e6 / (6e7 * 20e-3)])

@@ -1,4 +1,6 @@
-"""What holds for every pruning problem: agreement with cvxpy, symmetry, scaling, monotony, threshold."""
+"""What holds for every pruning problem: agreement with cvxpy, symmetry, scaling, monotony,
+threshold.
+"""
 
 import numpy as np
 import pytest
@@ -18,7 +20,9 @@ def changed(p, **new):
 
 
 def instance(seed, count, floors, caps, fixed):
-    """K devices over three decades of size and rate; some without computation, upload, fixed bits or time."""
+    """K devices over three decades of size and rate; some without computation, upload, fixed bits
+    or time.
+    """
     rng = np.random.default_rng(seed)
     some = lambda values: np.where(rng.random(count) < 0.2, 0.0, values)  # noqa: E731
     return PruningProblem(
@@ -39,7 +43,9 @@ def problems(most=12):
 
 
 def stretched(p, factor=1.01):
-    """The problem, or where it is infeasible the same with (just more than) the least time that makes it feasible."""
+    """The problem, or where it is infeasible the same with (just more than) the least time that
+    makes it feasible.
+    """
     try:
         allocate(p)
     except InfeasibleError as error:
@@ -57,7 +63,8 @@ def test_every_answer_is_certified_and_in_the_band(p):
     assert (
         p.finish_s(a.share, a.rho)[on] <= p.slack_s[on] * (1 + 2e-9)
     ).all()  # 1e-9: squeezed least shares
-    # T_th exactly where there is something to prune and to keep; the rounding of rho shows where little is kept
+    # T_th exactly where there is something to prune and to keep; the rounding of rho shows where
+    # little is kept
     inner = on & (a.rho > p.rho_min) & (a.rho < p.rho_max) & (a.rho < 1 - 1e-6)
     assert p.finish_s(a.share, a.rho)[inner] == approx(p.slack_s[inner], rel=1e-9)
 
@@ -113,7 +120,9 @@ def test_units_do_not_matter(p, bits, seconds, weight):
 
 @given(problems(), st.floats(1, 4))
 def test_more_band_prunes_nobody_more(p, factor):
-    """interfaces.md, rule 8. G = 0 devices that tie could trade places, but random slopes do not tie."""
+    """interfaces.md, rule 8. G = 0 devices that tie could trade places, but random slopes do not
+    tie.
+    """
     p = stretched(p)
     wider = allocate(changed(p, rate_bps=p.rate_bps * factor))
     assert (wider.rho <= allocate(p).rho + 1e-8).all()
@@ -121,7 +130,9 @@ def test_more_band_prunes_nobody_more(p, factor):
 
 @given(problems())
 def test_nobody_can_gain_by_handing_over_band(p):
-    """Optimality without any formula: moving a little band between two devices raises the objective."""
+    """Optimality without any formula: moving a little band between two devices raises the
+    objective.
+    """
     p = stretched(p)
     a = allocate(p)
     low, cap = p.share_bounds()
@@ -155,7 +166,9 @@ def test_extra_time_is_enough_and_the_least(p, less):
 
 
 def test_extra_time_by_hand():
-    """Half the weights stay: 0.5e6 bit at 1e7 bit/s are 50 ms, 0.5 x 4 ms of computing: 52 ms for one, 102 for two."""
+    """Half the weights stay: 0.5e6 bit at 1e7 bit/s are 50 ms, 0.5 x 4 ms of computing: 52 ms for
+    one, 102 for two.
+    """
     one = PruningProblem(1e6, 4e-3, 20e-3, 1e7, rho_max=0.5)
     two = PruningProblem(1e6, 4e-3, [20e-3, 20e-3], 1e7, rho_max=0.5)
     for p, threshold_s in ((one, 52e-3), (two, 102e-3)):
@@ -167,7 +180,9 @@ def test_extra_time_by_hand():
 
 
 def test_extra_time_counts_those_it_brings_back():
-    """Device 1 has no time at 20 ms, but the 32 ms that device 0 needs give it some: then both must fit."""
+    """Device 1 has no time at 20 ms, but the 32 ms that device 0 needs give it some: then both
+    must fit.
+    """
     p = PruningProblem(1e6, 4e-3, [20e-3, -10e-3], 1e7, rho_max=0.5)
     with pytest.raises(InfeasibleError) as caught:
         allocate(p)
@@ -177,7 +192,9 @@ def test_extra_time_counts_those_it_brings_back():
 
 
 def test_equal_bounds_mean_that_the_method_decided():
-    """rho_min = rho_max = 0: everybody needs at least q / (r (A - G)); the rest of the band is nobody's."""
+    """rho_min = rho_max = 0: everybody needs at least q / (r (A - G)); the rest of the band is
+    nobody's.
+    """
     a = allocate(PruningProblem(1e6, 4e-3, 20e-3, [4e8, 6e8], rho_max=0.0))
     assert (
         a.rho.tolist() == [0, 0] and a.share == approx([0.15625, 0.10416667]) and a.multiplier == 0
@@ -200,7 +217,8 @@ def test_lower_bounds_hold():
 def test_without_computation_it_is_a_knapsack(seed, count):
     rng = np.random.default_rng(seed)
     p = PruningProblem(
-        10 ** rng.uniform(5, 7, count), 0.0, rng.uniform(5e-3, 3e-2, count), 10 ** rng.uniform(6, 8.5, count),
+        10 ** rng.uniform(5, 7, count), 0.0, rng.uniform(5e-3, 3e-2, count),
+        10 ** rng.uniform(6, 8.5, count),
         rng.uniform(0.5, 2, count), bits_fixed=100.0,
     )  # fmt: skip
     slope = p.weight * p.slack_s * p.rate_bps / p.bits
@@ -220,7 +238,9 @@ def test_equally_good_linear_devices_share_what_is_left():
 
 
 def test_linear_beside_curved_devices():
-    """lambda = 0.4 is the slope of the linear device; the curved one stops where its marginal is 0.4."""
+    """lambda = 0.4 is the slope of the linear device; the curved one stops where its marginal is
+    0.4.
+    """
     a = allocate(PruningProblem(1e6, [0.0, 40e-3], 20e-3, [2e7, 4e7]))
     curved = (np.sqrt(20e-3 * 1e6 * 4e7 / 0.4) - 1e6) / (4e7 * 40e-3)
     assert 0.2 < curved < 0.3 and a.multiplier == approx(0.4, rel=1e-13)
@@ -228,7 +248,9 @@ def test_linear_beside_curved_devices():
 
 
 def test_one_device_with_the_whole_band_prices_it():
-    """The curved device would take 2.6 bands at the price 0.4 of the linear one: lambda is its marginal at b = 1."""
+    """The curved device would take 2.6 bands at the price 0.4 of the linear one: lambda is its
+    marginal at b = 1.
+    """
     a = allocate(PruningProblem(1e6, [0.0, 4e-3], 20e-3, [2e7, 4e7]))
     assert a.share.tolist() == [0, 1] and a.multiplier == approx(
         4e7 * 20e-3 * 1e6 / (4e7 * 4e-3 + 1e6) ** 2, rel=1e-13

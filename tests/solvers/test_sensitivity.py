@@ -1,4 +1,4 @@
-"""What a little more band or time is worth: against central differences of problems solved again."""
+"""Sensitivities by hand, by finite differences of the objective, and where there are none."""
 
 from dataclasses import replace
 
@@ -27,7 +27,9 @@ def instance(seed, count, bounds, density):
 
 
 def wider(p, factor):
-    """The same devices in a band wider by this factor: with a density the same hertz still give the same rate."""
+    """The same devices in a band wider by this factor: with a density the same hertz still give
+    the same rate.
+    """
     if p.snr is None:
         return replace(p, rate_bps=p.rate_bps * factor)
     return replace(p, rate_bps=p.rate_at(np.full(p.num_devices, factor)), snr=p.snr / factor)
@@ -62,7 +64,9 @@ def test_against_central_differences(seed, count, bounds, density):
 
 
 def test_one_device_by_hand():
-    """rho = 1 - A r / (r G + q) = 1 - 0.8 / 1.16: one per cent more rate lowers it by 0.01 A r q / (r G + q)^2."""
+    """rho = 1 - A r / (r G + q) = 1 - 0.8 / 1.16: one per cent more rate lowers it by 0.01 A r q /
+    (r G + q)^2.
+    """
     a = allocate(PruningProblem(1e6, 4e-3, 20e-3, [4e7]))
     s = a.sensitivity(bandwidth_hz=1e6)
     assert s.per_band == approx(
@@ -78,14 +82,18 @@ def test_who_has_enough_needs_no_more():
 
 
 def test_a_device_held_at_rho_max_gives_band_back():
-    """Device 0 needs 0.3e6 / (4e7 x (A - 1.2 ms)) of the band; more time frees some of it at the price lambda."""
+    """Device 0 needs 0.3e6 / (4e7 x (A - 1.2 ms)) of the band; more time frees some of it at the
+    price lambda.
+    """
     a = allocate(PruningProblem(1e6, 4e-3, 20e-3, [4e7, 6e7], rho_max=0.7))
     nu = deadline_multipliers(a.problem, a.share, a.rho, a.multiplier)
     assert a.rho[0] == 0.7 and nu[0] == approx(a.multiplier * 0.3e6 / 4e7 / (20e-3 - 1.2e-3) ** 2)
 
 
 def test_convex_has_the_slopes_of_kkt():
-    """Its rho of those who are full is 1e-12, not 0; with the whole band for one device its price may be any less."""
+    """Its rho of those who are full is 1e-12, not 0; with the whole band for one device its price
+    may be any less.
+    """
     p = PruningProblem([1e6, 2e6, 1e5], 4e-3, 20e-3, [4e7, 6e7, 9e7], rho_max=0.9)
     assert allocate(p, "convex").sensitivity().per_s == approx(-35.3966, abs=1e-4)
     compared = 0

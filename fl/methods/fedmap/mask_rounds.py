@@ -11,23 +11,11 @@ from functools import lru_cache, partial
 import numpy as np
 
 from fl.accounting import StepCost, submodel_cost
-from fl.contracts import (
-    Adam,
-    Demand,
-    Grant,
-    Job,
-    Payload,
-    Sent,
-    Sgd,
-    Stage,
-    Trained,
-    View,
-    Work,
-)
+from fl.contracts import Adam, Demand, Grant, Job, Payload, Sent, Sgd, Stage, Trained, View, Work
 from fl.method_base.costs import decided_demand, total_work
 from fl.method_base.state import State
+from fl.methods.fedmap.fedmap_parameters import FedMapParameters
 from fl.methods.fedmap.keep_probabilities import KeepProbabilities, count_bits
-from fl.methods.fedmap.parameters import FedMapParameters
 from fl.methods.fedmap.thinning import Record, thin
 
 Array = np.ndarray
@@ -43,22 +31,24 @@ class MaskRounds:
     # --- what it costs ---------------------------------------------------------------------------
 
     def demand(self, state: State | None, view: View, chosen: Array) -> Demand:
-        """As one thinning of the server's own p foretells it; the device's own is known later."""
+        """As one thinning by the server's own p predicts it."""
         devices = [int(k) for k in chosen]
-        foretold = [foretell(self, state, view.g, self.settings.gamma(view, k)) for k in devices]
+        predicted = [
+            predicted_round(self, state, view.g, self.settings.gamma(view, k)) for k in devices
+        ]
         each = [
             total_work(self.stages(k, record))
-            for k, (record, _) in zip(devices, foretold, strict=True)
+            for k, (record, _) in zip(devices, predicted, strict=True)
         ]
         payloads = [
             Payload(self.bits_down(state, k), bits)
-            for k, (_, bits) in zip(devices, foretold, strict=True)
+            for k, (_, bits) in zip(devices, predicted, strict=True)
         ]
         return decided_demand(chosen, each, payloads, np.zeros(len(chosen)))
 
     def forecast(self, view: View, k: int) -> tuple[Stage, ...]:
         """The computation of device k before round 0."""
-        return self.stages(k, foretell(self, None, view.g, self.settings.gamma(view, k))[0])
+        return self.stages(k, predicted_round(self, None, view.g, self.settings.gamma(view, k))[0])
 
     def step_cost(self, child: Array, parent: Array) -> StepCost:
         """Forward through the child, backward through its parent: FedMAP, Section 4."""
@@ -133,7 +123,9 @@ class MaskRounds:
 
 
 @lru_cache(maxsize=16)
-def foretell(rounds: MaskRounds, state: State | None, g: int, gamma: float) -> tuple[Record, float]:
+def predicted_round(
+    rounds: MaskRounds, state: State | None, g: int, gamma: float
+) -> tuple[Record, float]:
     """What a device of that budget will count, and the bits of its counts.
 
     As if its p stayed the server's. One thinning per budget: a state never changes.

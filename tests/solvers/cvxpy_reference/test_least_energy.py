@@ -1,4 +1,6 @@
-"""Least energy by cvxpy and Clarabel under both noises: by hand, beside `energy`, and what its certificate refuses."""
+"""Least energy by cvxpy and Clarabel under both noises: by hand, beside `energy`, and what its
+certificate refuses.
+"""
 
 from dataclasses import replace
 
@@ -33,7 +35,8 @@ def cell(bits, cycles, slack_s, gain, kappa, density, f_min_hz=0.0, f_max_hz=2e9
 
 
 def wide(seed, density, decades=4.0):
-    """One to eight devices with bits, cycles and kappa over so many decades and gains over half as many again; from all
+    """One to eight devices with bits, cycles and kappa over so many decades and gains over half as
+    many again; from all
     but no time to spare to a thousand times what is needed."""
     rng = np.random.default_rng(seed)
     count, half = int(rng.integers(1, 9)), decades / 2
@@ -68,9 +71,11 @@ def wide(seed, density, decades=4.0):
 
 @NOISES
 def test_computing_and_sending_divide_the_time(density):
-    """2 bit/s/Hz: psi = 4 (ln 4 - 1) + 1. If 2 kappa C^3 / tau^3 = psi / g, t = 0.5 s and tau = 0.4 s are best.
+    """2 bit/s/Hz: psi = 4 (ln 4 - 1) + 1. If 2 kappa C^3 / tau^3 = psi / g, t = 0.5 s and tau =
+    0.4 s are best.
 
-    The whole band, so that both noises agree: 1 GHz takes kappa C 1e18 J, and 3 / 100 W for half a second 0.015 J.
+    The whole band, so that both noises agree: 1 GHz takes kappa C 1e18 J, and 3 / 100 W for half a
+    second 0.015 J.
     """
     psi, cycles = 4 * (np.log(4) - 1) + 1, 4e8
     kappa = psi / 100 * 0.4**3 / (2 * cycles**3)
@@ -88,7 +93,8 @@ def test_computing_and_sending_divide_the_time(density):
 
 @NOISES
 def test_full_power_holds_the_only_one_that_sends(density):
-    """Half a second of sending at 2 bit/s/Hz is all there is, at 3 / 6 = 0.5 W; nothing else may take the band's price.
+    """Half a second of sending at 2 bit/s/Hz is all there is, at 3 / 6 = 0.5 W; nothing else may
+    take the band's price.
 
     Without a limit of the power sending would be faster, as kappa is so large.
     """
@@ -99,7 +105,9 @@ def test_full_power_holds_the_only_one_that_sends(density):
 
 
 def test_two_alike_under_a_density():
-    """Half the band each: 4 bit/s/Hz with half the noise, p = (2^4 - 1) / 2 / 100 = 0.075 W for half a second."""
+    """Half the band each: 4 bit/s/Hz with half the noise, p = (2^4 - 1) / 2 / 100 = 0.075 W for
+    half a second.
+    """
     a = allocate(cell([1e6, 1e6], 0.0, 0.5, 100.0, 0.0, True), "convex-energy")
     assert a.share == approx([0.5, 0.5], rel=1e-6) and a.objective == approx(
         2 * 0.075 * 0.5, rel=1e-10
@@ -143,7 +151,9 @@ def test_no_device_leaves_the_reach(seed):
 @NOISES
 @pytest.mark.parametrize("first", range(0, 200, 25))
 def test_the_two_agree_over_wide_scales(first, density):
-    """Always the same 200 for each noise. All were certified, and at most 2e-9 apart, when this was written."""
+    """Always the same 200 for each noise. All were certified, and at most 2e-9 apart, when this
+    was written.
+    """
     refused = 0
     for seed in range(first, first + 25):
         p = wide(seed, density)

@@ -1,4 +1,6 @@
-"""The cvxpy statements: DPP, built once and solved again, exact on what is linear or known by hand."""
+"""The cvxpy statements: DPP, built once and solved again, exact on what is linear or known by
+hand.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -62,7 +64,9 @@ def test_an_answer_does_not_depend_on_what_was_solved_before(method, snr):
 
 
 def test_little_and_much_curvature_in_one_problem():
-    """Uploads of 0.25 us and of 25 ms beside 0.3 s and 4 ms of computing: the second is curved 1e7 times less."""
+    """Uploads of 0.25 us and of 25 ms beside 0.3 s and 4 ms of computing: the second is curved 1e7
+    times less.
+    """
     p = PruningProblem([10.0, 1e6], [0.3, 4e-3], 20e-3, [4e7, 4e7])
     curvature = p.compute_s / (p.bits / p.rate_bps)
     assert curvature[0] > 1.0 > curvature[1]
@@ -100,7 +104,9 @@ def test_threads_do_not_mix_up_their_problems(method):
 
 @pytest.mark.parametrize("less", [1e-9, 1e-10, 1e-12, -1e-12, -1e-10])
 def test_a_band_that_the_least_shares_all_but_fill(less):
-    """Half and half at rho_max but for a hair, which is worth most to device 0, whose weight is the larger by far."""
+    """Half and half at rho_max but for a hair, which is worth most to device 0, whose weight is
+    the larger by far.
+    """
     slack_s = [4e-3 + 0.5e6 / (4e7 * b) for b in (0.5, 0.5 - less)]
     p = PruningProblem([1e6, 1e6], 8e-3, slack_s, 4e7, [1e3, 1e-6], rho_max=0.5)
     a, b = allocate(p), allocate(p, "convex")

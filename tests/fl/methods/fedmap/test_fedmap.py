@@ -143,7 +143,7 @@ def test_server_rates(task):
 
 
 def test_sizes_drawn_per_step(task):
-    """FjORD style: nested parts of the device's own submodel; the mean over the sizes is charged."""
+    """FjORD style: nested parts of the device's own submodel; the mean of the sizes is charged."""
     own, every = Play(task, averaging="fjord"), Play(task, averaging="fjord", train_mask="sample")
     for play in (own, every):
         state = play.rounds(2)

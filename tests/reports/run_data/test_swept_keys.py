@@ -1,4 +1,4 @@
-"""Which keys tell configurations apart, and what their axes are called."""
+"""Keys that distinguish scenarios, and the axes they become."""
 
 import pytest
 from pytest import approx
@@ -11,6 +11,14 @@ from reports.run_data.swept_keys import (
     swept_key,
     unit_of,
 )
+
+
+def test_seed_and_provenance_are_no_configuration():
+    assert flatten({"seed": 1, "provenance": {"git": "x"}, "a": {"b": 2, "seed": 3}}) == {
+        "a.b": "2",
+        "a.seed": "3",
+    }
+
 
 THRESHOLD, BAND, NAME = "budget.latency_threshold", "network.bandwidth", "learning.method.name"
 

@@ -1,6 +1,6 @@
-"""The page in a real browser: no complaints, nothing wider than the screen, every link of its contents leads somewhere.
+"""The page in a real browser: no complaints, nothing wider than the screen, no dead link.
 
-Screenshots go to the folder that EDGESIM_ARTEFACTS names, else to the test's own (pytest keeps those of three runs).
+Screenshots go to the folder that EDGESIM_ARTEFACTS names, else to the test's own.
 """
 
 import html
@@ -15,7 +15,10 @@ import pytest
 from PIL import Image
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs Chromium (apt-get install chromium)")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(BROWSER is None, reason="needs Chromium (apt-get install chromium)"),
+]
 WIDTHS = {"laptop": 1280, "phone": 390}
 ASK = """
 <script>
@@ -25,12 +28,18 @@ addEventListener("load", () => {
   const over = (e) => e.getBoundingClientRect().right > width + 1;
   const wide = [...document.querySelectorAll("main *")].filter((e) => !inside(e) && over(e));
   const contents = [...document.querySelectorAll("nav a")].map((a) => a.getAttribute("href"));
+  const places = (href) => document.querySelectorAll(`[id="${href.slice(1)}"]`).length;
+  const images = [...document.images], files = document.querySelectorAll("figcaption a, .note a");
   parent.postMessage(JSON.stringify({
-    width, scrolled: document.documentElement.scrollWidth, wide: wide.map((e) => e.outerHTML.slice(0, 80)),
-    contents: contents.length, dead: contents.filter((href) => !document.querySelector(href)),
-    twice: contents.filter((href) => document.querySelectorAll(`[id="${href.slice(1)}"]`).length > 1),
-    blank: [...document.images].filter((i) => !i.complete || !i.naturalWidth).length, images: document.images.length,
-    links: [...document.querySelectorAll("figcaption a, .note a")].map((a) => a.getAttribute("href").slice(0, 60)),
+    width,
+    scrolled: document.documentElement.scrollWidth,
+    wide: wide.map((e) => e.outerHTML.slice(0, 80)),
+    contents: contents.length,
+    dead: contents.filter((href) => !document.querySelector(href)),
+    twice: contents.filter((href) => places(href) > 1),
+    blank: images.filter((i) => !i.complete || !i.naturalWidth).length,
+    images: images.length,
+    links: [...files].map((a) => a.getAttribute("href").slice(0, 60)),
   }), "*");
 });
 </script>

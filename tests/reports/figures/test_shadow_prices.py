@@ -8,7 +8,7 @@ from reports.styling.figure_style import SCREEN
 
 
 def test_points_per_mhz_and_per_ms(tmp_path, write_run):
-    """Two devices are served: a sum that falls by 2e-8 / Hz is a mean that falls by 1 point per MHz."""
+    """Of two devices served, a sum that falls by 2e-8 / Hz is a mean of 1 point per MHz less."""
     slopes = {0: (-2e-8, -40.0), 1: (-6e-8, -80.0)}
     folders = [
         write_run(tmp_path / str(seed), seed=seed, pruning_per_hz=hz, pruning_per_s=s)

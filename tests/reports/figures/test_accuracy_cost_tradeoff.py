@@ -1,4 +1,4 @@
-"""Pareto front, cost to a target, and the parts of the latency, against numbers made by hand."""
+"""Pareto fronts and the cost to a target, against numbers made by hand."""
 
 import math
 
@@ -8,14 +8,13 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from reports.figures import accuracy_cost_tradeoff as tradeoffs
-from reports.figures import cell_topology as places
-from reports.figures import round_latency as latencies
 from reports.figures.accuracy_cost_tradeoff import pareto_front as front
-from reports.run_data import run_statistics as stats
 from reports.run_data.scheme_grouping import load_schemes
 from reports.styling import figure_style as style
 
 NAN = float("nan")
+
+
 POINTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=12)
 
 
@@ -63,7 +62,7 @@ def three_seeds(tmp_path, write_run):
 
 
 def test_cost_to_target_over_seeds(three_seeds):
-    """Reached after 2, 3 and 1 rounds: 0.03, 0.06 and 0.01 s; 60, 90 and 30 Mbit; t of 2 degrees is 4.30265."""
+    """Reached after 2, 3, 1 rounds: 0.03, 0.06, 0.01 s; 60, 90, 30 Mbit; t(2 degrees) = 4.30265."""
     time, bits = (
         tradeoffs.target_estimate(three_seeds[0], 0.8, name) for name in ("time_s", "bits")
     )
@@ -81,11 +80,6 @@ def test_a_target_that_some_seeds_miss_counts_those_that_reach_it(three_seeds):
 
 def test_nothing_reached_is_no_figure(scheme_of):
     assert tradeoffs.target_costs([scheme_of(accuracy=(0.1,) * 4)], style.SCREEN) is None
-
-
-def test_estimate_of_one_seed_has_no_interval(scheme_of):
-    found = stats.estimate(scheme_of(), lambda run: 2.0)
-    assert (found.mean, found.n) == (2.0, 1) and math.isnan(found.half)
 
 
 def test_pareto_draws_every_scheme_and_fills_those_on_the_front(tmp_path, write_run):
@@ -129,85 +123,3 @@ def test_markers_are_whole_where_all_cost_the_same(tmp_path, write_run):
     with style.styled(style.SCREEN):
         left, _ = tradeoffs.accuracy_against_cost(schemes, style.SCREEN).axes
     assert left.get_xlim() == approx((0, 26.25))
-
-
-def test_parts_of_the_latency_add_up(scheme_of):
-    """Device 1 computes a quarter of the round and uploads the rest; device 0 is done at half of it."""
-    scheme = scheme_of(latency_s=(0.02, 0.04), accuracy=(0.1, 0.5))
-    slowest, mean = (
-        latencies.phase_lengths_s(scheme, who) for who in (latencies.SLOWEST, latencies.MEAN)
-    )
-    assert slowest == {
-        "download": 0,
-        "train": approx(0.0075),
-        "upload": approx(0.0225),
-        "waiting": approx(0, abs=1e-12),
-    }
-    assert mean == {
-        "download": 0,
-        "train": approx(0.005625),
-        "upload": approx(0.016875),
-        "waiting": approx(0.0075),
-    }
-
-
-def test_idle_spans_are_waiting(scheme_of):
-    import pandas as pd
-
-    scheme = scheme_of(latency_s=(0.04,), accuracy=(0.5,))
-    idle = scheme.first.spans.iloc[:1].assign(phase="idle", start_s=0.02, end_s=0.04)
-    object.__setattr__(scheme.first, "spans", pd.concat([scheme.first.spans, idle]))
-    assert latencies.phase_lengths_s(scheme, latencies.MEAN)["waiting"] == approx(0.01)
-    assert "idle" not in latencies.phase_lengths_s(scheme, latencies.SLOWEST)
-
-
-def test_rounds_in_which_nobody_did_anything_are_waiting(scheme_of):
-    scheme = scheme_of(latency_s=(0.02, 0.04), accuracy=(0.1, 0.5))
-    object.__setattr__(scheme.first, "spans", scheme.first.spans.iloc[:0])
-    assert latencies.phase_lengths_s(scheme, latencies.SLOWEST) == {latencies.WAITING: approx(0.03)}
-    assert latencies.latency_by_phase([scheme], style.SCREEN) is None
-
-
-def test_parts_of_real_runs_add_up_to_the_latency(real_runs):
-    for scheme in load_schemes(sorted(real_runs.iterdir())):
-        for who in (latencies.SLOWEST, latencies.MEAN):
-            total = sum(latencies.phase_lengths_s(scheme, who).values())
-            assert total == approx(stats.latencies_s(scheme).mean(), rel=1e-12)
-
-
-def test_distribution_over_all_rounds_and_seeds(tmp_path, write_run):
-    one = write_run(tmp_path / "0", seed=0, latency_s=(0.02, 0.04), accuracy=(0.1, 0.2))
-    two = write_run(tmp_path / "1", seed=1, latency_s=(0.03, 0.01), accuracy=(0.1, 0.2))
-    x, y = latencies.distribution(load_schemes([one, two])[0])
-    assert (x.tolist(), y.tolist()) == ([0.01, 0.02, 0.03, 0.04], [0.25, 0.5, 0.75, 1.0])
-
-
-def test_devices_lie_at_their_distances(scheme_of):
-    run = scheme_of().first
-    assert places.node_positions(run.devices)[1] == "star"
-    run.devices["distance_m"] = [30.0, 40.0]
-    where, kind = places.node_positions(run.devices)
-    assert kind == "distances" and [math.hypot(*where[k]) for k in (0, 1)] == approx([30, 40])
-    run.devices["x_m"], run.devices["y_m"] = [1.0, 2.0], [3.0, 4.0]
-    where, kind = places.node_positions(run.devices)
-    assert kind == "positions" and where[1] == [2.0, 4.0]
-
-
-def test_a_number_stands_on_the_circle_that_lies_on_top(scheme_of):
-    scheme = scheme_of()
-    scheme.first.devices["x_m"], scheme.first.devices["y_m"] = [50.0, 50.5], [50.0, 50.0]
-    with style.styled(style.SCREEN):
-        panel, _ = places.cell_topology([scheme], style.SCREEN).axes
-        assert [text.get_text() for text in panel.texts] == ["1"]
-        scheme.first.devices["y_m"] = [50.0, -50.0]
-        panel, _ = places.cell_topology([scheme], style.SCREEN).axes
-    assert sorted(text.get_text() for text in panel.texts) == ["0", "1"]
-    assert (panel.get_xlabel(), panel.get_ylabel()) == ("x (m)", "y (m)")
-
-
-def test_the_cell_is_a_star_of_all_devices(scheme_of):
-    graph = places.star_graph(scheme_of().first.devices)
-    assert (
-        sorted(map(str, graph.neighbors(places.STATION))) == ["0", "1"]
-        and graph.nodes[1]["rate_bps"] == 1e8
-    )

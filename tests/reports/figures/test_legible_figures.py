@@ -1,4 +1,4 @@
-"""Every figure as it is laid out, in both styles: no text on another one or cut off, a unit on every axis."""
+"""Every figure in both styles: no text on another one or cut off, a unit on every axis."""
 
 import re
 
@@ -17,6 +17,8 @@ PLAIN = {  # have no unit
     *("global round", "device", "label", "test loss", "final test loss", "training samples"),
     *("mean pruning ratio ρ", "pruning ratio ρ"),
 }
+
+
 UNIT = re.compile(r"\((%|s|ms|MHz|GHz|Mbit|Mbit/s|J|m|points per (MHz|ms))[),:]|\((s|ms)\)")
 
 
@@ -49,7 +51,7 @@ def legible(figure: Figure) -> list[str]:
 
 
 def _unseen(axes):
-    """Texts that matplotlib holds and does not draw: ticks beyond the limits, the axes of a hidden panel."""
+    """Texts that are not drawn: ticks beyond the limits, the axes of a hidden panel."""
     for axis in (axes.xaxis, axes.yaxis):
         low, high = sorted(axis.get_view_interval())
         drawn = axes.get_visible() and axes.axison
@@ -69,13 +71,14 @@ def _titles(figure: Figure):
 
 
 def _numbered(axis) -> bool:
-    """Has it numbers of its own? A panel beside another one shares the numbers and the title on the left."""
+    """Has it numbers of its own? A panel beside another one may share those on the left."""
     return any(
         label.get_visible() and re.fullmatch(r"[−\d.]+", label.get_text())
         for label in axis.get_ticklabels()
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STYLES)
 def test_figures_of_runs_and_of_a_sweep_are_legible(two_runs, swept_folder, name):
     style, wrong = STYLES[name], {}

@@ -1,27 +1,18 @@
-"""Numbers and tables of the report, against tables made by hand."""
+"""Statistics of runs and schemes, against numbers made by hand."""
 
-import csv
-import io
+import math
 
 import numpy as np
 import pandas as pd
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
 
-from reports.figures.cell_topology import device_table
 from reports.run_data import run_statistics as stats
 from reports.run_data.finished_run import FinishedRun
 from reports.run_data.scheme_grouping import Scheme, load_schemes
-from reports.styling.table_formats import DASH
-from reports.text import summary_tables as tables
 
 NAN = float("nan")
-
-
-def rows_of(table):
-    return list(csv.DictReader(io.StringIO(table.csv())))
 
 
 def test_first_evaluated_round_at_the_target(scheme_of):
@@ -97,79 +88,6 @@ def test_one_seed_has_its_devices_as_band(scheme_of):
     assert (curve.spread.tolist(), curve.over) == ([0.1, 0.1], "devices")
 
 
-def test_scheme_table_by_hand(scheme_of):
-    (row,) = rows_of(tables.scheme_table([scheme_of()]))
-    assert row["scheme"] == "joint" and row["seeds"] == "1" and row["rounds"] == "4"
-    assert float(row["final_accuracy"]) == 0.9 and float(
-        row["final_accuracy_std_devices"]
-    ) == approx(0.1)
-    assert row["final_accuracy_ci95_seeds"] == ""
-    assert float(row["rho_mean"]) == 0.5 and float(row["certificate_worst"]) == 1e-12
-
-
-def test_cost_table_by_hand(scheme_of):
-    (row,) = rows_of(tables.cost_table([scheme_of(latency_s=(0.02, 0.02, 0.02, 0.04))]))
-    assert float(row["mean_latency_s"]) == approx(0.025) and float(row["std_latency_s"]) == approx(
-        0.0086602540
-    )
-    assert (
-        float(row["max_latency_s"]),
-        float(row["late_share"]),
-        float(row["infeasible_share"]),
-    ) == (0.04, 0.25, 0)
-    assert (float(row["bits_up"]), float(row["bits_down"]), float(row["energy_j"])) == (
-        40e6,
-        80e6,
-        2.0,
-    )
-
-
-def test_target_table_says_what_was_not_reached(scheme_of):
-    table = tables.target_table([scheme_of(latency_s=(0.02, 0.02, 0.02, 0.04))])
-    first, second = rows_of(table)
-    assert (first["reached"], first["round"], first["bits"], first["energy_j"]) == (
-        "yes",
-        "3.0",
-        "120000000.0",
-        "2.0",
-    )
-    assert float(first["time_s"]) == approx(0.1)
-    assert (second["reached"], second["time_s"], second["bits"]) == ("not reached", "", "")
-    assert table.cells()[1] == ["95.0", "joint", "not reached", *[DASH] * 4]
-
-
-def test_targets_over_seeds_count_who_reached(tmp_path, write_run):
-    one = write_run(tmp_path / "0", seed=0, accuracy=(0.1, 0.5, 0.8, 0.9))
-    two = write_run(tmp_path / "1", seed=1, accuracy=(0.1, 0.5, 0.6, 0.7))
-    row = rows_of(tables.target_table(load_schemes([one, two])))[0]
-    assert (row["reached"], row["round"]) == ("1 of 2 seeds", "2.0")
-
-
-def test_no_targets_no_table(scheme_of):
-    assert tables.target_table([scheme_of(targets=())]) is None
-
-
-def test_latex_is_escaped(scheme_of):
-    text = tables.cost_table([scheme_of(scheme=r"50% & a_b \x {$}")]).latex()
-    assert r"50\% \& a\_b \textbackslash{}x \{\$\} & 25.00 & 0 &" in text
-    assert text.count(r"\\") == 2 and r"\toprule" in text and r"\bottomrule" in text
-
-
-def test_device_table_leaves_out_unknown_distances(scheme_of):
-    table = device_table(scheme_of().first)
-    assert [table.columns[i].name for i in table.filled()][:2] == ["device", "path_gain_db"]
-    assert rows_of(table)[1]["rate_bps"] == "100000000.0"
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.0, "0"),
-        (1234.56, "1\u2009235"),
-        (0.012346, "0.01235"),
-        (999.96, "1\u2009000"),
-        (3e-7, "3.000e-07"),
-    ],
-)
-def test_four_significant_figures(value, text):
-    assert tables.significant(4)(value) == text
+def test_estimate_of_one_seed_has_no_interval(scheme_of):
+    found = stats.estimate(scheme_of(), lambda run: 2.0)
+    assert (found.mean, found.n) == (2.0, 1) and math.isnan(found.half)
