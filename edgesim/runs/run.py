@@ -94,7 +94,7 @@ def simulate(
         allow_code: method and solver may be ``./file.py:name``.
         progress: called with a dict after each round.
         shared: folder through which runs share what they train; it changes no result.
-        processes: that may train at once; None: one per core. They change no result.
+        processes: threads that may train at once; None: one per core. They change no result.
 
     Returns:
         The finished run with its tables.
@@ -199,17 +199,16 @@ def run_rounds(
     log = EventLog()
     log.restore(saved.tables if saved else ())
     trainer = setup.trainer()
-    trainer.go_on_after(saved.facts.get("detours", ()) if saved else ())
-    recorder = Recorder(setup.scenario, log, setup.evaluate, folder, progress, trainer.detours)
+    trainer.restore_fallbacks(saved.facts.get("detours", ()) if saved else ())
+    recorder = Recorder(
+        setup.scenario, log, setup.evaluate, folder, progress, trainer.fallback_counts
+    )
     recorder.report("start", round=first)
     rounds = range(first, setup.scenario.rounds)
-    try:
-        state = play(setup, start_s, setup.rules(), trainer, log, recorder, rounds, state)
-    finally:
-        trainer.end()
+    state = play(setup, start_s, setup.rules(), trainer, log, recorder, rounds, state)
     log.freeze()
-    summary = summary_of(setup, log, warnings, trainer.notes)
-    recorder.report("trained", executor=trainer.executor_name, detours=list(trainer.notes))
+    summary = summary_of(setup, log, warnings, trainer.fallbacks)
+    recorder.report("trained", executor=trainer.executor_name, detours=list(trainer.fallbacks))
     spent = {
         "wall_s": recorder.wall_s,
         "train_s": trainer.seconds,

@@ -45,7 +45,7 @@ class Setup:
         method: the method with its parameters.
         allocator: the solver.
         data: folder of the data files; None: EDGESIM_DATA.
-        processes: that may train, or evaluate, at once; None: one per core.
+        processes: threads that may train, or evaluate, at once; None: one per core.
         reuse: what other runs have trained already.
     """
 
@@ -96,7 +96,7 @@ class Setup:
             return NoTrainer()
         import torch
 
-        from fl.executors.trainer import Trainer
+        from fl.executors.deferred_training import Trainer
 
         torch.set_num_threads(1)  # more would change the last bits of sums
         executor: Any = CachingExecutor(self.executor, self.reuse) if self.reuse else self.executor
@@ -104,7 +104,7 @@ class Setup:
 
     @cached_property
     def executor(self) -> Any:
-        """What trains; evaluation is divided among its processes."""
+        """What trains; evaluation is divided among its threads."""
         from fl.executors import choose
 
         return choose(self.task, self.scenario.learning.executor, self.processes)
@@ -173,7 +173,7 @@ def set_up(
         seed: of every random stream; None: the scenario's.
         data: folder of the data files; None: EDGESIM_DATA.
         allow_code: method and solver may be ``./file.py:name``.
-        processes: that may train at once; None: one per core.
+        processes: threads that may train at once; None: one per core.
 
     Raises:
         RunError, ScenarioError: what is missing or does not fit, with file, line and key.

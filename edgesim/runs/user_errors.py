@@ -13,7 +13,7 @@ from edgesim.network.device import FleetError
 from edgesim.runs.user_code import UserCodeError, describe, lines_in, user_files
 from edgesim.scenario.loader import Scenario
 from fl.errors import DataError, LearningError, MethodError, ModelError
-from fl.out_of_memory import is_full as memory_is_full
+from fl.out_of_memory import is_out_of_memory
 from solvers import InfeasibleError, SolverError
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -87,7 +87,7 @@ def _sentence(error: Exception, scenario: Scenario) -> EdgesimError | None:
 
 def _machine_is_full(error: Exception) -> RunError | None:
     """The error where memory or disk are full; None for others."""
-    if isinstance(error, MemoryError | RuntimeError) and memory_is_full(error):
+    if isinstance(error, MemoryError | RuntimeError) and is_out_of_memory(error):
         known = isinstance(error, MemoryError) and str(error)
         return RunError(f"{error if known else 'the memory is full'}; {RESUME}")
     if isinstance(error, OSError) and error.errno in DISK_FULL:
