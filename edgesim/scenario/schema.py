@@ -123,7 +123,7 @@ class Learning(Section):
         "the algorithm and its parameters", "{name: fedavg}"
     )
     executor: Annotated[str, Word(("auto", "resident", "pool", "batched"))] = key(
-        "how waiting jobs are trained: one by one, in several processes, stacked; "
+        "how waiting jobs are trained: one by one, on several threads, stacked; "
         "auto: by docs/performance.md",
         "pool",
         "auto",

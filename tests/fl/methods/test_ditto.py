@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 from fl.models.layers import Linear
 
 LR = 0.05

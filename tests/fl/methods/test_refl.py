@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from edgesim import load, simulate
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 from fl.method_base.state import State
 from fl.methods.refl import deviation, deviations, staleness_weight
 from tests.fl.conftest import view_of

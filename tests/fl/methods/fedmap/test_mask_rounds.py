@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fl.contracts import Grant, View
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 from fl.method_base.method import State, bind
 from fl.methods import resolve
 

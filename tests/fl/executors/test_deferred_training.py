@@ -1,4 +1,4 @@
-"""Promises: nothing trains before it is needed, all that waits trains at once, neighbours change nothing."""
+"""Deferred training: nothing trains before it is needed, and all that waits trains at once."""
 
 from dataclasses import replace
 
@@ -6,16 +6,17 @@ import pytest
 import torch
 
 from fl.contracts import Payload, Sent
-from fl.executors.resident import Resident
-from fl.executors.trainer import Aborted, Trainer
+from fl.errors import LearningError
+from fl.executors.deferred_training import AbortedError, Trainer
+from fl.executors.one_by_one import OneByOne
 
 
 class Counting:
     """The real executor, and how many jobs each pass had."""
 
     def __init__(self, task):
-        self.inner, self.passes = Resident(task), []
-        self.name, self.notes = "counting", self.inner.notes
+        self.inner, self.passes = OneByOne(task), []
+        self.name, self.threads, self.fallbacks = "counting", 1, self.inner.fallbacks
 
     def run(self, jobs):
         self.passes.append([job.device for job in jobs])
@@ -52,7 +53,7 @@ def test_what_is_called_off_is_not_trained(setup):
     assert executor.passes == [[0, 2, 3]]
     updates[2].abort()
     for k in (1, 2):
-        with pytest.raises(Aborted, match=f"device {k} in round 0 was called off"):
+        with pytest.raises(AbortedError, match=f"device {k} in round 0 was aborted"):
             updates[k].result()
 
 
@@ -77,15 +78,15 @@ def test_bits_that_only_the_training_tells(setup, bench):
     (update,) = trainer.submit([job])
     assert update.bits_up() == 8 * round(0.6 * 4810)
     assert executor.passes == [[0]]
-    with pytest.raises(RuntimeError, match="device 0 has no bits"):
+    with pytest.raises(LearningError, match="device 0 has no bits"):
         Trainer(bench.task).submit([job])[0].bits_up()
 
 
 def test_the_trainer_tells_who_trains_and_what_went_otherwise(setup):
     jobs, executor, trainer = setup
     trainer.submit(jobs[:1])[0].result()
-    assert (trainer.executor_name, trainer.notes) == ("counting", [])
-    executor.notes.add("the fan was broken", 2)
-    executor.notes.add("the fan was broken", 1)
-    executor.notes.add("a fly flew in", 1)
-    assert trainer.notes == ["the fan was broken (3 jobs)", "a fly flew in (1 job)"]
+    assert (trainer.executor_name, trainer.fallbacks) == ("counting", [])
+    executor.fallbacks.add("the fan was broken", 2)
+    executor.fallbacks.add("the fan was broken", 1)
+    executor.fallbacks.add("a fly flew in", 1)
+    assert trainer.fallbacks == ["the fan was broken (3 jobs)", "a fly flew in (1 job)"]

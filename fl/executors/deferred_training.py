@@ -1,4 +1,4 @@
-"""Promises: jobs wait until somebody needs a result; then everything that waits is trained in one pass."""
+"""Deferred training: jobs wait until a result is needed, and are then trained in one pass."""
 
 from __future__ import annotations
 
@@ -7,26 +7,29 @@ from time import perf_counter
 from typing import Protocol
 
 from fl.contracts import Job, Sent, Stage, Trained
-from fl.executors.fallbacks import Notes
-from fl.executors.processes import one_thread
-from fl.executors.resident import Resident
+from fl.errors import LearningError
+from fl.executors.fallbacks import Fallbacks
+from fl.executors.one_by_one import OneByOne
+from fl.executors.worker_threads import one_torch_thread
 from fl.task import LearningTask
 
 
-class Aborted(RuntimeError):
-    """Somebody asked for the result of a job that was called off."""
+class AbortedError(LearningError):
+    """The result of a job was asked for that had been aborted."""
+
+
+class UnknownWorkError(LearningError):
+    """The work or the bits of a job are known neither before nor after its training."""
 
 
 class Executor(Protocol):
     """Trains jobs. The result of a job must not depend on its neighbours."""
 
     name: str
-    notes: Notes  # what did not go as chosen
+    threads: int
+    fallbacks: Fallbacks
 
     def run(self, jobs: Sequence[Job]) -> list[Trained]: ...
-
-    def end(self) -> None:
-        """Gives back what it holds between passes; it may run again."""
 
 
 class Promise:
@@ -39,29 +42,33 @@ class Promise:
         self._aborted = False
 
     def result(self) -> Trained:
-        """What the training gave; trains everything that waits if this job still does."""
+        """The trained model; trains everything that waits if this job still does.
+
+        Raises:
+            AbortedError: the job was aborted.
+        """
         if self._aborted:
-            raise Aborted(
-                f"the job of device {self.job.device} in round {self.job.g} was called off"
+            raise AbortedError(
+                f"the job of device {self.job.device} in round {self.job.g} was aborted"
             )
         if self._trained is None:
             self._trainer.flush()
         return self._trained
 
     def stages(self) -> tuple[Stage, ...]:
-        """The work that is charged: as ordered, or, where only the training tells, as the method says."""
+        """The work that is charged; trains where only the training determines it."""
         if self.job.stages is not None:
             return self.job.stages
         return self._trainer.charged_stages(self.job, self.result())
 
     def bits_up(self) -> float:
-        """Bits of the upload: as planned, or, where only the training tells, as encoded."""
+        """Bits of the upload; trains where only the training determines them."""
         if self.job.payload.bits_up is not None:
             return self.job.payload.bits_up
         return self._trainer.encoded_bits(self.job, self.result())
 
     def abort(self) -> None:
-        """Calls the job off: it is not trained if it was not yet, and its result is gone."""
+        """Takes the job back: it is not trained if it still waits, and its result is gone."""
         self._aborted, self._trained = True, None
         self._trainer.forget(self)
 
@@ -86,7 +93,7 @@ class Trainer:
         charged: Callable[[Job, Trained], tuple[Stage, ...]] | None = None,
     ) -> None:
         self.seconds = 0.0  # wall time spent in training
-        self._executor = executor or Resident(task)
+        self._executor = executor or OneByOne(task)
         self._encode, self._charged = encode, charged
         self._waiting: list[Promise] = []
 
@@ -95,20 +102,17 @@ class Trainer:
         return self._executor.name
 
     @property
-    def notes(self) -> list[str]:
-        """What did not go as chosen, and for how many jobs: repeated, trained one by one, in one process."""
-        return self._executor.notes.lines()
+    def fallbacks(self) -> list[str]:
+        """What was computed otherwise than chosen, and for how many jobs: one line each."""
+        return self._executor.fallbacks.lines()
 
-    def detours(self) -> list[tuple[str, int]]:
-        """What ``notes`` says, as a checkpoint holds it: sentences and numbers of jobs, in order."""
-        notes = self._executor.notes
-        taken = notes.take()
-        notes.merge(taken)
-        return list(taken.items())
+    def fallback_counts(self) -> list[tuple[str, int]]:
+        """The same as a checkpoint holds it: sentences and numbers of jobs."""
+        return list(self._executor.fallbacks.counts().items())
 
-    def go_on_after(self, detours: Sequence[tuple[str, int]]) -> None:
-        """The same run has said so much before it was interrupted."""
-        self._executor.notes.merge(dict(detours))
+    def restore_fallbacks(self, counts: Sequence[tuple[str, int]]) -> None:
+        """Adds what the same run had reported before it was interrupted."""
+        self._executor.fallbacks.merge(dict(counts))
 
     def submit(self, jobs: Sequence[Job]) -> list[Promise]:
         """One promise per job; nothing is trained yet."""
@@ -117,36 +121,32 @@ class Trainer:
         return promises
 
     def flush(self) -> None:
-        """Trains everything that waits, whoever asks, with one torch thread: more would change the last bits."""
+        """Trains everything that waits."""
         start = perf_counter()
         waiting = list(self._waiting)
-        with one_thread():
-            done = self._executor.run([p.job for p in waiting])
-        for promise, trained in zip(waiting, done, strict=True):
+        with one_torch_thread():
+            results = self._executor.run([promise.job for promise in waiting])
+        for promise, trained in zip(waiting, results, strict=True):
             promise.fulfil(trained)
         self._waiting.clear()
         self.seconds += perf_counter() - start
-
-    def end(self) -> None:
-        """Nothing more will be trained: ends what the executor keeps for later passes."""
-        self._executor.end()
 
     def forget(self, promise: Promise) -> None:
         self._waiting = [one for one in self._waiting if one is not promise]
 
     def charged_stages(self, job: Job, trained: Trained) -> tuple[Stage, ...]:
         if self._charged is None:
-            raise RuntimeError(
-                f"the work of device {job.device} is not known: give stages in the method's job, or give its charged "
-                "to the trainer"
+            raise UnknownWorkError(
+                f"the work of device {job.device} is not known: give stages in the method's job, "
+                "or give its charged to the trainer"
             )
         return self._charged(job, trained)
 
     def encoded_bits(self, job: Job, trained: Trained) -> float:
         bits = None if self._encode is None else self._encode(job, trained).bits
         if bits is None:
-            raise RuntimeError(
-                f"the upload of device {job.device} has no bits: give them in the method's payload, or in what its "
-                "encode returns, and give encode to the trainer"
+            raise UnknownWorkError(
+                f"the upload of device {job.device} has no bits: give them in the method's "
+                "payload, or in what its encode returns, and give encode to the trainer"
             )
         return bits

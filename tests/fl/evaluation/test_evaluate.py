@@ -12,10 +12,8 @@ from edgesim.seeds import Seeds
 from fl.data.datasets import Federated
 from fl.evaluation import evaluate as evaluation
 from fl.evaluation import evaluation_batches as units
-from fl.evaluation.evaluate import answered, by_device, evaluate, probe, statistics
-from fl.evaluation.evaluation_batches import Look
-from fl.executors.crew import Crew
-from fl.executors.fallbacks import Notes
+from fl.evaluation.evaluate import by_device, evaluate, on_whole_test_set, scored
+from fl.evaluation.evaluation_batches import ScoredModel, batch_norm_statistics
 from fl.method_base.method import State, bind
 from fl.methods.fedavg import FedAvg
 from fl.models.architectures import Architecture, build
@@ -23,7 +21,7 @@ from fl.models.batch_norm import Collected
 from fl.models.layers import Linear, Norm
 from fl.models.stateless_layers import Flatten, Relu
 from fl.task import LearningTask
-from tests.fl.test_executors import task_of
+from tests.fl.executors.conftest import task_of
 
 PARTIAL = {"personal_steps": 3, "global_steps": 3, "personal_lr": 0.2, "global_lr": 0.1}
 
@@ -81,7 +79,7 @@ class Own:
     measures = probes
 
 
-@pytest.mark.parametrize("held", [evaluation.MEMORY, 250_000, 1])
+@pytest.mark.parametrize("held", [evaluation.STACK_BYTES, 250_000, 1])
 def test_perceptrons_of_different_devices_are_scored_in_stacks(monkeypatch, held):
     """Test sets of 40, 23, 0, 31 and 1 samples, one model without numbers: as one by one, whatever the memory holds.
 
@@ -95,22 +93,19 @@ def test_perceptrons_of_different_devices_are_scored_in_stacks(monkeypatch, held
         for s in scale
     ]
     each[1][:] = torch.nan
-    sizes, original = [], evaluation.units_of
+    sizes, original = [], units.score_pieces
 
-    def counted(task, stack, norms):
+    def counted(task, stack):
         sizes.append(len(stack))
-        return original(task, stack, norms)
+        return original(task, stack)
 
-    monkeypatch.setattr(evaluation, "MEMORY", held)
-    monkeypatch.setattr(evaluation, "units_of", counted)
+    monkeypatch.setattr(evaluation, "STACK_BYTES", held)
+    monkeypatch.setattr(units, "score_pieces", counted)
     scores = evaluate(task, Own(each), None)
-    monkeypatch.setattr(evaluation, "units_of", original)
-    alone = ([Look(w, task.data.test_index[k], [k])] for k, w in enumerate(each))
-    pairs = [
-        by_device(task, values, devices)
-        for devices, values in answered(task, alone, Crew(task, 1, Notes()))
-    ]
-    assert sizes == {evaluation.MEMORY: [5], 250_000: [2, 3], 1: [1] * 5}[held]
+    monkeypatch.setattr(units, "score_pieces", original)
+    alone = ([ScoredModel(w, task.data.test_index[k], [k])] for k, w in enumerate(each))
+    pairs = [by_device(task, values, one.devices) for one, values in scored(task, alone)]
+    assert sizes == {evaluation.STACK_BYTES: [5], 250_000: [2, 3], 1: [1] * 5}[held]
     assert scores.accuracy.tolist() == pytest.approx(
         [float(a[0]) for _, a in pairs], abs=0, nan_ok=True
     )
@@ -128,7 +123,9 @@ def test_convolutions_are_scored_in_the_order_in_which_they_are_fastest(monkeypa
     """In blocks the very numbers of torch's default order."""
     task = task_of("liu-cnn", shape=(1, 12, 12))
     expected = evaluate(task, Own([task.initial()] * 5), None)
-    monkeypatch.setattr(units, "quickest", lambda architecture, *_: (architecture, lambda x: x))
+    monkeypatch.setattr(
+        units, "fastest_memory_format", lambda architecture, *_: (architecture, lambda x: x)
+    )
     plain = evaluate(task, Own([task.initial()] * 5), None)
     assert np.array_equal(expected.loss, plain.loss) and np.array_equal(
         expected.accuracy, plain.accuracy
@@ -191,7 +188,7 @@ def test_a_score_does_not_depend_on_the_other_test_samples(digits):
     layers = Flatten(), Linear(64, 16, "features"), Norm(), Relu(), Linear(16, 10)
     task = LearningTask(Architecture("normed", (1, 8, 8), 10, layers), digits, 16, Seeds(0))
     w = task.initial()
-    (norms,) = statistics(task, [probe(task, w)], Crew(task, 1, Notes()))
+    (norms,) = batch_norm_statistics(task, [on_whole_test_set(task, w)])
     x = task.test[0][:50]
     together = task.architecture.logits(w, x, norms)
     assert torch.allclose(task.architecture.logits(w, x[7:8], norms), together[7:8], atol=1e-5)
