@@ -38,9 +38,8 @@ from fl import executors, methods
 from fl.contracts import Grant, Job, View
 from fl.data.datasets import Federated
 from fl.executors.batched import Batched
-from fl.executors.pool import Pool
-from fl.executors.processes import cores
-from fl.executors.resident import Resident
+from fl.executors.one_by_one import OneByOne
+from fl.executors.worker_threads import available_cores as cores
 from fl.masks import unit_masks as masks
 from fl.method_base.method import bind
 from fl.models.architectures import Architecture, build
@@ -218,9 +217,9 @@ def contenders(
     task: LearningTask, skip: Sequence[str]
 ) -> dict[str, Callable[[Sequence[Job]], list[Tensor]]]:
     """Name -> a function of the jobs of a round that gives the trained models."""
-    made = {"resident": Resident(task), "batched": Batched(task), "auto": executors.choose(task)}
+    made = {"resident": OneByOne(task), "batched": Batched(task), "auto": executors.choose(task)}
     if task.device == "cpu":
-        made["pool"] = Pool(task, Resident(task))
+        made["pool"] = OneByOne(task, cores())
     return {
         name: lambda jobs, executor=executor: [one.w for one in executor.run(jobs)]
         for name, executor in made.items()
@@ -375,7 +374,7 @@ def submodels(repeats: int, device: str) -> None:
         {"local_steps": setting.steps, "lr": LR, "masked_ce": False},
     )
     ones, state = np.ones(setting.devices), method.start()
-    runner, jobs = Resident(task), {}
+    runner, jobs = OneByOne(task), {}
     for width in (1.0, 0.5, 0.25):
         view = View(0, 0.0, np.arange(10), ones, ones, task.samples, np.inf, ones * width, ones)
         jobs[width] = method.configure(state, view, Grant(0, 0.1, 0.0, 1.0, 1.0))

@@ -1,1 +1,1 @@
-"""Federated learning on one flat weight vector: models, data, masks, methods, training. No network here."""
+"""Federated learning on one flat weight vector: models, data, masks, methods, training."""

@@ -1,9 +1,10 @@
-"""What training and sending cost: weights -> bits, weights -> work. The one place with a convention.
+"""Costs of training and sending: from weights to bits and to FLOPs, with all conventions.
 
-1 multiply-add = 2 FLOP; activations, pooling, norms and look-ups are not counted. A training step runs the whole model
-forward, takes the gradient by the weights of every layer that is trained, and the gradient by the activations of every
-layer behind the first trained one; no gradient by the images. `torch.utils.flop_counter` agrees (a test holds it to
-that). The papers' rule, a backward pass of twice the forward pass in every layer, and biases are switches.
+1 multiply-add counts 2 FLOP; activations, pooling, norms and look-ups count nothing. A training
+step runs the whole model forward, takes the gradient by the weights of every layer that is trained,
+and the gradient by the activations of every layer behind the first trained one, but none by the images;
+`torch.utils.flop_counter` counts the same. Two switches follow papers: a backward pass that costs
+twice the forward pass in every layer, and FLOPs of biases.
 """
 
 from __future__ import annotations
@@ -15,19 +16,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fl.contracts import Work
+from fl.contracts import Array, Work
 
 if TYPE_CHECKING:
     from fl.models.architectures import Architecture
     from fl.models.layers import LayerTensor
     from fl.models.layout import Slot
 
-Array = np.ndarray
-
 
 @dataclass(frozen=True)
 class StepCost:
-    """One SGD step: weights it updates (Liu, eq. (8)), FLOPs per sample, and how much of each pruning can save."""
+    """Cost of one SGD step, and how much of it pruning can save.
+
+    Args:
+        weights: weights that it updates, Liu, eq. (8).
+        weights_prunable: those of them that can be pruned.
+        flops: floating point operations per sample.
+        flops_prunable: those that pruning everything would save.
+    """
 
     weights: float
     weights_prunable: float
@@ -40,10 +46,11 @@ class Accounting:
     """The conventions of a run.
 
     Args:
-        bits_per_weight: q_hat, bit. mask_overhead: how the mask itself is sent: none | bitmap | entropy (liu.md, 10).
-        sparse_efficiency: share of the pruned work that is really saved, in [0, 1]; Liu, eq. (24) has 1.
-        backward: what a backward pass costs: counted (above) | twice the forward pass in every layer, trained or not
-            (SpaFL, eq. (50); FedLPS, released code).
+        bits_per_weight: q_hat, bit.
+        mask_overhead: how the mask itself is sent: none | bitmap | entropy (docs/papers/liu.md).
+        sparse_efficiency: share of the pruned work that is saved, in [0, 1]; Liu, eq. (24) has 1.
+        backward: cost of a backward pass: counted as above, or twice the forward pass in every
+            layer, trained or not (SpaFL, eq. (50); FedLPS, released code).
         count_biases: 1 FLOP per output and bias (FedLPS, released code).
     """
 
@@ -54,7 +61,7 @@ class Accounting:
     count_biases: bool = False
 
     def work(self, cost: StepCost, steps: int, batch: float, rho: float = 0.0) -> Work:
-        """Work of ``steps`` steps on ``batch`` samples where the share rho of the prunable weights is pruned."""
+        """Work of ``steps`` steps on ``batch`` samples with pruning ratio rho."""
         saved = self.sparse_efficiency * rho
         return Work(
             weight_steps=steps * (cost.weights - saved * cost.weights_prunable),
@@ -66,10 +73,14 @@ class Accounting:
         return part.uses * {"weight": 2.0, "bias": float(self.count_biases)}.get(part.kind, 0.0)
 
     def charged(self, kept: Array, of: Array | None = None) -> float:
-        """How many coordinates of a tensor are charged where only ``kept`` (bool, its shape) of them compute.
+        """Number of coordinates of a tensor that are charged where only some of them compute.
 
-        Where whole rows and columns are left out, what is left is a smaller dense tensor and everything is saved;
-        elsewhere `sparse_efficiency` of it. ``of``: count only these; None: all.
+        Where whole rows and columns are left out, what remains is a smaller dense tensor and
+        everything else is saved; elsewhere `sparse_efficiency` of it.
+
+        Args:
+            kept: coordinates that compute, bool in the shape of the tensor.
+            of: count only these, bool; None: all.
         """
         everything = kept.size if of is None else float(of.sum())
         left = float(kept.sum() if of is None else (kept & of).sum())
@@ -81,13 +92,12 @@ class Accounting:
         return (1.0 - rho) * weights * self.bits_per_weight
 
     def mask_bits(self, weights: float, rho: float) -> float:
-        """Bits that say which of N_u weights were kept: nothing, N_u, or N_u H2(rho)."""
-        return {"none": 0.0, "bitmap": weights, "entropy": weights * binary_entropy(rho)}[
-            self.mask_overhead
-        ]
+        """Bits of the mask of N_u weights: 0, N_u, or N_u H2(rho)."""
+        bits = {"none": 0.0, "bitmap": weights, "entropy": weights * binary_entropy(rho)}
+        return bits[self.mask_overhead]
 
     def mask_bits_bound(self, weights: float) -> float:
-        """The most that `mask_bits` can be at any rho: what an allocation plans with, so that no upload is late."""
+        """Largest `mask_bits` at any rho: planned with, so that no upload is late."""
         return 0.0 if self.mask_overhead == "none" else weights
 
 
@@ -97,9 +107,15 @@ PLAIN = Accounting()
 def step_cost(
     architecture: Architecture, trained: Array, prunable: Array, accounting: Accounting = PLAIN
 ) -> StepCost:
-    """Cost of a step that updates the weights ``trained`` bool [P], of which ``prunable`` bool [P] may be pruned.
+    """Cost of a step of the whole model.
 
-    Masks may go on behind the weights of the architecture; what lies there costs nothing.
+    Masks may be longer than the architecture has weights; what lies behind these costs nothing.
+
+    Args:
+        architecture: what computes.
+        trained: weights that the step updates, bool [P].
+        prunable: weights that may be pruned, bool [P].
+        accounting: the conventions.
     """
     size = architecture.layout.size
     flops = flops_prunable = 0.0
@@ -118,13 +134,16 @@ def submodel_cost(
     trained: Array | None = None,
     backward: Array | None = None,
 ) -> StepCost:
-    """Cost of a step of the submodel ``kept`` bool [P]; nothing more of it can be pruned.
+    """Cost of a step of a submodel, of which nothing more can be pruned.
+
+    Masks may be longer than the architecture has weights; what lies behind these costs nothing.
 
     Args:
-        trained: weights bool [P] that the step updates, where they are kept; None: all.
-        backward: weights bool [P] that compute in the backward pass; None: those that are kept.
-
-    Masks may go on behind the weights of the architecture; what lies there costs nothing.
+        architecture: the whole model.
+        kept: weights of the submodel, bool [P].
+        accounting: the conventions.
+        trained: weights that the step updates where they are kept, bool [P]; None: all.
+        backward: weights that compute in the backward pass, bool [P]; None: those that are kept.
     """
     trained = np.ones_like(kept) if trained is None else trained
     backward = kept if backward is None else backward
@@ -145,7 +164,10 @@ def submodel_cost(
 def slot_flops(
     architecture: Architecture, trained: Array, accounting: Accounting
 ) -> Iterator[tuple[Slot, float, float]]:
-    """Of each slot the FLOPs per coordinate and sample, forward and backward; of none where nothing is trained."""
+    """FLOPs per coordinate and sample of each slot, forward and backward.
+
+    Nothing is yielded where nothing is trained.
+    """
     slots = architecture.layout.slots
     changes = [bool(trained[slot.slice].any()) for slot in slots]
     first = min(
@@ -161,7 +183,7 @@ def slot_flops(
 
 
 def is_block(mask: Array) -> bool:
-    """Is it all of some rows and columns of a tensor, and nothing else?"""
+    """Does a mask keep all of some rows and columns of a tensor, and nothing else?"""
     table = mask.reshape(len(mask), -1)
     return bool(np.array_equal(table, np.logical_and.outer(table.any(axis=1), table.any(axis=0))))
 

@@ -290,7 +290,7 @@ class Update(Protocol):
 
 
 class JobTrainer(Protocol):
-    """Takes the jobs of a round; `fl.executors.trainer.Trainer` trains them."""
+    """Takes the jobs of a round; `fl.executors.deferred_training.Trainer` trains them."""
 
     def submit(self, jobs: Sequence[Job]) -> list[Update]: ...
 

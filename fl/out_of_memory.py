@@ -1,21 +1,18 @@
-"""How a full memory is told."""
+"""Recognise out-of-memory errors."""
 
 from __future__ import annotations
 
-NO_MEMORY = (
+MESSAGES = (
     "can't allocate memory",
     "not enough memory",
     "out of memory",
     "ALLOC_FAILED",
     "bad_alloc",
-)  # torch says
+)  # parts of what torch says on a CPU, where it raises a RuntimeError
 
 
-def is_full(error: BaseException) -> bool:
-    """Did something get no memory? On a CPU torch says so in words only."""
-    known = (
-        isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
-    )  # torch's own
-    return known or (
-        isinstance(error, RuntimeError) and any(words in str(error) for words in NO_MEMORY)
-    )
+def is_out_of_memory(error: BaseException) -> bool:
+    """Does an error say that memory could not be had?"""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    return isinstance(error, RuntimeError) and any(part in str(error) for part in MESSAGES)

@@ -1,26 +1,31 @@
-"""What is learned, apart from how: the model, the data of every device, the batch, the streams, the accounting."""
+"""A learning task: the model, the data of every device, the batch size, the accounting."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from fl.accounting import Accounting
-from fl.contracts import Streams
+from fl.contracts import Array, Streams, Tensor
 from fl.data.datasets import Federated
 from fl.models.architectures import Architecture
 from fl.models.layout import Layout
 
-Array = np.ndarray
-Tensor = Any
-
 
 @dataclass(frozen=True, eq=False)
 class LearningTask:
-    """A learning task over K devices. ``device`` is where torch computes: cpu, cuda. Tensors are made when used."""
+    """A learning task over K devices; tensors are made when they are first used.
+
+    Args:
+        architecture: the model.
+        data: samples, and which device holds which.
+        batch_size: samples per step.
+        streams: named random streams.
+        accounting: conventions of costs.
+        device: where torch computes: cpu, cuda.
+    """
 
     architecture: Architecture
     data: Federated
@@ -43,7 +48,7 @@ class LearningTask:
         return len(self.samples)
 
     def batch(self, k: int) -> int:
-        """Samples in a batch of device k: the batch size, or all that it has."""
+        """Samples in a batch of device k: the batch size, or all its samples if they are fewer."""
         return min(self.batch_size, int(self.samples[k]))
 
     def initial(self) -> Tensor:
@@ -51,7 +56,7 @@ class LearningTask:
         return self.tensor(self.architecture.initial(self.streams.stream("init")))
 
     def tensor(self, array: Array) -> Tensor:
-        """A numpy array as a tensor where the task computes."""
+        """A numpy array as a tensor on the device of the task."""
         import torch
 
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)

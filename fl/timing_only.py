@@ -135,15 +135,12 @@ class NoTrainer:
 
     seconds = 0.0
     executor_name = "none"
-    notes: tuple[str, ...] = ()
+    fallbacks: tuple[str, ...] = ()
 
-    def detours(self) -> list[tuple[str, int]]:
+    def fallback_counts(self) -> list[tuple[str, int]]:
         return []
 
-    def go_on_after(self, detours: Sequence[tuple[str, int]]) -> None:
-        pass
-
-    def end(self) -> None:
+    def restore_fallbacks(self, counts: Sequence[tuple[str, int]]) -> None:
         pass
 
     def submit(self, jobs: Sequence[Job]) -> list[Untrained]:

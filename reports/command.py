@@ -37,11 +37,10 @@ def report(
     folder.
     """
     from reports.html_page import write_report
-    from reports.run_data.run_files import ReportError
 
     # inside the one folder given, or beside several
     default = (runs[0] if len(runs) == 1 else runs[0].parent) / "report"
-    with exit_on_error(ReportError):
+    with exit_on_error():
         page = write_report(runs, out or default, style)
         typer.echo(f"report: {page}")
 
@@ -54,9 +53,8 @@ def compare(
     Exit code 0: equal, 1: different.
     """
     from reports.run_comparison import compare as compare_folders
-    from reports.run_data.run_files import ReportError
 
-    with exit_on_error(ReportError):
+    with exit_on_error():
         lines, same = compare_folders(a, b)
         typer.echo("\n".join(lines))
     if not same:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 from pathlib import Path
 
 import pytest
@@ -14,8 +12,7 @@ from typer.testing import CliRunner
 from edgesim import load, simulate
 from edgesim.cli.app import app
 from fl.executors import batched
-from fl.executors.stacked import Vmapped
-from fl.training import local_sgd as local
+from fl.executors.vmapped_gradients import VmappedGradients
 
 CELL = """
 name: four
@@ -38,7 +35,6 @@ TABLES = (
     "scores.parquet",
     "model.safetensors",
 )
-HOME = os.getpid()
 
 
 def test_a_run_that_was_interrupted_says_the_same_detours(tmp_path, monkeypatch):
@@ -51,7 +47,7 @@ def test_a_run_that_was_interrupted_says_the_same_detours(tmp_path, monkeypatch)
         if event["kind"] == "round" and event["round"] == 1:
             raise Stop
 
-    unknown(monkeypatch, tmp_path)
+    unknown(monkeypatch)
     (tmp_path / "four.yaml").write_text(CELL)
     scenario = load(tmp_path / "four.yaml", ["rounds=3", "learning.executor=batched"])
     simulate(scenario, out=tmp_path / "straight")
@@ -70,11 +66,12 @@ def run(tmp_path):
     """Runs the scenario with an executor into a folder; what the command said, and the folder."""
     (tmp_path / "four.yaml").write_text(CELL)
 
-    def make(executor: str, name: str) -> tuple[str, Path]:
+    def make(executor: str, name: str, model: str) -> tuple[str, Path]:
         command = [
             "run",
             str(tmp_path / "four.yaml"),
             f"learning.executor={executor}",
+            f"learning.model={model}",
             "--out",
             str(tmp_path / name),
         ]
@@ -85,55 +82,42 @@ def run(tmp_path):
     return make
 
 
-def killed(monkeypatch, marker: Path) -> None:
-    """The first process of a pool that trains something is killed."""
-    train = local.run
-
-    def once(task, job):
-        if os.getpid() != HOME and not marker.exists():
-            marker.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return train(task, job)
-
-    monkeypatch.setattr(local, "run", once)
-
-
-def too_small(monkeypatch, marker: Path) -> None:
+def too_small(monkeypatch) -> None:
     """The memory holds two models."""
-    steps = batched.take_steps
+    train = batched.train_stack
 
-    def small(task, arithmetic, chunk, *rest):
-        if len(chunk) > 2:
+    def small(task, gradients, rows, *rest):
+        if len(rows) > 2:
             raise torch.OutOfMemoryError
-        return steps(task, arithmetic, chunk, *rest)
+        return train(task, gradients, rows, *rest)
 
-    monkeypatch.setattr(batched, "take_steps", small)
+    monkeypatch.setattr(batched, "train_stack", small)
 
 
-def unknown(monkeypatch, marker: Path) -> None:
+def unknown(monkeypatch) -> None:
     """The architecture has an operation that vmap does not know."""
 
     def refuse(*_):
         raise NotImplementedError("no batching rule for aten::knead")
 
-    monkeypatch.setattr(Vmapped, "gradients", refuse)
+    monkeypatch.setattr(VmappedGradients, "__call__", refuse)
 
 
 @pytest.mark.parametrize(
-    ("trouble", "executor", "said"),
+    ("trouble", "model", "reference", "reported"),
     [
-        (killed, "pool", "signal 9"),
-        (too_small, "batched", "too large for the memory"),
-        (unknown, "batched", "no batching rule for aten::knead"),
+        (too_small, "mlp", "batched", "too large for the memory"),
+        (unknown, "digits-cnn", "resident", "no batching rule for aten::knead"),
     ],
 )
-def test_a_detour_is_said_and_changes_nothing(run, monkeypatch, tmp_path, trouble, executor, said):
-    reference = "resident" if trouble is not too_small else executor
-    _, straight = run(reference, "straight")
-    trouble(monkeypatch, tmp_path / "marker")
-    output, round_about = run(executor, "round-about")
+def test_a_detour_is_reported_and_changes_nothing(
+    run, monkeypatch, tmp_path, trouble, model, reference, reported
+):
+    _, straight = run(reference, "straight", model)
+    trouble(monkeypatch)
+    output, round_about = run("batched", "round-about", model)
     detours = json.loads((round_about / "summary.json").read_text())["training"]["detours"]
-    assert detours and all(said in detour and detour in output for detour in detours)
+    assert detours and all(reported in detour and detour in output for detour in detours)
     assert json.loads((straight / "summary.json").read_text())["training"]["detours"] == []
     for table in TABLES:
         assert (straight / table).read_bytes() == (round_about / table).read_bytes(), table

@@ -64,17 +64,15 @@ TensorBoard = Annotated[
 
 
 @contextmanager
-def exit_on_error(*also: type[Exception], interrupted: str = "interrupted") -> Iterator[None]:
+def exit_on_error(interrupted: str = "interrupted") -> Iterator[None]:
     """End the command with one sentence and an exit code where an error of the user comes up.
 
     Args:
-        also: errors beside EdgesimError.
         interrupted: the sentence after Ctrl-C.
     """
-    bad_input: tuple[type[Exception], ...] = (EdgesimError, *also)
     try:
         yield
-    except bad_input as problem:
+    except EdgesimError as problem:
         print_error(problem)
         raise typer.Exit(ExitCode.bad_input) from None
     except KeyboardInterrupt:

@@ -22,7 +22,7 @@ def add_commands(app: typer.Typer, group: str = GROUP) -> None:
     """
     commands = {entry.name: _load(entry) for entry in entry_points(group=group)}
     for name, command in sorted(commands.items(), key=lambda item: _place(item[1])):
-        # a command without options of its own takes any, so that it can say what is wrong
+        # a command without options of its own takes any, so that its error is printed
         context = {"ignore_unknown_options": True, "allow_extra_args": True}
         broken = command.__module__ == __name__
         app.command(name, context_settings=context if broken else None)(command)

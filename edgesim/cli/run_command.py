@@ -54,8 +54,7 @@ def run(
     with exit_on_error():
         schemes = _schemes(scenario, overrides, seed)
         chosen = _chosen(schemes, only, scenario)
-
-    with exit_on_error(interrupted=f"interrupted; {again}"):
+    with exit_on_error(f"interrupted; {again}"):
         from edgesim.cli.run_progress import RunProgress, print_runs
         from edgesim.runs.run import default_folder, prepare
         from edgesim.runs.tensorboard_log import check_tensorboard, with_tensorboard
@@ -118,7 +117,7 @@ def check(
 
 
 def _refuse_infeasible(prepared: Sequence[tuple[str | None, PreparedRun]]) -> None:
-    """Exit before the first of several schemes runs, so that a mistake in the last is found at once."""
+    """Before the first of several schemes runs, so that a mistake in the last is found at once."""
     tables = [(label, each.feasibility) for label, each in prepared]
     for label, table in tables:
         if not table.feasible:

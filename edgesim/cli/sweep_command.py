@@ -80,9 +80,7 @@ def sweep(
     """Simulate every combination of some keys, in parallel; finished points are never run again."""
     again = f"edgesim sweep {scenario} with the same options goes on where it stopped"
     start_s = time.monotonic()
-    from edgesim.records.run_folder import FolderError
-
-    with exit_on_error(FolderError, interrupted=f"interrupted; {again}"):
+    with exit_on_error(f"interrupted; {again}"):
         if scheduler is not None and backend is not Backend.dask:
             raise ScenarioError(f"{COMMAND_LINE}: --scheduler is only read with --backend dask")
         from edgesim.cli.sweep_progress import SweepProgress, print_end, print_plan

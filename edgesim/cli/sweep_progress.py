@@ -58,7 +58,7 @@ class SweepProgress:
         self.running[point.id] = point, {}
 
     def round_ended(self, point: SweepPoint, event: dict[str, Any]) -> None:
-        """Also the start of a run, which says how many rounds it had ended before."""
+        """An event of a run; its start holds how many rounds had ended before."""
         facts = self.running[point.id][1]
         if event["kind"] == "start":
             facts["done"] = event["round"]

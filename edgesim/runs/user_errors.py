@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 from edgesim.errors import EdgesimError, InfeasibleScenarioError, RunError, ScenarioKeyError
 from edgesim.network.device import FleetError
 from edgesim.runs.user_code import UserCodeError, describe, lines_in, user_files
 from edgesim.scenario.loader import Scenario
 from fl.errors import DataError, LearningError, MethodError, ModelError
-from fl.out_of_memory import is_full as memory_is_full
+from fl.out_of_memory import is_out_of_memory
 from solvers import InfeasibleError, SolverError
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 RESUME = "make room, and the same command resumes where it stopped"
 METHOD = ("learning", "method")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class PartitionError(DataError):
@@ -50,6 +54,17 @@ def user_errors(scenario: Scenario) -> Iterator[None]:
         raise sentence from error
 
 
+def locate_user_errors(function: Callable[Concatenate[Scenario, P], T]) -> Callable[..., T]:
+    """A function of a scenario that raises its errors by `user_errors`."""
+
+    @wraps(function)
+    def call(scenario: Scenario, *args: P.args, **kwargs: P.kwargs) -> T:
+        with user_errors(scenario):
+            return function(scenario, *args, **kwargs)
+
+    return call
+
+
 def _sentence(error: Exception, scenario: Scenario) -> EdgesimError | None:
     """The error to raise instead; None where it stays what it is."""
     for path in user_files(scenario):
@@ -72,7 +87,7 @@ def _sentence(error: Exception, scenario: Scenario) -> EdgesimError | None:
 
 def _machine_is_full(error: Exception) -> RunError | None:
     """The error where memory or disk are full; None for others."""
-    if isinstance(error, MemoryError | RuntimeError) and memory_is_full(error):
+    if isinstance(error, MemoryError | RuntimeError) and is_out_of_memory(error):
         known = isinstance(error, MemoryError) and str(error)
         return RunError(f"{error if known else 'the memory is full'}; {RESUME}")
     if isinstance(error, OSError) and error.errno in DISK_FULL:

@@ -1,6 +1,6 @@
 """The sections network and devices of a scenario: the radio cell and what is in it.
 
-Equations and units: docs/models.md. Checks between sections are in cross_checks.py.
+Equations and units: docs/models.md. Checks between sections are in validation.py.
 """
 
 from __future__ import annotations

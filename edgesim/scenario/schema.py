@@ -1,7 +1,7 @@
 """The keys of a scenario: one class per section, each key with its meaning, unit and default.
 
 The sections network and devices are in network_schema.py, checks between sections in
-cross_checks.py.
+validation.py.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Learning(Section):
         "the algorithm and its parameters", "{name: fedavg}"
     )
     executor: Annotated[str, Word(("auto", "resident", "pool", "batched"))] = key(
-        "how waiting jobs are trained: one by one, in several processes, stacked; "
+        "how waiting jobs are trained: one by one, on several threads, stacked; "
         "auto: by docs/performance.md",
         "pool",
         "auto",

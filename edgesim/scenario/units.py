@@ -23,7 +23,7 @@ _MICRO = "μ"  # Greek mu, beside the micro sign of the table
 
 class _Dimension(NamedTuple):
     meaning: str  # "a frequency"
-    example: str  # the unit proposed to somebody who forgot it
+    example: str  # the unit proposed where none was given
     prefixed: dict[str, int]  # unit that takes SI prefixes -> factor
     plain: dict[str, int]  # unit that does not -> factor
     levels: dict[str, int]  # decibel unit -> dB to subtract before 10^(x/10)

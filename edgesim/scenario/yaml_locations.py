@@ -33,7 +33,7 @@ class Document:
     """Plain data, and where each part of it was written.
 
     Args:
-        tree: what YAML says: mappings, lists and scalars.
+        tree: mappings, lists and scalars.
         places: path -> place, such as ``("network", "bandwidth") -> "cell.yaml:14"``.
     """
 

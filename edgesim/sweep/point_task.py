@@ -108,8 +108,8 @@ def _simulated(task: PointTask, progress: Callable[[dict], None], start_s: float
 
     while True:
         try:
-            with with_tensorboard(task.folder, task.tensorboard, progress) as tell:
-                run = simulate(task.scenario, out=task.folder, progress=tell, **task.options)
+            with with_tensorboard(task.folder, task.tensorboard, progress) as shown:
+                run = simulate(task.scenario, out=task.folder, progress=shown, **task.options)
                 return run.summary
         except RunError as problem:
             in_use = isinstance(problem, FolderInUseError)

@@ -1,8 +1,7 @@
-"""The whole cohort as one tensor program: models of equal shape are stacked and take their steps together.
+"""Training of a cohort as stacks: models of equal shape take their steps together.
 
-Phase by phase, jobs that compute alike form a group; a submodel is cut out first, so that every width is a group of its
-own. A group is trained in chunks that fit into a stated memory. Nothing mixes the models of a stack, so neither
-neighbours nor chunks change a result.
+Phase by phase, the jobs that compute alike form a group; submodels are cut out first, so that each
+width is a group of its own. A group is trained in chunks that fit into a stated memory.
 """
 
 from __future__ import annotations
@@ -10,143 +9,119 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import prod
 
-import torch
-from torch import Tensor
-
 from fl.contracts import Job, Trained
-from fl.executors.cost_model import Pace
-from fl.executors.cuda_streams import Lanes
-from fl.executors.fallbacks import Notes
-from fl.executors.plan import Desk, Extent, Piece, Run, not_stacked
-from fl.executors.stacked import Arithmetic, Dense, Vmapped, is_dense
-from fl.executors.stacked_sgd import take_steps
-from fl.out_of_memory import is_full
+from fl.executors.fallbacks import Fallbacks
+from fl.executors.one_by_one import OneByOne
+from fl.executors.perceptron_gradients import PerceptronGradients, is_perceptron
+from fl.executors.stack_rows import JobProgress, RowBuilder, StackRow, why_not_stacked
+from fl.executors.stacked_sgd import least_computing, train_stack
+from fl.executors.vmapped_gradients import VmappedGradients
+from fl.executors.worker_threads import map_in_threads
+from fl.out_of_memory import is_out_of_memory
 from fl.task import LearningTask
-from fl.training import local_sgd as local
 
-SMALL, LARGE = 64 << 20, 1 << 30  # bytes of a chunk: of perceptrons on a CPU, of anything else
-WIDTH = 16  # models in a stack whose operations choose their algorithm by the number of models
-KEPT = 4  # kinds of stacks, by what is trained, whose memory stays for the next pass
-Shown = tuple[
-    list[Piece], Tensor, Tensor
-]  # a chunk, and loss and accuracy of its models [C], summed over the steps
+PERCEPTRON_BYTES = 64 << 20  # of a chunk of perceptrons on a CPU: what its caches like best
+CHUNK_BYTES = 1 << 30  # of a chunk of anything else
+WIDTH = 16  # models in a chunk of anything else
 
 
 class Batched:
-    """Trains stacks; jobs that cannot be stacked one by one, which the notes say.
+    """Trains stacks of models. Jobs that cannot be stacked are trained one by one and reported.
 
     Args:
-        memory: about how many bytes the models, gradients and signals of a chunk may take; None: 64 MB for
-            perceptrons on a CPU, else 1 GB.
+        threads: how many chunks are trained at a time; a single chunk has one thread.
+        memory: bytes that the models, gradients and signals of a chunk may take, about; None: 64 MB
+            for perceptrons on a CPU, else 1 GB.
     """
 
     name = "batched"
-    pace = Pace(step_s=1e-5, flops_per_s=7e10)
-    parted = staticmethod(torch.unbind_copy)  # how models leave their stack
 
-    def __init__(self, task: LearningTask, memory: int | None = None) -> None:
-        self.task, self.notes = task, Notes()
-        dense, cpu = is_dense(task.architecture), task.device == "cpu"
-        self._arithmetic = Dense if dense else Vmapped
-        self._kept: dict[tuple[int, tuple[bool, ...]], Arithmetic] = {}
-        self.memory = memory or (SMALL if dense and cpu else LARGE)
-        self.width, self.least = (
-            (None, 1) if dense and cpu else (WIDTH, 2)
-        )  # a single one would round differently
-        self._lanes = Lanes(task.device)
+    def __init__(self, task: LearningTask, threads: int = 1, memory: int | None = None) -> None:
+        self.task, self.threads, self.fallbacks = task, threads, Fallbacks()
+        perceptron = is_perceptron(task.architecture)
+        self._gradients = PerceptronGradients if perceptron else VmappedGradients
+        # Other operations choose their algorithm by the number of models, and round by it: all
+        # stacks of a kind then have the same number, filled up by idle models.
+        self._fixed_width = not (perceptron and task.device == "cpu")
+        self.memory = memory or (CHUNK_BYTES if self._fixed_width else PERCEPTRON_BYTES)
 
     def run(self, jobs: Sequence[Job]) -> list[Trained]:
-        desk, runs, shown = (
-            Desk(self.task),
-            [Run(job, not_stacked(self.task, job)) for job in jobs],
-            [],
-        )
-        for number in range(max((len(job.phases) for job in jobs), default=0)):
-            going = [run for run in runs if run.trouble is None and number < len(run.job.phases)]
-            pieces = [desk.prepare(run, run.job.phases[number]) for run in going]
-            for group in alike(piece for piece in pieces if piece is not None):
-                shown += self._train(group)
-            self._lanes.join()
-        for chunk, loss, right in shown:
-            for piece, total, hits in zip(chunk, loss.tolist(), right.tolist(), strict=False):
-                piece.show(total, hits)
-        for reason in sorted({run.trouble for run in runs if run.trouble}):
-            self.notes.add(
-                f"one by one instead of batched: {reason}",
-                sum(run.trouble == reason for run in runs),
-            )
-        return [local.run(self.task, run.job) if run.trouble else run.end() for run in runs]
-
-    def end(self) -> None:
-        """Gives back the memory that is kept for the next pass."""
-        self._lanes.join()
-        self._kept.clear()
-
-    def arithmetic(self, extent: Extent) -> Arithmetic:
-        """What computes in this lane where so much of every slot is trained; it stays, with its memory, for later."""
-        trained = tuple(how != "none" for how in extent)
-        key = self._lanes.turn, trained
-        if key not in self._kept:
-            if len(self._kept) == KEPT:
-                self.end()
-            self._kept[key] = self._arithmetic(self.task.architecture, trained)
-        return self._kept[key]
-
-    def _train(self, group: list[Piece]) -> list[Shown]:
-        """Trains a group; those who take most steps come first, so that who has finished is at a chunk's end."""
-        group.sort(key=lambda piece: -piece.steps)
-        return self._in_chunks(group, self.chunk(group[0]))
-
-    def chunk(self, piece: Piece) -> int:
-        """How many pieces of its kind fit into the memory: eight numbers per weight, three per signal of a batch, and
-        for every sample of every step its place and its weight, twice. A width of its own does not go by the steps."""
-        architecture = self.task.architecture
-        signals = sum(prod(shape) for shape in architecture.input_shapes) + architecture.classes
-        each = 4 * (8 * piece.form.layout.size + 3 * piece.batch * signals)
-        if self.width is not None:
-            return min(max(self.least, self.memory // each), self.width)
-        return max(self.least, self.memory // (each + 32 * piece.steps * piece.batch))
-
-    def _in_chunks(self, group: list[Piece], size: int) -> list[Shown]:
-        """Trains so many models at a time; where the memory does not hold them, half as many.
+        """Results in the order of the jobs.
 
         Raises:
-            MemoryError: it does not hold the fewest whose results are the same.
+            MemoryError: the memory does not hold the smallest stack with the same results.
         """
-        shown = []
-        for chunk in (group[i : i + size] for i in range(0, len(group), size)):
-            try:
-                shown.append(self._trained(chunk, size))
-                continue
-            except (RuntimeError, NotImplementedError, MemoryError) as error:
-                full, trouble = is_full(error), f"{error}\n".splitlines()[0]
-            if full:  # and what was tried is given back, as nothing holds the error any more
-                shown += self._halved(chunk, size)
-            else:
-                for piece in chunk:
-                    piece.run.trouble = trouble
-        return shown
+        builder = RowBuilder(self.task)
+        progress = [JobProgress(job, why_not_stacked(self.task, job)) for job in jobs]
+        for number in range(max((len(job.phases) for job in jobs), default=0)):
+            rows = [
+                builder.row(each, number)
+                for each in progress
+                if each.not_stacked is None and number < len(each.job.phases)
+            ]
+            groups = grouped(row for row in rows if row is not None)
+            chunks = [chunk for group in groups for chunk in self.chunks(group)]
+            map_in_threads(self._train, chunks, self.threads)
+        left = [each for each in progress if each.not_stacked is not None]
+        for reason in sorted({each.not_stacked for each in left}):
+            count = sum(each.not_stacked == reason for each in left)
+            self.fallbacks.add(f"one by one instead of batched: {reason}", count)
+        alone = iter(OneByOne(self.task).run([each.job for each in left]))
+        return [each.result() if each.not_stacked is None else next(alone) for each in progress]
 
-    def _trained(self, chunk: list[Piece], size: int) -> Shown:
-        with self._lanes.next():
-            arithmetic = self.arithmetic(chunk[0].form.extent)
-            width = None if self.width is None else size
-            return chunk, *take_steps(self.task, arithmetic, chunk, width, self.parted)
+    def chunks(self, group: list[StackRow]) -> list[list[StackRow]]:
+        """A group in chunks, the rows with most steps first: those that end are at a chunk's end."""
+        group.sort(key=lambda row: -row.steps)
+        size = self.chunk_size(group[0])
+        return [group[i : i + size] for i in range(0, len(group), size)]
 
-    def _halved(self, chunk: list[Piece], size: int) -> list[Shown]:
-        self.end()
-        tried = min(size, len(chunk)) if self.width is None else size
-        if tried <= self.least:
-            raise MemoryError(
-                f"the memory does not hold the training of {tried} model{'s' if tried > 1 else ''}"
-            )
-        self.notes.add(f"fewer than {tried} models at once: too large for the memory", len(chunk))
-        return self._in_chunks(chunk, tried // 2)
+    def chunk_size(self, row: StackRow) -> int:
+        """How many rows such as this one fit into the memory.
+
+        Eight numbers are counted per weight, three per signal of a batch, and for every sample of
+        every step its index and weight, twice. A fixed width does not depend on the steps.
+        """
+        architecture = self.task.architecture
+        signals = sum(prod(shape) for shape in architecture.input_shapes) + architecture.classes
+        each = 4 * (8 * row.part.layout.size + 3 * row.batch * signals)
+        if self._fixed_width:
+            return min(max(2, self.memory // each), WIDTH)
+        return max(1, self.memory // (each + 32 * row.steps * row.batch))
+
+    def _train(self, chunk: list[StackRow]) -> None:
+        """Trains a chunk; where the memory does not hold it, its halves."""
+        first = chunk[0]
+        least = self.chunk_size(first) if self._fixed_width else least_computing(first)
+        gradients = self._gradients(
+            self.task.architecture, [how != "none" for how in first.part.extent]
+        )
+        try:
+            parts, losses, accuracies = train_stack(self.task, gradients, chunk, least)
+            models = [row.part.put_back(p, row.w) for row, p in zip(chunk, parts, strict=True)]
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                for row in chunk:
+                    row.progress.not_stacked = f"{error}\n".splitlines()[0]
+                return
+        else:
+            for row, w, loss, accuracy in zip(chunk, models, losses, accuracies, strict=True):
+                row.progress.done.append(w)
+                row.progress.loss, row.progress.accuracy = loss, accuracy
+            return
+        # Only here, where nothing holds the error any more, is what was tried given back.
+        del gradients
+        count = max(least, len(chunk))
+        if self._fixed_width or len(chunk) == 1:
+            raise MemoryError(f"the memory does not hold the training of {count} models at once")
+        sentence = f"fewer than {count} models at once: too large for the memory"
+        self.fallbacks.add(sentence, len(chunk))
+        for half in (chunk[: len(chunk) // 2], chunk[len(chunk) // 2 :]):
+            self._train(half)
 
 
-def alike(pieces: Iterable[Piece]) -> list[list[Piece]]:
-    """The pieces by kind, in the order in which the kinds first come."""
-    groups: dict[tuple, list[Piece]] = {}
-    for piece in pieces:
-        groups.setdefault(piece.kind, []).append(piece)
+def grouped(rows: Iterable[StackRow]) -> list[list[StackRow]]:
+    """Rows that can share a stack, in the order in which their kinds first come."""
+    groups: dict[tuple[int, int], list[StackRow]] = {}
+    for row in rows:
+        groups.setdefault((row.part.kind, row.batch), []).append(row)
     return list(groups.values())

@@ -1,55 +1,51 @@
-"""Which executor trains a scenario: a rule written down from benchmarks (docs/performance.md), never timed in a run.
+"""The choice of the executor: a rule written down from benchmarks, never timed in a run.
 
-What moves the last bits, stacked or one by one, depends only on the architecture and on the kind of device, so that a
-job comes out the same in any pass. How many processes share a pass depends on the cores and on its work; it moves none.
+Whether models are trained stacked or one by one depends on the architecture and the kind of device
+only, because it decides the last bits of a result. The number of threads decides none.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from fl.executors.batched import Batched
-from fl.executors.memory import keep_freed_memory
-from fl.executors.partner import Paired
-from fl.executors.pool import Pool
-from fl.executors.processes import cores
-from fl.executors.resident import Resident
-from fl.executors.stacked import is_dense
+from fl.executors.malloc_settings import keep_freed_memory
+from fl.executors.one_by_one import OneByOne
+from fl.executors.perceptron_gradients import is_perceptron
+from fl.executors.worker_threads import available_cores
 from fl.task import LearningTask
 
 NAMES = ("auto", "resident", "pool", "batched")
-FORK_PAYS_S = 0.15  # seconds of a pass: sharing it costs about 0.03 s, for what a process copies at first touch
 
 
-def choose(task: LearningTask, name: str = "auto", workers: int | None = None) -> Any:
+def choose(
+    task: LearningTask, name: str = "auto", threads: int | None = None
+) -> OneByOne | Batched:
     """The executor of that name.
 
     Args:
-        name: resident | pool | batched | auto: stacked where `stacks` says so, in processes where a pass is worth it.
-        workers: processes that may compute at once; None: one per core that this process may use.
+        name: resident: one job after the other. pool: so on several threads. batched: models
+            stacked. auto: batched where `is_stacked_by_default`, else pool.
+        threads: how many may compute at once; None: one per core that this process may use.
+
+    Raises:
+        ValueError: there is no executor of that name.
     """
     if name not in NAMES:
         raise ValueError(f'there is no executor "{name}"; there are {", ".join(NAMES)}')
     keep_freed_memory()
-    workers = cores() if workers is None else workers
+    if name in ("resident", "batched") or task.device != "cpu":
+        threads = 1
+    elif threads is None:
+        threads = available_cores()
     stacked = arithmetic(task, name) == "stacked"
-    inner = Batched(task) if stacked else Resident(task)
-    if name == "pool":
-        return Pool(task, inner, workers)
-    if name == "auto" and workers > 1 and task.device == "cpu":
-        short = Paired(task, inner) if stacked else None
-        return Pool(
-            task, inner, workers, least_s=FORK_PAYS_S, pieces=2 if stacked else None, short=short
-        )
-    return inner
+    return Batched(task, threads) if stacked else OneByOne(task, threads)
 
 
 def arithmetic(task: LearningTask, name: str = "auto") -> str:
-    """ "stacked" or "one by one": what of an executor's name can move the last bits of a result."""
-    stacked = name == "batched" or (name == "auto" and stacks(task))
+    """ "stacked" or "one by one": what of an executor's name decides the last bits of a result."""
+    stacked = name == "batched" or (name == "auto" and is_stacked_by_default(task))
     return "stacked" if stacked else "one by one"
 
 
-def stacks(task: LearningTask) -> bool:
-    """Is a stack faster than one model after the other? On a CPU, where no autograd is needed for it."""
-    return task.device != "cpu" or is_dense(task.architecture)
+def is_stacked_by_default(task: LearningTask) -> bool:
+    """On accelerators; on a CPU only perceptrons, whose stacks need no autograd."""
+    return task.device != "cpu" or is_perceptron(task.architecture)

@@ -1,32 +1,41 @@
-"""What did not go as chosen, in words: every detour of an executor is said, none is silent."""
+"""What was computed otherwise than the chosen executor would: every such fallback is reported."""
 
 from __future__ import annotations
 
-IN_EVALUATION = "in evaluation: "  # so begins what concerns batches of test samples instead of jobs
+from collections.abc import Mapping
+from threading import Lock
+
+IN_EVALUATION = "in evaluation: "  # begins a sentence about batches of test samples, not jobs
 
 
-class Notes:
-    """Sentences, each once, with the number of jobs that it concerns, or of batches in evaluation."""
+class Fallbacks:
+    """Sentences, each with the number of jobs that it concerns, or of batches in evaluation."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, int] = {}
+        self._lock = Lock()
 
     def add(self, sentence: str, jobs: int) -> None:
-        self._jobs[sentence] = self._jobs.get(sentence, 0) + jobs
+        with self._lock:
+            self._jobs[sentence] = self._jobs.get(sentence, 0) + jobs
+
+    def counts(self) -> dict[str, int]:
+        """Sentence -> number of jobs, in the order in which they were first added."""
+        return dict(self._jobs)
 
     def take(self) -> dict[str, int]:
-        """Everything so far, which is then forgotten: what a process of a pool sends home."""
+        """All counts, which are then forgotten."""
         taken, self._jobs = self._jobs, {}
         return taken
 
-    def merge(self, jobs: dict[str, int]) -> None:
-        for sentence, count in jobs.items():
-            self.add(sentence, count)
+    def merge(self, counts: Mapping[str, int]) -> None:
+        """Adds counts of another time, or of a run that was resumed."""
+        for sentence, jobs in counts.items():
+            self.add(sentence, jobs)
 
     def lines(self) -> list[str]:
-        return [
-            f"{sentence} ({counted(sentence, number)})" for sentence, number in self._jobs.items()
-        ]
+        """One line per sentence, for the end of a run and its summary."""
+        return [f"{sentence} ({counted(sentence, n)})" for sentence, n in self._jobs.items()]
 
 
 def counted(sentence: str, number: int) -> str:

@@ -45,7 +45,7 @@ class Beta:
 
 
 def mask_bits(places: int, kept: int, coding: str) -> float:
-    """Bits that tell a device which ``kept`` of so many places it has.
+    """Bits of a message that says which ``kept`` of so many places a device has.
 
     Args:
         places: J.

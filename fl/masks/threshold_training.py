@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fl.masks.thresholds import Rows
+from fl.masks.thresholds import ThresholdRows
 
 SURROGATES = {  # dS/dQ of the unit step
     "identity": torch.ones_like,  # (9)
@@ -31,7 +31,7 @@ class Pruner:
         mask_path: Weights get the gradient through mu, too.
     """
 
-    rows: Rows
+    rows: ThresholdRows
     penalty: float = 0.0
     surrogate: str = "identity"
     mask_path: bool = False

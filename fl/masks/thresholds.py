@@ -47,7 +47,7 @@ def threshold_slots(weights: Sequence[Slot]) -> tuple[Slot, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class ThresholdRows:
     """The rows of a flat model that have thresholds; methods ending in ``_`` work in place.
 
     Args:

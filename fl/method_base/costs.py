@@ -30,11 +30,7 @@ def upload_bits(payload: Payload) -> float:
 
 
 def affine_demand(
-    chosen: Array,
-    classes: Array,
-    planned: PlannedOf,
-    bounds: tuple[float, float],
-    bits_down: float,
+    chosen: Array, classes: Array, planned: PlannedOf, bounds: tuple[float, float], bits_down: float
 ) -> Demand:
     """What the chosen devices need, as an affine function of the pruning ratio rho.
 

@@ -216,7 +216,7 @@ class Method(metaclass=ABCMeta):
     def charged(self, job: Job, trained: Trained) -> tuple[Stage, ...]:
         """The computation of a job whose ``stages`` are None, once it is trained."""
         raise NotImplementedError(
-            f"{type(self).__name__} orders work that only the training tells; it needs charged"
+            f"{type(self).__name__} orders work that is known only after training; it needs charged"
         )
 
     def read_keys(self) -> tuple[str, ...]:

@@ -68,8 +68,8 @@ class ImportancePruning(Method):
 
     def payload(self, rho: float) -> Payload:
         """Liu, eq. (25), and the mask itself where it is counted."""
-        plain, told = super().payload(rho), self.task.accounting.mask_bits(self.shared_count, rho)
-        return replace(plain, bits_up=upload_bits(plain) + told)
+        plain, mask = super().payload(rho), self.task.accounting.mask_bits(self.shared_count, rho)
+        return replace(plain, bits_up=upload_bits(plain) + mask)
 
     def planned(self, k: int, rho: float) -> tuple[Work, float]:
         """With the most that the mask can take, and without the warm-up where it is not counted."""

@@ -23,11 +23,7 @@ class FedProx(FedAvg):
 
     source: ClassVar[str] = "Li et al., MLSys 2020, Algorithm 2"
     mu: float = param(
-        0.001,
-        "weight of the proximal term",
-        source="FedLPS, released code",
-        ge=0,
-        le=MAX_RATE,
+        0.001, "weight of the proximal term", source="FedLPS, released code", ge=0, le=MAX_RATE
     )
 
     def local_update(self, state: State, k: int, w: Tensor, grant: Grant) -> tuple[Phase, ...]:

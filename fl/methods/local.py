@@ -12,7 +12,7 @@ import numpy as np
 
 from fl.contracts import Demand, Grant, Job, Phase, Stage, Tensor, Trained, Update, View, Work
 from fl.errors import MethodError
-from fl.masks.thresholds import Rows, carriers, threshold_slots
+from fl.masks.thresholds import ThresholdRows, carriers, threshold_slots
 from fl.method_base.costs import total_work
 from fl.method_base.method import State, param
 from fl.methods.fedavg import FedAvg
@@ -87,9 +87,9 @@ class Local(FedAvg):
             )
 
     @cached_property
-    def rows(self) -> Rows:
+    def rows(self) -> ThresholdRows:
         """The filters and neurons that have thresholds."""
-        return Rows(carriers(self.task.layout, self.prune_output), self.task.layout.size)
+        return ThresholdRows(carriers(self.task.layout, self.prune_output), self.task.layout.size)
 
     def extra(self) -> tuple[Slot, ...]:
         return threshold_slots(self.rows.weights)

@@ -29,7 +29,7 @@ class REFL(FedAvg):
     What travels: all weights, down and up; a held update up, once more.
 
     Departs from the paper:
-        Whether a device will be there in the next round is foretold from how often it stayed so
+        Whether a device will be there in the next round is predicted from how often it stayed so
         far, not by itself.
         Who has not finished computing at the deadline of the clock loses its update; the paper lets
         it go on.

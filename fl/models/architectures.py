@@ -1,7 +1,8 @@
 """Architectures as plain data, and the table of models.
 
-An architecture is a chain of layers (`fl.models.layers`, `fl.models.stateless_layers`); wiring them gives the layout of the flat model, the
-groups of units, and how often each weight is used. Torch is not needed for that.
+An architecture is a chain of layers (`fl.models.layers`, `fl.models.stateless_layers`). Wiring them
+gives the layout of the flat model, the groups of units, and how often each weight is used; torch is
+not needed for that.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fl.contracts import Array, Tensor
 from fl.errors import ModelError
 from fl.models.layers import (
     Conv,
@@ -34,9 +36,6 @@ from fl.models.stateless_layers import Flatten, Last, MaxPool, MeanPool, Relu
 if TYPE_CHECKING:
     from fl.models.batch_norm import Norms
 
-Array = np.ndarray
-Tensor = Any
-
 
 @dataclass(frozen=True)
 class Architecture:
@@ -49,15 +48,16 @@ class Architecture:
 
     @cached_property
     def _wired(self) -> tuple[tuple[tuple[LayerTensor, ...], Signal], ...]:
-        """Of each layer its tensors and what leaves it; a layer with nothing to give raises ModelError."""
+        """Tensors and output of each layer; ModelError where a layer has no output."""
         wired, signal, seen = [], Signal(self.input_shape), dict[str, int]()
         for layer in self.layers:
             seen[layer.kind] = seen.get(layer.kind, 0) + 1
             parts, signal = layer.wire(signal, f"{layer.kind}{seen[layer.kind]}")
             if min(signal.shape) < 1:
                 raise ModelError(
-                    f"model {self.name} does not fit images of {size_of(self.input_shape)}: nothing is left behind a "
-                    f"{layer.kind} layer; choose a smaller model, such as mlp"
+                    f"model {self.name} does not fit images of {size_of(self.input_shape)}: "
+                    f"nothing is left behind a {layer.kind} layer; choose a smaller model, such as "
+                    "mlp"
                 )
             wired.append((parts, signal))
         return tuple(wired)
@@ -69,20 +69,19 @@ class Architecture:
 
     @cached_property
     def parts(self) -> tuple[LayerTensor, ...]:
-        """One per slot of the layout: what it is made of, how often it is used."""
+        """One per slot of the layout."""
         return tuple(part for parts, _ in self._wired for part in parts)
 
     @property
     def normalises(self) -> bool:
-        """Has it batch norm?"""
+        """Does it contain batch norm?"""
         return any(part.kind == "norm" for part in self.parts)
 
     @cached_property
     def macs(self) -> dict[str, int]:
-        """Multiply-adds of a forward pass of one sample, by the name of the weight that is multiplied by."""
-        return {
-            part.name: part.uses * prod(part.shape) for part in self.parts if part.kind == "weight"
-        }
+        """Multiply-adds of a forward pass of one sample, by the name of the weight."""
+        weights = (part for part in self.parts if part.kind == "weight")
+        return {weight.name: weight.uses * prod(weight.shape) for weight in weights}
 
     @cached_property
     def layout(self) -> Layout:
@@ -94,15 +93,18 @@ class Architecture:
                 )
                 offset += prod(part.shape)
         units = self._wired[-1][1].units
-        return Layout(tuple(slots), units and units.group)
+        return Layout(tuple(slots), None if units is None else units.group)
 
     def forward(self, tensors: Sequence[Tensor], x: Tensor, norms: Norms | None = None) -> Tensor:
-        """Logits [B, classes] of x [B, *input_shape], with one tensor per slot; further tensors are ignored.
-
-        The tensors may be narrower than the slots, as those of a submodel are.
+        """Logits of a batch.
 
         Args:
+            tensors: one per slot, or narrower ones of a submodel; further tensors are ignored.
+            x: [B, *input_shape].
             norms: collects or supplies the statistics of batch norm; None: those of this batch.
+
+        Returns:
+            Logits [B, classes].
         """
         normalise = batch_norm if norms is None else norms.begin(len(x))
         rest = iter(tensors)
@@ -123,6 +125,7 @@ class Architecture:
 
 
 def batch_norm(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    """`fl.models.batch_norm.batch_norm`, imported only when something is computed."""
     from fl.models import batch_norm as norms
 
     return norms.batch_norm(x, scale, shift)
@@ -133,7 +136,7 @@ def size_of(shape: Shape) -> str:
 
 
 def flat(shape: Shape, layers: Sequence[Layer]) -> int:
-    """Neurons behind ``layers`` when what leaves them is flattened."""
+    """Length of the flattened output of ``layers``."""
     signal = Signal(shape)
     for layer in layers:
         signal = layer.wire(signal, layer.kind)[1]
@@ -141,7 +144,7 @@ def flat(shape: Shape, layers: Sequence[Layer]) -> int:
 
 
 def normalised(inputs: int, plan: str, side: int, padding: int, bias: bool) -> list[Layer]:
-    """conv - norm - ReLU for every number of filters in the plan, a pool for every M."""
+    """Convolution, norm and ReLU for every number of filters in the plan, a pool for every M."""
     layers: list[Layer] = []
     for word in plan.split():
         if word == "M":
@@ -206,10 +209,9 @@ def shakespeare_lstm(shape: Shape, classes: int) -> Sequence[Layer]:
 
 
 Builder = Callable[[Shape, int], Sequence[Layer]]
-TEXT = frozenset(
-    {"shakespeare-lstm"}
-)  # models of character codes int [T]; the others are models of images
+TEXT = frozenset({"shakespeare-lstm"})  # models of character codes, int [T]; all others: of images
 
+# name -> builder, description, source
 MODELS: dict[str, tuple[Builder, str, str]] = {
     "mlp": (mlp, "one hidden layer of 64 (features), output layer (classifier)", "our choice"),
     "digits-cnn": (
@@ -252,7 +254,16 @@ MODELS: dict[str, tuple[Builder, str, str]] = {
 
 
 def build(name: str, input_shape: Shape, classes: int) -> Architecture:
-    """The architecture of that name for images [channels, height, width] or texts [T], and so many classes."""
+    """The architecture of a name.
+
+    Args:
+        name: one of MODELS.
+        input_shape: of images [channels, height, width], of texts [T].
+        classes: number of them.
+
+    Raises:
+        ModelError: there is no such model, or it does not fit the input.
+    """
     if name not in MODELS:
         near = get_close_matches(name, MODELS, n=1)
         hint = f'; did you mean "{near[0]}"?' if near else ""

@@ -1,7 +1,7 @@
-"""Static batch norm: batches normalise themselves while training; before a model is scored its statistics are frozen.
+"""Static batch norm of HeteroFL (Diao et al., ICLR 2021): no running averages are kept.
 
-HeteroFL (Diao et al., ICLR 2021), fedmap.md, section 4: no running averages are kept. The training data run once
-through the finished model, and the statistics that its layers saw are averaged and used in evaluation.
+Batches normalise themselves while training. Before a model is scored, the training data run once
+through it, and the statistics that its layers saw are averaged and used in evaluation.
 """
 
 from __future__ import annotations
@@ -21,26 +21,32 @@ EPS = 1e-5  # torch's default
 
 
 def batch_norm(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
-    """x [B, C] or [B, C, H, W], each channel with mean 0 and variance 1 over the batch, scaled and shifted.
+    """Each channel with mean 0 and variance 1 over the batch, scaled and shifted.
 
-    A channel with a single value becomes its shift.
+    Args:
+        x: [B, C] or [B, C, H, W]; a channel with a single value becomes its shift.
+        scale: [C].
+        shift: [C].
     """
     return torch.batch_norm(x, scale, shift, None, None, True, 0.0, EPS, True)
 
 
 class Norms(Protocol):
-    """What the norm layers of a model do, in the order in which a forward pass meets them."""
+    """Statistics of the norm layers of a model, in the order in which a forward pass meets them."""
 
     def begin(self, samples: int) -> Normalise:
-        """What they call in a pass of so many samples that begins now."""
+        """The function that they call in a forward pass of so many samples, which begins now."""
         ...
 
 
 class Collected:
-    """Layers normalise with the batch's statistics, which are added up: means, unbiased variances, weighted by size."""
+    """Layers use the batch's statistics, which are added up, weighted by the number of samples.
+
+    They are means and unbiased variances.
+    """
 
     def __init__(self) -> None:
-        self._sums: list[tuple[Tensor, Tensor]] = []
+        self._sums: list[Tensor] = []  # of every layer mean and variance, each times the samples
         self._samples = 0
 
     def begin(self, samples: int) -> Normalise:
@@ -48,36 +54,28 @@ class Collected:
         return partial(self._collect, count())
 
     def _collect(self, layers: count, x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
-        place, dims = next(layers), [0, *range(2, x.dim())]
+        place, dims, values = 2 * next(layers), [0, *range(2, x.dim())], x.detach()
         several = x.numel() > x.shape[1]  # the variance of a single value per channel is 0
-        values = x.detach()
-        seen = len(x) * values.mean(dims), len(x) * values.var(dims, correction=int(several))
-        if place == len(self._sums):
-            self._sums.append(seen)
-        else:
-            self._sums[place] = tuple(
-                total + more for total, more in zip(self._sums[place], seen, strict=True)
-            )
+        mean, variance = values.mean(dims), values.var(dims, correction=int(several))
+        before = self._sums[place : place + 2] or [torch.zeros_like(mean)] * 2
+        sums = zip(before, (len(x) * mean, len(x) * variance), strict=True)
+        self._sums[place : place + 2] = [total + more for total, more in sums]
         return batch_norm(x, scale, shift)
 
     def sums(self) -> list[Tensor]:
-        """What was added up so far: of every layer means and variances, each times the samples, [C]."""
-        return [sums for pair in self._sums for sums in pair]
+        """Of every layer mean and variance over the samples so far, times their number, [C]."""
+        return list(self._sums)
 
     def add(self, sums: Sequence[Tensor], samples: int) -> None:
-        """Goes on with what another, who saw one batch of so many samples, has added up."""
-        seen = list(zip(sums[::2], sums[1::2], strict=True))
-        known = self._sums or [(0.0, 0.0)] * len(seen)
-        self._sums = [
-            (m + mean, v + variance) for (m, v), (mean, variance) in zip(known, seen, strict=True)
-        ]
+        """Adds the sums that were collected elsewhere from so many samples."""
+        before = self._sums or [torch.zeros_like(each) for each in sums]
+        self._sums = [total + more for total, more in zip(before, sums, strict=True)]
         self._samples += samples
 
     def frozen(self) -> Frozen:
         """The averages over all samples so far."""
-        return Frozen(
-            tuple((mean / self._samples, variance / self._samples) for mean, variance in self._sums)
-        )
+        averages = [each / self._samples for each in self._sums]
+        return Frozen(tuple(zip(averages[::2], averages[1::2], strict=True)))
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
-"""Layers as plain data: each knows its tensors, what they are made of, how often they are used, and applies itself.
+"""Layers as plain data: convolution, linear, batch norm, embedding, LSTM, residual block.
 
-A layer reads its sizes from the tensors that it is given, so that the same layer runs the narrower tensors of a
-submodel. Torch is imported only when a layer is applied, so that costs can be asked for without it. Initial weights are
-those of torch's default for each kind of layer.
+A layer knows its tensors, how often each is used, and how it is applied. It reads its sizes from
+the tensors that it is given, so that the same layer runs the narrower tensors of a submodel. Torch
+is imported only when a layer is applied, so that costs can be computed without it. Initial weights
+are those of torch's default for each kind of layer.
 """
 
 from __future__ import annotations
@@ -10,25 +11,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from fl.contracts import Array, Tensor
 from fl.models.layout import UnitAxis
 
-Array = np.ndarray
-Tensor = Any
 Shape = tuple[int, ...]
-Normalise = Callable[
-    [Tensor, Tensor, Tensor], Tensor
-]  # (x, scale, shift) -> x normalised per channel
+# (x, scale, shift) -> x normalised per channel
+Normalise = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
 class Signal:
-    """What flows from layer to layer: the shape of one sample, and of which units its first dimension is made.
+    """What flows from layer to layer.
 
-    A sequence [T, features] has its units in the last dimension. units: None for the channels of images.
+    Args:
+        shape: of one sample.
+        units: of which units its first dimension is made, of a sequence [T, features] its last;
+            None: the channels of images.
     """
 
     shape: Shape
@@ -40,9 +42,15 @@ class LayerTensor:
     """One tensor of a layer.
 
     Args:
-        uses: how often a forward pass of one sample multiplies by (weights) or adds (biases) each of its coordinates.
+        name: "conv1.weight".
+        shape: its dimensions.
+        axes: per dimension the units that it is made of, or None.
+        kind: weight | bias | norm | embedding.
+        role: features | classifier.
+        uses: how often a forward pass of one sample multiplies by (weights) or adds (biases) each
+            of its coordinates.
         spread: initial values are U(-spread, spread); or "ones", "zeros", "normal" (0, 1).
-        inner: what it multiplies is made within its own layer.
+        inner: its input is computed within its own layer.
     """
 
     name: str
@@ -64,10 +72,10 @@ class LayerTensor:
 
 
 class Layer(Protocol):
-    """``wire`` gives the tensors of the layer for what comes in, and what goes out."""
+    """``wire`` gives the tensors of the layer and its output for an input; ``apply`` computes."""
 
-    kind: str
-
+    @property
+    def kind(self) -> str: ...
     def wire(self, given: Signal, name: str) -> tuple[tuple[LayerTensor, ...], Signal]: ...
     def apply(self, x: Tensor, tensors: tuple[Tensor, ...], normalise: Normalise) -> Tensor: ...
 
@@ -88,7 +96,7 @@ class Conv:
     def wire(
         self, given: Signal, name: str, group: str | None = None
     ) -> tuple[tuple[LayerTensor, ...], Signal]:
-        """``group``: the group that its outputs belong to, where they are added to others; None: one of its own."""
+        """``group``: of its outputs where they are added to others; None: one of its own."""
         out = UnitAxis(group or name)
         sides = tuple(
             (size + 2 * self.padding - self.side) // self.stride + 1 for size in given.shape[1:]
@@ -109,7 +117,8 @@ class Conv:
     def apply(self, x: Tensor, tensors: tuple[Tensor, ...], normalise: Normalise) -> Tensor:
         from torch.nn.functional import conv2d
 
-        return conv2d(x, *tensors, padding=self.padding, stride=self.stride)
+        weight, bias = (*tensors, None)[:2]
+        return conv2d(x, weight, bias, padding=self.padding, stride=self.stride)
 
 
 @dataclass(frozen=True)
@@ -139,7 +148,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Norm:
-    """Static batch norm (HeteroFL): trained with the statistics of the batch itself, keeps none (`fl.models.batch_norm`)."""
+    """Static batch norm (`fl.models.batch_norm`): trains with the statistics of each batch."""
 
     role: str = "features"
     kind: str = "norm"
@@ -179,7 +188,7 @@ class Embedding:
 
 @dataclass(frozen=True)
 class Lstm:
-    """One LSTM layer over a sequence, [T, inputs] -> [T, size]; gates in torch's order i, f, g, o."""
+    """LSTM layer over a sequence, [T, inputs] -> [T, size]; gates in torch's order i, f, g, o."""
 
     inputs: int
     size: int
@@ -221,8 +230,8 @@ class Lstm:
 class Residual:
     """Basic block of ResNet: conv - norm - ReLU - conv - norm, added to the input, ReLU; no biases.
 
-    Where the shape changes, the input goes through a convolution of side 1 and a norm. What is added together belongs
-    to one group of units: the input's own, or that of the second convolution.
+    Where the shape changes, the input goes through a convolution of side 1 and a norm. What is
+    added together belongs to one group of units: the input's own, or the second convolution's.
     """
 
     inputs: int
@@ -233,7 +242,7 @@ class Residual:
 
     @property
     def convolutions(self) -> tuple[Conv, ...]:
-        """First, second, and where the shape changes that of the shortcut."""
+        """The first, the second, and where the shape changes the shortcut."""
         first = Conv(self.inputs, self.outputs, 3, 1, self.role, False, self.stride)
         second = Conv(self.outputs, self.outputs, 3, 1, self.role, False)
         shortcut = Conv(self.inputs, self.outputs, 1, 0, self.role, False, self.stride)

@@ -1,8 +1,9 @@
-"""A model is one flat vector w [P]; a layout says which slice is which tensor, of which layer, role and units.
+"""Layout of a model in one flat vector w [P]: which slice is which tensor, layer, role and units.
 
-A *unit* is an output channel or a neuron. Units come in groups, one per layer that makes them; tensors that are added
-together share one group. An `UnitAxis` says how a dimension of a tensor is made of the units of a group, so that a choice
-of units becomes a mask of coordinates (`Layout.expand`).
+A *unit* is an output channel or a neuron. Units form groups, one per layer that computes them;
+tensors that are added together share one group. A `UnitAxis` describes how a dimension of a tensor
+is made of the units of a group, so that a choice of units becomes a mask of coordinates
+(`Layout.expand`).
 """
 
 from __future__ import annotations
@@ -16,14 +17,19 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray
+from fl.contracts import Array
 
 
 @dataclass(frozen=True)
 class UnitAxis:
-    """One dimension of a tensor in units of a group: index = (block * units + unit) * repeat + r.
+    """One dimension of a tensor in units of a group.
 
-    repeat: neighbours that belong to one unit (pixels of a channel, flattened).   blocks: copies of all (LSTM gates).
+    The place of a unit is (block * units + unit) * repeat + r.
+
+    Args:
+        group: name of the group.
+        repeat: neighbours that belong to one unit, such as the pixels of a flattened channel.
+        blocks: copies of all units, such as the gates of an LSTM.
     """
 
     group: str
@@ -35,13 +41,13 @@ class UnitAxis:
         return size // (self.repeat * self.blocks)
 
     def spread(self, kept: Array) -> Array:
-        """Units bool [units] -> indices of the dimension, bool [blocks * units * repeat]."""
+        """Units bool [units] -> places of the dimension, bool [blocks * units * repeat]."""
         return np.tile(np.repeat(kept, self.repeat), self.blocks)
 
 
 @dataclass(frozen=True)
 class Group:
-    """Units that are kept or left out together in every tensor. hidden: not those of the output layer."""
+    """Units that are kept or left out together in every tensor; hidden: not of the output layer."""
 
     name: str
     units: int
@@ -50,15 +56,26 @@ class Group:
 
 @dataclass(frozen=True)
 class Slot:
-    """One tensor of the model: the coordinates [offset, offset + size) of w."""
+    """One tensor of the model: the coordinates [offset, offset + size) of w.
 
-    name: str  # "conv1.weight"
+    Args:
+        name: "conv1.weight".
+        shape: its dimensions.
+        offset: first coordinate.
+        kind: weight (convolution, linear, LSTM) | bias | norm (scale and shift) | embedding, or a
+            method's own word for slots that it adds.
+        role: features | classifier.
+        layer: place of its layer in the architecture.
+        axes: one per dimension; None: not divided into units.
+    """
+
+    name: str
     shape: tuple[int, ...]
     offset: int
-    kind: str  # weight (conv, linear, LSTM) | bias | norm (scale and shift) | embedding; a method's own slots: its word
-    role: str  # features | classifier
-    layer: int  # its layer's place in the architecture
-    axes: tuple[UnitAxis | None, ...] = ()  # one per dimension; None: not divided into units
+    kind: str
+    role: str
+    layer: int
+    axes: tuple[UnitAxis | None, ...] = ()
 
     @property
     def size(self) -> int:
@@ -71,7 +88,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Layout:
-    """The slots of a flat model, in order and without gaps. output: the group of the output layer."""
+    """Slots of a flat model, in order and without gaps; output: the group of the output layer."""
 
     slots: tuple[Slot, ...]
     output: str | None = None
@@ -82,7 +99,7 @@ class Layout:
         return sum(slot.size for slot in self.slots)
 
     def extended(self, slots: Iterable[Slot]) -> Layout:
-        """This layout with further slots behind its own, in their order; their offsets are set here."""
+        """This layout with further slots behind its own; their offsets are set here."""
         every, end = list(self.slots), self.size
         for slot in slots:
             every.append(replace(slot, offset=end))
@@ -97,8 +114,6 @@ class Layout:
         """Slot name -> view of w [P]."""
         return dict(zip((slot.name for slot in self.slots), self.split(w), strict=True))
 
-    # --- masks of coordinates --------------------------------------------------------------------------------------
-
     def where(self, wanted: Callable[[Slot], bool]) -> Array:
         """Mask bool [P], true on the slots that are wanted."""
         mask = np.zeros(self.size, dtype=bool)
@@ -107,16 +122,15 @@ class Layout:
         return mask
 
     def role(self, role: str) -> Array:
-        """Mask bool [P] of one role: features, classifier, or none (nothing is true). Shared: do not write to it."""
-        if role not in self._roles:
-            self._roles[role] = self.where(lambda slot: slot.role == role)
-        return self._roles[role]
+        """Mask bool [P] of a role, shared by all who ask; all false where no slot has it."""
+        return self._roles.get(role, self._roles["none"])
 
     @cached_property
     def _roles(self) -> dict[str, Array]:
-        return {"none": np.zeros(self.size, dtype=bool)}
+        def of_role(role: str) -> Array:
+            return self.where(lambda slot: slot.role == role)
 
-    # --- units -----------------------------------------------------------------------------------------------------
+        return {role: of_role(role) for role in ("none", *(slot.role for slot in self.slots))}
 
     @cached_property
     def groups(self) -> dict[str, Group]:
@@ -131,15 +145,15 @@ class Layout:
         return found
 
     def expand(self, kept: Mapping[str, Array], rows: bool = False) -> Array:
-        """Units that are kept -> the coordinates that are kept, bool [P].
-
-        A coordinate is kept where all its axes lie on kept units. Groups that are not named are kept entirely, and so
-        are slots without axes.
+        """Coordinates bool [P] of which all axes lie on kept units.
 
         Args:
-            kept: group -> bool [units].
-            rows: count only the outputs of weights; biases, norms and the inputs of the next layer stay: the row
-                accounting of FedLPS.
+            kept: group -> bool [units]; groups that are not named are kept entirely.
+            rows: look only at the outputs of weights; biases, norms and the inputs of the next
+                layer stay: the row accounting of FedLPS.
+
+        Raises:
+            ValueError: there is no group of that name and size.
         """
         for name, units in kept.items():
             if name not in self.groups or np.shape(units) != (self.groups[name].units,):

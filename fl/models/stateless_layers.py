@@ -10,12 +10,12 @@ from fl.models.layout import UnitAxis
 
 
 class StatelessLayer:
-    """What a layer without tensors answers."""
+    """Base of layers without tensors."""
 
     def wire(self, given: Signal, name: str) -> tuple[tuple[LayerTensor, ...], Signal]:
-        return (), self.passes(given)
+        return (), self.output(given)
 
-    def passes(self, given: Signal) -> Signal:
+    def output(self, given: Signal) -> Signal:
         return given
 
 
@@ -25,7 +25,7 @@ class MaxPool(StatelessLayer):
 
     kind: str = "pool"
 
-    def passes(self, given: Signal) -> Signal:
+    def output(self, given: Signal) -> Signal:
         return Signal((given.shape[0], *(size // 2 for size in given.shape[1:])), given.units)
 
     def apply(self, x: Tensor, tensors: tuple[Tensor, ...], normalise: Normalise) -> Tensor:
@@ -40,7 +40,7 @@ class MeanPool(StatelessLayer):
 
     kind: str = "mean"
 
-    def passes(self, given: Signal) -> Signal:
+    def output(self, given: Signal) -> Signal:
         return Signal(given.shape[:1], given.units)
 
     def apply(self, x: Tensor, tensors: tuple[Tensor, ...], normalise: Normalise) -> Tensor:
@@ -63,7 +63,7 @@ class Flatten(StatelessLayer):
 
     kind: str = "flatten"
 
-    def passes(self, given: Signal) -> Signal:
+    def output(self, given: Signal) -> Signal:
         axis = given.units and UnitAxis(given.units.group, prod(given.shape[1:]))
         return Signal((prod(given.shape),), axis)
 
@@ -77,7 +77,7 @@ class Last(StatelessLayer):
 
     kind: str = "last"
 
-    def passes(self, given: Signal) -> Signal:
+    def output(self, given: Signal) -> Signal:
         return Signal(given.shape[1:], given.units)
 
     def apply(self, x: Tensor, tensors: tuple[Tensor, ...], normalise: Normalise) -> Tensor:

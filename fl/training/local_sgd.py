@@ -17,11 +17,12 @@ from fl.task import LearningTask
 from fl.training.training_step import flat_step, tensor_step
 
 Effective = Callable[[Tensor], Tensor]
+Batches = Tensor | Sequence[Tensor]  # sample indices of each step
 
 
 @dataclass(frozen=True)
 class PhaseStatistics:
-    """Mean loss and training accuracy over the steps of a phase, and the sum of what it collected."""
+    """Means over the steps of a phase, and the sum of what it collected."""
 
     loss: float = float("nan")
     accuracy: float = float("nan")
@@ -39,7 +40,7 @@ def run(task: LearningTask, job: Job) -> Trained:
         index = batches(task, phase, job)
         if isinstance(submodel, tuple):  # one per step: ordered dropout
             each = [
-                train(task, phase, w, mask & one, one, chosen[None], effective)
+                train(task, phase, w, mask & one, one, [chosen], effective)
                 for one, chosen in zip(submodel, index, strict=True)
             ]
             loss, accuracy = sum(s.loss for s in each), sum(s.accuracy for s in each)
@@ -66,8 +67,8 @@ def effective_weights(task: LearningTask, phase: Phase, job: Job) -> Effective |
     return lambda w: effective(w, rng)
 
 
-def batches(task: LearningTask, phase: Phase, job: Job) -> Sequence[Tensor]:
-    """Sample indices of each step of a phase: [steps, B], or of a ragged phase a list of them."""
+def batches(task: LearningTask, phase: Phase, job: Job) -> Batches:
+    """Sample indices of each step of a phase: [steps, B], or of a ragged phase a list of [B]."""
     drawn, sizes = samples(task, phase, job)
     if sizes is not None:
         return torch.from_numpy(drawn).split(sizes)
@@ -107,7 +108,7 @@ def train(
     w: Tensor,
     mask: Tensor,
     submodel: Tensor | None,
-    index: Sequence[Tensor],
+    index: Batches,
     effective: Effective | None,
 ) -> PhaseStatistics:
     """Takes the steps of a phase on w, in place.

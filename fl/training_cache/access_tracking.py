@@ -16,7 +16,7 @@ class LateReadError(LearningError):
 
 
 class Readings:
-    """Values of the fields that were read, by "Record.field"; closed: no further field may be read."""
+    """Values of the fields that were read, by "Record.field"; once closed, no field is added."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
@@ -29,7 +29,7 @@ class Readings:
 
 
 class _Tracked:
-    """Behaves as the record that it wraps, of which it is also an instance, and adds every reading."""
+    """An instance of the record's class that wraps the record and adds every reading."""
 
     def __getattribute__(self, name: str) -> Any:
         inside = object.__getattribute__(self, "__dict__")

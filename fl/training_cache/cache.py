@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from fl.contracts import Array, Grant, Job, Scores, State, Tensor, Trained, View
+from fl.executors.fallbacks import Fallbacks
 from fl.training_cache.access_tracking import LateReadError, Readings, tracked
 from fl.training_cache.array_store import ArrayStore
 
@@ -91,7 +92,7 @@ class KeyingMethod:
 
 
 class CachingExecutor:
-    """An executor that trains only what no run has trained (`fl.executors.trainer.Executor`)."""
+    """An executor that trains only what no run has trained (`fl.executors.deferred_training.Executor`)."""
 
     def __init__(self, inner: Any, cache: TrainingCache) -> None:
         self.inner, self.cache = inner, cache
@@ -101,8 +102,12 @@ class CachingExecutor:
         return self.inner.name
 
     @property
-    def notes(self) -> Any:
-        return self.inner.notes
+    def fallbacks(self) -> Fallbacks:
+        return self.inner.fallbacks
+
+    @property
+    def threads(self) -> int:
+        return self.inner.threads
 
     def run(self, jobs: Sequence[Job]) -> list[Trained]:
         keyed = [job for job in jobs if isinstance(job, KeyedJob)]
@@ -113,27 +118,24 @@ class CachingExecutor:
             found = self.cache.store.get(key)
             if found is None:
                 return self._train(key, keyed)
-        arrays, notes = found
-        self.notes.merge(notes)
+        arrays, fallbacks = found
+        self.fallbacks.merge(fallbacks)
         self.cache.taken += 1
         return unpacked(arrays, len(jobs), self.cache.tensor)
 
-    def end(self) -> None:
-        self.inner.end()
-
     def _train(self, key: str, jobs: Sequence[KeyedJob]) -> list[Trained]:
         """Trains jobs and stores the results, unless the training read more than the key covers."""
-        before = self.notes.take()
+        before = self.fallbacks.take()
         try:
             results = self.inner.run(jobs)
-            self.cache.store.put(key, packed(results), made := self.notes.take())
+            self.cache.store.put(key, packed(results), made := self.fallbacks.take())
         except LateReadError:
-            self.notes.take()
+            self.fallbacks.take()
             for job in jobs:
                 job.readings.closed = False
-            results, made = self.inner.run(jobs), self.notes.take()
-        self.notes.merge(before)
-        self.notes.merge(made)
+            results, made = self.inner.run(jobs), self.fallbacks.take()
+        self.fallbacks.merge(before)
+        self.fallbacks.merge(made)
         self.cache.made += 1
         return results
 

@@ -12,7 +12,7 @@ from edgesim.seeds import Seeds
 from fl.accounting import Accounting
 from fl.contracts import Grant, View
 from fl.data.datasets import Federated, federated
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 from fl.method_base.method import bind
 from fl.methods import resolve
 from fl.models.architectures import Architecture, build

@@ -45,7 +45,7 @@ def round_rows(
 
 
 def device_rows(rounds: pd.DataFrame, rho=(0.25, 0.75)) -> pd.DataFrame:
-    """Device 0 has 40 % of the band, device 1 has 60 %; device 0 finishes at half of the latency."""
+    """Device 0 has 40 % of the band, device 1 the rest; device 0 takes half of the latency."""
     rows = []
     for row in rounds.itertuples():
         for k in (0, 1):
@@ -82,7 +82,7 @@ def device_rows(rounds: pd.DataFrame, rho=(0.25, 0.75)) -> pd.DataFrame:
 
 
 def span_rows(rounds: pd.DataFrame) -> pd.DataFrame:
-    """A quarter of each device's time computes (0.05 J), the rest uploads (0.2 J); times are simulated seconds."""
+    """A quarter of each device's time computes (0.05 J), the rest uploads (0.2 J)."""
     rows = []
     for row in rounds.itertuples():
         start = row.time_s - row.latency_s
@@ -115,8 +115,9 @@ def scenario_text(
 
 
 def finished_run(
-    folder: Path, scheme="joint", method="liu", solver="kkt", seed=0, name="demo", latency_s=(0.025,) * 4,
-    accuracy=(NAN, 0.5, NAN, 0.9), targets=("0.8", "0.95"), threshold_s=THRESHOLD_S, bandwidth="200 MHz",
+    folder: Path, scheme="joint", method="liu", solver="kkt", seed=0, name="demo",
+    latency_s=(0.025,) * 4, accuracy=(NAN, 0.5, NAN, 0.9), targets=("0.8", "0.95"),
+    threshold_s=THRESHOLD_S, bandwidth="200 MHz",
     warnings=(), rho=(0.25, 0.75), extra="", **money,
 ) -> Path:  # fmt: skip
     """A finished run as `edgesim run` leaves it."""
@@ -150,7 +151,7 @@ def finished_sweep(
 ) -> Path:
     """A sweep's folder; liu's latency is its threshold, fedavg's ten times it.
 
-    Accuracy: band / 100 MHz + seed / 100 (+ 0.1 for liu), so that means over seeds are known by heart.
+    Accuracy: band / 100 MHz + seed / 100 (+ 0.1 for liu), so that means over seeds are known.
     """
     listed = []
     for method in ("liu", "fedavg"):
@@ -159,9 +160,10 @@ def finished_sweep(
             limit_s = float(threshold.split()[0]) / 1e3
             final = float(band.split()[0]) / 100 + seed / 100 + (0.1 if method == "liu" else 0.0)
             finished_run(
-                sweep / "points" / name, scheme=method, method=method, solver="kkt", seed=seed, bandwidth=band,
+                sweep / "points" / name, scheme=method, method=method, seed=seed, bandwidth=band,
                 latency_s=(limit_s * (1 if method == "liu" else 10),) * 2, accuracy=(0.05, final),
-                threshold_s=limit_s, extra=f"budget: {{latency_threshold: {threshold}}}", targets=("0.2",),
+                threshold_s=limit_s, extra=f"budget: {{latency_threshold: {threshold}}}",
+                targets=("0.2",),
             )  # fmt: skip
             values = {
                 "budget.latency_threshold": threshold.replace(" ", ""),
@@ -186,13 +188,13 @@ def write_sweep(tmp_path):
 
 @pytest.fixture(scope="session")
 def swept_folder(tmp_path_factory):
-    """The sweep of all defaults: two methods, two thresholds, three bands, two seeds; only to be read."""
+    """Two methods, two thresholds, three bands, two seeds; only to be read."""
     return finished_sweep(tmp_path_factory.mktemp("swept") / "sweep")
 
 
 @pytest.fixture(scope="session")
 def two_runs(tmp_path_factory):
-    """Two finished runs, one with a label that a page must escape, and an unfinished one; only to be read."""
+    """Two finished runs, one with a label to escape, and an unfinished one; only to be read."""
     runs = tmp_path_factory.mktemp("two") / "runs"
     finished_run(runs / "a", scheme="joint", warnings=["device 1 <b>fades</b>"])
     finished_run(
@@ -215,11 +217,59 @@ def report(two_runs, tmp_path_factory) -> Path:
     return write_report([two_runs], tmp_path_factory.mktemp("report") / "out").parent
 
 
+@pytest.fixture(scope="session")
+def swept_schemes(swept_folder):
+    """The twelve schemes of that sweep."""
+    from reports.run_data.run_search import find_runs
+    from reports.run_data.scheme_grouping import load_schemes
+
+    return load_schemes(find_runs([swept_folder]).finished)
+
+
+@pytest.fixture(scope="session")
+def two_schemes(two_runs):
+    """The schemes of the two finished runs."""
+    from reports.run_data.scheme_grouping import load_schemes
+
+    return load_schemes([two_runs / "a", two_runs / "b"])
+
+
+@pytest.fixture
+def only_figures(monkeypatch):
+    """only_figures("cdf", ...): reports with these figures, to be quick."""
+    from reports import html_page
+
+    every = html_page.report_figures
+
+    def keep(*names):
+        def chosen(schemes):
+            return [figure for figure in every(schemes) if figure.name in names]
+
+        monkeypatch.setattr(html_page, "report_figures", chosen)
+
+    return keep
+
+
+@pytest.fixture
+def one_figure(only_figures):
+    """Reports with the distribution of the latency only: what is tested is not the figures."""
+    only_figures("cdf")
+
+
+@pytest.fixture
+def run(tmp_path, write_run):
+    """The folder of one finished run."""
+    return write_run(tmp_path / "runs" / "a")
+
+
 TINY = """
 name: tiny
 rounds: 2
 network: {bandwidth: 5 MHz, noise: -110 dBm, channel: {path_loss: {model: constant, loss: 100 dB}}}
-devices: [{count: 3, tx_power: 23 dBm, cpu: {frequency: {uniform: [1 GHz, 3 GHz]}, cycles_per_weight: 100}}]
+devices:
+  - count: 3
+    tx_power: 23 dBm
+    cpu: {frequency: {uniform: [1 GHz, 3 GHz]}, cycles_per_weight: 100}
 allocation: {solver: equal}
 learning: {dataset: none, model: mlp, batch_size: 20, method: {name: fedavg, lr: 0.1}}
 """
@@ -227,7 +277,7 @@ learning: {dataset: none, model: mlp, batch_size: 20, method: {name: fedavg, lr:
 
 @pytest.fixture(scope="session")
 def real_runs(tmp_path_factory) -> Path:
-    """runs/<band>MHz-s<seed>: four real runs of two rounds, made once; nothing is learned in them."""
+    """<band>MHz-s<seed>: four runs of two rounds without training, made once."""
     import edgesim
 
     place = tmp_path_factory.mktemp("real")

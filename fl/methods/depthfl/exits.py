@@ -47,7 +47,7 @@ class Exit:
         """Its outputs are no units: a submodel leaves out no class."""
         signal = given
         for layer in POOLING[len(given.shape)]:
-            signal = layer.passes(signal)
+            signal = layer.output(signal)
         parts, _ = Linear(signal.shape[0], self.classes, self.role).wire(signal, name)
         return tuple(replace(part, axes=(None, *part.axes[1:])) for part in parts), given
 

@@ -26,7 +26,7 @@ from fl.contracts import (
 )
 from fl.masks.unit_masks import owners
 from fl.method_base.state import State
-from fl.methods.fedlps.parameters import FedLPSParameters
+from fl.methods.fedlps.fedlps_parameters import FedLPSParameters
 from fl.methods.fedlps.ratio_policy import RatioPolicy
 from fl.methods.fedlps.unit_patterns import UnitPatterns
 from fl.models.layout import Slot
@@ -110,8 +110,8 @@ class FedLPS(FedLPSParameters):
         """All weights down; up the kept ones, and 1 bit per unit where the pattern is charged."""
         bits = self.task.accounting
         up = bits.weight_bits(int((kept & self.shared).sum()))
-        told = bits.mask_bits_bound(self.patterns.unit_count)
-        return Payload(bits_down=bits.weight_bits(self.shared_count), bits_up=up + told)
+        pattern = bits.mask_bits_bound(self.patterns.unit_count)
+        return Payload(bits_down=bits.weight_bits(self.shared_count), bits_up=up + pattern)
 
     # --- how a device trains ---------------------------------------------------------------------
 

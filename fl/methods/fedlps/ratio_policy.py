@@ -12,7 +12,7 @@ import numpy as np
 from fl.contracts import Outcome, Report, View
 from fl.method_base.state import State
 from fl.methods.fedlps.bandits import Arms, PUcbv
-from fl.methods.fedlps.parameters import FedLPSParameters
+from fl.methods.fedlps.fedlps_parameters import FedLPSParameters
 
 
 @dataclass(frozen=True, eq=False)

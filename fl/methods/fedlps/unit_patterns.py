@@ -11,7 +11,7 @@ import numpy as np
 
 from fl.contracts import Tensor
 from fl.masks import unit_masks as masks
-from fl.methods.fedlps.parameters import FedLPSParameters
+from fl.methods.fedlps.fedlps_parameters import FedLPSParameters
 from fl.models.layout import Slot
 
 if TYPE_CHECKING:

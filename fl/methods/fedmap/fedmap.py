@@ -28,10 +28,10 @@ from fl.method_base.costs import total_work
 from fl.method_base.state import State
 from fl.methods.fedmap import thinning
 from fl.methods.fedmap.extraction import Extraction
+from fl.methods.fedmap.fedmap_parameters import FedMapParameters
 from fl.methods.fedmap.granularity import PerWeight
 from fl.methods.fedmap.keep_probabilities import KeepProbabilities
 from fl.methods.fedmap.mask_rounds import MaskRounds
-from fl.methods.fedmap.parameters import FedMapParameters
 
 Array = np.ndarray
 
@@ -104,8 +104,8 @@ class FedMap(FedMapParameters):
         """The kept weights, biases and norms included, and down also which they are."""
         choice = self.places.choice_of(kept)
         bits = self.task.accounting.weight_bits(int(kept.sum()))
-        told = mask_bits(len(choice), int(choice.sum()), self.mask_overhead)
-        return Payload(bits_down=bits + told, bits_up=bits)
+        mask = mask_bits(len(choice), int(choice.sum()), self.mask_overhead)
+        return Payload(bits_down=bits + mask, bits_up=bits)
 
     def pruned_share(self, kept: Array) -> float:
         return 1.0 - float(kept.sum()) / self.task.layout.size

@@ -12,7 +12,7 @@ import numpy as np
 
 from fl.masks.posterior import Beta
 from fl.method_base.state import State
-from fl.methods.fedmap.parameters import FedMapParameters
+from fl.methods.fedmap.fedmap_parameters import FedMapParameters
 
 Array = np.ndarray
 

@@ -5,29 +5,18 @@ A device sends how often each place survived its draws; the posterior counts tha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 
 import numpy as np
 
 from fl.accounting import StepCost, submodel_cost
-from fl.contracts import (
-    Adam,
-    Demand,
-    Grant,
-    Job,
-    Payload,
-    Sent,
-    Sgd,
-    Stage,
-    Trained,
-    View,
-    Work,
-)
+from fl.contracts import Adam, Demand, Grant, Job, Payload, Sent, Sgd, Stage, Trained, View, Work
 from fl.method_base.costs import decided_demand, total_work
 from fl.method_base.state import State
+from fl.methods.fedmap.fedmap_parameters import FedMapParameters
 from fl.methods.fedmap.keep_probabilities import KeepProbabilities, count_bits
-from fl.methods.fedmap.parameters import FedMapParameters
 from fl.methods.fedmap.thinning import Record, thin
 
 Array = np.ndarray
@@ -43,22 +32,23 @@ class MaskRounds:
     # --- what it costs ---------------------------------------------------------------------------
 
     def demand(self, state: State | None, view: View, chosen: Array) -> Demand:
-        """As one thinning of the server's own p foretells it; the device's own is known later."""
+        """As one thinning by the server's own p predicts it."""
         devices = [int(k) for k in chosen]
-        foretold = [foretell(self, state, view.g, self.settings.gamma(view, k)) for k in devices]
+        by_budget = predictions_of(self, state, view.g)
+        predicted = [by_budget(self.settings.gamma(view, k)) for k in devices]
         each = [
             total_work(self.stages(k, record))
-            for k, (record, _) in zip(devices, foretold, strict=True)
+            for k, (record, _) in zip(devices, predicted, strict=True)
         ]
         payloads = [
             Payload(self.bits_down(state, k), bits)
-            for k, (_, bits) in zip(devices, foretold, strict=True)
+            for k, (_, bits) in zip(devices, predicted, strict=True)
         ]
         return decided_demand(chosen, each, payloads, np.zeros(len(chosen)))
 
     def forecast(self, view: View, k: int) -> tuple[Stage, ...]:
         """The computation of device k before round 0."""
-        return self.stages(k, foretell(self, None, view.g, self.settings.gamma(view, k))[0])
+        return self.stages(k, predictions_of(self, None, view.g)(self.settings.gamma(view, k))[0])
 
     def step_cost(self, child: Array, parent: Array) -> StepCost:
         """Forward through the child, backward through its parent: FedMAP, Section 4."""
@@ -132,17 +122,23 @@ class MaskRounds:
         return survived, int(trained.w[self.settings.record][0])
 
 
-@lru_cache(maxsize=16)
-def foretell(rounds: MaskRounds, state: State | None, g: int, gamma: float) -> tuple[Record, float]:
-    """What a device of that budget will count, and the bits of its counts.
+@lru_cache(maxsize=1)
+def predictions_of(
+    rounds: MaskRounds, state: State | None, g: int
+) -> Callable[[float], tuple[Record, float]]:
+    """By budget: what a device will count in round g, and the bits of its counts.
 
-    As if its p stayed the server's. One thinning per budget: a state never changes.
+    As if its p stayed the server's. One thinning per budget; only the latest round is held.
     """
-    settings = rounds.settings
-    rng = settings.task.streams.stream(f"foretold/{gamma:g}", round=g)
-    p, least = rounds.p.mode(state, g), settings.rules.least
-    drawn = thin(settings.places, p, gamma, rng, least, owner="some device")
-    kept = settings.places.expand(drawn.mask)
-    cost = rounds.step_cost(kept, kept)
-    bits = count_bits(drawn.survived, drawn.draws, settings.count_coding)
-    return Record(drawn.draws, drawn.draws + 1, cost.flops, cost.weights), bits
+    settings, p = rounds.settings, rounds.p.mode(state, g)
+
+    @cache
+    def predicted(gamma: float) -> tuple[Record, float]:
+        rng = settings.task.streams.stream(f"foretold/{gamma:g}", round=g)
+        drawn = thin(settings.places, p, gamma, rng, settings.rules.least, owner="some device")
+        kept = settings.places.expand(drawn.mask)
+        cost = rounds.step_cost(kept, kept)
+        bits = count_bits(drawn.survived, drawn.draws, settings.count_coding)
+        return Record(drawn.draws, drawn.draws + 1, cost.flops, cost.weights), bits
+
+    return predicted

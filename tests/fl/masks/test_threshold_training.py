@@ -12,7 +12,7 @@ from fl.accounting import Accounting
 from fl.contracts import Job
 from fl.data.datasets import Federated
 from fl.masks.threshold_training import SURROGATES, Pruner
-from fl.masks.thresholds import Rows, carriers
+from fl.masks.thresholds import ThresholdRows, carriers
 from fl.models.architectures import Architecture
 from fl.models.layers import Linear
 from fl.models.stateless_layers import Relu
@@ -46,7 +46,7 @@ QUICK = {"lr": 0.05, "local_epochs": 1}
 
 def rows_of(*layers, shape=(1, 8, 8), output=True):
     layout = Architecture("tiny", shape, 2, layers).layout
-    return Rows(carriers(layout, output), layout.size)
+    return ThresholdRows(carriers(layout, output), layout.size)
 
 
 def flat(weights, tau):
@@ -263,7 +263,7 @@ def test_what_hooks_remember_follows_the_weights():
 def test_the_means_are_computed_once_a_step(neurons):
     asked = []
 
-    class Counting(Rows):
+    class Counting(ThresholdRows):
         def means(self, w):
             asked.append(len(w))
             return super().means(w)

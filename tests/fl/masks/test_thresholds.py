@@ -12,7 +12,7 @@ from fl.contracts import Job
 from fl.data.datasets import Federated
 from fl.errors import MethodError
 from fl.masks.threshold_training import Pruner
-from fl.masks.thresholds import Rows, carriers
+from fl.masks.thresholds import ThresholdRows, carriers
 from fl.models.architectures import Architecture, build
 from fl.models.layers import Conv, Embedding, Linear, Lstm, Residual
 from fl.models.stateless_layers import Flatten, Last, MeanPool, Relu
@@ -40,7 +40,7 @@ STEP = CALM | {"local_steps": 1}
 
 def rows_of(*layers, shape=(1, 8, 8), output=True):
     layout = Architecture("tiny", shape, 2, layers).layout
-    return Rows(carriers(layout, output), layout.size)
+    return ThresholdRows(carriers(layout, output), layout.size)
 
 
 def flat(weights, tau):
@@ -163,7 +163,7 @@ def test_a_unit_of_a_residual_block_lives_where_one_of_its_tensors_feeds_it():
     """
     layers = Conv(1, 2, 3, 1, bias=False), Residual(2, 2), MeanPool(), Linear(2, 2, bias=False)
     architecture = Architecture("tiny", (1, 4, 4), 2, layers)
-    rows = Rows(carriers(architecture.layout), architecture.layout.size)
+    rows = ThresholdRows(carriers(architecture.layout), architecture.layout.size)
     dead = np.array([0, 1, 1, 1, 0, 1, 1, 1], dtype=bool)
     total = 288 + 576 + 576 + 4
     assert rows.densities(architecture.macs, dead)["structural"] == pytest.approx(

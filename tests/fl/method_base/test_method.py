@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from fl.contracts import View
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 
 FEDAVG = {"local_steps": 3, "lr": 0.1}
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from fl.contracts import Trained
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 from fl.models.layers import Linear
 from tests.fl.conftest import view_of
 

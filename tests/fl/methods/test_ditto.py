@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 from fl.models.layers import Linear
 
 LR = 0.05
@@ -20,7 +20,7 @@ def trained(bench, method, state, k=0):
 
 
 def test_a_personal_step_of_ditto_by_hand(tiny_bench):
-    """Logits v x with v = [1, 1], x = 1, y = 1: the gradient of the loss is [0.5, -0.5], v - w = 1."""
+    """Logits v x with v = [1, 1], x = 1, y = 1: the loss has gradient [0.5, -0.5], v - w = 1."""
     bench = tiny_bench([Linear(1, 2, bias=False)], ONE, [1])
     method = bench.method("ditto", local_steps=1, lr=0.1, lam=0.1)
     state = replace(method.start(), w=torch.tensor([0.0, 0.0, 1.0, 1.0]))

@@ -8,7 +8,7 @@ import torch
 
 from edgesim.seeds import Seeds
 from fl.data.datasets import federated
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 from fl.models.architectures import build
 from fl.task import LearningTask
 from tests.fl.conftest import Bench, view_of

@@ -8,7 +8,7 @@ import torch
 
 from edgesim.seeds import Seeds
 from fl.data.datasets import Federated, federated
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 from fl.masks.posterior import Beta
 from fl.methods.fedpm import counted
 from fl.models.architectures import build

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from edgesim.seeds import Seeds
 from fl.accounting import Accounting
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 from fl.methods.fedspa import cosine, erk, regrown
 from fl.models.architectures import build
 from fl.models.layout import Slot

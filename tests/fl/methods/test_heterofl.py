@@ -88,12 +88,7 @@ def test_the_model_budget_limits_the_width_by_its_root(bench):
     method, view = bench.method("heterofl"), view_of(bench.task)
     assert [
         method.width_of(sized(view, [1, 1, 0.25, 1], [1, 1 / 16, 1 / 4, 0.64]), k) for k in range(4)
-    ] == [
-        1,
-        0.25,
-        0.25,
-        0.8,
-    ]
+    ] == [1, 0.25, 0.25, 0.8]
     assert bench.method("heterofl", width=0.5).width_of(view, 0) == 0.5
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 from fl.methods import available
 from tests.fl.conftest import view_of
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from fl.contracts import View
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 
 PARTIAL = {"personal_steps": 3, "global_steps": 3, "personal_lr": 0.2, "global_lr": 0.1}
 

@@ -11,7 +11,7 @@ from edgesim.seeds import Seeds
 from fl.accounting import Accounting
 from fl.contracts import Grant, Job, Trained
 from fl.data.datasets import Federated
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 from fl.methods.local import Local
 from fl.models.architectures import Architecture
 from fl.models.layers import Linear

@@ -7,7 +7,7 @@ import torch
 
 from fl.contracts import Phase
 from fl.errors import MethodError
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 from fl.method_base.method import check
 from fl.methods import resolve
 from fl.methods.per_fedavg import after_a_step, halves

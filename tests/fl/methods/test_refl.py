@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from edgesim import load, simulate
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 from fl.method_base.state import State
 from fl.methods.refl import deviation, deviations, staleness_weight
 from tests.fl.conftest import view_of
@@ -56,7 +56,7 @@ def test_the_weight_of_a_late_update():
 
 
 def test_how_far_late_updates_deviate():
-    """u = [2, 0], n = 1; late [0, 0] -> (u - [1, 0])^2 / 4 = 1/4; late [2, 4] -> [0, -2]^2 / 4 = 1."""
+    """u = [2, 0], n = 1; late [0, 0]: (u - [1, 0])^2 / 4 = 1/4; late [2, 4]: [0, -2]^2 / 4 = 1."""
     mean, late = np.array([2.0, 0.0]), [np.array([0.0, 0.0]), np.array([2.0, 4.0])]
     assert [deviation(mean, 1, one) for one in late] == [0.25, 1.0]
     assert deviations(mean, 1, late) == [0.25, 1.0]

@@ -12,7 +12,7 @@ from fl.accounting import Accounting
 from fl.contracts import Job, Trained
 from fl.data.datasets import Federated
 from fl.errors import MethodError
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 from fl.method_base.method import State, check
 from fl.methods import resolve
 from fl.models.architectures import Architecture

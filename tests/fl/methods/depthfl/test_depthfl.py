@@ -11,7 +11,7 @@ from edgesim.seeds import Seeds
 from fl.contracts import Grant
 from fl.evaluation.evaluate import accuracy_of, evaluate
 from fl.executors import choose
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 from fl.methods.depthfl.depthfl import feddyn_correction, feddyn_penalty
 from fl.methods.depthfl.exits import with_exits
 from fl.models.architectures import build

@@ -153,7 +153,7 @@ def test_the_ramp():
 
 
 def test_two_classifiers_by_hand():
-    """softmax [1/2, 1/2] and [3/4, 1/4], label 0: CE log 2 and log 4/3; KL(2 || 1) and KL(1 || 2)."""
+    """softmax [1/2, 1/2] and [3/4, 1/4], label 0: CE log 2, log 4/3; KL(2 || 1), KL(1 || 2)."""
     logits = torch.tensor([[0.0, 0.0], [log(3), 0.0]], requires_grad=True)
     loss = mutual_loss([logits[:1], logits[1:]], torch.tensor([0]), 0.5)
     onto_first, onto_second = 0.75 * log(1.5) + 0.25 * log(0.5), 0.5 * log(2 / 3) + 0.5 * log(2)

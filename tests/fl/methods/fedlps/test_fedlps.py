@@ -10,7 +10,7 @@ import torch
 from fl.contracts import Grant, Outcome, Report, Trained
 from fl.errors import MethodError
 from fl.evaluation.evaluate import evaluate
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 from fl.method_base.aggregation import mean_over_holders
 from fl.method_base.method import check
 from fl.methods import resolve

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from fl.contracts import Grant, Outcome, Report
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 from fl.method_base.state import State
 from fl.methods.fedlps.bandits import Arms
 from fl.training import local_sgd as local

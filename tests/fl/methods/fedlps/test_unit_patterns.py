@@ -71,7 +71,7 @@ def test_scores_from_the_magnitude(bench):
 
 
 def test_the_task_moves_the_scores(bench):
-    """Without (8) the kept scores move by the task alone, the others only where all of them learn."""
+    """Without (8) kept scores move by the task alone, the others only where all of them learn."""
     for q_grad, others_move in (("kept", False), ("all", True)):
         method = bench.method("fedlps", lr=LR, local_steps=1, q_grad=q_grad, **PLAIN, **HALF)
         state = method.start()

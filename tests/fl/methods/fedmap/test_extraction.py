@@ -6,7 +6,7 @@ import torch
 
 from fl.contracts import Grant, View
 from fl.evaluation.evaluate import evaluate
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 from fl.method_base.method import bind
 from fl.methods import resolve
 

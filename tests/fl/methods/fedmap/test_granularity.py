@@ -8,9 +8,7 @@ import pytest
 from edgesim.seeds import Seeds
 from fl.errors import MethodError
 from fl.methods.fedmap.granularity import PerUnit, PerWeight, lengths
-from fl.methods.fedmap.thinning import (
-    thin,
-)
+from fl.methods.fedmap.thinning import thin
 from fl.models.architectures import build
 from fl.models.layout import Layout, Slot
 

@@ -7,9 +7,7 @@ from edgesim.seeds import Seeds
 from fl.masks.posterior import Beta
 from fl.methods.fedmap.granularity import PerWeight
 from fl.methods.fedmap.keep_probabilities import count_bits
-from fl.methods.fedmap.thinning import (
-    thin,
-)
+from fl.methods.fedmap.thinning import thin
 from fl.models.architectures import build
 
 LENET = build("lenet5-caffe", (1, 28, 28), 10).layout

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fl.contracts import Grant, View
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 from fl.method_base.method import State, bind
 from fl.methods import resolve
 
@@ -203,7 +203,7 @@ def test_what_a_mask_round_charges(task):
 
 
 def test_what_a_mask_round_sends(task):
-    """Down p, and x to who does not hold it; up m with entropy coding, known only after training."""
+    """Down p, and x to who lacks it; up m with entropy coding, known only after training."""
     play = Play(task, mask_steps=0)
     state = play.method.start()
     updates = play.updates(state)

@@ -7,10 +7,7 @@ import torch
 from fl.accounting import StepCost
 from fl.methods.fedmap.granularity import PerUnit, PerWeight
 from fl.methods.fedmap.mask_steps import MaskSteps, probability, spread
-from fl.methods.fedmap.thinning import (
-    Record,
-    ThinningRules,
-)
+from fl.methods.fedmap.thinning import Record, ThinningRules
 from fl.models.architectures import build
 from fl.models.layout import Layout, Slot
 

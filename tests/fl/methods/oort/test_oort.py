@@ -9,7 +9,7 @@ import torch
 
 from fl.contracts import Grant, Outcome, Report, View
 from fl.errors import MethodError
-from fl.executors.trainer import Trainer
+from fl.executors.deferred_training import Trainer
 from fl.method_base.method import check
 from fl.method_base.state import State
 from fl.methods import resolve

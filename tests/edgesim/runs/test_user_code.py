@@ -1,0 +1,132 @@
+"""Code of the user's own that is wrong in every way: one sentence with file and line, exit code 2, nothing written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from edgesim.cli.app import app
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+ALLOCATORS = {
+    "return problem.bits * float('nan'), problem.bits * 0": "returned shares with nan",
+    "return problem.bits * 0 - 0.5, problem.bits * 0": "below 0",
+    "return problem.bits * 0 + 0.9, problem.bits * 0": "the shares add up to 9, above 1",
+    "return problem.bits * 0, problem.bits * 0 + 2": "above",
+    "return [0.1], [0.5]": "of shape",
+    "return None": "returned NoneType",
+    "return 'a', 'b'": "shape|not numbers",
+    "return problem.bits * 0j, problem.bits * 0": "complex",
+    "return 1 / 0": r"my.py:\d+: ZeroDivisionError",
+    "raise SystemExit(7)": r"my.py:\d+: SystemExit",
+}
+HOOKS = [
+    "personal(self)",
+    "select(self, state, view)",
+    "local_update(self, state, k, w, grant)",
+    "demand(self, state, view, chosen)",
+]
+FILES = {
+    "import nosuchmodule_at_all": r"my.py:1: ModuleNotFoundError",
+    "def f(:": r"my.py:1: SyntaxError",
+    "raise SystemExit(7)": r"my.py:1: SystemExit",
+    "x = 1": "defines no thing",
+    "thing = 5": "no function of a problem|no complete subclass",
+}
+METHODS = {
+    "class thing: pass": "no complete subclass",
+    "def thing(problem): pass": "no complete subclass",
+    "from fl.method_base.method import Method\nclass thing(Method): pass": "no complete subclass",
+    "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def personal(self): return [True]": "no mask bool",
+    "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def select(self, state, view): return [99]": (
+        r"selected \[99\]"
+    ),
+    "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def select(self): return []": (
+        r"whose select\(self\) is called as select\(self, state"
+    ),
+    "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    personal = 5": "whose personal is no method",
+    "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def architecture(self, given): return given": (
+        r"whose architecture\(self, given\) is called as architecture\(given"
+    ),
+    "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def architecture(given): return 5": (
+        "gives no fl.models.architectures.Architecture"
+    ),
+    "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def architecture(given): return given.nonsense": (
+        r"my.py:3: AttributeError: .*nonsense"
+    ),
+    "from fl.methods.fedavg import FedAvg\nfrom fl.models.architectures import build\nclass thing(FedAvg):\n"
+    "    def architecture(given): return build('mlp', (1, 5, 5), 3)": (
+        r"architecture\(\) is for 1x5x5 and 3 classes; the data have 1x8x8 and 10 classes"
+    ),
+}
+
+
+def run(tmp_path, kind: str, code: str):
+    text = (EXAMPLES / f"own_{kind}.yaml").read_text()
+    for name in ("own_allocator.py:proportional", "own_method.py:FedPer"):
+        text = text.replace(name, "my.py:thing")
+    (tmp_path / "s.yaml").write_text(text)
+    (tmp_path / "my.py").write_text(code + "\n")
+    out = tmp_path / "out"
+    return CliRunner().invoke(
+        app, ["run", str(tmp_path / "s.yaml"), "--allow-code", "--out", str(out)]
+    ), out
+
+
+def assert_refused(result, out, says, written=False):
+    import re
+
+    assert result.exit_code == 2, result.output
+    assert len(result.output.strip().splitlines()) == 1
+    assert re.search(says, result.output), result.output
+    assert out.exists() == written
+
+
+@pytest.mark.parametrize("body", ALLOCATORS)
+def test_wrong_allocators(tmp_path, body):
+    assert_refused(
+        *run(tmp_path, "allocator", f"def thing(problem):\n    {body}"), ALLOCATORS[body]
+    )
+
+
+@pytest.mark.parametrize("kind", ["allocator", "method"])
+@pytest.mark.parametrize("code", FILES)
+def test_wrong_files(tmp_path, kind, code):
+    assert_refused(*run(tmp_path, kind, code), FILES[code])
+
+
+@pytest.mark.parametrize("code", METHODS)
+def test_wrong_methods(tmp_path, code):
+    assert_refused(*run(tmp_path, "method", code), METHODS[code], written="99" in code)
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_hooks_that_fail(tmp_path, hook):
+    code = f"from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def {hook}: raise KeyError('lost')"
+    result, _ = run(tmp_path, "method", code)
+    assert result.exit_code == 2, result.output
+    assert result.output.strip().endswith("my.py:3: KeyError: 'lost'")
+
+
+@pytest.mark.parametrize("thing", ["partial(f, a=1)", "C()"])
+def test_allocators_that_are_no_plain_functions(tmp_path, thing):
+    code = "from functools import partial\ndef f(problem, a): return 1 / 0\n"
+    code += "class C:\n    def __call__(self, p): return 1 / 0\n"
+    result, out = run(tmp_path, "allocator", f"{code}thing = {thing}")
+    assert_refused(result, out, r"my.py:[24]: ZeroDivisionError")
+
+
+@pytest.mark.parametrize("kind", ["allocator", "method"])
+def test_the_resolved_scenario_runs_again_with_the_same_bytes(tmp_path, kind):
+    first, second = tmp_path / "first", tmp_path / "second"
+    for scenario, out in (
+        (EXAMPLES / f"own_{kind}.yaml", first),
+        (first / "scenario.yaml", second),
+    ):
+        command = ["run", str(scenario), "--allow-code", "--quiet", "--out", str(out)]
+        result = CliRunner().invoke(app, command if out is second else [*command, "rounds=1"])
+        assert result.exit_code == 0, result.output
+    for name in ("rounds.csv", "device_rounds.parquet", "scenario.yaml", "summary.json"):
+        assert (first / name).read_bytes() == (second / name).read_bytes()

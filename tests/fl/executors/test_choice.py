@@ -1,0 +1,39 @@
+"""Which executor a name means."""
+
+from dataclasses import replace
+
+import pytest
+
+from fl import executors
+from fl.executors.batched import Batched
+from fl.executors.one_by_one import OneByOne
+from tests.fl.executors.conftest import CNN, MLP, task_of
+
+
+def test_names():
+    task = task_of(CNN)
+    chosen = [executors.choose(task, name, 2) for name in executors.NAMES]
+    assert [(type(one), one.threads) for one in chosen] == [
+        (OneByOne, 2),
+        (OneByOne, 1),
+        (OneByOne, 2),
+        (Batched, 1),
+    ]
+    assert executors.choose(task, "pool", 3).name == "resident, 3 threads"
+    with pytest.raises(
+        ValueError, match='there is no executor "fast"; there are auto, resident, pool, batched'
+    ):
+        executors.choose(task, "fast")
+
+
+def test_the_rule_of_auto():
+    """Perceptrons are stacked, on a CPU all else is trained one by one; the cores decide only about processes."""
+    small, cnn = task_of(MLP), task_of(CNN)
+    assert executors.arithmetic(small) == "stacked" and executors.arithmetic(cnn) == "one by one"
+    assert executors.arithmetic(replace(cnn, device="cuda")) == "stacked"
+    assert executors.arithmetic(cnn, "batched") == "stacked"
+    assert executors.arithmetic(small, "pool") == "one by one"
+    for task, kind in ((small, Batched), (cnn, OneByOne)):
+        for threads in (1, 2):
+            chosen = executors.choose(task, threads=threads)
+            assert isinstance(chosen, kind) and chosen.threads == threads

@@ -1,0 +1,97 @@
+"""All executors give the same weights, and each the same bytes for any number of threads."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from edgesim.seeds import Seeds
+from fl import methods
+from fl.contracts import Grant
+from fl.executors.batched import Batched
+from fl.executors.one_by_one import OneByOne
+from fl.models.architectures import build
+from fl.task import LearningTask
+from tests.fl.conftest import Bench, view_of
+from tests.fl.executors.conftest import CNN, MLP, assert_close, same
+
+MAKERS = {
+    "resident": OneByOne,
+    "two threads": lambda task: OneByOne(task, 2),
+    "batched": Batched,
+    "batched, two threads": lambda task: Batched(task, 2, memory=1),
+}
+
+
+@pytest.fixture(scope="module")
+def benches(digits):
+    """The digits with a small network of each kind, and devices of four sizes."""
+    return {
+        name: Bench(LearningTask(build(name, digits.input_shape, 10), digits, 16, Seeds(3)))
+        for name in (MLP, CNN)
+    }
+
+
+@pytest.fixture(scope="module")
+def rounds(benches):
+    """(model, method) -> method, state, jobs of a round on devices of different capability, results one by one."""
+    found = {}
+
+    def make(model, name):
+        if (model, name) not in found:
+            bench = benches[model]
+            method = bench.method(name)
+            state = method.start()
+            view = replace(view_of(method.task), capability=np.array([1.0, 0.5, 0.25, 0.5]))
+            chosen = np.arange(4)
+            rho = method.demand(state, view, chosen).rho_max.clip(max=0.4)
+            jobs = [
+                method.configure(state, view, Grant(k, 0.25, float(rho[k]), 1.0, 1.0))
+                for k in range(4)
+            ]
+            found[model, name] = method, state, view, jobs, OneByOne(method.task).run(jobs)
+        return found[model, name]
+
+    return make
+
+
+@pytest.mark.parametrize("model", [MLP, CNN])
+@pytest.mark.parametrize("name", methods.available())
+class TestEveryMethod:
+    """A round of four devices, as the method orders it."""
+
+    @pytest.mark.parametrize("executor", MAKERS)
+    def test_the_weights_after_a_round(self, rounds, model, name, executor):
+        method, state, view, jobs, expected = rounds(model, name)
+        trained = MAKERS[executor](method.task).run(jobs)
+        assert_close(trained, expected)
+        arrived = [Executed(job, one) for job, one in zip(jobs, trained, strict=True)]
+        alone = [Executed(job, one) for job, one in zip(jobs, expected, strict=True)]
+        after, reference = (
+            method.aggregate(method.retain(state, u), view, u) for u in (arrived, alone)
+        )
+        assert torch.allclose(after.w, reference.w, atol=1e-5 * float(reference.w.abs().max()))
+        assert any(
+            not torch.equal(one.w, method.received(state, k)) for k, one in enumerate(trained)
+        )
+
+    @pytest.mark.slow
+    def test_the_bytes_of_any_number_of_threads(self, rounds, model, name):
+        method, *_, jobs, expected = rounds(model, name)
+        task = method.task
+        for threads in (2, 3):
+            assert same(OneByOne(task, threads).run(jobs), expected)
+        stacked = Batched(task).run(jobs)
+        assert same(Batched(task, 2).run(jobs), stacked)
+        assert same(Batched(task).run(jobs[1:][::-1])[::-1], stacked[1:])
+
+
+class Executed:
+    """An update that is there already."""
+
+    def __init__(self, job, trained):
+        self.job, self.trained = job, trained
+
+    def result(self):
+        return self.trained

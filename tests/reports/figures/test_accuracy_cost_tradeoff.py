@@ -1,0 +1,125 @@
+"""Pareto fronts and the cost to a target, against numbers made by hand."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest import approx
+
+from reports.figures import accuracy_cost_tradeoff as tradeoffs
+from reports.figures.accuracy_cost_tradeoff import pareto_front as front
+from reports.run_data.scheme_grouping import load_schemes
+from reports.styling import figure_style as style
+
+NAN = float("nan")
+
+
+POINTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=12)
+
+
+def test_front_by_hand():
+    cost, gain = [3, 1, 2, 2, 4, NAN, 5], [7, 1, 5, 4, 7, 9, 8]
+    assert front(cost, gain) == [
+        1,
+        2,
+        0,
+        6,
+    ]  # (1,1) (2,5) (3,7) (5,8); (4,7) gains nothing over (3,7)
+
+
+def test_equal_points_are_on_the_front_together():
+    assert sorted(front([1, 1, 2], [5, 5, 5])) == [0, 1]
+
+
+def test_what_rounding_alone_makes_cheaper_is_not_on_the_front():
+    assert front([0.025000000000000012, 0.02499999999999993], [0.72, 0.69]) == [0]
+
+
+@given(POINTS)
+def test_front_is_what_nothing_dominates(points):
+    def dominated(a):
+        return any(b[0] <= a[0] and b[1] >= a[1] and b != a for b in points)
+
+    found = front([c for c, _ in points], [g for _, g in points])
+    assert sorted(found) == [i for i, point in enumerate(points) if not dominated(point)]
+
+
+@pytest.fixture
+def three_seeds(tmp_path, write_run):
+    rows = {0: (0.1, 0.8, 0.9), 1: (0.1, 0.4, 0.8), 2: (0.9, 0.9, 0.9)}
+    folders = [
+        write_run(
+            tmp_path / str(seed),
+            seed=seed,
+            accuracy=accuracy,
+            latency_s=(0.01, 0.02, 0.03),
+            targets=("0.8",),
+        )
+        for seed, accuracy in rows.items()
+    ]
+    return load_schemes(folders)
+
+
+def test_cost_to_target_over_seeds(three_seeds):
+    """Reached after 2, 3, 1 rounds: 0.03, 0.06, 0.01 s; 60, 90, 30 Mbit; t(2 degrees) = 4.30265."""
+    time, bits = (
+        tradeoffs.target_estimate(three_seeds[0], 0.8, name) for name in ("time_s", "bits")
+    )
+    assert (time.mean, time.n, bits.mean) == (approx(1 / 30), 3, approx(60e6))
+    assert bits.half == approx(4.30265 * 30e6 / math.sqrt(3), rel=1e-5)
+
+
+def test_a_target_that_some_seeds_miss_counts_those_that_reach_it(three_seeds):
+    assert tradeoffs.target_estimate(three_seeds[0], 0.85, "time_s").n == 2
+    nobody = tradeoffs.target_estimate(three_seeds[0], 0.95, "time_s")
+    assert nobody.n == 0 and math.isnan(nobody.mean)
+    rows = tradeoffs.target_cost_table(three_seeds).rows
+    assert rows[0][:4] == (0.8, "joint", 3, 3)
+
+
+def test_nothing_reached_is_no_figure(scheme_of):
+    assert tradeoffs.target_costs([scheme_of(accuracy=(0.1,) * 4)], style.SCREEN) is None
+
+
+def test_pareto_draws_every_scheme_and_fills_those_on_the_front(tmp_path, write_run):
+    given = {"a": (0.01, 0.5), "b": (0.02, 0.4), "c": (0.03, 0.9)}
+    folders = [
+        write_run(
+            tmp_path / name,
+            scheme=name,
+            method="own",
+            latency_s=(latency,) * 2,
+            accuracy=(0.1, final),
+        )
+        for name, (latency, final) in given.items()
+    ]
+    schemes = load_schemes(folders)
+    assert [row[-2] for row in tradeoffs.pareto_table(schemes).rows] == ["yes", "no", "yes"]
+    with style.styled(style.SCREEN):
+        left, _ = tradeoffs.accuracy_against_cost(schemes, style.SCREEN).axes
+    marked = [line for line in left.lines if line.get_marker() != "None"]
+    points = {tuple(line.get_xydata()[0].round(9)): line.get_markerfacecolor() for line in marked}
+    assert points[(20.0, 40.0)] == "white" and "white" not in (
+        points[(10.0, 50.0)],
+        points[(30.0, 90.0)],
+    )
+    stairs = next(line for line in left.lines if line.get_drawstyle() == "steps-post")
+    assert stairs.get_xydata().tolist() == [approx([10, 50]), approx([30, 90])]
+
+
+def test_markers_are_whole_where_all_cost_the_same(tmp_path, write_run):
+    folders = [
+        write_run(
+            tmp_path / name,
+            scheme=name,
+            method="own",
+            latency_s=(latency,) * 2,
+            accuracy=(0.1, final),
+        )
+        for name, latency, final in (("a", 0.025, 0.5), ("b", 0.025 * (1 + 1e-14), 0.4))
+    ]
+    schemes = load_schemes(folders)
+    with style.styled(style.SCREEN):
+        left, _ = tradeoffs.accuracy_against_cost(schemes, style.SCREEN).axes
+    assert left.get_xlim() == approx((0, 26.25))

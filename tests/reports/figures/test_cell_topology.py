@@ -1,0 +1,52 @@
+"""The drawing of the cell."""
+
+import csv
+import io
+import math
+
+from pytest import approx
+
+from reports.figures import cell_topology as places
+from reports.figures.cell_topology import device_table
+from reports.styling import figure_style as style
+
+
+def test_devices_lie_at_their_distances(scheme_of):
+    run = scheme_of().first
+    assert places.node_positions(run.devices)[1] == "star"
+    run.devices["distance_m"] = [30.0, 40.0]
+    where, kind = places.node_positions(run.devices)
+    assert kind == "distances" and [math.hypot(*where[k]) for k in (0, 1)] == approx([30, 40])
+    run.devices["x_m"], run.devices["y_m"] = [1.0, 2.0], [3.0, 4.0]
+    where, kind = places.node_positions(run.devices)
+    assert kind == "positions" and where[1] == [2.0, 4.0]
+
+
+def test_a_number_stands_on_the_circle_that_lies_on_top(scheme_of):
+    scheme = scheme_of()
+    scheme.first.devices["x_m"], scheme.first.devices["y_m"] = [50.0, 50.5], [50.0, 50.0]
+    with style.styled(style.SCREEN):
+        panel, _ = places.cell_topology([scheme], style.SCREEN).axes
+        assert [text.get_text() for text in panel.texts] == ["1"]
+        scheme.first.devices["y_m"] = [50.0, -50.0]
+        panel, _ = places.cell_topology([scheme], style.SCREEN).axes
+    assert sorted(text.get_text() for text in panel.texts) == ["0", "1"]
+    assert (panel.get_xlabel(), panel.get_ylabel()) == ("x (m)", "y (m)")
+
+
+def test_the_cell_is_a_star_of_all_devices(scheme_of):
+    graph = places.star_graph(scheme_of().first.devices)
+    assert (
+        sorted(map(str, graph.neighbors(places.STATION))) == ["0", "1"]
+        and graph.nodes[1]["rate_bps"] == 1e8
+    )
+
+
+def rows_of(table):
+    return list(csv.DictReader(io.StringIO(table.csv())))
+
+
+def test_device_table_leaves_out_unknown_distances(scheme_of):
+    table = device_table(scheme_of().first)
+    assert [table.columns[i].name for i in table.filled()][:2] == ["device", "path_gain_db"]
+    assert rows_of(table)[1]["rate_bps"] == "100000000.0"

@@ -1,0 +1,78 @@
+"""Latency per round, its distribution and its parts."""
+
+from pytest import approx
+
+from reports.figures import round_latency
+from reports.figures import round_latency as latencies
+from reports.run_data import run_statistics as stats
+from reports.run_data.scheme_grouping import load_schemes
+from reports.styling import figure_style as style
+
+
+def test_latency_has_every_round_and_the_threshold(drawn, two_schemes):
+    left, right = drawn(round_latency.latency_by_round, two_schemes).axes
+    assert right.lines[1].get_ydata().tolist() == approx([30, 50, 40, 40])
+    assert right.lines[2].get_ydata()[0] == approx(25)
+    assert left.lines[2].get_xdata().tolist() == approx([30, 50]) and left.lines[3].get_xdata()[
+        0
+    ] == approx(40)
+    assert "threshold 25 ms" in [text.get_text() for text in left.texts]
+
+
+def test_one_round_has_one_tick(drawn, scheme_of):
+    right = drawn(
+        round_latency.latency_by_round, [scheme_of(latency_s=(0.02,), accuracy=(0.5,))]
+    ).axes[1]
+    low, high = right.get_xlim()
+    assert [tick for tick in right.get_xticks() if low <= tick <= high] == [0]
+
+
+def test_parts_of_the_latency_add_up(scheme_of):
+    """Device 1 computes a quarter of the round, then uploads; device 0 is done at half of it."""
+    scheme = scheme_of(latency_s=(0.02, 0.04), accuracy=(0.1, 0.5))
+    slowest, mean = (
+        latencies.phase_lengths_s(scheme, who) for who in (latencies.SLOWEST, latencies.MEAN)
+    )
+    assert slowest == {
+        "download": 0,
+        "train": approx(0.0075),
+        "upload": approx(0.0225),
+        "waiting": approx(0, abs=1e-12),
+    }
+    assert mean == {
+        "download": 0,
+        "train": approx(0.005625),
+        "upload": approx(0.016875),
+        "waiting": approx(0.0075),
+    }
+
+
+def test_idle_spans_are_waiting(scheme_of):
+    import pandas as pd
+
+    scheme = scheme_of(latency_s=(0.04,), accuracy=(0.5,))
+    idle = scheme.first.spans.iloc[:1].assign(phase="idle", start_s=0.02, end_s=0.04)
+    object.__setattr__(scheme.first, "spans", pd.concat([scheme.first.spans, idle]))
+    assert latencies.phase_lengths_s(scheme, latencies.MEAN)["waiting"] == approx(0.01)
+    assert "idle" not in latencies.phase_lengths_s(scheme, latencies.SLOWEST)
+
+
+def test_rounds_in_which_nobody_did_anything_are_waiting(scheme_of):
+    scheme = scheme_of(latency_s=(0.02, 0.04), accuracy=(0.1, 0.5))
+    object.__setattr__(scheme.first, "spans", scheme.first.spans.iloc[:0])
+    assert latencies.phase_lengths_s(scheme, latencies.SLOWEST) == {latencies.WAITING: approx(0.03)}
+    assert latencies.latency_by_phase([scheme], style.SCREEN) is None
+
+
+def test_parts_of_real_runs_add_up_to_the_latency(real_runs):
+    for scheme in load_schemes(sorted(real_runs.iterdir())):
+        for who in (latencies.SLOWEST, latencies.MEAN):
+            total = sum(latencies.phase_lengths_s(scheme, who).values())
+            assert total == approx(stats.latencies_s(scheme).mean(), rel=1e-12)
+
+
+def test_distribution_over_all_rounds_and_seeds(tmp_path, write_run):
+    one = write_run(tmp_path / "0", seed=0, latency_s=(0.02, 0.04), accuracy=(0.1, 0.2))
+    two = write_run(tmp_path / "1", seed=1, latency_s=(0.03, 0.01), accuracy=(0.1, 0.2))
+    x, y = latencies.distribution(load_schemes([one, two])[0])
+    assert (x.tolist(), y.tolist()) == ([0.01, 0.02, 0.03, 0.04], [0.25, 0.5, 0.75, 1.0])

@@ -1,0 +1,59 @@
+"""Timeline of one round."""
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from pytest import approx
+
+from reports.figures import round_timeline as timeline
+from reports.run_data.scheme_grouping import load_schemes
+from reports.styling import figure_style as style
+
+
+def test_timeline_is_the_middle_round_since_its_start(drawn, two_schemes):
+    joint, other = drawn(timeline.round_timeline, two_schemes).axes
+    bars = [
+        (bar.get_x(), bar.get_width()) for bar in joint.patches
+    ]  # download, train, upload of devices 0 and 1
+    assert [x for x, _ in bars] == approx([0, 0, 0, 0, 3.125, 6.25])
+    assert [width for _, width in bars] == approx([0, 0, 3.125, 6.25, 9.375, 18.75])
+    assert max(bar.get_x() + bar.get_width() for bar in other.patches) == approx(40)
+    assert (
+        len([line for line in other.lines if line.get_marker() == "x"]) == 2
+    )  # both devices are late
+
+
+def test_a_long_round_gets_its_own_axis(tmp_path, write_run, two_schemes):
+    assert timeline.shares_axis(two_schemes)
+    slow = load_schemes(
+        [write_run(tmp_path / "slow", scheme="slow", method="own", latency_s=(0.1,) * 4)]
+    )
+    assert not timeline.shares_axis(two_schemes + slow)
+
+
+def test_in_grey_a_dark_bar_does_not_swallow_the_threshold(tmp_path, write_run):
+    schemes = load_schemes([write_run(tmp_path / "late", latency_s=(0.05,) * 4)])
+    with style.styled(style.IEEE):
+        figure = timeline.round_timeline(schemes, style.IEEE)
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+    grey = np.asarray(canvas.buffer_rgba())[..., :3].mean(axis=2)
+    x, y = (
+        figure.axes[0].transData.transform([(25.0, 1.0), (40.0, 1.0)]).astype(int).T
+    )  # on the line, beside it
+    rows = slice(len(grey) - y[0] - 6, len(grey) - y[0] + 6)  # inside the upload of device 1
+    assert np.ptp(grey[rows, x[1] - 2 : x[1] + 3]) < 5
+    assert np.ptp(grey[rows, x[0] - 2 : x[0] + 3]) > 100
+
+
+def test_of_many_devices_twenty_are_shown_with_the_last(tmp_path, write_run):
+    import pandas as pd
+
+    run = load_schemes([write_run(tmp_path / "many")])[0].first
+    wide = pd.concat(
+        [run.device_rounds.assign(device=run.device_rounds["device"] + 2 * i) for i in range(30)]
+    )
+    object.__setattr__(run, "device_rounds", wide)
+    late = run.spans.assign(device=37, end_s=run.spans["end_s"] + 1)
+    object.__setattr__(run, "spans", pd.concat([run.spans, late]))
+    shown = timeline.shown_devices(timeline.logged_round(run, 2))
+    assert len(shown) <= timeline.MOST_DEVICES and {0, 37, 59} <= set(shown)

@@ -1,0 +1,33 @@
+"""What more band or time would buy, from slopes that were written down by hand."""
+
+from pytest import approx
+
+from reports.figures import shadow_prices as worth
+from reports.run_data.scheme_grouping import load_schemes
+from reports.styling.figure_style import SCREEN
+
+
+def test_points_per_mhz_and_per_ms(tmp_path, write_run):
+    """Of two devices served, a sum that falls by 2e-8 / Hz is a mean of 1 point per MHz less."""
+    slopes = {0: (-2e-8, -40.0), 1: (-6e-8, -80.0)}
+    folders = [
+        write_run(tmp_path / str(seed), seed=seed, pruning_per_hz=hz, pruning_per_s=s)
+        for seed, (hz, s) in slopes.items()
+    ]
+    schemes = load_schemes(folders)
+    table = worth.slopes(schemes[0])
+    assert table["pruning_per_hz"].tolist() == approx([2.0] * 4)  # 1 and 3 points
+    assert table["pruning_per_s"].tolist() == approx([3.0] * 4)  # 2 and 4 points
+    figure = worth.shadow_prices(schemes, SCREEN)
+    assert [len(panel.lines) for panel in figure.axes] == [1, 1]
+    assert worth.shadow_price_table(schemes).rows[0][1:] == (0, approx(2.0), approx(3.0))
+
+
+def test_allocators_without_slopes_have_no_figure(tmp_path, write_run):
+    nan = float("nan")
+    unknown = load_schemes([write_run(tmp_path / "nan", pruning_per_hz=nan, pruning_per_s=nan)])
+    older = load_schemes([write_run(tmp_path / "older")])
+    assert (
+        worth.shadow_prices(unknown, SCREEN) is None and worth.shadow_prices(older, SCREEN) is None
+    )
+    assert worth.shadow_price_table(older).rows == ()

@@ -1,0 +1,87 @@
+"""Curves over the keys of a sweep."""
+
+import itertools
+import math
+
+from pytest import approx
+
+from reports.figures import sweep_curves as swept
+from reports.run_data.metrics import ACCURACY, LATENCY
+from reports.run_data.run_search import find_runs
+from reports.run_data.scheme_grouping import load_schemes, swept_keys
+from reports.styling import figure_style as style
+
+
+def test_lines_are_means_with_the_interval_of_the_t_table(swept_schemes):
+    band, threshold = swept_keys(swept_schemes)
+    lines, fixed = swept.sweep_lines(swept_schemes, [band, threshold], band, ACCURACY)
+    assert fixed == "" and [line.label for line in lines][:2] == [
+        "liu, latency threshold 15 ms",
+        "liu, latency threshold 30 ms",
+    ]
+    assert lines[0].x == [10, 20, 40]
+    assert [y.mean for y in lines[0].y] == approx([0.205, 0.305, 0.505])
+    assert lines[0].y[0].half == approx(
+        12.7062 * 0.005, rel=1e-5
+    )  # t of 1 degree; s / sqrt(2) = 0.005
+    assert {y.n for line in lines for y in line.y} == {2}
+
+
+def test_too_many_lines_leave_the_middle_of_the_other_key(write_sweep):
+    sweep = write_sweep(thresholds=tuple(f"{t} ms" for t in (10, 15, 20, 25, 30)), seeds=(0,))
+    schemes = load_schemes(find_runs([sweep]).finished)
+    band, threshold = swept_keys(schemes)
+    lines, fixed = swept.sweep_lines(schemes, [band, threshold], band, LATENCY)
+    assert fixed == "latency threshold 20 ms" and [line.label for line in lines] == [
+        "liu",
+        "fedavg",
+    ]
+    assert [y.mean for y in lines[1].y] == approx([0.2] * 3)
+    assert all(math.isnan(y.half) for y in lines[0].y)
+
+
+def test_of_three_keys_only_as_many_are_fixed_as_needed(tmp_path, write_run):
+    """3 x 3 lines are too many: the first other key is held at its middle, the second is not."""
+    for i, (noise, threshold, band) in enumerate(
+        itertools.product((1, 2, 3), (10, 20, 30), (5, 6))
+    ):
+        extra = f"budget: {{latency_threshold: {threshold} ms}}\nevaluate: {{every: {noise}}}"
+        latency_s = (noise + threshold / 100 + band / 1000,) * 2
+        folder = tmp_path / "runs" / str(i)
+        write_run(
+            folder, bandwidth=f"{band} MHz", extra=extra, latency_s=latency_s, accuracy=(0.1, 0.2)
+        )
+    schemes = load_schemes(find_runs([tmp_path / "runs"]).finished)
+    band, threshold, every = swept_keys(schemes)
+    lines, chosen = swept.sweep_lines(schemes, [band, threshold, every], band, LATENCY)
+    assert chosen == "latency threshold 20 ms"
+    assert [line.label for line in lines] == [f"joint, every {n}" for n in (1, 2, 3)]
+    assert [y.mean for y in lines[1].y] == approx([2.205, 2.206])
+
+
+def test_what_is_drawn_against_the_threshold(swept_schemes):
+    band, threshold = swept_keys(swept_schemes)
+    with style.styled(style.IEEE):
+        figure = swept.sweep_curves(
+            swept_schemes, [band, threshold], threshold, LATENCY, style.IEEE
+        )
+    (panel,) = figure.axes
+    assert (panel.get_xlabel(), panel.get_ylabel()) == (
+        "latency threshold (ms)",
+        "mean latency per round (ms)",
+    )
+    drawn = [line for line in panel.lines if line.get_marker() not in ("None", "", "_", "|")]
+    assert drawn[0].get_xydata().tolist() == [approx([15, 15]), approx([30, 30])]
+    assert drawn[-1].get_xydata().tolist() == [approx([15, 150]), approx([30, 300])]
+    looks = {(line.get_marker(), str(line._unscaled_dash_pattern)) for line in drawn}
+    assert len(looks) == len(drawn) == 6  # in grey, every line has its own dashes and marker
+    assert figure.get_figwidth() == 3.5
+
+
+def test_the_data_of_a_figure_has_the_keys_the_interval_and_n(swept_schemes):
+    table = swept.sweep_table(swept_schemes, swept_keys(swept_schemes), ACCURACY)
+    assert table.csv().splitlines()[:2] == [
+        "scheme,network.bandwidth,budget.latency_threshold,accuracy,accuracy_ci95,seeds",
+        f"liu,10.0,15.0,{table.rows[0][3]!r},{table.rows[0][4]!r},2",
+    ]
+    assert table.rows[0][3] == approx(0.205)

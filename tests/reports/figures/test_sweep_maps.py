@@ -1,0 +1,27 @@
+"""Maps over two keys of a sweep."""
+
+import math
+
+import numpy as np
+from pytest import approx
+
+from reports.figures import sweep_maps
+from reports.run_data.metrics import ACCURACY
+from reports.run_data.run_search import find_runs
+from reports.run_data.scheme_grouping import load_schemes, swept_keys
+
+
+def test_heat_map_cells_are_means_over_seeds_and_blank_without_runs(swept_schemes):
+    axes = swept_keys(swept_schemes)
+    kept = [
+        s for s in swept_schemes if s.label != "fedavg (bandwidth 40 MHz, latency threshold 30 ms)"
+    ]
+    (liu, grid, x, y), (fedavg, other, _, _) = sweep_maps.sweep_maps(kept, axes, ACCURACY)
+    assert (liu, fedavg, x, y) == ("liu", "fedavg", [10, 20, 40], [15, 30])
+    assert grid == approx(np.array([[0.205, 0.305, 0.505]] * 2))
+    assert other == approx(np.array([[0.105, 0.205, 0.405], [0.105, 0.205, math.nan]]), nan_ok=True)
+
+
+def test_one_axis_has_no_map(write_sweep):
+    schemes = load_schemes(find_runs([write_sweep(thresholds=("15 ms",))]).finished)
+    assert sweep_maps.sweep_maps(schemes, swept_keys(schemes), ACCURACY) == []

@@ -1,0 +1,93 @@
+"""Statistics of runs and schemes, against numbers made by hand."""
+
+import math
+
+import numpy as np
+import pandas as pd
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest import approx
+
+from reports.run_data import run_statistics as stats
+from reports.run_data.finished_run import FinishedRun
+from reports.run_data.scheme_grouping import Scheme, load_schemes
+
+NAN = float("nan")
+
+
+def test_first_evaluated_round_at_the_target(scheme_of):
+    run = scheme_of(latency_s=(0.01, 0.02, 0.03, 0.04), accuracy=(0.1, 0.8, 0.7, 0.9)).first
+    hit = stats.cost_to_target(run, 0.8)
+    assert (hit.round, hit.time_s, hit.bits, hit.energy_j) == (
+        1,
+        approx(0.03),
+        approx(60e6),
+        approx(1.0),
+    )
+    assert stats.cost_to_target(run, 0.85).time_s == approx(0.1)
+    assert stats.cost_to_target(run, 0.91) is None
+
+
+def test_a_round_without_evaluation_reaches_nothing(scheme_of):
+    run = scheme_of(accuracy=(NAN, NAN, 0.85, 0.8)).first
+    assert stats.cost_to_target(run, 0.8).round == 2
+    assert stats.final(run, "accuracy") == 0.8
+
+
+@given(
+    st.lists(st.one_of(st.just(NAN), st.floats(0, 1)), min_size=1, max_size=12),
+    st.floats(0, 1),
+    st.floats(0, 1),
+)
+def test_a_higher_target_is_never_cheaper(accuracy, one, other):
+    rounds = pd.DataFrame({"round": range(len(accuracy)), "accuracy": accuracy}).assign(
+        bits_up=1.0, bits_down=2.0
+    )
+    rounds = rounds.assign(time_s=rounds["round"] + 1.0, energy_j=0.5)
+    run = FinishedRun(None, {}, {}, "", rounds, None, None, None, None)
+    low, high = (stats.cost_to_target(run, target) for target in sorted((one, other)))
+    assert high is None or (low.round <= high.round and low.bits <= high.bits)
+    assert (low is None) == (not any(value >= min(one, other) for value in accuracy))
+
+
+def test_gap_to_the_threshold(scheme_of):
+    gap = stats.threshold_gap(scheme_of(latency_s=(0.020, 0.025, 0.025 * (1 + 1e-6), 0.035)))
+    assert (gap.above, gap.below) == (0.25, 0.25)  # the engine's slack of 1e-6 is on the threshold
+    assert (gap.mean_s, gap.least_s, gap.most_s) == (approx(0.02625, rel=1e-6), 0.020, 0.035)
+
+
+def test_no_threshold_no_gap(scheme_of):
+    assert stats.threshold_gap(scheme_of(threshold_s=None)) is None
+
+
+def test_ratio_is_the_mean_over_devices_that_took_part(scheme_of):
+    run = scheme_of(rho=(0.0, 0.6)).first
+    run.device_rounds.loc[run.device_rounds["device"] == 0, "status"] = "infeasible"
+    assert stats.rho_mean(run) == approx(0.6)
+    assert stats.per_device(Scheme("x", None, (run,)), "rho").index.tolist() == [1]
+
+
+def test_interval_over_two_seeds():
+    assert stats.half_width(np.array([0.8, 0.9])) == approx(
+        12.7062 * 0.05, rel=1e-5
+    )  # t(1 degree) s / sqrt(2)
+
+
+def test_curve_over_seeds_uses_the_rounds_all_have(tmp_path, write_run):
+    one = write_run(tmp_path / "0", seed=0, accuracy=(0.1, 0.5, NAN, 0.9), latency_s=(0.02,) * 4)
+    two = write_run(tmp_path / "1", seed=1, accuracy=(0.3, NAN, 0.6, 0.7), latency_s=(0.04,) * 4)
+    curve = stats.round_curve(load_schemes([two, one])[0], "accuracy")
+    assert curve.round.tolist() == [0, 3]
+    assert curve.mean.tolist() == approx([0.2, 0.8])
+    assert curve.time_s.tolist() == approx([0.03, 0.12])
+    assert curve.spread.tolist() == approx([12.7062 * 0.1, 12.7062 * 0.1], rel=1e-5)
+
+
+def test_one_seed_has_its_devices_as_band(scheme_of):
+    curve = stats.round_curve(scheme_of(), "accuracy")
+    assert (curve.spread.tolist(), curve.over) == ([0.1, 0.1], "devices")
+
+
+def test_estimate_of_one_seed_has_no_interval(scheme_of):
+    found = stats.estimate(scheme_of(), lambda run: 2.0)
+    assert (found.mean, found.n) == (2.0, 1) and math.isnan(found.half)

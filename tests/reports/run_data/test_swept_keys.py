@@ -1,0 +1,113 @@
+"""Keys that distinguish scenarios, and the axes they become."""
+
+import pytest
+from pytest import approx
+
+from reports.run_data.swept_keys import (
+    differing_keys,
+    distinguishing_keys,
+    flatten,
+    short_names,
+    swept_key,
+    unit_of,
+)
+
+
+def test_seed_and_provenance_are_no_configuration():
+    assert flatten({"seed": 1, "provenance": {"git": "x"}, "a": {"b": 2, "seed": 3}}) == {
+        "a.b": "2",
+        "a.seed": "3",
+    }
+
+
+THRESHOLD, BAND, NAME = "budget.latency_threshold", "network.bandwidth", "learning.method.name"
+
+
+def test_lists_of_sections_are_flattened_and_other_lists_are_not():
+    scenario = {
+        "seed": 3,
+        "sweep": {"seeds": "0-4"},
+        "devices": [{"count": 2, "tx_power": "28 dBm"}],
+        "e": [0.8, 0.9],
+    }
+    assert flatten(scenario) == {
+        "devices.0.count": "2",
+        "devices.0.tx_power": "28 dBm",
+        "e": "[0.8, 0.9]",
+    }
+    assert flatten({"a": None}) == {"a": "none"}
+
+
+def test_a_sweep_of_two_numbers_and_a_method_is_told_by_three_keys():
+    flats = [
+        {
+            NAME: method,
+            steps: "5",
+            THRESHOLD: threshold,
+            BAND: band,
+            "network.downlink.bandwidth": band,
+        }
+        for method, steps in (
+            ("liu", "learning.method.personal_steps"),
+            ("fedavg", "learning.method.local_steps"),
+        )
+        for threshold in ("15 ms", "20 ms")
+        for band in ("1 GHz", "500 MHz")
+    ]
+    assert distinguishing_keys(flats) == ([NAME], [THRESHOLD, BAND])
+    assert len(differing_keys(flats)) == 6  # the dependent ones differ too
+
+
+def test_keys_changed_together_are_one():
+    flats = [{"rounds": r, BAND: b} for r, b in (("10", "1 MHz"), ("20", "2 MHz"), ("30", "3 MHz"))]
+    assert distinguishing_keys(flats) == ([], ["rounds"])
+
+
+def test_a_parameter_that_only_some_set_is_a_word():
+    flats = [{NAME: "fedprox"}, {NAME: "fedprox", "learning.method.mu": "0.1"}]
+    assert distinguishing_keys(flats) == (["learning.method.mu"], [])
+
+
+def test_none_beside_two_numbers_keeps_the_axis_and_beside_one_does_not():
+    three = [{THRESHOLD: text} for text in ("15 ms", "none", "20 ms")]
+    assert distinguishing_keys(three) == ([], [THRESHOLD])
+    assert distinguishing_keys(three[:2]) == ([THRESHOLD], [])
+    made = swept_key(THRESHOLD, [flat[THRESHOLD] for flat in three])
+    assert [made.of(flat) for flat in three] == [15, None, 20]
+
+
+@pytest.mark.parametrize(
+    ("key", "texts", "title", "numbers"),
+    [
+        (THRESHOLD, ["15 ms", "30 ms"], "latency threshold (ms)", [15, 30]),
+        (BAND, ["500 MHz", "1 GHz"], "bandwidth (GHz)", [0.5, 1]),
+        ("network.noise", ["-110 dBm", "-90 dBm"], "noise (dBm)", [-110, -90]),
+        ("devices.0.tx_power", ["500 mW", "28 dBm"], "tx power (mW)", [500, 630.957344]),
+        ("learning.method.rho_max", ["0.5", "1.0"], "rho max", [0.5, 1]),
+        ("devices.0.count", ["10", "100"], "count", [10, 100]),
+    ],
+)
+def test_axes_have_the_unit_of_the_scenario(key, texts, title, numbers):
+    made = swept_key(key, texts)
+    assert made.title == title
+    assert [made.of({key: text}) for text in texts] == approx(numbers)
+
+
+def test_keys_that_end_alike_have_names_of_their_own():
+    """Two groups of devices: figures and labels of one must not stand for the other."""
+    one, other = "devices.0.cpu.frequency", "devices.1.cpu.frequency"
+    assert short_names([one]) == {one: "frequency"}
+    assert short_names([one, other, BAND]) == {
+        one: "devices 0 cpu frequency",
+        other: "devices 1 cpu frequency",
+        BAND: "bandwidth",
+    }
+    assert short_names([BAND, "network.downlink.bandwidth"])[BAND] == "network bandwidth"
+
+
+def test_units_that_do_not_go_together_are_no_axis():
+    assert swept_key("network.noise", ["-110 dBm", "-174 dBm/Hz"]) is None
+
+
+def test_units_come_from_the_schema_whatever_the_position():
+    assert (unit_of("devices.3.tx_power"), unit_of("budget.latency_threshold")) == ("W", "s")

@@ -1,0 +1,36 @@
+"""Colours, markers and dashes of schemes."""
+
+from reports.run_data.scheme_grouping import load_schemes
+from reports.styling import colours_and_markers as colours
+
+
+def test_looks_are_fixed_per_scheme_and_all_different(tmp_path, write_run, two_schemes):
+    own = [
+        write_run(tmp_path / str(i), scheme=f"own {i}", method="./x.py:X", solver="kkt")
+        for i in range(12)
+    ]
+    many = colours.scheme_styles(two_schemes + load_schemes(own))
+    assert (
+        many["joint"]
+        == colours.scheme_styles(two_schemes[:1])["joint"]
+        == colours.SeriesStyle("#0072B2", "o", "-")
+    )
+    assert len(set(many.values())) == 14
+    local = [write_run(tmp_path / kind, scheme=kind, method=kind) for kind in ("fedalt", "fedsim")]
+    assert [look.colour for look in colours.scheme_styles(load_schemes(local)).values()] == [
+        "#CC79A7",
+        "#D55E00",
+    ]
+
+
+def test_in_grey_every_line_has_its_own_dashes(tmp_path, write_run):
+    folders = [write_run(tmp_path / str(i), scheme=f"own {i}", method="./x.py:X") for i in range(8)]
+    schemes = load_schemes(folders)
+    for made in (
+        colours.scheme_styles(schemes, grey=True),
+        colours.series_styles(schemes, grey=True),
+    ):
+        assert len({str(look.dashes) for look in made.values()}) == 8
+    assert (
+        len({str(look.dashes) for look in colours.scheme_styles(schemes).values()}) == 1
+    )  # colours do it on a screen

@@ -1,0 +1,25 @@
+"""Tables as LaTeX and rounded numbers."""
+
+import pytest
+
+from reports.text import summary_tables as tables
+
+
+def test_latex_is_escaped(scheme_of):
+    text = tables.cost_table([scheme_of(scheme=r"50% & a_b \x {$}")]).latex()
+    assert r"50\% \& a\_b \textbackslash{}x \{\$\} & 25.00 & 0 &" in text
+    assert text.count(r"\\") == 2 and r"\toprule" in text and r"\bottomrule" in text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (1234.56, "1\u2009235"),
+        (0.012346, "0.01235"),
+        (999.96, "1\u2009000"),
+        (3e-7, "3.000e-07"),
+    ],
+)
+def test_four_significant_figures(value, text):
+    assert tables.significant(4)(value) == text

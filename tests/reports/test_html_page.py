@@ -1,0 +1,177 @@
+"""The page and its files; the same runs give the same bytes."""
+
+import base64
+import re
+
+import pytest
+from pytest import approx
+
+from reports import html_page as page
+from reports.html_page import write_report
+from reports.run_data.run_files import ReportError
+
+FIGURES = (
+    "accuracy",
+    "spending",
+    "loss",
+    "latency",
+    "cdf",
+    "decomposition",
+    "timeline",
+    "pareto",
+    "to-target",
+    "costs",
+)
+FIGURES += ("devices", "topology", "partition")
+
+
+@pytest.mark.slow
+def test_every_figure_in_every_format_with_its_data(report):
+    for name in FIGURES:
+        for kind in ("pdf", "png", "svg"):
+            assert (report / "figures" / f"{name}.{kind}").stat().st_size > 1000
+        assert len((report / "figures" / f"{name}.csv").read_text().splitlines()) > 1
+    assert {path.stem for path in (report / "figures").iterdir()} == set(FIGURES)
+    tables = {path.name for path in (report / "tables").iterdir()}
+    names = ("schemes", "costs", "targets", "devices", "differences")
+    assert tables == {f"{name}.{kind}" for name in names for kind in ("csv", "md", "tex")}
+
+
+@pytest.mark.slow
+def test_the_page_escapes_and_needs_nothing_from_outside(report, two_runs):
+    html = (report / "index.html").read_text(encoding="utf-8")
+    assert "<script" not in html and "&lt;script&gt;alert(1)" in html
+    assert "<b>fades" not in html and "device 1 &lt;b&gt;fades&lt;/b&gt;" in html
+    assert (
+        not re.search(r"""(src|href)=["'](https?:)?//""", html)
+        and "@import" not in html
+        and "url(" not in html
+    )
+    assert html.count("data:image/svg+xml;base64,") == len(FIGURES)
+    assert str(two_runs.parent) not in html
+    assert (
+        "joint: every round takes 25.0\u00a0ms" in html
+        and "not reached" in html
+        and "200 MHz" in html
+    )
+
+
+@pytest.mark.slow
+def test_the_table_of_contents_leads_to_what_is_there(report):
+    html = (report / "index.html").read_text(encoding="utf-8")
+    targets, places = set(re.findall(r'href="#([^"]+)"', html)), re.findall(r' id="([^"]+)"', html)
+    assert len(places) == len(set(places)) and targets <= set(places) and set(FIGURES) <= targets
+    files = set(re.findall(r'href="((?:figures|tables)/[^"]+)"', html))
+    assert len(files) == 3 * len(FIGURES) + 15 and all((report / file).is_file() for file in files)
+
+
+@pytest.mark.slow
+def test_every_figures_data_is_one_click_away(report):
+    html = (report / "index.html").read_text(encoding="utf-8")
+    links = re.findall(r'href="data:text/csv;base64,([^"]+)" download="([^"]+)"', html)
+    assert {name: base64.b64decode(code) for code, name in links} == {
+        f"{name}.csv": (report / "figures" / f"{name}.csv").read_bytes() for name in FIGURES
+    }
+
+
+@pytest.mark.slow
+def test_the_page_says_what_is_missing_and_what_differs(report):
+    html = (report / "index.html").read_text(encoding="utf-8")
+    assert "2 finished runs reported, 1 <a" in html and re.search(
+        r"<td>c</td>.*<td>unfinished</td>", html
+    )
+    assert "learning.method.name" in html.split("Differences between the runs")[1]
+    rows = (report / "tables" / "differences.csv").read_text().splitlines()
+    assert (
+        rows[0] == "scheme,seeds,allocation.solver,learning.method.name"
+        and rows[1] == "joint,0,kkt,liu"
+    )
+
+
+def test_long_data_is_only_beside_the_page(only_figures, two_runs, tmp_path, monkeypatch):
+    only_figures("cdf")
+    monkeypatch.setattr(page, "MOST_LINKED", 10)
+    html = write_report([two_runs], tmp_path / "out").read_text(encoding="utf-8")
+    assert "data:text/csv" not in html and 'href="figures/cdf.csv" download="cdf.csv"' in html
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [("screen", ("accuracy", "decomposition", "topology")), ("ieee", ("pareto", "costs"))],
+)
+def test_the_same_runs_give_the_same_bytes(only_figures, two_runs, tmp_path, kind, names):
+    only_figures(*names)
+    one, two = (write_report([two_runs], tmp_path / name, kind).parent for name in ("one", "two"))
+    files = sorted(path.relative_to(one) for path in one.rglob("*.*"))
+    assert len(files) == 1 + 4 * len(names) + 15
+    for file in files:
+        assert (one / file).read_bytes() == (two / file).read_bytes(), file
+
+
+@pytest.mark.slow
+def test_ieee_files_are_a_column_wide_and_the_page_stays_as_it_is(
+    only_figures, two_runs, report, tmp_path
+):
+    only_figures("accuracy")
+    out = write_report([two_runs], tmp_path / "out", "ieee").parent
+    width = re.search(r'width="([\d.]+)pt"', (out / "figures" / "accuracy.svg").read_text())[1]
+    assert float(width) / 72 == approx(3.5)
+    pictures = [
+        re.search(r"data:image/svg[^\"]+", (p / "index.html").read_text())[0] for p in (out, report)
+    ]
+    assert pictures[0] == pictures[1]
+
+
+@pytest.mark.slow
+def test_a_sweep_has_its_figures_and_says_at_which_values_the_others_are(
+    swept_folder, tmp_path, only_figures
+):
+    only_figures("accuracy-map", "rho-by-latency-threshold", "accuracy")
+    html = write_report([swept_folder], tmp_path / "out").read_text(encoding="utf-8")
+    assert "95 % interval (Student t) over n = 2 seeds" in html
+    assert "Shown: bandwidth 20 MHz, latency threshold 15 ms; the data has all." in html
+    assert (tmp_path / "out" / "figures" / "accuracy-map.pdf").is_file()
+    assert (
+        len((tmp_path / "out" / "figures" / "accuracy.csv").read_text().splitlines()) == 1 + 12 * 2
+    )
+
+
+@pytest.mark.slow
+def test_real_runs_make_a_report(real_runs, tmp_path, only_figures):
+    only_figures("energy-by-bandwidth", "decomposition", "topology", "accuracy")
+    html = write_report([real_runs], tmp_path / "out").read_text(encoding="utf-8")
+    assert "2 schemes on the scenario tiny: 3 devices, 2 global rounds, seeds 0, 1" in html
+    assert html.count("data:image/svg+xml") == 3  # nothing is learned, so no accuracy
+
+
+def test_runs_of_different_versions_are_noted(tmp_path, write_run, only_figures):
+    only_figures("cdf")
+    write_run(tmp_path / "runs" / "a")
+    other = write_run(tmp_path / "runs" / "b", seed=1)
+    (other / "scenario.yaml").write_text(
+        (other / "scenario.yaml").read_text().replace("git: abc", "git: def")
+    )
+    html = write_report([tmp_path / "runs"], tmp_path / "out").read_text(encoding="utf-8")
+    assert "the runs were not made by the same versions: git abc / def." in html
+
+
+@pytest.mark.slow
+def test_a_run_without_accuracy_partition_and_threshold(tmp_path, write_run):
+    run = write_run(
+        tmp_path / "a",
+        accuracy=(float("nan"),) * 2,
+        latency_s=(0.02, 0.03),
+        threshold_s=None,
+        targets=(),
+    )
+    (run / "partition.json").unlink()
+    (run / "devices.csv").unlink()
+    html = write_report([run], tmp_path / "out").read_text(encoding="utf-8")
+    assert "no latency threshold" in html and html.count("data:image") == 6
+    assert not (tmp_path / "out" / "figures" / "accuracy.pdf").exists()
+
+
+def test_an_unknown_style(run, tmp_path):
+    with pytest.raises(ReportError, match='style "nature" is unknown; there are screen and ieee'):
+        write_report([run], tmp_path / "out", "nature")

@@ -1,0 +1,66 @@
+"""Tables of a report, against tables made by hand."""
+
+import csv
+import io
+
+from pytest import approx
+
+from reports.run_data.scheme_grouping import load_schemes
+from reports.styling.table_formats import DASH
+from reports.text import summary_tables as tables
+
+
+def rows_of(table):
+    return list(csv.DictReader(io.StringIO(table.csv())))
+
+
+def test_scheme_table_by_hand(scheme_of):
+    (row,) = rows_of(tables.scheme_table([scheme_of()]))
+    assert row["scheme"] == "joint" and row["seeds"] == "1" and row["rounds"] == "4"
+    assert float(row["final_accuracy"]) == 0.9 and float(
+        row["final_accuracy_std_devices"]
+    ) == approx(0.1)
+    assert row["final_accuracy_ci95_seeds"] == ""
+    assert float(row["rho_mean"]) == 0.5 and float(row["certificate_worst"]) == 1e-12
+
+
+def test_cost_table_by_hand(scheme_of):
+    (row,) = rows_of(tables.cost_table([scheme_of(latency_s=(0.02, 0.02, 0.02, 0.04))]))
+    assert float(row["mean_latency_s"]) == approx(0.025) and float(row["std_latency_s"]) == approx(
+        0.0086602540
+    )
+    assert (
+        float(row["max_latency_s"]),
+        float(row["late_share"]),
+        float(row["infeasible_share"]),
+    ) == (0.04, 0.25, 0)
+    assert (float(row["bits_up"]), float(row["bits_down"]), float(row["energy_j"])) == (
+        40e6,
+        80e6,
+        2.0,
+    )
+
+
+def test_target_table_says_what_was_not_reached(scheme_of):
+    table = tables.target_table([scheme_of(latency_s=(0.02, 0.02, 0.02, 0.04))])
+    first, second = rows_of(table)
+    assert (first["reached"], first["round"], first["bits"], first["energy_j"]) == (
+        "yes",
+        "3.0",
+        "120000000.0",
+        "2.0",
+    )
+    assert float(first["time_s"]) == approx(0.1)
+    assert (second["reached"], second["time_s"], second["bits"]) == ("not reached", "", "")
+    assert table.cells()[1] == ["95.0", "joint", "not reached", *[DASH] * 4]
+
+
+def test_targets_over_seeds_count_who_reached(tmp_path, write_run):
+    one = write_run(tmp_path / "0", seed=0, accuracy=(0.1, 0.5, 0.8, 0.9))
+    two = write_run(tmp_path / "1", seed=1, accuracy=(0.1, 0.5, 0.6, 0.7))
+    row = rows_of(tables.target_table(load_schemes([one, two])))[0]
+    assert (row["reached"], row["round"]) == ("1 of 2 seeds", "2.0")
+
+
+def test_no_targets_no_table(scheme_of):
+    assert tables.target_table([scheme_of(targets=())]) is None
