@@ -101,7 +101,7 @@ def versions() -> dict[str, str]:
 
 
 def git_state() -> str:
-    """Commit of the code, with +changes where the work tree differs; unknown outside of a checkout."""
+    """Commit of the code, +changes where the work tree differs; unknown outside a checkout."""
     folder = str(Path(__file__).parent)
     git = ["git", "-C", folder, "describe", "--always", "--dirty=+changes", "--exclude=*"]
     done = subprocess.run(git, capture_output=True, text=True, check=False)

@@ -26,7 +26,7 @@ from edgesim.runs.recorder import Progress, Recorder, scheme_of
 from edgesim.runs.setup import Setup, set_up
 from edgesim.runs.user_errors import user_errors
 from edgesim.scenario.loader import Scenario
-from fl.contracts import JobTrainer, MethodHooks, State
+from fl.contracts import JobTrainer, State
 from fl.training_cache.array_store import ArrayStore
 from fl.training_cache.cache import TrainingCache
 
@@ -124,7 +124,7 @@ def prepare(
     allow_code: bool = False,
     processes: int | None = None,
 ) -> PreparedRun:
-    """Set a scenario up and check who can take part; runs nothing. Arguments: those of `simulate`."""
+    """Set a scenario up and check who can take part; the arguments are those of `simulate`."""
     setup = set_up(scenario, seed, data, allow_code, processes)
     redrawn = any(each.capability_drawn == "round" for each in scenario.devices)
     with user_errors(scenario):
@@ -167,7 +167,8 @@ class PreparedRun:
 def share_training(setup: Setup, folder: str | Path | None) -> Setup:
     """The same run, which shares what it trains with other runs through a folder.
 
-    See `fl.training_cache.cache`; None, and runs whose training cannot be told apart, share nothing.
+    See `fl.training_cache.cache`. Without a folder, or with code of the user's own, nothing is
+    shared.
     """
     identity = None if folder is None else training_digest(setup)
     if folder is None or identity is None:
@@ -227,7 +228,7 @@ def run_rounds(
 def play(
     setup: Setup,
     start_s: float,
-    method: MethodHooks,
+    method: Any,
     trainer: JobTrainer,
     log: EventLog,
     recorder: Recorder,
@@ -239,7 +240,7 @@ def play(
     Args:
         setup: what is run.
         start_s: simulated time at which the first of the rounds starts, s.
-        method: the method's hooks.
+        method: the method's hooks; with ``orders`` where nothing is trained.
         trainer: takes the jobs.
         log: takes spans and rows.
         recorder: observes the rounds.
@@ -305,7 +306,7 @@ def summary_of(
 
 
 def default_folder(scenario: Scenario, seed: int | None = None) -> Path:
-    """Where `edgesim run` keeps a run: named by what it is, so a changed scenario is another run."""
+    """Where `edgesim run` writes a run: named by its content, so a change is another run."""
     seed = scenario.seed if seed is None else seed
     label = re.sub(r"\W+", "-", scheme_of(scenario)).strip("-")
     return Path("runs") / scenario.name / f"{label}-{scenario.digest()[:8]}-s{seed}"

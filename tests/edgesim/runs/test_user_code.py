@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from edgesim.cli.app import app
 
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 ALLOCATORS = {
     "return problem.bits * float('nan'), problem.bits * 0": "returned shares with nan",
     "return problem.bits * 0 - 0.5, problem.bits * 0": "below 0",

@@ -192,6 +192,7 @@ def test_a_resumed_run_draws_the_same_levels(engine, tmp_path):
         ).read_bytes()
 
 
+@pytest.mark.slow
 def test_a_whole_run_computes_with_the_levels_of_each_round(path, tmp_path):
     """compute_s x z_k f_k is the same for everybody in every round; devices.csv has the levels of round 0."""
     scenario = load(path, [EVERY_ROUND])
