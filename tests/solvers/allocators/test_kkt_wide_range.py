@@ -126,12 +126,14 @@ def check(p, factor):
         assert abs(gap) <= 1e-9 + digit
 
 
+@pytest.mark.slow
 @settings(max_examples=2000, deadline=None)
 @given(problems(density=False), st.sampled_from([1.0, 1.01]))
 def test_optimal_where_noise_is_a_fixed_power(p, factor):
     check(p, factor)
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(problems(density=True), st.sampled_from([1.0, 1.01]))
 def test_optimal_where_noise_is_a_density(p, factor):
@@ -164,6 +166,7 @@ def agree(problems, solved_at_least):
     assert ((ours - theirs) / scale)[solved].max() <= 1e-11
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
 def test_convex_agrees_on_two_thousand(part):
     """Always the same 2,000. The reference certified each where this was written; other processors
@@ -189,6 +192,7 @@ def test_convex_agrees_with_more_devices():
     )
 
 
+@pytest.mark.slow
 def test_convex_agrees_under_a_density():
     agree(
         (
