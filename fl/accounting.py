@@ -1,10 +1,10 @@
 """Costs of training and sending: from weights to bits and to FLOPs, with all conventions.
 
 1 multiply-add counts 2 FLOP; activations, pooling, norms and look-ups count nothing. A training
-step runs the whole model forward, takes the gradient by the weights of every layer that is trained,
-and the gradient by the activations of every layer behind the first trained one, but none by the images;
-`torch.utils.flop_counter` counts the same. Two switches follow papers: a backward pass that costs
-twice the forward pass in every layer, and FLOPs of biases.
+step runs the whole model forward, takes the gradient by the weights of every layer that is
+trained, and the gradient by the activations of every layer behind the first trained one, but none
+by the images; `torch.utils.flop_counter` counts the same. Two switches follow papers: a backward
+pass that costs twice the forward pass in every layer, and FLOPs of biases.
 """
 
 from __future__ import annotations

@@ -1,42 +1,41 @@
-"""Learning that is only counted: rounds that cost time, bits and joules, and in which nothing is trained.
+"""Rounds that cost time, bits and joules, but train nothing: for studies of the network alone.
 
-For questions about the network and the allocation, with as many devices as one likes. Neither torch nor data is needed.
+Neither torch nor data is needed, and the number of devices is free.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from fl.contracts import Demand, Grant, Job, Payload, Report, Stage, Update, View
+from fl.contracts import Array, Demand, Grant, Job, Payload, Report, Stage, Update, View
 from fl.data.datasets import NONE
 from fl.data.shakespeare_text import CONTEXT
 from fl.errors import DataError, MethodError
 from fl.method_base.method import Method
 
-Array = np.ndarray
 ABOUT = (
     NONE,
     "no data: counts time, bits and joules of the model as on its natural data, trains nothing",
     "",
 )
+MNIST, CIFAR_10 = ((1, 28, 28), 10), ((3, 32, 32), 10)
+# model -> (input shape, classes) where there is no data set
 NATURAL: dict[str, tuple[tuple[int, ...], int]] = {
-    **dict.fromkeys(("mlp", "digits-cnn"), ((1, 8, 8), 10)),  # digits
-    **dict.fromkeys(
-        ("liu-cnn", "fedlps-cnn", "lenet5-caffe"), ((1, 28, 28), 10)
-    ),  # MNIST and Fashion-MNIST
-    **dict.fromkeys(("spafl-conv4", "vgg11", "resnet18"), ((3, 32, 32), 10)),  # CIFAR-10
-    "shakespeare-lstm": ((CONTEXT,), 65),  # the characters of Tiny Shakespeare
-}  # model -> (input shape, classes) where there is no data set
+    **dict.fromkeys(("mlp", "digits-cnn"), ((1, 8, 8), 10)),
+    **dict.fromkeys(("liu-cnn", "fedlps-cnn", "lenet5-caffe"), MNIST),
+    **dict.fromkeys(("spafl-conv4", "vgg11", "resnet18"), CIFAR_10),
+    "shakespeare-lstm": ((CONTEXT,), 65),
+}
 COST_HOOKS = ("configure", "observe", "demand", "charged")
 
 
 @dataclass(frozen=True, eq=False)
 class Unseen:
-    """Data that nobody looks at: its shape, and how much of it each device has, D_k [K]."""
+    """Shape of data that is never read, and the number of samples of each device, D_k [K]."""
 
     samples: Array
     input_shape: tuple[int, ...]
@@ -45,7 +44,7 @@ class Unseen:
 
 
 def unseen(model: str, devices: int, samples: int) -> Unseen:
-    """``samples`` on each of K devices, of the shape that the model was made for."""
+    """So many samples on each of K devices, of the shape that the model was made for."""
     if model not in NATURAL:
         raise DataError(
             f"dataset none has no shape for model {model}; choose one of {', '.join(NATURAL)}"
@@ -59,14 +58,15 @@ def check_countable(method: Method) -> None:
     if any(getattr(type(method), hook) is not getattr(Method, hook) for hook in COST_HOOKS):
         raise MethodError(
             "name",
-            "is a method whose costs depend on the device's submodel or on what it learns, which dataset: none does "
-            "not know; use fedavg, fedprox, fedalt, fedsim, liu or pruning-only, or give a data set",
+            "is a method whose costs depend on the device's submodel or on what it learns, which "
+            "dataset: none does not know; use fedavg, fedprox, fedalt, fedsim, liu or "
+            "pruning-only, or give a data set",
         )
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """After ``g`` rounds in which nothing was learned (the counterpart of `fl.method_base.state.State`)."""
+    """State after ``g`` rounds that learned nothing; see `fl.method_base.state.State`."""
 
     g: int = 0
 
@@ -80,25 +80,22 @@ class Rounds:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """A method that answers who takes part and what that costs, and nothing else (`fl.contracts.MethodHooks`)."""
+    """Selection and costs of a method, without its learning (`fl.contracts.MethodHooks`)."""
 
     method: Method
 
     def start(self) -> Rounds:
         return Rounds()
 
-    def select(self, state: Rounds, view: View) -> Array:
+    def select(self, state: Any, view: View) -> Array:
         return self.method.select(state, view)
 
-    def demand(self, state: Rounds, view: View, chosen: Array) -> Demand:
+    def demand(self, state: Any, view: View, chosen: Array) -> Demand:
         return self.method.demand(state, view, chosen)
 
     def configure(self, state: Rounds, view: View, grant: Grant) -> Job:
-        stages, payload = (
-            self.method.stages(grant.device, grant.rho),
-            self.method.payload(grant.rho),
-        )
-        return Job(grant.device, view.g, (), stages, payload, grant.rho)
+        stages = self.method.stages(grant.device, grant.rho)
+        return Job(grant.device, view.g, (), stages, self.method.payload(grant.rho), grant.rho)
 
     def orders(self, grants: Any) -> tuple[tuple[Stage, ...], Payload]:
         """The jobs of all devices as columns; ``grants`` has the arrays device and rho."""
@@ -116,15 +113,18 @@ class Counted:
 
 @dataclass(frozen=True)
 class Untrained:
-    """A job that is on the clock but never trained (`fl.contracts.Update`)."""
+    """A job that takes time but is never trained (`fl.contracts.Update`).
+
+    Its costs are known before training: `check_countable` refuses all other methods.
+    """
 
     job: Job
 
     def stages(self) -> tuple[Stage, ...]:
-        return self.job.stages
+        return cast("tuple[Stage, ...]", self.job.stages)
 
     def bits_up(self) -> float:
-        return self.job.payload.bits_up
+        return cast("float", self.job.payload.bits_up)
 
     def abort(self) -> None:
         pass

@@ -8,44 +8,19 @@ from functools import partial
 
 from matplotlib.figure import Figure
 
-from reports.figures.accuracy_cost_tradeoff import (
-    accuracy_against_cost,
-    pareto_table,
-    target_cost_table,
-    target_costs,
-)
-from reports.figures.cell_topology import MOST_DRAWN, cell_topology, device_table, node_positions
-from reports.figures.device_allocation import device_allocation, device_allocation_table
-from reports.figures.label_partition import (
-    MOST_PARTITIONS,
+from reports.figures import (
+    accuracy_cost_tradeoff,
+    cell_topology,
+    device_allocation,
     label_partition,
-    partition_table,
-    partitions,
-)
-from reports.figures.learning_curves import (
-    accuracy_by_spending,
-    accuracy_curves,
-    curve_table,
-    loss_curves,
-)
-from reports.figures.payload_and_energy import payload_and_energy, payload_and_energy_table
-from reports.figures.round_latency import (
-    cdf_table,
-    latency_by_phase,
-    latency_by_round,
-    latency_cdf,
-    phase_table,
-)
-from reports.figures.round_timeline import (
-    MOST_DEVICES,
-    middle_round,
+    learning_curves,
+    payload_and_energy,
+    round_latency,
     round_timeline,
-    shares_axis,
-    timeline_table,
+    shadow_prices,
+    sweep_curves,
+    sweep_maps,
 )
-from reports.figures.shadow_prices import shadow_price_table, shadow_prices
-from reports.figures.sweep_curves import sweep_curves, sweep_lines, sweep_table
-from reports.figures.sweep_maps import MOST_MAPS, sweep_map_figure, sweep_maps
 from reports.run_data.metrics import ACCURACY, LATENCY, METRICS, RHO, Metric
 from reports.run_data.run_statistics import round_curve
 from reports.run_data.scheme_grouping import Scheme, few_schemes, swept_keys
@@ -88,21 +63,21 @@ def _sweep(schemes: list[Scheme], keys: Sequence[SweptKey]) -> list[ReportFigure
     figures = []
     for key in keys:
         for metric in METRICS:
-            _, chosen = sweep_lines(schemes, keys, key, metric)
+            _, chosen = sweep_curves.sweep_lines(schemes, keys, key, metric)
             figures.append(
                 ReportFigure(
                     SWEEP,
                     f"{metric.name}-by-{key.slug}",
                     f"{_metric_title(metric)} against {key.name}",
                     f"Mean over seeds{_seeds(schemes)}.{_shown(chosen)}",
-                    partial(sweep_curves, schemes, keys, key, metric),
-                    partial(sweep_table, schemes, keys, metric),
+                    partial(sweep_curves.sweep_curves, schemes, keys, key, metric),
+                    partial(sweep_curves.sweep_table, schemes, keys, metric),
                 )
             )
     for metric in (ACCURACY, LATENCY):
-        maps = sweep_maps(schemes, keys, metric)
+        maps = sweep_maps.sweep_maps(schemes, keys, metric)
         if maps:
-            more = len(maps) - MOST_MAPS
+            more = len(maps) - sweep_maps.MOST_MAPS
             rest = f" {more} further series are in the data." if more > 0 else ""
             figures.append(
                 ReportFigure(
@@ -110,8 +85,8 @@ def _sweep(schemes: list[Scheme], keys: Sequence[SweptKey]) -> list[ReportFigure
                     f"{metric.name}-map",
                     f"{_metric_title(metric)} over {keys[0].name} and {keys[1].name}",
                     f"Means over seeds; a blank cell has no finished run.{rest}",
-                    partial(sweep_map_figure, schemes, keys, metric),
-                    partial(sweep_table, schemes, keys, metric),
+                    partial(sweep_maps.sweep_map_figure, schemes, keys, metric),
+                    partial(sweep_curves.sweep_table, schemes, keys, metric),
                 )
             )
     return figures
@@ -132,8 +107,8 @@ def _other_sections(schemes: list[Scheme], few: list[Scheme], shown: str) -> lis
             "accuracy",
             "Accuracy over simulated time and over rounds",
             _accuracy_caption(few) + shown,
-            partial(accuracy_curves, few),
-            partial(curve_table, schemes, "accuracy", "accuracy"),
+            partial(learning_curves.accuracy_curves, few),
+            partial(learning_curves.curve_table, schemes, "accuracy", "accuracy"),
         ),
         ReportFigure(
             LEARNING,
@@ -142,24 +117,24 @@ def _other_sections(schemes: list[Scheme], few: list[Scheme], shown: str) -> lis
             "The same accuracy against what it took since the first round: bits of all devices, "
             "up and down, and joules of all devices. A curve that lies further left reaches its "
             f"accuracy for less.{shown}",
-            partial(accuracy_by_spending, few),
-            partial(curve_table, schemes, "spending", "accuracy"),
+            partial(learning_curves.accuracy_by_spending, few),
+            partial(learning_curves.curve_table, schemes, "spending", "accuracy"),
         ),
         ReportFigure(
             LEARNING,
             "loss",
             "Loss over simulated time and over rounds",
             f"Test loss, mean over devices.{shown}",
-            partial(loss_curves, few),
-            partial(curve_table, schemes, "loss", "loss"),
+            partial(learning_curves.loss_curves, few),
+            partial(learning_curves.curve_table, schemes, "loss", "loss"),
         ),
         ReportFigure(
             TIME,
             "latency",
             "Latency per round",
             _latency_caption(few) + shown,
-            partial(latency_by_round, few),
-            partial(curve_table, schemes, "latency", "latency_s"),
+            partial(round_latency.latency_by_round, few),
+            partial(learning_curves.curve_table, schemes, "latency", "latency_s"),
         ),
         ReportFigure(
             TIME,
@@ -167,8 +142,8 @@ def _other_sections(schemes: list[Scheme], few: list[Scheme], shown: str) -> lis
             "Distribution of the latency",
             "Share of the rounds of all seeds that took at most so long; dashed: the latency "
             f"threshold.{shown}",
-            partial(latency_cdf, few),
-            partial(cdf_table, schemes),
+            partial(round_latency.latency_cdf, few),
+            partial(round_latency.cdf_table, schemes),
         ),
         ReportFigure(
             TIME,
@@ -177,16 +152,16 @@ def _other_sections(schemes: list[Scheme], few: list[Scheme], shown: str) -> lis
             "Mean seconds of a round in each phase: of the device that finishes last, whose "
             "phases make the round so long, and of the mean device that took part. Waiting is "
             "what is left of the round; both bars are as long as the mean latency." + shown,
-            partial(latency_by_phase, few),
-            partial(phase_table, schemes),
+            partial(round_latency.latency_by_phase, few),
+            partial(round_latency.phase_table, schemes),
         ),
         ReportFigure(
             TIME,
             "timeline",
             "Timeline of one round",
             _timeline_caption(few) + shown,
-            partial(round_timeline, few),
-            partial(timeline_table, few),
+            partial(round_timeline.round_timeline, few),
+            partial(round_timeline.timeline_table, few),
         ),
         ReportFigure(
             COSTS,
@@ -195,8 +170,8 @@ def _other_sections(schemes: list[Scheme], few: list[Scheme], shown: str) -> lis
             "Final accuracy against what a round costs. Filled: on the Pareto front, where no "
             "other scheme is at least as accurate for at most the price; dotted: the best "
             f"accuracy for a price{_seeds(schemes, ', bars: ')}.",
-            partial(accuracy_against_cost, schemes),
-            partial(pareto_table, schemes),
+            partial(accuracy_cost_tradeoff.accuracy_against_cost, schemes),
+            partial(accuracy_cost_tradeoff.pareto_table, schemes),
         ),
         ReportFigure(
             COSTS,
@@ -204,8 +179,8 @@ def _other_sections(schemes: list[Scheme], few: list[Scheme], shown: str) -> lis
             "Cost to a target accuracy",
             "What had been spent when an evaluated round first reached the target, over the "
             f"seeds that did{_seeds(few, ', bars: ')}.{shown}",
-            partial(target_costs, few),
-            partial(target_cost_table, schemes),
+            partial(accuracy_cost_tradeoff.target_costs, few),
+            partial(accuracy_cost_tradeoff.target_cost_table, schemes),
         ),
         ReportFigure(
             COSTS,
@@ -213,8 +188,8 @@ def _other_sections(schemes: list[Scheme], few: list[Scheme], shown: str) -> lis
             "Payload and energy",
             "Sums over the devices, per round (means over rounds and seeds). Joules are those of "
             f"the energy ledger.{shown}",
-            partial(payload_and_energy, few),
-            partial(payload_and_energy_table, schemes),
+            partial(payload_and_energy.payload_and_energy, few),
+            partial(payload_and_energy.payload_and_energy_table, schemes),
         ),
         ReportFigure(
             CELL,
@@ -223,8 +198,8 @@ def _other_sections(schemes: list[Scheme], few: list[Scheme], shown: str) -> lis
             "Mean (marker or line) and range (bar or band) over the rounds in which the device "
             f"took part, all seeds together. {RHO} is the pruned share of the prunable weights; "
             f"schemes without pruning stay at zero.{shown}",
-            partial(device_allocation, few),
-            partial(device_allocation_table, schemes),
+            partial(device_allocation.device_allocation, few),
+            partial(device_allocation.device_allocation_table, schemes),
         ),
         ReportFigure(
             CELL,
@@ -234,24 +209,24 @@ def _other_sections(schemes: list[Scheme], few: list[Scheme], shown: str) -> lis
             "fall, to first order, if the uplink had 1 MHz more or the threshold were 1 ms "
             "longer: the multipliers of the allocation (kkt or convex). Zero: nobody is pruned "
             f"for want of it.{shown}",
-            partial(shadow_prices, few),
-            partial(shadow_price_table, schemes),
+            partial(shadow_prices.shadow_prices, few),
+            partial(shadow_prices.shadow_price_table, schemes),
         ),
         ReportFigure(
             CELL,
             "topology",
             "The cell",
             _topology_caption(schemes),
-            partial(cell_topology, schemes),
-            partial(device_table, schemes[0].first),
+            partial(cell_topology.cell_topology, schemes),
+            partial(cell_topology.device_table, schemes[0].first),
         ),
         ReportFigure(
             CELL,
             "partition",
             "Who holds what",
             _partition_caption(schemes),
-            partial(label_partition, schemes),
-            partial(partition_table, schemes),
+            partial(label_partition.label_partition, schemes),
+            partial(label_partition.partition_table, schemes),
         ),
     ]
 
@@ -284,24 +259,24 @@ def _latency_caption(schemes: list[Scheme]) -> str:
 
 
 def _timeline_caption(schemes: list[Scheme]) -> str:
-    text = f"Round {middle_round(schemes)} of the run with the smallest seed."
-    if not shares_axis(schemes):
+    text = f"Round {round_timeline.middle_round(schemes)} of the run with the smallest seed."
+    if not round_timeline.shares_axis(schemes):
         text += " The panels have different time axes."
-    if any(scheme.first.summary["devices"] > MOST_DEVICES for scheme in schemes):
-        text += f" Shown are {MOST_DEVICES} devices, among them the last to finish."
+    if any(scheme.first.summary["devices"] > round_timeline.MOST_DEVICES for scheme in schemes):
+        text += f" Shown are {round_timeline.MOST_DEVICES} devices, among them the last to finish."
     return f"{text} Phases without a duration are not visible."
 
 
 def _topology_caption(schemes: list[Scheme]) -> str:
     devices = schemes[0].first.devices
-    kind = "star" if devices is None else node_positions(devices)[1]
+    kind = "star" if devices is None else cell_topology.node_positions(devices)[1]
     where = {
         "positions": "Devices at their positions",
         "distances": "Devices at their distances; the direction means nothing",
         "star": "Devices as a star: the scenario gives no distances",
     }[kind]
-    if devices is not None and len(devices) > MOST_DRAWN:
-        where += f" ({MOST_DRAWN} of {len(devices)}, evenly spaced by number)"
+    if devices is not None and len(devices) > cell_topology.MOST_DRAWN:
+        where += f" ({cell_topology.MOST_DRAWN} of {len(devices)}, evenly spaced by number)"
     whose = f"Scheme {schemes[0].label}, smallest seed" if len(schemes) > 1 else "Smallest seed"
     return (
         f"{where}. Triangle: the base station. Colour: each device's uplink rate in round 0 if it "
@@ -310,9 +285,12 @@ def _topology_caption(schemes: list[Scheme]) -> str:
 
 
 def _partition_caption(schemes: list[Scheme]) -> str:
-    count, text = len(partitions(schemes)), "Training samples per device and label, smallest seed."
+    count, text = (
+        len(label_partition.partitions(schemes)),
+        "Training samples per device and label, smallest seed.",
+    )
     if count == 1 and len(schemes) > 1:
         text += " All schemes have the same."
-    if count > MOST_PARTITIONS:
-        text += f" {count - MOST_PARTITIONS} further partitions are not shown."
+    if count > label_partition.MOST_PARTITIONS:
+        text += f" {count - label_partition.MOST_PARTITIONS} further partitions are not shown."
     return text

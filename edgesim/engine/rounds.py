@@ -225,7 +225,8 @@ def conclude(
     cell: Cell, view: View, plan: RoundPlan, participants: Participants
 ) -> tuple[Outcome, ...]:
     """How the round ended for every device that was asked, in device order."""
-    outcomes: list[Outcome] = [process.value for process in participants.values()]
+    finished: list[Any] = [process.value for process in participants.values()]
+    outcomes: list[Outcome] = finished
     for k in plan.infeasible:
         grant = Grant(k, 0.0, 0.0, float(view.cpu_hz[k]), float(cell.fleet.tx_power_w[k]))
         outcomes.append(

@@ -102,7 +102,7 @@ class Cell:
         self.downlink.begin_round(plan.grants)
 
     def failures_s(self, g: int) -> Array:
-        """When each device [K] would fail after the start of round g, s: exponential; inf: never."""
+        """When each device [K] fails after the start of round g, s: exponential; inf: never."""
         rate_hz = self.fleet.failure_rate_hz
         if not np.any(rate_hz > 0.0):
             return np.full(len(self.fleet), np.inf)

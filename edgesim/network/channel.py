@@ -58,13 +58,20 @@ class Channel:
         self._gain = self.path_gain
 
     @property
+    def band_noise_w(self) -> float:
+        """Noise power over the whole band, W."""
+        if self.noise_w_per_hz is None:
+            return float(self.noise_w or 0.0)
+        return self.noise_w_per_hz * self.bandwidth_hz
+
+    @property
     def static(self) -> bool:
         """True without fading."""
         return math.isinf(self.coherence_s)
 
     def block(self, time_s: float) -> int:
         """Number n of the coherence block with n c <= t < (n + 1) c."""
-        # Division rounds, and could put an edge into the block before it: compare by multiplication.
+        # Division rounds, and could put an edge into the block before it: multiply instead.
         n = math.floor(time_s / self.coherence_s)
         if (n + 1) * self.coherence_s <= time_s:
             return n + 1
@@ -112,8 +119,8 @@ class Channel:
             Rate, bit/s, same shape; 0 where share or gain is 0.
         """
         used_hz = share * (self.bandwidth_hz if bandwidth_hz is None else bandwidth_hz)
-        noise_w = self.noise_w
-        if noise_w is None:
+        noise_w: Any = self.noise_w
+        if self.noise_w_per_hz is not None:
             noise_w = self.noise_w_per_hz * np.where(used_hz > 0.0, used_hz, 1.0)
         return used_hz * np.log1p(gain * power_w / noise_w) / math.log(2)
 

@@ -1,8 +1,8 @@
 """The devices of a cell: CPU, radio and reliability; cycles and seconds of their work.
 
-Cycles follow Liu, eq. (8), where a device states ``cycles_per_weight`` (C_k), and are operations over
-``flops_per_cycle`` where it states that. Of its clock f_k a device gives the share z_k, its capability
-(FedLPS, Section VI-C).
+Cycles follow Liu, eq. (8), where a device states ``cycles_per_weight`` (C_k), and are operations
+over ``flops_per_cycle`` where it states that. Of its clock f_k a device gives the share z_k, its
+capability (FedLPS, Section VI-C).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class FleetError(RunError):
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One device. Exactly one of ``cycles_per_weight`` and ``flops_per_cycle`` is a number, the other is nan."""
+    """One device; one of ``cycles_per_weight`` and ``flops_per_cycle`` is a number, one is nan."""
 
     k: int
     cpu_hz: float  # f_k, of the whole processor
@@ -34,7 +34,7 @@ class Device:
     flops_per_cycle: float
 
     def cycles(self, work: Work) -> float:
-        """CPU cycles of ``work``: C_k x weights x steps, Liu, eq. (8), or FLOPs / flops_per_cycle."""
+        """CPU cycles of ``work``: C_k x weights x steps (Liu, eq. (8)), or FLOPs by their rate."""
         if not math.isnan(self.cycles_per_weight):
             return float(work.weight_steps) * self.cycles_per_weight
         return float(work.flops) / self.flops_per_cycle
@@ -133,8 +133,8 @@ def draw(quantity: Draw | float | None, count: int, stream: np.random.Generator)
     """Values [count] of a quantity of a scenario; prefix stable, see `edgesim.seeds`.
 
     Args:
-        quantity: a number, None (nan), or a `Draw`: constant, list and trace (one value per device),
-            uniform between two values, or one of the values (choice).
+        quantity: a number, None (nan), or a `Draw`: constant, list and trace (one value per
+            device), uniform between two values, or one of the values (choice).
         count: number of devices.
         stream: the random stream of this quantity.
 
@@ -177,8 +177,8 @@ def capability_by_round(
 ) -> Callable[[int], Array]:
     """g -> z [K] in round g: drawn for the run, or per round where a class says so.
 
-    The values are a pure function of the seed and the round: a resumed run needs nothing else, and a
-    device added at the end of the last class changes nobody else's values.
+    The values are a pure function of the seed and the round: a resumed run needs nothing else, and
+    a device added at the end of the last class changes nobody else's values.
     """
     starts = np.cumsum([0, *(cls.count for cls in classes)])
     redrawn = [(i, cls) for i, cls in enumerate(classes) if cls.capability_drawn == "round"]

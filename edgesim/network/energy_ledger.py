@@ -47,8 +47,8 @@ def power_j(power_w: Any, seconds: Any) -> Any:
 class Ledger:
     """Prices spans: each method returns the function that turns a closed span into joules.
 
-    With one grant or device: of a `edgesim.records.span.Span`. With `Grants`, or devices [S]: of the
-    columns of their spans (`edgesim.engine.vectorised.device_spans.SpanColumns`).
+    With one grant or device: of a `edgesim.records.span.Span`. With `Grants`, or devices [S]: of
+    the columns of their spans (`edgesim.engine.vectorised.device_spans.SpanColumns`).
     """
 
     fleet: Fleet

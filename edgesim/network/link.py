@@ -107,9 +107,9 @@ class Uplink(Link):
     Args:
         env: the simulation environment.
         channel: gains of the devices.
-        share: ``fixed``, b_k for the whole round; or ``reclaim``, the shares of devices that are done
-            go to those that send, in proportion to their own, while those that still compute keep
-            theirs reserved.
+        share: ``fixed``, b_k for the whole round; or ``reclaim``, the shares of devices that are
+            done go to those that send, in proportion to their own, while those that still compute
+            keep theirs reserved.
         on_segment: see `Link`.
 
     Raises:
@@ -249,6 +249,6 @@ def make_links(
 ) -> tuple[Uplink, Downlink]:
     """(uplink, downlink) of a scenario's ``network`` section."""
     uplink, down = Uplink(env, channel, network.uplink.share), network.downlink
-    if down.mode == "ideal":
+    if down.mode == "ideal" or down.tx_power_w is None:
         return uplink, IdealDownlink(env, channel)
     return uplink, BroadcastDownlink(env, channel, down.tx_power_w, down.bandwidth_hz)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from edgesim.errors import RunError
 from edgesim.network.device import Fleet, draw
 from edgesim.scenario.network_schema import Channel as ChannelSection
 from fl.contracts import Array, Streams
@@ -43,6 +44,9 @@ def path_gains(section: ChannelSection, fleet: Fleet, streams: Streams) -> Array
         section: the scenario's ``network.channel``.
         fleet: the devices, with their distances.
         streams: random streams of the run.
+
+    Raises:
+        RunError: a gain that is no number, from an absurd distance or loss.
     """
     loss = section.path_loss
     if loss.model == "constant":
@@ -52,4 +56,10 @@ def path_gains(section: ChannelSection, fleet: Fleet, streams: Streams) -> Array
             fleet.distance_m, loss.reference_loss_db, loss.reference_distance_m, loss.exponent
         )
     normal = streams.stream("shadowing").standard_normal(len(fleet))
-    return linear(-(loss_db + (section.shadowing_db or 0.0) * normal))
+    gains = linear(-(loss_db + (section.shadowing_db or 0.0) * normal))
+    odd = np.flatnonzero(~np.isfinite(gains))
+    if odd.size:
+        raise RunError(
+            f"the path loss and shadowing of device {odd[0]} give a gain of {gains[odd[0]]}"
+        )
+    return gains

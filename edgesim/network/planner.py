@@ -1,4 +1,4 @@
-"""Planning of a round: from what the devices demand to a pruning problem, and from its solution to grants."""
+"""Planning of a round: the devices' demand as a pruning problem, its solution as grants."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Planner:
         return RoundPlan(grants, left_out, residual, budget_s, per_hz, per_s)
 
     def unprunable_s(self, demand: Demand, view: View) -> Array:
-        """Time [S] that no pruning shortens, s: the download, and the work that cannot be pruned."""
+        """Time [S] that no pruning shortens, s: the download and the unprunable work."""
         devices = np.asarray(demand.devices, dtype=int)
         bits_down = np.broadcast_to(np.asarray(demand.bits_down, dtype=float), devices.shape)
         compute_s = self.fleet.seconds(devices, demand.work_fixed, view.cpu_hz)
@@ -106,11 +106,8 @@ class Planner:
         """
         everybody = np.asarray(demand.devices, dtype=int)
         devices = everybody[served]
-        noise_w = self.channel.noise_w
-        fixed_noise = noise_w is not None
-        if noise_w is None:
-            noise_w = self.channel.noise_w_per_hz * self.channel.bandwidth_hz
-        gain_per_w = self.channel.gains(view.now_s)[devices] / noise_w  # SNR over the band, 1/W
+        # SNR over the whole band per watt sent, 1/W
+        gain_per_w = self.channel.gains(view.now_s)[devices] / self.channel.band_noise_w
         power_w = self.fleet.tx_power_w[devices]
         prunable, fixed = (
             self.fleet.cycles(everybody, work) for work in (demand.work_prunable, demand.work_fixed)
@@ -125,7 +122,7 @@ class Planner:
             rho_min=demand.rho_min[served],
             rho_max=demand.rho_max[served],
             bits_fixed=demand.bits_fixed[served],
-            snr=None if fixed_noise else power_w * gain_per_w,
+            snr=None if self.channel.noise_w is not None else power_w * gain_per_w,
             before_s=fixed_s[served],
             energy=EnergyTerms(
                 cycles=cycles[served],
@@ -144,7 +141,8 @@ class Planner:
         except InfeasibleError as short:
             extra_s = before_s + short.extra_s
             if self.when_infeasible == "stop":
-                message = f"the threshold of {self.budget_s:g} s is {seconds_rounded_up(extra_s)} s too short"
+                missing = seconds_rounded_up(extra_s)
+                message = f"the threshold of {self.budget_s:g} s is {missing} s too short"
                 raise InfeasibleError(
                     message if before_s else str(short), short.devices, extra_s
                 ) from short
@@ -161,7 +159,7 @@ class Planner:
     def _refuse_late(
         self, problem: PruningProblem, answer: Allocation, devices: Array, before_s: float
     ) -> None:
-        """Raise InfeasibleError for a late plan of a solver that does not bound the time, such as equal."""
+        """Raise InfeasibleError for a late plan of a solver without deadline, such as equal."""
         over_s = problem.finish_s(answer.share, answer.rho) - (problem.slack_s - before_s)
         late = np.flatnonzero(over_s > 1e-6 * self.budget_s)
         if late.size:

@@ -2,8 +2,8 @@
 
 ``checkpoint/log.arrows`` grows by one block of Arrow streams a round and is never rewritten;
 ``checkpoint/state.safetensors`` is replaced after each round and holds how many bytes of the log
-belong to it. A kill between the two leaves a tail that the next start cuts off: at most the round in
-progress is lost. Nothing that is read back is a pickle.
+belong to it. A kill between the two leaves a tail that the next start cuts off: at most the round
+in progress is lost. Nothing that is read back is a pickle.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ class RunFolder:
             fresh: remove what an earlier run left.
 
         Raises:
-            FolderError: it holds another run, or files that are not a run's; it is in use, or cannot
-                be written.
+            FolderError: it holds another run, or files that are not a run's; it is in use, or
+                cannot be written.
         """
         try:
             self._refuse_other_files()
@@ -197,7 +197,7 @@ class RunFolder:
 
 
 def write_atomic(path: Path, content: bytes | str) -> None:
-    """Write a file so that a crash leaves the old one or the new one, and a full disk no remains."""
+    """Write a file so that a crash or a full disk leaves the old one or the new one."""
     data = content.encode() if isinstance(content, str) else content
     new = path.with_name(path.name + ".new")
     try:

@@ -1,4 +1,4 @@
-"""A span: one activity of a device in a round, such as download, a stage of training, upload or idle."""
+"""A span: one activity of a device in a round, such as download, training, upload or idle."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def write_tables(tables: Mapping[str, Columns], folder: Path) -> None:
 
 
 def read_tables(folder: Path) -> dict[str, pandas.DataFrame]:
-    """What `write_tables` wrote, name -> data frame; tables that an older folder lacks are empty."""
+    """What `write_tables` wrote, name -> data frame; what an older folder lacks is empty."""
     return {
         name: read_table(Path(folder) / file, SCHEMAS[name], name in ADDED_LATER)
         for name, file in FILES.items()

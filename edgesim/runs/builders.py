@@ -123,8 +123,8 @@ def make_allocator(scenario: Scenario, allow_code: bool) -> Allocator:
     """
     section = scenario.allocation
     name = section.solver
-    solver = load_object(scenario.folder, name, SOLVER, allow_code)
     check_options(section)
+    solver = load_object(scenario.folder, name, SOLVER, allow_code)
     if solver is not None:
         if not callable(solver):
             raise ScenarioKeyError(SOLVER, f"is {name}, which is no function of a problem")
@@ -159,7 +159,7 @@ def check_options(section: Allocation) -> None:
         raise ScenarioKeyError(SOLVER, problem)
 
 
-def allocate_levels(problem: PruningProblem, levels: tuple[float, ...]) -> solvers.Solution:
+def allocate_levels(problem: PruningProblem, levels: tuple[float, ...]) -> solvers.Allocation:
     """Solve a pruning problem whose ratios are among the levels.
 
     Raises:
@@ -168,6 +168,6 @@ def allocate_levels(problem: PruningProblem, levels: tuple[float, ...]) -> solve
     try:
         problem = replace(problem, levels=np.array(levels))
     except ValueError as error:
-        problem = f"cannot be used: {str(error).rstrip('.')}"
-        raise ScenarioKeyError(("allocation", "levels"), problem) from error
+        reason = str(error).rstrip(".")
+        raise ScenarioKeyError(("allocation", "levels"), f"cannot be used: {reason}") from error
     return allocate(problem, method="levels")

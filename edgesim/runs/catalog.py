@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import solvers
 from edgesim.runs.builders import RUN_SOLVERS
@@ -20,13 +21,13 @@ def catalog(kind: str) -> list[tuple[str, str, str]]:
         return [(name, *methods.describe(name)) for name in methods.available()]
     if kind == "solvers":
         return [(name, *solvers.ABOUT[name]) for name in RUN_SOLVERS]
-    table = {"datasets": datasets.DATASETS, "models": models.MODELS}[kind]
+    table: Any = {"datasets": datasets.DATASETS, "models": models.MODELS}[kind]
     rows = [(name, line, source) for name, (_, line, source) in table.items()]
     return [*rows, ABOUT_NONE] if kind == "datasets" else rows
 
 
 def method_keys() -> list[KeyInfo]:
-    """The parameters of all methods as scenario keys; what differs between methods is said per method."""
+    """The parameters of all methods as scenario keys; one key per meaning where methods differ."""
     found: dict[str, list[KeyInfo]] = {}
     for name in methods.available():
         for p in parameters(methods.resolve(name)):

@@ -22,7 +22,7 @@ ENTRY = "edgesim.runs.run"  # simulates a scenario from start to end
 
 
 def result_digest(setup: Setup) -> str:
-    """SHA-256 of all that decides the results: scenario, seed, data, user code, versions, device."""
+    """SHA-256 of what decides the results: scenario, seed, data, user code, versions, device."""
     where = [setup.scenario.learning.device, setup.arithmetic()]
     parts = [setup.scenario.digest(), str(setup.seed), *where, *map(str, versions().items())]
     total = hashlib.sha256("\n".join(parts).encode())
@@ -37,8 +37,8 @@ def result_digest(setup: Setup) -> str:
 def training_digest(setup: Setup) -> str | None:
     """SHA-256 of what decides training and evaluation beside states and jobs.
 
-    That is the data and who holds them, model, method, seed, arithmetic and code. None where nothing
-    is trained, or by the user's own code, which could read anything.
+    That is the data and who holds them, model, method, seed, arithmetic and code. None where
+    nothing is trained, or by the user's own code, which could read anything.
     """
     if setup.counts_only or ".py:" in setup.scenario.learning.method.name:
         return None
@@ -118,7 +118,7 @@ def _module_file(module: str) -> Path | None:
     if package not in PACKAGES:
         return None
     spec = find_spec(package)
-    for root in map(Path, spec.submodule_search_locations if spec else ()):
+    for root in map(Path, (spec and spec.submodule_search_locations) or ()):
         place = root.joinpath(*rest.split(".")) if rest else root
         for path in (place / "__init__.py", place.with_suffix(".py")):
             if path.is_file():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,15 +17,14 @@ from edgesim.engine.vectorised.round_loop import SteppedEnvironment, needs_proce
 from edgesim.errors import InfeasibleScenarioError
 from edgesim.records.event_log import EventLog
 from edgesim.records.run_folder import Checkpoint, FolderError, RunFolder
-from edgesim.records.summary import summarise
-from edgesim.runs.artifacts import peak_memory_bytes, write_artifacts
+from edgesim.runs.artifacts import peak_memory_bytes, summary_of, write_artifacts
 from edgesim.runs.feasibility import Feasibility, feasibility_table
 from edgesim.runs.fingerprint import result_digest, training_digest
 from edgesim.runs.recorder import Progress, Recorder, scheme_of
 from edgesim.runs.setup import Setup, set_up
 from edgesim.runs.user_errors import user_errors
 from edgesim.scenario.loader import Scenario
-from fl.contracts import JobTrainer, MethodHooks, State
+from fl.contracts import JobTrainer, State
 from fl.training_cache.array_store import ArrayStore
 from fl.training_cache.cache import TrainingCache
 
@@ -124,7 +122,7 @@ def prepare(
     allow_code: bool = False,
     processes: int | None = None,
 ) -> PreparedRun:
-    """Set a scenario up and check who can take part; runs nothing. Arguments: those of `simulate`."""
+    """Set a scenario up and check who can take part; the arguments are those of `simulate`."""
     setup = set_up(scenario, seed, data, allow_code, processes)
     redrawn = any(each.capability_drawn == "round" for each in scenario.devices)
     with user_errors(scenario):
@@ -167,7 +165,8 @@ class PreparedRun:
 def share_training(setup: Setup, folder: str | Path | None) -> Setup:
     """The same run, which shares what it trains with other runs through a folder.
 
-    See `fl.training_cache.cache`; None, and runs whose training cannot be told apart, share nothing.
+    See `fl.training_cache.cache`. Without a folder, or with code of the user's own, nothing is
+    shared.
     """
     identity = None if folder is None else training_digest(setup)
     if folder is None or identity is None:
@@ -227,7 +226,7 @@ def run_rounds(
 def play(
     setup: Setup,
     start_s: float,
-    method: MethodHooks,
+    method: Any,
     trainer: JobTrainer,
     log: EventLog,
     recorder: Recorder,
@@ -239,7 +238,7 @@ def play(
     Args:
         setup: what is run.
         start_s: simulated time at which the first of the rounds starts, s.
-        method: the method's hooks.
+        method: the method's hooks; with ``orders`` where nothing is trained.
         trainer: takes the jobs.
         log: takes spans and rows.
         recorder: observes the rounds.
@@ -273,39 +272,8 @@ def finished_run(folder: RunFolder, saved: Checkpoint) -> Run:
     return Run(folder.path, summary, log)
 
 
-def summary_of(
-    setup: Setup, log: EventLog, warnings: list[str], detours: Sequence[str] = ()
-) -> dict[str, Any]:
-    """summary.json: what was run, and the figures that follow from the event log.
-
-    Args:
-        setup: what was run.
-        log: the event log.
-        warnings: of the check before the run.
-        detours: what the training could not do as chosen and did in another way; it changes no
-            other number.
-    """
-    scenario = setup.scenario
-    return {
-        "scenario": scenario.name,
-        "scheme": scheme_of(scenario),
-        "method": scenario.learning.method.name,
-        "solver": scenario.allocation.solver,
-        "seed": setup.seed,
-        "rounds": scenario.rounds,
-        "devices": len(setup.fleet),
-        "weights": setup.method.weights(),
-        "training": {"arithmetic": setup.arithmetic(), "detours": list(detours)},
-        "warnings": warnings,
-        "stretched_rounds": log.stretched_rounds,
-        **summarise(
-            log.columns("rounds"), scenario.evaluate.targets, scenario.budget.latency_threshold_s
-        ),
-    }
-
-
 def default_folder(scenario: Scenario, seed: int | None = None) -> Path:
-    """Where `edgesim run` keeps a run: named by what it is, so a changed scenario is another run."""
+    """Where `edgesim run` writes a run: named by its content, so a change is another run."""
     seed = scenario.seed if seed is None else seed
     label = re.sub(r"\W+", "-", scheme_of(scenario)).strip("-")
     return Path("runs") / scenario.name / f"{label}-{scenario.digest()[:8]}-s{seed}"

@@ -7,10 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import simpy
 
-from edgesim.errors import RunError, ScenarioKeyError
+from edgesim.errors import ScenarioKeyError
 from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel, make_channel
 from edgesim.network.device import Fleet, capability_by_round, draw_fleet
@@ -18,7 +17,7 @@ from edgesim.network.link import make_links
 from edgesim.network.planner import Allocator
 from edgesim.records.run_folder import Checkpoint
 from edgesim.runs.builders import make_allocator, make_method
-from edgesim.runs.user_errors import PartitionError, user_errors
+from edgesim.runs.user_errors import PartitionError, locate_user_errors
 from edgesim.scenario.loader import Scenario
 from edgesim.seeds import Seeds
 from fl.accounting import Accounting
@@ -100,7 +99,7 @@ class Setup:
         from fl.executors.deferred_training import Trainer
 
         torch.set_num_threads(1)  # more would change the last bits of sums
-        executor = CachingExecutor(self.executor, self.reuse) if self.reuse else self.executor
+        executor: Any = CachingExecutor(self.executor, self.reuse) if self.reuse else self.executor
         return Trainer(self.task, executor, self.method.encode, self.method.charged)
 
     @cached_property
@@ -159,6 +158,7 @@ class Setup:
         self.task.data.x_train  # noqa: B018 (reads the images)
 
 
+@locate_user_errors
 def set_up(
     scenario: Scenario,
     seed: int | None = None,
@@ -180,13 +180,11 @@ def set_up(
     """
     seed = scenario.seed if seed is None else seed
     seeds = Seeds(seed)
-    with user_errors(scenario):
-        task = make_task(scenario, seeds, data)
-        fleet = draw_fleet(scenario.devices, seeds)
-        channel = make_channel(scenario.network, fleet, seeds)
-        check_gains(channel)
-        method = make_method(scenario, task, allow_code)
-        allocator = make_allocator(scenario, allow_code)
+    task = make_task(scenario, seeds, data)
+    fleet = draw_fleet(scenario.devices, seeds)
+    channel = make_channel(scenario.network, fleet, seeds)
+    method = make_method(scenario, task, allow_code)
+    allocator = make_allocator(scenario, allow_code)
     return Setup(
         scenario, seed, seeds, fleet, channel, method.task, method, allocator, data, processes
     )
@@ -195,7 +193,7 @@ def set_up(
 def make_task(scenario: Scenario, seeds: Seeds, data: str | Path | None) -> LearningTask:
     """The learning task: model, divided data, accounting."""
     learning = scenario.learning
-    divided = divide_data(scenario, seeds, data)
+    divided: Any = divide_data(scenario, seeds, data)  # `Unseen` stands for data not looked at
     classes = len(divided.classes)
     architecture = architectures.build(learning.model, divided.input_shape, classes)
     architecture.input_shapes  # noqa: B018 (raises where the model does not fit the images)
@@ -213,7 +211,6 @@ def divide_data(
     if learning.dataset == datasets.NONE or learning.partition is None:
         size = learning.samples_per_device or learning.batch_size
         return unseen(learning.model, scenario.device_count, size)
-    datasets.locate(learning.dataset, data)
     samples = datasets.load(learning.dataset, data)
     options = learning.partition.model_dump(exclude_none=True)
     options |= {"samples_per_device": learning.samples_per_device}
@@ -221,11 +218,3 @@ def divide_data(
         return datasets.spread(samples, scenario.device_count, seeds, **options)
     except DataError as error:
         raise PartitionError(str(error)) from error
-
-
-def check_gains(channel: Channel) -> None:
-    """Refuse gains that no radio has: they come from absurd distances or losses."""
-    odd = np.flatnonzero(~np.isfinite(channel.path_gain))
-    if odd.size:
-        gain = channel.path_gain[odd[0]]
-        raise RunError(f"the path loss and shadowing of device {odd[0]} give a gain of {gain}")

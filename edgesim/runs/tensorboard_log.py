@@ -1,4 +1,4 @@
-"""TensorBoard scalars of every round in the run's folder; the optional package is imported on use."""
+"""TensorBoard scalars of every round in the run's folder; an optional package."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def with_tensorboard(folder: Path, wanted: bool, progress: Progress) -> Iterator
 class TensorBoard:
     """Writes the progress events of `edgesim.runs.run.simulate` as scalars.
 
-    A resumed run goes on where it was; a fresh one replaces the old. The writer starts with the run's
-    first event: only then is the folder known to be the run's.
+    A resumed run goes on where it was; a fresh one replaces the old. The writer starts with the
+    run's first event: only then is the folder known to be the run's.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""The user's own code, ``./file.py:name`` in a scenario. It runs only where --allow-code was given."""
+"""The user's own code, ``./file.py:name`` in a scenario; it runs only with --allow-code."""
 
 from __future__ import annotations
 

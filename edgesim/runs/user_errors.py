@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 from edgesim.errors import EdgesimError, InfeasibleScenarioError, RunError, ScenarioKeyError
 from edgesim.network.device import FleetError
@@ -17,6 +19,8 @@ from solvers import InfeasibleError, SolverError
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 RESUME = "make room, and the same command resumes where it stopped"
 METHOD = ("learning", "method")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class PartitionError(DataError):
@@ -48,6 +52,17 @@ def user_errors(scenario: Scenario) -> Iterator[None]:
         if sentence is None:
             raise
         raise sentence from error
+
+
+def locate_user_errors(function: Callable[Concatenate[Scenario, P], T]) -> Callable[..., T]:
+    """A function of a scenario that raises its errors by `user_errors`."""
+
+    @wraps(function)
+    def call(scenario: Scenario, *args: P.args, **kwargs: P.kwargs) -> T:
+        with user_errors(scenario):
+            return function(scenario, *args, **kwargs)
+
+    return call
 
 
 def _sentence(error: Exception, scenario: Scenario) -> EdgesimError | None:

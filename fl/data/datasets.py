@@ -1,7 +1,7 @@
-"""Data sets, and how they are spread over the devices.
+"""Data sets, and their division among the devices.
 
-Images are float32 in [0, 1], [N, channels, height, width]; text is int64 codes [N, length]. Labels are read at once and
-images only when they are asked for, so that a scenario can be checked without loading them.
+Images are float32 in [0, 1], [N, channels, height, width]; text is int64 codes [N, length]. Labels
+are read at once, images only when they are used, so that a scenario is checked without them.
 """
 
 from __future__ import annotations
@@ -29,25 +29,23 @@ Array = np.ndarray
 Images = Callable[[], tuple[Array, Array]]
 DIGITS = tuple("0123456789")
 CLOTHES = (
-    "t-shirt",
-    "trouser",
-    "pullover",
-    "dress",
-    "coat",
-    "sandal",
-    "shirt",
-    "sneaker",
-    "bag",
-    "ankle boot",
+    *("t-shirt", "trouser", "pullover", "dress", "coat"),
+    *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
 )
 CIFAR = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """A data set: labels int [N], and a function that reads the images (train, test).
+    """A data set before it is divided.
 
-    owners: whose each sample is by nature (train, test), int [N], numbered from who has most on; None: nobody's.
+    Args:
+        y_train: labels, int [N].
+        y_test: labels, int [N].
+        images: reads the images (train, test), float32 [N, *input_shape].
+        input_shape: of one sample.
+        classes: their names.
+        owners: speaker of each sample (train, test), int [N]; None: the data have no speakers.
     """
 
     y_train: Array
@@ -60,11 +58,16 @@ class Samples:
 
 @dataclass(frozen=True, eq=False)
 class Federated:
-    """A data set and who holds what.
+    """A data set that is divided among K devices.
 
     Args:
-        y_train, y_test: labels int [N].     images: reads the images (x_train, x_test), float32 [N, *input_shape].
-        train_index, test_index: per device, the indices of its samples.     classes: their names.
+        y_train: labels, int [N].
+        y_test: labels, int [N].
+        images: reads the images (train, test), float32 [N, *input_shape].
+        input_shape: of one sample.
+        train_index: per device the indices of its training samples, int.
+        test_index: per device the indices of its test samples, int.
+        classes: their names.
     """
 
     y_train: Array
@@ -106,7 +109,7 @@ def to_unit(images: Array) -> Array:
 
 
 def digits(root: Path | None) -> Samples:
-    """Handwritten digits of scikit-learn, 1797 images of 8x8, divided 80/20 once and for all (whatever the seed)."""
+    """Handwritten digits of scikit-learn, 1797 images of 8x8; 80 % train, whatever the seed."""
     table = digits_table()
     order = np.random.Generator(np.random.Philox(key=1797)).permutation(len(table))
     table, cut = table[order], round(0.8 * len(table))
@@ -118,12 +121,13 @@ def digits(root: Path | None) -> Samples:
 
 
 def digits_table() -> Array:
-    """Pixels 0 to 16 and label [1797, 65], read from scikit-learn's own file; importing the library takes a second."""
+    """Pixels 0 to 16 and label, [1797, 65]."""
     spec = find_spec("sklearn")
     if spec is None or spec.origin is None:
         raise DataError(
             "the digits come with scikit-learn, which is not installed: pip install scikit-learn"
         )
+    # Scikit-learn's own file is read directly: importing the library takes a second.
     path = Path(spec.origin).parent / "datasets" / "data" / "digits.csv.gz"
     if path.is_file():
         with gzip.open(path, "rt") as file:
@@ -148,8 +152,8 @@ def idx(folder: str, openml: str, classes: tuple[str, ...]) -> Callable[[Path | 
             train, test = (to_unit(files.read_idx(path, 3))[:, None] for path in (x_train, x_test))
             return train, test
 
-        labels = [files.check_labels(files.read_idx(path, 1), path) for path in (y_train, y_test)]
-        return Samples(*labels, images, (1, 28, 28), classes)
+        train, test = (files.check_labels(files.read_idx(y, 1), y) for y in (y_train, y_test))
+        return Samples(train, test, images, (1, 28, 28), classes)
 
     return load
 
@@ -178,13 +182,14 @@ def shakespeare_path(root: Path | None) -> Path:
     if root is not None:
         return files.text_file(root / "shakespeare", "input.txt")
     raise DataError(
-        "data set shakespeare is not here: set EDGESIM_DATA or --data to a folder with shakespeare/input.txt, "
-        "which is data/tinyshakespeare/input.txt of github.com/karpathy/char-rnn"
+        "data set shakespeare is not here: set EDGESIM_DATA or --data to a folder with "
+        "shakespeare/input.txt, which is data/tinyshakespeare/input.txt of "
+        "github.com/karpathy/char-rnn"
     )
 
 
 def shakespeare(root: Path | None) -> Samples:
-    """Tiny Shakespeare in ROOT/shakespeare/input.txt: 80 characters of a speaker -> the next one."""
+    """Tiny Shakespeare in ROOT/shakespeare/input.txt: 80 characters -> the next one."""
     play = read_play(shakespeare_path(root))
     labels = play.codes[play.train], play.codes[play.test]
     contexts = lambda: (play.contexts(play.train), play.contexts(play.test))  # noqa: E731
@@ -199,9 +204,9 @@ def from_openml(name: str, train: int, shape: tuple[int, ...], classes: tuple[st
         bunch = fetch_openml(name, version=1, as_frame=False, n_retries=1, delay=0.0)
     except (OSError, ValueError) as error:
         raise DataError(
-            f"data set {name} is not here and cannot be fetched from OpenML ({str(error).rstrip('.')}): set "
-            "EDGESIM_DATA or --data to a folder with the IDX files in mnist/ or fashion-mnist/, or with the binary "
-            "batches in cifar-10-batches-bin/"
+            f"data set {name} is not here and cannot be fetched from OpenML "
+            f"({str(error).rstrip('.')}): set EDGESIM_DATA or --data to a folder with the IDX "
+            "files in mnist/ or fashion-mnist/, or with the binary batches in cifar-10-batches-bin/"
         ) from error
     pixels, labels = bunch.data.reshape(-1, *shape), bunch.target.astype(np.int64)
     return Samples(
@@ -213,6 +218,7 @@ def from_openml(name: str, train: int, shape: tuple[int, ...], classes: tuple[st
     )
 
 
+# name -> loader, description, source
 DATASETS: dict[str, tuple[Callable[[Path | None], Samples], str, str]] = {
     "digits": (
         digits,
@@ -255,9 +261,9 @@ def check_name(dataset: str) -> None:
 
 
 def locate(dataset: str, root: str | Path | None = None) -> list[Path]:
-    """Checks presence, headers and sizes of the data files without loading them. Returns them.
+    """The data files, with presence, headers and sizes checked, but not loaded.
 
-    The list is empty for digits and none, and where no root is given: images then come from OpenML or its cache.
+    The list is empty for digits and none, and without a root, where OpenML or its cache is used.
     """
     if dataset == NONE:
         return []
@@ -273,7 +279,11 @@ def locate(dataset: str, root: str | Path | None = None) -> list[Path]:
 
 
 def load(dataset: str, root: str | Path | None = None) -> Samples:
-    """A data set from ROOT (else EDGESIM_DATA, else OpenML); DataError says what is missing or damaged."""
+    """A data set from ROOT, else EDGESIM_DATA, else OpenML.
+
+    Raises:
+        DataError: a file is missing or damaged.
+    """
     check_name(dataset)
     return DATASETS[dataset][0](data_root(root))
 
@@ -285,12 +295,12 @@ def federated(
     root: str | Path | None = None,
     **partition_options,
 ) -> Federated:
-    """A data set loaded and spread over K devices; the options are those of `fl.data.partitions.partition`."""
+    """A data set, loaded and divided among K devices; options of `fl.data.partitions.partition`."""
     return spread(load(dataset, root), devices, streams, **partition_options)
 
 
 def spread(s: Samples, devices: int, streams: Streams, **partition_options) -> Federated:
-    """Who holds what of a data set: K devices, the options of `fl.data.partitions.partition`."""
+    """A data set divided among K devices; options of `fl.data.partitions.partition`."""
     parts = partition(
         s.y_train, s.y_test, len(s.classes), devices, streams, owners=s.owners, **partition_options
     )

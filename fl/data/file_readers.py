@@ -1,7 +1,7 @@
-"""Readers of the files that data sets come in: IDX (MNIST, Fashion-MNIST), the binary version of CIFAR-10, text.
+"""Readers of data files: IDX (MNIST, Fashion-MNIST), the binary version of CIFAR-10, text.
 
-A check looks at the header and the size only (for .gz at the size that its trailer states), so that it is quick; a
-read checks again what it got. What is wrong is said in one sentence with the file, the expected and the found bytes.
+A check looks only at the header and the size, for .gz at the size in its trailer, so that it is
+quick; a read checks again what it got. Errors name the file, the expected and the found bytes.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def find(
         if path.is_file():
             return path
     raise DataError(
-        f"{folder / name} is missing (also as .gz): put it there, or set EDGESIM_DATA or --data to the folder "
-        f'that holds "{folder.name}"{otherwise}'
+        f"{folder / name} is missing (also as .gz): put it there, or set EDGESIM_DATA or --data to "
+        f'the folder that holds "{folder.name}"{otherwise}'
     )
 
 
@@ -55,7 +55,7 @@ def unpacked_bytes(path: Path) -> int:
 
 
 def idx_shape(path: Path, dimensions: int) -> tuple[int, ...]:
-    """Checks an IDX file of unsigned bytes: magic number, and header against size. Returns its shape."""
+    """Shape of an IDX file of unsigned bytes, after its magic number and size are checked."""
     header_bytes = 4 + 4 * dimensions
     header = contents(path, header_bytes)
     if len(header) < header_bytes:
@@ -66,7 +66,8 @@ def idx_shape(path: Path, dimensions: int) -> tuple[int, ...]:
     expected_magic = 0x0800 + dimensions
     if magic != expected_magic:
         raise DataError(
-            f"{path} is no such IDX file: expected the magic number {expected_magic:#010x}, found {magic:#010x}"
+            f"{path} is no such IDX file: expected the magic number {expected_magic:#010x}, "
+            f"found {magic:#010x}"
         )
     expected, found = header_bytes + prod(shape), unpacked_bytes(path)
     if found != expected:
@@ -86,7 +87,7 @@ def read_idx(path: Path, dimensions: int) -> Array:
 
 
 def idx_pair(folder: Path, prefix: str) -> tuple[Path, Path]:
-    """Checks images [N, 28, 28] and labels [N] of one part of MNIST or Fashion-MNIST. Returns their files."""
+    """Checked files of images [N, 28, 28] and labels [N] of a part of MNIST or Fashion-MNIST."""
     images, labels = (
         find(folder, f"{prefix}-images-idx3-ubyte"),
         find(folder, f"{prefix}-labels-idx1-ubyte"),
@@ -102,7 +103,7 @@ def idx_pair(folder: Path, prefix: str) -> tuple[Path, Path]:
 
 
 def check_labels(labels: Array, path: Path, classes: int = 10) -> Array:
-    """The labels as int64 [N], refused where one is out of range."""
+    """The labels as int64 [N]; DataError where one is out of range."""
     if labels.max() >= classes:
         raise DataError(
             f"{path} is damaged: expected labels from 0 to {classes - 1}, found {int(labels.max())}"
@@ -111,7 +112,7 @@ def check_labels(labels: Array, path: Path, classes: int = 10) -> Array:
 
 
 def cifar_file(folder: Path, name: str) -> Path:
-    """Checks one batch of the binary version of CIFAR-10. Returns its file."""
+    """File of one batch of the binary version of CIFAR-10, checked."""
     path = find(folder, name)
     size = unpacked_bytes(path)
     if size == 0 or size % CIFAR_ROW:
@@ -137,7 +138,7 @@ def read_cifar(paths: list[Path]) -> tuple[Array, Array]:
 
 
 def text_file(folder: Path, name: str) -> Path:
-    """Checks that a text is there and not empty. Returns its file."""
+    """File of a text, checked to be there and not empty."""
     path = find(folder, name, otherwise="")
     if unpacked_bytes(path) == 0:
         raise DataError(f"{path} is empty")

@@ -1,7 +1,7 @@
-"""Who holds what: index lists per device from labels, by named streams. Every sample is used at most once.
+"""Partitions of a data set among devices: iid, by labels, Dirichlet, by speaker.
 
-Training samples are divided by one of three rules; test samples follow them, so that each device is tested on its own
-mix of labels. A fourth one, speakers, leaves the samples with whom they come from.
+Every sample is used at most once. Test samples follow the training samples, so that each device is
+tested on its own mix of labels.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from fl.contracts import Streams
 from fl.errors import DataError
 
 Array = np.ndarray
-REDRAWS = 1000  # of a dirichlet partition, until every device has its least number of samples
+MAX_DRAWS = 1000  # of a Dirichlet partition, until every device has min_samples
 
 
 def apportion(total: int, shares: Array) -> Array:
-    """Whole numbers [K] proportional to ``shares`` [K] that sum to ``total``: largest remainder, lower index first."""
+    """Integers [K] that sum to ``total``, proportional to ``shares`` [K]: largest remainder."""
     exact = total * shares / shares.sum()
     counts = np.floor(exact).astype(int)
     order = np.argsort(counts - exact, kind="stable")
@@ -25,7 +25,7 @@ def apportion(total: int, shares: Array) -> Array:
 
 
 def deal(labels: Array, counts: Array, rng: np.random.Generator) -> list[Array]:
-    """Indices of ``labels`` [N] to each device so that device k gets counts[k, c] samples of class c, at random."""
+    """Random indices of ``labels`` [N]: counts[k, c] samples of class c for device k."""
     parts: list[list[Array]] = [[] for _ in counts]
     for c in range(counts.shape[1]):
         mine = rng.permutation(np.flatnonzero(labels == c))
@@ -51,7 +51,7 @@ def iid_counts(labels: Array, classes: int, devices: int, rng: np.random.Generat
 def label_sets(
     devices: int, classes: int, labels_per_device: int, rng: np.random.Generator
 ) -> Array:
-    """Which labels each device holds, bool [K, C]: so many each, every label held equally often (give or take one).
+    """Labels that each device holds, bool [K, C]: every label is held equally often, up to one.
 
     Each device in turn takes the labels that the fewest devices hold so far, ties at random.
     """
@@ -63,7 +63,7 @@ def label_sets(
 
 
 def label_counts(labels: Array, held: Array) -> Array:
-    """Label counts [K, C] where the samples of a label are shared equally by the devices that hold it."""
+    """Label counts [K, C]: the devices that hold a label share its samples equally."""
     counts = np.zeros(held.shape, dtype=int)
     for c, total in enumerate(tally(labels, held.shape[1])):
         if held[:, c].any():
@@ -74,7 +74,7 @@ def label_counts(labels: Array, held: Array) -> Array:
 def dirichlet_counts(
     labels: Array, classes: int, devices: int, alpha: float, rng: np.random.Generator
 ) -> Array:
-    """Label counts [K, C] where each label is divided by its own draw from Dirichlet(alpha, ..., alpha)."""
+    """Label counts [K, C]: each label is divided by its own draw from a symmetric Dirichlet."""
     counts = np.zeros((devices, classes), dtype=int)
     for c, total in enumerate(tally(labels, classes)):
         shares = rng.standard_gamma(alpha, devices)
@@ -82,10 +82,11 @@ def dirichlet_counts(
     return counts
 
 
-def feed_the_empty(counts: Array, wanted: Array) -> Array:
-    """Gives a device without any sample one of the label that it wants most, from the device with most of that label.
+def without_empty_devices(counts: Array, wanted: Array) -> Array:
+    """Counts [K, C] in which each device without samples gets one from another device.
 
-    ``wanted`` [K, C] says how much it wants each label. A device stays empty only where nobody can spare one.
+    It is of the label with the largest ``wanted`` [K, C] of which some device with further samples
+    has any, and comes from the device with most of it.
     """
     counts = counts.copy()
     for k in np.flatnonzero(counts.sum(axis=1) == 0):
@@ -111,7 +112,7 @@ def capped(counts: Array, samples_per_device: int | None) -> Array:
     )
 
 
-def counts_for_test(train: Array, test_labels: Array) -> Array:
+def test_counts(train: Array, test_labels: Array) -> Array:
     """Test label counts [K, C]: each label divided as the training samples of that label are.
 
     A device that rounding leaves without test data gets one sample of its most frequent label.
@@ -120,7 +121,7 @@ def counts_for_test(train: Array, test_labels: Array) -> Array:
     for c, total in enumerate(tally(test_labels, train.shape[1])):
         if train[:, c].any():
             counts[:, c] = apportion(int(total), train[:, c].astype(float))
-    return feed_the_empty(counts, train)
+    return without_empty_devices(counts, train)
 
 
 def redrawn(
@@ -131,13 +132,13 @@ def redrawn(
         raise DataError(
             f"{len(labels)} training samples are too few for {devices} devices with {least} each"
         )
-    for _ in range(REDRAWS):
+    for _ in range(MAX_DRAWS):
         counts = dirichlet_counts(labels, classes, devices, alpha, rng)
         if counts.sum(axis=1).min() >= least:
             return counts
     raise DataError(
-        f"no draw out of {REDRAWS} gave each of {devices} devices the {least} training samples of min_samples; "
-        f"lower it, or raise alpha ({alpha:g})"
+        f"no draw out of {MAX_DRAWS} gave each of {devices} devices the {least} training samples "
+        f"of min_samples; lower it, or raise alpha ({alpha:g})"
     )
 
 
@@ -164,7 +165,7 @@ def train_counts(
                 f"alpha of a dirichlet partition is {alpha}; it must be positive and finite"
             )
         counts = redrawn(labels, classes, devices, alpha, min_samples or 0, rng)
-        return feed_the_empty(counts, np.broadcast_to(rng.random(classes), counts.shape))
+        return without_empty_devices(counts, np.broadcast_to(rng.random(classes), counts.shape))
     raise DataError(f'partition kind is "{kind}"; allowed are iid, labels, dirichlet, speakers')
 
 
@@ -174,7 +175,7 @@ def by_speaker(
     samples_per_device: int | None,
     rng: np.random.Generator,
 ) -> tuple[list[Array], list[Array]]:
-    """Training and test indices of the devices: device k has what the k-th speaker says, those who say most first."""
+    """Training and test indices of the devices; device k has the k-th largest speaker."""
     if owners is None:
         raise DataError(
             'partition kind is "speakers", but this data set has none; use iid, labels or dirichlet'
@@ -207,11 +208,18 @@ def partition(
     """Training and test indices of every device.
 
     Args:
-        train_labels, test_labels: int [N].     kind: iid | labels (needs labels_per_device) | dirichlet (needs alpha)
-            | speakers (needs owners).
-        samples_per_device: a cap on the training samples; the mix of labels is kept, of a speaker any are taken.
-        min_samples: least training samples of a device in a dirichlet partition, before that cap.
-        owners: whose each sample is (train, test), int [N].
+        train_labels: int [N].
+        test_labels: int [N].
+        classes: number of them.
+        devices: K.
+        streams: named random streams.
+        kind: iid | labels | dirichlet | speakers.
+        labels_per_device: for labels.
+        alpha: concentration, for dirichlet.
+        samples_per_device: a cap on the training samples, with the same mix of labels.
+        min_samples: least training samples of a device, for dirichlet, before that cap.
+        owners: speaker of each sample (train, test), int [N], for speakers.
+
     Raises:
         DataError: an argument is out of range, or some device would be left without training data.
     """
@@ -225,7 +233,5 @@ def partition(
     )
     if (counts.sum(axis=1) == 0).any():
         raise DataError(f"{len(train_labels)} training samples are too few for {devices} devices")
-    tests = deal(
-        test_labels, counts_for_test(counts, test_labels), streams.stream("partition-test")
-    )
+    tests = deal(test_labels, test_counts(counts, test_labels), streams.stream("partition-test"))
     return deal(train_labels, capped(counts, samples_per_device), rng), tests

@@ -1,9 +1,9 @@
-"""A play as a learning task: from 80 characters of a speaker to the next one.
+"""A play as a learning task: 80 characters of a speaker predict the next one.
 
-A block of lines begins with the name of its speaker and a colon; blocks are separated by an empty line. All that a
-speaker says, in order and without the names, is one text. Samples are taken every `STRIDE` characters. The first 80 %
-of a text is for training: the character to be predicted decides, so that a test sample may look back into the training
-text but is never asked for a character of it.
+A block of lines begins with the name of its speaker and a colon; blocks are separated by an empty
+line. All that a speaker says, in order and without the names, is one text. Samples are taken every
+`STRIDE` characters. The first 80 % of a text is for training: the character to be predicted
+decides, so that a test sample may look back into the training text but predicts none of it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fl.errors import DataError
 
 Array = np.ndarray
 CONTEXT = 80  # characters that are given, as in LEAF (Caldas et al., 2018)
-STRIDE = 10  # characters from one sample to the next of a speaker: 80,130 training samples instead of 800,000
+STRIDE = 10  # characters between samples: 80,130 training samples instead of 800,000
 TRAIN_SHARE = 0.8
 
 
@@ -66,7 +66,7 @@ def read_play(path: Path) -> Play:
 
 
 def speeches(text: str) -> dict[str, str]:
-    """What each speaker says, in the order of their first words. A block without a name goes on with the last one."""
+    """Text of each speaker, in the order of their first words; a block without a name continues."""
     said: dict[str, list[str]] = {}
     speaker = None
     for block in text.split("\n\n"):
@@ -89,10 +89,8 @@ def divided(said: dict[str, str], characters: tuple[str, ...]) -> Play:
     codes = np.array([code[c] for name in speakers for c in said[name]], dtype=np.int64)
     parts = list(zip(*places([len(said[name]) for name in speakers]), strict=True))
     train, test = (np.concatenate(part) for part in parts)
-    owners = tuple(
-        np.repeat(np.arange(len(speakers)), [len(one) for one in part]) for part in parts
-    )
-    return Play(codes, characters, speakers, train, test, owners)
+    owners = [np.repeat(np.arange(len(speakers)), [len(one) for one in part]) for part in parts]
+    return Play(codes, characters, speakers, train, test, (owners[0], owners[1]))
 
 
 def places(lengths: list[int]) -> Iterator[tuple[Array, Array]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -38,16 +38,21 @@ def first_units(layout: Layout, width: float) -> Array:
     return layout.expand(unit_masks.prefix(layout, width, rounding="up"))
 
 
-@lru_cache(maxsize=16)
-def cut_out(state: State, width: float, task: LearningTask) -> Tensor:
-    """The state's model [P] with zeros outside of the submodel of a width.
+@lru_cache(maxsize=1)
+def cut_out(state: State, task: LearningTask) -> Callable[[float], Tensor]:
+    """By width: the state's model [P] with zeros outside of the submodel.
 
-    One tensor for all devices of a width, so that an evaluation sees them share it; a state never
-    changes.
+    One tensor for all devices of a width, so that an evaluation sees them share it. A state never
+    changes; only the latest one is held.
     """
-    if width >= 1:
-        return state.w
-    return state.w * task.tensor(first_units(task.layout, width))
+
+    @cache
+    def of_width(width: float) -> Tensor:
+        if width >= 1:
+            return state.w
+        return state.w * task.tensor(first_units(task.layout, width))
+
+    return of_width
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +81,7 @@ class DeployedSubmodels:
         if self.deploy == "global":
             return state.w
         noted = float(state.memo["width"][k]) if "width" in state.memo else 1.0
-        return cut_out(state, noted if self.width is None else self.width, self.task)
+        return cut_out(state, self.task)(noted if self.width is None else self.width)
 
     def by_width(self, state: State) -> dict[str, Tensor]:
         """The whole model, and one submodel for every width that a device has."""
@@ -85,6 +90,6 @@ class DeployedSubmodels:
         )
         widths = {1.0, *noted} | (set() if self.width is None else {self.width})
         return {
-            f"width {width:g}": cut_out(state, width, self.task)
+            f"width {width:g}": cut_out(state, self.task)(width)
             for width in sorted(widths, reverse=True)
         }

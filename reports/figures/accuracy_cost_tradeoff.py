@@ -68,23 +68,16 @@ def accuracy_against_cost(schemes: list[Scheme], style: FigureStyle) -> Figure |
         panel.step(*stairs, where="post", color=INK, lw=0.8, ls=":", zorder=1)
         for i, scheme in enumerate(schemes):
             look = styles[scheme.series]
-            kind: dict[str, Any] = {
-                "marker": look.marker,
-                "color": look.colour,
-                "ms": size,
-                "elinewidth": 0.7,
-            }
-            kind |= {"mfc": look.colour if i in best else "white", "ls": "none"}
-            ends: dict[str, Any] = {"xerr": _half(x[i], cost.scale), "yerr": _half(y[i], 100.0)}
-            panel.errorbar(x[i].mean * cost.scale, y[i].mean * 100, **ends, **kind)
+            kind = look.points | {"ms": size, "mfc": look.colour if i in best else "white"}
+            kind |= {"xerr": _half(x[i], cost.scale), "yerr": _half(y[i], 100.0)}
+            panel.errorbar(x[i].mean * cost.scale, y[i].mean * 100, elinewidth=0.7, **kind)
         panel.set_xlabel(cost.title)
         from_zero(panel)
         within_percent(panel)
         if not style.wide or panel is panels[0]:
             panel.set_ylabel("final accuracy (%)")
     handles = [
-        Line2D([], [], color=look.colour, marker=look.marker, ls="none", ms=size, label=wrap(name))
-        for name, look in styles.items()
+        Line2D([], [], **look.points, ms=size, label=wrap(name)) for name, look in styles.items()
     ]
     front = Line2D([], [], color=INK, lw=0.8, ls=":", label="Pareto front")
     legend(figure, panels[0], style, [*handles, front])

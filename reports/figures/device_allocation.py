@@ -13,7 +13,7 @@ from reports.run_data.metrics import RHO
 from reports.run_data.run_statistics import per_device
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.axes_and_legends import legend, staggered, whole_numbers, wrap
-from reports.styling.colours_and_markers import SeriesStyle, scheme_styles, with_own_markers
+from reports.styling.colours_and_markers import scheme_styles, with_own_markers
 from reports.styling.figure_style import FigureStyle
 from reports.styling.table_formats import SCHEME, Column, Table, decimals
 
@@ -29,18 +29,13 @@ def device_allocation(schemes: list[Scheme], style: FigureStyle) -> Figure:
     for panel, (column, scale, title) in zip(panels, quantities, strict=True):
         for i, scheme in enumerate(schemes):
             table = per_device(scheme, column) * scale
-            look = styles[scheme.label]
-            kind: dict[str, Any] = {
-                "color": look.colour,
-                "marker": look.marker,
-                "label": wrap(scheme.label),
-            }
+            look, label = styles[scheme.label], wrap(scheme.label)
             if len(table) <= MOST_WITH_BARS:
                 offset = (i - (len(schemes) - 1) / 2) * 0.84 / len(schemes)
-                _draw_bars(panel, table, offset, kind)
+                _draw_bars(panel, table, offset, look.points | {"label": label})
             else:
                 every = staggered(i, len(schemes), len(table))["markevery"]
-                _draw_band(panel, table, look, kind | {"markevery": every})
+                _draw_band(panel, table, look.line | {"label": label, "markevery": every})
         panel.set_ylabel(title)
         panel.grid(axis="x", visible=False)
         top = max(panel.get_ylim()[1], 0.1) * 1.04
@@ -54,14 +49,14 @@ def device_allocation(schemes: list[Scheme], style: FigureStyle) -> Figure:
 def _draw_bars(panel: Axes, table: pd.DataFrame, offset: float, kind: dict[str, Any]) -> None:
     mean = table["mean"].to_numpy()
     ends = np.maximum([mean - table["min"].to_numpy(), table["max"].to_numpy() - mean], 0)
-    panel.errorbar(table.index.to_numpy() + offset, mean, ends, ls="none", elinewidth=1, **kind)
+    panel.errorbar(table.index.to_numpy() + offset, mean, ends, elinewidth=1, **kind)
 
 
-def _draw_band(panel: Axes, table: pd.DataFrame, look: SeriesStyle, kind: dict[str, Any]) -> None:
+def _draw_band(panel: Axes, table: pd.DataFrame, kind: dict[str, Any]) -> None:
     devices = table.index.to_numpy()
-    panel.plot(devices, table["mean"].to_numpy(), ls=look.dashes, lw=0.9, **kind)
+    panel.plot(devices, table["mean"].to_numpy(), lw=0.9, **kind)
     low, high = table["min"].to_numpy(), table["max"].to_numpy()
-    panel.fill_between(devices, low, high, color=look.colour, alpha=0.10, lw=0)
+    panel.fill_between(devices, low, high, color=kind["color"], alpha=0.10, lw=0)
 
 
 def device_allocation_table(schemes: list[Scheme]) -> Table:

@@ -99,7 +99,7 @@ def _draw_curve(
 ) -> None:
     """A line with its spread: a band over seeds (narrow), or bars at the markers (over devices)."""
     mean = curve.mean * scale
-    panel.plot(x, mean, color=look.colour, ls=look.dashes, marker=look.marker, **markers)
+    panel.plot(x, mean, **look.line, **markers)
     if curve.spread is None:
         return
     spread = curve.spread * scale

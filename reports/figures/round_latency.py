@@ -46,7 +46,7 @@ def latency_by_round(schemes: list[Scheme], style: FigureStyle) -> Figure:
         look, value = styles[scheme.label], latencies_s(scheme) * 1e3
         ends = [value.min(), value.max()]
         left.plot(ends, [i, i], color=look.colour, lw=3, alpha=0.45, solid_capstyle="butt")
-        left.plot(value.mean(), i, color=look.colour, marker=look.marker, ls="none", zorder=3)
+        left.plot(value.mean(), i, **look.points, zorder=3)
         row_label(left, i, scheme.label, f"{value.mean():.4g} ms")
         curve = round_curve(scheme, "latency_s")
         if curve is not None:
@@ -82,8 +82,7 @@ def _spans_decades(schemes: list[Scheme]) -> bool:
 def _draw_rounds(panel: Axes, curve: RoundCurve, look: SeriesStyle, i: int, lines: int) -> None:
     """The mean over seeds, with a band where there are several."""
     markers = staggered(i, lines, len(curve.round))
-    kind: dict[str, Any] = {"color": look.colour, "ls": look.dashes, "marker": look.marker}
-    panel.plot(curve.round, curve.mean * 1e3, **kind, **markers)
+    panel.plot(curve.round, curve.mean * 1e3, **look.line, **markers)
     if curve.over == "seeds" and curve.spread is not None:
         low, high = (curve.mean - curve.spread) * 1e3, (curve.mean + curve.spread) * 1e3
         band: dict[str, Any] = {"color": look.colour, "alpha": 0.15, "lw": 0}
@@ -106,8 +105,7 @@ def latency_cdf(schemes: list[Scheme], style: FigureStyle) -> Figure:
     figure, panel = one_panel(style, 3.2, 2.5)
     for scheme in schemes:
         look, (x, y) = styles[scheme.label], distribution(scheme)
-        kind: dict[str, Any] = {"color": look.colour, "ls": look.dashes, "marker": look.marker}
-        kind |= {"markevery": max(1, len(x) // 6), "label": wrap(scheme.label)}
+        kind = look.line | {"markevery": max(1, len(x) // 6), "label": wrap(scheme.label)}
         panel.step(np.r_[x[0], x] * 1e3, np.r_[0.0, y] * 100, where="post", **kind)
     limits = _thresholds_ms(schemes)
     for limit in limits:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -45,9 +43,8 @@ def shadow_prices(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
     styles = scheme_styles(schemes, style.grey)
     figure, panels = two_panels(style, 2.8, 1.9, False)
     for i, (scheme, table) in enumerate(found):
-        look = styles[scheme.label]
-        kind: dict[str, Any] = {"color": look.colour, "ls": look.dashes, "marker": look.marker}
-        kind |= {"label": wrap(scheme.label), **staggered(i, len(found), len(table))}
+        kind = styles[scheme.label].line | staggered(i, len(found), len(table))
+        kind["label"] = wrap(scheme.label)
         for panel, name in zip(panels, SLOPES, strict=True):
             panel.plot(table.index.to_numpy(), table[name], **kind)
     for panel, name in zip(panels, SLOPES, strict=True):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -71,7 +70,7 @@ def sweep_lines(
 def series_label(scheme: Scheme, keys: Sequence[SweptKey]) -> str:
     """The series, with the scheme's values of some keys."""
     parts = [
-        key.say(number)
+        key.text(number)
         for key in keys
         if key.key in scheme.numbers and (number := key.of(scheme.values)) is not None
     ]
@@ -103,9 +102,11 @@ def sweep_curves(
     for i, (line, look) in enumerate(zip(lines, _styles(schemes, lines, style), strict=True)):
         mean = np.array([y.mean for y in line.y]) * metric.scale
         half = np.nan_to_num([y.half for y in line.y]) * metric.scale
-        kind: dict[str, Any] = {"color": look.colour, "marker": look.marker, "ls": look.dashes}
         # the earlier ones look out from behind
-        kind |= {"ms": style.marker_pt * (1.6 - 0.6 * i / len(lines)), "label": wrap(line.label)}
+        kind = look.line | {
+            "ms": style.marker_pt * (1.6 - 0.6 * i / len(lines)),
+            "label": wrap(line.label),
+        }
         interval = half if half.any() else None
         panel.errorbar(line.x, mean, interval, capsize=2.0, elinewidth=0.8, **kind)
     x = sorted({value for line in lines for value in line.x})

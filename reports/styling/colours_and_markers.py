@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import cycle
+from typing import Any
 
 from reports.run_data.liu_reported_results import EQUAL, JOINT, PERSONAL, PRUNING, REFERENCE
 from reports.run_data.scheme_grouping import Scheme
@@ -64,6 +65,16 @@ class SeriesStyle:
     colour: str
     marker: str
     dashes: Dashes
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """What matplotlib's plot takes."""
+        return {"color": self.colour, "ls": self.dashes, "marker": self.marker}
+
+    @property
+    def points(self) -> dict[str, Any]:
+        """The same for markers without a line."""
+        return self.line | {"ls": "none"}
 
 
 def scheme_styles(schemes: list[Scheme], grey: bool = False) -> dict[str, SeriesStyle]:

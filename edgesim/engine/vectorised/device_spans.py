@@ -1,7 +1,7 @@
-"""Spans of many devices in one round as arrays [S]: `edgesim.engine.rounds.take_part` without events.
+"""Spans of many devices in one round as arrays [S]: `rounds.take_part` without events.
 
-Sums are taken in the same order as by one process per device, so that every table has the same bytes.
-Each device has a fixed share, an ideal downlink, no failure, and work and bits known beforehand.
+Sums are taken in the same order as by one process per device, so that every table has the same
+bytes. Each device has a fixed share, an ideal downlink, no failure, and known work and bits.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def charged(span: SpanColumns, energy: Joules) -> SpanColumns:
 def compute(
     cell: Cell, grants: Grants, stage: Stage, now: Array, active: Array, until_s: float
 ) -> tuple[SpanColumns, Array]:
-    """A stage of the active devices, and who is active after it: `edgesim.engine.rounds.compute`."""
+    """A stage of the active devices, and who is active after it: `rounds.compute`."""
     cycles, flops = cell.fleet.cycles(grants.device, stage.work), stage.work.flops
     planned_s = cycles / grants.cpu_hz
     done_s = now + planned_s
@@ -138,7 +138,7 @@ def carry(
 
 
 def in_first_block(channel: Channel, now: Array, sending: Array) -> tuple[Array, Array | float]:
-    """Devices of ``sending`` in the earliest coherence block of any, and when it ends for them, s."""
+    """Devices of ``sending`` in the earliest coherence block of any, and when it ends, s."""
     if channel.static:
         return sending, math.inf
     block = channel.blocks(now[sending])

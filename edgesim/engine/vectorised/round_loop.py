@@ -1,8 +1,8 @@
 """Rounds as arrays, for timing many devices that do not depend on each other.
 
 Nothing is trained here. The method gives what all devices compute and send (``orders``),
-`edgesim.engine.vectorised.device_spans` lets that time pass, and the log gets the same rows, byte for
-byte, as one process per device (`edgesim.engine.rounds`) would write.
+`edgesim.engine.vectorised.device_spans` lets that time pass, and the log gets the same rows, byte
+for byte, as one process per device (`edgesim.engine.rounds`) would write.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SteppedEnvironment(simpy.Environment):
 
 
 def needs_processes(cell: Cell, trained: bool) -> bool:
-    """True if anything is trained, or if a device's round can depend on another, or on a failure."""
+    """True if anything is trained, or if a device can depend on another, or fail."""
     coupled = cell.uplink.reclaims or not isinstance(cell.downlink, IdealDownlink)
     return trained or coupled or bool(np.any(cell.fleet.failure_rate_hz > 0.0))
 

@@ -113,7 +113,7 @@ def device_columns(
 
 
 def energies(device: Array, spans: Sequence[SpanColumns], idle: SpanColumns, size: int) -> Array:
-    """Joules of each of ``device`` [S + infeasible], waiting included; the first S have ``spans``."""
+    """Joules of ``device`` [S + infeasible], waiting included; the first S have ``spans``."""
     parts = [
         np.append(spent, np.zeros(len(device) - size))
         for spent in column_parts("energy_j", spans, size)

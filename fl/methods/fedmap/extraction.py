@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class Extraction:
         settings, gamma = self.settings, self.settings.gamma(view, k)
         dense = gamma == 1 and settings.full_capacity == "dense"
         if settings.train_mask == "topk" or dense:
-            return largest(self, state, gamma)
+            return largest_of(self, state)(gamma)
         phase_start = view.g // settings.cycle * settings.cycle
         begun = view.g if settings.train_mask == "sample" else phase_start
         rng = settings.task.streams.stream("submodel", device=k, round=begun)
@@ -51,7 +52,7 @@ class Extraction:
     def nested(self, state: State, mine: Array, gamma: float, rng: np.random.Generator) -> Array:
         """The part of a device's choice that fits a smaller budget."""
         if self.settings.train_mask == "topk":
-            return largest(self, state, gamma)
+            return largest_of(self, state)(gamma)
         return thin(self.settings.places, self.p.mode(state), gamma, rng, 0, mine).mask
 
     def weights_of(self, chosen: Array) -> Array:
@@ -73,7 +74,7 @@ class Extraction:
 
     def model(self, state: State, gamma: float, how: str) -> Tensor:
         """x cut down to a budget [P]; how: topk | sample."""
-        return extracted(self, state, gamma, how)[1]
+        return models_of(self, state)(gamma, how)[1]
 
     def sizes(self, state: State) -> list[float]:
         """Budgets whose submodels are tested, the largest first."""
@@ -89,34 +90,45 @@ class Extraction:
         places, layout = self.settings.places, self.settings.task.layout
         found = {"spread of p": float(np.std(self.p.mode(state)))}
         for size in self.sizes(state):
-            used = places.size(places.choice_of(extracted(self, state, size, "sample")[0]))
+            used = places.size(places.choice_of(models_of(self, state)(size, "sample")[0]))
             found[f"capacity used {size:g}"] = used / max(places.room(size), 1)
             found[f"empty layers {size:g}"] = empty_layers(
-                layout, extracted(self, state, size, "topk")[0]
+                layout, models_of(self, state)(size, "topk")[0]
             )
         return found
 
 
 # A state never changes, and a round asks for its submodels again and again; that devices of one
-# budget get one tensor lets an evaluation see that they share it.
+# budget get one tensor lets an evaluation see that they share it. Only the latest state is held.
 
 
-@lru_cache(maxsize=16)
-def largest(extraction: Extraction, state: State | None, gamma: float) -> Array:
-    """TopK, bool [J]; shared between calls, not to be written to."""
+@lru_cache(maxsize=1)
+def largest_of(extraction: Extraction, state: State | None) -> Callable[[float], Array]:
+    """TopK of a state by budget: bool [J], shared between calls, not to be written to."""
     settings = extraction.settings
     places, p = settings.places, extraction.p.mode(state)
     w = np.zeros(settings.layout.size) if state is None else state.w.cpu().numpy()
-    if settings.topk_over == "layer" and isinstance(places, PerWeight):
-        return places.largest_of_each(p, w, gamma)
-    return places.largest(p, w, gamma)
+
+    @cache
+    def largest(gamma: float) -> Array:
+        if settings.topk_over == "layer" and isinstance(places, PerWeight):
+            return places.largest_of_each(p, w, gamma)
+        return places.largest(p, w, gamma)
+
+    return largest
 
 
-@lru_cache(maxsize=16)
-def extracted(extraction: Extraction, state: State, gamma: float, how: str) -> tuple[Array, Tensor]:
-    """What is kept, bool [P], and x cut down to it [P]."""
-    topk = how == "topk"
-    chosen = largest(extraction, state, gamma) if topk else extraction.drawn(state, gamma)
-    kept = extraction.weights_of(chosen)
-    w, factor = state.w.where(extraction.settings.task.tensor(kept), 0.0), extraction.factor(kept)
-    return kept, w if factor is None else w * factor
+@lru_cache(maxsize=1)
+def models_of(extraction: Extraction, state: State) -> Callable[[float, str], tuple[Array, Tensor]]:
+    """By budget and way: what is kept of a state, bool [P], and x cut down to it [P]."""
+
+    @cache
+    def model(gamma: float, how: str) -> tuple[Array, Tensor]:
+        topk = how == "topk"
+        chosen = largest_of(extraction, state)(gamma) if topk else extraction.drawn(state, gamma)
+        kept = extraction.weights_of(chosen)
+        w = state.w.where(extraction.settings.task.tensor(kept), 0.0)
+        factor = extraction.factor(kept)
+        return kept, w if factor is None else w * factor
+
+    return model

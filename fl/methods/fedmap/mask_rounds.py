@@ -5,8 +5,9 @@ A device sends how often each place survived its draws; the posterior counts tha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 
 import numpy as np
 
@@ -33,9 +34,8 @@ class MaskRounds:
     def demand(self, state: State | None, view: View, chosen: Array) -> Demand:
         """As one thinning by the server's own p predicts it."""
         devices = [int(k) for k in chosen]
-        predicted = [
-            predicted_round(self, state, view.g, self.settings.gamma(view, k)) for k in devices
-        ]
+        by_budget = predictions_of(self, state, view.g)
+        predicted = [by_budget(self.settings.gamma(view, k)) for k in devices]
         each = [
             total_work(self.stages(k, record))
             for k, (record, _) in zip(devices, predicted, strict=True)
@@ -48,7 +48,7 @@ class MaskRounds:
 
     def forecast(self, view: View, k: int) -> tuple[Stage, ...]:
         """The computation of device k before round 0."""
-        return self.stages(k, predicted_round(self, None, view.g, self.settings.gamma(view, k))[0])
+        return self.stages(k, predictions_of(self, None, view.g)(self.settings.gamma(view, k))[0])
 
     def step_cost(self, child: Array, parent: Array) -> StepCost:
         """Forward through the child, backward through its parent: FedMAP, Section 4."""
@@ -122,19 +122,23 @@ class MaskRounds:
         return survived, int(trained.w[self.settings.record][0])
 
 
-@lru_cache(maxsize=16)
-def predicted_round(
-    rounds: MaskRounds, state: State | None, g: int, gamma: float
-) -> tuple[Record, float]:
-    """What a device of that budget will count, and the bits of its counts.
+@lru_cache(maxsize=1)
+def predictions_of(
+    rounds: MaskRounds, state: State | None, g: int
+) -> Callable[[float], tuple[Record, float]]:
+    """By budget: what a device will count in round g, and the bits of its counts.
 
-    As if its p stayed the server's. One thinning per budget: a state never changes.
+    As if its p stayed the server's. One thinning per budget; only the latest round is held.
     """
-    settings = rounds.settings
-    rng = settings.task.streams.stream(f"foretold/{gamma:g}", round=g)
-    p, least = rounds.p.mode(state, g), settings.rules.least
-    drawn = thin(settings.places, p, gamma, rng, least, owner="some device")
-    kept = settings.places.expand(drawn.mask)
-    cost = rounds.step_cost(kept, kept)
-    bits = count_bits(drawn.survived, drawn.draws, settings.count_coding)
-    return Record(drawn.draws, drawn.draws + 1, cost.flops, cost.weights), bits
+    settings, p = rounds.settings, rounds.p.mode(state, g)
+
+    @cache
+    def predicted(gamma: float) -> tuple[Record, float]:
+        rng = settings.task.streams.stream(f"foretold/{gamma:g}", round=g)
+        drawn = thin(settings.places, p, gamma, rng, settings.rules.least, owner="some device")
+        kept = settings.places.expand(drawn.mask)
+        cost = rounds.step_cost(kept, kept)
+        bits = count_bits(drawn.survived, drawn.draws, settings.count_coding)
+        return Record(drawn.draws, drawn.draws + 1, cost.flops, cost.weights), bits
+
+    return predicted

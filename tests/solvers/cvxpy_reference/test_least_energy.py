@@ -148,6 +148,7 @@ def test_no_device_leaves_the_reach(seed):
 # -- beside `energy`
 
 
+@pytest.mark.slow
 @NOISES
 @pytest.mark.parametrize("first", range(0, 200, 25))
 def test_the_two_agree_over_wide_scales(first, density):
@@ -187,7 +188,7 @@ def test_many_devices_under_a_density(seed):
     assert b.share == approx(a.share, rel=1e-4)
 
 
-# -- what is refused, and what is said
+# -- what is refused
 
 
 @NOISES

@@ -11,7 +11,7 @@ from fl.errors import MethodError
 from fl.executors.deferred_training import Trainer
 from fl.method_base.method import State, bind, check
 from fl.methods import resolve
-from fl.methods.fedmap.extraction import largest
+from fl.methods.fedmap.extraction import largest_of
 from fl.methods.fedmap.thinning import unbiased_rate
 from fl.models.architectures import build
 from fl.task import LearningTask
@@ -104,7 +104,7 @@ def test_bits_of_a_model_round_on_lenet(lenet):
     state = play.method.start()
     bits = {}
     for gamma in SIZES:
-        kept = play.method.submodels.weights_of(largest(play.method.submodels, state, gamma))
+        kept = play.method.submodels.weights_of(largest_of(play.method.submodels, state)(gamma))
         bits[gamma] = play.method.submodel_payload(kept)
     assert [bits[gamma].bits_up for gamma in SIZES] == [
         13_776_000,

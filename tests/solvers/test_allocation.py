@@ -1,4 +1,4 @@
-"""The table of checks of liu.md, by every method, and the answers that are not numbers."""
+"""`allocate`: two devices by every method, own allocators, and input that is not allowed."""
 
 from dataclasses import replace
 
@@ -10,7 +10,8 @@ from solvers import METHODS, InvalidAllocationError, PruningProblem, Uncertified
 from solvers.certificate import certified_solution, certify
 
 A, G, Q = 20e-3, 4e-3, 1e6
-TABLE = {  # liu.md, "Checks": r, G, exact b, exact rho, lambda, printed b (None: the same)
+# two devices, computed by hand: r, G, exact b, exact rho, lambda, printed b (None: the same)
+TABLE = {
     "interior": (
         (4e7, 6e7),
         G,

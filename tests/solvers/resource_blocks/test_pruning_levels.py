@@ -37,6 +37,7 @@ def instance(seed, count, own, density=False):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.booleans(), st.booleans())
 def test_enumeration_finds_nothing_better(seed, count, own, density):

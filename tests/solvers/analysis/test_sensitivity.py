@@ -46,6 +46,7 @@ def slope(objective, step):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 8), st.booleans(), st.booleans())
 def test_against_central_differences(seed, count, bounds, density):

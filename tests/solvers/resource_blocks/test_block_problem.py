@@ -94,6 +94,7 @@ def test_milp_finds_nothing_better(p, blocks):
     assert a.objective <= found.fun * scale + 1e-9 * p.weight.max()
 
 
+@pytest.mark.slow
 @given(problems(), st.integers(1, 40))
 def test_certified_permuted_and_never_better_than_any_shares(p, blocks):
     p = stretched(p, blocks)

@@ -10,7 +10,7 @@ from edgesim.records.event_log import EventLog, LogError
 from edgesim.records.table_files import SCHEMAS, read_tables
 from fl.contracts import Grant, Outcome, RoundPlan, Scores
 
-DESIGN = {  # design.md, section 3; and what more band or time would be worth
+COLUMNS = {
     "rounds": "round time_s latency_s selected arrived late failed infeasible loss accuracy accuracy_std rho_mean "
     "rho_max bits_up bits_down flops cycles energy_j solver_residual pruning_per_hz pruning_per_s",
     "device_rounds": "round device status share rho rate_bps download_s compute_s upload_s finish_s bits_up bits_down "
@@ -24,7 +24,9 @@ MEASURES = {"density": 0.35, "accuracy global": math.nan, "NA": math.inf, "a, b"
 
 
 def logged(first=0, rounds=2, log=None):
-    """Two devices compute for 2 s (8 cycles) and 4 s; device 1 is cut off after 3 s; device 2 is infeasible."""
+    """Two devices compute for 2 s (8 cycles) and 4 s; device 1 is cut off after 3 s; device 2 is
+    infeasible.
+    """
     env, log = simpy.Environment(), log or EventLog()
     log.attach(env)
     grants = (Grant(0, 0.25, 0.5, 1e9, 1.0), Grant(1, 0.75, 0.0, 1e9, 1.0))
@@ -58,7 +60,7 @@ def logged(first=0, rounds=2, log=None):
 
 
 def test_columns_are_those_of_the_contract():
-    assert {name: " ".join(SCHEMAS[name]) for name in DESIGN} == DESIGN
+    assert {name: " ".join(SCHEMAS[name]) for name in COLUMNS} == COLUMNS
 
 
 def test_spans_are_ordered_and_an_interrupted_one_counts_what_was_done():
@@ -135,7 +137,7 @@ def test_csv_is_exact_and_leaves_unknown_numbers_empty(tmp_path):
     log.columns("rounds")["bits_up"][0] = 0.1 + 0.2
     log.write_tables(tmp_path)
     header, row = (tmp_path / "rounds.csv").read_bytes().decode().splitlines()
-    assert header.replace(",", " ") == DESIGN["rounds"]
+    assert header.replace(",", " ") == COLUMNS["rounds"]
     assert (
         row
         == "0,3.0,3.0,3,1,1,0,1,,,,0.25,0.5,0.30000000000000004,0.0,28.0,14.0,28.0,1e-12,-2e-07,-50.0"

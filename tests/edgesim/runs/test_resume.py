@@ -1,0 +1,175 @@
+"""Runs that were killed, have ended, or are started afresh."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edgesim import load, simulate
+from edgesim.errors import RunError, ScenarioError
+
+ROOT = Path(__file__).parents[3]
+
+SCENARIO = """
+name: tiny
+rounds: 3
+network:
+  bandwidth: 1.5 MHz
+  noise: -110 dBm
+  channel: {path_loss: {model: constant, loss: [95 dB, 100 dB, 104 dB, 107 dB]}}
+devices:
+  - {count: 4, tx_power: 23 dBm, idle_power: 0.1 W,
+     cpu: {frequency: {uniform: [1 GHz, 3 GHz]}, cycles_per_weight: 100}}
+budget: {latency_threshold: 20 ms}
+learning:
+  dataset: digits
+  partition: {kind: labels, labels_per_device: 3}
+  samples_per_device: 60
+  model: digits-cnn
+  batch_size: 10
+  method: {name: liu, personal_lr: 0.05, global_lr: 0.05}
+"""
+
+TABLES = (
+    "rounds.csv",
+    "device_rounds.parquet",
+    "spans.parquet",
+    "scores.parquet",
+    "measures.csv",
+    "summary.json",
+)
+
+TABLES += ("model.safetensors", "trace.json")
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    path = tmp_path / "tiny.yaml"
+    path.write_text(SCENARIO)
+    return path
+
+
+def digest_of(folder: Path) -> dict[str, bytes]:
+    return {
+        name: (folder / name).read_bytes()
+        for name in (*TABLES, "scenario.yaml", "partition.json", "devices.csv")
+    }
+
+
+COMMAND = (sys.executable, "-m", "edgesim", "run")
+
+
+@pytest.mark.parametrize("kills", [1, 3])
+def test_promise_7_kill_dash_nine_and_the_same_command(tiny, tmp_path, kills):
+    """SIGKILL somewhere in a run, again and again; the same command ends with the bytes of an
+    undisturbed run.
+    """
+    options = ["rounds=60", "network.channel.fading={kind: rayleigh, coherence: 7 ms}"]
+    whole = simulate(load(tiny, options), out=tmp_path / "whole")
+    command = [*COMMAND, str(tiny), *options, "--out", str(tmp_path / "killed"), "--quiet"]
+    state = tmp_path / "killed" / "checkpoint" / "state.safetensors"
+    seen = 0
+    for _ in range(kills):
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        begun = rounds_done(state)
+        while process.poll() is None and rounds_done(state) < begun + 5:
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        seen = rounds_done(state)
+        assert begun < seen < 60
+    assert not (tmp_path / "killed" / "summary.json").exists()
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    assert digest_of(tmp_path / "killed") == digest_of(whole.folder)
+
+
+def rounds_done(state: Path) -> int:
+    """Rounds in the last checkpoint: read from the header that the run itself wrote."""
+    try:
+        head = state.read_bytes()
+    except FileNotFoundError:
+        return 0
+    size = int.from_bytes(head[:8], "little")
+    return json.loads(json.loads(head[8 : 8 + size])["__metadata__"]["facts"])["g"] + 1
+
+
+def test_a_finished_run_is_not_computed_again(tiny, tmp_path):
+    out = tmp_path / "out"
+    first = simulate(load(tiny), out=out)
+    before = {path: os.stat(path).st_mtime_ns for path in out.rglob("*") if path.is_file()}
+    again = simulate(load(tiny), out=out, progress=lambda event: pytest.fail("computed again"))
+    assert again.summary == first.summary
+    assert again.rounds.equals(first.rounds)
+    assert {path: os.stat(path).st_mtime_ns for path in out.rglob("*") if path.is_file()} == before
+
+
+def test_other_data_is_another_run(tiny, tmp_path):
+    """The same scenario on data files that differ in one pixel is not taken for the finished run."""
+    import struct
+
+    folders = []
+    for name, pixel in (("a", 0), ("b", 255)):
+        folder = tmp_path / name / "mnist"
+        folder.mkdir(parents=True)
+        for part, count in (("train", 60), ("t10k", 20)):
+            images = np.random.default_rng(0).integers(0, 255, (count, 28, 28), dtype=np.uint8)
+            images[0, 0, 0] = pixel
+            labels = np.arange(count, dtype=np.uint8) % 10
+            (folder / f"{part}-images-idx3-ubyte").write_bytes(
+                struct.pack(">IIII", 2051, count, 28, 28) + images.tobytes()
+            )
+            (folder / f"{part}-labels-idx1-ubyte").write_bytes(
+                struct.pack(">II", 2049, count) + labels.tobytes()
+            )
+        folders.append(folder.parent)
+    options = [
+        "learning.dataset=mnist",
+        "learning.model=mlp",
+        "learning.samples_per_device=none",
+        "rounds=1",
+    ]
+    scenario = load(tiny, options)
+    simulate(scenario, data=folders[0], out=tmp_path / "out")
+    simulate(
+        scenario,
+        data=folders[0],
+        out=tmp_path / "out",
+        progress=lambda event: pytest.fail("computed again"),
+    )
+    with pytest.raises(RunError, match="holds another run"):
+        simulate(scenario, data=folders[1], out=tmp_path / "out")
+
+
+def test_a_finished_folder_that_lost_a_file_gets_it_back(tiny, tmp_path):
+    out = tmp_path / "out"
+    simulate(load(tiny), out=out)
+    before = digest_of(out)
+    (out / "spans.parquet").unlink()
+    (out / "model.safetensors").unlink()
+    simulate(load(tiny), out=out)
+    assert digest_of(out) == before
+    (out / "summary.json").write_text("{")
+    with pytest.raises(RunError, match=r"summary.json is damaged .* use --fresh"):
+        simulate(load(tiny), out=out)
+
+
+def test_fresh_keeps_a_finished_run_until_the_new_one_can_begin(tiny, tmp_path):
+    out = tmp_path / "out"
+    simulate(load(tiny), out=out)
+    before = digest_of(out)
+    with pytest.raises(ScenarioError, match="torch cannot use"):
+        simulate(load(tiny, ["learning.device=cuda:77"]), out=out, fresh=True)
+    assert digest_of(out) == before
+    (out / "checkpoint" / "state.safetensors").unlink()
+    simulate(load(tiny), out=out)
+    assert digest_of(out) == before

@@ -1,0 +1,84 @@
+"""The least additional time with which the least shares fit."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest import approx
+
+from solvers import InfeasibleError, PruningProblem, allocate
+from solvers.deadline_feasibility import seconds_rounded_up
+
+FIELDS = ("bits", "compute_s", "slack_s", "rate_bps", "weight", "rho_min", "rho_max", "bits_fixed")
+
+
+def changed(p, **new):
+    return PruningProblem(**{name: new.get(name, getattr(p, name)) for name in FIELDS})
+
+
+def instance(seed, count, floors, caps, fixed):
+    """K devices over three decades of size and rate; some without computation, upload, fixed bits
+    or time.
+    """
+    rng = np.random.default_rng(seed)
+    some = lambda values: np.where(rng.random(count) < 0.2, 0.0, values)  # noqa: E731
+    return PruningProblem(
+        bits=some(10 ** rng.uniform(4, 7, count)),
+        compute_s=some(10 ** rng.uniform(-5, -1.5, count)),
+        slack_s=rng.uniform(-1e-3, 3e-2, count),
+        rate_bps=10 ** rng.uniform(6, 9, count),
+        weight=rng.uniform(0.2, 5, count),
+        rho_min=rng.uniform(0, 0.3, count) * floors,
+        rho_max=1 - rng.uniform(0, 0.6, count) * caps,
+        bits_fixed=some(10 ** rng.uniform(1, 5, count)) * fixed,
+    )
+
+
+def problems(most=12):
+    flag = st.booleans()
+    return st.builds(instance, st.integers(0, 2**32 - 1), st.integers(1, most), flag, flag, flag)
+
+
+@given(problems(), st.floats(1e-7, 0.5))
+def test_extra_time_is_enough_and_the_least(p, less):
+    try:
+        allocate(p)
+    except InfeasibleError as error:
+        assert error.extra_s > 0 and f"{seconds_rounded_up(error.extra_s)} s more" in str(error)
+        assert error.devices and all(f"{k}" in str(error) for k in error.devices[:8])
+        later = changed(p, slack_s=p.slack_s + error.extra_s)
+        assert later.share_bounds()[0].sum() <= 1
+        assert allocate(later).certificate.residual < 1e-8
+        squeezed = changed(
+            later, rate_bps=later.rate_bps * (1 - 5e-10)
+        )  # a caller that rounds otherwise
+        assert allocate(squeezed).certificate.residual < 1e-8
+        short = changed(p, slack_s=p.slack_s + error.extra_s * (1 - less))
+        with pytest.raises(InfeasibleError):
+            allocate(short)
+
+
+def test_extra_time_by_hand():
+    """Half the weights stay: 0.5e6 bit at 1e7 bit/s are 50 ms, 0.5 x 4 ms of computing: 52 ms for
+    one, 102 for two.
+    """
+    one = PruningProblem(1e6, 4e-3, 20e-3, 1e7, rho_max=0.5)
+    two = PruningProblem(1e6, 4e-3, [20e-3, 20e-3], 1e7, rho_max=0.5)
+    for p, threshold_s in ((one, 52e-3), (two, 102e-3)):
+        with pytest.raises(InfeasibleError, match=r"devices? 0") as caught:
+            allocate(p)
+        assert caught.value.extra_s == approx(threshold_s - 20e-3, rel=1e-12)
+        a = allocate(changed(p, slack_s=p.slack_s + caught.value.extra_s))
+        assert a.rho == approx(0.5, abs=1e-12) and a.share.sum() == approx(1)
+
+
+def test_extra_time_counts_those_it_brings_back():
+    """Device 1 has no time at 20 ms, but the 32 ms that device 0 needs give it some: then both
+    must fit.
+    """
+    p = PruningProblem(1e6, 4e-3, [20e-3, -10e-3], 1e7, rho_max=0.5)
+    with pytest.raises(InfeasibleError) as caught:
+        allocate(p)
+    left_s = p.slack_s + caught.value.extra_s - 2e-3
+    assert (50e-3 / left_s).sum() == approx(1, rel=1e-12)
+    assert allocate(changed(p, slack_s=p.slack_s + caught.value.extra_s)).infeasible == ()
