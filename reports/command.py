@@ -17,7 +17,7 @@ from edgesim.cli.options import exit_on_error
 RUNS_DIFFER = 1  # exit code of edgesim compare
 
 
-class FigureStyle(StrEnum):
+class StyleName(StrEnum):
     """How `edgesim report` draws the files in figures/."""
 
     screen = "screen"
@@ -30,8 +30,8 @@ def report(
     ],
     out: Annotated[Path | None, typer.Option(help="Folder of the report.")] = None,
     style: Annotated[
-        FigureStyle, typer.Option(help="Of the figures' files; ieee: 3.5 in wide, 8 pt.")
-    ] = FigureStyle.screen,
+        StyleName, typer.Option(help="Of the figures' files; ieee: 3.5 in wide, 8 pt.")
+    ] = StyleName.screen,
 ) -> None:
     """Write one page, figures and tables from any set of finished runs, such as a sweep's
     folder.

@@ -70,7 +70,7 @@ def sweep_lines(
 def series_label(scheme: Scheme, keys: Sequence[SweptKey]) -> str:
     """The series, with the scheme's values of some keys."""
     parts = [
-        key.say(number)
+        key.text(number)
         for key in keys
         if key.key in scheme.numbers and (number := key.of(scheme.values)) is not None
     ]

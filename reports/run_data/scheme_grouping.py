@@ -99,7 +99,7 @@ def at_middle_value(schemes: list[Scheme], key: SweptKey) -> tuple[list[Scheme],
         return schemes, []
     middle = values[(len(values) - 1) // 2]
     kept = [scheme for scheme in schemes if key.of(scheme.values) in (middle, None)]
-    return kept, [key.say(middle)]
+    return kept, [key.text(middle)]
 
 
 def few_schemes(schemes: list[Scheme], keys: Sequence[SweptKey]) -> tuple[list[Scheme], str]:

@@ -50,7 +50,7 @@ class SweptKey:
         """The number that a scenario has here; None where it has none."""
         return self.numbers.get(values.get(self.key, ""))
 
-    def say(self, number: float) -> str:
+    def text(self, number: float) -> str:
         """A value with name and unit: "latency threshold 15 ms"."""
         return f"{self.name} {number:g} {self.unit}".rstrip()
 
