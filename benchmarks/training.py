@@ -39,7 +39,6 @@ from fl.contracts import Grant, Job, View
 from fl.data.datasets import Federated
 from fl.executors.batched import Batched
 from fl.executors.one_by_one import OneByOne
-from fl.executors.worker_threads import available_cores as cores
 from fl.masks import unit_masks as masks
 from fl.method_base.method import bind
 from fl.models.architectures import Architecture, build
@@ -48,6 +47,7 @@ from fl.models.stateless_layers import Flatten, Relu
 from fl.models.stateless_layers import MaxPool as MaxPool
 from fl.task import LearningTask
 from fl.training.local_sgd import samples
+from fl.worker_threads import available_cores as cores
 
 LR = 0.01
 

@@ -1,4 +1,6 @@
-"""What training could not do as chosen is said at the end of a run and in summary.json, and changes no result."""
+"""What training could not do as chosen is said at the end of a run and in summary.json, and changes
+no result.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ TABLES = (
 
 
 def test_a_run_that_was_interrupted_says_the_same_detours(tmp_path, monkeypatch):
-    """They are counted from the first round on, not from where the run went on: every file has the same bytes."""
+    """They are counted from the first round on, not from where the run went on: every file has the
+    same bytes.
+    """
 
     class Stop(Exception):
         pass

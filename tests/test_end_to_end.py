@@ -24,7 +24,8 @@ network:
   noise: -110 dBm
   channel: {path_loss: {model: constant, loss: [95 dB, 100 dB, 104 dB, 107 dB]}}
 devices:
-  - {count: 4, tx_power: 23 dBm, cpu: {frequency: {uniform: [1 GHz, 3 GHz]}, cycles_per_weight: 100}, idle_power: 0.1 W}
+  - {count: 4, tx_power: 23 dBm, idle_power: 0.1 W,
+     cpu: {frequency: {uniform: [1 GHz, 3 GHz]}, cycles_per_weight: 100}}
 budget: {latency_threshold: 20 ms}
 learning:
   dataset: digits
@@ -72,7 +73,9 @@ def tiny(tmp_path):
 
 
 def liu_28(setup, row) -> float:
-    """Finish time of one row of device_rounds by Liu, eq. (28): (24) + (25), written out with the paper's symbols."""
+    """Finish time of one row of device_rounds by Liu, eq. (28): (24) + (25), written out with the
+    paper's symbols.
+    """
     k, rho = int(row.device), row.rho
     p, steps = setup.scenario.learning.method.params, 5
     weights = setup.method.weights()

@@ -1,82 +1,173 @@
-"""The rooms import in one direction, and nothing heavy is imported before it is needed."""
+"""Imports run one way between files and between folders, and nothing heavy is imported early."""
 
 from __future__ import annotations
 
 import ast
+import shutil
 import subprocess
 import sys
+from collections import defaultdict
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("solvers", "edgesim", "fl", "reports")
+PACKAGES = ("solvers", "fl", "edgesim", "reports")
 MAY_IMPORT = {
     "solvers": set(),
-    "edgesim": {"solvers", "fl.contracts"},
     "fl": set(),
-    "reports": {
-        "edgesim.cli.options",
-        "edgesim.errors",
-        "edgesim.records.table_files",
-        "edgesim.scenario.key_docs",
-        "edgesim.scenario.units",
-    },
+    "edgesim": {"solvers", "fl"},
+    "reports": {"edgesim"},
 }
-NEVER = {"solvers": {"simpy", "torch"}, "edgesim": {"torch"}}
-EVERY_ROOM = Path("edgesim/runs")  # builds a run: the only folder that knows every room
+NEVER = {"solvers": {"simpy", "torch"}, "fl": {"simpy"}, "reports": {"simpy", "torch"}}
 
 
-def imported(path: Path) -> set[str]:
-    """Modules that a file imports anywhere, lazily or not, as dotted names."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            names = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= names if node.module in ROOMS else {node.module}
+def modules_of(root: Path) -> dict[str, Path]:
+    """Dotted name -> file of every module of the packages below ``root``."""
+    found = {}
+    for package in PACKAGES:
+        for path in (root / package).rglob("*.py"):
+            parts = path.relative_to(root).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
 
-def wrong_arrows(path: Path, room: str) -> set[str]:
-    allowed = MAY_IMPORT[room]
-    wrong = set()
-    for name in imported(path):
-        top = name.split(".")[0]
-        ours = top in ROOMS and top != room
-        if ours and not any(name == a or name.startswith(a + ".") for a in allowed):
-            wrong.add(name)
-        if top in NEVER.get(room, ()):
-            wrong.add(name)
+def names_imported(path: Path) -> set[str]:
+    """Dotted names that a file imports at any depth, lazily or for types; `from a import b` is a.b."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def arrows_of(root: Path) -> dict[str, set[str]]:
+    """Module -> modules of the packages that it imports."""
+    modules = modules_of(root)
+    arrows = {}
+    for module, path in modules.items():
+        targets = set()
+        for name in names_imported(path):
+            module_of_name = name if name in modules else name.rpartition(".")[0]
+            if module_of_name in modules:
+                targets.add(module_of_name)
+        arrows[module] = targets - {module}
+    return arrows
+
+
+def wrong_arrows(root: Path) -> list[str]:
+    """Imports between packages, or of libraries, that are not allowed."""
+    wrong = []
+    for module, path in modules_of(root).items():
+        package = module.split(".")[0]
+        for name in sorted(names_imported(path)):
+            top = name.split(".")[0]
+            foreign = top in PACKAGES and top not in {package, *MAY_IMPORT[package]}
+            if foreign or top in NEVER.get(package, ()):
+                wrong.append(f"{module} -> {name}")
     return wrong
 
 
-FILES = [(room, path) for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
+def circle(arrows: dict[str, set[str]]) -> list[str]:
+    """One circle of a graph, or an empty list."""
+    try:
+        TopologicalSorter(arrows).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []
 
 
-@pytest.mark.parametrize(("room", "path"), FILES, ids=[str(p.relative_to(ROOT)) for _, p in FILES])
-def test_arrows_point_one_way(room, path):
-    if EVERY_ROOM not in path.relative_to(ROOT).parents:
-        assert wrong_arrows(path, room) == set()
+def circles(root: Path) -> dict[str, list[str]]:
+    """Circles between files ("files"), and by folder between the files and folders in it.
+
+    A folder counts as one node beside its neighbours. Arrows between neighbours without a circle
+    can be drawn so that all of them run down.
+    """
+    arrows = arrows_of(root)
+    levels: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for module, targets in arrows.items():
+        for target in targets:
+            one, other = module.split("."), target.split(".")
+            depth = next(
+                (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
+                min(len(one), len(other)),
+            )
+            if depth < min(len(one), len(other)):  # else one is the face (__init__) of the other
+                levels[".".join(one[:depth])][one[depth]].add(other[depth])
+    found = {folder or ".": circle(graph) for folder, graph in levels.items()}
+    found["files"] = circle(arrows)
+    return {folder: path for folder, path in found.items() if path}
 
 
-def test_a_wrong_arrow_is_seen(tmp_path):
-    bad = ROOT / "solvers" / "allocators" / "kkt.py"
-    assert wrong_arrows(bad, "solvers") == set()
-    copy = tmp_path / "copy.py"
-    copy.write_text(
-        "def f():\n    import torch\n    from edgesim.network.cell import Cell\n    from fl import masks\n"
-    )
-    assert {m.split(".")[0] for m in imported(copy)} == {"torch", "edgesim", "fl"}
+def test_packages_import_in_one_direction():
+    assert wrong_arrows(ROOT) == []
+
+
+def test_neither_files_nor_folders_import_each_other_in_a_circle():
+    assert circles(ROOT) == {}
+
+
+def test_no_folder_is_a_hall():
+    """At most twelve modules in a folder; the catalogue of methods has one per method."""
+    for folder in {path.parent for path in modules_of(ROOT).values()} - {ROOT / "fl" / "methods"}:
+        assert len(list(folder.glob("*.py"))) <= 12 + 1, folder  # and the package's face
+
+
+PLANTED = {
+    "a package that stands above": ("solvers/problem.py", "from edgesim.network.cell import Cell"),
+    "learning that knows time": ("fl/accounting.py", "def f():\n    import simpy"),
+    "a library for types only": (
+        "solvers/problem.py",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch",
+    ),
+    "reports by name": (
+        "edgesim/cli/app.py",
+        "def f():\n    from reports.page import write_report",
+    ),
+}
+
+
+@pytest.fixture
+def copy(tmp_path):
+    for package in PACKAGES:
+        shutil.copytree(
+            ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__")
+        )
+
+    def plant(file, line):
+        path = tmp_path / file
+        path.write_text(f"{path.read_text(encoding='utf-8')}\n{line}\n", encoding="utf-8")
+        return tmp_path
+
+    return plant
+
+
+@pytest.mark.parametrize(("file", "line"), PLANTED.values(), ids=PLANTED)
+def test_a_planted_arrow_is_seen(copy, file, line):
+    module = file.removesuffix(".py").replace("/", ".")
+    assert [arrow.split(" -> ")[0] for arrow in wrong_arrows(copy(file, line))] == [module]
+
+
+def test_a_planted_circle_of_files_is_seen(copy):
+    root = copy("solvers/problem.py", "def f():\n    from solvers import certificate")
+    assert {"solvers.problem", "solvers.certificate"} <= set(circles(root)["files"])
+
+
+def test_a_planted_circle_of_folders_is_seen(copy):
+    """No circle of files: the two that import each other's folder are four different files."""
+    root = copy("edgesim/scenario/units.py", "from edgesim.network import grants")
+    assert {"scenario", "network"} <= set(circles(root)["edgesim"])
 
 
 @pytest.mark.parametrize(
     "statement",
     [
-        "import edgesim.cli.app, reports.command",
-        "import edgesim.scenario.loader",
+        "import edgesim.cli",
+        "import edgesim.scenario",
         "import fl.methods.liu, fl.data.datasets, fl.models.architectures",
         "import solvers",
     ],

@@ -6,6 +6,7 @@ import math
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +17,8 @@ import numpy as np
 from edgesim.records.event_log import EventLog
 from edgesim.records.perfetto_trace import trace_json
 from edgesim.records.run_folder import write_atomic, write_json
+from edgesim.records.summary import summarise
+from edgesim.runs.recorder import scheme_of
 from edgesim.runs.setup import Setup
 from edgesim.runs.user_code import files_beside
 from fl.contracts import State
@@ -50,6 +53,37 @@ def write_artifacts(
     write_atomic(path / "devices.csv", devices_csv(setup))
     write_json(path / "timing.json", timing)
     write_json(path / "summary.json", summary)
+
+
+def summary_of(
+    setup: Setup, log: EventLog, warnings: list[str], detours: Sequence[str] = ()
+) -> dict[str, Any]:
+    """summary.json: what was run, and the figures that follow from the event log.
+
+    Args:
+        setup: what was run.
+        log: the event log.
+        warnings: of the check before the run.
+        detours: what the training could not do as chosen and did in another way; it changes no
+            other number.
+    """
+    scenario = setup.scenario
+    return {
+        "scenario": scenario.name,
+        "scheme": scheme_of(scenario),
+        "method": scenario.learning.method.name,
+        "solver": scenario.allocation.solver,
+        "seed": setup.seed,
+        "rounds": scenario.rounds,
+        "devices": len(setup.fleet),
+        "weights": setup.method.weights(),
+        "training": {"arithmetic": setup.arithmetic(), "detours": list(detours)},
+        "warnings": warnings,
+        "stretched_rounds": log.stretched_rounds,
+        **summarise(
+            log.columns("rounds"), scenario.evaluate.targets, scenario.budget.latency_threshold_s
+        ),
+    }
 
 
 def partition(data: Federated) -> dict:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,8 +17,7 @@ from edgesim.engine.vectorised.round_loop import SteppedEnvironment, needs_proce
 from edgesim.errors import InfeasibleScenarioError
 from edgesim.records.event_log import EventLog
 from edgesim.records.run_folder import Checkpoint, FolderError, RunFolder
-from edgesim.records.summary import summarise
-from edgesim.runs.artifacts import peak_memory_bytes, write_artifacts
+from edgesim.runs.artifacts import peak_memory_bytes, summary_of, write_artifacts
 from edgesim.runs.feasibility import Feasibility, feasibility_table
 from edgesim.runs.fingerprint import result_digest, training_digest
 from edgesim.runs.recorder import Progress, Recorder, scheme_of
@@ -272,37 +270,6 @@ def finished_run(folder: RunFolder, saved: Checkpoint) -> Run:
             f"{folder.path}/summary.json is damaged ({error}); use --fresh to start again"
         ) from error
     return Run(folder.path, summary, log)
-
-
-def summary_of(
-    setup: Setup, log: EventLog, warnings: list[str], detours: Sequence[str] = ()
-) -> dict[str, Any]:
-    """summary.json: what was run, and the figures that follow from the event log.
-
-    Args:
-        setup: what was run.
-        log: the event log.
-        warnings: of the check before the run.
-        detours: what the training could not do as chosen and did in another way; it changes no
-            other number.
-    """
-    scenario = setup.scenario
-    return {
-        "scenario": scenario.name,
-        "scheme": scheme_of(scenario),
-        "method": scenario.learning.method.name,
-        "solver": scenario.allocation.solver,
-        "seed": setup.seed,
-        "rounds": scenario.rounds,
-        "devices": len(setup.fleet),
-        "weights": setup.method.weights(),
-        "training": {"arithmetic": setup.arithmetic(), "detours": list(detours)},
-        "warnings": warnings,
-        "stretched_rounds": log.stretched_rounds,
-        **summarise(
-            log.columns("rounds"), scenario.evaluate.targets, scenario.budget.latency_threshold_s
-        ),
-    }
 
 
 def default_folder(scenario: Scenario, seed: int | None = None) -> Path:

@@ -22,8 +22,8 @@ from fl.evaluation.evaluation_batches import (
 )
 from fl.executors.deferred_training import Executor
 from fl.executors.perceptron_gradients import is_perceptron
-from fl.executors.worker_threads import one_torch_thread
 from fl.task import LearningTask
+from fl.worker_threads import one_torch_thread
 
 if TYPE_CHECKING:
     from fl.method_base.method import Method

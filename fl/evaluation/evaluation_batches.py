@@ -17,10 +17,10 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from fl.executors.perceptron_gradients import PerceptronGradients, StackedCrossEntropy
-from fl.executors.worker_threads import map_in_threads
 from fl.models.batch_norm import Collected, Frozen
 from fl.models.memory_format import fastest_memory_format
 from fl.task import LearningTask
+from fl.worker_threads import map_in_threads
 
 Array = np.ndarray
 BATCH = 125  # samples at a time: bounds the memory of activations, and keeps them in the cache

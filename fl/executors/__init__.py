@@ -1,12 +1,53 @@
 """Executors: how waiting jobs are trained, one by one on several threads or as stacks of models.
 
 The result of a job depends on the job alone: not on its neighbours, their number, or the number of
-threads. Stacked models sum in another order than single ones, which decides the last bits.
+threads. Stacked models sum in another order than single ones, which decides the last bits; whether
+they are stacked therefore follows from the architecture and the kind of device, by a rule written
+down from benchmarks and never timed in a run.
 """
 
 from __future__ import annotations
 
-from fl.executors.choice import NAMES, arithmetic, choose
-from fl.executors.fallbacks import Fallbacks
+from fl.executors.batched import Batched
+from fl.executors.malloc_settings import keep_freed_memory
+from fl.executors.one_by_one import OneByOne
+from fl.executors.perceptron_gradients import is_perceptron
+from fl.task import LearningTask
+from fl.worker_threads import available_cores
 
-__all__ = ["NAMES", "Fallbacks", "arithmetic", "choose"]
+NAMES = ("auto", "resident", "pool", "batched")
+
+
+def choose(
+    task: LearningTask, name: str = "auto", threads: int | None = None
+) -> OneByOne | Batched:
+    """The executor of that name.
+
+    Args:
+        name: resident: one job after the other. pool: so on several threads. batched: models
+            stacked. auto: batched where `is_stacked_by_default`, else pool.
+        threads: how many may compute at once; None: one per core that this process may use.
+
+    Raises:
+        ValueError: there is no executor of that name.
+    """
+    if name not in NAMES:
+        raise ValueError(f'there is no executor "{name}"; there are {", ".join(NAMES)}')
+    keep_freed_memory()
+    if name in ("resident", "batched") or task.device != "cpu":
+        threads = 1
+    elif threads is None:
+        threads = available_cores()
+    stacked = arithmetic(task, name) == "stacked"
+    return Batched(task, threads) if stacked else OneByOne(task, threads)
+
+
+def arithmetic(task: LearningTask, name: str = "auto") -> str:
+    """ "stacked" or "one by one": what of an executor's name decides the last bits of a result."""
+    stacked = name == "batched" or (name == "auto" and is_stacked_by_default(task))
+    return "stacked" if stacked else "one by one"
+
+
+def is_stacked_by_default(task: LearningTask) -> bool:
+    """On accelerators; on a CPU only perceptrons, whose stacks need no autograd."""
+    return task.device != "cpu" or is_perceptron(task.architecture)

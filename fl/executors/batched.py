@@ -6,7 +6,8 @@ width is a group of its own. A group is trained in chunks that fit into a stated
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from math import prod
 
 from fl.contracts import Job, Trained
@@ -16,9 +17,9 @@ from fl.executors.perceptron_gradients import PerceptronGradients, is_perceptron
 from fl.executors.stack_rows import JobProgress, RowBuilder, StackRow, why_not_stacked
 from fl.executors.stacked_sgd import least_computing, train_stack
 from fl.executors.vmapped_gradients import VmappedGradients
-from fl.executors.worker_threads import map_in_threads
 from fl.out_of_memory import is_out_of_memory
 from fl.task import LearningTask
+from fl.worker_threads import map_in_threads
 
 PERCEPTRON_BYTES = 64 << 20  # of a chunk of perceptrons on a CPU: what its caches like best
 CHUNK_BYTES = 1 << 30  # of a chunk of anything else
@@ -54,23 +55,22 @@ class Batched:
         builder = RowBuilder(self.task)
         progress = [JobProgress(job, why_not_stacked(self.task, job)) for job in jobs]
         for number in range(max((len(job.phases) for job in jobs), default=0)):
-            rows = [
-                builder.row(each, number)
-                for each in progress
-                if each.not_stacked is None and number < len(each.job.phases)
-            ]
-            groups = grouped(row for row in rows if row is not None)
-            chunks = [chunk for group in groups for chunk in self.chunks(group)]
+            groups: dict[tuple[int, int], list[StackRow]] = {}  # rows that can share a stack
+            for each in progress:
+                if each.not_stacked is None and number < len(each.job.phases):
+                    row = builder.row(each, number)
+                    if row is not None:
+                        groups.setdefault((row.part.kind, row.batch), []).append(row)
+            chunks = [chunk for group in groups.values() for chunk in self.chunks(group)]
             map_in_threads(self._train, chunks, self.threads)
         left = [each for each in progress if each.not_stacked is not None]
-        for reason in sorted({each.not_stacked for each in left}):
-            count = sum(each.not_stacked == reason for each in left)
+        for reason, count in sorted(Counter(str(each.not_stacked) for each in left).items()):
             self.fallbacks.add(f"one by one instead of batched: {reason}", count)
         alone = iter(OneByOne(self.task).run([each.job for each in left]))
         return [each.result() if each.not_stacked is None else next(alone) for each in progress]
 
     def chunks(self, group: list[StackRow]) -> list[list[StackRow]]:
-        """A group in chunks, the rows with most steps first: those that end are at a chunk's end."""
+        """A group in chunks, the rows with most steps first: they end last."""
         group.sort(key=lambda row: -row.steps)
         size = self.chunk_size(group[0])
         return [group[i : i + size] for i in range(0, len(group), size)]
@@ -78,8 +78,7 @@ class Batched:
     def chunk_size(self, row: StackRow) -> int:
         """How many rows such as this one fit into the memory.
 
-        Eight numbers are counted per weight, three per signal of a batch, and for every sample of
-        every step its index and weight, twice. A fixed width does not depend on the steps.
+        Counted are eight numbers per weight, three per signal of a batch, 32 bytes per sample.
         """
         architecture = self.task.architecture
         signals = sum(prod(shape) for shape in architecture.input_shapes) + architecture.classes
@@ -117,11 +116,3 @@ class Batched:
         self.fallbacks.add(sentence, len(chunk))
         for half in (chunk[: len(chunk) // 2], chunk[len(chunk) // 2 :]):
             self._train(half)
-
-
-def grouped(rows: Iterable[StackRow]) -> list[list[StackRow]]:
-    """Rows that can share a stack, in the order in which their kinds first come."""
-    groups: dict[tuple[int, int], list[StackRow]] = {}
-    for row in rows:
-        groups.setdefault((row.part.kind, row.batch), []).append(row)
-    return list(groups.values())

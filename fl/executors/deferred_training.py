@@ -10,8 +10,8 @@ from fl.contracts import Job, Sent, Stage, Trained
 from fl.errors import LearningError
 from fl.executors.fallbacks import Fallbacks
 from fl.executors.one_by_one import OneByOne
-from fl.executors.worker_threads import one_torch_thread
 from fl.task import LearningTask
+from fl.worker_threads import one_torch_thread
 
 
 class AbortedError(LearningError):
@@ -38,7 +38,7 @@ class Promise:
     def __init__(self, job: Job, trainer: Trainer) -> None:
         self.job = job
         self._trainer = trainer
-        self._trained: Trained | None = None
+        self.trained: Trained | None = None
         self._aborted = False
 
     def result(self) -> Trained:
@@ -51,9 +51,9 @@ class Promise:
             raise AbortedError(
                 f"the job of device {self.job.device} in round {self.job.g} was aborted"
             )
-        if self._trained is None:
+        if self.trained is None:
             self._trainer.flush()
-        return self._trained
+        return self.trained
 
     def stages(self) -> tuple[Stage, ...]:
         """The work that is charged; trains where only the training determines it."""
@@ -69,11 +69,8 @@ class Promise:
 
     def abort(self) -> None:
         """Takes the job back: it is not trained if it still waits, and its result is gone."""
-        self._aborted, self._trained = True, None
+        self._aborted, self.trained = True, None
         self._trainer.forget(self)
-
-    def fulfil(self, trained: Trained) -> None:
-        self._trained = trained
 
 
 class Trainer:
@@ -127,7 +124,7 @@ class Trainer:
         with one_torch_thread():
             results = self._executor.run([promise.job for promise in waiting])
         for promise, trained in zip(waiting, results, strict=True):
-            promise.fulfil(trained)
+            promise.trained = trained
         self._waiting.clear()
         self.seconds += perf_counter() - start
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from threading import Lock
 
-IN_EVALUATION = "in evaluation: "  # begins a sentence about batches of test samples, not jobs
-
 
 class Fallbacks:
-    """Sentences, each with the number of jobs that it concerns, or of batches in evaluation."""
+    """Sentences, each with the number of jobs that it concerns."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, int] = {}
@@ -29,15 +27,10 @@ class Fallbacks:
         return taken
 
     def merge(self, counts: Mapping[str, int]) -> None:
-        """Adds counts of another time, or of a run that was resumed."""
+        """Adds other counts, such as those of a run that is resumed."""
         for sentence, jobs in counts.items():
             self.add(sentence, jobs)
 
     def lines(self) -> list[str]:
         """One line per sentence, for the end of a run and its summary."""
-        return [f"{sentence} ({counted(sentence, n)})" for sentence, n in self._jobs.items()]
-
-
-def counted(sentence: str, number: int) -> str:
-    one, more = ("batch", "batches") if sentence.startswith(IN_EVALUATION) else ("job", "jobs")
-    return f"{number} {one if number == 1 else more}"
+        return [f"{what} ({n} job{'s' if n > 1 else ''})" for what, n in self._jobs.items()]

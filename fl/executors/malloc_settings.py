@@ -1,8 +1,7 @@
 """Settings of the C library's allocator: memory that one training step frees stays for the next.
 
 The GNU C library gives large pieces back to the system at once. The same pages, cleared and mapped
-anew in every step, took 14 % of the time of `liu-cnn` at batch 20 (docs/performance.md). No result
-depends on it.
+anew, took 14 % of the time of `liu-cnn` at batch 20. No result depends on it.
 """
 
 from __future__ import annotations

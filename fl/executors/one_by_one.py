@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from fl.contracts import Job, Trained
 from fl.executors.fallbacks import Fallbacks
-from fl.executors.worker_threads import map_in_threads
 from fl.out_of_memory import is_out_of_memory
 from fl.task import LearningTask
 from fl.training import local_sgd
+from fl.worker_threads import map_in_threads
 
 
 class OneByOne:
@@ -29,8 +29,10 @@ class OneByOne:
         Raises:
             MemoryError: the memory does not hold the training of one job.
         """
-        # The longest first, so that no thread begins it when the others are done.
-        order = sorted(range(len(jobs)), key=lambda i: -duration(jobs[i]))
+        # The longest first: no thread begins it when the others are done.
+        order = sorted(
+            range(len(jobs)), key=lambda i: -sum(phase.steps for phase in jobs[i].phases)
+        )
         found = map_in_threads(lambda i: self._train(jobs[i]), order, self.threads)
         results = dict(zip(order, found, strict=True))
         undone = [i for i in order if results[i] is None]
@@ -47,9 +49,3 @@ class OneByOne:
             if self.threads == 1 or not is_out_of_memory(error):
                 raise
         return None
-
-
-def duration(job: Job) -> float:
-    """What a job is charged in FLOPs, or in steps where its work is known only after training."""
-    flops = sum(float(stage.work.flops) for stage in job.stages or ())
-    return flops or sum(phase.steps for phase in job.phases)

@@ -71,7 +71,9 @@ class PerceptronGradients:
     def logits(self, leaves: Sequence[Tensor], x: Tensor) -> Tensor:
         """Logits [C, B, classes] of x [C, B, ...] under the weights ``leaves`` [C, ...]."""
         return reduce(
-            lambda signal, i: self._forward(leaves, i, signal), self._places, x.flatten(2)
+            lambda signal, i: self._forward(leaves, i, signal),
+            range(len(self.layers)),
+            x.flatten(2),
         )
 
     def __call__(
@@ -91,7 +93,7 @@ class PerceptronGradients:
         if self._shape != x.shape[:2]:
             self._shape, self._memory, self._loss = x.shape[:2], {}, None
         signals = [x.flatten(2)]
-        for i in self._places:
+        for i in range(len(self.layers)):
             signals.append(self._forward(leaves, i, signals[-1], reuse=True))
         self._loss = self._loss or StackedCrossEntropy(signals[-1])
         loss, hits, back = self._loss(signals[-1], y, share)
@@ -111,10 +113,6 @@ class PerceptronGradients:
                 out = self._memory.get(("back", i))
                 back = self._memory["back", i] = torch.bmm(back, leaves[weight], out=out)
         return loss, hits, found
-
-    @property
-    def _places(self) -> range:
-        return range(len(self.layers))
 
     def _forward(self, leaves: Sequence[Tensor], i: int, x: Tensor, reuse: bool = False) -> Tensor:
         """x [C, B, in] through layer i, in the memory of the step before where ``reuse``."""

@@ -68,10 +68,6 @@ class TrainedPart:
     optimiser: Sgd | Adam
     kind: int
 
-    def of(self, values: Tensor) -> Tensor:
-        """Values [P] of a model at the coordinates of the part [p]."""
-        return part_of(values, self.index, self.layout)
-
     def put_back(self, trained: Tensor, w: Tensor) -> Tensor:
         """The model w [P] with the trained part [p]; where that is all, the trained part."""
         if self.index is None and trained.numel() == w.numel():
@@ -140,7 +136,8 @@ class RowBuilder:
             return None
         samples, sizes = local_sgd.samples(task, phase, progress.job)
         batch = min(task.batch_size, len(task.data.train_index[progress.job.device]))
-        return StackRow(progress, part, w, part.of(w), samples, sizes, phase.steps, batch)
+        start = part_of(w, part.index, part.layout)
+        return StackRow(progress, part, w, start, samples, sizes, phase.steps, batch)
 
     def _part(
         self, phase: Phase, mask: Tensor, submodel: Tensor | None, dtype: torch.dtype

@@ -30,24 +30,14 @@ class VmappedGradients:
         self, leaves: Sequence[Tensor], x: Tensor, y: Tensor, share: Tensor
     ) -> tuple[Tensor, Tensor, list[Tensor | None]]:
         """Loss [C, B], hit [C, B] and gradients: as `PerceptronGradients.__call__`."""
-        pairs = list(zip(leaves, self.trained, strict=True))
-        changing = tuple(leaf for leaf, trained in pairs if trained)
-        frozen = tuple(leaf for leaf, trained in pairs if not trained)
+        changing = {i: leaf for i, leaf in enumerate(leaves) if self.trained[i]}
+        frozen = {i: leaf for i, leaf in enumerate(leaves) if not self.trained[i]}
         gradients, (loss, hits) = self._gradients(changing, frozen, x, y, share)
-        each = iter(gradients)
-        return loss, hits, [next(each) if trained else None for trained in self.trained]
+        return loss, hits, [gradients.get(i) for i in range(len(leaves))]
 
-    def _loss(
-        self,
-        changing: tuple[Tensor, ...],
-        frozen: tuple[Tensor, ...],
-        x: Tensor,
-        y: Tensor,
-        share: Tensor,
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def _loss(self, changing: dict, frozen: dict, x: Tensor, y: Tensor, share: Tensor) -> tuple:
         """Of one model: the weighted loss, and the loss and hit of every sample [B]."""
-        trained, fixed = iter(changing), iter(frozen)
-        leaves = [next(trained if changes else fixed) for changes in self.trained]
-        logits = self._forward(leaves, x)
+        leaves = changing | frozen
+        logits = self._forward([leaves[i] for i in range(len(leaves))], x)
         loss = cross_entropy(logits, y, reduction="none")
         return (loss * share).sum(), (loss, logits.argmax(1) == y)

@@ -1,4 +1,6 @@
-"""A method that costs time and bits and learns nothing, and a runner of rounds: the engine without torch."""
+"""A method that costs time and bits and learns nothing, and a runner of rounds: the engine
+without torch.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -49,7 +51,7 @@ class TimingTrainer:
 
 @dataclass(frozen=True)
 class TimingMethod:
-    """Liu's costs: personal steps on N_v weights, warm-up and pruned steps on N_u weights, q_hat bits a weight.
+    """Liu's costs: personal steps on N_v, warm-up and pruned steps on N_u weights; q_hat bits each.
 
     Its state is the tuple of what the server did: (hook, g, devices).
     """
@@ -164,7 +166,7 @@ def play(
     start_s=0.0,
     capability=None,
 ):
-    """Play some rounds of a cell; ``downlink(env, channel)`` makes another downlink than the ideal one,
+    """Play some rounds of a cell; ``downlink(env, channel)`` makes another than the ideal one,
     ``capability(g)`` gives other capabilities than the fleet's."""
     env, log, segments = simpy.Environment(initial_time=start_s), log or EventLog(), []
     path_gain = np.broadcast_to(path_gain, len(fleet))

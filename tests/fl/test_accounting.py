@@ -1,4 +1,6 @@
-"""FLOPs as torch counts them, weights as Liu (8), (24) count them, bits as (25) and the mask's own."""
+"""FLOPs as torch counts them, weights as Liu (8), (24) count them, bits as (25) and the mask's
+own.
+"""
 
 import numpy as np
 import pytest
@@ -78,7 +80,8 @@ def test_flops_where_the_first_trained_layer_is_a_residual_block():
 @pytest.mark.filterwarnings("ignore:TF32")  # torch's, at the switch
 @pytest.mark.parametrize(("first", "layers"), [(0, 2), (2, 1)])
 def test_flops_of_the_lstm(first, layers):
-    """Torch's fused kernel is not counted, so it is switched off. Torch leaves out the gradient by the initial state of
+    """Torch's fused kernel is not counted, so it is switched off. Torch leaves out the gradient
+    by the initial state of
     a layer, 4 H H multiply-adds of one time step, which is counted here."""
     architecture = build("shakespeare-lstm", (80,), 90)
     trained = architecture.layout.where(lambda slot: slot.layer >= first)
@@ -89,7 +92,9 @@ def test_flops_of_the_lstm(first, layers):
 
 
 def test_a_conv_by_hand():
-    """2 filters of 3x3 over 4x4, padded: 16 x 9 x 2 multiply-adds; pooled to 2x2; linear 8 -> 2: 16."""
+    """2 filters of 3x3 over 4x4, padded: 16 x 9 x 2 multiply-adds; pooled to 2x2; linear 8 -> 2:
+    16.
+    """
     features, classifier = TINY.layout.role("features"), TINY.layout.role("classifier")
     nothing = TINY.layout.role("none")
     assert step_cost(TINY, classifier, nothing).flops == 2 * (
@@ -152,7 +157,9 @@ def test_forward_and_backward_on_different_submodels():
 
 
 def test_only_a_dense_submodel_saves_everything():
-    """Half of the filters are half of the work; half of the weights here and there save sparse_efficiency of it."""
+    """Half of the filters are half of the work; half of the weights here and there save
+    sparse_efficiency of it.
+    """
     half = Accounting(sparse_efficiency=0.5)
     filters = TINY.layout.expand({"conv1": np.array([True, False])})
     assert submodel_cost(TINY, filters, half) == submodel_cost(TINY, filters)

@@ -41,7 +41,9 @@ def test_bits_known_only_after_training_are_asked_for_at_the_upload(engine):
 
 
 def test_work_known_only_after_training_gives_the_same_round(engine):
-    """Work that is known before is never asked of the training; either way the bytes are the same."""
+    """Work that is known before is never asked of the training; either way the bytes are the
+    same.
+    """
     world = {
         "fleet": devices((1e9, 2e9)),
         "path_gain": 1e-10,

@@ -170,7 +170,9 @@ def hand(share, rho):
 
 
 def slow_and_slower(engine, clock):
-    """Device 0 is in time, 1 too late while it sends (a small share), 2 too late while it computes (3e8 Hz)."""
+    """Device 0 is in time, 1 too late while it sends (a small share), 2 too late while it
+    computes (3e8 Hz).
+    """
     shares = hand([0.8, 0.001, 0.1], [0.9, 0.5, 0.5])
     return engine.play(devices((3e9, 3e9, 3e8)), 1e-10, solver=shares, clock=clock, rounds=range(2))
 

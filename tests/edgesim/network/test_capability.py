@@ -1,4 +1,6 @@
-"""Capability z_k and model budget gamma_k: drawn once or every round; time, energy, plan follow the clock z_k f_k."""
+"""Capability z_k and model budget gamma_k: drawn once or every round; time, energy, plan follow
+the clock z_k f_k.
+"""
 
 import numpy as np
 import pytest
@@ -92,7 +94,9 @@ def test_a_device_added_at_the_end_moves_nobodys_level(tmp_path_factory, count, 
 
 
 def test_times_of_the_papers_device():
-    """fedlps.md, 6.2: the dense MNIST round of 2788.128 MFLOP at 744,448 MFLOP/s: 3.75 ms at z = 1, 59.9 ms at 1/16."""
+    """FedLPS, Section VI-B: the dense MNIST round of 2788.128 MFLOP at 744,448 MFLOP/s: 3.75 ms at z =
+    1, 59.9 ms at 1/16.
+    """
     device = make_fleet(0.5, 744_448e6, flops_per_cycle=1, capability=LEVELS)
     view_hz = device.cpu_hz * device.capability
     seconds = device.seconds(np.arange(5), Work(0.0, 2788.128e6), view_hz)
@@ -129,7 +133,9 @@ def test_the_view_says_what_the_server_knows(engine):
 
 
 def test_energy_by_hand(engine):
-    """1e6 weight steps x 5 cycles at z f = 1e9: 5 ms, and kappa (z f)^2 = 1e-10 J a cycle: 0.5 mJ."""
+    """1e6 weight steps x 5 cycles at z f = 1e9: 5 ms, and kappa (z f)^2 = 1e-10 J a cycle: 0.5
+    mJ.
+    """
     method = engine.method(
         personal_weights=0,
         warmup_steps=0,
@@ -162,7 +168,9 @@ def test_the_plan_knows_the_clock_of_its_round(engine):
 
 
 def test_who_gives_too_little_is_left_out_in_that_round_only(engine):
-    """0.65e6 weight steps x 5 / 3e9 Hz = 1.08 ms are unprunable: at z = 0.04 they take 27 ms of 25 ms."""
+    """0.65e6 weight steps x 5 / 3e9 Hz = 1.08 ms are unprunable: at z = 0.04 they take 27 ms of
+    25 ms.
+    """
     levels = np.array([[1.0, 0.04], [1.0, 1.0]])
     devices = make_fleet(0.63, [3e9, 3e9], cycles_per_weight=5)
     rows = engine.play(devices, 1e-10, rounds=range(2), capability=levels.__getitem__).log.table(
@@ -194,7 +202,9 @@ def test_a_resumed_run_draws_the_same_levels(engine, tmp_path):
 
 @pytest.mark.slow
 def test_a_whole_run_computes_with_the_levels_of_each_round(path, tmp_path):
-    """compute_s x z_k f_k is the same for everybody in every round; devices.csv has the levels of round 0."""
+    """compute_s x z_k f_k is the same for everybody in every round; devices.csv has the levels of
+    round 0.
+    """
     scenario = load(path, [EVERY_ROUND])
     run = simulate(scenario, out=tmp_path / "out")
     setup = set_up(scenario)
@@ -228,7 +238,9 @@ def test_check_shows_the_clock_of_round_0(path):
 
 
 def test_check_charges_the_submodel_of_each_device(path):
-    """A device that holds a quarter of the model gets half of the units (HeteroFL), and less than half of the work."""
+    """A device that holds a quarter of the model gets half of the units (HeteroFL), and less than
+    half of the work.
+    """
     quarter = "devices.1.model_budget=0.25"
     method = "learning.method={name: heterofl, local_steps: 1}"
     rows = feasibility(load(path, [method, quarter, "devices.1.capability=1"])).rows

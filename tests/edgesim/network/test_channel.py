@@ -105,7 +105,8 @@ network:
   downlink: {{mode: broadcast, tx_power: 40 dBm}}
   channel: {{path_loss: {loss}, shadowing: {shadowing}, fading: {{kind: rayleigh, coherence: 5 ms}}}}
 devices:
-  - {{count: 2, tx_power: 30 dBm, distance: [10 m, 100 m], cpu: {{frequency: 1 GHz, cycles_per_weight: 5}}}}
+  - {{count: 2, tx_power: 30 dBm, distance: [10 m, 100 m],
+     cpu: {{frequency: 1 GHz, cycles_per_weight: 5}}}}
   - {{count: {last}, tx_power: 20 dBm, distance: {{uniform: [20 m, 30 m]}},
       cpu: {{frequency: 2 GHz, flops_per_cycle: 4}}, failure_rate: 3 Hz}}
 budget: {{latency_threshold: 25 ms}}

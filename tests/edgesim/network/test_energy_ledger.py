@@ -25,7 +25,9 @@ def fleet(num_devices, failure_rate_hz=0.0):
 
 
 def power_w(fleet, device, phase):
-    """Watts while a device is in a phase, from first principles: kappa f^3, radio power, idle power."""
+    """Watts while a device is in a phase, from first principles: kappa f^3, radio power, idle
+    power.
+    """
     if phase == "upload":
         return fleet.tx_power_w[device]
     if phase == "download":
@@ -42,7 +44,9 @@ def test_compute_energy_by_hand():
 
 
 def test_a_round_by_hand(engine):
-    """1 MHz at SNR 1 and 4e5 bits in the whole band: 0.4 s at 0.2 W; 1e6 weight steps x 5 cycles at 1e-28 x 4e18."""
+    """1 MHz at SNR 1 and 4e5 bits in the whole band: 0.4 s at 0.2 W; 1e6 weight steps x 5 cycles
+    at 1e-28 x 4e18.
+    """
     method = engine.method(
         personal_weights=0,
         warmup_steps=0,

@@ -1,4 +1,6 @@
-"""Fluid links: when bits arrive, by hand. The band is 1 Hz and the SNR 1, so the whole band carries 1 bit/s."""
+"""Fluid links: when bits arrive, by hand. The band is 1 Hz and the SNR 1, so the whole band
+carries 1 bit/s.
+"""
 
 import math
 
@@ -66,7 +68,9 @@ def test_reclaimed_band_goes_to_who_is_still_sending():
 
 
 def test_reclaimed_band_is_shared_in_proportion():
-    """Shares 0.5, 0.3, 0.2; device 0 sends nothing, so that the others have 0.6 and 0.4 from the start."""
+    """Shares 0.5, 0.3, 0.2; device 0 sends nothing, so that the others have 0.6 and 0.4 from the
+    start.
+    """
     ends = send(Uplink(simpy.Environment(), air(3), "reclaim"), (0.5, 0.3, 0.2), (0.0, 6.0, 6.0))
     assert ends == pytest.approx(
         [0.0, 10.0, 12.0]
@@ -74,7 +78,9 @@ def test_reclaimed_band_is_shared_in_proportion():
 
 
 def test_who_still_computes_keeps_its_reservation():
-    """Device 1 starts at 10 s, when device 0 has sent 5 of its 6 bit with its own half of the band only."""
+    """Device 1 starts at 10 s, when device 0 has sent 5 of its 6 bit with its own half of the
+    band only.
+    """
     ends = send(Uplink(simpy.Environment(), air(), "reclaim"), (0.5, 0.5), (6.0, 1.0), (0.0, 10.0))
     assert ends == pytest.approx([12.0, 12.0])
 
@@ -153,7 +159,9 @@ def test_the_ideal_downlink_takes_no_time_and_counts_bits():
 
 
 def test_a_broadcast_has_the_rate_of_its_worst_listener():
-    """Gains 1, 3, 7 at power 1: devices 1 and 2 listen, so log2(4) = 2 bit/s/Hz in 4 Hz: 16 bit take 2 s."""
+    """Gains 1, 3, 7 at power 1: devices 1 and 2 listen, so log2(4) = 2 bit/s/Hz in 4 Hz: 16 bit
+    take 2 s.
+    """
     channel = Channel(1.0, [1.0, 3.0, 7.0], noise_w=1.0)
     link = BroadcastDownlink(simpy.Environment(), channel, tx_power_w=1.0, bandwidth_hz=4.0)
     listeners = grants(0.2, 0.2, 0.2)[1:]

@@ -28,7 +28,9 @@ def test_a_device_that_cannot_compute_in_time_is_left_out_by_name(engine):
 
 
 def test_too_narrow_a_band_stretches_or_stops(engine):
-    """rho is at most 0.1, and at T_th the rest does not fit: the least threshold that fits is planned for and met."""
+    """rho is at most 0.1, and at T_th the rest does not fit: the least threshold that fits is
+    planned for and met.
+    """
     method = engine.method(rho_bounds=(0.0, 0.1))
     played = engine.play(devices([3e9] * 10), 1e-10, method)
     assert played.log.stretched_rounds == 1
@@ -43,7 +45,9 @@ def test_too_narrow_a_band_stretches_or_stops(engine):
 
 
 def test_a_plan_leaves_room_for_the_broadcast(engine):
-    """40 Mbit at 2e8 Hz x log2(1 + ...) take some ms; finish is still T_th, because the plan knows of it."""
+    """40 Mbit at 2e8 Hz x log2(1 + ...) take some ms; finish is still T_th, because the plan
+    knows of it.
+    """
     downlink = lambda env, channel: BroadcastDownlink(env, channel, tx_power_w=1.0)  # noqa: E731
     played = engine.play(
         devices([3e9] * 4), [1e-10] * 3 + [1e-11], engine.method(bits_down=4e7), downlink=downlink

@@ -24,7 +24,9 @@ MEASURES = {"density": 0.35, "accuracy global": math.nan, "NA": math.inf, "a, b"
 
 
 def logged(first=0, rounds=2, log=None):
-    """Two devices compute for 2 s (8 cycles) and 4 s; device 1 is cut off after 3 s; device 2 is infeasible."""
+    """Two devices compute for 2 s (8 cycles) and 4 s; device 1 is cut off after 3 s; device 2 is
+    infeasible.
+    """
     env, log = simpy.Environment(), log or EventLog()
     log.attach(env)
     grants = (Grant(0, 0.25, 0.5, 1e9, 1.0), Grant(1, 0.75, 0.0, 1e9, 1.0))

@@ -1,4 +1,6 @@
-"""What a run says of every device and of its method: scores and measures, in memory, in its folder, after a break."""
+"""What a run says of every device and of its method: scores and measures, in memory, in its
+folder, after a break.
+"""
 
 import numpy as np
 import pandas as pd

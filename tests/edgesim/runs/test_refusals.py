@@ -21,7 +21,8 @@ network:
   noise: -110 dBm
   channel: {path_loss: {model: constant, loss: [95 dB, 100 dB, 104 dB, 107 dB]}}
 devices:
-  - {count: 4, tx_power: 23 dBm, cpu: {frequency: {uniform: [1 GHz, 3 GHz]}, cycles_per_weight: 100}, idle_power: 0.1 W}
+  - {count: 4, tx_power: 23 dBm, idle_power: 0.1 W,
+     cpu: {frequency: {uniform: [1 GHz, 3 GHz]}, cycles_per_weight: 100}}
 budget: {latency_threshold: 20 ms}
 learning:
   dataset: digits
@@ -145,7 +146,9 @@ def test_stop_refuses_in_check_what_it_refuses_in_run(tiny, tmp_path):
 
 
 def test_the_threshold_that_a_slow_broadcast_needs_is_the_one_that_works(tiny):
-    """FedAvg with kkt behind a broadcast longer than T_th: check's least threshold is feasible, a bit less is not."""
+    """FedAvg with kkt behind a broadcast longer than T_th: check's least threshold is feasible, a
+    bit less is not.
+    """
     from edgesim.runs.run import feasibility
 
     slow = "network.downlink={mode: broadcast, tx_power: 20 dBm, bandwidth: 20 kHz}"

@@ -26,7 +26,8 @@ network:
   noise: -110 dBm
   channel: {path_loss: {model: constant, loss: [95 dB, 100 dB, 104 dB, 107 dB]}}
 devices:
-  - {count: 4, tx_power: 23 dBm, cpu: {frequency: {uniform: [1 GHz, 3 GHz]}, cycles_per_weight: 100}, idle_power: 0.1 W}
+  - {count: 4, tx_power: 23 dBm, idle_power: 0.1 W,
+     cpu: {frequency: {uniform: [1 GHz, 3 GHz]}, cycles_per_weight: 100}}
 budget: {latency_threshold: 20 ms}
 learning:
   dataset: digits
@@ -68,7 +69,9 @@ COMMAND = (sys.executable, "-m", "edgesim", "run")
 
 @pytest.mark.parametrize("kills", [1, 3])
 def test_promise_7_kill_dash_nine_and_the_same_command(tiny, tmp_path, kills):
-    """SIGKILL somewhere in a run, again and again; the same command ends with the bytes of an undisturbed run."""
+    """SIGKILL somewhere in a run, again and again; the same command ends with the bytes of an
+    undisturbed run.
+    """
     options = ["rounds=60", "network.channel.fading={kind: rayleigh, coherence: 7 ms}"]
     whole = simulate(load(tiny, options), out=tmp_path / "whole")
     command = [*COMMAND, str(tiny), *options, "--out", str(tmp_path / "killed"), "--quiet"]

@@ -1,4 +1,6 @@
-"""Every solver in a run: its plan is what the event log shows, with and without a threshold, under both noises."""
+"""Every solver in a run: its plan is what the event log shows, with and without a threshold,
+under both noises.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ network:
   noise: -110 dBm
   channel: {path_loss: {model: constant, loss: [90 dB, 97 dB, 104 dB, 110 dB]}}
 devices:
-  - {count: 4, tx_power: 28 dBm, cpu: {frequency: [1 GHz, 2 GHz, 3 GHz, 1.5 GHz], cycles_per_weight: 40}}
+  - {count: 4, tx_power: 28 dBm,
+     cpu: {frequency: [1 GHz, 2 GHz, 3 GHz, 1.5 GHz], cycles_per_weight: 40}}
 budget: {latency_threshold: 700 ms}
 learning: {dataset: none, model: liu-cnn, batch_size: 128, method: {name: fedavg}}
 """
@@ -93,7 +96,9 @@ def test_all_are_back_together(tmp_path, solver, threshold, noise):
 
 
 def test_latency_counts_unprunable_work_without_a_threshold(tmp_path):
-    """Liu's personal and warm-up steps come before: devices with other clocks still are back together."""
+    """Liu's personal and warm-up steps come before: devices with other clocks still are back
+    together.
+    """
     run = ran(tmp_path, "allocation.solver=latency", LIU, NONE)
     compute_s = run.device_rounds.compute_s.to_numpy()
     assert np.ptp(compute_s) > 1e-3 and np.ptp(run.device_rounds.finish_s) <= 1e-9
@@ -101,7 +106,9 @@ def test_latency_counts_unprunable_work_without_a_threshold(tmp_path):
 
 @pytest.mark.parametrize("noise", [(), (DENSITY,)])
 def test_energy_is_what_the_ledger_says(tmp_path, noise):
-    """The plan's joules are those of the log; everybody is back at T_th; kkt with full clocks and powers takes more."""
+    """The plan's joules are those of the log; everybody is back at T_th; kkt with full clocks and
+    powers takes more.
+    """
     run = ran(tmp_path, "allocation.solver=energy", *noise)
     rows = run.device_rounds[run.device_rounds["round"] == 0]
     assert (

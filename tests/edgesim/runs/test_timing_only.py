@@ -38,7 +38,9 @@ def path(tmp_path):
 
 
 def test_the_costs_are_those_of_a_run_that_learns(path):
-    """Same model and samples: the first round of a run on real data takes as long and sends as much."""
+    """Same model and samples: the first round of a run on real data takes as long and sends as
+    much.
+    """
     changes = ["rounds=1", "learning.model=mlp"]
     digits = [
         "learning.dataset=digits",

@@ -1,4 +1,6 @@
-"""Code of the user's own that is wrong in every way: one sentence with file and line, exit code 2, nothing written."""
+"""Code of the user's own that is wrong in every way: one sentence with file and line, exit code
+2, nothing written.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from typer.testing import CliRunner
 
 from edgesim.cli.app import app
 
+CLASS = "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    "
 EXAMPLES = Path(__file__).parents[3] / "examples"
 ALLOCATORS = {
     "return problem.bits * float('nan'), problem.bits * 0": "returned shares with nan",
@@ -39,21 +42,17 @@ METHODS = {
     "class thing: pass": "no complete subclass",
     "def thing(problem): pass": "no complete subclass",
     "from fl.method_base.method import Method\nclass thing(Method): pass": "no complete subclass",
-    "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def personal(self): return [True]": "no mask bool",
-    "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def select(self, state, view): return [99]": (
-        r"selected \[99\]"
-    ),
-    "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def select(self): return []": (
+    CLASS + "def personal(self): return [True]": "no mask bool",
+    CLASS + "def select(self, state, view): return [99]": (r"selected \[99\]"),
+    CLASS + "def select(self): return []": (
         r"whose select\(self\) is called as select\(self, state"
     ),
-    "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    personal = 5": "whose personal is no method",
-    "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def architecture(self, given): return given": (
+    CLASS + "personal = 5": "whose personal is no method",
+    CLASS + "def architecture(self, given): return given": (
         r"whose architecture\(self, given\) is called as architecture\(given"
     ),
-    "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def architecture(given): return 5": (
-        "gives no fl.models.architectures.Architecture"
-    ),
-    "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def architecture(given): return given.nonsense": (
+    CLASS + "def architecture(given): return 5": ("gives no fl.models.architectures.Architecture"),
+    CLASS + "def architecture(given): return given.nonsense": (
         r"my.py:3: AttributeError: .*nonsense"
     ),
     "from fl.methods.fedavg import FedAvg\nfrom fl.models.architectures import build\nclass thing(FedAvg):\n"
@@ -104,7 +103,7 @@ def test_wrong_methods(tmp_path, code):
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_hooks_that_fail(tmp_path, hook):
-    code = f"from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    def {hook}: raise KeyError('lost')"
+    code = CLASS + f"def {hook}: raise KeyError('lost')"
     result, _ = run(tmp_path, "method", code)
     assert result.exit_code == 2, result.output
     assert result.output.strip().endswith("my.py:3: KeyError: 'lost'")

@@ -1,4 +1,6 @@
-"""Readers on files that the tests write, whole and damaged; the digits; the real files where they are."""
+"""Readers on files that the tests write, whole and damaged; the digits; the real files where they
+are.
+"""
 
 import gzip
 import os

@@ -178,7 +178,9 @@ def test_text_can_be_divided_by_labels_too():
 
 
 def test_two_labels_of_mnist_for_a_hundred_devices():
-    """FedLPS' pathological split: 180 training samples of two labels; the test samples of a label go to its holders."""
+    """FedLPS' pathological split: 180 training samples of two labels; the test samples of a label
+    go to its holders.
+    """
     train, test = np.repeat(np.arange(10), 6000), np.repeat(np.arange(10), 1000)
     options = {"kind": "labels", "labels_per_device": 2, "samples_per_device": 180}
     parts, tests = partitions.partition(train, test, 10, 100, Seeds(0), **options)

@@ -81,9 +81,11 @@ class Own:
 
 @pytest.mark.parametrize("held", [evaluation.STACK_BYTES, 250_000, 1])
 def test_perceptrons_of_different_devices_are_scored_in_stacks(monkeypatch, held):
-    """Test sets of 40, 23, 0, 31 and 1 samples, one model without numbers: as one by one, whatever the memory holds.
+    """Test sets of 40, 23, 0, 31 and 1 samples, one model without numbers: as one by one, whatever
+    the memory holds.
 
-    A model takes 2 x 4,810 weights and 4 x 64 + 4 x 10 signals of a sample: 86 kB with 40 of them, 75 kB with 31.
+    A model takes 2 x 4,810 weights and 4 x 64 + 4 x 10 signals of a sample: 86 kB with 40 of them,
+    75 kB with 31.
     """
     task = task_of("mlp", sizes=(40, 23, 8, 31, 1))
     task.data.test_index[2] = np.empty(0, dtype=np.int64)
@@ -142,11 +144,14 @@ def test_a_device_without_test_data_has_no_score(tiny_bench):
     assert np.isnan(scores.accuracy[1])
 
 
-# --- static batch norm -----------------------------------------------------------------------------------------------
+# --- static batch norm
+# -----------------------------------------------------------------------------------------------
 
 
 def test_a_shared_model_is_scored_with_the_statistics_of_all_training_data(tiny_bench):
-    """Samples 1 and 3 on two devices: mean 2, unbiased variance 2, so they become -+1 / sqrt 2; logits (z, -z)."""
+    """Samples 1 and 3 on two devices: mean 2, unbiased variance 2, so they become -+1 / sqrt 2;
+    logits (z, -z).
+    """
     bench = tiny_bench([Norm(), Linear(1, 2, bias=False)], [[1.0], [3.0]], [0, 0])
     w = torch.tensor([1.0, 0.0, 1.0, -1.0])  # scale, shift, two weights
     scores = evaluate(bench.task, bench.method("fedavg"), State(0, w))
@@ -156,7 +161,9 @@ def test_a_shared_model_is_scored_with_the_statistics_of_all_training_data(tiny_
 
 
 def test_a_personal_model_is_scored_with_the_statistics_of_its_own_data(tiny_bench):
-    """Device 1 has scale and shift of its own and one sample: variance 0, so the norm answers its shift."""
+    """Device 1 has scale and shift of its own and one sample: variance 0, so the norm answers its
+    shift.
+    """
     bench = tiny_bench([Norm(), Linear(1, 2, bias=False)], [[1.0], [3.0]], [0, 0])
     alone = bench.method("fedalt", personal_part="features")
     state = State(
@@ -202,7 +209,8 @@ def test_a_score_does_not_depend_on_the_other_test_samples(digits):
     )  # 20 % less where a batch holds one device's labels only
 
 
-# --- probes, measures, text ------------------------------------------------------------------------------------------
+# --- probes, measures, text
+# ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

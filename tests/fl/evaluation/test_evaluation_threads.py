@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from edgesim import load, simulate
-from edgesim.runs import set_up
+from edgesim.runs.setup import set_up
 from fl.evaluation import evaluate as evaluation
 from fl.evaluation import evaluation_batches
 from fl.evaluation.evaluate import evaluate

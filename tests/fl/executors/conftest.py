@@ -17,7 +17,9 @@ MLP, CNN = "mlp", "digits-cnn"
 
 
 def task_of(model, shape=(1, 8, 8), sizes=(40, 23, 8, 31, 40), batch=8, dtype=np.float32):
-    """Random data on one device per size; the last batch of a pass is mostly smaller, device 2 has one batch."""
+    """Random data on one device per size; the last batch of a pass is mostly smaller, device 2 has
+    one batch.
+    """
     rng = np.random.default_rng(0)
     text, count = len(shape) == 1 and not isinstance(model, tuple), sum(sizes)
     x = rng.integers(0, 10, (count, *shape)) if text else rng.random((count, *shape)).astype(dtype)

@@ -19,7 +19,9 @@ from tests.fl.executors.conftest import CNN, MLP, assert_close, job, job_of, sam
 
 
 def test_the_memory_that_stays_moves_no_byte():
-    """One executor for passes of other sizes, batches, widths, kinds and precision, to and fro, against new ones."""
+    """One executor for passes of other sizes, batches, widths, kinds and precision, to and fro,
+    against new ones.
+    """
     task = task_of(MLP, sizes=(40, 23, 5, 31, 40))  # device 2 has less than a batch
     half = torch.from_numpy(task.layout.expand(masks.prefix(task.layout, 0.5)))
     only_bias = torch.arange(4810) >= 4800
@@ -51,7 +53,9 @@ def test_a_pass_leaves_no_garbage_behind():
 
 
 def test_the_memory_of_a_chunk():
-    """mlp on 8x8: 4,810 weights, 64 + 64 + 64 + 64 + 10 signals of each of 8 samples: 179 kB per model."""
+    """mlp on 8x8: 4,810 weights, 64 + 64 + 64 + 64 + 10 signals of each of 8 samples: 179 kB per
+    model.
+    """
     task, sizes = task_of(MLP), []
     executor = Batched(task, memory=500_000)
     original = batched_module.train_stack
@@ -101,7 +105,9 @@ def test_a_memory_for_nothing_ends_the_run_instead_of_changing_the_arithmetic(mo
 
 
 def test_what_did_not_fit_is_given_back_before_the_halves_are_tried(monkeypatch):
-    """Optimisers, gradients and pictures of the failed chunk would else take the room of its halves."""
+    """Optimisers, gradients and pictures of the failed chunk would else take the room of its
+    halves.
+    """
     task, made, alive, original = task_of(MLP), [], [], stacked_sgd.Stack.step
     begin = stacked_sgd.Stack.__init__
 

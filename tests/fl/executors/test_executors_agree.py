@@ -35,7 +35,9 @@ def benches(digits):
 
 @pytest.fixture(scope="module")
 def rounds(benches):
-    """(model, method) -> method, state, jobs of a round on devices of different capability, results one by one."""
+    """(model, method) -> method, state, jobs of a round on devices of different capability, results
+    one by one.
+    """
     found = {}
 
     def make(model, name):

@@ -13,7 +13,9 @@ def log_loss(logits, y, share):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize(("batch", "classes"), [(10, 10), (1, 10), (7, 3), (16, 62)])
 def test_the_loss_of_a_sample_does_not_know_its_neighbours(dtype, batch, classes):
-    """A processor computes the numbers at the end of a row, short of a whole vector, by another rule."""
+    """A processor computes the numbers at the end of a row, short of a whole vector, by another
+    rule.
+    """
     generator = torch.Generator().manual_seed(0)
     logits = 5 * torch.randn(40, batch, classes, generator=generator, dtype=dtype)
     y = torch.randint(0, classes, (40, batch), generator=generator)

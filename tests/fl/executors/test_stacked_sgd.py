@@ -32,7 +32,9 @@ from tests.fl.executors.conftest import (
 
 
 def by_hand(w, x, y):
-    """Two layers, w = (a [2], b [2], V [2, 2], c [2]) for one input x: loss and gradient, by the chain rule."""
+    """Two layers, w = (a [2], b [2], V [2, 2], c [2]) for one input x: loss and gradient, by the
+    chain rule.
+    """
     a, b, v, c = w[0:2], w[2:4], w[4:8].reshape(2, 2), w[8:10]
     h = np.maximum(a * x + b, 0)
     z = v @ h + c
@@ -59,7 +61,9 @@ W = np.array([0.5, -1.0, 0.1, 0.2, 0.3, -0.4, 0.6, 0.7, 0.05, -0.05])
 
 
 def test_a_step_of_two_perceptrons_by_hand():
-    """x = 1: h = (0.6, 0), z = (0.23, 0.31), p_0 = 0.48001; the dead neuron and its weights do not move."""
+    """x = 1: h = (0.6, 0), z = (0.23, 0.31), p_0 = 0.48001; the dead neuron and its weights do not
+    move.
+    """
     task = two_neurons(1)
     start, everything = torch.tensor(W), torch.ones(10, dtype=torch.bool)
     jobs = [job_of(task, Phase(start, everything, 1, 0.5), device=k) for k in (0, 1)]
@@ -84,7 +88,9 @@ def test_a_batch_is_the_mean_of_its_samples_and_a_mask_holds_still():
 @pytest.mark.parametrize("optimiser", OPTIMISERS, ids=str)
 @pytest.mark.parametrize("ragged", [False, True])
 def test_stacks_agree_with_one_by_one_in_double_precision(model, optimiser, ragged):
-    """Different devices, steps, last batches, rates, factors, frozen and scattered weights: all at once."""
+    """Different devices, steps, last batches, rates, factors, frozen and scattered weights: all at
+    once.
+    """
     task = task_of(model, dtype=np.float64)
     size, rng = task.layout.size, np.random.default_rng(1)
     w = task.initial().double()
@@ -141,7 +147,9 @@ def test_neighbours_and_chunks_change_no_byte(model):
     [((33, 16, 10), 1), ((33, 1, 10), 8), ((1, 16, 10), 8), ((1, 10), 1), ((64, 33, 1, 10), 1)],
 )
 def test_neighbours_change_no_byte_where_something_is_one(widths, batch, optimiser, ragged):
-    """A product with a single row or column is computed in another way where there is a single model."""
+    """A product with a single row or column is computed in another way where there is a single
+    model.
+    """
     layers = [Linear(*pair) for pair in pairwise(widths)]
     layers[1:] = [each for layer in layers[1:] for each in (Relu(), layer)]
     task = task_of(tuple(layers), (widths[0],), sizes=(17, 9, 12, 17), batch=batch)
@@ -171,7 +179,9 @@ def test_the_norm_of_a_models_gradients_does_not_know_its_neighbours():
 
 @pytest.mark.parametrize("ragged", [False, True])
 def test_what_a_device_does_not_hold_cannot_spoil_it(ragged):
-    """The samples of device 0 are no numbers; smaller batches and shorter jobs are filled up with something."""
+    """The samples of device 0 are no numbers; smaller batches and shorter jobs are filled up with
+    something.
+    """
     task, spoilt = task_of(MLP), task_of(MLP)
     images = spoilt.data.x_train.copy()
     images[spoilt.data.train_index[0]] = np.nan

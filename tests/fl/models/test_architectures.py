@@ -1,4 +1,6 @@
-"""Parameter counts and multiply-adds of the papers, layers against torch's, initial weights, models that do not fit."""
+"""Parameter counts and multiply-adds of the papers, layers against torch's, initial weights,
+models that do not fit.
+"""
 
 import numpy as np
 import pytest
@@ -39,14 +41,14 @@ def samples(shape, count, classes=10, seed=0):
     return torch.from_numpy(x)
 
 
-# --- counts of the papers --------------------------------------------------------------------------------------------
+# --- counts of the papers -----------------------------------------------------------------------
 
 
-def test_liu_cnn_has_the_weights_of_the_paper():  # liu.md: 52,096 personal, 402,826 global
+def test_liu_cnn_has_the_weights_of_the_paper():  # Liu, Section V: 52,096 personal, 402,826 global
     assert roles("liu-cnn") == (52_096, 402_826)
 
 
-def test_fedlps_cnn():  # fedlps.md, 7.3
+def test_fedlps_cnn():  # parameter counts of FedLPS
     layout = build("fedlps-cnn", MNIST, 10).layout
     assert layout.size == 21_840
     assert [s.size for s in layout.slots if s.kind == "weight"] == [250, 5000, 16_000, 500]
@@ -54,7 +56,7 @@ def test_fedlps_cnn():  # fedlps.md, 7.3
     assert [group.units for group in layout.groups.values() if group.hidden] == [10, 20, 50]
 
 
-def test_lenet5_caffe():  # spafl.md, section 7; fedmap.md
+def test_lenet5_caffe():  # as in SpaFL and FedMAP
     architecture = build("lenet5-caffe", MNIST, 10)
     assert [slot.size for slot in architecture.layout.slots] == [500, 25_000, 400_000, 5000]
     assert architecture.layout.size == 430_500
@@ -67,7 +69,8 @@ def test_lenet5_caffe():  # spafl.md, section 7; fedmap.md
 
 
 def test_conv4_of_spafl():
-    """spafl.md, section 7. The paper's 807,366 parameters are ours and 1280 running statistics with 6 counters, which
+    """SpaFL, CIFAR-10. The paper's 807,366 parameters are ours and 1280 running statistics
+    with 6 counters, which
     static batch norm does not have; its 1418 thresholds are those of another network (Conv-6)."""
     architecture = build("spafl-conv4", CIFAR, 10)
     layout = architecture.layout
@@ -83,15 +86,15 @@ def test_conv4_of_spafl():
     ].shape == (128, 512)
 
 
-def test_vgg11_of_fedlps():  # fedlps.md, 7.3
+def test_vgg11_of_fedlps():  # parameter counts of FedLPS
     layout = build("vgg11", CIFAR, 10).layout
     assert layout.size == 9_231_114
     assert [g.units for g in layout.groups.values()] == [64, 128, 256, 256, 512, 512, 512, 512, 10]
 
 
 def test_resnet18():
-    """spafl.md: 11,159,232 parameters and 4800 thresholds are those of the convolutions; the linear layer and the norms
-    are not in them."""
+    """SpaFL: 11,159,232 parameters and 4800 thresholds are those of the convolutions; the
+    linear layer and the norms are not in them."""
     architecture = build("resnet18", CIFAR, 100)
     convolutions = [
         s
@@ -108,11 +111,14 @@ def test_resnet18():
         sum(group.units for group in architecture.layout.groups.values() if group.hidden)
         == 4800 - 1920
     )
-    # the second convolutions of stage 1 and 2 each, and the shortcuts and second convolutions of stages 2 to 4
+    # the second convolutions of stage 1 and 2 each, and the shortcuts and second convolutions of
+    # stages 2 to 4
 
 
 def test_shakespeare_lstm():
-    """LEAF: embedding 8, two layers of 256. Each time step costs 4 H (inputs + H) multiply-adds per layer."""
+    """LEAF: embedding 8, two layers of 256. Each time step costs 4 H (inputs + H) multiply-adds
+    per layer.
+    """
     architecture = build("shakespeare-lstm", TEXT, 90)
     assert (
         architecture.layout.size
@@ -153,7 +159,7 @@ def test_logits_of_every_model_and_the_flat_vector_without_gaps(name):
     assert [g.name for g in layout.groups.values() if not g.hidden] == [list(layout.groups)[-1]]
 
 
-# --- layers ----------------------------------------------------------------------------------------------------------
+# --- layers -------------------------------------------------------------------------------------
 
 
 def filled(module, seed=0):
@@ -215,7 +221,7 @@ def test_a_residual_block_is_conv_norm_relu_conv_norm_plus_shortcut(inputs, outp
     assert torch.allclose(ours, torch.relu(body(x) + shortcut(x)), atol=1e-12)
 
 
-# --- initial weights -------------------------------------------------------------------------------------------------
+# --- initial weights ----------------------------------------------------------------------------
 
 
 def test_split_gives_views():
@@ -256,7 +262,7 @@ def test_initial_weights_of_the_other_layers():
     assert (named["norm3.shift"] == 0).all()
 
 
-# --- models that do not fit ------------------------------------------------------------------------------------------
+# --- models that do not fit ---------------------------------------------------------------------
 
 
 def test_a_model_that_does_not_fit_says_so():

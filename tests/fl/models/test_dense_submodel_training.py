@@ -26,7 +26,9 @@ def job_of(*phases, device=0):
 @pytest.mark.parametrize("width", [0.25, 0.5, 0.7])
 @pytest.mark.parametrize("optimiser", [Sgd(), Sgd(0.9, 1e-3, 1.0)])
 def test_the_cut_out_model_trains_as_the_masked_one(bench, width, optimiser):
-    """fl.training.local_sgd trains slices; with a hook that does nothing it must train the whole masked model instead."""
+    """fl.training.local_sgd trains slices; with a hook that does nothing it must train the whole
+    masked model instead.
+    """
     layout, w = bench.task.layout, bench.task.initial()
     mask = torch.from_numpy(layout.expand(masks.random(layout, width, np.random.default_rng(1))))
     assert dense_submodel(layout, mask) is not None
@@ -74,7 +76,9 @@ def test_prefixes_of_every_model_are_cut_out(name):
 
 
 def test_a_scattered_submodel_trains_where_it_is_and_computes_with_nothing_else(tiny_bench):
-    """Logits W x with x = (1, 2), W = [[1, 2], [3, 4]]; without w_01: logits (1, 11), p_1 = 0.9999546."""
+    """Logits W x with x = (1, 2), W = [[1, 2], [3, 4]]; without w_01: logits (1, 11), p_1 =
+    0.9999546.
+    """
     from fl.models.layers import Linear
 
     task = tiny_bench((Linear(2, 2, bias=False),), [[1.0, 2.0]], [0]).task
@@ -90,7 +94,9 @@ def test_a_scattered_submodel_trains_where_it_is_and_computes_with_nothing_else(
 
 
 def test_half_the_width_trains_in_less_time_than_the_whole():
-    """Not a benchmark: the dense_submodel-out model must do a fraction of the work, counted by torch itself."""
+    """Not a benchmark: the smaller model must do a fraction of the work, counted by
+    torch itself.
+    """
     from torch.utils.flop_counter import FlopCounterMode
 
     data = federated("digits", 2, Seeds(0), kind="iid")

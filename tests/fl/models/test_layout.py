@@ -1,4 +1,6 @@
-"""Axes, groups of units, and which coordinates a choice of units keeps: small nets, expanded by hand."""
+"""Axes, groups of units, and which coordinates a choice of units keeps: small nets, expanded by
+hand.
+"""
 
 import numpy as np
 import pytest
@@ -77,7 +79,9 @@ def test_a_group_that_is_not_named_is_kept():
 
 
 def test_the_gates_of_an_lstm_are_blocks():
-    """Unit u of H owns the rows u, H + u, 2H + u, 3H + u of both weights, and the column u of weight_hh."""
+    """Unit u of H owns the rows u, H + u, 2H + u, 3H + u of both weights, and the column u of
+    weight_hh.
+    """
     layout = Architecture(
         "tiny", (5,), 2, (Embedding(4, 3), Lstm(3, 2), Last(), Linear(2, 2))
     ).layout

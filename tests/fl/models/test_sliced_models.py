@@ -1,4 +1,5 @@
-"""Is the masked dense model the sliced one? For every architecture: outputs, one SGD step, batch norm in both modes.
+"""Is the masked dense model the sliced one? For every architecture: outputs, one SGD step, batch
+norm in both modes.
 
 In double precision: the two sum in different orders, so they agree to rounding and not to the byte.
 """
@@ -60,6 +61,7 @@ def narrow(name, choose, seed=0):
     return architecture, kept, mask, dense, list(sliced(layout, dense, kept)), (x, torch.arange(6))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("choose", [random_units, prefix_units])
 @pytest.mark.parametrize("name", MODELS)
 def test_outputs_and_a_step_of_sgd(name, choose):

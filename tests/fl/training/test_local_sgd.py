@@ -37,7 +37,9 @@ def test_one_step_on_three_weights(plane):
 
 
 def test_two_steps_and_a_rate_per_weight(plane):
-    """After (0.8, 1, -0.2) the error is 1.6: with rates (0.1, 0, 0.1) the next step is 0.1 x 1.6 x (1, -, 1)."""
+    """After (0.8, 1, -0.2) the error is 1.6: with rates (0.1, 0, 0.1) the next step is 0.1 x 1.6
+    x (1, -, 1).
+    """
     rate = torch.tensor([0.1, 0.0, 0.1])
     done = local.run(
         plane, job_of(Phase(torch.tensor([1.0, 1.0, 0.0]), ALL3, 2, rate, loss=squares))
@@ -47,7 +49,9 @@ def test_two_steps_and_a_rate_per_weight(plane):
 
 
 def softmax_gradient(w, x, y):
-    """Of cross entropy for logits (w0 x + w2, w1 x + w3): (p - onehot) x for the weights, p - onehot for the biases."""
+    """Of cross entropy for logits (w0 x + w2, w1 x + w3): (p - onehot) x for the weights, p -
+    onehot for the biases.
+    """
     logits = np.array([w[0] * x + w[2], w[1] * x + w[3]])
     p = np.exp(logits) / np.exp(logits).sum() - np.eye(2)[y]
     return np.concatenate([p * x, p])
@@ -69,7 +73,9 @@ def test_masked_cross_entropy_step(logistic, mask):
 
 
 def test_pruning_by_hand(logistic):
-    """Liu (20)-(22): the warm-up moves (w0, w1) twice as far as the biases (x = 2): rho = 0.5 keeps w0 and w1."""
+    """Liu (20)-(22): the warm-up moves (w0, w1) twice as far as the biases (x = 2): rho = 0.5
+    keeps w0 and w1.
+    """
     method = logistic.method("pruning-only", local_steps=1, lr=0.5)
     state = method.start()
     (job,) = logistic.jobs(method, state, rho=0.5)

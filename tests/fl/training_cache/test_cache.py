@@ -106,7 +106,9 @@ def test_another_band_trains_nothing_again_and_gives_the_same_bytes(cell, tmp_pa
 
 @pytest.mark.parametrize("name", available())
 def test_every_method_runs_again_without_training_and_with_the_same_bytes(cell, tmp_path, name):
-    """The strictest case of equal orders; whoever reads more than it shows would differ, or would train."""
+    """The strictest case of equal orders; whoever reads more than it shows would differ, or would
+    train.
+    """
     parameters = f", {PARAMS[name]}" if name in PARAMS else ""
     scenario = cell(f"learning.method={{name: {name}{parameters}}}")
     simulate(scenario, out=tmp_path / "plain")
@@ -146,7 +148,9 @@ def test_another_pruning_ratio_is_not_reused(cell, tmp_path):
 
 
 def test_after_another_round_the_same_orders_are_others(cell, tmp_path):
-    """At the deadline a narrower band loses uploads: the next round's orders read the same, and the state differs."""
+    """At the deadline a narrower band loses uploads: the next round's orders read the same, and
+    the state differs.
+    """
     still = "network.channel={path_loss: {model: constant, loss: [95 dB, 95 dB, 95 dB, 105 dB]}}"
     deadline = ["clock.mode=deadline", "rounds=3", still]
     narrow = [*deadline, "network.bandwidth=1 MHz"]
@@ -158,15 +162,24 @@ def test_after_another_round_the_same_orders_are_others(cell, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change", ["seed=1", "learning.method.lr=0.06", "learning.batch_size=5", "learning.samples_per_device=21",
-               "learning.partition={kind: iid}", "learning.model=digits-cnn"],
-)  # fmt: skip
+    "change",
+    [
+        "seed=1",
+        "learning.method.lr=0.06",
+        "learning.batch_size=5",
+        "learning.samples_per_device=21",
+        "learning.partition={kind: iid}",
+        "learning.model=digits-cnn",
+    ],
+)
 def test_other_learning_is_another_identity(cell, change):
     assert training_digest(set_up(cell(change))) != training_digest(set_up(cell()))
 
 
 def test_who_holds_what_belongs_to_the_identity(cell):
-    """Three devices and four: the keys of the learning are the same, the division of the data is not."""
+    """Three devices and four: the keys of the learning are the same, the division of the data is
+    not.
+    """
     assert (
         len(
             {

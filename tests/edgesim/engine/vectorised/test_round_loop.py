@@ -104,7 +104,9 @@ def both(path, changes, monkeypatch):
 
 
 def files(folder):
-    """Contents by name: all but wall times, and the checkpoint's state, whose facts are compared through the log."""
+    """Contents by name: all but wall times, and the checkpoint's state, whose facts are compared
+    through the log.
+    """
     return {
         p.relative_to(folder): p.read_bytes()
         for p in folder.rglob("*")
@@ -160,8 +162,9 @@ def test_an_interrupted_run_resumes_to_the_same_bytes(path, tmp_path, monkeypatc
     assert files(tmp_path / "cut") == files(tmp_path / "whole")
     again = simulate(scenario, out=tmp_path / "whole")
     assert len(again.spans) == 3 * 11 * 5
-    kinds = {type(values) for block in read_blocks(tmp_path / "whole/checkpoint/log.arrows") for values in
-             next(iter(block.values())).values()}  # fmt: skip
+    blocks = read_blocks(tmp_path / "whole/checkpoint/log.arrows")
+    tables = [next(iter(block.values())) for block in blocks]
+    kinds = {type(values) for table in tables for values in table.values()}
     assert kinds == {np.ndarray}
 
 
@@ -188,7 +191,9 @@ def test_a_method_that_learns_has_processes(path):
 
 @pytest.mark.slow
 def test_a_crowd_costs_no_object_per_device(path):
-    """100,000 devices would be seconds and hundreds of MB of processes; here the same round is arrays."""
+    """100,000 devices would be seconds and hundreds of MB of processes; here the same round is
+    arrays.
+    """
     import tracemalloc
 
     scenario = load(path, ["rounds=1", "devices.0.count=100000", "network.bandwidth=2000 GHz"])

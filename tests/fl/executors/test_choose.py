@@ -27,7 +27,9 @@ def test_names():
 
 
 def test_the_rule_of_auto():
-    """Perceptrons are stacked, on a CPU all else is trained one by one; the cores decide only about processes."""
+    """Perceptrons are stacked, on a CPU all else is trained one by one; the cores decide only about
+    processes.
+    """
     small, cnn = task_of(MLP), task_of(CNN)
     assert executors.arithmetic(small) == "stacked" and executors.arithmetic(cnn) == "one by one"
     assert executors.arithmetic(replace(cnn, device="cuda")) == "stacked"
