@@ -57,7 +57,7 @@ AllowCode = Annotated[
 OnlyScheme = Annotated[
     str | None, typer.Option(metavar="LABEL", help="Only this one of the file's schemes.")
 ]
-TensorBoard = Annotated[
+WriteTensorBoard = Annotated[
     bool,
     typer.Option("--tensorboard", help="Also write TensorBoard scalars into the run's folder."),
 ]

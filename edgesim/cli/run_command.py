@@ -16,7 +16,7 @@ from edgesim.cli.options import (
     Overrides,
     ScenarioFile,
     Seed,
-    TensorBoard,
+    WriteTensorBoard,
     exit_on_error,
     print_error,
 )
@@ -44,7 +44,7 @@ def run(
     data: DataFolder = None,
     allow_code: AllowCode = False,
     only: OnlyScheme = None,
-    tensorboard: TensorBoard = False,
+    tensorboard: WriteTensorBoard = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No progress, only the folders.")
     ] = False,

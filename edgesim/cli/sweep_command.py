@@ -16,7 +16,7 @@ from edgesim.cli.options import (
     DataFolder,
     ExitCode,
     ScenarioFile,
-    TensorBoard,
+    WriteTensorBoard,
     exit_on_error,
 )
 from edgesim.errors import COMMAND_LINE, ScenarioError
@@ -72,7 +72,7 @@ def sweep(
     only: Annotated[
         list[str] | None, typer.Option(metavar="LABEL", help="Only these of the file's schemes.")
     ] = None,
-    tensorboard: TensorBoard = False,
+    tensorboard: WriteTensorBoard = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No progress, only the folder.")
     ] = False,

@@ -13,7 +13,7 @@ import numpy as np
 
 from edgesim.network.device import Fleet
 from edgesim.network.path_loss import path_gains
-from edgesim.scenario.network_schema import Network
+from edgesim.scenario.network_schema import NetworkSection
 from fl.contracts import Array, Streams
 
 
@@ -125,7 +125,7 @@ class Channel:
         return used_hz * np.log1p(gain * power_w / noise_w) / math.log(2)
 
 
-def make_channel(network: Network, fleet: Fleet, streams: Streams) -> Channel:
+def make_channel(network: NetworkSection, fleet: Fleet, streams: Streams) -> Channel:
     """The channel of a scenario's ``network`` section."""
     fading = network.channel.fading
     return Channel(

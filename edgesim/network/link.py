@@ -17,7 +17,7 @@ import simpy
 from edgesim.errors import RunError
 from edgesim.network.channel import Channel
 from edgesim.records.span import Span
-from edgesim.scenario.network_schema import Network
+from edgesim.scenario.network_schema import NetworkSection
 from fl.contracts import Array, Grant
 
 SHARE_SLACK = 1e-12  # rounding that an allocator may leave in the sum of shares
@@ -245,7 +245,7 @@ def check_shares(shares: Sequence[float]) -> None:
 
 
 def make_links(
-    env: simpy.Environment, network: Network, channel: Channel
+    env: simpy.Environment, network: NetworkSection, channel: Channel
 ) -> tuple[Uplink, Downlink]:
     """(uplink, downlink) of a scenario's ``network`` section."""
     uplink, down = Uplink(env, channel, network.uplink.share), network.downlink

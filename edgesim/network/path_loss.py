@@ -8,7 +8,7 @@ import numpy as np
 
 from edgesim.errors import RunError
 from edgesim.network.device import Fleet, draw
-from edgesim.scenario.network_schema import Channel as ChannelSection
+from edgesim.scenario.network_schema import ChannelSection
 from fl.contracts import Array, Streams
 
 

@@ -13,7 +13,7 @@ from edgesim.errors import ScenarioKeyError
 from edgesim.network.planner import Allocator
 from edgesim.runs.user_code import guarded, load_object, user_files
 from edgesim.scenario.loader import Scenario
-from edgesim.scenario.schema import Allocation
+from edgesim.scenario.schema import AllocationSection
 from fl import methods
 from fl.data import datasets
 from fl.errors import MethodError
@@ -144,7 +144,7 @@ def make_allocator(scenario: Scenario, allow_code: bool) -> Allocator:
     return partial(allocate, method=name, blocks=section.resource_blocks)
 
 
-def check_options(section: Allocation) -> None:
+def check_options(section: AllocationSection) -> None:
     """Refuse resource blocks and levels where the solver does not take them."""
     solver, blocks = section.solver, section.resource_blocks
     if blocks is not None and solver not in solvers.IN_BLOCKS:

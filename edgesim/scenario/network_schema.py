@@ -23,7 +23,7 @@ from edgesim.scenario.section import (
 )
 
 
-class Uplink(Section):
+class UplinkSection(Section):
     share: Annotated[str, Word(("fixed", "reclaim"))] = key(
         "fixed: b_k for the whole round; reclaim: freed band goes to those still sending",
         "fixed",
@@ -32,7 +32,7 @@ class Uplink(Section):
     )
 
 
-class Downlink(Section):
+class DownlinkSection(Section):
     mode: Annotated[str, Word(("ideal", "broadcast"))] = key(
         "ideal: the model arrives at once; broadcast: at the rate of the worst listener",
         "broadcast",
@@ -45,7 +45,7 @@ class Downlink(Section):
     )
 
     @model_validator(mode="after")
-    def _fits_the_mode(self) -> Downlink:
+    def _fits_the_mode(self) -> DownlinkSection:
         if self.mode == "broadcast" and self.tx_power_w is None:
             problem = " without tx_power; write {mode: broadcast, tx_power: 46 dBm}"
             raise refuse(self.mode, problem, "mode")
@@ -56,14 +56,14 @@ class Downlink(Section):
         return self
 
 
-class Constant(Section):
+class ConstantPathLoss(Section):
     model: Literal["constant"] = key("constant: the same loss whatever the distance", "constant")
     loss_db: Annotated[Draw, per_device("dB", -200.0, 1000.0)] = key(
         "path loss; a list has one value for every device of the cell", "100 dB"
     )
 
 
-class LogDistance(Section):
+class LogDistancePathLoss(Section):
     model: Literal["log-distance"] = key(
         "log-distance: loss = reference_loss + 10 exponent log10(d / d0)", "log-distance"
     )
@@ -81,7 +81,10 @@ class LogDistance(Section):
     )
 
 
-class Fading(Section):
+PathLoss = ConstantPathLoss | LogDistancePathLoss
+
+
+class FadingSection(Section):
     kind: Annotated[str, Word(("none", "rayleigh"))] = key(
         "small-scale fading, redrawn for every coherence block", "rayleigh"
     )
@@ -90,7 +93,7 @@ class Fading(Section):
     )
 
     @model_validator(mode="after")
-    def _fits_the_kind(self) -> Fading:
+    def _fits_the_kind(self) -> FadingSection:
         if self.kind != "none" and self.coherence_s is None:
             problem = f" without coherence; write {{kind: {self.kind}, coherence: 5 ms}}"
             raise refuse(self.kind, problem, "kind")
@@ -100,8 +103,8 @@ class Fading(Section):
         return self
 
 
-class Channel(Section):
-    path_loss: Annotated[Constant | LogDistance, Field(discriminator="model")] = key(
+class ChannelSection(Section):
+    path_loss: Annotated[PathLoss, Field(discriminator="model")] = key(
         "large-scale loss between device and base station", "{model: constant, loss: 100 dB}"
     )
     shadowing_db: Annotated[float, Quantity("dB", above=False, none=True, absent=0.0)] = key(
@@ -111,30 +114,32 @@ class Channel(Section):
         "Liu, eq. (9): the gain is given",
     )
     fading: Annotated[
-        Fading, WordOrSection("none", "kind", "{kind: rayleigh, coherence: 5 ms}")
+        FadingSection, WordOrSection("none", "kind", "{kind: rayleigh, coherence: 5 ms}")
     ] = key(
         "none, or small-scale fading",
         "none",
-        Fading(kind="none"),
+        FadingSection(kind="none"),
         "Liu, eq. (9): constant within a round",
     )
 
 
-class Network(Section):
+class NetworkSection(Section):
     bandwidth_hz: Annotated[float, Quantity("Hz")] = key("band B shared by all devices", "20 MHz")
     noise: Annotated[Noise, NoiseReader()] = key(
         "receiver noise: a power (fixed, Liu (9)) or a density over the band in use", "-110 dBm"
     )
-    uplink: Uplink = key("how devices share the band", "{share: fixed}", Uplink(), PER_SECTION)
+    uplink: UplinkSection = key(
+        "how devices share the band", "{share: fixed}", UplinkSection(), PER_SECTION
+    )
     downlink: Annotated[
-        Downlink, WordOrSection("ideal", "mode", "{mode: broadcast, tx_power: 46 dBm}")
+        DownlinkSection, WordOrSection("ideal", "mode", "{mode: broadcast, tx_power: 46 dBm}")
     ] = key(
         "how the model reaches the devices",
         "ideal",
-        Downlink(mode="ideal"),
+        DownlinkSection(mode="ideal"),
         "Liu, Section II: not charged",
     )
-    channel: Channel = key(
+    channel: ChannelSection = key(
         "path loss, shadowing, fading", "{path_loss: {model: constant, loss: 100 dB}}"
     )
 
@@ -148,7 +153,7 @@ class Network(Section):
         return given
 
 
-class Cpu(Section):
+class CpuSection(Section):
     frequency_hz: Annotated[Draw, per_device("Hz")] = key("clock f_k of the processor", "3 GHz")
     min_frequency_hz: Annotated[Draw, per_device("Hz", above=False)] = key(
         "least clock f_min that the solver energy may choose; f_k is the largest",
@@ -175,7 +180,7 @@ class Cpu(Section):
     )
 
     @model_validator(mode="after")
-    def _one_cost(self) -> Cpu:
+    def _one_cost(self) -> CpuSection:
         if self.cycles_per_weight is not None and self.flops_per_cycle is not None:
             problem = "stands beside cycles_per_weight; keep exactly one of the two"
             raise ValueRefusedError(problem, keys=["flops_per_cycle"])
@@ -188,7 +193,7 @@ class Cpu(Section):
 class DeviceClass(Section):
     count: Annotated[int, WholeNumber(1, 10_000_000)] = key("number of devices of this class", 10)
     tx_power_w: Annotated[Draw, per_device("W")] = key("transmit power p_k", "28 dBm")
-    cpu: Cpu = key("the processor", "{frequency: 3 GHz, cycles_per_weight: 5}")
+    cpu: CpuSection = key("the processor", "{frequency: 3 GHz, cycles_per_weight: 5}")
     distance_m: Annotated[Draw | None, per_device("m")] = key(
         "distance to the base station",
         "{uniform: [20 m, 200 m]}",

@@ -21,11 +21,11 @@ from edgesim.scenario.fields import (
     WholeNumber,
     Word,
 )
-from edgesim.scenario.network_schema import DeviceClass, Network
+from edgesim.scenario.network_schema import DeviceClass, NetworkSection
 from edgesim.scenario.section import OURS, PER_SECTION, Section, key
 
 
-class Budget(Section):
+class BudgetSection(Section):
     latency_threshold_s: Annotated[float | None, Quantity("s", none=True)] = key(
         "longest a round should take, T_th; none: no limit",
         "25 ms",
@@ -34,7 +34,7 @@ class Budget(Section):
     )
 
 
-class Allocation(Section):
+class AllocationSection(Section):
     solver: Annotated[str, Word(looks="the name of a solver, see edgesim list solvers")] = key(
         "how band and pruning ratios are set each round; ./file.py:name for one of your own",
         "kkt",
@@ -62,16 +62,16 @@ class Allocation(Section):
     )
 
 
-class Iid(Section):
+class IidPartition(Section):
     kind: Literal["iid"] = key("iid: every device draws from all labels alike", "iid")
 
 
-class Labels(Section):
+class LabelPartition(Section):
     kind: Literal["labels"] = key("labels: every device holds few labels", "labels")
     labels_per_device: Annotated[int, WholeNumber(1, 1000)] = key("labels on each device", 2)
 
 
-class Dirichlet(Section):
+class DirichletPartition(Section):
     kind: Literal["dirichlet"] = key(
         "dirichlet: label shares drawn from a Dirichlet distribution", "dirichlet"
     )
@@ -87,22 +87,23 @@ class Dirichlet(Section):
     )
 
 
-class Speakers(Section):
+class SpeakerPartition(Section):
     kind: Literal["speakers"] = key(
         "speakers: every device holds the lines of one speaker; only for text with speakers",
         "speakers",
     )
 
 
-class Learning(Section):
+Partition = IidPartition | LabelPartition | DirichletPartition | SpeakerPartition
+
+
+class LearningSection(Section):
     dataset: Annotated[str, Word(looks="the name of a data set, see edgesim list datasets")] = key(
         "the data; none: nothing is trained, only time, bits and joules are counted, "
         "for the model on the data that it was made for (liu-cnn: 28x28x1, 10 classes)",
         "digits",
     )
-    partition: (
-        Annotated[Iid | Labels | Dirichlet | Speakers, Field(discriminator="kind")] | None
-    ) = key(
+    partition: Annotated[Partition, Field(discriminator="kind")] | None = key(
         "who holds what",
         "{kind: labels, labels_per_device: 2}",
         None,
@@ -139,7 +140,7 @@ class Learning(Section):
         return None if given == "none" else given
 
 
-class Accounting(Section):
+class AccountingSection(Section):
     bits_per_weight: Annotated[int, WholeNumber(1, 1024)] = key(
         "bits that a sent weight takes, q_hat", 32, 32, "Liu et al., Section V"
     )
@@ -167,7 +168,7 @@ class Accounting(Section):
     )
 
 
-class Clock(Section):
+class ClockSection(Section):
     mode: Annotated[str, Word(("synchronous", "deadline"))] = key(
         "synchronous: wait for everyone; deadline: the round ends at the threshold",
         "deadline",
@@ -176,7 +177,7 @@ class Clock(Section):
     )
 
 
-class Evaluate(Section):
+class EvaluationSection(Section):
     every: Annotated[int, WholeNumber()] = key(
         "rounds between two evaluations", 5, 1, f"{OURS}: every round"
     )
@@ -195,18 +196,24 @@ class ScenarioKeys(Section):
     seed: Annotated[int, WholeNumber(0, 2**63 - 1)] = key(
         "seed of every random stream; --seed wins over it", 1, 0, f"{OURS}: any number does"
     )
-    network: Network = key("the radio cell", "{bandwidth: 20 MHz, noise: -110 dBm, ...}")
+    network: NetworkSection = key("the radio cell", "{bandwidth: 20 MHz, noise: -110 dBm, ...}")
     devices: tuple[DeviceClass, ...] = key("a list of device classes", "[{count: 10, ...}]")
-    budget: Budget = key(
-        "what a round may take", "{latency_threshold: 25 ms}", Budget(), PER_SECTION
+    budget: BudgetSection = key(
+        "what a round may take", "{latency_threshold: 25 ms}", BudgetSection(), PER_SECTION
     )
-    allocation: Allocation = key("who gets which band", "{solver: kkt}", Allocation(), PER_SECTION)
-    learning: Learning = key("data, model, method", "{dataset: digits, ...}")
-    accounting: Accounting = key(
-        "what is charged", "{bits_per_weight: 32}", Accounting(), PER_SECTION
+    allocation: AllocationSection = key(
+        "who gets which band", "{solver: kkt}", AllocationSection(), PER_SECTION
     )
-    clock: Clock = key("when a round ends", "{mode: synchronous}", Clock(), PER_SECTION)
-    evaluate: Evaluate = key("when accuracy is measured", "{every: 1}", Evaluate(), PER_SECTION)
+    learning: LearningSection = key("data, model, method", "{dataset: digits, ...}")
+    accounting: AccountingSection = key(
+        "what is charged", "{bits_per_weight: 32}", AccountingSection(), PER_SECTION
+    )
+    clock: ClockSection = key(
+        "when a round ends", "{mode: synchronous}", ClockSection(), PER_SECTION
+    )
+    evaluate: EvaluationSection = key(
+        "when accuracy is measured", "{every: 1}", EvaluationSection(), PER_SECTION
+    )
     schemes: Annotated[dict[str, Any], AnyMapping()] = key(
         "label -> keys to change: one file compares several methods",
         "{all: {}, half: {rounds: 50}}",

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from edgesim.errors import ScenarioError
 from edgesim.scenario.distributions import Draw
 from edgesim.scenario.key_docs import all_keys, example_of, unknown_key
-from edgesim.scenario.schema import Learning, ScenarioKeys
+from edgesim.scenario.schema import LearningSection, ScenarioKeys
 from edgesim.scenario.section import Section, ValueRefusedError, refuse
 from edgesim.scenario.yaml_locations import Document, KeyPath
 
@@ -142,7 +142,7 @@ def _check_distance(distance_m: Draw | None, model: str, path: KeyPath) -> None:
         raise ValueRefusedError(f"{problem}; remove it, or write model: log-distance", keys=path)
 
 
-def _check_learning(learning: Learning) -> None:
+def _check_learning(learning: LearningSection) -> None:
     """A data set is divided; without one there is nothing to divide and nothing to train."""
     if learning.dataset != "none":
         if learning.partition is None:

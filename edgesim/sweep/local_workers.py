@@ -72,9 +72,6 @@ class LocalWorkers:
             worker.process.join()
         self._workers = []
 
-    def pids(self) -> list[int | None]:
-        return [worker.process.pid for worker in self._workers]
-
     def _spawn(self) -> WorkerProcess:
         context = get_context("spawn")
         ours, theirs = context.Pipe()

@@ -20,14 +20,16 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fl.contracts import Array, Grant, Job, Scores, State, Tensor, Trained, View
-from fl.executors.fallbacks import Fallbacks
 from fl.training_cache.access_tracking import LateReadError, Readings, tracked
 from fl.training_cache.array_store import ArrayStore
+
+if TYPE_CHECKING:  # the executors import torch, which a run without training does not need
+    from fl.executors.fallbacks import Fallbacks
 
 
 @dataclass(frozen=True)

@@ -129,4 +129,4 @@ def test_processes_are_gone_when_a_backend_is_closed():
     worker = backend._spawn()
     assert worker.process.is_alive()
     backend.close()
-    assert worker.process.exitcode is not None and backend.pids() == []
+    assert worker.process.exitcode is not None and backend._workers == []
