@@ -53,6 +53,7 @@ class Promise:
             )
         if self.trained is None:
             self._trainer.flush()
+        assert self.trained is not None  # `flush` trains every job that waits
         return self.trained
 
     def stages(self) -> tuple[Stage, ...]:

@@ -241,7 +241,7 @@ def test_probes_and_measures(bench):
 
 
 def test_a_probe_has_the_statistics_of_all_devices(tiny_bench):
-    """Samples 1 and 3 become -+1 / sqrt 2; device 0's own data alone would make them 0 and large."""
+    """Samples 1 and 3 become -+1 / sqrt 2; by device 0's own data alone: 0 and large."""
     bench = tiny_bench([Norm(), Linear(1, 2, bias=False)], [[1.0], [3.0]], [1, 0])
     method = bind(Probing, bench.task, {"local_steps": 1, "lr": 0.1})
     scores = evaluate(bench.task, method, State(0, torch.tensor([1.0, 0.0, 1.0, -1.0])))
