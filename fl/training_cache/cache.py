@@ -94,7 +94,7 @@ class KeyingMethod:
 
 
 class CachingExecutor:
-    """An executor that trains only what no run has trained (`fl.executors.deferred_training.Executor`)."""
+    """An `Executor` of `fl.executors.deferred_training` that trains only what no run has trained."""  # noqa: E501
 
     def __init__(self, inner: Any, cache: TrainingCache) -> None:
         self.inner, self.cache = inner, cache

@@ -117,7 +117,7 @@ learning:
   model: mlp
   batch_size: 32
   method: fedavg
-"""
+"""  # noqa: E501
 BY_DISTANCE = "{model: log-distance, reference_loss: 40 dB, exponent: 3}"
 
 
