@@ -45,8 +45,8 @@ from fl.masks import unit_masks as masks
 from fl.method_base.method import bind
 from fl.models.architectures import Architecture, build
 from fl.models.layers import Conv, Linear
-from fl.models.stateless_layers import Flatten, Relu
-from fl.models.stateless_layers import MaxPool as MaxPool
+from fl.models.weightless_layers import Flatten, Relu
+from fl.models.weightless_layers import MaxPool as MaxPool
 from fl.task import LearningTask
 from fl.training.local_sgd import samples
 from fl.worker_threads import available_cores as cores

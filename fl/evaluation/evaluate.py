@@ -15,7 +15,7 @@ import numpy as np
 from torch import Tensor
 
 from fl.contracts import Scores, State
-from fl.evaluation.evaluation_batches import (
+from fl.evaluation.threaded_scoring import (
     ScoredModel,
     batch_norm_statistics,
     sample_scores,

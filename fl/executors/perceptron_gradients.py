@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fl.models.architectures import Architecture
 from fl.models.layers import Linear
-from fl.models.stateless_layers import Flatten, Relu
+from fl.models.weightless_layers import Flatten, Relu
 
 VECTOR = 64  # numbers: a multiple of what any processor computes at once
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from fl.contracts import Sgd
 from fl.executors.perceptron_gradients import Gradient, PerceptronGradients, ProductGradient
-from fl.executors.stack_rows import StackRow
+from fl.executors.stackable_phases import StackRow
 from fl.executors.vmapped_gradients import VmappedGradients
 from fl.task import LearningTask
 from fl.training.optimisers import Variable, make_optimiser

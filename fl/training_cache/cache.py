@@ -29,7 +29,7 @@ from fl.training_cache.access_tracking import LateReadError, Readings, tracked
 from fl.training_cache.array_store import ArrayStore
 
 if TYPE_CHECKING:  # the executors import torch, which a run without training does not need
-    from fl.executors.fallbacks import Fallbacks
+    from fl.executors.fallback_counts import Fallbacks
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from edgesim.engine.rounds import SLACK, empty_round_s, make_plan
 from edgesim.engine.vectorised.device_spans import idle_spans, take_part
 from edgesim.engine.vectorised.round_tables import round_tables
 from edgesim.network.cell import Cell
+from edgesim.network.fluid_links import IdealDownlink, check_shares
 from edgesim.network.grants import Grants
-from edgesim.network.link import IdealDownlink, check_shares
 from edgesim.records.event_log import EventLog
 from fl.contracts import MethodHooks, Observer, Payload, Report, Stage, State
 

@@ -12,7 +12,7 @@ from fl.executors import batched as batched_module
 from fl.executors import stacked_sgd
 from fl.executors.batched import Batched
 from fl.executors.one_by_one import OneByOne
-from fl.executors.stack_rows import TrainedPart
+from fl.executors.stackable_phases import TrainedPart
 from fl.executors.vmapped_gradients import VmappedGradients
 from fl.masks import unit_masks as masks
 from tests.fl.executors.conftest import CNN, MLP, assert_close, job, job_of, same, task_of
