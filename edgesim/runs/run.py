@@ -250,7 +250,7 @@ def play(
     """
     clock, env = setup.scenario.clock.mode, SteppedEnvironment(initial_time=start_s)
     cell = setup.cell(env)
-    if needs_processes(cell, trained=not setup.counts_only):
+    if needs_processes(cell, clock, trained=not setup.counts_only):
         wait = process_rounds.CLOCKS[clock]
         server = process_rounds.serve(
             wait, env, cell, method, trainer, log, recorder, rounds, state

@@ -96,9 +96,11 @@ def both(path, changes, monkeypatch):
     """Folders of the same scenario, in lockstep and with one process per device."""
     scenario, folders = load(path, changes), (path.parent / "lockstep", path.parent / "processes")
     setup = set_up(scenario)
-    assert not needs_processes(setup.cell(simpy.Environment()), trained=not setup.counts_only)
+    assert not needs_processes(
+        setup.cell(simpy.Environment()), setup.scenario.clock.mode, not setup.counts_only
+    )
     simulate(scenario, out=folders[0])
-    monkeypatch.setattr(edgesim.runs.run, "needs_processes", lambda cell, trained: True)
+    monkeypatch.setattr(edgesim.runs.run, "needs_processes", lambda cell, clock, trained: True)
     simulate(scenario, out=folders[1])
     return folders
 
@@ -179,14 +181,18 @@ def test_an_interrupted_run_resumes_to_the_same_bytes(path, tmp_path, monkeypatc
 def test_devices_that_meet_or_fail_are_processes(path, change):
     scenario = load(path, [change, FADING])
     setup = set_up(scenario)
-    assert needs_processes(setup.cell(simpy.Environment()), trained=not setup.counts_only)
+    assert needs_processes(
+        setup.cell(simpy.Environment()), setup.scenario.clock.mode, not setup.counts_only
+    )
     assert simulate(scenario).rounds.selected.tolist() == [11, 11, 11]
 
 
 def test_a_method_that_learns_has_processes(path):
     digits = ["learning.dataset=digits", "learning.partition={kind: iid}", "learning.model=mlp"]
     setup = set_up(load(path, digits))
-    assert needs_processes(setup.cell(simpy.Environment()), trained=not setup.counts_only)
+    assert needs_processes(
+        setup.cell(simpy.Environment()), setup.scenario.clock.mode, not setup.counts_only
+    )
 
 
 @pytest.mark.slow
