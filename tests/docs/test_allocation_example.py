@@ -29,7 +29,7 @@ def test_exact_never_and_printed_somewhere_leaves_the_bounds(example):
 
 
 def test_it_says_what_binds(example):
-    assert "the deadline is met" in example["told"]()
+    assert "the deadline is met" in example["explained"]()
 
 
 def test_it_draws(example, tmp_path):
