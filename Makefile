@@ -23,9 +23,10 @@ test: $(VENV)/.installed  ## the whole test suite, on two processes
 test-fast: $(VENV)/.installed  ## without the slow tests: for every save
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
-check: $(VENV)/.installed  ## lint and format
+check: $(VENV)/.installed  ## lint, format, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 bench: $(VENV)/.installed  ## ratios measured in one run; never part of the tests
 	$(BIN)/python benchmarks/rounds.py

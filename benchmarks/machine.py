@@ -14,7 +14,9 @@ PRODUCT, CONVOLUTION = "products of 1024 x 1024", "5x5 convolutions of 32 to 64 
 
 
 def peaks(device: str, workers: int) -> dict[str, tuple[float, float]]:
-    """What is computed -> GFLOP/s of one core and of all ``workers`` at once, one thread each (or the accelerator)."""
+    """What is computed -> GFLOP/s of one core and of all ``workers`` at once, one thread each (or
+    the accelerator).
+    """
     if device != "cpu":
         return {name: (best(name, device),) * 2 for name in (PRODUCT, CONVOLUTION)}
     return {

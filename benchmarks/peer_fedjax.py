@@ -1,11 +1,12 @@
 """The rounds of benchmarks/training.py in FedJAX; runs in an environment of its own (peers.md).
 
-    PYTHON benchmarks/peer_fedjax.py '{"layers": [...], "input": [1, 28, 28], "devices": 100, "participants": 10,
-                                       "steps": 27, "batch": 20, "rounds": 4, "cores": 2, "lr": 0.01}'
+    PYTHON benchmarks/peer_fedjax.py '{"layers": [...], "input": [1, 28, 28], "devices": 100,
+        "participants": 10, "steps": 27, "batch": 20, "rounds": 4, "cores": 2, "lr": 0.01}'
 
-FedJAX's own federated averaging and sampler, its jit backend with as many threads as XLA takes; pictures have their
-channels last, as JAX has them. The last line printed is a list of seconds, one per round; the first round, in which
-everything is compiled, is left out. Nothing of this repository is needed.
+FedJAX's own federated averaging and sampler, its jit backend with as many threads as XLA takes;
+pictures have their channels last, as JAX has them. The last line printed is a list of seconds, one
+per round; the first round, in which everything is compiled, is left out. Nothing of this
+repository is needed.
 """
 
 import json

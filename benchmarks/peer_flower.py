@@ -1,10 +1,11 @@
-"""The rounds of benchmarks/training.py in Flower's simulation; runs in an environment of its own (peers.md).
+"""The rounds of benchmarks/training.py in Flower's simulation; runs in an environment of its own
+(peers.md).
 
-    PYTHON benchmarks/peer_flower.py '{"layers": [...], "input": [1, 28, 28], "devices": 100, "participants": 10,
-                                       "steps": 27, "batch": 20, "rounds": 4, "cores": 2, "lr": 0.01}'
+    PYTHON benchmarks/peer_flower.py '{"layers": [...], "input": [1, 28, 28], "devices": 100,
+        "participants": 10, "steps": 27, "batch": 20, "rounds": 4, "cores": 2, "lr": 0.01}'
 
-The last line that it prints is a list of seconds, one per round; the first round, which starts Ray's workers, is left
-out. Neither edgesim nor anything else of this repository is needed.
+The last line that it prints is a list of seconds, one per round; the first round, which starts
+Ray's workers, is left out. Neither edgesim nor anything else of this repository is needed.
 """
 
 import json

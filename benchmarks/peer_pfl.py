@@ -1,11 +1,13 @@
-"""The rounds of benchmarks/training.py in pfl-research; runs in an environment of its own (peers.md).
+"""The rounds of benchmarks/training.py in pfl-research; runs in an environment of its own
+(peers.md).
 
-    PYTHON benchmarks/peer_pfl.py '{"layers": [...], "input": [1, 28, 28], "devices": 100, "participants": 10,
-                                    "steps": 27, "batch": 20, "rounds": 4, "cores": 2, "lr": 0.01}'
+    PYTHON benchmarks/peer_pfl.py '{"layers": [...], "input": [1, 28, 28], "devices": 100,
+        "participants": 10, "steps": 27, "batch": 20, "rounds": 4, "cores": 2, "lr": 0.01}'
 
-Started as pfl's guide to distributed simulations says: once per core, each with its rank and the addresses of all in
-the environment; torch has one thread in each. The last line printed is a list of seconds, one per round; the first
-round, in which the processes meet and pfl evaluates, is left out. Nothing of this repository is needed.
+Started as pfl's guide to distributed simulations says: once per core, each with its rank and the
+addresses of all in the environment; torch has one thread in each. The last line printed is a list
+of seconds, one per round; the first round, in which the processes meet and pfl evaluates, is left
+out. Nothing of this repository is needed.
 """
 
 import json
@@ -21,7 +23,9 @@ RANK, ADDRESSES = "PFL_WORKER_RANK", "PFL_WORKER_ADDRESSES"
 
 
 def start_others() -> list[subprocess.Popen]:
-    """This script again for every further core; pfl reads the environment as soon as it is imported."""
+    """This script again for every further core; pfl reads the environment as soon as it is
+    imported.
+    """
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
@@ -57,7 +61,9 @@ from torch.nn.functional import cross_entropy  # noqa: E402
 
 
 class Net(nn.Sequential):
-    """conv [in, out, side, padding, bias] | linear [in, out, bias] | pool | relu | flatten, and what pfl asks for."""
+    """conv [in, out, side, padding, bias] | linear [in, out, bias] | pool | relu | flatten, and
+    what pfl asks for.
+    """
 
     def __init__(self) -> None:
         made = {

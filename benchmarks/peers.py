@@ -1,4 +1,6 @@
-"""Other programs on the same work, each in an environment of its own: starting them and reading what they took."""
+"""Other programs on the same work, each in an environment of its own: starting them and reading
+what they took.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ class Failed(Exception):
 
 
 def chosen(given: Sequence[str], device: str) -> dict[str, str]:
-    """Name -> interpreter of ``NAME=PYTHON`` on the command line; ends the program with one sentence on anything else.
+    """Name -> interpreter of ``NAME=PYTHON`` on the command line; ends the program with one
+    sentence on anything else.
 
     An interpreter that is missing or lacks the peer ends nothing: its line in the table says so.
     """
@@ -33,7 +36,7 @@ def chosen(given: Sequence[str], device: str) -> dict[str, str]:
     for name, python in peers.items():
         if name not in known or not python:
             print(
-                f"--peer {name}={python}: give NAME=PYTHON, one of {', '.join(known)} and its interpreter"
+                f"--peer {name}={python}: give NAME=PYTHON, one of {', '.join(known)} and its interpreter"  # noqa: E501
             )
             raise SystemExit(2)
     if peers and device != "cpu":
@@ -46,7 +49,8 @@ def seconds(peer: str, python: str, work: dict[str, Any]) -> list[float]:
     """Wall time of each round of a peer, run by the interpreter ``python``.
 
     Raises:
-        Failed: it does not start, ends with an error, takes longer than ``LIMIT_S`` or prints no seconds.
+        Failed: it does not start, ends with an error, takes longer than ``LIMIT_S`` or prints no
+        seconds.
     """
     command = [python, str(HERE / f"peer_{peer}.py"), json.dumps(work)]
     try:

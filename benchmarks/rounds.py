@@ -1,11 +1,13 @@
-"""Where the wall time of a run goes, and what the engine and the solver cost by themselves. Ratios from one run.
+"""Where the wall time of a run goes, and what the engine and the solver cost by themselves. Ratios
+from one run.
 
     python benchmarks/rounds.py [--scenario scenarios/demo.yaml]
 
-Prints (i) the share of a run's wall time outside of training and evaluation, per scheme (to reach: under 20 %),
-(ii) `kkt` against `convex` on the same random problems, in time and in objective, (iii) simulated rounds per second,
-(iv) a timing-only run of one round of 1e3, 1e5 and 1e6 devices in a process of its own, folder included: wall and CPU
-seconds from the first import on, and peak memory (to reach: 1e5 under 5 s; 1e6 under 60 s and 6 GB).
+Prints (i) the share of a run's wall time outside of training and evaluation, per scheme (to reach:
+under 20 %), (ii) `kkt` against `convex` on the same random problems, in time and in objective,
+(iii) simulated rounds per second, (iv) a timing-only run of one round of 1e3, 1e5 and 1e6 devices
+in a process of its own, folder included: wall and CPU seconds from the first import on, and peak
+memory (to reach: 1e5 under 5 s; 1e6 under 60 s and 6 GB).
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ devices:
 budget: {{latency_threshold: 25 ms}}
 allocation: {{solver: {solver}}}
 learning: {{dataset: none, model: liu-cnn, batch_size: 128, method: {{name: {method}}}}}
-"""
+"""  # noqa: E501
 MEASURED = """
 import resource, sys, time
 begin = time.perf_counter()
@@ -68,7 +70,9 @@ def run_shares(path: Path) -> None:
 
 
 def problem(devices: int, seed: int = 0) -> PruningProblem:
-    """A random cell around Liu's setting: K devices, unpruned uploads of about twice the slack in an equal share."""
+    """A random cell around Liu's setting: K devices, unpruned uploads of about twice the slack in
+    an equal share.
+    """
     rng = np.random.default_rng(seed)
     slack_s = rng.uniform(18e-3, 24e-3, devices)
     upload_s = rng.uniform(30e-3, 70e-3, devices)
@@ -102,7 +106,7 @@ def solver_ratio() -> None:
         )
         apart = abs(exact.objective - reference.objective) / max(exact.objective, 1e-300)
         print(
-            f"{devices:9}{kkt_s * 1e3:10.2f}{convex_s * 1e3:11.1f}{convex_s / kkt_s:8.0f}{apart:22.1e}"
+            f"{devices:9}{kkt_s * 1e3:10.2f}{convex_s * 1e3:11.1f}{convex_s / kkt_s:8.0f}{apart:22.1e}"  # noqa: E501
         )
     for devices in (100_000, 1_000_000):
         p = problem(devices)
@@ -134,6 +138,6 @@ if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("--scenario", type=Path, default=ROOT / "scenarios" / "demo.yaml")
     given = options.parse_args()
-    crowds()  # first: what a process had in memory before it starts another counts among the other's peak
+    crowds()  # first: what a process had in memory before it starts another counts among the other's peak  # noqa: E501
     run_shares(given.scenario)
     solver_ratio()

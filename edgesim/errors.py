@@ -20,7 +20,7 @@ class InfeasibleScenarioError(EdgesimError):
 
 
 class ScenarioKeyError(EdgesimError):
-    """A value of a scenario cannot be used; `edgesim.runs.user_errors` adds the file and the line.
+    """A value of a scenario cannot be used; `edgesim.runs.error_sentences` adds file and line.
 
     Args:
         key: path of the key, such as ("allocation", "solver").

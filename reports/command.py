@@ -52,7 +52,7 @@ def compare(
     """Say where two runs differ: keys, tables, first diverging round.
     Exit code 0: equal, 1: different.
     """
-    from reports.run_comparison import compare as compare_folders
+    from reports.run_diff import compare as compare_folders
 
     with exit_on_error():
         lines, same = compare_folders(a, b)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from reports.atomic_folder import replaced_folder
 from reports.figure_catalog import SECTIONS, ReportFigure, report_figures
 from reports.figures.cell_topology import device_table
-from reports.report_folder import replaced_folder
 from reports.run_data.missing_runs import (
     MissingRun,
     listed_folders,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from solvers.allocators.discrete_levels import levels
 from solvers.allocators.equal import equal
 from solvers.allocators.fair import fair
 from solvers.allocators.kkt import kkt
@@ -29,7 +30,6 @@ from solvers.problem import PruningProblem
 from solvers.problem_checks import range_error
 from solvers.resource_blocks.kkt_blocks import kkt_blocks
 from solvers.resource_blocks.min_max_blocks import fair_blocks, latency_blocks
-from solvers.resource_blocks.pruning_levels import levels
 from solvers.solution import InvalidAllocationError, Solution
 
 METHODS: dict[str, Callable[[PruningProblem], Solution]] = {

@@ -192,7 +192,7 @@ def test_promise_4_same_seed_same_bytes(tiny, tmp_path):
 @pytest.mark.needs_data
 @pytest.mark.parametrize("dataset", ["mnist", "fashion-mnist"])
 def test_liu_scenario_on_the_real_data(dataset):
-    """Table I in the calibrated reading: 25 ms for the joint method, about 55 ms without pruning."""
+    """Table I in the calibrated reading: 25 ms for the joint method, about 55 ms without pruning."""  # noqa: E501
     if not os.environ.get("EDGESIM_DATA"):
         pytest.skip("EDGESIM_DATA does not point to the data files")
     options = [

@@ -34,7 +34,9 @@ def modules_of(root: Path) -> dict[str, Path]:
 
 
 def names_imported(path: Path) -> set[str]:
-    """Dotted names that a file imports at any depth, lazily or for types; `from a import b` is a.b."""
+    """Dotted names that a file imports at any depth, lazily or for types; `from a import b` is
+    a.b.
+    """
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

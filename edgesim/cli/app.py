@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from edgesim.cli.options import CatalogKind, ExitCode, exit_on_error, print_error
-from edgesim.cli.plugins import add_commands
+from edgesim.cli.plugin_commands import add_commands
 from edgesim.cli.run_command import check, run
 from edgesim.cli.sweep_command import sweep
 
@@ -37,7 +37,7 @@ def explain(
     """Meaning, unit, allowed values, default and its source, of a scenario key."""
     with exit_on_error():
         from edgesim.cli.console import print_keys
-        from edgesim.runs.catalog import method_keys
+        from edgesim.runs.listings import method_keys
         from edgesim.scenario.key_docs import explain_key
 
         print_keys(explain_key(key, method_keys()), brief=key is None)
@@ -53,7 +53,7 @@ def list_(kind: Annotated[CatalogKind, typer.Argument(help="What to list.")]) ->
             files = sorted(Path("scenarios").glob("*.yaml"))
             rows = [(str(path), _first_comment(path), "") for path in files]
         else:
-            from edgesim.runs.catalog import catalog
+            from edgesim.runs.listings import catalog
 
             rows = list(catalog(kind.value))
         if not rows:

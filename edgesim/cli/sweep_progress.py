@@ -14,8 +14,8 @@ from rich.text import Text
 
 from edgesim.cli.console import console, is_known, print_line
 from edgesim.sweep.point_task import PointOutcome
-from edgesim.sweep.points import SweepPoint
 from edgesim.sweep.sweep_folder import DONE, FAILED, INFEASIBLE, MISSING, SweepFolder
+from edgesim.sweep.sweep_point import SweepPoint
 from edgesim.sweep.time_estimate import estimate, groups, in_words
 
 REFRESH_S = 0.2

@@ -12,9 +12,9 @@ import simpy
 
 from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet
-from edgesim.network.energy_ledger import Ledger
-from edgesim.network.link import Downlink, Uplink
+from edgesim.network.fluid_links import Downlink, Uplink
 from edgesim.network.planner import Allocator, Planner
+from edgesim.network.span_energy import Ledger
 from fl.contracts import Array, Demand, RoundPlan, Streams, View
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from edgesim.errors import RunError
-from edgesim.scenario.distributions import Draw
 from edgesim.scenario.network_schema import DeviceClass
+from edgesim.scenario.per_device_values import Draw
 from fl.contracts import Array, Streams, Work
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet
+from edgesim.network.fluid_links import Downlink
 from edgesim.network.grants import Grants
-from edgesim.network.link import Downlink
 from fl.contracts import Array, Demand, RoundPlan, View
 from solvers import Allocation, EnergyTerms, InfeasibleError, PruningProblem
 from solvers.deadline_feasibility import seconds_rounded_up

@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgesim.errors import EdgesimError
-from edgesim.records.span import Span
-from edgesim.records.table_files import SCHEMAS, Columns, frame, joined, typed, write_tables
-from edgesim.records.table_rows import (
+from edgesim.records.rows_from_spans import (
     COUNTED,
     device_row,
     measure_columns,
@@ -26,6 +24,8 @@ from edgesim.records.table_rows import (
     score_columns,
     total,
 )
+from edgesim.records.span import Span
+from edgesim.records.table_files import SCHEMAS, Columns, frame, joined, typed, write_tables
 from fl.contracts import Outcome, RoundPlan, Scores
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class EventLog:
             g: number of the round.
             device: k.
             phase: name of the activity.
-            energy: closed span -> joules, by `edgesim.network.energy_ledger.Ledger`.
+            energy: closed span -> joules, by `edgesim.network.span_energy.Ledger`.
             cycles: CPU cycles of the whole activity.
             flops: floating point operations of the whole activity.
             planned_s: how long the whole activity takes, s.

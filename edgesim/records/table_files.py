@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edgesim.records.run_folder import write_atomic
+from edgesim.records.run_checkpoint import write_atomic
 
 if TYPE_CHECKING:
     import pandas

@@ -16,9 +16,9 @@ import numpy as np
 
 from edgesim.records.event_log import EventLog
 from edgesim.records.perfetto_trace import trace_json
-from edgesim.records.run_folder import write_atomic, write_json
+from edgesim.records.run_checkpoint import write_atomic, write_json
 from edgesim.records.summary import summarise
-from edgesim.runs.recorder import scheme_of
+from edgesim.runs.round_observer import scheme_of
 from edgesim.runs.setup import Setup
 from edgesim.runs.user_code import files_beside
 from fl.contracts import State

@@ -16,13 +16,13 @@ from edgesim.engine.vectorised import round_loop as array_rounds
 from edgesim.engine.vectorised.round_loop import SteppedEnvironment, needs_processes
 from edgesim.errors import InfeasibleScenarioError
 from edgesim.records.event_log import EventLog
-from edgesim.records.run_folder import Checkpoint, FolderError, RunFolder
+from edgesim.records.run_checkpoint import Checkpoint, FolderError, RunFolder
 from edgesim.runs.artifacts import peak_memory_bytes, summary_of, write_artifacts
+from edgesim.runs.error_sentences import user_errors
 from edgesim.runs.feasibility import Feasibility, feasibility_table
 from edgesim.runs.fingerprint import result_digest, training_digest
-from edgesim.runs.recorder import Progress, Recorder, scheme_of
+from edgesim.runs.round_observer import Progress, Recorder, scheme_of
 from edgesim.runs.setup import Setup, set_up
-from edgesim.runs.user_errors import user_errors
 from edgesim.scenario.loader import Scenario
 from fl.contracts import JobTrainer, State
 from fl.training_cache.array_store import ArrayStore
@@ -250,7 +250,7 @@ def play(
     """
     clock, env = setup.scenario.clock.mode, SteppedEnvironment(initial_time=start_s)
     cell = setup.cell(env)
-    if needs_processes(cell, trained=not setup.counts_only):
+    if needs_processes(cell, clock, trained=not setup.counts_only):
         wait = process_rounds.CLOCKS[clock]
         server = process_rounds.serve(
             wait, env, cell, method, trainer, log, recorder, rounds, state

@@ -13,11 +13,11 @@ from edgesim.errors import ScenarioKeyError
 from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel, make_channel
 from edgesim.network.device import Fleet, capability_by_round, draw_fleet
-from edgesim.network.link import make_links
+from edgesim.network.fluid_links import make_links
 from edgesim.network.planner import Allocator
-from edgesim.records.run_folder import Checkpoint
-from edgesim.runs.builders import make_allocator, make_method
-from edgesim.runs.user_errors import PartitionError, locate_user_errors
+from edgesim.records.run_checkpoint import Checkpoint
+from edgesim.runs.error_sentences import PartitionError, locate_user_errors
+from edgesim.runs.method_and_allocator import make_allocator, make_method
 from edgesim.scenario.loader import Scenario
 from edgesim.seeds import Seeds
 from fl.accounting import Accounting

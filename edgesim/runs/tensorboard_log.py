@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from edgesim.errors import RunError
-from edgesim.runs.recorder import PROGRESS_COLUMNS, Progress
+from edgesim.runs.round_observer import PROGRESS_COLUMNS, Progress
 
 FOLDER = "tensorboard"
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from edgesim.scenario.distributions import Draw, Noise, NoiseReader, constant, per_device
 from edgesim.scenario.fields import Quantity, WholeNumber, Word
+from edgesim.scenario.per_device_values import Draw, Noise, NoiseReader, constant, per_device
 from edgesim.scenario.section import (
     OURS,
     PER_SECTION,

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from edgesim.scenario.distributions import MethodReader, MethodSpec
 from edgesim.scenario.fields import (
     LABEL,
     NAME,
@@ -22,6 +21,7 @@ from edgesim.scenario.fields import (
     Word,
 )
 from edgesim.scenario.network_schema import DeviceClass, NetworkSection
+from edgesim.scenario.per_device_values import MethodReader, MethodSpec
 from edgesim.scenario.section import OURS, PER_SECTION, Section, key
 
 

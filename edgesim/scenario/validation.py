@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from edgesim.errors import ScenarioError
-from edgesim.scenario.distributions import Draw
 from edgesim.scenario.key_docs import all_keys, example_of, unknown_key
+from edgesim.scenario.per_device_values import Draw
 from edgesim.scenario.schema import LearningSection, ScenarioKeys
 from edgesim.scenario.section import Section, ValueRefusedError, refuse
 from edgesim.scenario.yaml_locations import Document, KeyPath

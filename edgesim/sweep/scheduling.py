@@ -15,8 +15,8 @@ from edgesim.sweep.point_task import (
     SimulateOptions,
     WorkerEvent,
 )
-from edgesim.sweep.points import SweepPoint
 from edgesim.sweep.sweep_folder import FAILED, SweepFolder
+from edgesim.sweep.sweep_point import SweepPoint
 
 MAX_TRIES = 3  # of a point whose processes die
 WAIT_S = 0.5  # longest time between two refreshes of what is shown

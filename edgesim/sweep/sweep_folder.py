@@ -12,9 +12,9 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
-from edgesim.records.run_folder import FolderError, RunFolder, write_json
-from edgesim.sweep.points import SweepPoint
+from edgesim.records.run_checkpoint import FolderError, RunFolder, write_json
 from edgesim.sweep.sweep_plan import SweepPlan
+from edgesim.sweep.sweep_point import SweepPoint
 
 DONE, FAILED, INFEASIBLE, MISSING = "done", "failed", "infeasible", "missing"
 

@@ -13,7 +13,7 @@ from edgesim.errors import COMMAND_LINE, RunError, ScenarioError
 from edgesim.scenario.loader import Scenario, expand_document
 from edgesim.scenario.overrides import Override
 from edgesim.scenario.yaml_locations import Document, read_file
-from edgesim.sweep.points import SweepPoint, check_point
+from edgesim.sweep.sweep_point import SweepPoint, check_point
 from edgesim.sweep.values import (
     SweepAxis,
     SweptValue,

@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 
-from edgesim.sweep.points import SweepPoint
 from edgesim.sweep.sweep_folder import DONE, SweepFolder
+from edgesim.sweep.sweep_point import SweepPoint
 
 # Measured with one process: liu-cnn at batch 128, and what a step takes beside it (digits-cnn).
 FLOPS_PER_S, STEP_S = 8e10, 1.2e-3

@@ -15,7 +15,7 @@ import numpy as np
 from torch import Tensor
 
 from fl.contracts import Scores, State
-from fl.evaluation.evaluation_batches import (
+from fl.evaluation.threaded_scoring import (
     ScoredModel,
     batch_norm_statistics,
     sample_scores,
@@ -103,7 +103,8 @@ def of_devices(index: Sequence[Array], devices: Sequence[int]) -> Array:
 
 def stacks(task: LearningTask, models: Iterable[ScoredModel]) -> Iterator[list[ScoredModel]]:
     """Models that are evaluated together: perceptrons up to ``STACK_BYTES``, others one by one."""
-    perceptron, stack, most = is_perceptron(task.architecture), [], 0
+    stack: list[ScoredModel] = []
+    perceptron, most = is_perceptron(task.architecture), 0
     for model in models:
         longest = max(most, len(model.samples))
         fits = (len(stack) + 1) * stack_bytes(task, longest) <= STACK_BYTES

@@ -25,7 +25,7 @@ def choose(
 
     Args:
         name: resident: one job after the other. pool: so on several threads. batched: models
-            stacked. auto: batched where `is_stacked_by_default`, else pool.
+            stacked. auto: as docs/performance.md says.
         threads: how many may compute at once; None: one per core that this process may use.
 
     Raises:
@@ -44,10 +44,7 @@ def choose(
 
 def arithmetic(task: LearningTask, name: str = "auto") -> str:
     """ "stacked" or "one by one": what of an executor's name decides the last bits of a result."""
-    stacked = name == "batched" or (name == "auto" and is_stacked_by_default(task))
+    # A stack of perceptrons needs no autograd; other stacks are faster on accelerators only.
+    by_rule = task.device != "cpu" or is_perceptron(task.architecture)
+    stacked = name == "batched" or (name == "auto" and by_rule)
     return "stacked" if stacked else "one by one"
-
-
-def is_stacked_by_default(task: LearningTask) -> bool:
-    """On accelerators; on a CPU only perceptrons, whose stacks need no autograd."""
-    return task.device != "cpu" or is_perceptron(task.architecture)

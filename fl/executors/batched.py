@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from math import prod
 
 from fl.contracts import Job, Trained
-from fl.executors.fallbacks import Fallbacks
+from fl.executors.fallback_counts import Fallbacks
 from fl.executors.one_by_one import OneByOne
 from fl.executors.perceptron_gradients import PerceptronGradients, is_perceptron
-from fl.executors.stack_rows import JobProgress, RowBuilder, StackRow, why_not_stacked
+from fl.executors.stackable_phases import JobProgress, RowBuilder, StackRow, why_not_stacked
 from fl.executors.stacked_sgd import least_computing, train_stack
 from fl.executors.vmapped_gradients import VmappedGradients
 from fl.out_of_memory import is_out_of_memory

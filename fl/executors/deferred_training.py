@@ -8,7 +8,7 @@ from typing import Protocol
 
 from fl.contracts import Job, Sent, Stage, Trained
 from fl.errors import LearningError
-from fl.executors.fallbacks import Fallbacks
+from fl.executors.fallback_counts import Fallbacks
 from fl.executors.one_by_one import OneByOne
 from fl.task import LearningTask
 from fl.worker_threads import one_torch_thread
@@ -53,6 +53,7 @@ class Promise:
             )
         if self.trained is None:
             self._trainer.flush()
+        assert self.trained is not None  # `flush` trains every job that waits
         return self.trained
 
     def stages(self) -> tuple[Stage, ...]:

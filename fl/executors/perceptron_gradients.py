@@ -13,11 +13,9 @@ from torch import Tensor
 
 from fl.models.architectures import Architecture
 from fl.models.layers import Linear
-from fl.models.stateless_layers import Flatten, Relu
+from fl.models.weightless_layers import Flatten, Relu
 
 VECTOR = 64  # numbers: a multiple of what any processor computes at once
-
-threshold_backward = torch.ops.aten.threshold_backward.grad_input
 
 
 def is_perceptron(architecture: Architecture) -> bool:
@@ -101,7 +99,8 @@ class PerceptronGradients:
         for i in range(len(self.layers) - 1, self._first - 1, -1):
             layer = self.layers[i]
             if layer is None:
-                back = threshold_backward(back, signals[i + 1], 0, grad_input=back)
+                relu_backward = torch.ops.aten.threshold_backward.grad_input
+                back = relu_backward(back, signals[i + 1], 0, grad_input=back)
                 continue
             weight, bias = layer
             if self.trained[weight]:

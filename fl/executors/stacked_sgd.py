@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from fl.contracts import Sgd
-from fl.executors.perceptron_gradients import Gradient, ProductGradient
-from fl.executors.stack_rows import StackRow
+from fl.executors.perceptron_gradients import Gradient, PerceptronGradients, ProductGradient
+from fl.executors.stackable_phases import StackRow
+from fl.executors.vmapped_gradients import VmappedGradients
 from fl.task import LearningTask
 from fl.training.optimisers import Variable, make_optimiser
 
 SAMPLE_BYTES = 4 << 20  # the samples of as many steps as fit, at least one, are read at once
 
-Gradients = Callable[..., tuple[Tensor, Tensor, list[Gradient]]]  # PerceptronGradients.__call__
+Gradients = PerceptronGradients | VmappedGradients
 
 
 def train_stack(
@@ -26,7 +26,7 @@ def train_stack(
     """Trains rows of one kind, sorted by steps, those with most steps first.
 
     Args:
-        gradients: `PerceptronGradients` or `VmappedGradients`.
+        gradients: what computes their loss and gradients.
         least: number of models that compute in every step at least, idle ones included.
 
     Returns:
@@ -47,7 +47,8 @@ def train_stack(
             loss[now].addcmul_(each_loss[now], weight[now])
             hits[now].addcmul_(each_hit[now], weight[now])
         stack.narrow(0, 0)
-    parts = list(chain(*(torch.unbind_copy(some) for some in reversed(stack.finished))))
+    # torch's stub says that unbind_copy returns nothing.
+    parts = [w for some in stack.finished[::-1] for w in torch.unbind_copy(some)]  # type: ignore[func-returns-value, attr-defined]
     means = ((each.sum(1)[: len(rows)].cpu().numpy() / steps).tolist() for each in (loss, hits))
     return parts, *means
 
@@ -113,18 +114,23 @@ class Stack:
     ) -> None:
         part, self._gradients, self._size, self._going = rows[0].part, gradients, size, len(rows)
         self.finished: list[Tensor] = []
-        self._layout, self._rate, dtype = part.layout, part.rate, rows[0].w.dtype
+        self._layout, dtype = part.layout, rows[0].w.dtype
+        self._rate = 0.0 if isinstance(part.rate, Tensor) else part.rate
         self._leaves = self._stacked([row.start for row in rows])
         self._factors = masks = rates = None
         if part.factor is not None:
-            self._factors = self._stacked([row.part.factor for row in rows])
+            self._factors = self._stacked([f for row in rows if (f := row.part.factor) is not None])
         if "some" in part.extent:
             masks = self._stacked([row.part.mask.to(dtype) for row in rows])
         if isinstance(part.rate, Tensor):
-            rates = self._stacked([row.part.rate for row in rows])
+            rates = self._stacked([r for row in rows if isinstance(r := row.part.rate, Tensor)])
         self._plain = part.optimiser == Sgd() and not (self._factors or masks or rates)
         moved = [
-            Variable(leaf, masks[i] if how == "some" else None, rates[i] if rates else part.rate)
+            Variable(
+                leaf,
+                masks[i] if masks and how == "some" else None,
+                rates[i] if rates else part.rate,
+            )
             for i, (leaf, how) in enumerate(zip(self._leaves, part.extent, strict=True))
             if how != "none"
         ]
@@ -155,12 +161,9 @@ class Stack:
             self._move.narrow(computing)
 
     def step(self, x: Tensor, y: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
-        """Moves every model by the gradient of its batch.
+        """Moves every model by the gradient of its batch; returns loss and hit of samples [C, B].
 
         Idle models move as well: what they become is never read.
-
-        Returns:
-            Loss and hit of each sample [C, B].
         """
         weights = self._leaves
         if self._factors is not None:

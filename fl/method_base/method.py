@@ -35,8 +35,8 @@ from fl.contracts import (
     Work,
 )
 from fl.errors import MethodError
-from fl.method_base.costs import affine_demand, cost_columns, total_work, upload_bits
-from fl.method_base.hyperparameters import bind, check, param, parameters
+from fl.method_base.affine_demand import affine_demand, cost_columns, total_work, upload_bits
+from fl.method_base.hyperparameter_declaration import bind, check, param, parameters
 from fl.method_base.state import State
 from fl.models.architectures import Architecture
 from fl.models.layout import Layout, Slot

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fl.contracts import Grant, Payload, Phase, Stage, Tensor, Work
-from fl.method_base.costs import total_work, upload_bits
+from fl.method_base.affine_demand import total_work, upload_bits
 from fl.method_base.method import Method, State, param
 
 Array = np.ndarray

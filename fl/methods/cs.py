@@ -11,7 +11,7 @@ import numpy as np
 
 from fl.contracts import Demand, Grant, Job, Payload, Sent, Tensor, Trained, Update, View
 from fl.masks.unit_masks import kept_count, largest, output_layer
-from fl.method_base.costs import upload_bits
+from fl.method_base.affine_demand import upload_bits
 from fl.method_base.method import MAX_RATE, State, param
 from fl.methods.fedavg import FedAvg, weighting_by_samples
 from fl.models.layout import Slot

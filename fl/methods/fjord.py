@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fl.contracts import Phase, Stage, Tensor, Update, View, Work
-from fl.method_base.costs import total_work
+from fl.method_base.affine_demand import total_work
 from fl.method_base.method import State, param
 from fl.methods._ordered_dropout import DeployedSubmodels, deploy_parameter, first_units
 from fl.methods._submodel_method import SubmodelMethod

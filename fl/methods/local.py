@@ -13,7 +13,7 @@ import numpy as np
 from fl.contracts import Demand, Grant, Job, Phase, Stage, Tensor, Trained, Update, View, Work
 from fl.errors import MethodError
 from fl.masks.thresholds import ThresholdRows, carriers, threshold_slots
-from fl.method_base.costs import total_work
+from fl.method_base.affine_demand import total_work
 from fl.method_base.method import State, param
 from fl.methods.fedavg import FedAvg
 from fl.models.layout import Slot

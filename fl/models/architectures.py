@@ -1,8 +1,8 @@
 """Architectures as plain data, and the table of models.
 
-An architecture is a chain of layers (`fl.models.layers`, `fl.models.stateless_layers`). Wiring them
-gives the layout of the flat model, the groups of units, and how often each weight is used; torch is
-not needed for that.
+An architecture is a chain of layers (`fl.models.layers`, `fl.models.weightless_layers`). Wiring
+them gives the layout of the flat model, the groups of units, and how often each weight is used;
+torch is not needed for that.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fl.models.layers import (
     Signal,
 )
 from fl.models.layout import Layout, Slot
-from fl.models.stateless_layers import Flatten, Last, MaxPool, MeanPool, Relu
+from fl.models.weightless_layers import Flatten, Last, MaxPool, MeanPool, Relu
 
 if TYPE_CHECKING:
     from fl.models.batch_norm import Norms

@@ -17,7 +17,7 @@ from torch import Tensor
 from fl.models.architectures import Architecture
 from fl.models.layers import Conv, Normalise
 from fl.models.layout import Layout
-from fl.models.stateless_layers import Flatten, MaxPool, Relu, StatelessLayer
+from fl.models.weightless_layers import Flatten, MaxPool, Relu, StatelessLayer
 
 ONEDNN_BLOCK = 16  # oneDNN stores channels in blocks of 16 and fills up the last one
 

@@ -29,7 +29,7 @@ from fl.training_cache.access_tracking import LateReadError, Readings, tracked
 from fl.training_cache.array_store import ArrayStore
 
 if TYPE_CHECKING:  # the executors import torch, which a run without training does not need
-    from fl.executors.fallbacks import Fallbacks
+    from fl.executors.fallback_counts import Fallbacks
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class KeyingMethod:
 
 
 class CachingExecutor:
-    """An executor that trains only what no run has trained (`fl.executors.deferred_training.Executor`)."""
+    """An `Executor` of `fl.executors.deferred_training` that trains only what no run has trained."""  # noqa: E501
 
     def __init__(self, inner: Any, cache: TrainingCache) -> None:
         self.inner, self.cache = inner, cache

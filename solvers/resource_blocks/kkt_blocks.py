@@ -13,7 +13,7 @@ from solvers.arrays import Array
 from solvers.bound_violations import violations
 from solvers.certificate import accepted_solution, objective_scale
 from solvers.problem import PruningProblem
-from solvers.resource_blocks.block_problem import block_bounds, least_sum
+from solvers.resource_blocks.integer_block_search import block_bounds, least_sum
 from solvers.solution import Certificate, Solution
 
 CLAIM = (

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from edgesim import load, simulate
+from edgesim.engine import rounds
 
 ROOT = Path(__file__).parent.parent.parent
 GUIDES = ROOT / "docs" / "guide"
@@ -23,11 +24,11 @@ def blocks(page: str) -> list[str]:
 
 @pytest.fixture
 def scenario(tmp_path):
-    """The scenario of examples/own_method.yaml in a folder of its own, with some code beside it."""
+    """A scenario of examples/ in a folder of its own, with some code beside it."""
 
-    def make(file, code, *changes):
+    def make(file, code, *changes, like="own_method.yaml"):
         (tmp_path / file).write_text(code, encoding="utf-8")
-        text = (ROOT / "examples" / "own_method.yaml").read_text(encoding="utf-8")
+        text = (ROOT / "examples" / like).read_text(encoding="utf-8")
         path = tmp_path / "own.yaml"
         path.write_text(text, encoding="utf-8")
         return load(path, ["rounds=2", *changes])
@@ -48,9 +49,8 @@ def test_the_method_of_the_guide(scenario):
 
 def test_the_allocator_of_the_guide(scenario):
     code, session = blocks("allocator.md")
-    changes = ["budget.latency_threshold=40 ms", "allocation.solver=./greedy.py:least_then_rest"]
-    method = "learning.method={name: liu, personal_lr: 0.1, global_lr: 0.1}"
-    run = simulate(scenario("greedy.py", code, method, *changes), allow_code=True)
+    change = "allocation.solver=./greedy.py:least_then_rest"
+    run = simulate(scenario("greedy.py", code, change, like="own_allocator.yaml"), allow_code=True)
     assert (run.rounds.arrived == 10).all()
     exec(code + session, {})
 
@@ -63,7 +63,7 @@ def test_the_clock_of_the_guide(scenario, monkeypatch):
     """Half of ten devices arrive, the others are late, in every round."""
     names = {}
     exec(blocks("clock.md")[0], names)
-    monkeypatch.setattr("edgesim.engine.rounds.deadline", names["first_half"])
+    monkeypatch.setitem(rounds.CLOCKS, "deadline", names["until_half_are_back"])
     own = scenario(
         "none.py",
         "",

@@ -13,7 +13,7 @@ import simpy
 from edgesim.engine.rounds import CLOCKS, serve
 from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel
-from edgesim.network.link import IdealDownlink, Uplink
+from edgesim.network.fluid_links import IdealDownlink, Uplink
 from edgesim.records.event_log import EventLog
 from edgesim.seeds import Seeds
 from fl.contracts import Demand, Job, Payload, Stage, Work

@@ -1,4 +1,6 @@
-"""Streams: the same name gives the same numbers, another name gives others, and vectors grow at their end."""
+"""Streams: the same name gives the same numbers, another name gives others, and vectors grow at
+their end.
+"""
 
 import hashlib
 

@@ -12,7 +12,7 @@ from fl.accounting import Accounting, binary_entropy, is_block, step_cost, submo
 from fl.contracts import Phase
 from fl.models.architectures import Architecture, build
 from fl.models.layers import Conv, Linear
-from fl.models.stateless_layers import Flatten, MaxPool
+from fl.models.weightless_layers import Flatten, MaxPool
 from fl.training.training_step import tensor_step
 
 PARTS = ("features", "classifier", "everything")

@@ -62,7 +62,7 @@ def test_every_case_is_recorded():
 
 
 def is_slow(name):
-    """Left out by the fast tier, which keeps every method, every solver and the vectorised rounds."""
+    """Left out by the fast tier, which keeps every method, every solver and the vectorised rounds."""  # noqa: E501
     return name.startswith(("scenario", "executor", "data")) or name.endswith(":deadline")
 
 

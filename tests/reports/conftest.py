@@ -66,16 +66,8 @@ def device_rows(rounds: pd.DataFrame, rho=(0.25, 0.75)) -> pd.DataFrame:
                 )
             )
     names = [
-        "round",
-        "device",
-        "status",
-        "share",
-        "rho",
-        "rate_bps",
-        "download_s",
-        "compute_s",
-        "upload_s",
-        "finish_s",
+        *("round", "device", "status", "share", "rho", "rate_bps"),
+        *("download_s", "compute_s", "upload_s", "finish_s"),
     ]
     money = {"bits_up": 5e6, "bits_down": 10e6, "flops": 0.0, "cycles": 5e5, "energy_j": 0.25}
     return pd.DataFrame(rows, columns=names).assign(**money)

@@ -18,6 +18,7 @@ from solvers import (
     UncertifiedError,
     allocate,
 )
+from solvers.allocators.discrete_levels import certify_levels
 from solvers.allocators.fair import certify_fair, with_rho_at_most
 from solvers.allocators.kkt import largest_marginal_gain
 from solvers.allocators.min_max_latency import certify_latency
@@ -27,7 +28,6 @@ from solvers.min_energy.energy_certificate import certify_energy
 from solvers.min_energy.energy_problem import EnergyProblem
 from solvers.resource_blocks.kkt_blocks import certify_blocks
 from solvers.resource_blocks.min_max_blocks import check_least_max, check_least_sum
-from solvers.resource_blocks.pruning_levels import certify_levels
 
 RATES = (4e7, 6e7, 9e7)
 MOVED = np.array([1e-3, -1e-3, 0.0])  # of the band, from the second device to the first

@@ -14,9 +14,9 @@ import numpy as np
 
 from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel
-from edgesim.network.energy_ledger import Joules
+from edgesim.network.fluid_links import StalledLinkError
 from edgesim.network.grants import Grants
-from edgesim.network.link import StalledLinkError
+from edgesim.network.span_energy import Joules
 from fl.contracts import Array, Payload, Stage, View
 
 
@@ -113,7 +113,7 @@ def compute(
 def carry(
     channel: Channel, bits: Array, grants: Grants, start_s: Array, active: Array, until_s: float
 ) -> tuple[Array, Array]:
-    """(end of each upload [S], s; bits that are left [S]): `edgesim.network.link.Link.carry`."""
+    """End of each upload [S], s, and bits left [S]: `edgesim.network.fluid_links.Link.carry`."""
     # Block of fading by block, so that each block's gains are drawn once.
     now, left = start_s.copy(), np.array(bits, dtype=float)
     sending = np.flatnonzero(active & (left > 0.0))

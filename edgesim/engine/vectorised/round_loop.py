@@ -17,8 +17,8 @@ from edgesim.engine.rounds import SLACK, empty_round_s, make_plan
 from edgesim.engine.vectorised.device_spans import idle_spans, take_part
 from edgesim.engine.vectorised.round_tables import round_tables
 from edgesim.network.cell import Cell
+from edgesim.network.fluid_links import IdealDownlink, check_shares
 from edgesim.network.grants import Grants
-from edgesim.network.link import IdealDownlink, check_shares
 from edgesim.records.event_log import EventLog
 from fl.contracts import MethodHooks, Observer, Payload, Report, Stage, State
 
@@ -40,10 +40,14 @@ class SteppedEnvironment(simpy.Environment):
         self._now = time_s  # run(until=time_s) adds the difference to now, which rounds
 
 
-def needs_processes(cell: Cell, trained: bool) -> bool:
-    """True if anything is trained, or if a device can depend on another, or fail."""
+CLOCKS = ("synchronous", "deadline")  # those that arrays can play
+
+
+def needs_processes(cell: Cell, clock: str, trained: bool) -> bool:
+    """True if anything is trained, a device can depend on another or fail, or for another clock."""
     coupled = cell.uplink.reclaims or not isinstance(cell.downlink, IdealDownlink)
-    return trained or coupled or bool(np.any(cell.fleet.failure_rate_hz > 0.0))
+    fails = bool(np.any(cell.fleet.failure_rate_hz > 0.0))
+    return trained or coupled or fails or clock not in CLOCKS
 
 
 def serve(

@@ -1,4 +1,4 @@
-"""Tables of a round whose spans are columns: the sums of `edgesim.records.table_rows` as arrays."""
+"""Tables of a round whose spans are columns: `edgesim.records.rows_from_spans` as arrays."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from edgesim.engine.rounds import SLACK
 from edgesim.engine.vectorised.device_spans import DeviceSpans, SpanColumns
 from edgesim.network.grants import Grants
+from edgesim.records.rows_from_spans import COUNTED, RADIO, plan_row, round_row, total
 from edgesim.records.table_files import SCHEMAS, Columns
-from edgesim.records.table_rows import COUNTED, RADIO, plan_row, round_row, total
 from fl.contracts import Array, RoundPlan, Scores
 
 STATUS = np.array(["arrived", "late", "infeasible"], dtype=object)
@@ -134,7 +134,7 @@ def column_parts(name: str, spans: Sequence[SpanColumns], size: int) -> list[Arr
 
 
 def exact_sum(parts: Sequence[Array], size: int) -> Array:
-    """Sum of arrays [S], each entry rounded once as by `edgesim.records.table_rows.total`."""
+    """Sum of arrays [S], each entry rounded once as by `edgesim.records.rows_from_spans.total`."""
     filled = [part for part in parts if part.any()]
     if len(filled) < 2:
         return filled[0] if filled else np.zeros(size)

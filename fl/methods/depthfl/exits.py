@@ -22,7 +22,7 @@ import numpy as np
 from fl.models.architectures import Architecture, Tensor, batch_norm
 from fl.models.layers import Layer, LayerTensor, Linear, Lstm, Normalise, Shape, Signal
 from fl.models.layout import Slot
-from fl.models.stateless_layers import Last, MaxPool, MeanPool, Relu, StatelessLayer
+from fl.models.weightless_layers import Last, MaxPool, MeanPool, Relu, StatelessLayer
 
 if TYPE_CHECKING:
     from fl.models.batch_norm import Norms

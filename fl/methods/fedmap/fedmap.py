@@ -24,14 +24,14 @@ from fl.contracts import (
     Work,
 )
 from fl.masks.posterior import mask_bits
-from fl.method_base.costs import total_work
+from fl.method_base.affine_demand import total_work
 from fl.method_base.state import State
 from fl.methods.fedmap import thinning
 from fl.methods.fedmap.extraction import Extraction
 from fl.methods.fedmap.fedmap_parameters import FedMapParameters
 from fl.methods.fedmap.granularity import PerWeight
-from fl.methods.fedmap.keep_probabilities import KeepProbabilities
-from fl.methods.fedmap.mask_rounds import MaskRounds
+from fl.methods.fedmap.keep_probability_posterior import KeepProbabilities
+from fl.methods.fedmap.mask_round_jobs import MaskRounds
 
 Array = np.ndarray
 

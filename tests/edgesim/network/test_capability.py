@@ -94,8 +94,8 @@ def test_a_device_added_at_the_end_moves_nobodys_level(tmp_path_factory, count, 
 
 
 def test_times_of_the_papers_device():
-    """FedLPS, Section VI-B: the dense MNIST round of 2788.128 MFLOP at 744,448 MFLOP/s: 3.75 ms at z =
-    1, 59.9 ms at 1/16.
+    """FedLPS, Section VI-B: the dense MNIST round of 2788.128 MFLOP at 744,448 MFLOP/s: 3.75 ms at
+    z = 1, 59.9 ms at 1/16.
     """
     device = make_fleet(0.5, 744_448e6, flops_per_cycle=1, capability=LEVELS)
     view_hz = device.cpu_hz * device.capability
@@ -154,7 +154,7 @@ def test_energy_by_hand(engine):
 
 
 def test_the_plan_knows_the_clock_of_its_round(engine):
-    """Drawn anew every round: whoever is pruned is back at exactly the threshold, in every round."""
+    """Drawn anew every round: whoever is pruned is back at exactly the threshold, in every round."""  # noqa: E501
     levels = np.array([[1.0, 0.5, 0.8], [0.4, 1.0, 0.6], [0.7, 0.7, 0.35]])
     devices = make_fleet(0.63, 3e9, cycles_per_weight=[5, 5, 5])
     played = engine.play(

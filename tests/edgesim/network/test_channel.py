@@ -117,7 +117,7 @@ learning:
   model: mlp
   batch_size: 32
   method: fedavg
-"""
+"""  # noqa: E501
 BY_DISTANCE = "{model: log-distance, reference_loss: 40 dB, exponent: 3}"
 
 
@@ -175,7 +175,7 @@ def test_shadowing_is_normal_in_decibels_and_keeps_its_draws_when_a_device_is_ad
 def test_a_scenario_becomes_links(built):
     import simpy
 
-    from edgesim.network.link import BroadcastDownlink, make_links
+    from edgesim.network.fluid_links import BroadcastDownlink, make_links
 
     network, _, air = built()
     _, downlink = make_links(simpy.Environment(), network, air)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from edgesim.network.device import make_fleet
-from edgesim.network.link import BroadcastDownlink
+from edgesim.network.fluid_links import BroadcastDownlink
 from solvers import InfeasibleError
 
 NOISE_W, BANDWIDTH_HZ, BUDGET_S = 1e-14, 2e8, 0.025

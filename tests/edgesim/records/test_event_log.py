@@ -11,9 +11,9 @@ from edgesim.records.table_files import SCHEMAS, read_tables
 from fl.contracts import Grant, Outcome, RoundPlan, Scores
 
 COLUMNS = {
-    "rounds": "round time_s latency_s selected arrived late failed infeasible loss accuracy accuracy_std rho_mean "
+    "rounds": "round time_s latency_s selected arrived late failed infeasible loss accuracy accuracy_std rho_mean "  # noqa: E501
     "rho_max bits_up bits_down flops cycles energy_j solver_residual pruning_per_hz pruning_per_s",
-    "device_rounds": "round device status share rho rate_bps download_s compute_s upload_s finish_s bits_up bits_down "
+    "device_rounds": "round device status share rho rate_bps download_s compute_s upload_s finish_s bits_up bits_down "  # noqa: E501
     "flops cycles energy_j",
     "spans": "round device phase start_s end_s bits cycles energy_j",
     "scores": "round device loss accuracy",
@@ -140,7 +140,7 @@ def test_csv_is_exact_and_leaves_unknown_numbers_empty(tmp_path):
     assert header.replace(",", " ") == COLUMNS["rounds"]
     assert (
         row
-        == "0,3.0,3.0,3,1,1,0,1,,,,0.25,0.5,0.30000000000000004,0.0,28.0,14.0,28.0,1e-12,-2e-07,-50.0"
+        == "0,3.0,3.0,3,1,1,0,1,,,,0.25,0.5,0.30000000000000004,0.0,28.0,14.0,28.0,1e-12,-2e-07,-50.0"  # noqa: E501
     )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim.records.run_folder import RUN_FILES
+from edgesim.records.run_checkpoint import RUN_FILES
 from edgesim.records.table_files import read_tables
 from edgesim.runs.run import simulate
 from edgesim.runs.setup import Setup, set_up

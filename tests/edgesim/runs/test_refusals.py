@@ -85,12 +85,12 @@ WRONG = {
     "learning.device=banana": "learning.device is banana",
     "learning.device=cuda:7": "learning.device is cuda:7",
     "learning.method.personal_lr=1e300": "learning.method.personal_lr is 1e",
-    "learning.partition={kind: labels, labels_per_device: 11}": "learning.partition: labels_per_device is 11",
+    "learning.partition={kind: labels, labels_per_device: 11}": "learning.partition: labels_per_device is 11",  # noqa: E501
     "learning.dataset=digit": "learning.dataset: there is no data set",
     "learning.model=mpl": "learning.model: there is no model",
     "learning.method={name: FedAvg}": "learning.method.name is",
-    "learning.method={name: fjord, levels: [0.5, 2]}": "learning.method.levels is .*a list of numbers > 0 and <= 1",
-    "learning.method={name: fjord, levels: [0.5, [1]]}": "learning.method.levels.*a list; write a number, a list",
+    "learning.method={name: fjord, levels: [0.5, 2]}": "learning.method.levels is .*a list of numbers > 0 and <= 1",  # noqa: E501
+    "learning.method={name: fjord, levels: [0.5, [1]]}": "learning.method.levels.*a list; write a number, a list",  # noqa: E501
     "devices.0.count=10000000": "cannot|too few|values",
 }
 

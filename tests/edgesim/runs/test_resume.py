@@ -114,7 +114,7 @@ def test_a_finished_run_is_not_computed_again(tiny, tmp_path):
 
 
 def test_other_data_is_another_run(tiny, tmp_path):
-    """The same scenario on data files that differ in one pixel is not taken for the finished run."""
+    """The same scenario on data files that differ in one pixel is not taken for the finished run."""  # noqa: E501
     import struct
 
     folders = []

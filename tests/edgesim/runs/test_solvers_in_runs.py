@@ -10,8 +10,8 @@ import pytest
 import solvers
 from edgesim import load, simulate
 from edgesim.errors import InfeasibleScenarioError, RunError, ScenarioError
-from edgesim.runs.catalog import catalog
 from edgesim.runs.feasibility import feasibility_table
+from edgesim.runs.listings import catalog
 from edgesim.runs.setup import set_up
 from solvers import WITHOUT_DEADLINE
 

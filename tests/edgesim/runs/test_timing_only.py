@@ -11,7 +11,7 @@ import pytest
 
 from edgesim import load, simulate
 from edgesim.errors import RunError, ScenarioError
-from edgesim.runs.catalog import catalog
+from edgesim.runs.listings import catalog
 from edgesim.runs.setup import set_up
 from fl.models import architectures as models
 from fl.timing_only import NATURAL

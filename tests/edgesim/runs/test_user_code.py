@@ -55,7 +55,7 @@ METHODS = {
     CLASS + "def architecture(given): return given.nonsense": (
         r"my.py:3: AttributeError: .*nonsense"
     ),
-    "from fl.methods.fedavg import FedAvg\nfrom fl.models.architectures import build\nclass thing(FedAvg):\n"
+    "from fl.methods.fedavg import FedAvg\nfrom fl.models.architectures import build\nclass thing(FedAvg):\n"  # noqa: E501
     "    def architecture(given): return build('mlp', (1, 5, 5), 3)": (
         r"architecture\(\) is for 1x5x5 and 3 classes; the data have 1x8x8 and 10 classes"
     ),

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgesim.errors import ScenarioError
-from edgesim.scenario.distributions import Draw
 from edgesim.scenario.loader import expand, load
+from edgesim.scenario.per_device_values import Draw
 
 ROOT = Path(__file__).parents[3]
 

@@ -51,7 +51,7 @@ def test_other_code_makes_other_points_and_another_method_does_not(folder, monke
 
     before, files = ids(), code_files(Liu)
     assert ids() == before
-    monkeypatch.setattr("edgesim.sweep.points.code_digest", lambda method: "of other code")
+    monkeypatch.setattr("edgesim.sweep.sweep_point.code_digest", lambda method: "of other code")
     assert ids() != before
     assert {
         "edgesim.engine.rounds",

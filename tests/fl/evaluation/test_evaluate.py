@@ -11,15 +11,15 @@ from safetensors.numpy import load_file, save_file
 from edgesim.seeds import Seeds
 from fl.data.datasets import Federated
 from fl.evaluation import evaluate as evaluation
-from fl.evaluation import evaluation_batches as units
+from fl.evaluation import threaded_scoring as units
 from fl.evaluation.evaluate import by_device, evaluate, on_whole_test_set, scored
-from fl.evaluation.evaluation_batches import ScoredModel, batch_norm_statistics
+from fl.evaluation.threaded_scoring import ScoredModel, batch_norm_statistics
 from fl.method_base.method import State, bind
 from fl.methods.fedavg import FedAvg
 from fl.models.architectures import Architecture, build
 from fl.models.batch_norm import Collected
 from fl.models.layers import Linear, Norm
-from fl.models.stateless_layers import Flatten, Relu
+from fl.models.weightless_layers import Flatten, Relu
 from fl.task import LearningTask
 from tests.fl.executors.conftest import task_of
 
@@ -241,7 +241,7 @@ def test_probes_and_measures(bench):
 
 
 def test_a_probe_has_the_statistics_of_all_devices(tiny_bench):
-    """Samples 1 and 3 become -+1 / sqrt 2; device 0's own data alone would make them 0 and large."""
+    """Samples 1 and 3 become -+1 / sqrt 2; by device 0's own data alone: 0 and large."""
     bench = tiny_bench([Norm(), Linear(1, 2, bias=False)], [[1.0], [3.0]], [1, 0])
     method = bind(Probing, bench.task, {"local_steps": 1, "lr": 0.1})
     scores = evaluate(bench.task, method, State(0, torch.tensor([1.0, 0.0, 1.0, -1.0])))

@@ -7,11 +7,11 @@ import torch
 from edgesim import load, simulate
 from edgesim.runs.setup import set_up
 from fl.evaluation import evaluate as evaluation
-from fl.evaluation import evaluation_batches
+from fl.evaluation import threaded_scoring
 from fl.evaluation.evaluate import evaluate
 from fl.executors.one_by_one import OneByOne
 from fl.models.layers import Conv, Linear, Norm
-from fl.models.stateless_layers import Flatten, Relu
+from fl.models.weightless_layers import Flatten, Relu
 from fl.task import LearningTask
 from tests.fl.executors.conftest import task_of
 from tests.test_detours import CELL, TABLES
@@ -104,7 +104,7 @@ def test_an_error_in_a_thread_is_raised(monkeypatch):
     def broken(*_):
         raise ZeroDivisionError("by design")
 
-    monkeypatch.setattr(evaluation_batches, "batch_scores", broken)
+    monkeypatch.setattr(threaded_scoring, "batch_scores", broken)
     with pytest.raises(ZeroDivisionError, match="by design"):
         evaluate(task, Models(task, [0] * 5), None, OneByOne(task, 2))
 

@@ -12,7 +12,7 @@ from fl.executors import batched as batched_module
 from fl.executors import stacked_sgd
 from fl.executors.batched import Batched
 from fl.executors.one_by_one import OneByOne
-from fl.executors.stack_rows import TrainedPart
+from fl.executors.stackable_phases import TrainedPart
 from fl.executors.vmapped_gradients import VmappedGradients
 from fl.masks import unit_masks as masks
 from tests.fl.executors.conftest import CNN, MLP, assert_close, job, job_of, same, task_of
@@ -39,7 +39,7 @@ def test_the_memory_that_stays_moves_no_byte():
 
 
 def test_a_pass_leaves_no_garbage_behind():
-    """What is freed at once is used again at once; models in cycles would wait for the collector."""
+    """Models in cycles would wait for the collector; what is freed is used again at once."""
     task = task_of(MLP)
     jobs, executor = [job(task, k) for k in range(5)], Batched(task)
     executor.run(jobs)
@@ -190,16 +190,14 @@ def test_an_operation_that_cannot_be_stacked_is_said_too(monkeypatch):
     jobs = [job(task, k, steps=1) for k in (0, 1)]
 
     def unknown(*_):
-        raise RuntimeError(
-            "Batching rule not implemented for aten::lucky_number. We could not generate a fallback.\n..."
-        )
+        raise RuntimeError("Batching rule not implemented for aten::lucky_number.\n...")
 
     monkeypatch.setattr(VmappedGradients, "__call__", unknown)
     executor = Batched(task)
     assert same(executor.run(jobs), OneByOne(task).run(jobs))
     assert executor.fallbacks.lines() == [
-        "one by one instead of batched: Batching rule not implemented for aten::lucky_number. We could not generate a "
-        "fallback. (2 jobs)"
+        "one by one instead of batched: "
+        "Batching rule not implemented for aten::lucky_number. (2 jobs)"
     ]
 
 

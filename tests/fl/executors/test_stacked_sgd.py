@@ -16,7 +16,7 @@ from fl.executors.one_by_one import OneByOne
 from fl.masks import unit_masks as masks
 from fl.models.architectures import Architecture
 from fl.models.layers import Linear
-from fl.models.stateless_layers import Relu
+from fl.models.weightless_layers import Relu
 from fl.task import LearningTask
 from fl.training.optimisers import norm_of
 from tests.fl.executors.conftest import (

@@ -15,7 +15,7 @@ from fl.masks.threshold_training import Pruner
 from fl.masks.thresholds import ThresholdRows, carriers
 from fl.models.architectures import Architecture, build
 from fl.models.layers import Conv, Embedding, Linear, Lstm, Residual
-from fl.models.stateless_layers import Flatten, Last, MeanPool, Relu
+from fl.models.weightless_layers import Flatten, Last, MeanPool, Relu
 from fl.task import LearningTask
 from fl.training import local_sgd as local
 from tests.fl.conftest import Bench

@@ -15,7 +15,7 @@ from fl.executors.deferred_training import Trainer
 from fl.methods.local import Local
 from fl.models.architectures import Architecture
 from fl.models.layers import Linear
-from fl.models.stateless_layers import Relu
+from fl.models.weightless_layers import Relu
 from fl.task import LearningTask
 from fl.training import local_sgd as local
 from tests.fl.conftest import Bench, view_of

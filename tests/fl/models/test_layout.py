@@ -8,7 +8,7 @@ import pytest
 from fl.models.architectures import Architecture, build
 from fl.models.layers import Conv, Embedding, Linear, Lstm, Norm, Residual
 from fl.models.layout import Group, Layout, Slot, UnitAxis
-from fl.models.stateless_layers import Flatten, Last, MaxPool, MeanPool, Relu
+from fl.models.weightless_layers import Flatten, Last, MaxPool, MeanPool, Relu
 
 YES, NO = True, False
 CNN = Architecture(

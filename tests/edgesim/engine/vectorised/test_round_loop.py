@@ -9,7 +9,7 @@ import simpy
 import edgesim.runs.run
 from edgesim import load, simulate
 from edgesim.engine.vectorised.round_loop import needs_processes
-from edgesim.records.run_folder import read_blocks
+from edgesim.records.run_checkpoint import read_blocks
 from edgesim.runs.artifacts import devices_csv
 from edgesim.runs.setup import set_up
 
@@ -96,9 +96,11 @@ def both(path, changes, monkeypatch):
     """Folders of the same scenario, in lockstep and with one process per device."""
     scenario, folders = load(path, changes), (path.parent / "lockstep", path.parent / "processes")
     setup = set_up(scenario)
-    assert not needs_processes(setup.cell(simpy.Environment()), trained=not setup.counts_only)
+    assert not needs_processes(
+        setup.cell(simpy.Environment()), setup.scenario.clock.mode, not setup.counts_only
+    )
     simulate(scenario, out=folders[0])
-    monkeypatch.setattr(edgesim.runs.run, "needs_processes", lambda cell, trained: True)
+    monkeypatch.setattr(edgesim.runs.run, "needs_processes", lambda cell, clock, trained: True)
     simulate(scenario, out=folders[1])
     return folders
 
@@ -155,7 +157,7 @@ def test_an_interrupted_run_resumes_to_the_same_bytes(path, tmp_path, monkeypatc
     with pytest.raises(KeyboardInterrupt):
         simulate(scenario, out=tmp_path / "cut", progress=stop)
     monkeypatch.setattr(
-        "edgesim.records.run_folder.MAX_LIST_ROWS", 0
+        "edgesim.records.run_checkpoint.MAX_LIST_ROWS", 0
     )  # the log comes back as arrays, as that of many devices does
     simulate(scenario, out=tmp_path / "cut")
     simulate(scenario, out=tmp_path / "whole")
@@ -179,14 +181,18 @@ def test_an_interrupted_run_resumes_to_the_same_bytes(path, tmp_path, monkeypatc
 def test_devices_that_meet_or_fail_are_processes(path, change):
     scenario = load(path, [change, FADING])
     setup = set_up(scenario)
-    assert needs_processes(setup.cell(simpy.Environment()), trained=not setup.counts_only)
+    assert needs_processes(
+        setup.cell(simpy.Environment()), setup.scenario.clock.mode, not setup.counts_only
+    )
     assert simulate(scenario).rounds.selected.tolist() == [11, 11, 11]
 
 
 def test_a_method_that_learns_has_processes(path):
     digits = ["learning.dataset=digits", "learning.partition={kind: iid}", "learning.model=mlp"]
     setup = set_up(load(path, digits))
-    assert needs_processes(setup.cell(simpy.Environment()), trained=not setup.counts_only)
+    assert needs_processes(
+        setup.cell(simpy.Environment()), setup.scenario.clock.mode, not setup.counts_only
+    )
 
 
 @pytest.mark.slow

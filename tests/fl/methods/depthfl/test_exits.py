@@ -12,7 +12,7 @@ from fl.models.architectures import MODELS, Architecture, build
 from fl.models.batch_norm import Collected
 from fl.models.layers import Linear
 from fl.models.memory_format import pool_before_relu
-from fl.models.stateless_layers import Relu
+from fl.models.weightless_layers import Relu
 from fl.timing_only import NATURAL
 
 DEPTHS = {

@@ -2,8 +2,8 @@
 
 import pytest
 
+from reports.atomic_folder import replaced_folder
 from reports.html_page import write_report
-from reports.report_folder import replaced_folder
 from reports.run_data.run_files import ReportError
 
 

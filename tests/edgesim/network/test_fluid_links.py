@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgesim.network.channel import Channel
-from edgesim.network.link import BroadcastDownlink, IdealDownlink, StalledLinkError, Uplink
+from edgesim.network.fluid_links import BroadcastDownlink, IdealDownlink, StalledLinkError, Uplink
 from edgesim.seeds import Seeds
 from fl.contracts import Grant
 

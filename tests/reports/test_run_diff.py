@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from edgesim.cli.app import app
-from reports.run_comparison import compare, compare_runs, compare_tables, named_runs
 from reports.run_data.run_files import ReportError
+from reports.run_diff import compare, compare_runs, compare_tables, named_runs
 
 
 def invoke(*arguments):

@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint
 import typer
 from typer.testing import CliRunner
 
-from edgesim.cli import plugins
+from edgesim.cli import plugin_commands as plugins
 
 
 def command_line(monkeypatch, *entries):

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgesim.network.device import make_fleet
-from edgesim.network.energy_ledger import compute_j, squared
-from edgesim.network.link import BroadcastDownlink
+from edgesim.network.fluid_links import BroadcastDownlink
+from edgesim.network.span_energy import compute_j, squared
 from fl.contracts import Grant
 
 
@@ -128,7 +128,7 @@ def test_no_idle_power_no_idle_spans(engine):
 
 
 def test_the_clock_that_was_granted_is_the_one_that_is_paid():
-    from edgesim.network.energy_ledger import Ledger
+    from edgesim.network.span_energy import Ledger
     from edgesim.records.span import Span
 
     span = Span(0, 0, "train", cycles=1e9, planned_s=1.0)

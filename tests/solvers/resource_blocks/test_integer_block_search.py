@@ -11,7 +11,7 @@ from pytest import approx
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from solvers import InfeasibleError, PruningProblem, allocate
-from solvers.resource_blocks.block_problem import least_max, least_sum
+from solvers.resource_blocks.integer_block_search import least_max, least_sum
 from solvers.resource_blocks.kkt_blocks import certify_blocks
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from edgesim.records.event_log import EventLog
-from edgesim.records.run_folder import RunFolder
+from edgesim.records.run_checkpoint import RunFolder
 from edgesim.scenario.loader import Scenario
 from fl.contracts import Observer, Scores, State
 

@@ -154,8 +154,7 @@ class RowBuilder:
         own_mask = part_of(mask, index, layout)
         extent = tuple(extent_of(own_mask[slot.slice]) for slot in layout.slots)
         shapes = None if index is None else tuple(slot.shape for slot in layout.slots)
-        per_weight = isinstance(rate, Tensor)
-        how = "per weight" if per_weight else rate, phase.optimiser
+        how = "per weight" if isinstance(rate, Tensor) else rate, phase.optimiser
         kind = shapes, extent, how, factor is None, dtype
         return TrainedPart(
             index,
@@ -164,7 +163,7 @@ class RowBuilder:
             own_mask,
             extent,
             any(how != "none" for how in extent),
-            part_of(rate, index, layout) if per_weight else rate,
+            part_of(rate, index, layout) if isinstance(rate, Tensor) else rate,
             None if factor is None else part_of(factor, index, layout),
             phase.optimiser,
             self._kinds.setdefault(kind, len(self._kinds)),

@@ -6,7 +6,7 @@ import pytest
 from edgesim.seeds import Seeds
 from fl.masks.posterior import Beta
 from fl.methods.fedmap.granularity import PerWeight
-from fl.methods.fedmap.keep_probabilities import count_bits
+from fl.methods.fedmap.keep_probability_posterior import count_bits
 from fl.methods.fedmap.thinning import thin
 from fl.models.architectures import build
 

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from edgesim.records.run_folder import FolderError, RunFolder, read_blocks
+from edgesim.records.run_checkpoint import FolderError, RunFolder, read_blocks
 
 ROWS = {
     "rounds": {"round": [0], "time_s": [0.1]},

@@ -4,7 +4,7 @@ import pytest
 
 from edgesim import load
 from edgesim.errors import RunError
-from edgesim.runs.user_errors import user_errors
+from edgesim.runs.error_sentences import user_errors
 
 
 @pytest.fixture

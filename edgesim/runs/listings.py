@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import solvers
-from edgesim.runs.builders import RUN_SOLVERS
+from edgesim.runs.method_and_allocator import RUN_SOLVERS
 from edgesim.scenario.key_docs import KeyInfo
 from fl import methods
 from fl.data import datasets

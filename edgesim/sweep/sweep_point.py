@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import simpy
 
+from edgesim.runs.error_sentences import user_errors
 from edgesim.runs.fingerprint import code_digest, result_digest, training_digest
-from edgesim.runs.recorder import scheme_of
+from edgesim.runs.round_observer import scheme_of
 from edgesim.runs.run import prepare
 from edgesim.runs.setup import Setup
-from edgesim.runs.user_errors import user_errors
 from edgesim.scenario.loader import Scenario
 
 

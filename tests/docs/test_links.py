@@ -1,0 +1,58 @@
+"""Links and file names in the documentation lead to something that is shipped."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+SUFFIXES = ("py", "yaml", "md", "json", "txt", "png")
+NAMED = re.compile(rf"`((?:[\w-]+/)+[\w-]+\.(?:{'|'.join(SUFFIXES)}))`")
+OF_THE_USER = (
+    "checkpoint/",
+    "runs/",
+    "OUT/",
+    "figures/",
+    "tables/",
+    "points/",
+)  # in a folder of results
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files(page):
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
+    inside = [link for link in links if "://" not in link]
+    assert [link for link in inside if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_named_files_exist(page):
+    names = [
+        name
+        for name in NAMED.findall(page.read_text(encoding="utf-8"))
+        if not name.startswith(OF_THE_USER)
+    ]
+    places = (ROOT, page.parent, ROOT / "docs", ROOT / "scenarios")
+    assert [name for name in names if not any((at / name).exists() for at in places)] == []
+
+
+def test_nothing_refers_to_what_is_not_shipped():
+    """Pages under docs/papers have what matters; no other digest of a paper is shipped."""
+    digests = re.compile(r"(?<!docs/papers/)(?<!papers/)\b(liu|fedlps|fedmap|spafl|baselines)\.md")
+    found = []
+    for pattern in ("**/*.py", "**/*.yaml", "**/*.md", "**/*.j2"):
+        for path in ROOT.glob(pattern):
+            inside = path.relative_to(ROOT)
+            if inside.parts[0] in (".venv", "runs", "build") or inside.parts[:2] == (
+                "docs",
+                "papers",
+            ):
+                continue
+            if path.name != Path(__file__).name and digests.search(
+                path.read_text(encoding="utf-8")
+            ):
+                found.append(str(inside))
+    assert found == []
