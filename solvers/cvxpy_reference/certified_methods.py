@@ -47,7 +47,7 @@ DIGITS = 1e-15  # of rho: who sends nothing may else be late by rounding
 Answer = TypeVar("Answer")
 
 
-def best(answers: Iterable[Answer], gap: Callable[[Answer], float], good: float = GOOD) -> Answer:
+def best(answers: Iterable[Answer], gap: Callable[[Answer], float]) -> Answer:
     """The first answer of which the gap is good enough, else the one of least gap.
 
     Raises:
@@ -58,7 +58,7 @@ def best(answers: Iterable[Answer], gap: Callable[[Answer], float], good: float 
         for answer in answers:
             off = gap(answer)
             found.append((off if off == off else np.inf, answer))
-            if off <= good:
+            if off <= GOOD:
                 break
     except UncertifiedError:
         if not found:

@@ -72,9 +72,9 @@ class Cell:
         most = float(x.max(where=self.sends, initial=0.0))
         return next((count for count, reach in REACH.items() if most <= reach), max(REACH))
 
-    def start(self, share: Array) -> tuple[Array, Array]:
-        """Shares and air times [K] to measure in: nearer to equal than `share`, and in time."""
-        root = np.sqrt(np.where(self.sends, share, 0.0))
+    def start(self) -> tuple[Array, Array]:
+        """Shares and air times [K] to measure in: between equal and least shares, and in time."""
+        root = np.sqrt(self.low)
         share = np.where(self.sends, np.maximum(root / root.sum(), self.low), 1.0)
         return share, np.maximum(0.5 * self.longest_s, self.full_power_s(share))
 
@@ -120,8 +120,7 @@ class Cell:
 def least_joules(problem: PruningProblem, terms: EnergyTerms) -> Iterator[Choice]:
     """Shares, clocks and powers of least energy, from one pass after the other.
 
-    The first pass measures in shares between equal ones and the least ones, and again nearer to
-    equal ones where Clarabel finds nothing.
+    The first pass measures in shares between equal ones and the least ones.
 
     Raises:
         UncertifiedError: Clarabel found no answer; more devices than cvxpy has memory for.
@@ -131,24 +130,20 @@ def least_joules(problem: PruningProblem, terms: EnergyTerms) -> Iterator[Choice
         yield cell.choice(np.ones(len(cell.low)), cell.low, 0.0)
         return
     on, nodes = cell.sends, cell.nodes()
-    count, failed, found = int(on.sum()), None, False
+    count = int(on.sum())
     if nodes * count > MOST_EXPONENTIALS:
         raise UncertifiedError(
             f"convex-energy states {nodes} exponentials for each of {count} devices, and above "
             f"{MOST_EXPONENTIALS} in all cvxpy takes gigabytes of memory; use energy."
         )
     statement = least_energy(count, cell.density, nodes)
-    b0, unit_s = cell.start(cell.low)
+    b0, unit_s = cell.start()
     for _ in range(PASSES):
         values, joule = cell.values(b0, unit_s)
         values = {name: value[on] for name, value in values.items()}
         widest = float(b0[on].max())
-        try:
-            beta, u, v, price = statement.solve(**values, band=1.0 / widest)
-        except UncertifiedError as error:
-            failed, (b0, unit_s) = error, cell.start(b0)
-            continue
-        found, share, air_s, busy_s = True, b0.copy(), unit_s.copy(), cell.busy_s(unit_s)
+        beta, u, v, price = statement.solve(**values, band=1.0 / widest)
+        share, air_s, busy_s = b0.copy(), unit_s.copy(), cell.busy_s(unit_s)
         share[on] *= beta
         air_s[on] *= u
         busy_s[on] *= v
@@ -161,5 +156,3 @@ def least_joules(problem: PruningProblem, terms: EnergyTerms) -> Iterator[Choice
         b0 = np.where(share > 0, share, b0)
         air_s = np.maximum(air_s, cell.full_power_s(b0))
         unit_s = np.where(on, np.clip(air_s, SHORTEST * unit_s, cell.longest_s), unit_s)
-    if failed and not found:
-        raise failed
