@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -13,24 +14,46 @@ import torch
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+_of_thread = threading.local()  # stop: the event that asks this thread to give up its call
+
 
 def map_in_threads(
     function: Callable[[Item], Result], items: Sequence[Item], threads: int
 ) -> list[Result]:
     """``[function(item) for item in items]``, computed by several threads.
 
-    An exception, Ctrl-C included, is raised once the calls under way have ended; the others are
-    not begun.
+    An exception, Ctrl-C included, is raised as soon as the calls under way have met
+    `raise_if_stopped`, or have ended; the others are not begun.
     """
     threads = min(threads, len(items))
     if threads < 2:
         return [function(item) for item in items]
-    # torch and OpenMP keep the number of threads per thread: each has to set its own.
-    with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+    stop = threading.Event()
+
+    def prepare() -> None:
+        # torch and OpenMP keep the number of threads per thread: each has to set its own.
+        torch.set_num_threads(1)
+        _of_thread.stop = stop
+
+    with ThreadPoolExecutor(threads, initializer=prepare) as pool:
         try:
             return list(pool.map(function, items))
+        except BaseException:
+            stop.set()
+            raise
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def raise_if_stopped() -> None:
+    """End the call of this thread if `map_in_threads` was interrupted: asked at every SGD step.
+
+    Raises:
+        CancelledError: nobody waits for the result any more.
+    """
+    stop = getattr(_of_thread, "stop", None)
+    if stop is not None and stop.is_set():
+        raise CancelledError
 
 
 @contextmanager

@@ -24,14 +24,14 @@ def add_commands(app: typer.Typer, group: str = GROUP) -> None:
     for name, command in sorted(commands.items(), key=lambda item: _place(item[1])):
         # a command without options of its own takes any, so that its error is printed
         context = {"ignore_unknown_options": True, "allow_extra_args": True}
-        broken = command.__module__ == __name__
+        broken = getattr(command, "__module__", "") == __name__
         app.command(name, context_settings=context if broken else None)(command)
 
 
 def _load(entry: EntryPoint) -> Callable[..., None]:
     try:
         return entry.load()
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # whatever a module of others raises while it is imported
         return _broken(entry, error)
 
 
@@ -48,4 +48,4 @@ def _broken(entry: EntryPoint, error: Exception) -> Callable[..., None]:
 
 def _place(command: Callable[..., None]) -> tuple[str, int]:
     code = getattr(command, "__code__", None)
-    return command.__module__, code.co_firstlineno if code else 0
+    return getattr(command, "__module__", ""), code.co_firstlineno if code else 0

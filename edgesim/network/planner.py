@@ -139,6 +139,8 @@ class Planner:
         try:
             return self.allocator(problem), 0.0
         except InfeasibleError as short:
+            if math.isinf(short.extra_s):
+                raise  # no threshold would do, such as with fewer resource blocks than devices
             extra_s = before_s + short.extra_s
             if self.when_infeasible == "stop":
                 missing = seconds_rounded_up(extra_s)

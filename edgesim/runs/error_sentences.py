@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -78,11 +79,18 @@ def _sentence(error: Exception, scenario: Scenario) -> EdgesimError | None:
         if isinstance(error, kind):
             return RunError(f"{scenario.where(key)}: {key}: {error}")
     if isinstance(error, InfeasibleError):
-        advice = "or write allocation.when_infeasible: stretch"
-        return InfeasibleScenarioError(f"{str(error).rstrip('.')}; {advice}")
+        return InfeasibleScenarioError(infeasible_sentence(error))
     if isinstance(error, SolverError | LearningError):
         return RunError(str(error))
     return _machine_is_full(error)
+
+
+def infeasible_sentence(error: InfeasibleError) -> str:
+    """The solver's sentence, with the key that allows more time where more time would do."""
+    sentence = str(error).rstrip(".")
+    if math.isinf(error.extra_s):
+        return sentence
+    return f"{sentence}; or write allocation.when_infeasible: stretch"
 
 
 def _machine_is_full(error: Exception) -> RunError | None:

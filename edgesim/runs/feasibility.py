@@ -16,6 +16,7 @@ import numpy as np
 
 from edgesim.network.cell import Cell
 from edgesim.network.grants import Grants
+from edgesim.runs.error_sentences import infeasible_sentence
 from fl.contracts import Array, Demand, Grant, RoundPlan, View
 from fl.method_base.method import Method
 from solvers import InfeasibleError
@@ -89,7 +90,7 @@ def feasibility_table(cell: Cell, method: Method, redrawn: bool = False) -> Feas
     try:
         plan = cell.plan(demand, view)
     except InfeasibleError as error:
-        refused = f"{str(error).rstrip('.')}; or write allocation.when_infeasible: stretch"
+        refused = infeasible_sentence(error)
         plan = RoundPlan((), budget_s=view.budget_s)
     if plan.budget_s > view.budget_s:
         warnings.append(

@@ -47,12 +47,12 @@ class AllocationSection(Section):
         "stretch",
         f"{OURS}: Liu et al. report latencies above the threshold, Table I",
     )
-    resource_blocks: Annotated[int | None, WholeNumber()] = key(
+    resource_blocks: Annotated[int | None, WholeNumber(1, 10**9, none=True)] = key(
         "N, blocks into which the band is divided: a share is a whole number of 1 / N; read by the "
         "solvers kkt, fair and latency",
         50,
         None,
-        "not set: shares are real numbers, Liu, eq. (9)",
+        "none: shares are real numbers, Liu, eq. (9)",
     )
     levels: Annotated[tuple[float, ...] | None, NumberList("pruning ratios", closed=True)] = key(
         "the pruning ratios rho that a device may use; read by the solver levels",

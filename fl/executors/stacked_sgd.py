@@ -14,6 +14,7 @@ from fl.executors.stackable_phases import StackRow
 from fl.executors.vmapped_gradients import VmappedGradients
 from fl.task import LearningTask
 from fl.training.optimisers import Variable, make_optimiser
+from fl.worker_threads import raise_if_stopped
 
 SAMPLE_BYTES = 4 << 20  # the samples of as many steps as fit, at least one, are read at once
 
@@ -99,6 +100,7 @@ def batches(
         each = some.transpose(0, 1)
         y = labels.index_select(0, each.flatten()).view(each.shape)
         for t in range(some.shape[1]):
+            raise_if_stopped()
             count = computing[first + t]
             yield x[:count, t], y[t, :count], share[first + t, :count]
 

@@ -15,6 +15,7 @@ from fl.models.dense_submodel import dense_submodel
 from fl.models.memory_format import fastest_memory_format
 from fl.task import LearningTask
 from fl.training.training_step import flat_step, tensor_step
+from fl.worker_threads import raise_if_stopped
 
 Effective = Callable[[Tensor], Tensor]
 Batches = Tensor | Sequence[Tensor]  # sample indices of each step
@@ -150,6 +151,7 @@ def train(
     loss, hits = torch.zeros((), device=w.device), torch.zeros((), device=w.device)
     collected = None
     for chosen in index:
+        raise_if_stopped()
         if phase.collect is not None:
             seen = phase.collect(w)
             collected = seen if collected is None else collected + seen

@@ -8,6 +8,7 @@ left over goes where it lowers the sum most.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -24,7 +25,7 @@ from solvers.resource_blocks.integer_block_search import (
     least_max,
     least_sum,
 )
-from solvers.solution import Solution, UncertifiedError
+from solvers.solution import InfeasibleError, Solution, UncertifiedError
 
 CLAIM = (
     "no blocks lower the largest {}; of those that reach it no block is better placed by the sum"
@@ -60,15 +61,18 @@ def latency_blocks(problem: PruningProblem, blocks: int) -> Solution:
 
     Raises:
         UncertifiedError: the last device could be back earlier.
-        ValueError: `blocks`, or fewer of them than devices that send.
+        InfeasibleError: fewer blocks than devices that send; no time would be enough.
+        ValueError: `blocks` is no number of blocks.
     """
     check_count(blocks)
     before_s, on = time_before(problem), problem.feasible
     bits, busy_s = upload_work(problem, before_s)
     low = (on & (bits > 0)).astype(np.int64)
     if low.sum() > blocks:
-        raise ValueError(
-            f"blocks is {blocks}; give at least one to each of the {low.sum()} devices that send."
+        raise InfeasibleError(
+            f"blocks is {blocks}; give at least one to each of the {low.sum()} devices that send.",
+            tuple(np.flatnonzero(low).tolist()),
+            math.inf,
         )
     cap = np.where(low > 0, blocks, 0)
     rho = np.where(on, problem.rho_min, problem.rho_max)

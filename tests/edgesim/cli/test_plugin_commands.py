@@ -35,3 +35,12 @@ def test_a_broken_entry_point_says_so_when_it_is_used_and_harms_no_other_command
     assert broken.exit_code == 2
     assert "The command gone (no_such_package:command) cannot be loaded" in broken.output
     assert len(broken.output.splitlines()) == 1
+
+
+def test_a_module_that_fails_in_any_way_harms_no_other_command(monkeypatch, tmp_path):
+    (tmp_path / "odd_commands.py").write_text("raise ZeroDivisionError('odd')", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    app = command_line(monkeypatch, ("odd", "odd_commands:command"))
+    assert CliRunner().invoke(app, ["first"]).output == "one\n"
+    broken = CliRunner().invoke(app, ["odd"])
+    assert broken.exit_code == 2 and "cannot be loaded: odd" in broken.output

@@ -230,6 +230,16 @@ def test_shares_are_whole_resource_blocks(tmp_path, solver):
     assert run.rounds.pruning_per_hz.isna().all()  # steps have no slope
 
 
+@pytest.mark.parametrize("otherwise", ["stretch", "stop"])
+@pytest.mark.parametrize("solver", ["kkt", "fair", "latency"])
+def test_fewer_resource_blocks_than_devices_are_no_matter_of_time(tmp_path, solver, otherwise):
+    """Four devices have something to send; a longer threshold gives none of them a block."""
+    given = f"{{solver: {solver}, resource_blocks: 2, when_infeasible: {otherwise}}}"
+    with pytest.raises(InfeasibleScenarioError, match="block") as caught:
+        ran(tmp_path, f"allocation={given}")
+    assert "stretch" not in str(caught.value) and "inf" not in str(caught.value)
+
+
 def test_ratios_are_among_the_levels(tmp_path):
     levels = "allocation={solver: levels, levels: [0, 0.3, 0.6, 0.9]}"
     run = ran(tmp_path, levels, LIU, "budget.latency_threshold=250 ms")

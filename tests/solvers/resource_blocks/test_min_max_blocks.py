@@ -88,7 +88,7 @@ def test_more_blocks_come_nearer_to_the_band():
 
 
 def test_too_few_blocks_and_a_wrong_answer():
-    with pytest.raises(ValueError, match="blocks is 1; give at least one to each of the 2 devices"):
+    with pytest.raises(InfeasibleError, match="blocks is 1; give at least one to each of the 2"):
         allocate(problem(), "latency", 1)
     p = problem(slack_s=np.inf)
     finish_s = lambda n: p.finish_s(np.maximum(n, 1) / 10, p.rho_min)  # noqa: E731

@@ -1,0 +1,64 @@
+"""Work in threads: results in order, errors and Ctrl-C without waiting for the others."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+import torch
+
+from fl.worker_threads import map_in_threads, raise_if_stopped
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_results_stand_in_the_order_of_the_items(threads):
+    assert map_in_threads(lambda n: n * n, range(7), threads) == [n * n for n in range(7)]
+
+
+def test_every_thread_computes_with_one_torch_thread():
+    seen = map_in_threads(lambda n: torch.get_num_threads(), range(4), 2)
+    assert seen == [1] * 4
+
+
+def long_call(started):
+    """Steps of a millisecond for a minute, unless somebody stops it."""
+    started.set()
+    for _ in range(60_000):
+        raise_if_stopped()
+        time.sleep(1e-3)
+
+
+def test_an_error_ends_the_calls_under_way():
+    started = threading.Event()
+
+    def work(kind):
+        if kind == "fails":
+            started.wait()
+            raise ValueError("no such weight")
+        long_call(started)
+
+    before_s = time.monotonic()
+    with pytest.raises(ValueError, match="no such weight"):
+        map_in_threads(work, ["fails", "long"], 2)
+    assert time.monotonic() - before_s < 20
+
+
+def test_ctrl_c_ends_the_calls_under_way():
+    started = threading.Event()
+
+    def interrupt():
+        started.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)  # a script may ignore it
+    threading.Thread(target=interrupt).start()
+    before_s = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            map_in_threads(lambda n: long_call(started), range(4), 2)
+    finally:
+        signal.signal(signal.SIGINT, earlier)
+    assert time.monotonic() - before_s < 20
