@@ -17,7 +17,7 @@ import numpy as np
 from edgesim.records.event_log import EventLog
 from edgesim.records.perfetto_trace import trace_json
 from edgesim.records.run_checkpoint import write_atomic, write_json
-from edgesim.records.summary import summarise
+from edgesim.records.summary import promises, summarise
 from edgesim.runs.round_observer import scheme_of
 from edgesim.runs.setup import Setup
 from edgesim.runs.user_code import files_beside
@@ -83,6 +83,7 @@ def summary_of(
         **summarise(
             log.columns("rounds"), scenario.evaluate.targets, scenario.budget.latency_threshold_s
         ),
+        **promises(log.columns("upload_forecasts")),
     }
 
 
