@@ -18,6 +18,7 @@ import matplotlib
 from cycler import cycler
 from matplotlib.axes import Axes
 
+from edgesim.results.run_files import ResultsError
 from reports.figures.learning_curves import (
     ABSCISSAS,
     ACCURACY,
@@ -27,7 +28,6 @@ from reports.figures.learning_curves import (
     draw_curves,
 )
 from reports.run_data.given_runs import GivenRuns, schemes_of
-from reports.run_data.run_files import ReportError
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.colours_and_markers import SeriesStyle, series_cycle
 from reports.styling.figure_style import STYLES, THRESHOLD_LINE, settings
@@ -46,10 +46,10 @@ def style(name: str = "screen") -> AbstractContextManager[None]:
         A context whose end restores the settings from before the call, as `pyplot.ion` does.
 
     Raises:
-        ReportError: an unknown style.
+        ResultsError: an unknown style.
     """
     if name not in STYLES:
-        raise ReportError(f'The style "{name}" is unknown; there are {" and ".join(STYLES)}.')
+        raise ResultsError(f'The style "{name}" is unknown; there are {" and ".join(STYLES)}.')
     chosen, before = STYLES[name], matplotlib.rc_context()
     size = {"figure.figsize": (min(chosen.width_in, 5.4), 3.2 if chosen.wide else 2.4)}
     looks = series_cycle(chosen.grey)
@@ -83,7 +83,7 @@ def accuracy(runs: GivenRuns, ax: Axes | None = None, x: str = "time") -> Axes:
         The axes, with titles and a label for each line.
 
     Raises:
-        ReportError: nothing finished there, or an unknown x.
+        ResultsError: nothing finished there, or an unknown x.
     """
     return _curves(runs, ax, x, ACCURACY)
 
@@ -105,7 +105,7 @@ def latency(runs: GivenRuns, ax: Axes | None = None, x: str = "rounds") -> Axes:
 
 def _curves(runs: GivenRuns, ax: Axes | None, x: str, shown: Ordinate) -> Axes:
     if x not in ABSCISSAS:
-        raise ReportError(f'The axis "{x}" is unknown; there are {", ".join(ABSCISSAS)}.')
+        raise ResultsError(f'The axis "{x}" is unknown; there are {", ".join(ABSCISSAS)}.')
     is_grouped = isinstance(runs, list) and all(isinstance(each, Scheme) for each in runs)
     schemes = runs if is_grouped else schemes_of(runs)
     axes = ax if ax is not None else _new_axes()

@@ -8,10 +8,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from reports.run_data.finished_run import FinishedRun
+from edgesim.results.finished_run import FinishedRun
+from edgesim.results.run_files import ResultsError
+from edgesim.results.run_search import find_runs
 from reports.run_data.missing_runs import listed_folders, missing_runs, nothing_finished
-from reports.run_data.run_files import ReportError
-from reports.run_data.run_search import find_runs
 from reports.run_data.scheme_grouping import Scheme, group_runs, load_schemes
 
 GivenRuns = Any  # a folder, a run (anything with a folder, or summary and tables), many, or a dict
@@ -25,7 +25,7 @@ def schemes_of(runs: GivenRuns) -> list[Scheme]:
             list of these; or a dict from display names to one of these, in the order to draw.
 
     Raises:
-        ReportError: nothing finished there, a broken run, or a name for several schemes.
+        ResultsError: nothing finished there, a broken run, or a name for several schemes.
     """
     if isinstance(runs, Mapping):
         return [_named(str(name), schemes_of(given)) for name, given in runs.items()]
@@ -37,12 +37,12 @@ def schemes_of(runs: GivenRuns) -> list[Scheme]:
         else:
             kept.append(_in_memory(one))
     if kept and places:
-        raise ReportError("Some of these runs are kept in memory and some in folders; plot apart.")
+        raise ResultsError("Some of these runs are kept in memory and some in folders; plot apart.")
     if kept:
         return group_runs(kept)
     found = find_runs(places)
     if not found.finished:
-        raise ReportError(nothing_finished(places, missing_runs(found)))
+        raise ResultsError(nothing_finished(places, missing_runs(found)))
     return load_schemes(found.finished, listed_folders(found))
 
 
@@ -54,7 +54,7 @@ def _is_single(runs: GivenRuns) -> bool:
 def _named(name: str, schemes: list[Scheme]) -> Scheme:
     if len(schemes) > 1:
         labels = ", ".join(scheme.label for scheme in schemes)
-        raise ReportError(f'The name "{name}" is given to several schemes ({labels}); give one.')
+        raise ResultsError(f'The name "{name}" is given to several schemes ({labels}); give one.')
     return replace(schemes[0], label=name, series=name)
 
 
@@ -63,7 +63,9 @@ def _in_memory(run: Any) -> FinishedRun:
     tables = ("rounds", "device_rounds", "spans")
     if not all(hasattr(run, name) for name in ("summary", *tables)):
         what = type(run).__name__
-        raise ReportError(f"A {what} is no run; give a folder, a run of edgesim.simulate, or many.")
+        raise ResultsError(
+            f"A {what} is no run; give a folder, a run of edgesim.simulate, or many."
+        )
     content = {name: getattr(run, name) for name in (*tables, "scores", "measures")}
     place = Path(f"(in memory, seed {run.summary['seed']})")
     return FinishedRun(place, run.summary, {}, "", **content, partition=None, devices=None)

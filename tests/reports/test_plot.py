@@ -11,7 +11,7 @@ from pytest import approx
 
 import edgesim
 import reports.plot as plot
-from reports.run_data.run_files import ReportError
+from edgesim.results.run_files import ResultsError
 
 NASTY_NAME = r"Proposed_1 $\rho$ & 100 % ä"
 
@@ -89,5 +89,5 @@ def test_a_style_ends_with_its_block_and_gives_every_line_its_looks(two_runs):
     ],
 )
 def test_what_cannot_be_drawn_is_one_sentence(two_runs, call, sentence):
-    with pytest.raises(ReportError, match=sentence):
+    with pytest.raises(ResultsError, match=sentence):
         call(two_runs)
