@@ -153,7 +153,5 @@ class PlannedGains:
 
 def make_planned_gains(section: AllocationSection, channel: Channel) -> PlannedGains:
     """The gains that a scenario's ``allocation`` plans with."""
-    reliability = RELIABILITY if section.reliability is None else section.reliability
-    return PlannedGains(
-        channel, section.rate, 1.0 - reliability, section.reliability_for == "round"
-    )
+    for_round = section.reliability_for == "round"
+    return PlannedGains(channel, section.rate, 1.0 - section.reliability, for_round)
