@@ -12,16 +12,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
-__all__ = ["load", "load_run", "load_sweep", "simulate"]
+__all__ = ["load", "load_run", "load_sweep", "plot", "simulate"]
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from edgesim.results.loaded_results import load_run, load_sweep
     from edgesim.runs.run import simulate
     from edgesim.scenario.loader import load
 
+    plot: ModuleType
+
 
 def __getattr__(name: str) -> object:
-    """Import the functions on first use: the command line answers before numpy is loaded."""
+    """Import what is named on first use: the command line answers before numpy is loaded.
+
+    ``edgesim.plot`` is a module of another package, which registers it by an entry point.
+    """
     if name == "load":
         from edgesim.scenario.loader import load
 
@@ -34,4 +41,9 @@ def __getattr__(name: str) -> object:
         from edgesim.results import loaded_results
 
         return getattr(loaded_results, name)
+    if not name.startswith("_"):
+        from edgesim.plugin_modules import plugin_module
+
+        if (module := plugin_module(name)) is not None:
+            return module
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,13 +1,10 @@
-"""Figures of loaded results, drawn by the package that registers them.
-
-The entry point ``plot`` of the group ``edgesim.modules`` in pyproject.toml names its module.
-"""
+"""Figures of loaded results, drawn by ``edgesim.plot``, a module of another package."""
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
 from typing import Any
 
+from edgesim.plugin_modules import plugin_module
 from edgesim.results.run_files import ResultsError
 
 
@@ -26,10 +23,10 @@ def plot(runs: Any, figure: str, ax: Any = None, x: str | None = None) -> Any:
     Raises:
         ResultsError: no package draws, or there is no such figure.
     """
-    for entry in entry_points(group="edgesim.modules", name="plot"):
-        module = entry.load()
-        figures = [name for name in module.__all__ if name != "style"]
-        if figure not in figures:
-            raise ResultsError(f'The figure "{figure}" is unknown; there are {", ".join(figures)}.')
-        return getattr(module, figure)(runs, ax=ax, **({} if x is None else {"x": x}))
-    raise ResultsError("No package for figures is installed; install edgesim with its reports.")
+    module = plugin_module("plot")
+    if module is None:
+        raise ResultsError("No package for figures is installed; install edgesim with its reports.")
+    figures = [name for name in module.__all__ if name != "style"]
+    if figure not in figures:
+        raise ResultsError(f'The figure "{figure}" is unknown; there are {", ".join(figures)}.')
+    return getattr(module, figure)(runs, ax=ax, **({} if x is None else {"x": x}))

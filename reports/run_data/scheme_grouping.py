@@ -61,7 +61,11 @@ def load_schemes(folders: Sequence[Path], listed: Collection[Path] = ()) -> list
     Raises:
         ResultsError: runs with different target accuracies, or two of one scheme and seed.
     """
-    runs = [read_run(folder) for folder in folders]
+    return group_runs([read_run(folder) for folder in folders], listed)
+
+
+def group_runs(runs: Sequence[FinishedRun], listed: Collection[Path] = ()) -> list[Scheme]:
+    """`load_schemes` of runs that are read already."""
     _check_targets(runs)
     groups: dict[tuple, list[FinishedRun]] = {}
     for run in runs:

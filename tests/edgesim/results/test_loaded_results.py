@@ -69,3 +69,10 @@ def test_a_notebook_shows_the_points_and_plain_text_the_folder(swept):
     html = loaded._repr_html_()
     assert "<th>network.bandwidth</th>" in html and "<td>failed</td>" in html
     assert html.count("<tr") == 4
+
+
+def test_a_run_in_memory_is_shown_too(tiny_scenario):
+    run = edgesim.simulate(edgesim.load(tiny_scenario))
+    assert repr(run) == "<run fedavg, seed 0, 3 rounds>"
+    html = run._repr_html_()
+    assert "<b>run in memory</b>" in html and f"<td>{run.summary['time_s']:.4g}</td>" in html
