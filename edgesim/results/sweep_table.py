@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-from edgesim.records.run_checkpoint import write_atomic
+from edgesim.records.atomic_files import write_atomic
 from edgesim.results.loaded_results import load_sweep
 
 SWEEP_TABLE = "sweep.parquet"
