@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,11 +132,11 @@ def write_tables(
         write(folder / file, csv_text(table) if as_csv else parquet(table, SCHEMAS[name]))
 
 
-def read_tables(folder: Path) -> dict[str, pandas.DataFrame]:
+def read_tables(folder: Path, names: Iterable[str] = tuple(FILES)) -> dict[str, pandas.DataFrame]:
     """What `write_tables` wrote, name -> data frame; what an older folder lacks is empty."""
     return {
-        name: read_table(Path(folder) / file, SCHEMAS[name], name in ADDED_LATER)
-        for name, file in FILES.items()
+        name: read_table(Path(folder) / FILES[name], SCHEMAS[name], name in ADDED_LATER)
+        for name in names
     }
 
 
