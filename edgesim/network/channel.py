@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from edgesim.network.device import Fleet
-from edgesim.network.path_loss import path_gains
+from edgesim.network.propagation.path_loss import path_gains
 from edgesim.scenario.network_schema import NetworkSection
 from fl.contracts import Array, Streams
 

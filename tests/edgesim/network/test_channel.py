@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from edgesim.network.channel import Channel, make_channel
 from edgesim.network.device import draw_fleet, make_fleet
-from edgesim.network.path_loss import linear, log_distance_db
+from edgesim.network.propagation.path_loss import linear, log_distance_db
 from edgesim.seeds import Seeds
 
 COHERENCE = st.floats(1e-6, 10.0)
