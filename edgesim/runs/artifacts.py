@@ -22,6 +22,7 @@ from edgesim.records.summary import promises, summarise
 from edgesim.runs.round_observer import scheme_of
 from edgesim.runs.setup import Setup
 from edgesim.runs.user_code import files_beside
+from edgesim.scenario.radio.channel_schema import Tr38901PathLoss
 from fl.contracts import State
 from fl.data.datasets import Federated
 from fl.stored_files import BLANK, sealed
@@ -111,6 +112,7 @@ def devices_csv(setup: Setup) -> str:
         "capability": fleet.capability,
         "model_budget": fleet.model_budget,
         "rate_bps": channel.rate_bps(1.0, fleet.tx_power_w, channel.gains(0.0)),
+        **placed(setup),
     }
     lines = [",".join(["device", *columns, "samples"])]
     texts = [
@@ -120,6 +122,19 @@ def devices_csv(setup: Setup) -> str:
     for k, row in enumerate(zip(*texts, setup.task.samples.tolist(), strict=True)):
         lines.append(f"{k},{','.join(row[:-1])},{row[-1]}")
     return "\n".join(lines) + "\n"
+
+
+def placed(setup: Setup) -> dict[str, np.ndarray]:
+    """Columns on the places of the devices, where the scenario gives places."""
+    scenario, fleet, links = setup.scenario, setup.fleet, setup.channel.links
+    columns: dict[str, np.ndarray] = {}
+    by_position = isinstance(scenario.network.channel.path_loss, Tr38901PathLoss)
+    if by_position or any(each.position is not None for each in scenario.devices):
+        columns |= {"x_m": fleet.x_m, "y_m": fleet.y_m}
+    if by_position and links is not None:
+        columns |= {"line_of_sight": links.line_of_sight * 1, "indoor": links.indoor * 1}
+        columns |= {"shadowing_db": links.shadowing_db}
+    return columns
 
 
 def peak_memory_bytes() -> int | None:
