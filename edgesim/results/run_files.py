@@ -40,17 +40,23 @@ def read_scenario(path: Path) -> tuple[str, dict[str, Any]]:
     Raises:
         ResultsError: the file cannot be read, or holds no mapping.
     """
-    from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
     try:
         text = path.read_text(encoding="utf-8")
-        value = YAML(typ="safe", pure=True).load(text)
+        value = parse_scenario(text)
     except (OSError, ValueError, YAMLError) as error:
         raise ResultsError(f"{path} cannot be read: {str(error).splitlines()[0]}.") from None
     if not isinstance(value, dict):
         raise ResultsError(f"{path} holds no scenario.")
     return text, value
+
+
+def parse_scenario(text: str) -> Any:
+    """A resolved scenario as parsed YAML."""
+    from ruamel.yaml import YAML
+
+    return YAML(typ="safe", pure=True).load(text)
 
 
 def read_event_log(folder: Path, names: Sequence[str] = TABLES) -> dict[str, pd.DataFrame]:
