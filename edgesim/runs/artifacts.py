@@ -18,11 +18,16 @@ from edgesim.records.event_log import EventLog
 from edgesim.records.perfetto_trace import trace_json
 from edgesim.records.run_checkpoint import write_atomic, write_json
 from edgesim.records.summary import summarise
+from edgesim.runs.learning_task import KEPT_DATA
 from edgesim.runs.round_observer import scheme_of
 from edgesim.runs.setup import Setup
-from edgesim.runs.user_code import files_beside
+from edgesim.runs.user_code import files_below, user_files
 from fl.contracts import State
+from fl.data.array_files import npz
 from fl.data.datasets import Federated
+from fl.data.own_data import own_arrays
+
+KEPT_BYTES = 4 << 20  # of data that are copied into a run's folder, every point of a sweep its own
 
 
 def write_artifacts(
@@ -43,8 +48,7 @@ def write_artifacts(
     arrays, _ = state.to_arrays()
     provenance = {**versions(), "git": git_state()}
     log.write_tables(path)
-    for name in files_beside(setup.scenario):  # so that the resolved scenario runs again from here
-        write_atomic(path / name, (setup.scenario.folder / name).read_bytes())
+    keep_own_files(path, setup)
     write_atomic(path / "scenario.yaml", setup.scenario.to_yaml(provenance, seed=setup.seed))
     write_atomic(path / "model.safetensors", save(arrays))
     write_atomic(path / "trace.json", trace_json(log.columns("spans")))
@@ -53,6 +57,19 @@ def write_artifacts(
     write_atomic(path / "devices.csv", devices_csv(setup))
     write_json(path / "timing.json", timing)
     write_json(path / "summary.json", summary)
+
+
+def keep_own_files(path: Path, setup: Setup) -> None:
+    """Copy the user's code and small data, so that the resolved scenario runs again from here."""
+    scenario, source = setup.scenario, setup.source
+    small = sum(file.stat().st_size for file in source.files) <= KEPT_BYTES
+    for name in files_below(scenario, [*user_files(scenario), *(source.files if small else ())]):
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path / name, (scenario.folder / name).read_bytes())
+    if scenario.learning.dataset == KEPT_DATA and source.in_memory and source.samples is not None:
+        arrays = own_arrays(source.samples)
+        if sum(array.nbytes for array in arrays.values()) <= KEPT_BYTES:
+            write_atomic(path / KEPT_DATA, npz(arrays))
 
 
 def summary_of(
