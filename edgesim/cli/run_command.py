@@ -50,11 +50,9 @@ def run(
     ] = False,
 ) -> None:
     """Simulate a scenario, every scheme of it; an interrupted run resumes where it was."""
-    again = f"edgesim run {scenario} with the same options resumes where it stopped"
     with exit_on_error():
         schemes = _schemes(scenario, overrides, seed)
         chosen = _chosen(schemes, only, scenario)
-    with exit_on_error(f"interrupted; {again}"):
         from edgesim.cli.run_progress import RunProgress, print_runs
         from edgesim.runs.run import default_folder, prepare
         from edgesim.runs.tensorboard_log import check_tensorboard, with_tensorboard

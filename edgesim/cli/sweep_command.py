@@ -78,9 +78,8 @@ def sweep(
     ] = False,
 ) -> None:
     """Simulate every combination of some keys, in parallel; finished points are never run again."""
-    again = f"edgesim sweep {scenario} with the same options goes on where it stopped"
     start_s = time.monotonic()
-    with exit_on_error(f"interrupted; {again}"):
+    with exit_on_error():
         if scheduler is not None and backend is not Backend.dask:
             raise ScenarioError(f"{COMMAND_LINE}: --scheduler is only read with --backend dask")
         from edgesim.cli.sweep_progress import SweepProgress, print_end, print_plan
