@@ -81,7 +81,6 @@ FILES = {  # table -> file in a run's folder
     "scores": "scores.parquet",
     "measures": "measures.csv",
 }
-ADDED_LATER = ("scores", "measures")  # folders of earlier versions lack them
 DTYPES = {int: np.int64, float: np.float64, str: object}
 Columns = dict[str, list | np.ndarray]
 
@@ -118,26 +117,6 @@ def write_tables(
     for name, file in FILES.items():
         as_csv, table = file.endswith(".csv"), tables[name]
         write(folder / file, csv_text(table) if as_csv else parquet(table, SCHEMAS[name]))
-
-
-def read_tables(folder: Path) -> dict[str, pandas.DataFrame]:
-    """What `write_tables` wrote, name -> data frame; what an older folder lacks is empty."""
-    return {
-        name: read_table(Path(folder) / file, SCHEMAS[name], name in ADDED_LATER)
-        for name, file in FILES.items()
-    }
-
-
-def read_table(path: Path, schema: Mapping[str, type], may_lack: bool = False) -> pandas.DataFrame:
-    """One file of `write_tables`; an empty table where there is none and it ``may_lack``."""
-    import pandas
-
-    if may_lack and not path.exists():
-        return frame({column: [] for column in schema}, schema)
-    if path.suffix == ".parquet":
-        return pandas.read_parquet(path)
-    unknown = {column: [""] for column, kind in schema.items() if kind is float}
-    return pandas.read_csv(path, dtype=schema, keep_default_na=False, na_values=unknown)
 
 
 def frame(columns: Columns, schema: Mapping[str, type]) -> pandas.DataFrame:
