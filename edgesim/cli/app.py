@@ -50,7 +50,7 @@ def list_(kind: Annotated[CatalogKind, typer.Argument(help="What to list.")]) ->
         from edgesim.cli.console import print_catalog
 
         if kind is CatalogKind.scenarios:
-            files = sorted(Path("scenarios").glob("*.yaml"))
+            files = sorted(path for path in Path("scenarios").glob("*.yaml") if path.is_file())
             rows = [(str(path), _first_comment(path), "") for path in files]
         else:
             from edgesim.runs.listings import catalog

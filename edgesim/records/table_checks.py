@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgesim.errors import shorten
-from edgesim.records.table_files import SCHEMAS, Columns
+from edgesim.records.table_files import SCHEMAS
 
 MAX_NUMBER = 1e100  # of seconds, bits, joules: sums and squares stay finite
 MAX_COUNT = 2**53
@@ -41,7 +41,9 @@ SHARE, SHARE_OR_NAN = Range(0.0, 1.0 + 1e-9), Range(0.0, 1.0 + 1e-9, True)
 ANY = Range(-math.inf, math.inf, True)
 INTEGER = Range(0, MAX_COUNT)
 RANGES: dict[str, Range] = {
-    **dict.fromkeys(("start_s", "end_s", "bits", "cycles", "energy_j", "time_s", "latency_s"), AMOUNT),
+    **dict.fromkeys(
+        ("start_s", "end_s", "bits", "cycles", "energy_j", "time_s", "latency_s"), AMOUNT
+    ),
     **dict.fromkeys(("bits_up", "bits_down", "flops"), AMOUNT),
     **dict.fromkeys(("rate_bps", "download_s", "compute_s", "upload_s"), AMOUNT_OR_NAN),
     **dict.fromkeys(("accuracy", "accuracy_std"), AMOUNT_OR_NAN),
@@ -56,7 +58,7 @@ KEYS = {  # columns by which the rows of a table are sorted
     "spans": ("round", "device", "start_s"),
     "scores": ("round", "device"),
     "measures": ("round",),
-    "plans": ("round",),
+    "upload_forecasts": ("round", "device"),
 }
 REPEATED = frozenset({"spans", "measures"})  # tables in which a key may stand twice
 
@@ -125,9 +127,9 @@ def _check_range(column: str, values: np.ndarray, allowed: Range) -> None:
         )
 
 
-def _check_order(name: str, table: Columns | Mapping[str, np.ndarray]) -> None:
+def _check_order(name: str, table: Mapping[str, np.ndarray]) -> None:
     """Rows are sorted by their key, and but for some tables no key stands twice."""
-    if not all(column in table for column in KEYS[name]):
+    if not KEYS.get(name) or not all(column in table for column in KEYS[name]):
         return
     columns = [np.asarray(table[column]) for column in KEYS[name]]
     later = np.zeros(max(len(columns[0]) - 1, 0), dtype=bool)
@@ -142,4 +144,6 @@ def _check_order(name: str, table: Columns | Mapping[str, np.ndarray]) -> None:
             f"{column} {values[row]}" for column, values in zip(KEYS[name], columns, strict=True)
         )
         what = "stands twice" if equal[row - 1] else "stands behind a later one"
-        raise TableError(f"row {row + 1}: {found} {what}; rows are sorted by {', '.join(KEYS[name])}")
+        raise TableError(
+            f"row {row + 1}: {found} {what}; rows are sorted by {', '.join(KEYS[name])}"
+        )

@@ -66,6 +66,13 @@ ROUNDS = {
 SCORES = {"round": int, "device": int, "loss": float, "accuracy": float}  # of evaluated rounds
 MEASURES = {"round": int, "name": str, "value": float}  # a method's own, of evaluated rounds
 PLANS = {"round": int, "budget_s": float, "stretched": int}  # in the checkpoint only
+UPLOAD_FORECASTS = {  # of plans that count with fading, see UploadForecast
+    "round": int,
+    "device": int,
+    "planned_bps": float,
+    "late_probability": float,
+    "pruning_per_late": float,
+}
 SCHEMAS = {
     "rounds": ROUNDS,
     "device_rounds": DEVICE_ROUNDS,
@@ -73,6 +80,7 @@ SCHEMAS = {
     "scores": SCORES,
     "measures": MEASURES,
     "plans": PLANS,
+    "upload_forecasts": UPLOAD_FORECASTS,
 }
 FILES = {  # table -> file in a run's folder
     "rounds": "rounds.csv",
@@ -80,7 +88,9 @@ FILES = {  # table -> file in a run's folder
     "spans": "spans.parquet",
     "scores": "scores.parquet",
     "measures": "measures.csv",
+    "upload_forecasts": "upload_forecasts.parquet",
 }
+ONLY_WITH_ROWS = ("upload_forecasts",)  # tables without a file where there is nothing to say
 DTYPES = {int: np.int64, float: np.float64, str: object}
 Columns = dict[str, list | np.ndarray]
 
@@ -116,10 +126,12 @@ def write_tables(
     folder.mkdir(parents=True, exist_ok=True)
     for name, file in FILES.items():
         as_csv, table = file.endswith(".csv"), tables[name]
+        if name in ONLY_WITH_ROWS and not len(table["round"]):
+            continue
         write(folder / file, csv_text(table) if as_csv else parquet(table, SCHEMAS[name]))
 
 
-def frame(columns: Columns, schema: Mapping[str, type]) -> pandas.DataFrame:
+def frame(columns: Mapping[str, list | np.ndarray], schema: Mapping[str, type]) -> pandas.DataFrame:
     """A table as a data frame with the types of its schema."""
     import pandas
 

@@ -4,36 +4,38 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edgesim.errors import EdgesimError, shorten
-from edgesim.records.checksums import read_summed
+from edgesim.errors import ResultsError, shorten
+from edgesim.records.checksums import DamagedRunError, read_summed
 from edgesim.records.table_checks import TableError, check_table
-from edgesim.records.table_files import FILES, SCHEMAS, frame
+from edgesim.records.table_files import FILES, ONLY_WITH_ROWS, SCHEMAS, frame
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-ADDED_LATER = ("scores", "measures")  # tables that folders of earlier versions lack
+MAY_LACK = ("scores", "measures", *ONLY_WITH_ROWS)  # tables that not every folder has
 MAX_BYTES = 8 << 30  # of a table in memory
-MAX_CSV_BYTES = 1 << 30
+MAX_CSV_BYTES = 512 << 20
+AGAIN = "the command that made the run writes it again"
 
 
-class ResultsError(EdgesimError):
-    """Results that cannot be read, reported or compared, in one sentence."""
+def read_event_log(
+    folder: Path, names: Iterable[str] = tuple(FILES)
+) -> dict[str, pandas.DataFrame]:
+    """Tables of a run by name, each with the columns of its schema that the file has.
 
-
-def read_tables(folder: Path) -> dict[str, pandas.DataFrame]:
-    """The tables of a run by name; what an older folder lacks is empty.
+    What an older folder lacks is empty.
 
     Raises:
         ResultsError: a table is missing, damaged or cannot be read.
     """
-    return {name: read_table(Path(folder), name) for name in FILES}
+    return {name: read_table(Path(folder), name) for name in names}
 
 
 def read_table(folder: Path, name: str) -> pandas.DataFrame:
@@ -43,18 +45,25 @@ def read_table(folder: Path, name: str) -> pandas.DataFrame:
         ResultsError: it is missing, damaged or cannot be read.
     """
     path, schema = folder / FILES[name], SCHEMAS[name]
-    if name in ADDED_LATER and not path.exists():
+    if name in MAY_LACK and not path.exists():
         return frame({column: [] for column in schema}, schema)
     is_csv = path.suffix == ".csv"
     try:
         content = read_summed(path, MAX_CSV_BYTES if is_csv else MAX_BYTES)
         columns = _csv_columns(content, name) if is_csv else _parquet_columns(content, name)
+        if not columns:
+            raise TableError(f"it has no column of the table {name}")
         check_table(name, columns)
+    except FileNotFoundError:
+        raise ResultsError(f"The table {path} is missing; {AGAIN}.") from None
     except OSError as error:
-        reason = error.strerror or one_line(error)
-        raise ResultsError(f"The table {path} cannot be read: {reason}.") from None
+        raise ResultsError(f"The table {path} cannot be read: {error.strerror}.") from None
+    except DamagedRunError as error:
+        raise ResultsError(f"The table {one_line(error)}.") from None
     except TableError as error:
-        raise ResultsError(f"The table {path} is damaged: {error}.") from None
+        raise ResultsError(
+            f"The table {path} is damaged: {error}; delete it, and {AGAIN}."
+        ) from None
     return frame(columns, {column: schema[column] for column in columns})
 
 
@@ -116,7 +125,7 @@ def _parquet_columns(content: bytes, name: str) -> dict[str, np.ndarray]:
 
 
 def _values(column: str, values: pyarrow.ChunkedArray) -> np.ndarray:
-    if values.null_count:
+    if values.null_count and str(values.type) != "double":  # of numbers, empty is nan
         row = next(i for i, value in enumerate(values, 1) if not value.is_valid)
         raise TableError(f"column {column}, row {row}: is empty")
     return values.to_numpy()
