@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from edgesim import __version__
 from edgesim.cli.options import CatalogKind, ExitCode, exit_on_error, print_error
 from edgesim.cli.plugin_commands import add_commands
 from edgesim.cli.run_command import check, run
@@ -20,12 +21,29 @@ from edgesim.cli.sweep_command import sweep
 app = typer.Typer(
     help="A wireless edge-network co-simulator for federated learning.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 for command in (run, sweep, check):
     app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"edgesim {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """A wireless edge-network co-simulator for federated learning."""
 
 
 @app.command()
@@ -50,8 +68,10 @@ def list_(kind: Annotated[CatalogKind, typer.Argument(help="What to list.")]) ->
         from edgesim.cli.console import print_catalog
 
         if kind is CatalogKind.scenarios:
-            files = sorted(Path("scenarios").glob("*.yaml"))
-            rows = [(str(path), _first_comment(path), "") for path in files]
+            files = sorted(
+                Path("scenarios").rglob("*.yaml"), key=lambda path: (len(path.parts), path)
+            )
+            rows = [(path.as_posix(), _first_comment(path), "") for path in files]
         else:
             from edgesim.runs.listings import catalog
 

@@ -18,6 +18,7 @@ from typing import IO
 import numpy as np
 
 from edgesim.errors import RunError
+from edgesim.records.arrow_columns import arrow_table
 
 RUN_FILES = [
     "scenario.yaml",
@@ -220,7 +221,7 @@ def write_block(file: IO[bytes], tables: Tables) -> None:
 
     filled = {name: columns for name, columns in tables.items() if any(map(len, columns.values()))}
     for name, columns in filled.items():
-        batch = pa.table(columns).replace_schema_metadata({"table": name})
+        batch = arrow_table(columns).replace_schema_metadata({"table": name})
         with pa.ipc.new_stream(file, batch.schema) as writer:
             writer.write_table(batch)
 

@@ -142,9 +142,14 @@ def device_row(
         bits = demand.bits_fixed[i] + (1.0 - rho) * demand.bits_prunable[i]
         return bits / bps if bps else math.inf if bits else 0.0
 
+    # With noise as a density a share of the band carries more than that share of its rate.
+    fair_bps = float(cell.channel.rate_bps(1 / len(demand.devices), cell.fleet.tx_power_w[k], gain))
     download_s = float(cell.downlink.seconds(demand.bits_down[[i]], demand.devices)[0])
     rho_min, rho_max = demand.rho_min[i], demand.rho_max[i]
+    unpruned_s = {"download": download_s, **seconds(rho_min), "uplink": upload_s(rho_min, fair_bps)}
     least_s = {"download": download_s, **seconds(rho_max), "uplink": upload_s(rho_max, rate_bps)}
+    # A device that is too slow even when all is pruned is bound by what is left then.
+    bound_by_s = unpruned_s if feasible or rate_bps == 0.0 else least_s
     planned_s = math.nan
     if grant is not None:
         planned_bps = float(cell.channel.rate_bps(grant.share, grant.power_w, gain))
@@ -155,9 +160,9 @@ def device_row(
         "gain_db": 10.0 * math.log10(gain) if gain > 0.0 else -math.inf,
         "rate_mbps": float(rate_bps / 1e6),
         "stages": {name: s * MS for name, s in seconds(rho_min).items()},
-        "upload_ms": upload_s(rho_min, rate_bps / len(demand.devices)) * MS,
+        "upload_ms": unpruned_s["uplink"] * MS,
         "least_ms": sum(least_s.values()) * MS,
-        "binds": max(least_s, key=lambda name: least_s[name]),
+        "binds": max(bound_by_s, key=lambda name: bound_by_s[name]),
         "feasible": feasible,
         "share": grant.share if grant else 0.0,
         "rho": grant.rho if grant else math.nan,
