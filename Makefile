@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test test-fast check bench paper-liu clean
+.PHONY: demo test test-fast check bench docs paper-liu clean
 .DEFAULT_GOAL := demo
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -27,6 +27,13 @@ check: $(VENV)/.installed  ## lint, format, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(VENV)/.docs  ## the documentation with the API reference as a site, in site/
+	NO_MKDOCS_2_WARNING=1 PATH="$(abspath $(BIN)):$$PATH" $(BIN)/mkdocs build --quiet
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[docs]"
+	@touch $@
 
 bench: $(VENV)/.installed  ## ratios measured in one run; never part of the tests
 	$(BIN)/python benchmarks/rounds.py

@@ -13,17 +13,26 @@ from typing import TYPE_CHECKING
 from edgesim.shadowed_packages import refuse_hidden
 
 __version__ = "0.1.0"
-__all__ = ["load", "simulate"]
+__all__ = ["load", "plot", "simulate"]
 
 refuse_hidden("fl", "solvers")  # a file fl.py beside the user's script comes first
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from edgesim.runs.run import simulate
     from edgesim.scenario.loader import load
 
+    plot: ModuleType
+
+MODULES = "edgesim.modules"  # group of entry points: modules of other packages, by attribute
+
 
 def __getattr__(name: str) -> object:
-    """Import the two functions on first use: the command line answers before numpy is loaded."""
+    """Import what is named on first use: the command line answers before numpy is loaded.
+
+    ``edgesim.plot`` is a module of another package, which registers it by an entry point.
+    """
     if name == "load":
         from edgesim.scenario.loader import load
 
@@ -32,4 +41,9 @@ def __getattr__(name: str) -> object:
         from edgesim.runs.run import simulate
 
         return simulate
+    if not name.startswith("_"):
+        from importlib.metadata import entry_points
+
+        for entry in entry_points(group=MODULES, name=name):
+            return entry.load()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from reports.run_data.run_files import ReportError
+from edgesim.results.run_files import ResultsError
 
 PARTS = frozenset({"index.html", "figures", "tables"})  # all that a report's folder holds
 TITLE = "<title>edgesim: "  # by which index.html is known as a report
@@ -21,7 +21,7 @@ def replaced_folder(out: Path) -> Iterator[Path]:
     An earlier report there is replaced, but nothing else ever is.
 
     Raises:
-        ReportError: ``out`` holds something that is no report, or cannot be written.
+        ResultsError: ``out`` holds something that is no report, or cannot be written.
     """
     out = Path(os.path.abspath(out))
     _check_replaceable(out)
@@ -42,8 +42,8 @@ def replaced_folder(out: Path) -> Iterator[Path]:
         _remove_empty(made)
 
 
-def _cannot_write(out: Path, why: str) -> ReportError:
-    return ReportError(f"The report cannot be written to {out}: {why}.")
+def _cannot_write(out: Path, why: str) -> ResultsError:
+    return ResultsError(f"The report cannot be written to {out}: {why}.")
 
 
 def _check_replaceable(out: Path) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from edgesim.results.run_files import ResultsError
+from edgesim.results.run_search import find_runs
 from reports.atomic_folder import replaced_folder
 from reports.figure_catalog import SECTIONS, ReportFigure, report_figures
 from reports.figures.cell_topology import device_table
@@ -21,8 +23,6 @@ from reports.run_data.missing_runs import (
     nothing_finished,
     superseded_runs,
 )
-from reports.run_data.run_files import ReportError
-from reports.run_data.run_search import find_runs
 from reports.run_data.scheme_grouping import Scheme, load_schemes
 from reports.run_data.swept_keys import versions
 from reports.styling.figure_style import PAGE_IN, SCREEN, STYLES, FigureStyle, styled
@@ -63,15 +63,15 @@ def write_report(dirs: Sequence[Path], out: Path, style: str = SCREEN.name) -> P
         The path of index.html.
 
     Raises:
-        ReportError: no finished run there, a broken run, runs that do not go together, an
+        ResultsError: no finished run there, a broken run, runs that do not go together, an
             unknown style, or no room.
     """
     if style not in STYLES:
-        raise ReportError(f'The style "{style}" is unknown; there are {" and ".join(STYLES)}.')
+        raise ResultsError(f'The style "{style}" is unknown; there are {" and ".join(STYLES)}.')
     found = find_runs(dirs)
     lacking = missing_runs(found)
     if not found.finished:
-        raise ReportError(nothing_finished(dirs, lacking))
+        raise ResultsError(nothing_finished(dirs, lacking))
     schemes = load_schemes(found.finished, listed_folders(found))
     lacking += superseded_runs(found, {run.folder for s in schemes for run in s.runs})
     with replaced_folder(Path(out)) as new:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reports.run_data.missing_runs import point_folder, point_name, sweep_points
-from reports.run_data.run_files import (
+from edgesim.results.run_files import (
     TABLES,
-    ReportError,
+    ResultsError,
     read_event_log,
     read_json,
     read_scenario,
 )
-from reports.run_data.run_search import find_runs
+from edgesim.results.run_search import find_runs
+from edgesim.results.sweep_file import point_folder, point_name, sweep_points
 from reports.run_data.swept_keys import UNSET, flatten, versions
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def compare(a: Path, b: Path) -> tuple[list[str], bool]:
     """What differs between two runs or two folders of runs, in lines, and whether nothing does.
 
     Raises:
-        ReportError: not two runs and not two folders of runs, or a file that cannot be read.
+        ResultsError: not two runs and not two folders of runs, or a file that cannot be read.
     """
     a, b = Path(a), Path(b)
     single = [(place / "summary.json").is_file() for place in (a, b)]
@@ -92,7 +92,7 @@ def compare(a: Path, b: Path) -> tuple[list[str], bool]:
         return list(described(found)), found.same
     if any(single):
         run, folder = (a, b) if single[0] else (b, a)
-        raise ReportError(
+        raise ResultsError(
             f"{run} is a run and {folder} a folder with {len(named_runs(folder))}; "
             "give two runs or two folders of runs."
         )
@@ -113,7 +113,7 @@ def _compare_folders(
 ) -> tuple[list[str], bool]:
     found = [compare_runs(one[name], other[name], name) for name in one if name in other]
     if not found:
-        raise ReportError(
+        raise ResultsError(
             f"{a} and {b} have no run in common: their labels or swept values differ."
         )
     different = [each for each in found if not each.same]
@@ -128,11 +128,11 @@ def named_runs(place: Path) -> dict[str, Path]:
     """Finished runs in a folder by name: a point of a sweep, or scheme and seed, or else the path.
 
     Raises:
-        ReportError: no finished run there.
+        ResultsError: no finished run there.
     """
     found = find_runs([place])
     if not found.finished:
-        raise ReportError(f"No finished run in {place}.")
+        raise ResultsError(f"No finished run in {place}.")
     in_sweeps = {
         point_folder(sweep, point): f"{point_name(point)}, seed {point.get('seed')}"
         for sweep in found.sweeps
@@ -177,7 +177,7 @@ def _content(path: Path) -> bytes | None:
     try:
         return path.read_bytes() if path.is_file() else None
     except OSError as error:
-        raise ReportError(f"{path} cannot be read: {error.strerror}.") from None
+        raise ResultsError(f"{path} cannot be read: {error.strerror}.") from None
 
 
 def compare_tables(name: str, a: pd.DataFrame, b: pd.DataFrame) -> TableDifference | None:

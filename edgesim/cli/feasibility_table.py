@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 LEGEND = {
     "Mbit/s": "uplink rate over the whole band",
-    "stages, upload": "of the round when nothing is pruned, the upload at an equal share of the band",
+    "stages, upload": "of the unpruned round; the upload at an equal share of the band",
     "least": "the whole round of the device alone on the band, pruned as far as allowed",
-    "binds": "the longest part of the unpruned round; where the plan says cannot, of the least one",
+    "binds": "the longest part of the unpruned round; where the plan is cannot, of the least one",
     "share, rho, plan": "band, pruning ratio and duration that the allocator plans for round 0",
 }
 

@@ -1,4 +1,4 @@
-"""Columns as Arrow arrays, made without pandas, which pyarrow would import to look for its types."""
+"""Columns as Arrow arrays, made without pandas, which `pyarrow.array` would import."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgesim.errors import EdgesimError
+from edgesim.records.atomic_files import write_atomic
 from edgesim.records.rows_from_spans import (
     COUNTED,
     device_row,
@@ -224,9 +225,11 @@ class EventLog:
         """One table as a data frame."""
         return frame(self.columns(name), SCHEMAS[name])
 
-    def write_tables(self, folder: Path) -> None:
+    def write_tables(
+        self, folder: Path, write: Callable[[Path, bytes | str], None] = write_atomic
+    ) -> None:
         """Write the tables of a run's folder; the same rows always give the same bytes."""
-        write_tables(self.tables, folder)
+        write_tables(self.tables, folder, write)
 
     def _open_spans(self) -> str:
         return "still open: " + ", ".join(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from edgesim.records.arrow_columns import arrow_table
-from edgesim.records.run_checkpoint import write_atomic
 
 if TYPE_CHECKING:
     import pandas
@@ -112,13 +111,15 @@ def _concatenated(parts: Sequence[list | np.ndarray], kind: type) -> list | np.n
     return np.concatenate([np.asarray(part, dtype=DTYPES[kind]) for part in parts])
 
 
-def write_tables(tables: Mapping[str, Columns], folder: Path) -> None:
-    """Write every table that a run's folder keeps."""
+def write_tables(
+    tables: Mapping[str, Columns], folder: Path, write: Callable[[Path, bytes | str], None]
+) -> None:
+    """Write every table that a run's folder keeps, by ``write(path, content)``."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name, file in FILES.items():
         as_csv, table = file.endswith(".csv"), tables[name]
-        write_atomic(folder / file, csv_text(table) if as_csv else parquet(table, SCHEMAS[name]))
+        write(folder / file, csv_text(table) if as_csv else parquet(table, SCHEMAS[name]))
 
 
 def read_tables(folder: Path) -> dict[str, pandas.DataFrame]:

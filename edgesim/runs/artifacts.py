@@ -14,15 +14,17 @@ from typing import Any
 
 import numpy as np
 
+from edgesim.records.atomic_files import json_text, write_atomic
+from edgesim.records.checksums import SummedFiles
 from edgesim.records.event_log import EventLog
 from edgesim.records.perfetto_trace import trace_json
-from edgesim.records.run_checkpoint import write_atomic, write_json
 from edgesim.records.summary import summarise
 from edgesim.runs.round_observer import scheme_of
 from edgesim.runs.setup import Setup
 from edgesim.runs.user_code import files_beside
 from fl.contracts import State
 from fl.data.datasets import Federated
+from fl.stored_files import BLANK, sealed
 
 
 def write_artifacts(
@@ -42,17 +44,23 @@ def write_artifacts(
 
     arrays, _ = state.to_arrays()
     provenance = {**versions(), "git": git_state()}
-    log.write_tables(path)
+    (path / "summary.json").unlink(missing_ok=True)  # of a run whose files are written again
+    files = SummedFiles()
+    log.write_tables(path, files.write)
     for name in files_beside(setup.scenario):  # so that the resolved scenario runs again from here
-        write_atomic(path / name, (setup.scenario.folder / name).read_bytes())
-    write_atomic(path / "scenario.yaml", setup.scenario.to_yaml(provenance, seed=setup.seed))
-    write_atomic(path / "model.safetensors", save(arrays))
-    write_atomic(path / "trace.json", trace_json(log.columns("spans")))
+        files.write(path / name, (setup.scenario.folder / name).read_bytes())
+    files.write(path / "scenario.yaml", setup.scenario.to_yaml(provenance, seed=setup.seed))
+    files.write(path / "model.safetensors", save(arrays))
+    files.write(path / "trace.json", trace_json(log.columns("spans")))
     if not setup.counts_only:
-        write_json(path / "partition.json", partition(setup.task.data))
-    write_atomic(path / "devices.csv", devices_csv(setup))
-    write_json(path / "timing.json", timing)
-    write_json(path / "summary.json", summary)
+        files.write(path / "partition.json", json_text(partition(setup.task.data)))
+    files.write(path / "devices.csv", devices_csv(setup))
+    # Wall seconds differ from run to run; with its own digest, it leaves SHA256SUMS the same.
+    write_atomic(path / "timing.json", sealed(json_text({**timing, "digest": BLANK}).encode()))
+    text = json_text(summary)
+    files.add("summary.json", text)
+    files.write_sums(path)
+    write_atomic(path / "summary.json", text)
 
 
 def summary_of(

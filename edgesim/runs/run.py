@@ -16,7 +16,7 @@ from edgesim.engine.vectorised import round_loop as array_rounds
 from edgesim.engine.vectorised.round_loop import SteppedEnvironment, needs_processes
 from edgesim.errors import InfeasibleScenarioError
 from edgesim.records.event_log import EventLog
-from edgesim.records.run_checkpoint import Checkpoint, FolderError, RunFolder
+from edgesim.records.run_checkpoint import Checkpoint, RunFolder
 from edgesim.runs.artifacts import peak_memory_bytes, summary_of, write_artifacts
 from edgesim.runs.error_sentences import user_errors
 from edgesim.runs.feasibility import Feasibility, feasibility_table
@@ -150,12 +150,16 @@ class PreparedRun:
         with user_errors(self.setup.scenario):
             setup = share_training(self.setup, shared)
             folder = None if out is None else RunFolder(Path(out), result_digest(setup))
-            if fresh or folder is None or not folder.is_finished():
+            damage = None if fresh or folder is None else folder.damage()
+            if damage != []:
                 setup.check_before_training()
             try:
                 saved = folder.open(fresh) if folder else None
-                if folder and saved and folder.is_finished():
+                if folder and saved and damage == [] and not saved.is_older:
                     return finished_run(folder, saved)
+                if saved and damage:
+                    names = ", ".join(file.name for file in damage)
+                    saved.warnings.append(f"damaged files were written again: {names}")
                 return run_rounds(setup, folder, saved, progress, self.feasibility.warnings)
             finally:
                 if folder is not None:
@@ -198,14 +202,15 @@ def run_rounds(
     log.restore(saved.tables if saved else ())
     trainer = setup.trainer()
     trainer.restore_fallbacks(saved.facts.get("detours", ()) if saved else ())
+    damage = saved.warnings if saved else []
     recorder = Recorder(
-        setup.scenario, log, setup.evaluate, folder, progress, trainer.fallback_counts
+        setup.scenario, log, setup.evaluate, folder, progress, trainer.fallback_counts, damage
     )
     recorder.report("start", round=first)
     rounds = range(first, setup.scenario.rounds)
     state = play(setup, start_s, setup.rules(), trainer, log, recorder, rounds, state)
     log.freeze()
-    summary = summary_of(setup, log, warnings, trainer.fallbacks)
+    summary = summary_of(setup, log, [*warnings, *damage], trainer.fallbacks)
     recorder.report("trained", executor=trainer.executor_name, detours=list(trainer.fallbacks))
     spent = {
         "wall_s": recorder.wall_s,
@@ -263,12 +268,7 @@ def finished_run(folder: RunFolder, saved: Checkpoint) -> Run:
     """A run that had ended before: nothing is computed again."""
     log = EventLog()
     log.restore(saved.tables)
-    try:
-        summary = json.loads((folder.path / "summary.json").read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise FolderError(
-            f"{folder.path}/summary.json is damaged ({error}); use --fresh to start again"
-        ) from error
+    summary = json.loads((folder.path / "summary.json").read_text(encoding="utf-8"))
     return Run(folder.path, summary, log)
 
 

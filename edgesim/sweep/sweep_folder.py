@@ -12,9 +12,11 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
-from edgesim.records.run_checkpoint import FolderError, RunFolder, write_json
+from edgesim.records.atomic_files import json_text, write_atomic
+from edgesim.records.run_checkpoint import FolderError, RunFolder
 from edgesim.sweep.sweep_plan import SweepPlan
 from edgesim.sweep.sweep_point import SweepPoint
+from fl.stored_files import BLANK, sealed
 
 DONE, FAILED, INFEASIBLE, MISSING = "done", "failed", "infeasible", "missing"
 
@@ -119,7 +121,8 @@ class SweepFolder:
         plan = self.plan
         content: dict[str, Any] = {"name": plan.name, "scenario": str(plan.source)}
         content |= {"axes": plan.axes, "points": [self._row(point) for point in plan.points]}
-        write_json(self.path / "sweep.json", content)
+        content["digest"] = BLANK
+        write_atomic(self.path / "sweep.json", sealed(json_text(content).encode()))
 
     def _row(self, point: SweepPoint) -> dict[str, Any]:
         status, error = self.status[point.id]

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from reports.run_data.finished_run import FinishedRun
+from edgesim.results.finished_run import FinishedRun
 from reports.run_data.metrics import ACCURACY, ENERGY, LATENCY
 from reports.run_data.run_statistics import Estimate, cost_to_target, estimate
 from reports.run_data.scheme_grouping import Scheme

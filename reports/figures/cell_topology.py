@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from reports.run_data.finished_run import FinishedRun
+from edgesim.results.finished_run import FinishedRun
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.axes_and_legends import one_panel
 from reports.styling.figure_style import INK, QUIET, FigureStyle

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import blended_transform_factory
 
-from reports.run_data.finished_run import FinishedRun
+from edgesim.results.finished_run import FinishedRun
 from reports.run_data.run_statistics import RoundCurve, latencies_s, ordered_phases, round_curve
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.axes_and_legends import (

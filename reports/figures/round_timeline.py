@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.patheffects import AbstractPathEffect, Normal, Stroke
 
-from reports.run_data.finished_run import FinishedRun
+from edgesim.results.finished_run import FinishedRun
 from reports.run_data.run_statistics import ordered_phases
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.axes_and_legends import threshold_handles, wrap

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from edgesim.results.finished_run import FinishedRun
 from reports.run_data import run_statistics
-from reports.run_data.finished_run import FinishedRun
 
 RHO = "\N{GREEK SMALL LETTER RHO}"
 

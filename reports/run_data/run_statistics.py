@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reports.run_data.finished_run import FinishedRun
+from edgesim.results.finished_run import FinishedRun
 from reports.run_data.scheme_grouping import Scheme
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
-from reports.run_data.finished_run import FinishedRun, load_run
+from edgesim.results.finished_run import FinishedRun, read_run
+from edgesim.results.run_files import ResultsError
 from reports.run_data.liu_reported_results import role_of, role_rank
-from reports.run_data.run_files import ReportError
 from reports.run_data.swept_keys import (
     FlatScenario,
     SweptKey,
@@ -60,9 +60,13 @@ def load_schemes(folders: Sequence[Path], listed: Collection[Path] = ()) -> list
             others give way to them.
 
     Raises:
-        ReportError: runs with different target accuracies, or two of one scheme and seed.
+        ResultsError: runs with different target accuracies, or two of one scheme and seed.
     """
-    runs = [load_run(folder) for folder in folders]
+    return group_runs([read_run(folder) for folder in folders], listed)
+
+
+def group_runs(runs: Sequence[FinishedRun], listed: Collection[Path] = ()) -> list[Scheme]:
+    """`load_schemes` of runs that are read already."""
     _check_targets(runs)
     groups: dict[tuple, list[FinishedRun]] = {}
     for run in runs:
@@ -141,7 +145,7 @@ def _scheme(group: list[FinishedRun], label: str, series: str, numbers: FlatScen
     runs = sorted(group, key=lambda run: run.seed)
     for one, other in pairwise(runs):
         if one.seed == other.seed:
-            raise ReportError(
+            raise ResultsError(
                 f'{one.folder} and {other.folder} are the same scheme "{label}" with the same '
                 f"seed {one.seed}; give one of them."
             )
@@ -159,7 +163,7 @@ def _check_targets(runs: Sequence[FinishedRun]) -> None:
     texts = [", ".join(sorted(run.summary["targets"], key=float)) or "none" for run in runs]
     for run, text in zip(runs, texts, strict=True):
         if text != texts[0]:
-            raise ReportError(
+            raise ResultsError(
                 f"{runs[0].folder} and {run.folder} have different target accuracies "
                 f"({texts[0]} and {text}); report them separately."
             )

@@ -212,7 +212,7 @@ def report(two_runs, tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def swept_schemes(swept_folder):
     """The twelve schemes of that sweep."""
-    from reports.run_data.run_search import find_runs
+    from edgesim.results.run_search import find_runs
     from reports.run_data.scheme_grouping import load_schemes
 
     return load_schemes(find_runs([swept_folder]).finished)

@@ -2,14 +2,14 @@
 
 import pytest
 
+from edgesim.results.run_files import ResultsError
 from reports.atomic_folder import replaced_folder
 from reports.html_page import write_report
-from reports.run_data.run_files import ReportError
 
 
 def test_no_place_to_write(tmp_path, two_runs):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ReportError, match="cannot be written"):
+    with pytest.raises(ResultsError, match="cannot be written"):
         write_report([two_runs], tmp_path / "file")
 
 
@@ -33,7 +33,7 @@ def test_what_is_no_report_is_never_replaced(one_figure, run, tmp_path, name):
     out = tmp_path / "out"
     out.mkdir()
     (out / name).write_text("<title>mine</title>")
-    with pytest.raises(ReportError, match=r"holds .* give --out a new folder"):
+    with pytest.raises(ResultsError, match=r"holds .* give --out a new folder"):
         write_report([run], out)
     assert (out / name).read_text() == "<title>mine</title>" and len(list(tmp_path.iterdir())) == 2
 
@@ -42,7 +42,7 @@ def test_a_failure_leaves_the_earlier_report_and_nothing_else(tmp_path):
     out = tmp_path / "out"
     with replaced_folder(out) as new:
         (new / "index.html").write_text("<title>edgesim: first</title>")
-    with pytest.raises(ReportError, match="No space left on device"), replaced_folder(out) as new:
+    with pytest.raises(ResultsError, match="No space left on device"), replaced_folder(out) as new:
         (new / "index.html").write_text("half")
         raise OSError(28, "No space left on device")
     with pytest.raises(KeyboardInterrupt), replaced_folder(out) as new:
@@ -52,11 +52,11 @@ def test_a_failure_leaves_the_earlier_report_and_nothing_else(tmp_path):
 
 
 def test_folders_made_for_a_report_that_failed_are_taken_back(tmp_path):
-    with pytest.raises(ReportError), replaced_folder(tmp_path / "a" / "b" / "out"):
+    with pytest.raises(ResultsError), replaced_folder(tmp_path / "a" / "b" / "out"):
         raise OSError(28, "No space left on device")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_place_that_cannot_be_written(run):
-    with pytest.raises(ReportError, match="The report cannot be written to /proc/report"):
+    with pytest.raises(ResultsError, match="The report cannot be written to /proc/report"):
         write_report([run], "/proc/report")

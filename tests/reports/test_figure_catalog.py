@@ -2,8 +2,8 @@
 
 import itertools
 
+from edgesim.results.run_search import find_runs
 from reports.figure_catalog import report_figures
-from reports.run_data.run_search import find_runs
 from reports.run_data.scheme_grouping import load_schemes
 
 

@@ -6,9 +6,9 @@ import re
 import pytest
 from pytest import approx
 
+from edgesim.results.run_files import ResultsError
 from reports import html_page as page
 from reports.html_page import write_report
-from reports.run_data.run_files import ReportError
 
 FIGURES = (
     "accuracy",
@@ -173,5 +173,5 @@ def test_a_run_without_accuracy_partition_and_threshold(tmp_path, write_run):
 
 
 def test_an_unknown_style(run, tmp_path):
-    with pytest.raises(ReportError, match='style "nature" is unknown; there are screen and ieee'):
+    with pytest.raises(ResultsError, match='style "nature" is unknown; there are screen and ieee'):
         write_report([run], tmp_path / "out", "nature")

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from edgesim.cli.app import app
-from reports.run_data.run_files import ReportError
+from edgesim.results.run_files import ResultsError
 from reports.run_diff import compare, compare_runs, compare_tables, named_runs
 
 
@@ -192,7 +192,7 @@ def test_bad_input_is_one_sentence(real_runs, tmp_path):
         result = invoke(a, b)
         assert result.exit_code == 2 and sentence in result.stderr, (a, b, result.stderr)
         assert len(result.stderr.splitlines()) == 1
-    with pytest.raises(ReportError, match="no run in common"):
+    with pytest.raises(ResultsError, match="no run in common"):
         named = tmp_path / "named"
         shutil.copytree(run, named / "run")
         summary = json.loads((named / "run" / "summary.json").read_text()) | {"scheme": "other"}

@@ -8,11 +8,11 @@ import pytest
 
 from edgesim.records.run_checkpoint import RUN_FILES
 from edgesim.records.table_files import read_tables
+from edgesim.results.finished_run import read_run
 from edgesim.runs.run import simulate
 from edgesim.runs.setup import Setup, set_up
 from edgesim.scenario.loader import load
 from fl.contracts import Scores
-from reports.run_data.finished_run import load_run
 
 TEXT = """\
 name: cell
@@ -75,7 +75,7 @@ def test_measures_of_evaluated_rounds(scenario, density, tmp_path):
     np.testing.assert_array_equal(run.measures.value, [1 / 4, np.nan, 1 / 6, np.nan])
     pd.testing.assert_frame_equal(read_tables(run.folder)["measures"], run.measures)
     assert set(RUN_FILES) <= {path.name for path in run.folder.iterdir()}
-    reported = load_run(run.folder)
+    reported = read_run(run.folder)
     pd.testing.assert_frame_equal(reported.scores, run.scores)
     pd.testing.assert_frame_equal(reported.measures, run.measures)
 

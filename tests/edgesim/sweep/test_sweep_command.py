@@ -9,10 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from edgesim.cli.app import app
+from edgesim.results.finished_run import read_run
+from edgesim.results.run_search import find_runs
 from edgesim.sweep.sweep_folder import SweepFolder
 from edgesim.sweep.sweep_plan import plan_sweep
-from reports.run_data.finished_run import load_run
-from reports.run_data.run_search import find_runs
 
 ROOT = Path(__file__).parents[3]
 
@@ -155,7 +155,7 @@ def test_a_report_finds_the_runs_of_a_sweep(folder, sweep):
     sweep("tiny.yaml", "budget.latency_threshold=20ms,25ms", "--workers", 1, "--out", "s", "-q")
     found = find_runs([folder / "s"])
     assert [len(part) for part in found] == [2, 0, 1]
-    assert {load_run(run).threshold_s for run in found.finished} == {0.02, 0.025}
+    assert {read_run(run).threshold_s for run in found.finished} == {0.02, 0.025}
 
 
 def test_what_is_learned_is_the_same_with_and_without_reuse_and_is_trained_once(folder, sweep):

@@ -3,8 +3,8 @@
 import pytest
 from pytest import approx
 
+from edgesim.results.run_search import find_runs
 from reports.figures import device_allocation
-from reports.run_data.run_search import find_runs
 from reports.run_data.scheme_grouping import load_schemes
 from reports.styling import figure_style as style
 

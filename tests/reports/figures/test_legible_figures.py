@@ -7,9 +7,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from edgesim.results.run_search import find_runs
 from reports.figure_catalog import report_figures
 from reports.html_page import laid_out
-from reports.run_data.run_search import find_runs
 from reports.run_data.scheme_grouping import load_schemes
 from reports.styling.figure_style import STYLES, styled
 

@@ -5,9 +5,9 @@ import math
 import numpy as np
 from pytest import approx
 
+from edgesim.results.run_search import find_runs
 from reports.figures import sweep_maps
 from reports.run_data.metrics import ACCURACY
-from reports.run_data.run_search import find_runs
 from reports.run_data.scheme_grouping import load_schemes, swept_keys
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
 
+from edgesim.results.finished_run import FinishedRun
 from reports.run_data import run_statistics as stats
-from reports.run_data.finished_run import FinishedRun
 from reports.run_data.scheme_grouping import Scheme, load_schemes
 
 NAN = float("nan")

@@ -2,14 +2,14 @@
 
 import pytest
 
-from reports.run_data.run_files import ReportError
-from reports.run_data.run_search import find_runs
+from edgesim.results.run_files import ResultsError
+from edgesim.results.run_search import find_runs
 from reports.run_data.scheme_grouping import MOST_SERIES, few_schemes, load_schemes, swept_keys
 
 
 def test_different_targets_do_not_go_together(tmp_path, write_run):
     one, two = write_run(tmp_path / "a"), write_run(tmp_path / "b", scheme="x", targets=("0.7",))
-    with pytest.raises(ReportError, match=r"different target accuracies \(0.8, 0.95 and 0.7\)"):
+    with pytest.raises(ResultsError, match=r"different target accuracies \(0.8, 0.95 and 0.7\)"):
         load_schemes([one, two])
 
 
@@ -20,7 +20,7 @@ def test_seeds_of_one_scheme_are_one_scheme(tmp_path, write_run):
 
 
 def test_the_same_seed_twice_is_an_error(tmp_path, write_run):
-    with pytest.raises(ReportError, match=r"same scheme .* same seed 0"):
+    with pytest.raises(ResultsError, match=r"same scheme .* same seed 0"):
         load_schemes([write_run(tmp_path / "a"), write_run(tmp_path / "b")])
 
 

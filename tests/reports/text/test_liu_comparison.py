@@ -1,6 +1,6 @@
 """Statements of Liu et al. are only compared where both sides were run."""
 
-from reports.run_data.run_search import find_runs
+from edgesim.results.run_search import find_runs
 from reports.run_data.scheme_grouping import load_schemes
 from reports.text import findings, liu_comparison
 from reports.text.liu_comparison import AS_REPORTED, DIFFERS, SAME

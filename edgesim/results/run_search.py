@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from reports.run_data.run_files import ReportError
+from edgesim.results.run_files import ResultsError
 
 HINT = "give a run's folder or one that contains some"
 
@@ -24,15 +24,15 @@ def find_runs(places: Sequence[Path]) -> RunFolders:
     """Run folders in or below the given places, each once, and the sweeps found on the way.
 
     Raises:
-        ReportError: a place that is no folder, cannot be read, or holds neither a run nor a sweep.
+        ResultsError: a place that is no folder, cannot be read, or holds neither a run nor a sweep.
     """
     found: tuple[dict[Path, Path], ...] = ({}, {}, {})
     for place in map(Path, places):
         if not place.is_dir():
-            raise ReportError(f"{place} is not a folder; {HINT}.")
+            raise ResultsError(f"{place} is not a folder; {HINT}.")
         here = _search(place)
         if not any(here):
-            raise ReportError(f"No runs found in {place}; {HINT}.")
+            raise ResultsError(f"No runs found in {place}; {HINT}.")
         for known, folders in zip(found, here, strict=True):
             known.update({folder.resolve(): folder for folder in folders})
     return RunFolders(*(list(known.values()) for known in found))
@@ -61,4 +61,4 @@ def _is_unfinished(folder: Path, files: list[str]) -> bool:
 
 
 def _unreadable(error: OSError) -> None:
-    raise ReportError(f"{error.filename} cannot be read: {error.strerror}.")
+    raise ResultsError(f"{error.filename} cannot be read: {error.strerror}.")

@@ -5,16 +5,16 @@ import json
 import pandas as pd
 import pytest
 
-from reports.run_data.finished_run import load_run
-from reports.run_data.run_files import ReportError
+import edgesim
+from edgesim.results.finished_run import read_run
+from edgesim.results.run_files import ResultsError
 
 
-def test_a_run_with_fewer_rounds_than_planned_is_unfinished(tmp_path, write_run):
-    run = write_run(tmp_path / "a")
+def test_a_run_with_fewer_rounds_than_planned_is_unfinished(run):
     lines = (run / "rounds.csv").read_text().splitlines()
     (run / "rounds.csv").write_text("\n".join(lines[:-1]) + "\n")
-    with pytest.raises(ReportError, match=r"unfinished \(3 of 4 rounds"):
-        load_run(run)
+    with pytest.raises(ResultsError, match=r"unfinished \(2 of 3 rounds"):
+        read_run(run)
 
 
 @pytest.mark.parametrize(
@@ -56,37 +56,34 @@ def test_a_run_with_fewer_rounds_than_planned_is_unfinished(tmp_path, write_run)
         ),
     ],
 )
-def test_broken_files_are_named(tmp_path, write_run, name, content, message):
-    run = write_run(tmp_path / "a")
+def test_broken_files_are_named(run, name, content, message):
     (run / name).write_text(content)
-    with pytest.raises(ReportError, match=message) as error:
-        load_run(run)
+    with pytest.raises(ResultsError, match=message) as error:
+        read_run(run)
     assert "\n" not in str(error.value)
 
 
-def test_a_missing_table_is_named(tmp_path, write_run):
-    run = write_run(tmp_path / "a")
+def test_a_missing_table_is_named(run):
     (run / "device_rounds.parquet").unlink()
-    with pytest.raises(ReportError, match="event log"):
-        load_run(run)
+    with pytest.raises(ResultsError, match="event log"):
+        read_run(run)
 
 
-def test_an_infinite_threshold_is_none(tmp_path, write_run):
-    run = write_run(tmp_path / "a")
+def test_an_infinite_threshold_is_none(run):
     summary = json.loads((run / "summary.json").read_text()) | {"latency_threshold_s": float("inf")}
     (run / "summary.json").write_text(json.dumps(summary))
-    assert load_run(run).threshold_s is None
+    assert read_run(run).threshold_s is None
 
 
 def test_a_run_of_another_version_says_which_columns_it_lacks(run):
     pd.read_csv(run / "rounds.csv").drop(columns=["solver_residual", "loss"]).to_csv(
         run / "rounds.csv", index=False
     )
-    with pytest.raises(ReportError) as error:
-        load_run(run)
-    assert str(error.value) == (
+    with pytest.raises(ResultsError) as error:
+        read_run(run)
+    assert str(error.value).startswith(
         f"The table rounds in {run} lacks the columns loss, solver_residual; "
-        "another version wrote it (git abc): run its scenario again."
+        f"another version wrote it (edgesim {edgesim.__version__}, git "
     )
 
 
@@ -94,9 +91,9 @@ def test_a_table_with_words_for_numbers_is_damaged(run):
     spans = pd.read_parquet(run / "spans.parquet")
     spans.assign(end_s="soon").to_parquet(run / "spans.parquet")
     with pytest.raises(
-        ReportError, match=r"table spans in .* is damaged: its column end_s holds no numbers"
+        ResultsError, match=r"table spans in .* is damaged: its column end_s holds no numbers"
     ):
-        load_run(run)
+        read_run(run)
 
 
 @pytest.mark.parametrize(
@@ -110,9 +107,7 @@ def test_a_table_with_words_for_numbers_is_damaged(run):
     ],
 )
 def test_a_damaged_summary_is_said(run, key, value):
-    import json
-
     summary = json.loads((run / "summary.json").read_text()) | {key: json.loads(value)}
     (run / "summary.json").write_text(json.dumps(summary))
-    with pytest.raises(ReportError, match=rf"summary.json is damaged: {key} is"):
-        load_run(run)
+    with pytest.raises(ResultsError, match=rf"summary.json is damaged: {key} is"):
+        read_run(run)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reports.run_data.run_files import (
+from edgesim.results.run_files import (
     TABLES,
-    ReportError,
+    ResultsError,
     read_devices,
     read_event_log,
     read_json,
@@ -68,17 +68,17 @@ class FinishedRun:
         return int(self.summary["seed"])
 
 
-def load_run(folder: Path) -> FinishedRun:
+def read_run(folder: Path) -> FinishedRun:
     """Read one run folder and check that what the report needs is there.
 
     Raises:
-        ReportError: a file or column is missing or broken, or the run is unfinished.
+        ResultsError: a file or column is missing or broken, or the run is unfinished.
     """
     summary = _read_summary(folder / "summary.json")
     tables = _read_tables(folder)
     done, planned = len(tables["rounds"]), summary["rounds"]
     if done != planned or not done:
-        raise ReportError(
+        raise ResultsError(
             f"{folder} is unfinished ({done} of {planned} rounds in rounds.csv); resume it first."
         )
     text, scenario = read_scenario(folder / "scenario.yaml")
@@ -97,7 +97,7 @@ def _read_summary(path: Path) -> dict[str, Any]:
     summary = read_json(path)
     missing = [key for key in SUMMARY_KEYS if key not in summary]
     if missing:
-        raise ReportError(f"{path} lacks {', '.join(missing)}; it is not a run of this version.")
+        raise ResultsError(f"{path} lacks {', '.join(missing)}; it is not a run of this version.")
     wrong = [key for key, kind in SUMMARY_KINDS.items() if not isinstance(summary[key], kind)]
     if "targets" not in wrong and not all(map(_is_number, summary["targets"])):
         wrong.append("targets")
@@ -106,7 +106,7 @@ def _read_summary(path: Path) -> dict[str, Any]:
         wrong.append("latency_threshold_s")
     if wrong:
         value = str(summary[wrong[0]])[:40]
-        raise ReportError(f"{path} is damaged: {wrong[0]} is {value!r}.")
+        raise ResultsError(f"{path} is damaged: {wrong[0]} is {value!r}.")
     return summary
 
 
@@ -118,7 +118,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _read_tables(folder: Path) -> dict[str, pd.DataFrame]:
-    """The tables by name; a column is missing, or has text where numbers belong: ReportError."""
+    """The tables by name; a column is missing, or has text where numbers belong: ResultsError."""
     tables = read_event_log(folder)
     for name in TABLES:
         table, wanted = tables[name], COLUMNS[name].split()
@@ -126,11 +126,11 @@ def _read_tables(folder: Path) -> dict[str, pd.DataFrame]:
         missing = [column for column in wanted if column not in table.columns]
         if missing:
             lacks = f"lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}"
-            raise ReportError(f"{where} {lacks}; {_made_by(folder)}: run its scenario again.")
+            raise ResultsError(f"{where} {lacks}; {_made_by(folder)}: run its scenario again.")
         numbers = [column for column in wanted if column not in TEXT_COLUMNS]
         texts = [c for c in numbers if table[c].dtype.kind not in "iuf" and len(table)]
         if texts:
-            raise ReportError(f"{where} is damaged: its column {texts[0]} holds no numbers.")
+            raise ResultsError(f"{where} is damaged: its column {texts[0]} holds no numbers.")
     return tables
 
 
@@ -138,7 +138,7 @@ def _made_by(folder: Path) -> str:
     """Which version wrote a run, for people who wonder why it lacks something."""
     try:
         provenance = read_scenario(folder / "scenario.yaml")[1].get("provenance") or {}
-    except ReportError:
+    except ResultsError:
         provenance = {}
     known = [f"{key} {provenance[key]}" for key in ("edgesim", "git") if key in provenance]
     return f"another version wrote it ({', '.join(known)})" if known else "another version wrote it"

@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 TABLES = ("rounds", "device_rounds", "spans", "scores", "measures")
 
 
-class ReportError(EdgesimError):
-    """Runs that cannot be reported or compared; the message is one sentence for the user."""
+class ResultsError(EdgesimError):
+    """Results that cannot be read, reported or compared, in one sentence."""
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """The JSON object in a file.
 
     Raises:
-        ReportError: the file cannot be read, or holds something else.
+        ResultsError: the file cannot be read, or holds something else.
     """
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ReportError(f"{path} cannot be read: {error}.") from None
+        raise ResultsError(f"{path} cannot be read: {error}.") from None
     if not isinstance(value, dict):
-        raise ReportError(f"{path} holds no JSON object.")
+        raise ResultsError(f"{path} holds no JSON object.")
     return value
 
 
@@ -37,7 +37,7 @@ def read_scenario(path: Path) -> tuple[str, dict[str, Any]]:
     """A resolved scenario as its text and as parsed YAML.
 
     Raises:
-        ReportError: the file cannot be read, or holds no mapping.
+        ResultsError: the file cannot be read, or holds no mapping.
     """
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
@@ -46,9 +46,9 @@ def read_scenario(path: Path) -> tuple[str, dict[str, Any]]:
         text = path.read_text(encoding="utf-8")
         value = YAML(typ="safe", pure=True).load(text)
     except (OSError, ValueError, YAMLError) as error:
-        raise ReportError(f"{path} cannot be read: {str(error).splitlines()[0]}.") from None
+        raise ResultsError(f"{path} cannot be read: {str(error).splitlines()[0]}.") from None
     if not isinstance(value, dict):
-        raise ReportError(f"{path} holds no scenario.")
+        raise ResultsError(f"{path} holds no scenario.")
     return text, value
 
 
@@ -56,7 +56,7 @@ def read_event_log(folder: Path) -> dict[str, pd.DataFrame]:
     """The tables of a run by name, with whatever columns they have.
 
     Raises:
-        ReportError: a table is missing or cannot be read.
+        ResultsError: a table is missing or cannot be read.
     """
     from edgesim.records.table_files import read_tables
 
@@ -65,7 +65,7 @@ def read_event_log(folder: Path) -> dict[str, pd.DataFrame]:
     except (OSError, ValueError, KeyError, NotImplementedError) as error:
         reason = _one_line(error)[:300]
         cure = "delete the damaged table, and the same run writes it again"
-        raise ReportError(f"The event log in {folder} cannot be read: {reason}; {cure}.") from None
+        raise ResultsError(f"The event log in {folder} cannot be read: {reason}; {cure}.") from None
     return {name: tables[name].reset_index(drop=True) for name in TABLES}
 
 
@@ -73,7 +73,7 @@ def read_devices(path: Path) -> pd.DataFrame | None:
     """devices.csv: one row of numbers per device; None where the run has no such file.
 
     Raises:
-        ReportError: the file cannot be read, or holds something else.
+        ResultsError: the file cannot be read, or holds something else.
     """
     import pandas as pd
 
@@ -82,12 +82,12 @@ def read_devices(path: Path) -> pd.DataFrame | None:
     try:
         table = pd.read_csv(path)
     except (OSError, ValueError) as error:
-        raise ReportError(f"{path} cannot be read: {_one_line(error)}.") from None
+        raise ResultsError(f"{path} cannot be read: {_one_line(error)}.") from None
     if "device" not in table or table["device"].dtype.kind != "i":
-        raise ReportError(f"{path} is damaged: it has no column of device numbers.")
+        raise ResultsError(f"{path} is damaged: it has no column of device numbers.")
     words = [name for name in table.columns if table[name].dtype.kind not in "iuf"]
     if words:
-        raise ReportError(f"{path} is damaged: its column {words[0]} holds no numbers.")
+        raise ResultsError(f"{path} is damaged: its column {words[0]} holds no numbers.")
     return table
 
 
@@ -95,7 +95,7 @@ def read_partition(path: Path) -> dict[str, Any] | None:
     """partition.json: {"labels": [C], "counts": [K][C]}; None where the run has no such file.
 
     Raises:
-        ReportError: the file cannot be read, or holds something else.
+        ResultsError: the file cannot be read, or holds something else.
     """
     if not path.is_file():
         return None
@@ -105,7 +105,7 @@ def read_partition(path: Path) -> dict[str, Any] | None:
     whole = all(isinstance(row, list) and all(type(count) is int for count in row) for row in rows)
     lengths = {len(row) for row in rows} if whole else set()
     if not isinstance(labels, list) or lengths != {len(labels)}:
-        raise ReportError(f"{path} is damaged: it does not hold one count per device and label.")
+        raise ResultsError(f"{path} is damaged: it does not hold one count per device and label.")
     return content
 
 

@@ -1,0 +1,1 @@
+"""Results read back: the folders of runs and sweeps, as tables."""
