@@ -6,21 +6,21 @@ Every command imports what it needs when it runs, so that ``edgesim --help`` ans
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from edgesim import __version__
-from edgesim.cli.options import CatalogKind, ExitCode, exit_on_error, print_error
+from edgesim.cli.one_line_errors import OneLineErrors
+from edgesim.cli.options import CatalogKind, exit_on_error
 from edgesim.cli.plugin_commands import add_commands
 from edgesim.cli.run_command import check, run
 from edgesim.cli.sweep_command import sweep
 
 app = typer.Typer(
     help="A wireless edge-network co-simulator for federated learning.",
-    no_args_is_help=True,
+    cls=OneLineErrors,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -90,18 +90,6 @@ def schema() -> None:
 
 
 add_commands(app)
-
-
-def main() -> None:
-    """The console script ``edgesim``."""
-    # SIGINT is left as it was inherited. A script that starts `edgesim ... &` without job control
-    # has it ignored there, so that Ctrl-C for the script does not end its background jobs; Python
-    # then installs no handler, and SIGTERM ends the command. Nothing but a round is lost by that.
-    try:
-        app()
-    except KeyboardInterrupt:  # before a command had begun, while its libraries were loading
-        print_error("interrupted.")
-        sys.exit(ExitCode.interrupted)
 
 
 def _first_comment(path: Path) -> str:

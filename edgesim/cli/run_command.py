@@ -53,13 +53,11 @@ def run(
     ] = False,
 ) -> None:
     """Simulate a scenario, every scheme of it; an interrupted run resumes where it was."""
-    again = f"edgesim run {scenario} with the same options resumes where it stopped"
     with exit_on_error():
         several = _seeds(seed, seeds)
         schemes = [_schemes(scenario, overrides, each) for each in several or (seed,)]
         many = len(schemes[0]) > 1
         chosen = [pair for each in schemes for pair in _chosen(each, only, scenario)]
-    with exit_on_error(f"interrupted; {again}"):
         from edgesim.cli.run_progress import RunProgress, print_runs
         from edgesim.runs.run import default_folder, prepare
         from edgesim.runs.tensorboard_log import check_tensorboard, with_tensorboard

@@ -83,9 +83,8 @@ def sweep(
     ] = False,
 ) -> None:
     """Simulate every combination of some keys, in parallel; finished points are never run again."""
-    again = f"edgesim sweep {scenario} with the same options goes on where it stopped"
     start_s = time.monotonic()
-    with exit_on_error(f"interrupted; {again}"):
+    with exit_on_error():
         for option, given in {
             "--scheduler": scheduler,
             "--wait-for-workers": wait_for_workers,

@@ -18,7 +18,7 @@ from edgesim.records.atomic_files import json_text, write_atomic
 from edgesim.records.checksums import SummedFiles
 from edgesim.records.event_log import EventLog
 from edgesim.records.perfetto_trace import trace_json
-from edgesim.records.summary import summarise
+from edgesim.records.summary import promises, summarise
 from edgesim.runs.round_observer import scheme_of
 from edgesim.runs.setup import Setup
 from edgesim.runs.user_code import files_beside
@@ -91,6 +91,7 @@ def summary_of(
         **summarise(
             log.columns("rounds"), scenario.evaluate.targets, scenario.budget.latency_threshold_s
         ),
+        **promises(log.columns("upload_forecasts")),
     }
 
 

@@ -49,6 +49,22 @@ class Run:
     log: EventLog
     spent: dict[str, float] = field(default_factory=dict)
 
+    def plot(self, figure: str = "accuracy", ax: Any = None, x: str | None = None) -> Any:
+        """Draw a figure, such as accuracy, loss or latency: see `edgesim.results.plotting.plot`."""
+        from edgesim.results.plotting import plot
+
+        return plot(self, figure, ax, x)
+
+    def _repr_html_(self) -> str:
+        from edgesim.results.notebook_html import run_html
+
+        return run_html(self.summary, self.folder)
+
+    def __repr__(self) -> str:
+        about = self.summary
+        where = f", {self.folder}" if self.folder else ""
+        return f"<run {about['scheme']}, seed {about['seed']}, {about['rounds']} rounds{where}>"
+
     @cached_property
     def rounds(self) -> pd.DataFrame:
         return self.log.table("rounds")

@@ -14,6 +14,7 @@ from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel, make_channel
 from edgesim.network.device import Fleet, capability_by_round, draw_fleet
 from edgesim.network.fluid_links import make_links
+from edgesim.network.planned_gains import make_planned_gains
 from edgesim.network.planner import Allocator
 from edgesim.records.run_checkpoint import Checkpoint
 from edgesim.runs.error_sentences import PartitionError, locate_user_errors
@@ -77,6 +78,7 @@ class Setup:
             samples=self.task.samples,
             streams=self.seeds,
             capability=capability_by_round(self.scenario.devices, self.fleet, self.seeds),
+            planned_gains=make_planned_gains(self.scenario.allocation, self.channel),
         )
 
     @property

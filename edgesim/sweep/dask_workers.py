@@ -20,7 +20,7 @@ from queue import Empty, Queue
 from typing import Any
 
 from edgesim.errors import RunError
-from edgesim.sweep.local_workers import one_thread_each
+from edgesim.sweep.local_workers import interrupts_blocked, one_thread_each
 from edgesim.sweep.point_task import (
     DIED,
     ENDED,
@@ -77,7 +77,7 @@ class DaskWorkers:
         self._longest_wait_s = longest_wait_s
         try:
             if scheduler is None:
-                with one_thread_each():
+                with one_thread_each(), interrupts_blocked():
                     self._cluster = LocalCluster(
                         n_workers=count,
                         threads_per_worker=1,

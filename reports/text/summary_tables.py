@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from edgesim.results.flat_scenario import differing_keys
 from reports.run_data import run_statistics as stats
 from reports.run_data.metrics import RHO
 from reports.run_data.scheme_grouping import Scheme
-from reports.run_data.swept_keys import differing_keys
 from reports.styling.table_formats import DASH, SCHEME, Column, Table, decimals, significant
 
 COST_NAMES = ("round", "time_s", "bits", "energy_j")

@@ -39,7 +39,7 @@ def test_every_scheme_with_every_seed(folder, invoke):
 @pytest.mark.slow
 def test_a_run_loads_no_library_that_it_does_without(folder):
     """They cost more CPU time than a short run itself."""
-    heavy = {"pandas", "sklearn", "scipy.optimize", "cvxpy", "matplotlib", "networkx"}
+    heavy = {"pandas", "sklearn", "scipy.special", "cvxpy", "matplotlib", "networkx"}
     code = f"""
 import sys
 from edgesim.cli import main
