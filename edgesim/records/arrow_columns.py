@@ -21,7 +21,8 @@ def arrow_table(columns: Mapping[str, Column], schema: Mapping[str, type] | None
     import pyarrow
 
     names = list(columns if schema is None else schema)
-    arrays = [arrow_array(columns[name], schema and schema[name]) for name in names]
+    kinds = schema or dict.fromkeys(names)
+    arrays = [arrow_array(columns[name], kinds[name]) for name in names]
     return pyarrow.table(arrays, names=names)
 
 
