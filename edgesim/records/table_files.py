@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from edgesim.records.arrow_columns import arrow_table
+
 if TYPE_CHECKING:
     import pandas
 
@@ -157,13 +159,8 @@ def csv_text(columns: Columns) -> str:
 
 def parquet(columns: Columns, schema: Mapping[str, type]) -> bytes:
     """A table as the bytes of a Parquet file, compressed by zstd."""
-    import pyarrow
     import pyarrow.parquet
 
-    types = {int: pyarrow.int64(), float: pyarrow.float64(), str: pyarrow.string()}
-    fields = [pyarrow.field(column, types[kind]) for column, kind in schema.items()]
     sink = io.BytesIO()
-    pyarrow.parquet.write_table(
-        pyarrow.table(columns, schema=pyarrow.schema(fields)), sink, compression="zstd"
-    )
+    pyarrow.parquet.write_table(arrow_table(columns, schema), sink, compression="zstd")
     return sink.getvalue()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from edgesim.errors import EdgesimError, ResultsError, ScenarioError, shorten
 from edgesim.records.checksums import read_summed
-from edgesim.results.table_reading import one_line, read_event_log
 from edgesim.scenario.yaml_locations import MAX_RESOLVED_BYTES, document_of
+from edgesim.tables.table_reading import one_line, read_event_log
 from fl.stored_files import MAX_JSON_BYTES, DamagedFileError, check_seal
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import simpy
 from edgesim.errors import ResultsError
 from edgesim.records.event_log import EventLog, LogError
 from edgesim.records.table_files import SCHEMAS
-from edgesim.results.table_reading import read_event_log
+from edgesim.tables.table_reading import read_event_log
 from fl.contracts import Grant, Outcome, RoundPlan, Scores
 
 COLUMNS = {

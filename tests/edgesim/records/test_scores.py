@@ -8,10 +8,10 @@ import pytest
 
 from edgesim.records.run_checkpoint import RUN_FILES
 from edgesim.results.finished_run import read_run
-from edgesim.results.table_reading import read_event_log
 from edgesim.runs.run import simulate
 from edgesim.runs.setup import Setup, set_up
 from edgesim.scenario.loader import load
+from edgesim.tables.table_reading import read_event_log
 from fl.contracts import Scores
 
 TEXT = """\

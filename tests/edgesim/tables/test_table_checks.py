@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from edgesim.records.table_checks import TableError, check_table
 from edgesim.records.table_files import SCHEMAS
+from edgesim.tables.table_checks import TableError, check_table
 
 SPANS = {
     "round": [0, 0, 1],

@@ -12,8 +12,8 @@ import numpy as np
 
 from edgesim.errors import ResultsError, shorten
 from edgesim.records.checksums import DamagedRunError, read_summed
-from edgesim.records.table_checks import TableError, check_table
 from edgesim.records.table_files import FILES, ONLY_WITH_ROWS, SCHEMAS, frame
+from edgesim.tables.table_checks import TableError, check_table
 
 if TYPE_CHECKING:
     import pandas
