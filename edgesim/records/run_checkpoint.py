@@ -91,7 +91,6 @@ class RunFolder:
         self.log_file = self.path / "checkpoint" / "log.arrows"
         self.log = CheckpointLog(self.log_file)
         self.lock_file = self.path / "checkpoint" / "lock"
-        self._summary_file = self.path / "summary.json"
         self._lock: IO[str] | None = None
         self._is_older = False  # the last state is damaged, and the run goes on from the other one
 
@@ -123,7 +122,8 @@ class RunFolder:
                         "--out"
                     )
                 check_other(saved)
-                self._summary_file.unlink(missing_ok=True)  # the run has not ended any more
+                for name in ("summary.json", SUMS):  # the run has not ended any more
+                    (self.path / name).unlink(missing_ok=True)
             if saved is None:
                 self.log.clear()
         except OSError as error:

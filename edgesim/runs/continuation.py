@@ -11,11 +11,12 @@ from typing import Any
 from edgesim.records.run_checkpoint import Checkpoint, FolderError
 from edgesim.records.table_files import Columns, as_list
 from edgesim.results.flat_scenario import differing_keys, flatten, versions
-from edgesim.results.run_files import ResultsError, parse_scenario, read_scenario
+from edgesim.results.run_files import ResultsError, read_scenario
 from edgesim.runs.artifacts import versions as installed_versions
 from edgesim.runs.fingerprint import result_digest
 from edgesim.runs.round_observer import is_evaluated
 from edgesim.runs.setup import Setup
+from edgesim.scenario.yaml_locations import read_text
 
 EVALUATED = ("loss", "accuracy", "accuracy_std")  # columns of rounds
 CURE = "use --fresh to replace it, or another --out"
@@ -53,7 +54,7 @@ def _difference(setup: Setup, path: Path) -> str:
         there = read_scenario(path / "scenario.yaml")[1]
     except ResultsError:
         return ""
-    here = parse_scenario(setup.scenario.to_yaml(seed=setup.seed))
+    here = read_text(setup.scenario.to_yaml(seed=setup.seed), "scenario").tree
     flats = [{"seed": str(each.get("seed"))} | flatten(each) for each in (there, here)]
     keys = [key for key in differing_keys(flats) if key != "rounds"]
     what = "its {} is {}, not {}"
