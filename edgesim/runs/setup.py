@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from edgesim.records.run_checkpoint import Checkpoint
 from edgesim.runs.error_sentences import locate_user_errors
 from edgesim.runs.learning_task import KEPT_DATA, DataSource, find_data, make_task
 from edgesim.runs.method_and_allocator import make_allocator, make_method
+from edgesim.runs.selection_rule import check_selection, find_selection
 from edgesim.scenario.loader import Scenario
 from edgesim.seeds import Seeds
 from fl.contracts import Scores, State
@@ -182,10 +183,12 @@ def set_up(
     source = find_data(scenario, data, allow_code)
     if source.in_memory and ".py:" not in scenario.learning.dataset:
         scenario = with_keys(scenario, "learning", dataset=KEPT_DATA)
-    task = make_task(scenario, seeds, source)
+    selection = find_selection(scenario, allow_code)
+    task = replace(make_task(scenario, seeds, source), selection=selection)
     fleet = draw_fleet(scenario.devices, seeds)
     channel = make_channel(scenario.network, fleet, seeds)
     method = make_method(scenario, task, allow_code)
+    check_selection(scenario, method)
     allocator = make_allocator(scenario, allow_code)
     return Setup(
         scenario, seed, seeds, fleet, channel, method.task, method, allocator, source, processes
