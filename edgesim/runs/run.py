@@ -91,7 +91,7 @@ def simulate(
     seed: int | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
-    data: str | Path | None = None,
+    data: Any = None,
     allow_code: bool = False,
     progress: Progress | None = None,
     shared: str | Path | None = None,
@@ -104,8 +104,9 @@ def simulate(
         seed: of every random stream; None: the scenario's.
         out: the run's folder; None keeps all in memory.
         fresh: replace what an earlier run left in ``out``.
-        data: folder of the data files; None: EDGESIM_DATA.
-        allow_code: method and solver may be ``./file.py:name``.
+        data: folder of the data files, None: EDGESIM_DATA; or data of your own in place of those
+            that the scenario names: arrays or torch data sets (`fl.data.own_data.own_samples`).
+        allow_code: code of your own, ``./file.py:name``, may run.
         progress: called with a dict after each round.
         shared: folder through which runs share what they train; it changes no result.
         processes: threads that may train at once; None: one per core. They change no result.
@@ -124,7 +125,7 @@ def simulate(
 def feasibility(
     scenario: Scenario,
     seed: int | None = None,
-    data: str | Path | None = None,
+    data: Any = None,
     allow_code: bool = False,
 ) -> Feasibility:
     """What each device can reach at best in round 0, and what would be planned for it."""
@@ -134,7 +135,7 @@ def feasibility(
 def prepare(
     scenario: Scenario,
     seed: int | None = None,
-    data: str | Path | None = None,
+    data: Any = None,
     allow_code: bool = False,
     processes: int | None = None,
 ) -> PreparedRun:
