@@ -68,9 +68,8 @@ def list_(kind: Annotated[CatalogKind, typer.Argument(help="What to list.")]) ->
         from edgesim.cli.console import print_catalog
 
         if kind is CatalogKind.scenarios:
-            files = sorted(
-                Path("scenarios").rglob("*.yaml"), key=lambda path: (len(path.parts), path)
-            )
+            found = (path for path in Path("scenarios").rglob("*.yaml") if path.is_file())
+            files = sorted(found, key=lambda path: (len(path.parts), path))
             rows = [(path.as_posix(), _first_comment(path), "") for path in files]
         else:
             from edgesim.runs.listings import catalog

@@ -11,7 +11,8 @@ from typing import IO, Any
 import numpy as np
 
 from edgesim.records.arrow_columns import arrow_table
-from fl.stored_files import DamagedFileError, open_regular
+from fl.regular_files import open_regular
+from fl.stored_files import DamagedFileError
 
 MAX_LIST_ROWS = 10_000  # longer tables of the log are read back as arrays
 CHUNK_BYTES = 1 << 20
