@@ -9,6 +9,7 @@ from typing import Any
 import simpy
 
 from edgesim.errors import ScenarioKeyError
+from edgesim.extensions.selection_rule import check_selection, find_selection
 from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel, make_channel
 from edgesim.network.device import Fleet, capability_by_round, draw_fleet
@@ -19,7 +20,6 @@ from edgesim.records.run_checkpoint import Checkpoint
 from edgesim.runs.error_sentences import locate_user_errors
 from edgesim.runs.learning_task import KEPT_DATA, DataSource, find_data, make_task
 from edgesim.runs.method_and_allocator import make_allocator, make_method
-from edgesim.runs.selection_rule import check_selection, find_selection
 from edgesim.scenario.loader import Scenario
 from edgesim.seeds import Seeds
 from fl.contracts import Scores, State

@@ -21,7 +21,7 @@ def uniform(view: View, count: int, stream: np.random.Generator) -> Array:
     if count >= len(view.idle):
         return view.idle
     # One number for every device of the cell, so that no draw depends on who else is there.
-    lots = stream.random(len(view.rate_bps))[view.idle]
+    lots = stream.random(len(view.samples))[view.idle]
     return view.idle[np.argsort(lots, kind="stable")[:count]]
 
 
@@ -41,7 +41,7 @@ def round_robin(view: View, count: int, stream: np.random.Generator) -> Array:
 
     The turn moves on by the number of participants in every round; who is not there is passed over.
     """
-    devices = len(view.rate_bps)
+    devices = len(view.samples)
     order = np.argsort((view.idle - view.g * count) % devices, kind="stable")
     return view.idle[order[:count]]
 

@@ -56,9 +56,12 @@ def test_the_allocator_of_the_guide(scenario):
 
 
 def test_the_selection_rule_of_the_guide(scenario):
-    changes = "learning.selection=./choose.py:fast_half", "learning.method.participants=2"
-    clocks = "devices.0.cpu.frequency=[1,2,3,4,5,6,7,8,9,10]".replace(",", " GHz,")
-    changes = (*changes, clocks.replace("]", " GHz]"))
+    clocks = ", ".join(f"{k + 1} GHz" for k in range(10))
+    changes = [
+        "learning.selection=./choose.py:fast_half",
+        "learning.method={name: fedavg, lr: 0.1, participants: 2}",
+        f"devices.0.cpu.frequency=[{clocks}]",
+    ]
     run = simulate(scenario("choose.py", blocks("selection.md")[0], *changes), allow_code=True)
     asked = run.device_rounds.device
     assert len(asked) == 4 and asked.min() >= 5

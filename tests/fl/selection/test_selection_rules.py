@@ -22,6 +22,10 @@ class Seen:
     rate_bps: np.ndarray
     g: int = 0
 
+    @property
+    def samples(self):
+        return np.ones(len(self.rate_bps))
+
 
 def seen(idle, rate_bps=(0.0,) * 5, g=0):
     return Seen(np.array(idle), np.array(rate_bps), g)

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 import numpy as np
 
 from edgesim.errors import ScenarioKeyError
-from edgesim.runs.user_code import code_path, guarded, load_object
+from edgesim.extensions.user_code import code_path, guarded, load_object
 from edgesim.scenario.loader import Scenario
 from fl.contracts import Array, View
 from fl.method_base.method import Method
