@@ -19,6 +19,7 @@ from edgesim.records.event_log import EventLog
 from edgesim.records.run_checkpoint import Checkpoint, RunFolder
 from edgesim.runs.artifacts import peak_memory_bytes, summary_of, write_artifacts
 from edgesim.runs.error_sentences import user_errors
+from edgesim.runs.event_estimate import event_warnings
 from edgesim.runs.feasibility import Feasibility, feasibility_table
 from edgesim.runs.fingerprint import result_digest, training_digest
 from edgesim.runs.round_observer import Progress, Recorder, scheme_of
@@ -127,6 +128,7 @@ def prepare(
     redrawn = any(each.capability_drawn == "round" for each in scenario.devices)
     with user_errors(scenario):
         table = feasibility_table(setup.cell(simpy.Environment()), setup.method, redrawn)
+        table.warnings.extend(event_warnings(scenario, table.round_events))
     return PreparedRun(setup, table)
 
 
