@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from edgesim.results.flat_scenario import flatten, versions
 from edgesim.results.run_files import (
     TABLES,
     ResultsError,
@@ -18,7 +19,7 @@ from edgesim.results.run_files import (
 )
 from edgesim.results.run_search import find_runs
 from edgesim.results.sweep_file import point_folder, point_name, sweep_points
-from reports.run_data.swept_keys import UNSET, flatten, versions
+from reports.run_data.swept_keys import UNSET
 
 if TYPE_CHECKING:
     import pandas as pd

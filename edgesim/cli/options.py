@@ -51,7 +51,7 @@ DataFolder = Annotated[
     typer.Option("--data", envvar="EDGESIM_DATA", help="Folder with the data sets' files."),
 ]
 AllowCode = Annotated[
-    bool, typer.Option("--allow-code", help="Run methods and solvers from ./file.py:name.")
+    bool, typer.Option("--allow-code", help="Run code of your own from ./file.py:name.")
 ]
 OnlyScheme = Annotated[
     str | None, typer.Option(metavar="LABEL", help="Only this one of the file's schemes.")

@@ -19,6 +19,7 @@ from edgesim.records.atomic_files import write_atomic
 from edgesim.records.rows_from_spans import (
     COUNTED,
     device_row,
+    forecast_columns,
     measure_columns,
     plan_row,
     round_row,
@@ -165,6 +166,7 @@ class EventLog:
             },
             "rounds": round_row(g, start_s, end_s, plan, status, received, rho, totals, scores),
             "plans": plan_row(g, plan, threshold_s),
+            "upload_forecasts": forecast_columns(g, plan),
         }
         if scores is not None:
             block |= {"scores": score_columns(g, scores), "measures": measure_columns(g, scores)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +66,13 @@ ROUNDS = {
 SCORES = {"round": int, "device": int, "loss": float, "accuracy": float}  # of evaluated rounds
 MEASURES = {"round": int, "name": str, "value": float}  # a method's own, of evaluated rounds
 PLANS = {"round": int, "budget_s": float, "stretched": int}  # in the checkpoint only
+UPLOAD_FORECASTS = {  # of plans that count with fading, see UploadForecast
+    "round": int,
+    "device": int,
+    "planned_bps": float,
+    "late_probability": float,
+    "pruning_per_late": float,
+}
 SCHEMAS = {
     "rounds": ROUNDS,
     "device_rounds": DEVICE_ROUNDS,
@@ -73,6 +80,7 @@ SCHEMAS = {
     "scores": SCORES,
     "measures": MEASURES,
     "plans": PLANS,
+    "upload_forecasts": UPLOAD_FORECASTS,
 }
 FILES = {  # table -> file in a run's folder
     "rounds": "rounds.csv",
@@ -80,8 +88,10 @@ FILES = {  # table -> file in a run's folder
     "spans": "spans.parquet",
     "scores": "scores.parquet",
     "measures": "measures.csv",
+    "upload_forecasts": "upload_forecasts.parquet",
 }
-ADDED_LATER = ("scores", "measures")  # folders of earlier versions lack them
+ONLY_WITH_ROWS = ("upload_forecasts",)  # tables without a file where there is nothing to say
+ADDED_LATER = ("scores", "measures", *ONLY_WITH_ROWS)  # folders of earlier versions lack them
 DTYPES = {int: np.int64, float: np.float64, str: object}
 Columns = dict[str, list | np.ndarray]
 
@@ -117,14 +127,16 @@ def write_tables(
     folder.mkdir(parents=True, exist_ok=True)
     for name, file in FILES.items():
         as_csv, table = file.endswith(".csv"), tables[name]
+        if name in ONLY_WITH_ROWS and not len(table["round"]):
+            continue
         write(folder / file, csv_text(table) if as_csv else parquet(table, SCHEMAS[name]))
 
 
-def read_tables(folder: Path) -> dict[str, pandas.DataFrame]:
+def read_tables(folder: Path, names: Iterable[str] = tuple(FILES)) -> dict[str, pandas.DataFrame]:
     """What `write_tables` wrote, name -> data frame; what an older folder lacks is empty."""
     return {
-        name: read_table(Path(folder) / file, SCHEMAS[name], name in ADDED_LATER)
-        for name, file in FILES.items()
+        name: read_table(Path(folder) / FILES[name], SCHEMAS[name], name in ADDED_LATER)
+        for name in names
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,8 +53,8 @@ def read_scenario(path: Path) -> tuple[str, dict[str, Any]]:
     return text, value
 
 
-def read_event_log(folder: Path) -> dict[str, pd.DataFrame]:
-    """The tables of a run by name, with whatever columns they have.
+def read_event_log(folder: Path, names: Sequence[str] = TABLES) -> dict[str, pd.DataFrame]:
+    """Tables of a run by name, with whatever columns they have.
 
     Raises:
         ResultsError: a table is missing or cannot be read.
@@ -61,12 +62,12 @@ def read_event_log(folder: Path) -> dict[str, pd.DataFrame]:
     from edgesim.records.table_files import read_tables
 
     try:
-        tables = read_tables(folder)
+        tables = read_tables(folder, names)
     except (OSError, ValueError, KeyError, NotImplementedError) as error:
         reason = _one_line(error)[:300]
         cure = "delete the damaged table, and the same run writes it again"
         raise ResultsError(f"The event log in {folder} cannot be read: {reason}; {cure}.") from None
-    return {name: tables[name].reset_index(drop=True) for name in TABLES}
+    return {name: table.reset_index(drop=True) for name, table in tables.items()}
 
 
 def read_devices(path: Path) -> pd.DataFrame | None:

@@ -18,13 +18,18 @@ from edgesim.records.atomic_files import json_text, write_atomic
 from edgesim.records.checksums import SummedFiles
 from edgesim.records.event_log import EventLog
 from edgesim.records.perfetto_trace import trace_json
-from edgesim.records.summary import summarise
+from edgesim.records.summary import promises, summarise
+from edgesim.runs.learning_task import KEPT_DATA
 from edgesim.runs.round_observer import scheme_of
 from edgesim.runs.setup import Setup
-from edgesim.runs.user_code import files_beside
+from edgesim.runs.user_code import files_below, user_files
 from fl.contracts import State
+from fl.data.array_files import npz
 from fl.data.datasets import Federated
+from fl.data.own_data import own_arrays
 from fl.stored_files import BLANK, sealed
+
+KEPT_BYTES = 4 << 20  # of data that are copied into a run's folder, every point of a sweep its own
 
 
 def write_artifacts(
@@ -47,8 +52,7 @@ def write_artifacts(
     (path / "summary.json").unlink(missing_ok=True)  # of a run whose files are written again
     files = SummedFiles()
     log.write_tables(path, files.write)
-    for name in files_beside(setup.scenario):  # so that the resolved scenario runs again from here
-        files.write(path / name, (setup.scenario.folder / name).read_bytes())
+    keep_own_files(path, setup, files)
     files.write(path / "scenario.yaml", setup.scenario.to_yaml(provenance, seed=setup.seed))
     files.write(path / "model.safetensors", save(arrays))
     files.write(path / "trace.json", trace_json(log.columns("spans")))
@@ -61,6 +65,20 @@ def write_artifacts(
     files.add("summary.json", text)
     files.write_sums(path)
     write_atomic(path / "summary.json", text)
+
+
+def keep_own_files(path: Path, setup: Setup, files: SummedFiles) -> None:
+    """Copy the user's code and small data, so that the resolved scenario runs again from here."""
+    scenario, source = setup.scenario, setup.source
+    small = sum(file.stat().st_size for file in source.files) <= KEPT_BYTES
+    for name in files_below(scenario, [*user_files(scenario), *(source.files if small else ())]):
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        write = write_atomic if "/" in name else files.write  # SHA256SUMS names no folders
+        write(path / name, (scenario.folder / name).read_bytes())
+    if scenario.learning.dataset == KEPT_DATA and source.in_memory and source.samples is not None:
+        arrays = own_arrays(source.samples)
+        if sum(array.nbytes for array in arrays.values()) <= KEPT_BYTES:
+            files.write(path / KEPT_DATA, npz(arrays))
 
 
 def summary_of(
@@ -91,6 +109,7 @@ def summary_of(
         **summarise(
             log.columns("rounds"), scenario.evaluate.targets, scenario.budget.latency_threshold_s
         ),
+        **promises(log.columns("upload_forecasts")),
     }
 
 

@@ -61,7 +61,7 @@ class DeviceRows(Sequence[dict]):
         self, cell: Cell, method: Method, demand: Demand, view: View, plan: RoundPlan
     ) -> None:
         self.cell, self.method, self.demand, self.view = cell, method, demand, view
-        self.grants = plan.grants
+        self.grants, self.forecast = plan.grants, plan.forecast
         devices = plan.grants.device.tolist() if isinstance(plan.grants, Grants) else []
         self.place_of = {k: place for place, k in enumerate(devices)}
         self.left_out = set(plan.infeasible)
@@ -74,9 +74,15 @@ class DeviceRows(Sequence[dict]):
             return [self[place] for place in range(*i.indices(len(self)))]
         place = range(len(self))[i]
         k = int(self.demand.devices[place])
-        grant = self.grants[self.place_of[k]] if k in self.place_of else None
-        feasible = k not in self.left_out
-        return device_row(self.cell, self.method, self.demand, self.view, feasible, grant, place)
+        granted, planned_bps = self.place_of.get(k), math.nan
+        grant = None if granted is None else self.grants[granted]
+        if granted is not None and self.forecast is not None:
+            planned_bps = float(self.forecast.rate_bps[granted])
+        elif grant is not None:
+            gain = self.cell.channel.gains(self.view.now_s)[k]
+            planned_bps = float(self.cell.channel.rate_bps(grant.share, grant.power_w, gain))
+        row = device_row(self.cell, self.method, self.demand, self.view, grant, planned_bps, place)
+        return {**row, "feasible": k not in self.left_out}
 
 
 def feasibility_table(cell: Cell, method: Method, redrawn: bool = False) -> Feasibility:
@@ -105,6 +111,7 @@ def feasibility_table(cell: Cell, method: Method, redrawn: bool = False) -> Feas
     note += "; this is round 0, and capabilities are drawn anew in every round" if redrawn else ""
     if left_out:
         warnings.append(note)
+    warnings += stale_plan(cell)
     rows = DeviceRows(cell, method, demand, view, plan)
     feasible = len(left_out) < count and not refused
     events = round_events(cell, demand, view, plan)
@@ -116,8 +123,8 @@ def device_row(
     method: Method,
     demand: Demand,
     view: View,
-    feasible: bool,
     grant: Grant | None,
+    planned_bps: float,
     i: int,
 ) -> dict[str, Any]:
     """The row of one device.
@@ -127,16 +134,14 @@ def device_row(
         method: forecasts the stages of a device.
         demand: of all devices.
         view: what the server knows.
-        feasible: the device can take part.
         grant: of the device in the plan of round 0, if it has one.
+        planned_bps: rate of its upload in that plan, bit/s.
         i: position of the device in the demand.
     """
     k = int(demand.devices[i])
-    device, rate_bps, gain = (
-        cell.fleet.device(k),
-        view.rate_bps[k],
-        cell.channel.gains(view.now_s)[k],
-    )
+    device, rate_bps, gains = cell.fleet.device(k), view.rate_bps[k], cell.planner.gains
+    snr_per_gain = cell.fleet.tx_power_w[[k]] / cell.channel.band_noise_w
+    gain = gains.at_start(view.now_s, np.broadcast_to(snr_per_gain, len(cell.fleet)))[k]
 
     @cache  # most methods ask for one rho only, and to price a submodel takes a while
     def seconds(rho: float, cpu_hz: float = view.cpu_hz[k]) -> dict[str, float]:
@@ -146,12 +151,11 @@ def device_row(
         bits = demand.bits_fixed[i] + (1.0 - rho) * demand.bits_prunable[i]
         return bits / bps if bps else math.inf if bits else 0.0
 
-    download_s = float(cell.downlink.seconds(demand.bits_down[[i]], demand.devices)[0])
+    download_s = float(cell.downlink.seconds(demand.bits_down[[i]], demand.devices, gains)[0])
     rho_min, rho_max = demand.rho_min[i], demand.rho_max[i]
     least_s = {"download": download_s, **seconds(rho_max), "uplink": upload_s(rho_max, rate_bps)}
     planned_s = math.nan
     if grant is not None:
-        planned_bps = float(cell.channel.rate_bps(grant.share, grant.power_w, gain))
         compute_s = sum(seconds(grant.rho, grant.cpu_hz).values())
         planned_s = download_s + compute_s + upload_s(grant.rho, planned_bps)
     return {
@@ -162,11 +166,23 @@ def device_row(
         "upload_ms": upload_s(rho_min, rate_bps / len(demand.devices)) * MS,
         "least_ms": sum(least_s.values()) * MS,
         "binds": max(least_s, key=lambda name: least_s[name]),
-        "feasible": feasible,
         "share": grant.share if grant else 0.0,
         "rho": grant.rho if grant else math.nan,
         "planned_ms": planned_s * MS,
     }
+
+
+def stale_plan(cell: Cell) -> list[str]:
+    """The warning about a plan whose channel is gone before the round is over, if it is one."""
+    channel, gains = cell.channel, cell.planner.gains
+    if gains.counts_with_fading or channel.coherence_s >= cell.budget_s or channel.static:
+        return []
+    length = "a round" if math.isinf(cell.budget_s) else f"{cell.budget_s * MS:g} ms"
+    return [
+        f"allocation.rate: now plans with the fade of the instant, but fading changes every "
+        f"{channel.coherence_s * MS:g} ms of {length}, so that many devices will be late; "
+        "write allocation: {rate: quantile, reliability: 0.95} to plan for fading"
+    ]
 
 
 def participation(count: int, left_out: list[int], view: View, unprunable_s: Array) -> str:

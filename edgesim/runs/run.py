@@ -50,6 +50,22 @@ class Run:
     log: EventLog
     spent: dict[str, float] = field(default_factory=dict)
 
+    def plot(self, figure: str = "accuracy", ax: Any = None, x: str | None = None) -> Any:
+        """Draw a figure, such as accuracy, loss or latency: see `edgesim.results.plotting.plot`."""
+        from edgesim.results.plotting import plot
+
+        return plot(self, figure, ax, x)
+
+    def _repr_html_(self) -> str:
+        from edgesim.results.notebook_html import run_html
+
+        return run_html(self.summary, self.folder)
+
+    def __repr__(self) -> str:
+        about = self.summary
+        where = f", {self.folder}" if self.folder else ""
+        return f"<run {about['scheme']}, seed {about['seed']}, {about['rounds']} rounds{where}>"
+
     @cached_property
     def rounds(self) -> pd.DataFrame:
         return self.log.table("rounds")
@@ -76,7 +92,7 @@ def simulate(
     seed: int | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
-    data: str | Path | None = None,
+    data: Any = None,
     allow_code: bool = False,
     progress: Progress | None = None,
     shared: str | Path | None = None,
@@ -89,8 +105,9 @@ def simulate(
         seed: of every random stream; None: the scenario's.
         out: the run's folder; None keeps all in memory.
         fresh: replace what an earlier run left in ``out``.
-        data: folder of the data files; None: EDGESIM_DATA.
-        allow_code: method and solver may be ``./file.py:name``.
+        data: folder of the data files, None: EDGESIM_DATA; or data of your own in place of those
+            that the scenario names: arrays or torch data sets (`fl.data.own_data.own_samples`).
+        allow_code: code of your own, ``./file.py:name``, may run.
         progress: called with a dict after each round.
         shared: folder through which runs share what they train; it changes no result.
         processes: threads that may train at once; None: one per core. They change no result.
@@ -109,7 +126,7 @@ def simulate(
 def feasibility(
     scenario: Scenario,
     seed: int | None = None,
-    data: str | Path | None = None,
+    data: Any = None,
     allow_code: bool = False,
 ) -> Feasibility:
     """What each device can reach at best in round 0, and what would be planned for it."""
@@ -119,7 +136,7 @@ def feasibility(
 def prepare(
     scenario: Scenario,
     seed: int | None = None,
-    data: str | Path | None = None,
+    data: Any = None,
     allow_code: bool = False,
     processes: int | None = None,
 ) -> PreparedRun:
