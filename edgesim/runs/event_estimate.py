@@ -55,7 +55,7 @@ def _blocks(cell: Cell, demand: Demand, view: View, grants: Grants) -> float:
     bits_down = np.broadcast_to(np.asarray(demand.bits_down, float), len(demand.devices))[place]
     with np.errstate(all="ignore"):
         up_s = np.where(bits_up > 0.0, bits_up / rate_bps, 0.0)
-        seconds = up_s + cell.downlink.seconds(bits_down, grants.device)
+        seconds = up_s + cell.downlink.seconds(bits_down, grants.device, cell.planner.gains)
         return float(np.sum(seconds / channel.coherence_s))
 
 
