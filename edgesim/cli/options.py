@@ -53,8 +53,9 @@ DataFolder = Annotated[
 AllowCode = Annotated[
     bool, typer.Option("--allow-code", help="Run code of your own from ./file.py:name.")
 ]
-OnlyScheme = Annotated[
-    str | None, typer.Option(metavar="LABEL", help="Only this one of the file's schemes.")
+OnlySchemes = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="LABEL", help="Only these of the file's schemes."),
 ]
 WriteTensorBoard = Annotated[
     bool,

@@ -162,8 +162,11 @@ def versions() -> dict[str, str]:
 
 
 def git_state() -> str:
-    """Commit of the code, +changes where the work tree differs; unknown outside a checkout."""
+    """Commit of the code, +changes where the work tree differs; unknown without checkout or git."""
     folder = str(Path(__file__).parent)
     git = ["git", "-C", folder, "describe", "--always", "--dirty=+changes", "--exclude=*"]
-    done = subprocess.run(git, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(git, capture_output=True, text=True, check=False)
+    except OSError:
+        return "unknown (git cannot be run)"
     return done.stdout.strip() or "unknown"
