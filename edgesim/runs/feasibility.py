@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from edgesim.engine.event_estimate import round_events
 from edgesim.network.cell import Cell
 from edgesim.network.grants import Grants
 from edgesim.runs.error_sentences import infeasible_sentence
-from edgesim.runs.event_estimate import round_events
 from fl.contracts import Array, Demand, Grant, RoundPlan, View
 from fl.method_base.method import Method
 from solvers import InfeasibleError

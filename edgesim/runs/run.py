@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import simpy
 
 from edgesim.engine import rounds as process_rounds
+from edgesim.engine.event_estimate import event_warnings
 from edgesim.engine.vectorised import round_loop as array_rounds
 from edgesim.engine.vectorised.round_loop import SteppedEnvironment, needs_processes
 from edgesim.errors import InfeasibleScenarioError
@@ -19,7 +20,6 @@ from edgesim.records.event_log import EventLog
 from edgesim.records.run_checkpoint import Checkpoint, RunFolder
 from edgesim.runs.artifacts import peak_memory_bytes, summary_of, write_artifacts
 from edgesim.runs.error_sentences import user_errors
-from edgesim.runs.event_estimate import event_warnings
 from edgesim.runs.feasibility import Feasibility, feasibility_table
 from edgesim.runs.fingerprint import result_digest, training_digest
 from edgesim.runs.round_observer import Progress, Recorder, scheme_of
