@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from edgesim.extensions.user_code import files_below, user_files
 from edgesim.records.atomic_files import json_text, write_atomic
 from edgesim.records.checksums import SummedFiles
 from edgesim.records.event_log import EventLog
@@ -22,7 +23,6 @@ from edgesim.records.summary import promises, summarise
 from edgesim.runs.learning_task import KEPT_DATA
 from edgesim.runs.round_observer import scheme_of
 from edgesim.runs.setup import Setup
-from edgesim.runs.user_code import files_below, user_files
 from fl.contracts import State
 from fl.data.array_files import npz
 from fl.data.datasets import Federated

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import simpy
 
 from edgesim.engine import rounds as process_rounds
+from edgesim.engine.event_estimate import event_warnings
 from edgesim.engine.vectorised import round_loop as array_rounds
 from edgesim.engine.vectorised.round_loop import SteppedEnvironment, needs_processes
 from edgesim.errors import InfeasibleScenarioError
@@ -151,6 +152,7 @@ def prepare(
     redrawn = any(each.capability_drawn == "round" for each in scenario.devices)
     with user_errors(scenario):
         table = feasibility_table(setup.cell(simpy.Environment()), setup.method, redrawn)
+        table.warnings.extend(event_warnings(scenario, table.round_events))
     return PreparedRun(setup, table)
 
 
