@@ -12,12 +12,20 @@ from typing import TYPE_CHECKING, Any
 import simpy
 
 from edgesim.engine import rounds as process_rounds
+from edgesim.engine.event_estimate import event_warnings
 from edgesim.engine.vectorised import round_loop as array_rounds
 from edgesim.engine.vectorised.round_loop import SteppedEnvironment, needs_processes
 from edgesim.errors import InfeasibleScenarioError
+from edgesim.records.atomic_files import write_atomic
 from edgesim.records.event_log import EventLog
 from edgesim.records.run_checkpoint import Checkpoint, RunFolder
-from edgesim.runs.artifacts import peak_memory_bytes, summary_of, write_artifacts
+from edgesim.runs.artifacts import (
+    peak_memory_bytes,
+    summary_of,
+    write_artifacts,
+    write_scenario,
+)
+from edgesim.runs.continuation import continuable, without_unscheduled_scores
 from edgesim.runs.error_sentences import user_errors
 from edgesim.runs.feasibility import Feasibility, feasibility_table
 from edgesim.runs.fingerprint import result_digest, training_digest
@@ -91,7 +99,7 @@ def simulate(
     seed: int | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
-    data: str | Path | None = None,
+    data: Any = None,
     allow_code: bool = False,
     progress: Progress | None = None,
     shared: str | Path | None = None,
@@ -104,8 +112,9 @@ def simulate(
         seed: of every random stream; None: the scenario's.
         out: the run's folder; None keeps all in memory.
         fresh: replace what an earlier run left in ``out``.
-        data: folder of the data files; None: EDGESIM_DATA.
-        allow_code: method and solver may be ``./file.py:name``.
+        data: folder of the data files, None: EDGESIM_DATA; or data of your own in place of those
+            that the scenario names: arrays or torch data sets (`fl.data.own_data.own_samples`).
+        allow_code: code of your own, ``./file.py:name``, may run.
         progress: called with a dict after each round.
         shared: folder through which runs share what they train; it changes no result.
         processes: threads that may train at once; None: one per core. They change no result.
@@ -124,7 +133,7 @@ def simulate(
 def feasibility(
     scenario: Scenario,
     seed: int | None = None,
-    data: str | Path | None = None,
+    data: Any = None,
     allow_code: bool = False,
 ) -> Feasibility:
     """What each device can reach at best in round 0, and what would be planned for it."""
@@ -134,7 +143,7 @@ def feasibility(
 def prepare(
     scenario: Scenario,
     seed: int | None = None,
-    data: str | Path | None = None,
+    data: Any = None,
     allow_code: bool = False,
     processes: int | None = None,
 ) -> PreparedRun:
@@ -143,6 +152,7 @@ def prepare(
     redrawn = any(each.capability_drawn == "round" for each in scenario.devices)
     with user_errors(scenario):
         table = feasibility_table(setup.cell(simpy.Environment()), setup.method, redrawn)
+        table.warnings.extend(event_warnings(scenario, table.round_events))
     return PreparedRun(setup, table)
 
 
@@ -170,9 +180,14 @@ class PreparedRun:
             if damage != []:
                 setup.check_before_training()
             try:
-                saved = folder.open(fresh) if folder else None
-                if folder and saved and damage == [] and not saved.is_older:
+                saved = folder.open(fresh, continuable(setup, folder.path)) if folder else None
+                if saved:
+                    saved = without_unscheduled_scores(saved, setup)
+                is_last = saved is not None and saved.g == setup.scenario.rounds - 1
+                if folder and saved and damage == [] and is_last and not saved.is_older:
                     return finished_run(folder, saved)
+                if folder:
+                    write_scenario(folder.path, setup, write_atomic)
                 if saved and damage:
                     names = ", ".join(file.name for file in damage)
                     saved.warnings.append(f"damaged files were written again: {names}")

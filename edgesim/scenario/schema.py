@@ -127,12 +127,36 @@ class SpeakerPartition(Section):
     )
 
 
-Partition = IidPartition | LabelPartition | DirichletPartition | SpeakerPartition
+class NaturalPartition(Section):
+    kind: Literal["natural"] = key(
+        "natural: every device holds the samples of one client; only for data with clients",
+        "natural",
+    )
+
+
+class FilePartition(Section):
+    kind: Literal["file"] = key("file: a file says which device holds which sample", "file")
+    file: Annotated[str, Word(looks="the path of a .csv or .npz file")] = key(
+        "CSV with the columns sample, device (from 0 on) and, if wanted, part (train or test); or "
+        ".npz with the arrays train and, if wanted, test: the device of each sample, -1 for none",
+        "split.csv",
+    )
+
+
+Partition = (
+    IidPartition
+    | LabelPartition
+    | DirichletPartition
+    | SpeakerPartition
+    | NaturalPartition
+    | FilePartition
+)
 
 
 class LearningSection(Section):
     dataset: Annotated[str, Word(looks="the name of a data set, see edgesim list datasets")] = key(
-        "the data; none: nothing is trained, only time, bits and joules are counted, "
+        "the data; ./mine.npz, a folder of .npy files or ./file.py:function for data of your own; "
+        "none: nothing is trained, only time, bits and joules are counted, "
         "for the model on the data that it was made for (liu-cnn: 28x28x1, 10 classes)",
         "digits",
     )
@@ -155,6 +179,16 @@ class LearningSection(Section):
     batch_size: Annotated[int, WholeNumber(1, 10**6)] = key("samples per SGD step", 128)
     method: Annotated[MethodSpec, MethodReader()] = key(
         "the algorithm and its parameters", "{name: fedavg}"
+    )
+    selection: Annotated[
+        str, Word(looks="the name of a selection rule, see edgesim list selection")
+    ] = key(
+        "which of the idle devices take part, as many as the method's participants; "
+        "./file.py:function for a rule of your own; oort and refl have their own",
+        "best-channel",
+        "uniform",
+        "McMahan et al., AISTATS 2017, Algorithm 1",
+        written=False,
     )
     executor: Annotated[str, Word(("auto", "resident", "pool", "batched"))] = key(
         "how waiting jobs are trained: one by one, on several threads, stacked; "
