@@ -11,8 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from edgesim.shadowed_packages import refuse_hidden
+
 __version__ = "0.1.0"
 __all__ = ["load", "load_run", "load_sweep", "plot", "simulate"]
+
+refuse_hidden("fl", "solvers")  # a file fl.py beside the user's script comes first
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -1,4 +1,4 @@
-"""Files that are read back: regular ones of a limited size, which carry a digest of their bytes.
+"""Files that carry a digest of their own bytes, so that damage is noticed before they are used.
 
 A file that is replaced often holds its own digest, so that both change in one step: its writer
 leaves `BLANK` somewhere in the bytes, such as in the metadata of a safetensors file or under a key
@@ -7,14 +7,10 @@ of a JSON object, and `sealed` puts SHA-256 of these bytes in its place.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
-import os
 import re
-import stat
 from collections.abc import Mapping
-from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -22,65 +18,17 @@ import numpy as np
 
 from fl.contracts import Array
 from fl.errors import LearningError
+from fl.regular_files import read_regular
 
 MARK = b"sha256:"
 BLANK = "sha256:" + "0" * 64  # what a writer leaves for the digest
 MAX_JSON_BYTES = 256 << 20
 MAX_ARRAYS_BYTES = 32 << 30  # of a checkpoint or a stored training
 _DIGEST = re.compile(rb"sha256:([0-9a-f]{64})")
-_KINDS = {
-    stat.S_ISDIR: "a folder",
-    stat.S_ISFIFO: "a pipe",
-    stat.S_ISSOCK: "a socket",
-    stat.S_ISCHR: "a device",
-    stat.S_ISBLK: "a device",
-}
 
 
 class DamagedFileError(LearningError):
     """The bytes of a file are not those that were written; the sentence does not name the file."""
-
-
-def open_regular(path: Path, max_bytes: int | None = None) -> BufferedReader:
-    """Open a file for reading; pipes, devices and folders are refused, and never waited for.
-
-    Args:
-        path: of the file.
-        max_bytes: largest size that is read; None: any.
-
-    Raises:
-        OSError: it cannot be opened, is no regular file, or is larger.
-    """
-    # A pipe without a writer would block `open`; on regular files the flag does nothing.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            kinds = (name for is_kind, name in _KINDS.items() if is_kind(found.st_mode))
-            problem = f"it is {next(kinds, 'no regular file')}, and only regular files are read"
-            raise OSError(errno.EINVAL, problem, str(path))
-        if max_bytes is not None and found.st_size > max_bytes:
-            sizes = f"{size_text(found.st_size)}, more than the {size_text(max_bytes)} allowed"
-            problem = f"it has {sizes}"
-            raise OSError(errno.EINVAL, problem, str(path))
-    except OSError:
-        os.close(descriptor)
-        raise
-    return open(descriptor, "rb")
-
-
-def read_regular(path: Path, max_bytes: int) -> bytes:
-    """The bytes of a file that `open_regular` accepts."""
-    with open_regular(path, max_bytes) as file:
-        return file.read()
-
-
-def size_text(size: int) -> str:
-    """Such as ``256 KiB``."""
-    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
-        if size >= unit:
-            return f"{size / unit:.4g} {name}"
-    return f"{size} bytes"
 
 
 def sealed(raw: bytes) -> bytes:

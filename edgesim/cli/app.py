@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from edgesim import __version__
 from edgesim.cli.one_line_errors import OneLineErrors
 from edgesim.cli.options import CatalogKind, exit_on_error
 from edgesim.cli.plugin_commands import add_commands
@@ -20,12 +21,29 @@ from edgesim.cli.sweep_command import sweep
 app = typer.Typer(
     help="A wireless edge-network co-simulator for federated learning.",
     cls=OneLineErrors,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 for command in (run, sweep, check):
     app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"edgesim {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """A wireless edge-network co-simulator for federated learning."""
 
 
 @app.command()
@@ -45,13 +63,14 @@ def explain(
 
 @app.command("list")
 def list_(kind: Annotated[CatalogKind, typer.Argument(help="What to list.")]) -> None:
-    """What there is: methods, solvers, datasets, models or scenarios, one line each."""
+    """What there is of a kind, one line each."""
     with exit_on_error():
         from edgesim.cli.console import print_catalog
 
         if kind is CatalogKind.scenarios:
-            files = sorted(Path("scenarios").glob("*.yaml"))
-            rows = [(str(path), _first_comment(path), "") for path in files]
+            found = (path for path in Path("scenarios").rglob("*.yaml") if path.is_file())
+            files = sorted(found, key=lambda path: (len(path.parts), path))
+            rows = [(path.as_posix(), _first_comment(path), "") for path in files]
         else:
             from edgesim.runs.listings import catalog
 

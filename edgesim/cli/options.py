@@ -35,6 +35,7 @@ class CatalogKind(StrEnum):
     solvers = "solvers"
     datasets = "datasets"
     models = "models"
+    selection = "selection"
     scenarios = "scenarios"
 
 
@@ -53,8 +54,9 @@ DataFolder = Annotated[
 AllowCode = Annotated[
     bool, typer.Option("--allow-code", help="Run code of your own from ./file.py:name.")
 ]
-OnlyScheme = Annotated[
-    str | None, typer.Option(metavar="LABEL", help="Only this one of the file's schemes.")
+OnlySchemes = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="LABEL", help="Only these of the file's schemes."),
 ]
 WriteTensorBoard = Annotated[
     bool,

@@ -10,7 +10,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from fl.stored_files import DamagedFileError, open_regular
+from edgesim.records.arrow_columns import arrow_table
+from fl.regular_files import open_regular
+from fl.stored_files import DamagedFileError
 
 MAX_LIST_ROWS = 10_000  # longer tables of the log are read back as arrays
 CHUNK_BYTES = 1 << 20
@@ -82,7 +84,7 @@ def write_block(file: Any, tables: Tables) -> None:
 
     filled = {name: columns for name, columns in tables.items() if any(map(len, columns.values()))}
     for name, columns in filled.items():
-        batch = pa.table(columns).replace_schema_metadata({"table": name})
+        batch = arrow_table(columns).replace_schema_metadata({"table": name})
         with pa.ipc.new_stream(file, batch.schema) as writer:
             writer.write_table(batch)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from edgesim.errors import RunError
 from edgesim.records.atomic_files import write_atomic
-from fl.stored_files import open_regular, read_regular
+from fl.regular_files import open_regular, read_regular
 
 SUMS = "SHA256SUMS"
 MAX_SUMS_BYTES = 1 << 20

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from edgesim.records.arrow_columns import arrow_table
 
 if TYPE_CHECKING:
     import pandas
@@ -91,7 +93,6 @@ FILES = {  # table -> file in a run's folder
     "upload_forecasts": "upload_forecasts.parquet",
 }
 ONLY_WITH_ROWS = ("upload_forecasts",)  # tables without a file where there is nothing to say
-ADDED_LATER = ("scores", "measures", *ONLY_WITH_ROWS)  # folders of earlier versions lack them
 DTYPES = {int: np.int64, float: np.float64, str: object}
 Columns = dict[str, list | np.ndarray]
 
@@ -132,27 +133,7 @@ def write_tables(
         write(folder / file, csv_text(table) if as_csv else parquet(table, SCHEMAS[name]))
 
 
-def read_tables(folder: Path, names: Iterable[str] = tuple(FILES)) -> dict[str, pandas.DataFrame]:
-    """What `write_tables` wrote, name -> data frame; what an older folder lacks is empty."""
-    return {
-        name: read_table(Path(folder) / FILES[name], SCHEMAS[name], name in ADDED_LATER)
-        for name in names
-    }
-
-
-def read_table(path: Path, schema: Mapping[str, type], may_lack: bool = False) -> pandas.DataFrame:
-    """One file of `write_tables`; an empty table where there is none and it ``may_lack``."""
-    import pandas
-
-    if may_lack and not path.exists():
-        return frame({column: [] for column in schema}, schema)
-    if path.suffix == ".parquet":
-        return pandas.read_parquet(path)
-    unknown = {column: [""] for column, kind in schema.items() if kind is float}
-    return pandas.read_csv(path, dtype=schema, keep_default_na=False, na_values=unknown)
-
-
-def frame(columns: Columns, schema: Mapping[str, type]) -> pandas.DataFrame:
+def frame(columns: Mapping[str, list | np.ndarray], schema: Mapping[str, type]) -> pandas.DataFrame:
     """A table as a data frame with the types of its schema."""
     import pandas
 
@@ -178,13 +159,8 @@ def csv_text(columns: Columns) -> str:
 
 def parquet(columns: Columns, schema: Mapping[str, type]) -> bytes:
     """A table as the bytes of a Parquet file, compressed by zstd."""
-    import pyarrow
     import pyarrow.parquet
 
-    types = {int: pyarrow.int64(), float: pyarrow.float64(), str: pyarrow.string()}
-    fields = [pyarrow.field(column, types[kind]) for column, kind in schema.items()]
     sink = io.BytesIO()
-    pyarrow.parquet.write_table(
-        pyarrow.table(columns, schema=pyarrow.schema(fields)), sink, compression="zstd"
-    )
+    pyarrow.parquet.write_table(arrow_table(columns, schema), sink, compression="zstd")
     return sink.getvalue()

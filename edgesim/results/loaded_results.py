@@ -14,11 +14,11 @@ from edgesim.results.run_files import (
     ResultsError,
     read_devices,
     read_event_log,
-    read_json,
     read_scenario,
 )
 from edgesim.results.run_search import find_runs
 from edgesim.results.summary_columns import COUNTS, summary_row
+from edgesim.results.summary_file import read_summary
 from edgesim.results.sweep_file import point_folder, sweep_points
 
 if TYPE_CHECKING:
@@ -200,9 +200,9 @@ def load_run(folder: str | Path) -> LoadedResults:
     found = find_runs([folder]).finished
     if not found:
         raise ResultsError(f"No finished run in {folder}; run it again to resume.")
-    summaries = [read_json(each / "summary.json") for each in found]
+    summaries = [read_summary(each / "summary.json") for each in found]
     flats = [flatten(read_scenario(each / "scenario.yaml")[1]) for each in found]
-    names = [_identity_of(*pair) for pair in zip(found, summaries, strict=True)]
+    names = [(summary["scheme"], summary["seed"]) for summary in summaries]
     schemes = [scheme for scheme, _ in names]
     keys = dict.fromkeys(
         key
@@ -244,16 +244,9 @@ def _swept(sweep: Path, listed: dict[str, Any]) -> LoadedPoint:
     finished = (folder / "summary.json").is_file()
     status = str(listed.get("status") or MISSING)
     status = DONE if finished else MISSING if status == DONE else status
-    summary = read_json(folder / "summary.json") if finished else {}
+    summary = read_summary(folder / "summary.json") if finished else {}
     label, seed = str(listed.get("label") or ""), int(listed.get("seed") or 0)
     return LoadedPoint(folder, label, seed, dict(listed.get("values") or {}), status, summary)
-
-
-def _identity_of(folder: Path, summary: dict[str, Any]) -> tuple[str, int]:
-    scheme, seed = summary.get("scheme"), summary.get("seed")
-    if not isinstance(scheme, str) or not isinstance(seed, int):
-        raise ResultsError(f"{folder}/summary.json lacks scheme or seed; run its scenario again.")
-    return scheme, seed
 
 
 def _refuse_equal(runs: Sequence[LoadedPoint]) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from edgesim.engine.event_estimate import round_events
 from edgesim.network.cell import Cell
 from edgesim.network.grants import Grants
 from edgesim.runs.error_sentences import infeasible_sentence
@@ -34,6 +35,7 @@ class Feasibility:
         note: one sentence on all devices.
         feasible: False if no device can take part, or ``stop`` refuses the plan.
         warnings: what a user should know before running.
+        round_events: about how many events round 0 has.
     """
 
     rows: Sequence[dict]
@@ -41,6 +43,7 @@ class Feasibility:
     note: str
     feasible: bool
     warnings: list[str] = field(default_factory=list)
+    round_events: float = 0.0
 
 
 class DeviceRows(Sequence[dict]):
@@ -111,7 +114,8 @@ def feasibility_table(cell: Cell, method: Method, redrawn: bool = False) -> Feas
     warnings += stale_plan(cell)
     rows = DeviceRows(cell, method, demand, view, plan)
     feasible = len(left_out) < count and not refused
-    return Feasibility(rows, view.budget_s * MS, note, feasible, warnings)
+    events = round_events(cell, demand, view, plan)
+    return Feasibility(rows, view.budget_s * MS, note, feasible, warnings, events)
 
 
 def device_row(
@@ -136,8 +140,7 @@ def device_row(
     """
     k = int(demand.devices[i])
     device, rate_bps, gains = cell.fleet.device(k), view.rate_bps[k], cell.planner.gains
-    snr_per_gain = cell.fleet.tx_power_w[[k]] / cell.channel.band_noise_w
-    gain = gains.at_start(view.now_s, np.broadcast_to(snr_per_gain, len(cell.fleet)))[k]
+    gain = gain_at(cell, view, k, 1.0)
 
     @cache  # most methods ask for one rho only, and to price a submodel takes a while
     def seconds(rho: float, cpu_hz: float = view.cpu_hz[k]) -> dict[str, float]:
@@ -147,9 +150,18 @@ def device_row(
         bits = demand.bits_fixed[i] + (1.0 - rho) * demand.bits_prunable[i]
         return bits / bps if bps else math.inf if bits else 0.0
 
+    # With noise as a density a share of the band carries more than that share of its rate.
+    fair = 1.0 / len(demand.devices)
+    fair_bps = float(
+        cell.channel.rate_bps(fair, cell.fleet.tx_power_w[k], gain_at(cell, view, k, fair))
+    )
     download_s = float(cell.downlink.seconds(demand.bits_down[[i]], demand.devices, gains)[0])
     rho_min, rho_max = demand.rho_min[i], demand.rho_max[i]
+    unpruned_s = {"download": download_s, **seconds(rho_min), "uplink": upload_s(rho_min, fair_bps)}
     least_s = {"download": download_s, **seconds(rho_max), "uplink": upload_s(rho_max, rate_bps)}
+    # A device whose computation alone takes too long is bound by what no pruning shortens.
+    too_slow = sum(least_s.values()) - least_s["uplink"] >= view.budget_s
+    bound_by_s = least_s if too_slow else unpruned_s
     planned_s = math.nan
     if grant is not None:
         compute_s = sum(seconds(grant.rho, grant.cpu_hz).values())
@@ -159,9 +171,9 @@ def device_row(
         "gain_db": 10.0 * math.log10(gain) if gain > 0.0 else -math.inf,
         "rate_mbps": float(rate_bps / 1e6),
         "stages": {name: s * MS for name, s in seconds(rho_min).items()},
-        "upload_ms": upload_s(rho_min, rate_bps / len(demand.devices)) * MS,
+        "upload_ms": unpruned_s["uplink"] * MS,
         "least_ms": sum(least_s.values()) * MS,
-        "binds": max(least_s, key=lambda name: least_s[name]),
+        "binds": max(bound_by_s, key=lambda name: bound_by_s[name]),
         "share": grant.share if grant else 0.0,
         "rho": grant.rho if grant else math.nan,
         "planned_ms": planned_s * MS,
@@ -179,6 +191,14 @@ def stale_plan(cell: Cell) -> list[str]:
         f"{channel.coherence_s * MS:g} ms of {length}, so that many devices will be late; "
         "write allocation: {rate: quantile, reliability: 0.95} to plan for fading"
     ]
+
+
+def gain_at(cell: Cell, view: View, k: int, share: float) -> float:
+    """What the server takes for the gain of device k on a share of the band, linear."""
+    channel = cell.channel
+    noise_w = channel.band_noise_w * (1.0 if channel.noise_w_per_hz is None else share)
+    snr_per_gain = np.broadcast_to(cell.fleet.tx_power_w[k] / noise_w, len(cell.fleet))
+    return float(cell.planner.gains.at_start(view.now_s, snr_per_gain)[k])
 
 
 def participation(count: int, left_out: list[int], view: View, unprunable_s: Array) -> str:

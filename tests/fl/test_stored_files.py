@@ -1,6 +1,4 @@
-"""Files that are read back: kinds, sizes and digests."""
-
-import os
+"""Files with a digest of their own bytes."""
 
 import numpy as np
 import pytest
@@ -9,8 +7,6 @@ from fl.stored_files import (
     BLANK,
     DamagedFileError,
     check_seal,
-    open_regular,
-    read_regular,
     read_sealed_arrays,
     read_sealed_json,
     sealed,
@@ -41,36 +37,6 @@ def test_arrays_come_back_with_their_facts(tmp_path):
     back, facts = read_sealed_arrays(path)
     assert facts["g"] == 3 and back["w"].tolist() == [1.5, -2.0] and back["mask"].dtype == bool
     assert back["w"].flags.writeable
-
-
-@pytest.mark.parametrize("kind", ["folder", "pipe", "device", "large", "absent"])
-def test_only_regular_files_of_a_limited_size_are_read(tmp_path, kind):
-    path = tmp_path / "it"
-    if kind == "folder":
-        path.mkdir()
-    elif kind == "pipe":
-        os.mkfifo(path)
-    elif kind == "device":
-        path.symlink_to("/dev/zero")
-    elif kind == "large":
-        path.write_bytes(bytes(3000))
-    reason = {
-        "folder": "it is a folder, and only regular files are read",
-        "pipe": "it is a pipe",
-        "device": "it is a device",
-        "large": "it has 2.93 KiB, more than the 2.734 KiB allowed",
-        "absent": "No such file",
-    }
-    with pytest.raises(OSError, match=reason[kind]) as error:
-        read_regular(path, 2800)
-    assert error.value.filename in (path, str(path))
-
-
-def test_a_link_to_a_regular_file_is_read(tmp_path):
-    (tmp_path / "file").write_bytes(b"x")
-    (tmp_path / "link").symlink_to("file")
-    with open_regular(tmp_path / "link") as file:
-        assert file.read() == b"x"
 
 
 def test_json_with_a_digest(tmp_path):

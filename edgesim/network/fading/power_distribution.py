@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import special
+import scipy  # its parts are loaded on first use
 
 from fl.contracts import Array
 
@@ -28,7 +28,7 @@ def power_below(power: Any, k_factor: float = RAYLEIGH) -> Array:
     power = np.maximum(np.asarray(power, dtype=float), 0.0)
     if k_factor == RAYLEIGH:
         return -np.expm1(-power)
-    return special.chndtr(2.0 * (k_factor + 1.0) * power, 2.0, 2.0 * k_factor)
+    return scipy.special.chndtr(2.0 * (k_factor + 1.0) * power, 2.0, 2.0 * k_factor)
 
 
 def power_quantile(probability: Any, k_factor: float = RAYLEIGH) -> Array:
@@ -46,4 +46,4 @@ def power_quantile(probability: Any, k_factor: float = RAYLEIGH) -> Array:
     if k_factor == RAYLEIGH:
         return -np.log1p(-probability)
     scale = 2.0 * (k_factor + 1.0)
-    return special.chndtrix(probability, 2.0, 2.0 * k_factor) / scale
+    return scipy.special.chndtrix(probability, 2.0, 2.0 * k_factor) / scale

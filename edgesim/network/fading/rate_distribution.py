@@ -17,7 +17,7 @@ from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
-from scipy import special
+import scipy  # its parts are loaded on first use
 
 from edgesim.network.fading.power_distribution import RAYLEIGH, power_below, power_quantile
 from fl.contracts import Array
@@ -51,7 +51,9 @@ class RateDistribution:
             with np.errstate(divide="ignore"):
                 inverse = np.where(snr > 0.0, 1.0 / snr, np.inf)
             # U(1, 1, x) = e^x E1(x), which does not overflow
-            return np.where(snr > 1e-300, special.hyperu(1.0, 1.0, inverse), 0.0) / np.log(2.0)
+            return np.where(snr > 1e-300, scipy.special.hyperu(1.0, 1.0, inverse), 0.0) / np.log(
+                2.0
+            )
         return self._interpolated(snr, partial(block_mean, k_factor=self.k_factor))
 
     def quantile(self, probability: float, snr: Any) -> Array:
@@ -132,7 +134,7 @@ class BlockRate:
     def quantile(self, probability: float, blocks: int) -> float:
         """What the mean over the blocks is below with this probability."""
         if blocks >= MANY:
-            return self._expanded(float(special.ndtri(probability)), blocks)
+            return self._expanded(float(scipy.special.ndtri(probability)), blocks)
         edges, below = summed(self, blocks)
         return float(np.interp(probability, below, edges)) / blocks
 
@@ -143,7 +145,7 @@ class BlockRate:
             return np.interp(efficiency * blocks, edges, below, left=0.0, right=1.0)
         z = np.linspace(-9.0, 9.0, 1801)
         expanded = self._expanded(z, blocks)
-        return np.interp(efficiency, expanded, special.ndtr(z), left=0.0, right=1.0)
+        return np.interp(efficiency, expanded, scipy.special.ndtr(z), left=0.0, right=1.0)
 
     def _expanded(self, z: Any, blocks: int) -> Any:
         """The quantile of the mean at the normal quantile z: Cornish and Fisher, 1938."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import optimize
+import scipy  # its parts are loaded on first use
 
 from edgesim.network.fading.power_distribution import RAYLEIGH, power_below, power_quantile
 from fl.contracts import Array
@@ -37,7 +37,7 @@ def weakest_quantile(gains: Array, probability: float, k_factor: float = RAYLEIG
     weakest = float(gains.min())
     high = math.log(weakest * power_quantile(probability, k_factor)) + 1e-9
     low = math.log(weakest * power_quantile(probability / len(gains) / 2.0, k_factor))
-    return math.exp(optimize.brentq(excess, low, high))
+    return math.exp(scipy.optimize.brentq(excess, low, high))
 
 
 def weakest_mean_rate_gain(gains: Array, snr_per_gain: float, k_factor: float = RAYLEIGH) -> float:

@@ -120,6 +120,7 @@ def test_a_folder_of_another_run_is_refused(folder):
 def test_check_prints_a_row_for_every_device_and_runs_nothing(folder):
     printed = invoke("check", "tiny.yaml").stdout
     assert "threshold 25 ms" in printed and "upload" in printed
+    assert re.search("^binds +the longest part", printed, re.M)
     assert [int(row.split()[0]) for row in printed.splitlines() if re.match(r" *\d+ ", row)] == [
         0,
         1,
@@ -192,6 +193,14 @@ def test_list_scenarios(folder):
     (folder / "scenarios").mkdir()
     (folder / "scenarios" / "tiny.yaml").write_text(TEXT)
     assert invoke("list", "scenarios").stdout == "scenarios/tiny.yaml  A tiny cell, for tests\n"
+    (folder / "scenarios" / "papers").mkdir()
+    (folder / "scenarios" / "papers" / "a.yaml").write_text("# Another")
+    assert invoke("list", "scenarios").stdout.splitlines()[1] == "scenarios/papers/a.yaml  Another"
+
+
+def test_version_and_completion(folder):
+    assert re.fullmatch(r"edgesim \d+\.\d+\.\d+\n", invoke("--version").stdout)
+    assert "--show-completion" in invoke("--help").stdout
 
 
 def test_schema_is_json(folder):

@@ -52,8 +52,10 @@ def copied_run(finished_folder, tmp_path):
 
 @pytest.fixture
 def run(copied_run) -> Path:
-    """A copy of that folder, which may be damaged."""
-    return copied_run("a")
+    """A copy of that folder, which may be damaged: without SHA256SUMS, as of foreign origin."""
+    folder = copied_run("a")
+    (folder / "SHA256SUMS").unlink()
+    return folder
 
 
 @pytest.fixture(scope="session")

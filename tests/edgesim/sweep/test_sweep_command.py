@@ -187,8 +187,11 @@ def test_tensorboard_scalars_of_every_round(folder, sweep):
     log = EventAccumulator(str(point / "tensorboard")).Reload()
     assert [one.step for one in log.Scalars("latency_s")] == [0, 1, 2, 3]
     rows = (point / "rounds.csv").read_text().splitlines()
-    latency_s = float(rows[1].split(",")[rows[0].split(",").index("latency_s")])
-    assert log.Scalars("latency_s")[0].value == pytest.approx(latency_s, rel=1e-6)  # float32
+    table = [dict(zip(rows[0].split(","), row.split(","), strict=True)) for row in rows[1:]]
+    points = log.Scalars("latency_s")
+    assert points[0].value == pytest.approx(float(table[0]["latency_s"]), rel=1e-6)  # float32
+    # the axis Relative is simulated time
+    assert [one.wall_time for one in points] == [float(row["time_s"]) for row in table]
     result = CliRunner().invoke(app, ["run", "tiny.yaml", "--out", "r", "--tensorboard", "-q"])
     assert result.exit_code == 0 and any((folder / "r" / "tensorboard").iterdir())
 
