@@ -19,15 +19,15 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-sys.path[0] = str(ROOT)  # else solvers.py beside this file would be the package of its name
+if __name__ == "__main__":  # else solvers.py beside this file would be the package of its name
+    sys.path[0] = str(Path(__file__).parent.parent)
 
-import edgesim  # noqa: E402
-from edgesim.errors import EdgesimError  # noqa: E402
-from edgesim.records.checksums import SUMS, damaged_files  # noqa: E402
-from edgesim.results.sweep_file import sweep_points  # noqa: E402
-from edgesim.scenario.loader import Scenario  # noqa: E402
-from fl.stored_files import BLANK, sealed  # noqa: E402
+import edgesim
+from edgesim.errors import EdgesimError
+from edgesim.records.checksums import SUMS, damaged_files
+from edgesim.results.sweep_file import sweep_points
+from edgesim.scenario.loader import Scenario
+from fl.stored_files import BLANK, sealed
 
 SCENARIO = """
 name: reliability
