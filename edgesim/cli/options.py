@@ -35,6 +35,7 @@ class CatalogKind(StrEnum):
     solvers = "solvers"
     datasets = "datasets"
     models = "models"
+    selection = "selection"
     scenarios = "scenarios"
 
 
