@@ -214,6 +214,7 @@ def divide_data(
     samples = datasets.load(learning.dataset, data)
     options = learning.partition.model_dump(exclude_none=True)
     options |= {"samples_per_device": learning.samples_per_device}
+    options |= {"validation": learning.validation}
     try:
         return datasets.spread(samples, scenario.device_count, seeds, **options)
     except DataError as error:

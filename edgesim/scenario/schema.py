@@ -116,6 +116,14 @@ class LearningSection(Section):
         None,
         f"{OURS}: all data is used",
     )
+    validation: Annotated[float | None, Quantity(high=0.5)] = key(
+        "share of each device's training samples that is held out, with its mix of labels, and used "
+        "for nothing but the measures validation_accuracy and validation_loss, by which edgesim "
+        "sweep --select chooses",
+        0.2,
+        None,
+        "not set: all training samples are trained on",
+    )
     model: Annotated[str, Word(looks="the name of a model, see edgesim list models")] = key(
         "the network", "mlp"
     )

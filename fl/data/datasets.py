@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
 from importlib.util import find_spec
@@ -19,7 +19,7 @@ import numpy as np
 
 from fl.contracts import Streams
 from fl.data import file_readers as files
-from fl.data.partitions import partition
+from fl.data.partitions import hold_out, partition
 from fl.data.shakespeare_text import CONTEXT, read_play
 from fl.errors import DataError
 
@@ -68,6 +68,8 @@ class Federated:
         train_index: per device the indices of its training samples, int.
         test_index: per device the indices of its test samples, int.
         classes: their names.
+        validation_index: per device the indices of training samples that are held out from
+            training, int; empty: nothing is held out.
     """
 
     y_train: Array
@@ -77,6 +79,7 @@ class Federated:
     train_index: list[Array]
     test_index: list[Array]
     classes: tuple[str, ...]
+    validation_index: Sequence[Array] = ()
 
     @cached_property
     def _images(self) -> tuple[Array, Array]:
@@ -94,6 +97,19 @@ class Federated:
     def samples(self) -> Array:
         """Training samples of every device, D_k [K]."""
         return np.array([len(index) for index in self.train_index])
+
+    @property
+    def held_out(self) -> Federated | None:
+        """The same devices, tested on the samples that they hold out; None where nobody does."""
+        if not any(map(len, self.validation_index)):
+            return None
+        return replace(
+            self,
+            y_test=self.y_train,
+            images=lambda: (self.x_train, self.x_train),
+            test_index=list(self.validation_index),
+            validation_index=(),
+        )
 
     def label_counts(self) -> Array:
         """Training samples of every device and class [K, classes]."""
@@ -299,9 +315,26 @@ def federated(
     return spread(load(dataset, root), devices, streams, **partition_options)
 
 
-def spread(s: Samples, devices: int, streams: Streams, **partition_options) -> Federated:
-    """A data set divided among K devices; options of `fl.data.partitions.partition`."""
-    parts = partition(
+def spread(
+    s: Samples,
+    devices: int,
+    streams: Streams,
+    validation: float | None = None,
+    **partition_options,
+) -> Federated:
+    """A data set divided among K devices.
+
+    Args:
+        s: the data set.
+        devices: K.
+        streams: named random streams.
+        validation: share of a device's training samples that is held out; None: nothing.
+        partition_options: of `fl.data.partitions.partition`.
+    """
+    train, test = partition(
         s.y_train, s.y_test, len(s.classes), devices, streams, owners=s.owners, **partition_options
     )
-    return Federated(s.y_train, s.y_test, s.images, s.input_shape, *parts, s.classes)
+    held: Sequence[Array] = ()
+    if validation is not None:
+        train, held = hold_out(s.y_train, train, validation, streams)
+    return Federated(s.y_train, s.y_test, s.images, s.input_shape, train, test, s.classes, held)
