@@ -16,6 +16,7 @@ from edgesim.cli.options import (
     DataFolder,
     ExitCode,
     ScenarioFile,
+    Selection,
     WriteTensorBoard,
     exit_on_error,
 )
@@ -72,6 +73,10 @@ def sweep(
     only: Annotated[
         list[str] | None, typer.Option(metavar="LABEL", help="Only these of the file's schemes.")
     ] = None,
+    select: Annotated[
+        Selection | None,
+        typer.Option(help="Choose values for every scheme; needs learning.validation."),
+    ] = None,
     tensorboard: WriteTensorBoard = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No progress, only the folder.")
@@ -96,6 +101,11 @@ def sweep(
             check_distributed()
         data_folder = str(data.resolve()) if data else None
         plan = plan_sweep(scenario, values or (), seeds, only or (), data_folder, allow_code)
+        if select and any(point.scenario.learning.validation is None for point in plan.points):
+            raise ScenarioError(
+                f"{COMMAND_LINE}: --select needs samples that are held out; "
+                "add learning.validation=0.2"
+            )
         folder = SweepFolder(out or Path("runs") / f"{plan.name}-sweep", plan)
         count = workers or _cores()
         if dry_run:
@@ -121,6 +131,10 @@ def sweep(
         finally:
             folder.close()
         print_end(folder, time.monotonic() - start_s, quiet)
+        if select:
+            from edgesim.cli.selection_table import select_and_print
+
+            select_and_print(folder)
     statuses = {status for status, _ in folder.status.values()}
     if statuses == {INFEASIBLE}:
         raise typer.Exit(ExitCode.infeasible)

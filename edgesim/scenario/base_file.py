@@ -11,6 +11,12 @@ from edgesim.scenario.yaml_locations import Document, read_file
 MAX_LAYERS = 10
 
 
+def base_of(path: Path) -> Path:
+    """The file that a scenario file changes; the file itself where it changes none."""
+    name = read_file(path).tree.get("base")
+    return path.parent / name if name else path
+
+
 def read_with_base(path: Path, layers: int = MAX_LAYERS) -> tuple[Document, Path]:
     """A scenario file, laid over the one that its key ``base`` names.
 

@@ -122,11 +122,9 @@ def combine(
                     mine = [value for row in own_rows for value in row]
                     overrides = [*changes, *(value.override for value in mine), *seed]
                     scenario = scheme_of_document(document, overrides, folder, label)
+                    swept = {v.key: v.text for v in (*common, *mine) if v.key in varying}
                     if choice.takes(label, scenario, method):
-                        yield (
-                            scenario,
-                            {v.key: v.text for v in (*common, *mine) if v.key in varying},
-                        )
+                        yield scenario, swept
     choice.refuse_unused()
 
 
