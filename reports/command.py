@@ -36,11 +36,11 @@ def report(
     """Write one page, figures and tables from any set of finished runs, such as a sweep's
     folder.
     """
-    from reports.html_page import write_report
-
     # inside the one folder given, or beside several
     default = (runs[0] if len(runs) == 1 else runs[0].parent) / "report"
     with exit_on_error():
+        from reports.html_page import write_report
+
         page = write_report(runs, out or default, style)
         typer.echo(f"report: {page}")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from edgesim.results.flat_scenario import versions
 from edgesim.results.run_files import ResultsError
 from edgesim.results.run_search import find_runs
 from reports.atomic_folder import replaced_folder
@@ -24,7 +25,6 @@ from reports.run_data.missing_runs import (
     superseded_runs,
 )
 from reports.run_data.scheme_grouping import Scheme, load_schemes
-from reports.run_data.swept_keys import versions
 from reports.styling.figure_style import PAGE_IN, SCREEN, STYLES, FigureStyle, styled
 from reports.styling.table_formats import Table
 from reports.text.findings import overview, rankings, threshold_notes

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edgesim.records.table_files import FILES, SCHEMAS, read_table
-from edgesim.results.run_files import ResultsError
+from edgesim.errors import ResultsError
 from edgesim.results.sweep_file import point_folder, point_name, sweep_points
 from edgesim.scenario.yaml_locations import scalar
+from edgesim.tables.table_reading import read_table
 
 MEASURE = "validation_accuracy"
 LAST_SHARE = 0.25  # of a run's evaluations, which are averaged
@@ -94,7 +94,7 @@ def validation_score(run: Path) -> float:
     Raises:
         ResultsError: the run held nothing out.
     """
-    table = read_table(run / FILES["measures"], SCHEMAS["measures"], may_lack=True)
+    table = read_table(run, "measures")
     found = table.loc[table["name"] == MEASURE, "value"].tolist()
     if not found:
         raise ResultsError(

@@ -25,7 +25,7 @@ from edgesim.scenario.overrides import (
     scheme_labels,
 )
 from edgesim.scenario.schema import ScenarioKeys
-from edgesim.scenario.section import Section, reader_of
+from edgesim.scenario.section import Section, is_written, reader_of
 from edgesim.scenario.validation import check_sections, validated
 from edgesim.scenario.yaml_locations import Document, KeyPath
 
@@ -147,6 +147,8 @@ def _plain(section: Section) -> dict[str, Any]:
     content: dict[str, Any] = {}
     for name, field in type(section).model_fields.items():
         value, reader, key = getattr(section, name), reader_of(field), str(field.alias)
+        if not is_written(field, value):
+            continue
         if reader is not None:
             if value is not None or reader.none:
                 content[key] = reader.write(value)

@@ -253,13 +253,14 @@ MODELS: dict[str, tuple[Builder, str, str]] = {
 }
 
 
-def build(name: str, input_shape: Shape, classes: int) -> Architecture:
+def build(name: str, input_shape: Shape, classes: int, text: bool | None = None) -> Architecture:
     """The architecture of a name.
 
     Args:
         name: one of MODELS.
         input_shape: of images [channels, height, width], of texts [T].
         classes: number of them.
+        text: samples are codes of characters; None: where they have one dimension.
 
     Raises:
         ModelError: there is no such model, or it does not fit the input.
@@ -268,7 +269,13 @@ def build(name: str, input_shape: Shape, classes: int) -> Architecture:
         near = get_close_matches(name, MODELS, n=1)
         hint = f'; did you mean "{near[0]}"?' if near else ""
         raise ModelError(f'there is no model "{name}" (there are {", ".join(MODELS)}){hint}')
-    shape, text = tuple(input_shape), len(input_shape) == 1
+    shape = tuple(input_shape)
+    text = len(shape) == 1 if text is None else text
+    if not text and len(shape) != 3 and name not in (*TEXT, "mlp"):
+        problem = "only mlp, or a model of your own, does"
+        raise ModelError(
+            f"model {name} does not fit samples of {size_of(shape)} numbers; {problem}"
+        )
     if text != (name in TEXT):
         given = f"texts of {shape[0]} characters" if text else f"images of {size_of(shape)}"
         others = ", ".join(other for other in MODELS if (other in TEXT) == text)

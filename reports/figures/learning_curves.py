@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,20 +33,35 @@ class Abscissa(NamedTuple):
     title: str
 
 
-TIME = Abscissa("time_s", 1.0, "simulated time (s)")
-ROUND = Abscissa("round", 1.0, "global round")
-BITS = Abscissa("bits", 1e-6, "payload, up and down (Mbit)")
-JOULES = Abscissa("energy_j", 1.0, "energy, all devices (J)")
+ABSCISSAS = {
+    "time": Abscissa("time_s", 1.0, "simulated time (s)"),
+    "rounds": Abscissa("round", 1.0, "global round"),
+    "bits": Abscissa("bits", 1e-6, "payload, up and down (Mbit)"),
+    "energy": Abscissa("energy_j", 1.0, "energy, all devices (J)"),
+}
+
+
+class Ordinate(NamedTuple):
+    """What a curve shows: a column of rounds, a factor, and the title."""
+
+    column: str
+    scale: float
+    title: str
+
+
+ACCURACY = Ordinate("accuracy", 100.0, "test accuracy (%)")
+LOSS = Ordinate("loss", 1.0, "test loss")
+LATENCY = Ordinate("latency_s", 1e3, "latency per round (ms)")
 
 
 def accuracy_curves(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
     """Test accuracy (mean over devices) against simulated seconds and against rounds."""
-    return _curves(schemes, style, "accuracy", "test accuracy (%)", 100.0, (TIME, ROUND))
+    return _figure(schemes, style, ACCURACY, ("time", "rounds"))
 
 
 def accuracy_by_spending(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
     """Test accuracy against bits up and down, and joules of all devices, since the first round."""
-    figure = _curves(schemes, style, "accuracy", "test accuracy (%)", 100.0, (BITS, JOULES))
+    figure = _figure(schemes, style, ACCURACY, ("bits", "energy"))
     for panel in figure.axes if figure else ():
         spent = np.concatenate([np.asarray(line.get_xdata()) for line in panel.lines])
         spent = spent[spent > 0]
@@ -56,37 +72,53 @@ def accuracy_by_spending(schemes: list[Scheme], style: FigureStyle) -> Figure | 
 
 def loss_curves(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
     """Test loss (mean over devices) against simulated seconds and against rounds."""
-    return _curves(schemes, style, "loss", "test loss", 1.0, (TIME, ROUND))
+    return _figure(schemes, style, LOSS, ("time", "rounds"))
 
 
-def _curves(
-    schemes: list[Scheme],
-    style: FigureStyle,
-    column: str,
-    title: str,
-    scale: float,
-    abscissas: tuple[Abscissa, Abscissa],
+def _figure(
+    schemes: list[Scheme], style: FigureStyle, shown: Ordinate, against: Sequence[str]
 ) -> Figure | None:
-    found = [(scheme, curve) for scheme in schemes if (curve := round_curve(scheme, column))]
-    if not found:
+    if not any(round_curve(scheme, shown.column) for scheme in schemes):
         return None
     styles = scheme_styles(schemes, style.grey)
     figure, panels = two_panels(style, 3.0, 2.0)
-    for i, (scheme, curve) in enumerate(found):
-        markers = staggered(i, len(found), len(curve.round)) | {"label": wrap(scheme.label)}
-        for panel, against in zip(panels, abscissas, strict=True):
-            x = getattr(curve, against.attribute) * against.scale
-            _draw_curve(panel, x, curve, scale, styles[scheme.label], markers)
-    for panel, against in zip(panels, abscissas, strict=True):
-        panel.set(xlabel=against.title)
-        panel.set(ylabel=title if not style.wide or panel is panels[0] else "")
-        panel.margins(x=0.02)
-        if column == "accuracy":
-            within_percent(panel)
-        if against is ROUND:
-            whole_numbers(panel.xaxis)
+    for panel, name in zip(panels, against, strict=True):
+        draw_curves(panel, schemes, styles, shown, name)
+        if style.wide and panel is not panels[0]:
+            panel.set_ylabel("")
     legend(figure, panels[0], style)
     return figure
+
+
+def draw_curves(
+    panel: Axes,
+    schemes: list[Scheme],
+    styles: dict[str, SeriesStyle],
+    shown: Ordinate,
+    against: str,
+) -> None:
+    """One line per scheme that has the column, with its spread, and the titles of the axes.
+
+    Args:
+        panel: where to draw.
+        schemes: one line each.
+        styles: label -> style.
+        shown: what the lines show.
+        against: a name in `ABSCISSAS`.
+    """
+    curves = [(scheme, round_curve(scheme, shown.column)) for scheme in schemes]
+    found = [(scheme, curve) for scheme, curve in curves if curve is not None]
+    axis = ABSCISSAS[against]
+    for i, (scheme, curve) in enumerate(found):
+        markers = staggered(i, len(found), len(curve.round)) | {"label": wrap(scheme.label)}
+        x = getattr(curve, axis.attribute) * axis.scale
+        _draw_curve(panel, x, curve, shown.scale, styles[scheme.label], markers)
+    panel.set(xlabel=axis.title, ylabel=shown.title)
+    panel.margins(x=0.02)
+    if shown is ACCURACY:
+        within_percent(panel)
+    if against == "rounds":
+        whole_numbers(panel.xaxis)
 
 
 def _draw_curve(

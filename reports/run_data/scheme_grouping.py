@@ -10,14 +10,13 @@ from itertools import pairwise
 from pathlib import Path
 
 from edgesim.results.finished_run import FinishedRun, read_run
+from edgesim.results.flat_scenario import FlatScenario, flatten
 from edgesim.results.run_files import ResultsError
 from reports.run_data.liu_reported_results import role_of, role_rank
 from reports.run_data.swept_keys import (
-    FlatScenario,
     SweptKey,
     describe,
     distinguishing_keys,
-    flatten,
     short_names,
     swept_key,
 )
@@ -62,7 +61,11 @@ def load_schemes(folders: Sequence[Path], listed: Collection[Path] = ()) -> list
     Raises:
         ResultsError: runs with different target accuracies, or two of one scheme and seed.
     """
-    runs = [read_run(folder) for folder in folders]
+    return group_runs([read_run(folder) for folder in folders], listed)
+
+
+def group_runs(runs: Sequence[FinishedRun], listed: Collection[Path] = ()) -> list[Scheme]:
+    """`load_schemes` of runs that are read already."""
     _check_targets(runs)
     groups: dict[tuple, list[FinishedRun]] = {}
     for run in runs:

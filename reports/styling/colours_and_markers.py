@@ -100,6 +100,13 @@ def series_styles(schemes: list[Scheme], grey: bool = False) -> dict[str, Series
     return _in_grey(styles) if grey else styles
 
 
+def series_cycle(grey: bool) -> list[SeriesStyle]:
+    """The styles that lines take one after the other; in grey each with dashes of its own."""
+    looks = [*ROLE_COLOURS.values(), *OTHER_COLOURS]
+    dashes = cycle(GREY_DASHES) if grey else cycle("-")
+    return [SeriesStyle(*look, line) for look, line in zip(looks, dashes, strict=False)]
+
+
 def with_own_markers(styles: dict[str, SeriesStyle]) -> dict[str, SeriesStyle]:
     """For points without a line, which dashes cannot distinguish: where needed, other markers."""
     if len({style.marker for style in styles.values()}) == len(styles):

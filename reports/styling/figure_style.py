@@ -46,10 +46,11 @@ STYLES = {style.name: style for style in (SCREEN, IEEE)}
 
 def styled(style: FigureStyle) -> AbstractContextManager[None]:
     """Figures that are made within this context have the style."""
-    return matplotlib.rc_context(_settings(style))
+    return matplotlib.rc_context(settings(style))
 
 
-def _settings(style: FigureStyle) -> dict[Any, Any]:
+def settings(style: FigureStyle) -> dict[Any, Any]:
+    """What the style sets, as matplotlib's rcParams."""
     # text becomes paths in SVG, so that the page needs no font
     small = style.text_pt if style.grey else style.text_pt - 1  # 8 pt is the least in a paper
     ticks = {

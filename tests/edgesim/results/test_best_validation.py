@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from edgesim.errors import ResultsError
 from edgesim.results.best_validation import choose, overlay
-from edgesim.results.run_files import ResultsError
 from edgesim.scenario.yaml_locations import read_text
 
 LR = "learning.method.lr"

@@ -1,0 +1,131 @@
+"""Figures of runs on axes of your own, in the house style: ``edgesim.plot``.
+
+>>> import edgesim                                                          # doctest: +SKIP
+>>> with edgesim.plot.style("ieee"):                                        # doctest: +SKIP
+...     ax = edgesim.plot.accuracy({"Proposed": "runs/demo/joint-1f2e-s0"}, x="rounds")
+...     ax.figure.savefig("accuracy.pdf")
+
+Wherever ``runs`` is asked for, give a folder (of a run, of runs, of a sweep), a run that
+`edgesim.simulate` returned, a list of these, or a dict from display names to these.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from itertools import cycle
+
+import matplotlib
+from cycler import cycler
+from matplotlib.axes import Axes
+
+from edgesim.results.run_files import ResultsError
+from reports.figures.learning_curves import (
+    ABSCISSAS,
+    ACCURACY,
+    LATENCY,
+    LOSS,
+    Ordinate,
+    draw_curves,
+)
+from reports.run_data.given_runs import GivenRuns, schemes_of
+from reports.run_data.scheme_grouping import Scheme
+from reports.styling.colours_and_markers import SeriesStyle, series_cycle
+from reports.styling.figure_style import STYLES, THRESHOLD_LINE, settings
+
+__all__ = ["accuracy", "latency", "loss", "style"]
+
+
+def style(name: str = "screen") -> AbstractContextManager[None]:
+    """Set matplotlib's defaults to the house style, for good or within a ``with`` block.
+
+    Args:
+        name: "screen" (7.4 in wide, colours that colour-blind readers can tell apart) or "ieee"
+            (3.5 in wide, 8 pt, readable in grey).
+
+    Returns:
+        A context whose end restores the settings from before the call, as `pyplot.ion` does.
+
+    Raises:
+        ResultsError: an unknown style.
+    """
+    if name not in STYLES:
+        raise ResultsError(f'The style "{name}" is unknown; there are {" and ".join(STYLES)}.')
+    chosen, before = STYLES[name], matplotlib.rc_context()
+    size = {"figure.figsize": (min(chosen.width_in, 5.4), 3.2 if chosen.wide else 2.4)}
+    looks = series_cycle(chosen.grey)
+    keys = {"color": "colour", "marker": "marker", "linestyle": "dashes"}
+    every = {key: [getattr(look, field) for look in looks] for key, field in keys.items()}
+    context = _Restore(before)
+    matplotlib.rcParams.update(settings(chosen) | size | {"axes.prop_cycle": cycler(**every)})
+    return context
+
+
+class _Restore(AbstractContextManager[None]):
+    """Restores the settings that were in force when it was made."""
+
+    def __init__(self, context: AbstractContextManager[None]):
+        self._context = context
+        self._context.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self._context.__exit__(None, None, None)
+
+
+def accuracy(runs: GivenRuns, ax: Axes | None = None, x: str = "time") -> Axes:
+    """Test accuracy, mean over devices and seeds, one line per scheme.
+
+    Args:
+        runs: see above.
+        ax: where to draw; None: new axes.
+        x: "time" (simulated s), "rounds", "bits" (up and down, Mbit) or "energy" (J).
+
+    Returns:
+        The axes, with titles and a label for each line.
+
+    Raises:
+        ResultsError: nothing finished there, or an unknown x.
+    """
+    return _curves(runs, ax, x, ACCURACY)
+
+
+def loss(runs: GivenRuns, ax: Axes | None = None, x: str = "time") -> Axes:
+    """Test loss; arguments and result as `accuracy`."""
+    return _curves(runs, ax, x, LOSS)
+
+
+def latency(runs: GivenRuns, ax: Axes | None = None, x: str = "rounds") -> Axes:
+    """Latency per round (ms) and, dashed, the thresholds; arguments and result as `accuracy`."""
+    schemes = schemes_of(runs)
+    axes = _curves(schemes, ax, x, LATENCY)
+    for limit_s in sorted({s.threshold_s for s in schemes if s.threshold_s is not None}):
+        axes.axhline(limit_s * 1e3, **THRESHOLD_LINE)
+    axes.set_ylim(bottom=0)
+    return axes
+
+
+def _curves(runs: GivenRuns, ax: Axes | None, x: str, shown: Ordinate) -> Axes:
+    if x not in ABSCISSAS:
+        raise ResultsError(f'The axis "{x}" is unknown; there are {", ".join(ABSCISSAS)}.')
+    is_grouped = isinstance(runs, list) and all(isinstance(each, Scheme) for each in runs)
+    schemes = runs if is_grouped else schemes_of(runs)
+    axes = ax if ax is not None else _new_axes()
+    draw_curves(axes, schemes, _cycled(schemes), shown, x)
+    if len(schemes) > 1:
+        axes.legend()
+    return axes
+
+
+def _new_axes() -> Axes:
+    from matplotlib import pyplot
+
+    return pyplot.subplots(layout="constrained")[1]
+
+
+def _cycled(schemes: list[Scheme]) -> dict[str, SeriesStyle]:
+    """Label -> style, from matplotlib's property cycle: that of `style`, or the user's own."""
+    properties = cycle(matplotlib.rcParams["axes.prop_cycle"])
+    looks = {}
+    for scheme, one in zip(schemes, properties, strict=False):
+        colour, marker = one.get("color", "C0"), one.get("marker", "")
+        looks[scheme.label] = SeriesStyle(colour, marker, one.get("linestyle", "-"))
+    return looks

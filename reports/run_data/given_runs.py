@@ -1,0 +1,71 @@
+"""Schemes of what a user holds in Python: folders, runs, lists of them, or names for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from edgesim.results.finished_run import FinishedRun
+from edgesim.results.run_files import ResultsError
+from edgesim.results.run_search import find_runs
+from reports.run_data.missing_runs import listed_folders, missing_runs, nothing_finished
+from reports.run_data.scheme_grouping import Scheme, group_runs, load_schemes
+
+GivenRuns = Any  # a folder, a run (anything with a folder, or summary and tables), many, or a dict
+
+
+def schemes_of(runs: GivenRuns) -> list[Scheme]:
+    """The schemes of some runs, as a report would group them.
+
+    Args:
+        runs: a folder of a run, of runs or of a sweep; a run as `edgesim.simulate` returns it; a
+            list of these; or a dict from display names to one of these, in the order to draw.
+
+    Raises:
+        ResultsError: nothing finished there, a broken run, or a name for several schemes.
+    """
+    if isinstance(runs, Mapping):
+        return [_named(str(name), schemes_of(given)) for name, given in runs.items()]
+    places, kept = [], []
+    for one in [runs] if _is_single(runs) else list(runs):
+        folder = one if isinstance(one, str | PathLike) else getattr(one, "folder", None)
+        if folder is not None:
+            places.append(Path(folder))
+        else:
+            kept.append(_in_memory(one))
+    if kept and places:
+        raise ResultsError("Some of these runs are kept in memory and some in folders; plot apart.")
+    if kept:
+        return group_runs(kept)
+    found = find_runs(places)
+    if not found.finished:
+        raise ResultsError(nothing_finished(places, missing_runs(found)))
+    return load_schemes(found.finished, listed_folders(found))
+
+
+def _is_single(runs: GivenRuns) -> bool:
+    is_run = hasattr(runs, "folder") or hasattr(runs, "rounds")
+    return is_run or isinstance(runs, str | PathLike) or not isinstance(runs, Iterable)
+
+
+def _named(name: str, schemes: list[Scheme]) -> Scheme:
+    if len(schemes) > 1:
+        labels = ", ".join(scheme.label for scheme in schemes)
+        raise ResultsError(f'The name "{name}" is given to several schemes ({labels}); give one.')
+    return replace(schemes[0], label=name, series=name)
+
+
+def _in_memory(run: Any) -> FinishedRun:
+    """A run without a folder, which has its summary and its tables as attributes."""
+    tables = ("rounds", "device_rounds", "spans")
+    if not all(hasattr(run, name) for name in ("summary", *tables)):
+        what = type(run).__name__
+        raise ResultsError(
+            f"A {what} is no run; give a folder, a run of edgesim.simulate, or many."
+        )
+    content = {name: getattr(run, name) for name in (*tables, "scores", "measures")}
+    place = Path(f"(in memory, seed {run.summary['seed']})")
+    return FinishedRun(place, run.summary, {}, "", **content, partition=None, devices=None)

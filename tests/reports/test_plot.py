@@ -1,0 +1,94 @@
+"""`edgesim.plot`: house style and figures on axes of one's own."""
+
+import importlib.metadata
+import tomllib
+from pathlib import Path
+
+import matplotlib
+import pytest
+from matplotlib.figure import Figure
+from pytest import approx
+
+import edgesim
+import reports.plot as plot
+from edgesim import plugin_modules
+from edgesim.results.run_files import ResultsError
+
+NASTY_NAME = r"Proposed_1 $\rho$ & 100 % ä"
+
+
+@pytest.fixture
+def ax():
+    return Figure().subplots()
+
+
+def test_edgesim_finds_the_module_by_its_entry_point(monkeypatch):
+    project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+    value = project["entry-points"][plugin_modules.GROUP]["plot"]
+
+    def installed(group, name):
+        entry = importlib.metadata.EntryPoint("plot", value, group)
+        return [entry] if (group, name) == (plugin_modules.GROUP, "plot") else []
+
+    monkeypatch.setattr(plugin_modules, "entry_points", installed)
+    assert edgesim.plot is plot
+    with pytest.raises(AttributeError, match="no attribute 'plots'"):
+        _ = edgesim.plots
+
+
+def test_accuracy_has_a_line_per_scheme_under_any_name(two_runs, ax):
+    runs = {NASTY_NAME: two_runs / "b", "second": str(two_runs / "a")}
+    assert plot.accuracy(runs, ax=ax) is ax
+    lines = ax.get_lines()
+    assert [line.get_label() for line in lines[:2]] == [NASTY_NAME, "second"]
+    # rounds 1 and 3 were evaluated; b takes 30, 50, 40, 40 ms
+    assert lines[0].get_xdata().tolist() == approx([0.08, 0.16])
+    assert lines[0].get_ydata().tolist() == approx([50.0, 90.0])
+
+
+@pytest.mark.parametrize(
+    ("x", "expected"), [("rounds", [1, 3]), ("bits", [60.0, 120.0]), ("energy", [1.0, 2.0])]
+)
+def test_the_axis_is_rounds_megabits_or_joules(two_runs, ax, x, expected):
+    line = plot.loss(two_runs / "a", ax=ax, x=x).get_lines()[0]
+    assert line.get_xdata().tolist() == approx(expected)
+    assert line.get_ydata().tolist() == approx([0.5, 0.1])
+
+
+def test_latency_has_the_threshold(two_runs, ax):
+    plot.latency(two_runs / "a", ax=ax)
+    curve, threshold = ax.get_lines()
+    assert curve.get_ydata().tolist() == approx([25.0] * 4)
+    assert list(threshold.get_ydata()) == approx([25.0, 25.0])
+
+
+def test_a_run_in_memory_is_plotted_like_its_folder(real_runs, ax, tmp_path):
+    scenario = edgesim.load(real_runs.parent / "tiny.yaml", ["network.bandwidth=5 MHz"])
+    plot.latency(edgesim.simulate(scenario, seed=0), ax=ax)
+    stored = plot.latency(real_runs / "5MHz-s0", ax=Figure().subplots())
+    both = (axes.get_lines()[0].get_ydata().tolist() for axes in (ax, stored))
+    assert next(both) == next(both)
+
+
+def test_a_style_ends_with_its_block_and_gives_every_line_its_looks(two_runs):
+    before = dict(matplotlib.rcParams)
+    with plot.style("ieee"):
+        assert matplotlib.rcParams["font.size"] == 8.0
+        lines = plot.accuracy(two_runs, ax=Figure().subplots()).get_lines()
+        assert len({line.get_marker() for line in lines[:2]}) == 2
+        assert len({line.get_linestyle() for line in lines[:2]}) == 2
+    assert dict(matplotlib.rcParams) == before
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda runs: plot.style("nature"), 'style "nature" is unknown'),
+        (lambda runs: plot.accuracy(runs, x="miles"), 'axis "miles" is unknown'),
+        (lambda runs: plot.accuracy({"one": runs}), r'name "one" is given to several'),
+        (lambda runs: plot.accuracy(3), "int is no run"),
+    ],
+)
+def test_what_cannot_be_drawn_is_one_sentence(two_runs, call, sentence):
+    with pytest.raises(ResultsError, match=sentence):
+        call(two_runs)
