@@ -63,7 +63,7 @@ def explain(
 
 @app.command("list")
 def list_(kind: Annotated[CatalogKind, typer.Argument(help="What to list.")]) -> None:
-    """What there is: methods, solvers, datasets, models or scenarios, one line each."""
+    """What there is of a kind, one line each."""
     with exit_on_error():
         from edgesim.cli.console import print_catalog
 

@@ -41,6 +41,7 @@ class CatalogKind(StrEnum):
     solvers = "solvers"
     datasets = "datasets"
     models = "models"
+    selection = "selection"
     scenarios = "scenarios"
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from edgesim.engine.event_estimate import round_events
 from edgesim.network.cell import Cell
 from edgesim.network.grants import Grants
 from edgesim.runs.error_sentences import infeasible_sentence
@@ -34,6 +35,7 @@ class Feasibility:
         note: one sentence on all devices.
         feasible: False if no device can take part, or ``stop`` refuses the plan.
         warnings: what a user should know before running.
+        round_events: about how many events round 0 has.
     """
 
     rows: Sequence[dict]
@@ -41,6 +43,7 @@ class Feasibility:
     note: str
     feasible: bool
     warnings: list[str] = field(default_factory=list)
+    round_events: float = 0.0
 
 
 class DeviceRows(Sequence[dict]):
@@ -111,7 +114,8 @@ def feasibility_table(cell: Cell, method: Method, redrawn: bool = False) -> Feas
     warnings += stale_plan(cell)
     rows = DeviceRows(cell, method, demand, view, plan)
     feasible = len(left_out) < count and not refused
-    return Feasibility(rows, view.budget_s * MS, note, feasible, warnings)
+    events = round_events(cell, demand, view, plan)
+    return Feasibility(rows, view.budget_s * MS, note, feasible, warnings, events)
 
 
 def device_row(

@@ -12,9 +12,9 @@ from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from edgesim.extensions.user_code import user_files
 from edgesim.runs.artifacts import versions
 from edgesim.runs.setup import Setup
-from edgesim.runs.user_code import user_files
 from fl.data.own_data import content_digest
 
 PACKAGES = ("edgesim", "fl", "solvers")

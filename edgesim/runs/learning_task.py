@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from edgesim.errors import ScenarioKeyError
+from edgesim.extensions.user_code import code_path, guarded, load_object
 from edgesim.runs.error_sentences import PartitionError
-from edgesim.runs.user_code import code_path, guarded, load_object
 from edgesim.scenario.loader import Scenario
 from edgesim.scenario.schema import FilePartition
 from edgesim.seeds import Seeds

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import simpy
 
 from edgesim.errors import ScenarioKeyError
+from edgesim.extensions.selection_rule import check_selection, find_selection
 from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel, make_channel
 from edgesim.network.device import Fleet, capability_by_round, draw_fleet
@@ -23,6 +24,7 @@ from edgesim.scenario.loader import Scenario
 from edgesim.seeds import Seeds
 from fl.contracts import Scores, State
 from fl.data import datasets
+from fl.method_base.hyperparameter_declaration import in_full
 from fl.method_base.method import Method
 from fl.task import LearningTask
 from fl.timing_only import Counted, NoTrainer, Rounds
@@ -34,7 +36,7 @@ class Setup:
     """Everything that a run is made of, before it starts; made without torch and images.
 
     Args:
-        scenario: the checked scenario.
+        scenario: the checked scenario, with every parameter that its method reads.
         seed: of all random streams.
         seeds: the random streams.
         fleet: the devices.
@@ -182,11 +184,15 @@ def set_up(
     source = find_data(scenario, data, allow_code)
     if source.in_memory and ".py:" not in scenario.learning.dataset:
         scenario = with_keys(scenario, "learning", dataset=KEPT_DATA)
-    task = make_task(scenario, seeds, source)
+    selection = find_selection(scenario, allow_code)
+    task = replace(make_task(scenario, seeds, source), selection=selection)
     fleet = draw_fleet(scenario.devices, seeds)
     channel = make_channel(scenario.network, fleet, seeds)
     method = make_method(scenario, task, allow_code)
+    check_selection(scenario, method)
     allocator = make_allocator(scenario, allow_code)
+    # what is written into the run's folder, and what a run is recognised by, has the defaults too
+    scenario = scenario.with_method(in_full(type(method), scenario.learning.method.params))
     return Setup(
         scenario, seed, seeds, fleet, channel, method.task, method, allocator, source, processes
     )

@@ -188,6 +188,16 @@ class LearningSection(Section):
     method: Annotated[MethodSpec, MethodReader()] = key(
         "the algorithm and its parameters", "{name: fedavg}"
     )
+    selection: Annotated[
+        str, Word(looks="the name of a selection rule, see edgesim list selection")
+    ] = key(
+        "which of the idle devices take part, as many as the method's participants; "
+        "./file.py:function for a rule of your own; oort and refl have their own",
+        "best-channel",
+        "uniform",
+        "McMahan et al., AISTATS 2017, Algorithm 1",
+        written=False,
+    )
     executor: Annotated[str, Word(("auto", "resident", "pool", "batched"))] = key(
         "how waiting jobs are trained: one by one, on several threads, stacked; "
         "auto: by docs/performance.md",

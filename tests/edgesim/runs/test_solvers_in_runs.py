@@ -210,7 +210,7 @@ def test_which_solvers_need_a_threshold(tmp_path):
         (["devices.0.cpu.min_frequency=1 GHz"], "min_frequency is not read by the solver kkt"),
         (
             ["devices.0.cpu.min_frequency=2 GHz", "allocation.solver=energy"],
-            "least clock of 2e[+]09 Hz, above its clock",
+            "cpu.min_frequency 2e[+]09 Hz, above its cpu.frequency",
         ),
     ],
 )
