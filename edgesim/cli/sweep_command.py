@@ -97,7 +97,12 @@ def sweep(
             if given is not None and backend is not Backend.dask:
                 raise ScenarioError(f"{COMMAND_LINE}: {option} is only read with --backend dask")
         longest_wait_s = _seconds("--wait-for-workers", wait_for_workers)
-        from edgesim.cli.sweep_progress import SweepProgress, print_end, print_plan
+        from edgesim.cli.sweep_progress import (
+            SweepProgress,
+            print_end,
+            print_plan,
+            select_and_print,
+        )
         from edgesim.runs.tensorboard_log import check_tensorboard
         from edgesim.sweep.dask_workers import check_distributed
         from edgesim.sweep.scheduling import PointScheduler
@@ -143,8 +148,6 @@ def sweep(
             folder.close()
         print_end(folder, time.monotonic() - start_s, quiet)
         if select:
-            from edgesim.cli.selection_table import select_and_print
-
             select_and_print(folder)
     statuses = {status for status, _ in folder.status.values()}
     if statuses == {INFEASIBLE}:
