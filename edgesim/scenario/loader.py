@@ -28,7 +28,7 @@ from edgesim.scenario.section import Section, reader_of
 from edgesim.scenario.validation import check_sections, validated
 from edgesim.scenario.yaml_locations import Document, KeyPath, read_file
 
-_NOT_IN_DIGEST = ("name", "seed", "schemes", "scheme", "sweep", "provenance")
+_NOT_IN_DIGEST = ("name", "seed", "schemes", "scheme", "sweep", "report", "provenance")
 _NOT_RESOLVED = ("schemes", "sweep", "provenance")
 
 
@@ -75,7 +75,7 @@ class Scenario(ScenarioKeys):
         """SHA-256 [64 hex digits] of all that shapes a result.
 
         The seed, which stands beside it in the name of a run's folder, the name, the scheme's
-        label, a sweep and the provenance do not count.
+        label, a sweep, what a report compares with and the provenance do not count.
 
         Args:
             sections: only these count, such as learning.
