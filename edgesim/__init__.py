@@ -4,24 +4,28 @@
 >>> scenario = edgesim.load("scenarios/demo.yaml", ["rounds=2"], label="joint")  # doctest: +SKIP
 >>> run = edgesim.simulate(scenario, seed=0)                                     # doctest: +SKIP
 >>> run.rounds[["round", "time_s", "accuracy"]]                                  # doctest: +SKIP
+>>> edgesim.load_sweep("runs/demo-sweep").points                                 # doctest: +SKIP
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from edgesim.shadowed_packages import refuse_hidden
+
 __version__ = "0.1.0"
-__all__ = ["load", "plot", "simulate"]
+__all__ = ["load", "load_run", "load_sweep", "plot", "simulate"]
+
+refuse_hidden("fl", "solvers")  # a file fl.py beside the user's script comes first
 
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from edgesim.results.loaded_results import load_run, load_sweep
     from edgesim.runs.run import simulate
     from edgesim.scenario.loader import load
 
     plot: ModuleType
-
-MODULES = "edgesim.modules"  # group of entry points: modules of other packages, by attribute
 
 
 def __getattr__(name: str) -> object:
@@ -37,9 +41,13 @@ def __getattr__(name: str) -> object:
         from edgesim.runs.run import simulate
 
         return simulate
-    if not name.startswith("_"):
-        from importlib.metadata import entry_points
+    if name in ("load_run", "load_sweep"):
+        from edgesim.results import loaded_results
 
-        for entry in entry_points(group=MODULES, name=name):
-            return entry.load()
+        return getattr(loaded_results, name)
+    if not name.startswith("_"):
+        from edgesim.plugin_modules import plugin_module
+
+        if (module := plugin_module(name)) is not None:
+            return module
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,6 +15,10 @@ class RunError(EdgesimError):
     """The scenario asks for something that is not there or does not fit; exit code 2."""
 
 
+class ResultsError(EdgesimError):
+    """Results that cannot be read, reported or compared, in one sentence."""
+
+
 class InfeasibleScenarioError(EdgesimError):
     """No device can meet the latency threshold; says the least that would do; exit code 3."""
 

@@ -124,6 +124,22 @@ class Grant:
     power_w: float
 
 
+@dataclass(frozen=True, eq=False)
+class UploadForecast:
+    """What a plan promises of uploads whose channel changes on the way, in the order of the grants.
+
+    Args:
+        rate_bps: rate that is planned for [S], bit/s.
+        late: probability that the upload ends after the threshold [S].
+        pruning_per_late: derivative of sum_k w_k rho_k by the late share that is accepted of each
+            device [S]; nan where the plan is made for no quantile, or has no shadow prices.
+    """
+
+    rate_bps: Array
+    late: Array
+    pruning_per_late: Array
+
+
 @dataclass(frozen=True)
 class RoundPlan:
     """The allocation of one round.
@@ -136,6 +152,7 @@ class RoundPlan:
         pruning_per_hz: derivative of sum_k w_k rho_k by the uplink bandwidth, 1/Hz.
         pruning_per_s: the same by the threshold, 1/s. Both are nan where the allocator gives no
             shadow prices or the threshold was stretched.
+        forecast: of the uploads, where the plan counts with fading; None: planned for the instant.
     """
 
     grants: Sequence[Grant]
@@ -144,6 +161,7 @@ class RoundPlan:
     budget_s: float = float("inf")
     pruning_per_hz: float = float("nan")
     pruning_per_s: float = float("nan")
+    forecast: UploadForecast | None = None
 
 
 @dataclass(frozen=True)

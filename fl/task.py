@@ -12,6 +12,7 @@ from fl.contracts import Array, Streams, Tensor
 from fl.data.datasets import Federated
 from fl.models.architectures import Architecture
 from fl.models.layout import Layout
+from fl.selection.selection_rules import SelectionRule, uniform
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +26,7 @@ class LearningTask:
         streams: named random streams.
         accounting: conventions of costs.
         device: where torch computes: cpu, cuda.
+        selection: which devices take part, where the method leaves that open.
     """
 
     architecture: Architecture
@@ -33,6 +35,7 @@ class LearningTask:
     streams: Streams
     accounting: Accounting = field(default_factory=Accounting)
     device: str = "cpu"
+    selection: SelectionRule = uniform
 
     @property
     def layout(self) -> Layout:

@@ -40,7 +40,12 @@ class Unseen:
     samples: Array
     input_shape: tuple[int, ...]
     classes: tuple[str, ...]
+    text: bool
     y_train = y_test = np.zeros(0, dtype=np.int64)
+
+    @property
+    def outputs(self) -> int:
+        return len(self.classes)
 
 
 def unseen(model: str, devices: int, samples: int) -> Unseen:
@@ -50,7 +55,8 @@ def unseen(model: str, devices: int, samples: int) -> Unseen:
             f"dataset none has no shape for model {model}; choose one of {', '.join(NATURAL)}"
         )
     shape, classes = NATURAL[model]
-    return Unseen(np.full(devices, samples), shape, tuple(map(str, range(classes))))
+    names = tuple(map(str, range(classes)))
+    return Unseen(np.full(devices, samples), shape, names, text=len(shape) == 1)
 
 
 def check_countable(method: Method) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from edgesim.cli.stop_signals import cleanup_on_stop
 from edgesim.results.run_files import ResultsError
 
 PARTS = frozenset({"index.html", "figures", "tables"})  # all that a report's folder holds
@@ -32,14 +34,22 @@ def replaced_folder(out: Path) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as scratch:
             new, old = Path(scratch) / "new", Path(scratch) / "old"
             new.mkdir()
-            yield new
-            if out.exists():
-                os.replace(out, old)
-            os.replace(new, out)
+            with cleanup_on_stop(lambda: _take_back(out, old, Path(scratch))):
+                yield new
+                if out.exists():
+                    os.replace(out, old)
+                os.replace(new, out)
     except OSError as error:
         raise _cannot_write(out, error.strerror or str(error)) from None
     finally:
         _remove_empty(made)
+
+
+def _take_back(out: Path, old: Path, scratch: Path) -> None:
+    """What is left of a report that a signal stops: the one before, if there was one."""
+    if old.exists() and not out.exists():
+        os.replace(old, out)
+    shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _cannot_write(out: Path, why: str) -> ResultsError:

@@ -45,18 +45,18 @@ def report(
     """Write one page, figures and tables from any set of finished runs, such as a sweep's
     folder.
     """
-    from reports.html_page import default_folder, write_report
-    from reports.report_options import explain_options, options_beside, read_options
-
-    if keys:
-        typer.echo(explain_options())
-        return
     dirs = [Path(text) for text in given or () if "=" not in text or Path(text).exists()]
     changes = [text for text in given or () if Path(text) not in dirs]
     changes += [] if style is None else [f"style={style}"]
-    if not dirs:
+    if not dirs and not keys:
         raise typer.BadParameter("give a run's folder, or one that contains some")
     with exit_on_error():
+        from reports.html_page import default_folder, write_report
+        from reports.report_options import explain_options, options_beside, read_options
+
+        if keys:
+            typer.echo(explain_options())
+            return
         read = read_options(options, changes) if options else options_beside(dirs[0], changes)
         with _progress() as progress:
             page = write_report(dirs, out or default_folder(dirs), read, progress)

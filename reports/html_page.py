@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from edgesim.results.flat_scenario import versions
 from edgesim.results.run_files import ResultsError
 from edgesim.results.run_search import find_runs
 from reports.atomic_folder import replaced_folder
@@ -21,7 +22,6 @@ from reports.run_data.missing_runs import (
 )
 from reports.run_data.scheme_grouping import Scheme, load_schemes, swept_keys
 from reports.run_data.scheme_selection import find_key, named_schemes, sliced_schemes
-from reports.run_data.swept_keys import versions
 from reports.styling.table_formats import Table
 from reports.text.findings import overview, rankings, threshold_notes
 from reports.text.liu_comparison import compare_with_liu

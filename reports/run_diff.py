@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from edgesim.results.flat_scenario import flatten, versions
 from edgesim.results.run_files import (
     TABLES,
     ResultsError,
+    content_of,
     read_event_log,
-    read_json,
     read_scenario,
 )
 from edgesim.results.run_search import find_runs
+from edgesim.results.summary_file import read_summary
 from edgesim.results.sweep_file import point_folder, point_name, sweep_points
-from reports.run_data.swept_keys import UNSET, flatten, versions
+from reports.run_data.swept_keys import UNSET
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,8 +148,8 @@ def named_runs(place: Path) -> dict[str, Path]:
 
 
 def _scheme_name(folder: Path) -> str:
-    summary = read_json(folder / "summary.json")
-    return f"{summary.get('scenario')}: {summary.get('scheme')}, seed {summary.get('seed')}"
+    summary = read_summary(folder / "summary.json")
+    return f"{summary['scenario']}: {summary['scheme']}, seed {summary['seed']}"
 
 
 def compare_runs(a: Path, b: Path, label: str) -> RunComparison:
@@ -162,7 +164,7 @@ def compare_runs(a: Path, b: Path, label: str) -> RunComparison:
         label=label,
         keys=tuple(_unequal(*flats)),
         tables=tuple(each for each in differences if each is not None),
-        files=tuple(name for name in FILES if _content(a / name) != _content(b / name)),
+        files=tuple(name for name in FILES if content_of(a / name) != content_of(b / name)),
         versions=tuple(_unequal(*made_by)),
     )
 
@@ -171,13 +173,6 @@ def _unequal(a: dict[str, str], b: dict[str, str]) -> Iterator[Difference]:
     for key in dict.fromkeys((*a, *b)):
         if a.get(key) != b.get(key):
             yield key, a.get(key, UNSET), b.get(key, UNSET)
-
-
-def _content(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes() if path.is_file() else None
-    except OSError as error:
-        raise ResultsError(f"{path} cannot be read: {error.strerror}.") from None
 
 
 def compare_tables(name: str, a: pd.DataFrame, b: pd.DataFrame) -> TableDifference | None:

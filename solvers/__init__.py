@@ -3,6 +3,7 @@
 from solvers.allocation import ABOUT, IN_BLOCKS, METHODS, WITHOUT_DEADLINE, Allocation, allocate
 from solvers.energy_terms import EnergyTerms
 from solvers.problem import PruningProblem
+from solvers.problem_checks import NumberRangeError
 from solvers.solution import (
     Certificate,
     InfeasibleError,
@@ -22,6 +23,7 @@ __all__ = [
     "EnergyTerms",
     "InfeasibleError",
     "InvalidAllocationError",
+    "NumberRangeError",
     "PruningProblem",
     "Solution",
     "SolverError",

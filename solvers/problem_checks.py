@@ -17,7 +17,11 @@ TYPICAL = {
 """Field -> its usual size in SI units."""
 
 
-def range_error(method: str, *records: Any) -> ValueError:
+class NumberRangeError(ValueError):
+    """Numbers that are allowed one by one, and too far apart for a method to compute with."""
+
+
+def range_error(method: str, *records: Any) -> NumberRangeError:
     """The error for numbers that leave the range of doubles: names the one furthest from usual.
 
     Args:
@@ -33,7 +37,7 @@ def range_error(method: str, *records: Any) -> ValueError:
     far = {name: _decades(values, TYPICAL.get(name, 1.0)) for name, values in found.items()}
     name = max(far, key=lambda name: float(far[name].max()))
     k = int(np.argmax(far[name]))
-    return ValueError(
+    return NumberRangeError(
         f"{name} of device {k} is {found[name][k]:g}, too far from the other numbers for {method} "
         "to compute with; give SI units of sensible size."
     )

@@ -52,6 +52,7 @@ PARAMS = {
     "spafl": {"local_epochs": 1, "lr": 0.01},
     "local": {"local_epochs": 1, "lr": 0.01},
 }
+TWICE_THE_BITS = {"scaffold": ("network.bandwidth=8 MHz",)}  # else nobody is in time
 TABLES = (
     "rounds.csv",
     "device_rounds.parquet",
@@ -72,7 +73,8 @@ def scenario(tmp_path):
         params = ", ".join(
             f"{key}: {value}" for key, value in PARAMS.get(name, {"lr": 0.05}).items()
         )
-        return load(path, [f"learning.method={{name: {name}, {params}}}", *changes])
+        method = f"learning.method={{name: {name}, {params}}}"
+        return load(path, [method, *TWICE_THE_BITS.get(name, ()), *changes])
 
     return make
 

@@ -1,5 +1,48 @@
-"""The command line."""
+"""The command line.
 
-from edgesim.cli.app import main
+The console script ``edgesim`` begins here: signals are in charge before any library loads.
+"""
 
-__all__ = ["main"]
+from __future__ import annotations
+
+import os
+import sys
+from io import TextIOWrapper
+
+RESUMABLE = ("run", "sweep")
+
+
+def main() -> None:
+    """The console script ``edgesim``."""
+    from edgesim.cli.stop_signals import install
+
+    _open_standard_streams()
+    install(_stop_sentence(sys.argv[1:]))
+    from edgesim.cli.app import app
+
+    app()
+
+
+def _stop_sentence(arguments: list[str]) -> str:
+    """What is printed when a signal ends the command."""
+    if arguments[:1] == [] or arguments[0] not in RESUMABLE:
+        return "interrupted"
+    but = ", without --fresh," if "--fresh" in arguments else ""
+    return f"interrupted; the same command{but} resumes where it stopped"
+
+
+def _open_standard_streams() -> None:
+    """A stream that the caller has closed leads nowhere, else the next file would be in its place.
+
+    What a stream cannot encode is escaped: no locale keeps a result from being printed.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+        if getattr(sys, name) is None:
+            stream = open(number, "w" if number else "r", encoding="utf-8")  # noqa: SIM115 (stays open)
+            setattr(sys, name, stream)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")

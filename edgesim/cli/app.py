@@ -6,26 +6,44 @@ Every command imports what it needs when it runs, so that ``edgesim --help`` ans
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from edgesim.cli.options import CatalogKind, ExitCode, exit_on_error, print_error
+from edgesim import __version__
+from edgesim.cli.one_line_errors import OneLineErrors
+from edgesim.cli.options import CatalogKind, exit_on_error
 from edgesim.cli.plugin_commands import add_commands
 from edgesim.cli.run_command import check, run
 from edgesim.cli.sweep_command import sweep
 
 app = typer.Typer(
     help="A wireless edge-network co-simulator for federated learning.",
-    no_args_is_help=True,
-    add_completion=False,
+    cls=OneLineErrors,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 for command in (run, sweep, check):
     app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"edgesim {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """A wireless edge-network co-simulator for federated learning."""
 
 
 @app.command()
@@ -45,13 +63,14 @@ def explain(
 
 @app.command("list")
 def list_(kind: Annotated[CatalogKind, typer.Argument(help="What to list.")]) -> None:
-    """What there is: methods, solvers, datasets, models or scenarios, one line each."""
+    """What there is of a kind, one line each."""
     with exit_on_error():
         from edgesim.cli.console import print_catalog
 
         if kind is CatalogKind.scenarios:
-            files = sorted(Path("scenarios").glob("*.yaml"))
-            rows = [(str(path), _first_comment(path), "") for path in files]
+            found = (path for path in Path("scenarios").rglob("*.yaml") if path.is_file())
+            files = sorted(found, key=lambda path: (len(path.parts), path))
+            rows = [(path.as_posix(), _first_comment(path), "") for path in files]
         else:
             from edgesim.runs.listings import catalog
 
@@ -70,18 +89,6 @@ def schema() -> None:
 
 
 add_commands(app)
-
-
-def main() -> None:
-    """The console script ``edgesim``."""
-    # SIGINT is left as it was inherited. A script that starts `edgesim ... &` without job control
-    # has it ignored there, so that Ctrl-C for the script does not end its background jobs; Python
-    # then installs no handler, and SIGTERM ends the command. Nothing but a round is lost by that.
-    try:
-        app()
-    except KeyboardInterrupt:  # before a command had begun, while its libraries were loading
-        print_error("interrupted.")
-        sys.exit(ExitCode.interrupted)
 
 
 def _first_comment(path: Path) -> str:

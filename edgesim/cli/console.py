@@ -6,6 +6,7 @@ What users have written is printed as plain text, never as markup.
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,7 @@ def print_keys(infos: Sequence[KeyInfo], brief: bool) -> None:
         if brief:
             shown = info.default not in ("see its keys", "required")
             default = f"  [{info.default}]" if shown else ""
-            print_line(f"{info.key:{width}}  {info.meaning}{default}")
+            print_entry(info.key, f"{info.meaning}{default}", width)
             continue
         print_line(f"{info.key}: {info.meaning}")
         facts = {
@@ -57,7 +58,19 @@ def print_catalog(rows: Sequence[tuple[str, str, str]]) -> None:
     """Names with one line each and the source."""
     width = max((len(name) for name, _, _ in rows), default=0)
     for name, line, source in rows:
-        print_line(f"{name:{width}}  {line}{f' ({source})' if source else ''}")
+        print_entry(name, f"{line}{f' ({source})' if source else ''}", width)
+
+
+def print_entry(name: str, text: str, width: int) -> None:
+    """A name in a column of that width and a text beside it.
+
+    On a terminal the text is wrapped between words; elsewhere it is one line, for grep.
+    """
+    out, indent = console(), " " * (width + 2)
+    line = f"{name:{width}}  {text}"
+    if out.is_terminal and out.width > 2 * len(indent):
+        line = textwrap.fill(line, out.width - 1, subsequent_indent=indent, break_on_hyphens=False)
+    print_line(line, out)
 
 
 def table_of(title: str) -> Table:

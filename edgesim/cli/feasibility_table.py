@@ -13,12 +13,21 @@ from edgesim.cli.console import (
     console,
     is_known,
     number,
+    print_entry,
     print_line,
     table_of,
 )
 
 if TYPE_CHECKING:
     from edgesim.runs.feasibility import Feasibility
+
+LEGEND = {
+    "Mbit/s": "uplink rate over the whole band",
+    "stages, upload": "of the unpruned round; the upload at an equal share of the band",
+    "least": "the whole round of the device alone on the band, pruned as far as allowed",
+    "binds": "the longest part of the unpruned round; where the plan is cannot, of the least one",
+    "share, rho, plan": "band, pruning ratio and duration that the allocator plans for round 0",
+}
 
 
 def print_feasibility(label: str, answer: Feasibility, most: int | None = None) -> None:
@@ -46,6 +55,13 @@ def print_feasibility(label: str, answer: Feasibility, most: int | None = None) 
         print_line(answer.note)
     for warning in answer.warnings:
         print_line(f"warning: {warning}")
+
+
+def print_legend() -> None:
+    """Print what the columns of the tables mean."""
+    width = max(map(len, LEGEND))
+    for column, meaning in LEGEND.items():
+        print_entry(column, meaning, width)
 
 
 def _cells(row: dict[str, Any], stages: Sequence[str], gain: bool) -> list[str]:

@@ -14,12 +14,11 @@ from edgesim.errors import EdgesimError
 
 
 class ExitCode(IntEnum):
-    """Exit codes beside 0."""
+    """Exit codes beside 0 and those of signals (`edgesim.cli.stop_signals`)."""
 
     failed = 1  # points of a sweep
     bad_input = 2
     infeasible = 3
-    interrupted = 130  # the same command resumes
 
 
 class Backend(StrEnum):
@@ -36,6 +35,7 @@ class CatalogKind(StrEnum):
     solvers = "solvers"
     datasets = "datasets"
     models = "models"
+    selection = "selection"
     scenarios = "scenarios"
 
 
@@ -52,10 +52,11 @@ DataFolder = Annotated[
     typer.Option("--data", envvar="EDGESIM_DATA", help="Folder with the data sets' files."),
 ]
 AllowCode = Annotated[
-    bool, typer.Option("--allow-code", help="Run methods and solvers from ./file.py:name.")
+    bool, typer.Option("--allow-code", help="Run code of your own from ./file.py:name.")
 ]
-OnlyScheme = Annotated[
-    str | None, typer.Option(metavar="LABEL", help="Only this one of the file's schemes.")
+OnlySchemes = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="LABEL", help="Only these of the file's schemes."),
 ]
 WriteTensorBoard = Annotated[
     bool,
@@ -64,20 +65,13 @@ WriteTensorBoard = Annotated[
 
 
 @contextmanager
-def exit_on_error(interrupted: str = "interrupted") -> Iterator[None]:
-    """End the command with one sentence and an exit code where an error of the user comes up.
-
-    Args:
-        interrupted: the sentence after Ctrl-C.
-    """
+def exit_on_error() -> Iterator[None]:
+    """End the command with one sentence and exit code 2 where an error of the user comes up."""
     try:
         yield
     except EdgesimError as problem:
         print_error(problem)
         raise typer.Exit(ExitCode.bad_input) from None
-    except KeyboardInterrupt:
-        print_error(f"{interrupted}.")
-        raise typer.Exit(ExitCode.interrupted) from None
 
 
 def print_error(problem: object) -> None:

@@ -11,6 +11,7 @@ from importlib.metadata import EntryPoint, entry_points
 import typer
 
 from edgesim.cli.options import ExitCode, print_error
+from edgesim.shadowed_packages import HiddenPackageError, refuse_hidden
 
 GROUP = "edgesim.commands"
 
@@ -30,6 +31,9 @@ def add_commands(app: typer.Typer, group: str = GROUP) -> None:
 
 def _load(entry: EntryPoint) -> Callable[..., None]:
     try:
+        package = entry.module.partition(".")[0]
+        if entry.dist and entry.dist.name == "edgesim":
+            refuse_hidden(package)
         return entry.load()
     except Exception as error:  # whatever a module of others raises while it is imported
         return _broken(entry, error)
@@ -37,9 +41,11 @@ def _load(entry: EntryPoint) -> Callable[..., None]:
 
 def _broken(entry: EntryPoint, error: Exception) -> Callable[..., None]:
     sentence = f"The command {entry.name} ({entry.value}) cannot be loaded: {error}"
+    hidden = isinstance(error, HiddenPackageError)  # which says itself what to do
+    hint = "" if hidden else "; install the package that it comes from again"
 
     def fail() -> None:
-        print_error(f"{sentence}; install the package that it comes from again.")
+        print_error(f"{sentence}{hint}.")
         raise typer.Exit(ExitCode.bad_input)
 
     fail.__doc__ = f"{sentence}."

@@ -12,7 +12,7 @@ from edgesim.cli.options import (
     AllowCode,
     DataFolder,
     ExitCode,
-    OnlyScheme,
+    OnlySchemes,
     Overrides,
     ScenarioFile,
     Seed,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from edgesim.runs.run import PreparedRun
     from edgesim.scenario.loader import Scenario
 
-    Schemes = Sequence[tuple[str | None, Scenario]]  # by label
+    Schemes = list[tuple[str | None, Scenario]]  # by label
 
 SHOWN_DEVICES = 30  # that check lists where it was not asked for all
 
@@ -35,26 +35,29 @@ def run(
     scenario: ScenarioFile,
     overrides: Overrides = None,
     seed: Seed = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="Several, such as 0-4 or 0,3,7: every scheme with each.")
+    ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the run; with several schemes, of all of them.")
+        Path | None, typer.Option(help="Folder of the run; of several runs, of all of them.")
     ] = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start again instead of resuming.")
     ] = False,
     data: DataFolder = None,
     allow_code: AllowCode = False,
-    only: OnlyScheme = None,
+    only: OnlySchemes = None,
     tensorboard: WriteTensorBoard = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No progress, only the folders.")
     ] = False,
 ) -> None:
     """Simulate a scenario, every scheme of it; an interrupted run resumes where it was."""
-    again = f"edgesim run {scenario} with the same options resumes where it stopped"
     with exit_on_error():
-        schemes = _schemes(scenario, overrides, seed)
-        chosen = _chosen(schemes, only, scenario)
-    with exit_on_error(f"interrupted; {again}"):
+        several = _seeds(seed, seeds)
+        schemes = [_schemes(scenario, overrides, each) for each in several or (seed,)]
+        many = len(schemes[0]) > 1
+        chosen = [pair for each in schemes for pair in _chosen(each, only, scenario)]
         from edgesim.cli.run_progress import RunProgress, print_runs
         from edgesim.runs.run import default_folder, prepare
         from edgesim.runs.tensorboard_log import check_tensorboard, with_tensorboard
@@ -63,27 +66,27 @@ def run(
             check_tensorboard()
         folder_of_data = str(data) if data else None
         prepared = [
-            (label, prepare(each, data=folder_of_data, allow_code=allow_code))
+            (_run_name(label, each, several), prepare(each, None, folder_of_data, allow_code))
             for label, each in chosen
         ]
         if len(prepared) > 1:
             _refuse_infeasible(prepared)
         runs = []
         while prepared:  # each is dropped before the next one runs, with the data that it has read
-            label, run_of_scheme = prepared.pop(0)
+            name, run_of_scheme = prepared.pop(0)
             each = run_of_scheme.setup.scenario
             folder = out or default_folder(each)
-            if out and label and len(schemes) > 1:
-                folder = out / label.replace(" ", "-")
+            if out and (many or several):
+                folder = out / _folder_name(each, many, bool(several))
             try:
                 with (
-                    RunProgress(each.scheme or each.learning.method.name, quiet) as shown,
+                    RunProgress(name or each.learning.method.name, quiet) as shown,
                     with_tensorboard(folder, tensorboard, shown) as progress,
                 ):
                     done = run_of_scheme.run(folder, fresh, progress)
-                runs.append((label, done))
+                runs.append((name, done))
             except InfeasibleScenarioError as problem:
-                print_error(f"{each.scheme}: {problem}" if each.scheme else problem)
+                print_error(f"{name}: {problem}" if name else problem)
         print_runs(runs, quiet)
     if len(runs) < len(chosen):
         raise typer.Exit(ExitCode.infeasible)
@@ -95,7 +98,7 @@ def check(
     seed: Seed = None,
     data: DataFolder = None,
     allow_code: AllowCode = False,
-    only: OnlyScheme = None,
+    only: OnlySchemes = None,
     every: Annotated[
         bool, typer.Option("--all", help="Every device, not just the first 30.")
     ] = False,
@@ -103,7 +106,7 @@ def check(
     """Check a scenario and print what each device can reach in a round; runs nothing."""
     with exit_on_error():
         chosen = _chosen(_schemes(scenario, overrides, seed), only, scenario)
-        from edgesim.cli.feasibility_table import print_feasibility
+        from edgesim.cli.feasibility_table import print_feasibility, print_legend
         from edgesim.runs.run import feasibility
 
         feasible = True
@@ -112,6 +115,7 @@ def check(
             name = label or each.learning.method.name
             print_feasibility(name, table, None if every else SHOWN_DEVICES)
             feasible = feasible and table.feasible
+        print_legend()
     if not feasible:
         raise typer.Exit(ExitCode.infeasible)
 
@@ -136,10 +140,35 @@ def _schemes(path: Path, overrides: list[str] | None, seed: int | None) -> Schem
     return expand(path, [*(overrides or ()), *([] if seed is None else [f"seed={seed}"])])
 
 
-def _chosen(schemes: Schemes, label: str | None, path: Path) -> Schemes:
-    """The scheme of that label, or all of them."""
-    chosen = [pair for pair in schemes if label is None or pair[0] == label]
-    if not chosen:
-        known = ", ".join(name for name, _ in schemes if name) or "no schemes"
-        raise ScenarioError(f'{COMMAND_LINE}: {path} has no scheme "{label}"; it has {known}')
-    return chosen
+def _seeds(seed: int | None, text: str | None) -> tuple[int, ...]:
+    """The seeds of --seeds; none without it."""
+    if text is None:
+        return ()
+    if seed is not None:
+        raise ScenarioError(f"{COMMAND_LINE}: --seed and --seeds are both given; keep one")
+    from edgesim.sweep.values import parse_seeds
+
+    return parse_seeds(text)
+
+
+def _chosen(schemes: Schemes, only: Sequence[str] | None, path: Path) -> Schemes:
+    """The schemes of those labels in the order of the file, or all of them."""
+    labels = [name for name, _ in schemes if name]
+    for label in only or ():
+        if label not in labels:
+            known = ", ".join(labels) or "no schemes"
+            raise ScenarioError(f'{COMMAND_LINE}: {path} has no scheme "{label}"; it has {known}')
+    return [pair for pair in schemes if not only or pair[0] in only]
+
+
+def _run_name(label: str | None, scenario: Scenario, seeds: Sequence[int]) -> str | None:
+    """What a run is called among those of the command: its scheme, and its seed of several."""
+    if not seeds:
+        return label
+    return f"{label or scenario.learning.method.name}, seed {scenario.seed}"
+
+
+def _folder_name(scenario: Scenario, many: bool, seeded: bool) -> str:
+    """Name of a run's folder in --out: scheme, if the file has several, and seed, if --seeds."""
+    parts = [(scenario.scheme or "").replace(" ", "-")] if many else []
+    return "-".join([*parts, *([f"s{scenario.seed}"] if seeded else [])])

@@ -123,17 +123,20 @@ def _summary_table(summaries: Sequence[dict[str, Any]]) -> Table:
     title = summaries[0].get("scenario", "")
     table = table_of(f"{title}, threshold {limit} ms" if limit != "-" else title)
     table.add_column("scheme")
+    if seeded := len({each.get("seed") for each in summaries}) > 1:
+        table.add_column("seed", justify="right")
     columns = ["accuracy", "latency ms", "late %", "sent", "energy J"]
     add_number_columns(table, [*columns, *(f"s to {target}" for target in targets)])
     for each in summaries:
-        table.add_row(*map(Text, _summary_cells(each, targets)))
+        table.add_row(*map(Text, _summary_cells(each, targets, seeded)))
     return table
 
 
-def _summary_cells(each: dict[str, Any], targets: Sequence[str]) -> list[str]:
+def _summary_cells(each: dict[str, Any], targets: Sequence[str], seeded: bool) -> list[str]:
     reached = [(each["targets"].get(target) or {}).get("time_s") for target in targets]
     return [
         str(each.get("scheme") or each.get("method") or ""),
+        *([str(each["seed"])] if seeded else []),
         number(each.get("final_accuracy"), ".3f"),
         number(each.get("mean_latency_s"), ".2f", 1e3),
         number(each.get("late_share"), ".1f", 100),

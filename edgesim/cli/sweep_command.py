@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +17,7 @@ from edgesim.cli.options import (
     Backend,
     DataFolder,
     ExitCode,
+    OnlySchemes,
     ScenarioFile,
     WriteTensorBoard,
     exit_on_error,
@@ -49,6 +52,10 @@ def sweep(
     scheduler: Annotated[
         str | None, typer.Option(help="Of --backend dask, such as tcp://host:8786.")
     ] = None,
+    wait_for_workers: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Without any worker of dask end after, such as 10min."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the sweep; else runs/<name>-sweep.")
     ] = None,
@@ -69,20 +76,22 @@ def sweep(
     ] = True,
     data: DataFolder = None,
     allow_code: AllowCode = False,
-    only: Annotated[
-        list[str] | None, typer.Option(metavar="LABEL", help="Only these of the file's schemes.")
-    ] = None,
+    only: OnlySchemes = None,
     tensorboard: WriteTensorBoard = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No progress, only the folder.")
     ] = False,
 ) -> None:
     """Simulate every combination of some keys, in parallel; finished points are never run again."""
-    again = f"edgesim sweep {scenario} with the same options goes on where it stopped"
     start_s = time.monotonic()
-    with exit_on_error(f"interrupted; {again}"):
-        if scheduler is not None and backend is not Backend.dask:
-            raise ScenarioError(f"{COMMAND_LINE}: --scheduler is only read with --backend dask")
+    with exit_on_error():
+        for option, given in {
+            "--scheduler": scheduler,
+            "--wait-for-workers": wait_for_workers,
+        }.items():
+            if given is not None and backend is not Backend.dask:
+                raise ScenarioError(f"{COMMAND_LINE}: {option} is only read with --backend dask")
+        longest_wait_s = _seconds("--wait-for-workers", wait_for_workers)
         from edgesim.cli.sweep_progress import SweepProgress, print_end, print_plan
         from edgesim.runs.tensorboard_log import check_tensorboard
         from edgesim.sweep.dask_workers import check_distributed
@@ -113,8 +122,10 @@ def sweep(
                     "processes": processes,
                 }
                 with (
-                    closing(_start_workers(backend, count, scheduler)) as place,
                     SweepProgress(folder, quiet) as progress,
+                    closing(
+                        _start_workers(backend, count, scheduler, progress.print, longest_wait_s)
+                    ) as place,
                 ):
                     scheduling = (reuse, not keep_going, tensorboard)
                     PointScheduler(folder, place, progress, options, *scheduling).run()
@@ -128,14 +139,32 @@ def sweep(
         raise typer.Exit(ExitCode.failed)
 
 
-def _start_workers(backend: Backend, count: int, scheduler: str | None) -> Workers:
+def _start_workers(
+    backend: Backend,
+    count: int,
+    scheduler: str | None,
+    report: Callable[[str], None],
+    longest_wait_s: float,
+) -> Workers:
     if backend is Backend.dask:
         from edgesim.sweep.dask_workers import DaskWorkers
 
-        return DaskWorkers(count, scheduler)
+        return DaskWorkers(count, scheduler, report, longest_wait_s)
     from edgesim.sweep.local_workers import LocalWorkers
 
     return LocalWorkers(count)
+
+
+def _seconds(option: str, text: str | None) -> float:
+    """The time that an option gives, s; inf without it."""
+    if text is None:
+        return math.inf
+    from edgesim.scenario.units import UnitError, parse
+
+    try:
+        return parse(text, "s")
+    except UnitError as problem:
+        raise ScenarioError(f"{COMMAND_LINE}: {option} is {problem}") from None
 
 
 def _cores() -> int:

@@ -13,6 +13,7 @@ import simpy
 from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet
 from edgesim.network.fluid_links import Downlink, Uplink
+from edgesim.network.planned_gains import PlannedGains
 from edgesim.network.planner import Allocator, Planner
 from edgesim.network.span_energy import Ledger
 from fl.contracts import Array, Demand, RoundPlan, Streams, View
@@ -36,6 +37,7 @@ class Cell:
         budget_s: T_th, latency threshold, s; inf: none.
         when_infeasible: see `edgesim.network.planner.Planner`.
         capability: g -> z [K] in round g; None: the fleet's, in every round.
+        planned_gains: what plans take for the channel; None: the gains of the instant.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Cell:
         budget_s: float = math.inf,
         when_infeasible: str = "stretch",
         capability: Callable[[int], Array] | None = None,
+        planned_gains: PlannedGains | None = None,
     ) -> None:
         self.env, self.channel, self.fleet = env, channel, fleet
         self.uplink, self.downlink = uplink, downlink
@@ -58,7 +61,15 @@ class Cell:
         self.budget_s = float(budget_s)
         self.capability = capability or (lambda g: fleet.capability)
         self.ledger = Ledger(fleet)
-        self.planner = Planner(allocator, channel, fleet, downlink, self.budget_s, when_infeasible)
+        self.planner = Planner(
+            allocator,
+            channel,
+            fleet,
+            downlink,
+            self.budget_s,
+            when_infeasible,
+            planned_gains or PlannedGains(channel),
+        )
 
     @cached_property
     def topology(self) -> networkx.Graph:
@@ -79,7 +90,8 @@ class Cell:
             stream = self.streams.stream("availability", round=g)
             present = stream.random(len(self.fleet)) < self.fleet.availability
         capability = self.capability(g)
-        gains = self.channel.gains(self.env.now)
+        snr_per_gain = self.fleet.tx_power_w / self.channel.band_noise_w
+        gains = self.planner.gains.at_start(self.env.now, snr_per_gain)
         return View(
             g=g,
             now_s=self.env.now,

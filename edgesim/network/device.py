@@ -79,7 +79,7 @@ class Fleet:
             k = int(np.argmax(self.min_cpu_hz > self.cpu_hz))
             low, clock = self.min_cpu_hz[k], self.cpu_hz[k]
             raise FleetError(
-                f"device {k} has a least clock of {low:g} Hz, above its clock of {clock:g} Hz"
+                f"device {k} has cpu.min_frequency {low:g} Hz, above its cpu.frequency {clock:g} Hz"
             )
 
     def __len__(self) -> int:

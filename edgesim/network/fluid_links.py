@@ -16,6 +16,7 @@ import simpy
 
 from edgesim.errors import RunError
 from edgesim.network.channel import Channel
+from edgesim.network.planned_gains import PlannedGains
 from edgesim.records.span import Span
 from edgesim.scenario.network_schema import NetworkSection
 from fl.contracts import Array, Grant
@@ -174,8 +175,8 @@ class Uplink(Link):
 class Downlink(Link):
     """A link to the devices whose time can be planned."""
 
-    def seconds(self, bits: Array, devices: Array) -> Array:
-        """Time [S] of sending ``bits`` [S] to ``devices`` [S] with the channel as it is now, s."""
+    def seconds(self, bits: Array, devices: Array, gains: PlannedGains) -> Array:
+        """Time [S] that sending ``bits`` [S] to ``devices`` [S] is planned to take, s."""
         raise NotImplementedError
 
 
@@ -187,7 +188,7 @@ class IdealDownlink(Downlink):
             span.bits = bits
         yield from ()
 
-    def seconds(self, bits: Array, devices: Array) -> Array:
+    def seconds(self, bits: Array, devices: Array, gains: PlannedGains) -> Array:
         return np.zeros(len(devices))
 
 
@@ -220,19 +221,23 @@ class BroadcastDownlink(Downlink):
         self._listeners = np.array([grant.device for grant in grants], dtype=int)
         self._cached = None
 
-    def seconds(self, bits: Array, devices: Array) -> Array:
-        rate_bps = self._worst_bps(devices)
+    def seconds(self, bits: Array, devices: Array, gains: PlannedGains) -> Array:
+        density = self.channel.noise_w_per_hz
+        noise_w = self.channel.noise_w if density is None else density * self.bandwidth_hz
+        snr_per_gain = self.tx_power_w / float(noise_w or 0.0)
+        worst = gains.worst_listener(self.env.now, devices, snr_per_gain)
+        rate_bps = self._rate_bps(worst)
         return np.where(bits > 0, np.divide(bits, rate_bps) if rate_bps > 0 else np.inf, 0.0)
 
     def _share_and_rate(self, grant: Grant) -> tuple[float, float]:
         if self._cached is None or self.env.now >= self._cached[0]:
             valid_until_s = self.channel.next_change_s(self.env.now)
-            self._cached = valid_until_s, self._worst_bps(self._listeners)
+            worst = self.channel.gains(self.env.now)[self._listeners].min(initial=np.inf)
+            self._cached = valid_until_s, self._rate_bps(worst)
         return 1.0, self._cached[1]
 
-    def _worst_bps(self, devices: Array) -> float:
-        worst = self.channel.gains(self.env.now)[devices].min(initial=np.inf)
-        return float(self.channel.rate_bps(1.0, self.tx_power_w, worst, self.bandwidth_hz))
+    def _rate_bps(self, gain: float) -> float:
+        return float(self.channel.rate_bps(1.0, self.tx_power_w, gain, self.bandwidth_hz))
 
 
 def check_shares(shares: Sequence[float]) -> None:

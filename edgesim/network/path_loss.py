@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from edgesim.errors import RunError
+from edgesim.errors import ScenarioKeyError
 from edgesim.network.device import Fleet, draw
 from edgesim.scenario.network_schema import ChannelSection
 from fl.contracts import Array, Streams
@@ -46,7 +46,7 @@ def path_gains(section: ChannelSection, fleet: Fleet, streams: Streams) -> Array
         streams: random streams of the run.
 
     Raises:
-        RunError: a gain that is no number, from an absurd distance or loss.
+        ScenarioKeyError: a gain that is no number, from an absurd distance or loss.
     """
     loss = section.path_loss
     if loss.model == "constant":
@@ -59,7 +59,6 @@ def path_gains(section: ChannelSection, fleet: Fleet, streams: Streams) -> Array
     gains = linear(-(loss_db + (section.shadowing_db or 0.0) * normal))
     odd = np.flatnonzero(~np.isfinite(gains))
     if odd.size:
-        raise RunError(
-            f"the path loss and shadowing of device {odd[0]} give a gain of {gains[odd[0]]}"
-        )
+        problem = f"gives device {odd[0]} a gain of {gains[odd[0]]} by path loss and shadowing"
+        raise ScenarioKeyError(("network", "channel"), f"{problem}; write losses near 100 dB")
     return gains

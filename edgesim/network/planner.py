@@ -10,8 +10,10 @@ import numpy as np
 
 from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet
-from edgesim.network.fluid_links import Downlink
+from edgesim.network.fluid_links import Downlink, IdealDownlink
 from edgesim.network.grants import Grants
+from edgesim.network.planned_gains import PlannedGains
+from edgesim.network.round_uploads import RoundUploads
 from fl.contracts import Array, Demand, RoundPlan, View
 from solvers import Allocation, EnergyTerms, InfeasibleError, PruningProblem
 from solvers.deadline_feasibility import seconds_rounded_up
@@ -32,6 +34,7 @@ class Planner:
         budget_s: T_th, latency threshold, s; inf: none.
         when_infeasible: ``stretch`` plans for the least threshold that fits the band where T_th is
             too short; ``stop`` raises.
+        gains: what the plan takes for the channel.
 
     Raises:
         ValueError: another word for ``when_infeasible``.
@@ -43,6 +46,7 @@ class Planner:
     downlink: Downlink
     budget_s: float
     when_infeasible: str
+    gains: PlannedGains
 
     def __post_init__(self) -> None:
         if self.when_infeasible not in ("stretch", "stop"):
@@ -75,25 +79,57 @@ class Planner:
         left_out = tuple(np.delete(devices, served).tolist())
         if not served.size:
             return RoundPlan((), left_out, budget_s=self.budget_s)
-        problem = self.pruning_problem(demand, view, served, slack_s, fixed_s)
+        uploads = self._uploads(demand, view, served)
+        here, full_hz = devices[served], view.cpu_hz[devices[served]]
+        gain = uploads.gains(1.0 / served.size, demand.rho_min[served], full_hz)
+        problem = self.pruning_problem(demand, view, served, slack_s, fixed_s, gain)
         answer, extra_s = self._allocate(problem, before_s)
+        if self.gains.counts_with_fading and (problem.snr is not None or answer.cpu_hz is not None):
+            # The gain that carries the planned rate depends on the band in use and on the time
+            # left for sending: once more with those found.
+            cpu_hz = full_hz if answer.cpu_hz is None else answer.cpu_hz
+            gain = uploads.gains(answer.share, answer.rho, cpu_hz)
+            problem = self.pruning_problem(demand, view, served, slack_s, fixed_s, gain)
+            answer, extra_s = self._allocate(problem, before_s)
         if self.when_infeasible == "stop":
-            self._refuse_late(problem, answer, devices[served], before_s)
-        grants = self._grants(devices[served], answer, view)
+            self._refuse_late(problem, answer, here, before_s)
+        grants = self._grants(here, answer, view)
         residual, budget_s = float(answer.certificate.residual), self.budget_s + extra_s
         # The plan was stretched: more band would shorten it, and nobody would be pruned less.
         per_hz, per_s = (math.nan, math.nan) if extra_s else self._slopes(answer)
-        return RoundPlan(grants, left_out, residual, budget_s, per_hz, per_s)
+        forecast = None
+        if self.gains.counts_with_fading:
+            forecast = uploads.forecast(grants, gain, self._prices(problem, answer, extra_s))
+        return RoundPlan(grants, left_out, residual, budget_s, per_hz, per_s, forecast)
 
     def unprunable_s(self, demand: Demand, view: View) -> Array:
         """Time [S] that no pruning shortens, s: the download and the unprunable work."""
         devices = np.asarray(demand.devices, dtype=int)
-        bits_down = np.broadcast_to(np.asarray(demand.bits_down, dtype=float), devices.shape)
         compute_s = self.fleet.seconds(devices, demand.work_fixed, view.cpu_hz)
-        return compute_s + self.downlink.seconds(bits_down, devices)
+        return compute_s + self._download_s(demand)
+
+    def _download_s(self, demand: Demand) -> Array:
+        """Time [S] until the model is there, s."""
+        devices = np.asarray(demand.devices, dtype=int)
+        bits_down = np.broadcast_to(np.asarray(demand.bits_down, dtype=float), devices.shape)
+        return self.downlink.seconds(bits_down, devices, self.gains)
+
+    def _uploads(self, demand: Demand, view: View, served: Array) -> RoundUploads:
+        """The uploads of the devices of a demand at these positions."""
+        eps = self.gains.probability(served.size, not isinstance(self.downlink, IdealDownlink))
+        download_s = self._download_s(demand)
+        return RoundUploads(
+            self.gains, self.fleet, demand, view, served, download_s, self.budget_s, eps
+        )
 
     def pruning_problem(
-        self, demand: Demand, view: View, served: Array, slack_s: Array, fixed_s: Array
+        self,
+        demand: Demand,
+        view: View,
+        served: Array,
+        slack_s: Array,
+        fixed_s: Array,
+        gain: Array,
     ) -> PruningProblem:
         """The pruning problem of some devices of a demand: Liu, eqs. (43) to (47).
 
@@ -103,11 +139,12 @@ class Planner:
             served: positions of the devices in the demand, int [K].
             slack_s: A, time left for what pruning shortens [S], s.
             fixed_s: `unprunable_s` [S], s.
+            gain: channel gains to plan with [K], linear.
         """
         everybody = np.asarray(demand.devices, dtype=int)
         devices = everybody[served]
         # SNR over the whole band per watt sent, 1/W
-        gain_per_w = self.channel.gains(view.now_s)[devices] / self.channel.band_noise_w
+        gain_per_w = gain / self.channel.band_noise_w
         power_w = self.fleet.tx_power_w[devices]
         prunable, fixed = (
             self.fleet.cycles(everybody, work) for work in (demand.work_prunable, demand.work_fixed)
@@ -117,7 +154,7 @@ class Planner:
             bits=demand.bits_prunable[served],
             compute_s=self.fleet.seconds(everybody, demand.work_prunable, view.cpu_hz)[served],
             slack_s=slack_s[served],
-            rate_bps=view.rate_bps[devices],
+            rate_bps=self.channel.rate_bps(1.0, power_w, gain),
             weight=demand.weight[served],
             rho_min=demand.rho_min[served],
             rho_max=demand.rho_max[served],
@@ -157,6 +194,16 @@ class Planner:
             return math.nan, math.nan
         slopes = answer.sensitivity(self.channel.bandwidth_hz)
         return slopes.per_hz, slopes.per_s
+
+    def _prices(self, problem: PruningProblem, answer: Allocation, extra_s: float) -> Array:
+        """Derivative of the objective by the logarithm of each planned rate [K]; nan: not known.
+
+        A larger rate frees band, which is worth the multiplier: -lambda R / R'.
+        """
+        if extra_s or not answer.is_differentiable:
+            return np.full(problem.num_devices, math.nan)
+        share = answer.share
+        return -answer.multiplier * problem.rate_at(share) / problem.slope_at(share)
 
     def _refuse_late(
         self, problem: PruningProblem, answer: Allocation, devices: Array, before_s: float

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgesim.errors import EdgesimError
+from edgesim.records.atomic_files import write_atomic
 from edgesim.records.rows_from_spans import (
     COUNTED,
     device_row,
+    forecast_columns,
     measure_columns,
     plan_row,
     round_row,
@@ -164,6 +166,7 @@ class EventLog:
             },
             "rounds": round_row(g, start_s, end_s, plan, status, received, rho, totals, scores),
             "plans": plan_row(g, plan, threshold_s),
+            "upload_forecasts": forecast_columns(g, plan),
         }
         if scores is not None:
             block |= {"scores": score_columns(g, scores), "measures": measure_columns(g, scores)}
@@ -224,9 +227,11 @@ class EventLog:
         """One table as a data frame."""
         return frame(self.columns(name), SCHEMAS[name])
 
-    def write_tables(self, folder: Path) -> None:
+    def write_tables(
+        self, folder: Path, write: Callable[[Path, bytes | str], None] = write_atomic
+    ) -> None:
         """Write the tables of a run's folder; the same rows always give the same bytes."""
-        write_tables(self.tables, folder)
+        write_tables(self.tables, folder, write)
 
     def _open_spans(self) -> str:
         return "still open: " + ", ".join(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from edgesim.records.span import Span
-from edgesim.records.table_files import Columns
+from edgesim.records.table_files import SCHEMAS, Columns
 from fl.contracts import Array, Outcome, RoundPlan, Scores
 
 NAN = float("nan")
@@ -92,6 +92,21 @@ def plan_row(g: int, plan: RoundPlan, threshold_s: float) -> Columns:
         "round": [g],
         "budget_s": [plan.budget_s],
         "stretched": [int(plan.budget_s > threshold_s)],
+    }
+
+
+def forecast_columns(g: int, plan: RoundPlan) -> Columns:
+    """Rows of upload_forecasts, by device; none where the plan does not count with fading."""
+    if plan.forecast is None:
+        return {name: [] for name in SCHEMAS["upload_forecasts"]}
+    device = np.array([grant.device for grant in plan.grants], dtype=int)
+    order, said = np.argsort(device, kind="stable"), plan.forecast
+    return {
+        "round": np.full(len(device), g),
+        "device": device[order],
+        "planned_bps": said.rate_bps[order],
+        "late_probability": said.late[order],
+        "pruning_per_late": said.pruning_per_late[order],
     }
 
 

@@ -2,22 +2,27 @@
 
 ``checkpoint/log.arrows`` grows by one block of Arrow streams a round and is never rewritten;
 ``checkpoint/state.safetensors`` is replaced after each round and holds how many bytes of the log
-belong to it. A kill between the two leaves a tail that the next start cuts off: at most the round
-in progress is lost. Nothing that is read back is a pickle.
+belong to it, and their digest beside its own. A kill between the two leaves a tail that the next
+start cuts off: at most the round in progress is lost. The state before the last one is kept, for
+the case that the last one is damaged. Nothing that is read back is a pickle.
 """
 
 from __future__ import annotations
 
-import json
 import os
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
 from edgesim.errors import RunError
+from edgesim.records.atomic_files import write_atomic
+from edgesim.records.checkpoint_log import CheckpointLog, Tables
+from edgesim.records.checksums import SUMS, FileDamage, damaged_files
+from fl.stored_files import DamagedFileError, read_sealed_arrays, sealed_arrays
 
 RUN_FILES = [
     "scenario.yaml",
@@ -32,12 +37,11 @@ RUN_FILES = [
     "devices.csv",
     "model.safetensors",
     "trace.json",
+    SUMS,
     "checkpoint",
 ]
 
 ONLY_WITH_DATA = {"partition.json"}  # absent where nothing is learned
-MAX_LIST_ROWS = 10_000  # longer tables of the log are read back as arrays
-Tables = dict[str, dict[str, list | np.ndarray]]  # table -> column -> values
 
 
 class FolderError(RunError):
@@ -58,6 +62,8 @@ class Checkpoint:
         arrays: of the method's state, by name.
         facts: values for JSON that belong to the state.
         tables: the log's rows so far, in blocks.
+        warnings: for summary.json, on damage that was found when the run was resumed.
+        is_older: the last checkpoint was damaged, and this is the one before it.
     """
 
     g: int
@@ -65,6 +71,8 @@ class Checkpoint:
     arrays: dict[str, np.ndarray]
     facts: dict
     tables: list[Tables]
+    warnings: list[str] = field(default_factory=list)
+    is_older: bool = False
 
 
 class RunFolder:
@@ -79,15 +87,22 @@ class RunFolder:
         self.path = Path(path)
         self.fingerprint = fingerprint
         self.state_file = self.path / "checkpoint" / "state.safetensors"
+        self.previous_file = self.path / "checkpoint" / "previous-state.safetensors"
         self.log_file = self.path / "checkpoint" / "log.arrows"
+        self.log = CheckpointLog(self.log_file)
         self.lock_file = self.path / "checkpoint" / "lock"
         self._lock: IO[str] | None = None
+        self._is_older = False  # the last state is damaged, and the run goes on from the other one
 
-    def open(self, fresh: bool = False) -> Checkpoint | None:
+    def open(
+        self, fresh: bool = False, check_other: Callable[[Checkpoint], None] | None = None
+    ) -> Checkpoint | None:
         """Make the folder, or read what an interrupted run left in it; locked until `close`.
 
         Args:
             fresh: remove what an earlier run left.
+            check_other: called with a checkpoint of another fingerprint; raises FolderError unless
+                the run may go on from there. None: it never may.
 
         Raises:
             FolderError: it holds another run, or files that are not a run's; it is in use, or
@@ -101,11 +116,16 @@ class RunFolder:
                 self._remove()
             saved = self._read_state()
             if saved is not None and saved.facts.get("fingerprint") != self.fingerprint:
-                raise FolderError(
-                    f"{self.path} holds another run; use --fresh to replace it, or another --out"
-                )
+                if check_other is None:
+                    raise FolderError(
+                        f"{self.path} holds another run; use --fresh to replace it, or another "
+                        "--out"
+                    )
+                check_other(saved)
+                for name in ("summary.json", SUMS):  # the run has not ended any more
+                    (self.path / name).unlink(missing_ok=True)
             if saved is None:
-                self.log_file.write_bytes(b"")
+                self.log.clear()
         except OSError as error:
             raise FolderError(
                 f"{self.path} cannot be used ({error.strerror or error}); give --out a folder"
@@ -118,10 +138,15 @@ class RunFolder:
             self._lock.close()
             self._lock = None
 
-    def is_finished(self) -> bool:
-        """True if every file of a finished run is there; summary.json is written last."""
+    def damage(self) -> list[FileDamage] | None:
+        """Damaged files of a run that has ended here; None: none has ended, or files are gone."""
         needed = set(RUN_FILES) - ONLY_WITH_DATA
-        return self.state_file.exists() and all((self.path / name).exists() for name in needed)
+        there = self.state_file.exists() and all((self.path / name).exists() for name in needed)
+        return damaged_files(self.path) if there else None
+
+    def is_finished(self) -> bool:
+        """True if every file of a finished run is there, as it was written."""
+        return self.damage() == []
 
     def _refuse_other_files(self) -> None:
         """Raise FolderError unless the folder is empty or holds a run, which has a log."""
@@ -153,90 +178,47 @@ class RunFolder:
         self, g: int, time_s: float, arrays: dict[str, np.ndarray], facts: dict, tables: Tables
     ) -> None:
         """Append the rows of round g to the log and replace the state; see `Checkpoint`."""
-        from safetensors.numpy import save
-
-        # In this order: a kill between the two leaves the state before, and a tail that is cut off.
-        with open(self.log_file, "ab") as log:
-            write_block(log, tables)
-            end = log.tell()
-        own = {"fingerprint": self.fingerprint, "g": g, "time_s": time_s, "log_bytes": end}
-        arrays = {name: np.ascontiguousarray(a) for name, a in arrays.items()}
-        metadata = {"facts": json.dumps({**facts, **own}, sort_keys=True)}
-        write_atomic(self.state_file, save(arrays, metadata=metadata))
+        # In this order: a kill between two steps leaves the state before, or that state under its
+        # second name, and a tail of the log that is cut off.
+        own = {"fingerprint": self.fingerprint, "g": g, "time_s": time_s, **self.log.append(tables)}
+        content = sealed_arrays(arrays, {**facts, **own})
+        if not self._is_older:  # a damaged state does not take the place of a whole one
+            with suppress(FileNotFoundError):
+                os.replace(self.state_file, self.previous_file)
+        self._is_older = False
+        write_atomic(self.state_file, content)
 
     def _read_state(self) -> Checkpoint | None:
-        from safetensors import SafetensorError, safe_open
-
-        if not self.state_file.exists():
-            return None
-        try:
-            with safe_open(self.state_file, framework="numpy") as file:
-                facts = json.loads(file.metadata()["facts"])
-                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-            self._cut_log(facts["log_bytes"])
-            tables = read_blocks(self.log_file)
-        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        """The last checkpoint, or the one before it where the last one is damaged."""
+        damage: list[str] = []
+        for file in (self.state_file, self.previous_file):
+            if not file.exists():
+                continue
+            try:
+                arrays, facts = read_sealed_arrays(file)
+                tables = self.log.restore(facts)
+            except (DamagedFileError, OSError) as error:
+                damage.append(f"{file.name}: {getattr(error, 'strerror', None) or error}")
+                continue
+            self._is_older = bool(damage)
+            warnings = list(facts.get("warnings", ()))
+            if damage:
+                warnings.append(
+                    f"the checkpoint was damaged ({damage[0]}); the run went on from the one "
+                    f"before it, after round {facts['g']}"
+                )
+            return Checkpoint(
+                facts["g"], facts["time_s"], arrays, facts, tables, warnings, self._is_older
+            )
+        if damage:
             raise FolderError(
-                f"{self.path}/checkpoint is damaged ({error}); use --fresh to start again"
-            ) from error
-        return Checkpoint(facts["g"], facts["time_s"], arrays, facts, tables)
-
-    def _cut_log(self, size: int) -> None:
-        """Drop what was appended after the last checkpoint."""
-        found = self.log_file.stat().st_size
-        if found < size:
-            raise ValueError(f"its log has {found} bytes of {size}")
-        if found > size:
-            os.truncate(self.log_file, size)
+                f"{self.path}/checkpoint is damaged ({'; '.join(damage)}), or was written before "
+                "checkpoints had digests; use --fresh to start again"
+            )
+        return None
 
     def _remove(self) -> None:
         """Remove the files of a run and no others; summary.json, which marks it finished, first."""
         names = sorted(set(RUN_FILES) - {"checkpoint"}, key=lambda name: name != "summary.json")
-        for path in (*(self.path / name for name in names), self.state_file):
+        for path in (*(self.path / name for name in names), self.state_file, self.previous_file):
             path.unlink(missing_ok=True)
-
-
-def write_atomic(path: Path, content: bytes | str) -> None:
-    """Write a file so that a crash or a full disk leaves the old one or the new one."""
-    data = content.encode() if isinstance(content, str) else content
-    new = path.with_name(path.name + ".new")
-    try:
-        new.write_bytes(data)
-        os.replace(new, path)
-    except OSError:
-        with suppress(OSError):
-            new.unlink()
-        raise
-
-
-def write_json(path: Path, value: object) -> None:
-    """Write a value as indented JSON with sorted keys; nan is refused."""
-    write_atomic(path, json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n")
-
-
-def write_block(file: IO[bytes], tables: Tables) -> None:
-    """Append one round: per table with rows an Arrow stream, its schema with the table's name."""
-    import pyarrow as pa
-
-    filled = {name: columns for name, columns in tables.items() if any(map(len, columns.values()))}
-    for name, columns in filled.items():
-        batch = pa.table(columns).replace_schema_metadata({"table": name})
-        with pa.ipc.new_stream(file, batch.schema) as writer:
-            writer.write_table(batch)
-
-
-def read_blocks(path: Path) -> list[Tables]:
-    """What `write_block` wrote, in order, one table each; long columns as arrays."""
-    import pyarrow as pa
-
-    blocks = []
-    size = path.stat().st_size
-    with pa.OSFile(str(path)) as file:
-        while file.tell() < size:
-            table = pa.ipc.open_stream(file).read_all()
-            long = table.num_rows > MAX_LIST_ROWS
-            columns = {
-                c: table[c].to_numpy() if long else table[c].to_pylist() for c in table.column_names
-            }
-            blocks.append({table.schema.metadata[b"table"].decode(): columns})
-    return blocks

@@ -62,6 +62,28 @@ def summarise(rounds: Columns, targets: tuple[float, ...], threshold_s: float | 
     }
 
 
+def promises(forecasts: Columns) -> dict:
+    """What plans that count with fading promised; nothing where none did.
+
+    Args:
+        forecasts: columns of the table upload_forecasts.
+
+    Returns:
+        promised_late_share: mean probability of being late, to be held against late_share; and
+        pruning_per_late_share: derivative of the pruning summed over the devices of a round by the
+        late share that is accepted of each of them, mean over the rounds.
+    """
+    late = np.asarray(forecasts["late_probability"], float)
+    if not late.size:
+        return {}
+    rounds = np.unique(np.asarray(forecasts["round"])).size
+    price = float(np.asarray(forecasts["pruning_per_late"], float).sum()) / rounds
+    return {
+        "promised_late_share": float(late.mean()),
+        "pruning_per_late_share": price if math.isfinite(price) else None,
+    }
+
+
 def _last(values: np.ndarray, seen: np.ndarray) -> float | None:
     return float(values[seen[-1]]) if seen.size and math.isfinite(values[seen[-1]]) else None
 

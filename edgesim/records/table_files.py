@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edgesim.records.run_checkpoint import write_atomic
+from edgesim.records.arrow_columns import arrow_table
 
 if TYPE_CHECKING:
     import pandas
@@ -68,6 +68,13 @@ ROUNDS = {
 SCORES = {"round": int, "device": int, "loss": float, "accuracy": float}  # of evaluated rounds
 MEASURES = {"round": int, "name": str, "value": float}  # a method's own, of evaluated rounds
 PLANS = {"round": int, "budget_s": float, "stretched": int}  # in the checkpoint only
+UPLOAD_FORECASTS = {  # of plans that count with fading, see UploadForecast
+    "round": int,
+    "device": int,
+    "planned_bps": float,
+    "late_probability": float,
+    "pruning_per_late": float,
+}
 SCHEMAS = {
     "rounds": ROUNDS,
     "device_rounds": DEVICE_ROUNDS,
@@ -75,6 +82,7 @@ SCHEMAS = {
     "scores": SCORES,
     "measures": MEASURES,
     "plans": PLANS,
+    "upload_forecasts": UPLOAD_FORECASTS,
 }
 FILES = {  # table -> file in a run's folder
     "rounds": "rounds.csv",
@@ -82,8 +90,9 @@ FILES = {  # table -> file in a run's folder
     "spans": "spans.parquet",
     "scores": "scores.parquet",
     "measures": "measures.csv",
+    "upload_forecasts": "upload_forecasts.parquet",
 }
-ADDED_LATER = ("scores", "measures")  # folders of earlier versions lack them
+ONLY_WITH_ROWS = ("upload_forecasts",)  # tables without a file where there is nothing to say
 DTYPES = {int: np.int64, float: np.float64, str: object}
 Columns = dict[str, list | np.ndarray]
 
@@ -111,36 +120,20 @@ def _concatenated(parts: Sequence[list | np.ndarray], kind: type) -> list | np.n
     return np.concatenate([np.asarray(part, dtype=DTYPES[kind]) for part in parts])
 
 
-def write_tables(tables: Mapping[str, Columns], folder: Path) -> None:
-    """Write every table that a run's folder keeps."""
+def write_tables(
+    tables: Mapping[str, Columns], folder: Path, write: Callable[[Path, bytes | str], None]
+) -> None:
+    """Write every table that a run's folder keeps, by ``write(path, content)``."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name, file in FILES.items():
         as_csv, table = file.endswith(".csv"), tables[name]
-        write_atomic(folder / file, csv_text(table) if as_csv else parquet(table, SCHEMAS[name]))
+        if name in ONLY_WITH_ROWS and not len(table["round"]):
+            continue
+        write(folder / file, csv_text(table) if as_csv else parquet(table, SCHEMAS[name]))
 
 
-def read_tables(folder: Path) -> dict[str, pandas.DataFrame]:
-    """What `write_tables` wrote, name -> data frame; what an older folder lacks is empty."""
-    return {
-        name: read_table(Path(folder) / file, SCHEMAS[name], name in ADDED_LATER)
-        for name, file in FILES.items()
-    }
-
-
-def read_table(path: Path, schema: Mapping[str, type], may_lack: bool = False) -> pandas.DataFrame:
-    """One file of `write_tables`; an empty table where there is none and it ``may_lack``."""
-    import pandas
-
-    if may_lack and not path.exists():
-        return frame({column: [] for column in schema}, schema)
-    if path.suffix == ".parquet":
-        return pandas.read_parquet(path)
-    unknown = {column: [""] for column, kind in schema.items() if kind is float}
-    return pandas.read_csv(path, dtype=schema, keep_default_na=False, na_values=unknown)
-
-
-def frame(columns: Columns, schema: Mapping[str, type]) -> pandas.DataFrame:
+def frame(columns: Mapping[str, list | np.ndarray], schema: Mapping[str, type]) -> pandas.DataFrame:
     """A table as a data frame with the types of its schema."""
     import pandas
 
@@ -166,13 +159,8 @@ def csv_text(columns: Columns) -> str:
 
 def parquet(columns: Columns, schema: Mapping[str, type]) -> bytes:
     """A table as the bytes of a Parquet file, compressed by zstd."""
-    import pyarrow
     import pyarrow.parquet
 
-    types = {int: pyarrow.int64(), float: pyarrow.float64(), str: pyarrow.string()}
-    fields = [pyarrow.field(column, types[kind]) for column, kind in schema.items()]
     sink = io.BytesIO()
-    pyarrow.parquet.write_table(
-        pyarrow.table(columns, schema=pyarrow.schema(fields)), sink, compression="zstd"
-    )
+    pyarrow.parquet.write_table(arrow_table(columns, schema), sink, compression="zstd")
     return sink.getvalue()

@@ -12,19 +12,14 @@ from edgesim.results.run_files import (
     ResultsError,
     read_devices,
     read_event_log,
-    read_json,
     read_partition,
     read_scenario,
 )
+from edgesim.results.summary_file import read_summary
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SUMMARY_KEYS = (
-    *("scenario", "scheme", "method", "solver", "seed", "rounds", "devices"),
-    *("latency_threshold_s", "targets"),
-)
-SUMMARY_KINDS = {"seed": int, "rounds": int, "devices": int, "targets": dict}
 COLUMNS = {
     "rounds": "round time_s latency_s selected late infeasible loss accuracy accuracy_std "
     "bits_up bits_down energy_j solver_residual",
@@ -33,7 +28,6 @@ COLUMNS = {
     "scores": "round device loss accuracy",
     "measures": "round name value",
 }
-TEXT_COLUMNS = frozenset({"status", "phase", "name"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +68,14 @@ def read_run(folder: Path) -> FinishedRun:
     Raises:
         ResultsError: a file or column is missing or broken, or the run is unfinished.
     """
-    summary = _read_summary(folder / "summary.json")
+    summary = read_summary(folder / "summary.json")
     tables = _read_tables(folder)
     done, planned = len(tables["rounds"]), summary["rounds"]
     if done != planned or not done:
         raise ResultsError(
             f"{folder} is unfinished ({done} of {planned} rounds in rounds.csv); resume it first."
         )
+    _check_numbers(folder, tables, summary)
     text, scenario = read_scenario(folder / "scenario.yaml")
     return FinishedRun(
         folder=folder,
@@ -93,45 +88,30 @@ def read_run(folder: Path) -> FinishedRun:
     )
 
 
-def _read_summary(path: Path) -> dict[str, Any]:
-    summary = read_json(path)
-    missing = [key for key in SUMMARY_KEYS if key not in summary]
-    if missing:
-        raise ResultsError(f"{path} lacks {', '.join(missing)}; it is not a run of this version.")
-    wrong = [key for key, kind in SUMMARY_KINDS.items() if not isinstance(summary[key], kind)]
-    if "targets" not in wrong and not all(map(_is_number, summary["targets"])):
-        wrong.append("targets")
-    limit = summary["latency_threshold_s"]
-    if limit is not None and not _is_number(limit):
-        wrong.append("latency_threshold_s")
-    if wrong:
-        value = str(summary[wrong[0]])[:40]
-        raise ResultsError(f"{path} is damaged: {wrong[0]} is {value!r}.")
-    return summary
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        return not math.isnan(float(value))
-    except (TypeError, ValueError):
-        return False
-
-
 def _read_tables(folder: Path) -> dict[str, pd.DataFrame]:
-    """The tables by name; a column is missing, or has text where numbers belong: ResultsError."""
-    tables = read_event_log(folder)
-    for name in TABLES:
-        table, wanted = tables[name], COLUMNS[name].split()
-        where = f"The table {name} in {folder}"
-        missing = [column for column in wanted if column not in table.columns]
+    """The tables by name; a damaged table, or one without a column that is needed: ResultsError."""
+    tables = read_event_log(folder, TABLES)
+    for name, table in tables.items():
+        missing = [column for column in COLUMNS[name].split() if column not in table.columns]
         if missing:
             lacks = f"lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}"
-            raise ResultsError(f"{where} {lacks}; {_made_by(folder)}: run its scenario again.")
-        numbers = [column for column in wanted if column not in TEXT_COLUMNS]
-        texts = [c for c in numbers if table[c].dtype.kind not in "iuf" and len(table)]
-        if texts:
-            raise ResultsError(f"{where} is damaged: its column {texts[0]} holds no numbers.")
+            raise ResultsError(
+                f"The table {name} in {folder} {lacks}; {_made_by(folder)}: run its scenario again."
+            )
     return tables
+
+
+def _check_numbers(folder: Path, tables: dict[str, pd.DataFrame], summary: dict[str, Any]) -> None:
+    """Rounds and devices that the run does not have: ResultsError."""
+    for name, table in tables.items():
+        for column, key in (("round", "rounds"), ("device", "devices")):
+            if column in table and len(table) and int(table[column].max()) >= summary[key]:
+                row = int(table[column].to_numpy().argmax())
+                problem = f"column {column}, row {row + 1}: is {table[column][row]}"
+                raise ResultsError(
+                    f"The table {name} in {folder} is damaged: {problem}, and summary.json says "
+                    f"that there are {summary[key]} {key}."
+                )
 
 
 def _made_by(folder: Path) -> str:

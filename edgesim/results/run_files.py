@@ -2,32 +2,55 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgesim.errors import EdgesimError
+from edgesim.errors import EdgesimError, ResultsError, ScenarioError, shorten
+from edgesim.records.checksums import read_summed
+from edgesim.scenario.yaml_locations import MAX_RESOLVED_BYTES, document_of
+from edgesim.tables.table_reading import one_line, read_event_log
+from fl.stored_files import MAX_JSON_BYTES, DamagedFileError, check_seal
 
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = [
+    "TABLES",
+    "ResultsError",
+    "content_of",
+    "read_devices",
+    "read_event_log",
+    "read_json",
+    "read_partition",
+    "read_scenario",
+]
+
 TABLES = ("rounds", "device_rounds", "spans", "scores", "measures")
-
-
-class ResultsError(EdgesimError):
-    """Results that cannot be read, reported or compared, in one sentence."""
+MAX_DEVICES_BYTES = 1 << 30  # of devices.csv
+MAX_DEVICE_COLUMNS = 100
+MAX_FILE_BYTES = 8 << 30
+MAX_NUMBER = 1e100
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in a file.
+    """The JSON object in a file; where it holds a digest, its bytes are compared with it.
 
     Raises:
-        ResultsError: the file cannot be read, or holds something else.
+        ResultsError: the file cannot be read, is damaged, or holds something else.
     """
+    content = _content(path, MAX_JSON_BYTES)
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ResultsError(f"{path} cannot be read: {error}.") from None
+        value = json.loads(content)
+        if isinstance(value, dict) and "digest" in value:
+            check_seal(content)
+    except DamagedFileError as error:
+        raise ResultsError(f"{path} is damaged: {error}.") from None
+    except RecursionError:
+        raise ResultsError(f"{path} cannot be read: it is nested too deep.") from None
+    except ValueError as error:
+        raise ResultsError(f"{path} cannot be read: {one_line(error)}.") from None
     if not isinstance(value, dict):
         raise ResultsError(f"{path} holds no JSON object.")
     return value
@@ -37,36 +60,13 @@ def read_scenario(path: Path) -> tuple[str, dict[str, Any]]:
     """A resolved scenario as its text and as parsed YAML.
 
     Raises:
-        ResultsError: the file cannot be read, or holds no mapping.
+        ResultsError: the file cannot be read, is damaged, or holds no mapping.
     """
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
+    content = _content(path, MAX_RESOLVED_BYTES)
     try:
-        text = path.read_text(encoding="utf-8")
-        value = YAML(typ="safe", pure=True).load(text)
-    except (OSError, ValueError, YAMLError) as error:
-        raise ResultsError(f"{path} cannot be read: {str(error).splitlines()[0]}.") from None
-    if not isinstance(value, dict):
-        raise ResultsError(f"{path} holds no scenario.")
-    return text, value
-
-
-def read_event_log(folder: Path) -> dict[str, pd.DataFrame]:
-    """The tables of a run by name, with whatever columns they have.
-
-    Raises:
-        ResultsError: a table is missing or cannot be read.
-    """
-    from edgesim.records.table_files import read_tables
-
-    try:
-        tables = read_tables(folder)
-    except (OSError, ValueError, KeyError, NotImplementedError) as error:
-        reason = _one_line(error)[:300]
-        cure = "delete the damaged table, and the same run writes it again"
-        raise ResultsError(f"The event log in {folder} cannot be read: {reason}; {cure}.") from None
-    return {name: tables[name].reset_index(drop=True) for name in TABLES}
+        return content.decode("utf-8", "replace"), document_of(content, path).tree
+    except ScenarioError as error:
+        raise ResultsError(f"{path} cannot be read: {one_line(error)}.") from None
 
 
 def read_devices(path: Path) -> pd.DataFrame | None:
@@ -79,15 +79,27 @@ def read_devices(path: Path) -> pd.DataFrame | None:
 
     if not path.is_file():
         return None
+    content = _content(path, MAX_DEVICES_BYTES)
     try:
-        table = pd.read_csv(path)
-    except (OSError, ValueError) as error:
-        raise ResultsError(f"{path} cannot be read: {_one_line(error)}.") from None
+        if content.partition(b"\n")[0].count(b",") >= MAX_DEVICE_COLUMNS:
+            raise ValueError(f"it has more than {MAX_DEVICE_COLUMNS} columns")
+        table = pd.read_csv(io.BytesIO(content))
+    except ValueError as error:
+        raise ResultsError(f"{path} cannot be read: {one_line(error)}.") from None
     if "device" not in table or table["device"].dtype.kind != "i":
         raise ResultsError(f"{path} is damaged: it has no column of device numbers.")
-    words = [name for name in table.columns if table[name].dtype.kind not in "iuf"]
-    if words:
-        raise ResultsError(f"{path} is damaged: its column {words[0]} holds no numbers.")
+    for name in table.columns:
+        values = table[name]
+        if values.dtype.kind not in "iuf":
+            problem = "holds no numbers"
+        elif name == "device" and values.tolist() != list(range(len(table))):
+            problem = "does not count the devices from 0"
+        elif (large := values.abs() > MAX_NUMBER).any():
+            row = int(large.to_numpy().argmax())
+            problem = f"is {values[row]} in row {row + 1}; allowed are numbers up to {MAX_NUMBER:g}"
+        else:
+            continue
+        raise ResultsError(f"{path} is damaged: its column {_name(name)} {problem}.")
     return table
 
 
@@ -102,12 +114,37 @@ def read_partition(path: Path) -> dict[str, Any] | None:
     content = read_json(path)
     labels, counts = content.get("labels"), content.get("counts")
     rows = counts if isinstance(counts, list) else []
-    whole = all(isinstance(row, list) and all(type(count) is int for count in row) for row in rows)
+    whole = all(isinstance(row, list) and all(map(_is_count, row)) for row in rows)
     lengths = {len(row) for row in rows} if whole else set()
     if not isinstance(labels, list) or lengths != {len(labels)}:
         raise ResultsError(f"{path} is damaged: it does not hold one count per device and label.")
     return content
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()).rstrip(".")
+def _content(path: Path, max_bytes: int) -> bytes:
+    """The bytes of a file, compared with SHA256SUMS where the folder has one."""
+    try:
+        return read_summed(path, max_bytes)
+    except OSError as error:
+        reason = error.strerror or one_line(error)
+        raise ResultsError(f"{path} cannot be read: {reason}.") from None
+    except EdgesimError as error:
+        raise ResultsError(f"{one_line(error)}.") from None
+
+
+def content_of(path: Path) -> bytes | None:
+    """The bytes of any file of a run; None where the run has none of that name.
+
+    Raises:
+        ResultsError: it cannot be read, or is damaged.
+    """
+    return _content(path, MAX_FILE_BYTES) if path.exists() else None
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value < 2**53
+
+
+def _name(column: object) -> str:
+    text = str(column)
+    return text if len(text) <= 40 else shorten(text)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from edgesim.results.run_files import ResultsError, read_json
+from edgesim.errors import ResultsError, shorten
+from edgesim.results.run_files import read_json
+
+MAX_LETTERS = 1000  # of a name
 
 
 def sweep_points(sweep: Path) -> list[dict[str, Any]]:
@@ -16,9 +20,49 @@ def sweep_points(sweep: Path) -> list[dict[str, Any]]:
     """
     path = sweep / "sweep.json"
     points = read_json(path).get("points")
-    if isinstance(points, list) and all(isinstance(p, dict) and p.get("folder") for p in points):
-        return points
-    raise ResultsError(f"{path} holds no list of points with their folders; run the sweep again.")
+    if not isinstance(points, list):
+        raise ResultsError(f"{path} holds no list of points; run the sweep again.")
+    for i, point in enumerate(points, 1):
+        if not isinstance(point, dict):
+            raise ResultsError(f"{path} is damaged: point {i} is no mapping; run the sweep again.")
+        for key, (is_right, what) in POINT.items():
+            if not is_right(point.get(key)):
+                raise ResultsError(
+                    f"{path} is damaged: {key} of point {i} is {shorten(point.get(key))}, not "
+                    f"{what}; run the sweep again."
+                )
+    return points
+
+
+def _is_folder(value: Any) -> bool:
+    """A path below the sweep's folder."""
+    if not isinstance(value, str) or not value or "\0" in value or len(value) > MAX_LETTERS:
+        return False
+    path = Path(value)
+    return not path.is_absolute() and ".." not in path.parts
+
+
+def _is_text(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and len(value) <= MAX_LETTERS)
+
+
+def _are_values(value: Any) -> bool:
+    texts = [*value, *value.values()] if isinstance(value, dict) else [value]
+    return all(map(_is_text, texts))
+
+
+def _is_seed(value: Any) -> bool:
+    return value is None or (type(value) is int and 0 <= value < 2**63)
+
+
+POINT: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "folder": (_is_folder, "a folder below the sweep's"),
+    "label": (_is_text, f"a text of at most {MAX_LETTERS} letters"),
+    "values": (_are_values, f"texts of at most {MAX_LETTERS} letters by key"),
+    "seed": (_is_seed, "a whole number"),
+    "status": (_is_text, f"a text of at most {MAX_LETTERS} letters"),
+    "error": (lambda value: value is None or isinstance(value, str), "a sentence"),
+}
 
 
 def point_folder(sweep: Path, point: dict[str, Any]) -> Path:

@@ -6,7 +6,7 @@ import math
 import platform
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -14,15 +14,22 @@ from typing import Any
 
 import numpy as np
 
+from edgesim.extensions.user_code import files_below, user_files
+from edgesim.records.atomic_files import json_text, write_atomic
+from edgesim.records.checksums import SummedFiles
 from edgesim.records.event_log import EventLog
 from edgesim.records.perfetto_trace import trace_json
-from edgesim.records.run_checkpoint import write_atomic, write_json
-from edgesim.records.summary import summarise
+from edgesim.records.summary import promises, summarise
+from edgesim.runs.learning_task import KEPT_DATA
 from edgesim.runs.round_observer import scheme_of
 from edgesim.runs.setup import Setup
-from edgesim.runs.user_code import files_beside
 from fl.contracts import State
+from fl.data.array_files import npz
 from fl.data.datasets import Federated
+from fl.data.own_data import own_arrays
+from fl.stored_files import BLANK, sealed
+
+KEPT_BYTES = 4 << 20  # of data that are copied into a run's folder, every point of a sweep its own
 
 
 def write_artifacts(
@@ -41,18 +48,48 @@ def write_artifacts(
     from safetensors.numpy import save
 
     arrays, _ = state.to_arrays()
-    provenance = {**versions(), "git": git_state()}
-    log.write_tables(path)
-    for name in files_beside(setup.scenario):  # so that the resolved scenario runs again from here
-        write_atomic(path / name, (setup.scenario.folder / name).read_bytes())
-    write_atomic(path / "scenario.yaml", setup.scenario.to_yaml(provenance, seed=setup.seed))
-    write_atomic(path / "model.safetensors", save(arrays))
-    write_atomic(path / "trace.json", trace_json(log.columns("spans")))
+    (path / "summary.json").unlink(missing_ok=True)  # of a run whose files are written again
+    files = SummedFiles()
+    log.write_tables(path, files.write)
+    keep_own_files(path, setup, files)
+    write_scenario(path, setup, files.write)
+    files.write(path / "model.safetensors", save(arrays))
+    files.write(path / "trace.json", trace_json(log.columns("spans")))
     if not setup.counts_only:
-        write_json(path / "partition.json", partition(setup.task.data))
-    write_atomic(path / "devices.csv", devices_csv(setup))
-    write_json(path / "timing.json", timing)
-    write_json(path / "summary.json", summary)
+        files.write(path / "partition.json", json_text(partition(setup.task.data)))
+    files.write(path / "devices.csv", devices_csv(setup))
+    # Wall seconds differ from run to run; with its own digest, it leaves SHA256SUMS the same.
+    write_atomic(path / "timing.json", sealed(json_text({**timing, "digest": BLANK}).encode()))
+    text = json_text(summary)
+    files.add("summary.json", text)
+    files.write_sums(path)
+    write_atomic(path / "summary.json", text)
+
+
+def write_scenario(path: Path, setup: Setup, write: Callable[[Path, str], None]) -> None:
+    """Write scenario.yaml: every key with its value, the seed, and what made the run.
+
+    Args:
+        path: of the run's folder.
+        setup: what is run.
+        write: called with path and content.
+    """
+    provenance = {**versions(), "git": git_state()}
+    write(path / "scenario.yaml", setup.scenario.to_yaml(provenance, seed=setup.seed))
+
+
+def keep_own_files(path: Path, setup: Setup, files: SummedFiles) -> None:
+    """Copy the user's code and small data, so that the resolved scenario runs again from here."""
+    scenario, source = setup.scenario, setup.source
+    small = sum(file.stat().st_size for file in source.files) <= KEPT_BYTES
+    for name in files_below(scenario, [*user_files(scenario), *(source.files if small else ())]):
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        write = write_atomic if "/" in name else files.write  # SHA256SUMS names no folders
+        write(path / name, (scenario.folder / name).read_bytes())
+    if scenario.learning.dataset == KEPT_DATA and source.in_memory and source.samples is not None:
+        arrays = own_arrays(source.samples)
+        if sum(array.nbytes for array in arrays.values()) <= KEPT_BYTES:
+            files.write(path / KEPT_DATA, npz(arrays))
 
 
 def summary_of(
@@ -83,6 +120,7 @@ def summary_of(
         **summarise(
             log.columns("rounds"), scenario.evaluate.targets, scenario.budget.latency_threshold_s
         ),
+        **promises(log.columns("upload_forecasts")),
     }
 
 
@@ -134,9 +172,13 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in names}}
 
 
+@cache
 def git_state() -> str:
-    """Commit of the code, +changes where the work tree differs; unknown outside a checkout."""
+    """Commit of the code, +changes where the work tree differs; unknown without checkout or git."""
     folder = str(Path(__file__).parent)
     git = ["git", "-C", folder, "describe", "--always", "--dirty=+changes", "--exclude=*"]
-    done = subprocess.run(git, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(git, capture_output=True, text=True, check=False)
+    except OSError:
+        return "unknown (git cannot be run)"
     return done.stdout.strip() or "unknown"

@@ -10,12 +10,12 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from edgesim.errors import EdgesimError, InfeasibleScenarioError, RunError, ScenarioKeyError
+from edgesim.extensions.user_code import UserCodeError, describe, lines_in, user_files
 from edgesim.network.device import FleetError
-from edgesim.runs.user_code import UserCodeError, describe, lines_in, user_files
 from edgesim.scenario.loader import Scenario
 from fl.errors import DataError, LearningError, MethodError, ModelError
 from fl.out_of_memory import is_out_of_memory
-from solvers import InfeasibleError, SolverError
+from solvers import InfeasibleError, NumberRangeError, SolverError
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 RESUME = "make room, and the same command resumes where it stopped"
@@ -34,6 +34,7 @@ KEY_OF_ERROR: dict[type[Exception], str] = {
     DataError: "learning.dataset",
     ModelError: "learning.model",
     FleetError: "devices",
+    NumberRangeError: "allocation.solver",
 }
 
 

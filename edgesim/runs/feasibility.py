@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from edgesim.engine.event_estimate import round_events
 from edgesim.network.cell import Cell
 from edgesim.network.grants import Grants
 from edgesim.runs.error_sentences import infeasible_sentence
@@ -34,6 +35,7 @@ class Feasibility:
         note: one sentence on all devices.
         feasible: False if no device can take part, or ``stop`` refuses the plan.
         warnings: what a user should know before running.
+        round_events: about how many events round 0 has.
     """
 
     rows: Sequence[dict]
@@ -41,6 +43,7 @@ class Feasibility:
     note: str
     feasible: bool
     warnings: list[str] = field(default_factory=list)
+    round_events: float = 0.0
 
 
 class DeviceRows(Sequence[dict]):
@@ -58,7 +61,7 @@ class DeviceRows(Sequence[dict]):
         self, cell: Cell, method: Method, demand: Demand, view: View, plan: RoundPlan
     ) -> None:
         self.cell, self.method, self.demand, self.view = cell, method, demand, view
-        self.grants = plan.grants
+        self.grants, self.forecast = plan.grants, plan.forecast
         devices = plan.grants.device.tolist() if isinstance(plan.grants, Grants) else []
         self.place_of = {k: place for place, k in enumerate(devices)}
         self.left_out = set(plan.infeasible)
@@ -71,9 +74,15 @@ class DeviceRows(Sequence[dict]):
             return [self[place] for place in range(*i.indices(len(self)))]
         place = range(len(self))[i]
         k = int(self.demand.devices[place])
-        grant = self.grants[self.place_of[k]] if k in self.place_of else None
-        feasible = k not in self.left_out
-        return device_row(self.cell, self.method, self.demand, self.view, feasible, grant, place)
+        granted, planned_bps = self.place_of.get(k), math.nan
+        grant = None if granted is None else self.grants[granted]
+        if granted is not None and self.forecast is not None:
+            planned_bps = float(self.forecast.rate_bps[granted])
+        elif grant is not None:
+            gain = self.cell.channel.gains(self.view.now_s)[k]
+            planned_bps = float(self.cell.channel.rate_bps(grant.share, grant.power_w, gain))
+        row = device_row(self.cell, self.method, self.demand, self.view, grant, planned_bps, place)
+        return {**row, "feasible": k not in self.left_out}
 
 
 def feasibility_table(cell: Cell, method: Method, redrawn: bool = False) -> Feasibility:
@@ -102,9 +111,11 @@ def feasibility_table(cell: Cell, method: Method, redrawn: bool = False) -> Feas
     note += "; this is round 0, and capabilities are drawn anew in every round" if redrawn else ""
     if left_out:
         warnings.append(note)
+    warnings += stale_plan(cell)
     rows = DeviceRows(cell, method, demand, view, plan)
     feasible = len(left_out) < count and not refused
-    return Feasibility(rows, view.budget_s * MS, note, feasible, warnings)
+    events = round_events(cell, demand, view, plan)
+    return Feasibility(rows, view.budget_s * MS, note, feasible, warnings, events)
 
 
 def device_row(
@@ -112,8 +123,8 @@ def device_row(
     method: Method,
     demand: Demand,
     view: View,
-    feasible: bool,
     grant: Grant | None,
+    planned_bps: float,
     i: int,
 ) -> dict[str, Any]:
     """The row of one device.
@@ -123,16 +134,13 @@ def device_row(
         method: forecasts the stages of a device.
         demand: of all devices.
         view: what the server knows.
-        feasible: the device can take part.
         grant: of the device in the plan of round 0, if it has one.
+        planned_bps: rate of its upload in that plan, bit/s.
         i: position of the device in the demand.
     """
     k = int(demand.devices[i])
-    device, rate_bps, gain = (
-        cell.fleet.device(k),
-        view.rate_bps[k],
-        cell.channel.gains(view.now_s)[k],
-    )
+    device, rate_bps, gains = cell.fleet.device(k), view.rate_bps[k], cell.planner.gains
+    gain = gain_at(cell, view, k, 1.0)
 
     @cache  # most methods ask for one rho only, and to price a submodel takes a while
     def seconds(rho: float, cpu_hz: float = view.cpu_hz[k]) -> dict[str, float]:
@@ -142,12 +150,20 @@ def device_row(
         bits = demand.bits_fixed[i] + (1.0 - rho) * demand.bits_prunable[i]
         return bits / bps if bps else math.inf if bits else 0.0
 
-    download_s = float(cell.downlink.seconds(demand.bits_down[[i]], demand.devices)[0])
+    # With noise as a density a share of the band carries more than that share of its rate.
+    fair = 1.0 / len(demand.devices)
+    fair_bps = float(
+        cell.channel.rate_bps(fair, cell.fleet.tx_power_w[k], gain_at(cell, view, k, fair))
+    )
+    download_s = float(cell.downlink.seconds(demand.bits_down[[i]], demand.devices, gains)[0])
     rho_min, rho_max = demand.rho_min[i], demand.rho_max[i]
+    unpruned_s = {"download": download_s, **seconds(rho_min), "uplink": upload_s(rho_min, fair_bps)}
     least_s = {"download": download_s, **seconds(rho_max), "uplink": upload_s(rho_max, rate_bps)}
+    # A device whose computation alone takes too long is bound by what no pruning shortens.
+    too_slow = sum(least_s.values()) - least_s["uplink"] >= view.budget_s
+    bound_by_s = least_s if too_slow else unpruned_s
     planned_s = math.nan
     if grant is not None:
-        planned_bps = float(cell.channel.rate_bps(grant.share, grant.power_w, gain))
         compute_s = sum(seconds(grant.rho, grant.cpu_hz).values())
         planned_s = download_s + compute_s + upload_s(grant.rho, planned_bps)
     return {
@@ -155,14 +171,34 @@ def device_row(
         "gain_db": 10.0 * math.log10(gain) if gain > 0.0 else -math.inf,
         "rate_mbps": float(rate_bps / 1e6),
         "stages": {name: s * MS for name, s in seconds(rho_min).items()},
-        "upload_ms": upload_s(rho_min, rate_bps / len(demand.devices)) * MS,
+        "upload_ms": unpruned_s["uplink"] * MS,
         "least_ms": sum(least_s.values()) * MS,
-        "binds": max(least_s, key=lambda name: least_s[name]),
-        "feasible": feasible,
+        "binds": max(bound_by_s, key=lambda name: bound_by_s[name]),
         "share": grant.share if grant else 0.0,
         "rho": grant.rho if grant else math.nan,
         "planned_ms": planned_s * MS,
     }
+
+
+def stale_plan(cell: Cell) -> list[str]:
+    """The warning about a plan whose channel is gone before the round is over, if it is one."""
+    channel, gains = cell.channel, cell.planner.gains
+    if gains.counts_with_fading or channel.coherence_s >= cell.budget_s or channel.static:
+        return []
+    length = "a round" if math.isinf(cell.budget_s) else f"{cell.budget_s * MS:g} ms"
+    return [
+        f"allocation.rate: now plans with the fade of the instant, but fading changes every "
+        f"{channel.coherence_s * MS:g} ms of {length}, so that many devices will be late; "
+        "write allocation: {rate: quantile, reliability: 0.95} to plan for fading"
+    ]
+
+
+def gain_at(cell: Cell, view: View, k: int, share: float) -> float:
+    """What the server takes for the gain of device k on a share of the band, linear."""
+    channel = cell.channel
+    noise_w = channel.band_noise_w * (1.0 if channel.noise_w_per_hz is None else share)
+    snr_per_gain = np.broadcast_to(cell.fleet.tx_power_w[k] / noise_w, len(cell.fleet))
+    return float(cell.planner.gains.at_start(view.now_s, snr_per_gain)[k])
 
 
 def participation(count: int, left_out: list[int], view: View, unprunable_s: Array) -> str:

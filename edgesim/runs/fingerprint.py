@@ -12,10 +12,10 @@ from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from edgesim.extensions.user_code import user_files
 from edgesim.runs.artifacts import versions
 from edgesim.runs.setup import Setup
-from edgesim.runs.user_code import user_files
-from fl.data import datasets
+from fl.data.own_data import content_digest
 
 PACKAGES = ("edgesim", "fl", "solvers")
 ENTRY = "edgesim.runs.run"  # simulates a scenario from start to end
@@ -26,9 +26,9 @@ def result_digest(setup: Setup) -> str:
     where = [setup.scenario.learning.device, setup.arithmetic()]
     parts = [setup.scenario.digest(), str(setup.seed), *where, *map(str, versions().items())]
     total = hashlib.sha256("\n".join(parts).encode())
-    data_files = datasets.locate(setup.scenario.learning.dataset, setup.data)
-    for path in [*user_files(setup.scenario), *data_files]:
+    for path in [*user_files(setup.scenario), *setup.source.files]:
         total.update(file_digest(path))
+    total.update(memory_digest(setup))
     for labels in (setup.task.data.y_train, setup.task.data.y_test):
         total.update(labels.tobytes())
     return total.hexdigest()
@@ -40,7 +40,10 @@ def training_digest(setup: Setup) -> str | None:
     That is the data and who holds them, model, method, seed, arithmetic and code. None where
     nothing is trained, or by the user's own code, which could read anything.
     """
-    if setup.counts_only or ".py:" in setup.scenario.learning.method.name:
+    own_code = (
+        ".py:" in setup.scenario.learning.method.name or not setup.task.architecture.in_layers
+    )
+    if setup.counts_only or own_code:
         return None
     import torch
 
@@ -55,12 +58,20 @@ def training_digest(setup: Setup) -> str | None:
     total = hashlib.sha256("\n".join(parts).encode())
     total.update(code_digest(type(setup.method)).encode())
     data = setup.task.data
-    for path in datasets.locate(setup.scenario.learning.dataset, setup.data):
+    for path in setup.source.files:
         total.update(file_digest(path))
+    total.update(memory_digest(setup))
     held = (data.y_train, data.y_test, setup.task.samples, *data.train_index, *data.test_index)
     for array in held:
         total.update(f"{array.dtype} {array.shape}".encode() + array.tobytes())
     return total.hexdigest()
+
+
+def memory_digest(setup: Setup) -> bytes:
+    """SHA-256 of samples that no file holds, and of a module of the user's own; or nothing."""
+    data = setup.task.data
+    samples = content_digest([data.x_train, data.x_test]) if setup.source.in_memory else b""
+    return samples + setup.task.architecture.digest()
 
 
 def file_digest(path: Path) -> bytes:

@@ -10,8 +10,8 @@ import numpy as np
 
 import solvers
 from edgesim.errors import ScenarioKeyError
+from edgesim.extensions.user_code import code_path, guarded, load_object
 from edgesim.network.planner import Allocator
-from edgesim.runs.user_code import guarded, load_object, user_files
 from edgesim.scenario.loader import Scenario
 from edgesim.scenario.schema import AllocationSection
 from fl import methods
@@ -128,7 +128,7 @@ def make_allocator(scenario: Scenario, allow_code: bool) -> Allocator:
     if solver is not None:
         if not callable(solver):
             raise ScenarioKeyError(SOLVER, f"is {name}, which is no function of a problem")
-        return partial(allocate, method=guarded(solver, name, user_files(scenario)[-1]))
+        return partial(allocate, method=guarded(solver, name, code_path(scenario, name)))
     if name == "printed":
         problem = "is printed, which breaks its bounds and is for comparison only; use kkt"
         raise ScenarioKeyError(SOLVER, problem)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from edgesim.records.event_log import EventLog
@@ -35,6 +35,7 @@ class Recorder(Observer):
         folder: where the checkpoint goes; None keeps all in memory.
         progress: called with a dict after each round; None: not at all.
         detours: what the training has done in another way than chosen, for the checkpoint.
+        warnings: on damage that was found when the run was resumed, for the checkpoint.
     """
 
     def __init__(
@@ -45,9 +46,11 @@ class Recorder(Observer):
         folder: RunFolder | None,
         progress: Progress | None,
         detours: Callable[[], list] = list,
+        warnings: Sequence[str] = (),
     ) -> None:
         self.scenario, self.log, self.evaluate, self.folder = scenario, log, evaluate, folder
         self.progress, self.detours = progress or (lambda event: None), detours
+        self.warnings = list(warnings)
         self.evaluate_s = 0.0
         self.started_s = time.perf_counter()
 
@@ -57,7 +60,7 @@ class Recorder(Observer):
 
     def scores(self, g: int, state: State) -> Scores | None:
         """Loss and accuracy every `evaluate.every` rounds and in the last one."""
-        if (g + 1) % self.scenario.evaluate.every and g != self.scenario.rounds - 1:
+        if not is_evaluated(self.scenario, g):
             return None
         start_s = time.perf_counter()
         scores = self.evaluate(state)
@@ -70,7 +73,12 @@ class Recorder(Observer):
         row = {name: values[-1] for name, values in rows["rounds"].items()}
         if self.folder is not None:
             arrays, facts = state.to_arrays()
-            facts = {"state": facts, "detours": self.detours()}
+            facts = {
+                "state": facts,
+                "rounds": self.scenario.rounds,
+                "detours": self.detours(),
+                "warnings": self.warnings,
+            }
             self.folder.save(g, row["time_s"], arrays, facts, rows)
         self.report("round", round=g, **{name: row[name] for name in PROGRESS_COLUMNS})
 
@@ -82,6 +90,11 @@ class Recorder(Observer):
             "wall_s": self.wall_s,
         }
         self.progress({"kind": kind, **about, **facts})
+
+
+def is_evaluated(scenario: Scenario, g: int) -> bool:
+    """Is round g followed by an evaluation: every `evaluate.every` rounds, and after the last?"""
+    return (g + 1) % scenario.evaluate.every == 0 or g == scenario.rounds - 1
 
 
 def scheme_of(scenario: Scenario) -> str:

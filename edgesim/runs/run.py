@@ -12,12 +12,20 @@ from typing import TYPE_CHECKING, Any
 import simpy
 
 from edgesim.engine import rounds as process_rounds
+from edgesim.engine.event_estimate import event_warnings
 from edgesim.engine.vectorised import round_loop as array_rounds
 from edgesim.engine.vectorised.round_loop import SteppedEnvironment, needs_processes
 from edgesim.errors import InfeasibleScenarioError
+from edgesim.records.atomic_files import write_atomic
 from edgesim.records.event_log import EventLog
-from edgesim.records.run_checkpoint import Checkpoint, FolderError, RunFolder
-from edgesim.runs.artifacts import peak_memory_bytes, summary_of, write_artifacts
+from edgesim.records.run_checkpoint import Checkpoint, RunFolder
+from edgesim.runs.artifacts import (
+    peak_memory_bytes,
+    summary_of,
+    write_artifacts,
+    write_scenario,
+)
+from edgesim.runs.continuation import continuable, without_unscheduled_scores
 from edgesim.runs.error_sentences import user_errors
 from edgesim.runs.feasibility import Feasibility, feasibility_table
 from edgesim.runs.fingerprint import result_digest, training_digest
@@ -49,6 +57,22 @@ class Run:
     log: EventLog
     spent: dict[str, float] = field(default_factory=dict)
 
+    def plot(self, figure: str = "accuracy", ax: Any = None, x: str | None = None) -> Any:
+        """Draw a figure, such as accuracy, loss or latency: see `edgesim.results.plotting.plot`."""
+        from edgesim.results.plotting import plot
+
+        return plot(self, figure, ax, x)
+
+    def _repr_html_(self) -> str:
+        from edgesim.results.notebook_html import run_html
+
+        return run_html(self.summary, self.folder)
+
+    def __repr__(self) -> str:
+        about = self.summary
+        where = f", {self.folder}" if self.folder else ""
+        return f"<run {about['scheme']}, seed {about['seed']}, {about['rounds']} rounds{where}>"
+
     @cached_property
     def rounds(self) -> pd.DataFrame:
         return self.log.table("rounds")
@@ -75,11 +99,12 @@ def simulate(
     seed: int | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
-    data: str | Path | None = None,
+    data: Any = None,
     allow_code: bool = False,
     progress: Progress | None = None,
     shared: str | Path | None = None,
     processes: int | None = None,
+    model: Any = None,
 ) -> Run:
     """Run a scenario to its end; with ``out`` also write, resume and keep its folder.
 
@@ -88,11 +113,14 @@ def simulate(
         seed: of every random stream; None: the scenario's.
         out: the run's folder; None keeps all in memory.
         fresh: replace what an earlier run left in ``out``.
-        data: folder of the data files; None: EDGESIM_DATA.
-        allow_code: method and solver may be ``./file.py:name``.
+        data: folder of the data files, None: EDGESIM_DATA; or data of your own in place of those
+            that the scenario names: arrays or torch data sets (`fl.data.own_data.own_samples`).
+        allow_code: code of your own, ``./file.py:name``, may run.
         progress: called with a dict after each round.
         shared: folder through which runs share what they train; it changes no result.
         processes: threads that may train at once; None: one per core. They change no result.
+        model: a `torch.nn.Module`, or what makes one, in place of the model that the scenario
+            names. A module trains from the weights that it has, a class from new ones by the seed.
 
     Returns:
         The finished run with its tables.
@@ -101,14 +129,14 @@ def simulate(
         ScenarioError, RunError: bad input.
         InfeasibleScenarioError: no device can meet the threshold.
     """
-    prepared = prepare(scenario, seed, data, allow_code, processes)
+    prepared = prepare(scenario, seed, data, allow_code, processes, model)
     return prepared.run(out, fresh, progress, shared)
 
 
 def feasibility(
     scenario: Scenario,
     seed: int | None = None,
-    data: str | Path | None = None,
+    data: Any = None,
     allow_code: bool = False,
 ) -> Feasibility:
     """What each device can reach at best in round 0, and what would be planned for it."""
@@ -118,15 +146,17 @@ def feasibility(
 def prepare(
     scenario: Scenario,
     seed: int | None = None,
-    data: str | Path | None = None,
+    data: Any = None,
     allow_code: bool = False,
     processes: int | None = None,
+    model: Any = None,
 ) -> PreparedRun:
     """Set a scenario up and check who can take part; the arguments are those of `simulate`."""
-    setup = set_up(scenario, seed, data, allow_code, processes)
+    setup = set_up(scenario, seed, data, allow_code, processes, model)
     redrawn = any(each.capability_drawn == "round" for each in scenario.devices)
     with user_errors(scenario):
         table = feasibility_table(setup.cell(simpy.Environment()), setup.method, redrawn)
+        table.warnings.extend(event_warnings(scenario, table.round_events))
     return PreparedRun(setup, table)
 
 
@@ -150,12 +180,21 @@ class PreparedRun:
         with user_errors(self.setup.scenario):
             setup = share_training(self.setup, shared)
             folder = None if out is None else RunFolder(Path(out), result_digest(setup))
-            if fresh or folder is None or not folder.is_finished():
+            damage = None if fresh or folder is None else folder.damage()
+            if damage != []:
                 setup.check_before_training()
             try:
-                saved = folder.open(fresh) if folder else None
-                if folder and saved and folder.is_finished():
+                saved = folder.open(fresh, continuable(setup, folder.path)) if folder else None
+                if saved:
+                    saved = without_unscheduled_scores(saved, setup)
+                is_last = saved is not None and saved.g == setup.scenario.rounds - 1
+                if folder and saved and damage == [] and is_last and not saved.is_older:
                     return finished_run(folder, saved)
+                if folder:
+                    write_scenario(folder.path, setup, write_atomic)
+                if saved and damage:
+                    names = ", ".join(file.name for file in damage)
+                    saved.warnings.append(f"damaged files were written again: {names}")
                 return run_rounds(setup, folder, saved, progress, self.feasibility.warnings)
             finally:
                 if folder is not None:
@@ -198,14 +237,15 @@ def run_rounds(
     log.restore(saved.tables if saved else ())
     trainer = setup.trainer()
     trainer.restore_fallbacks(saved.facts.get("detours", ()) if saved else ())
+    damage = saved.warnings if saved else []
     recorder = Recorder(
-        setup.scenario, log, setup.evaluate, folder, progress, trainer.fallback_counts
+        setup.scenario, log, setup.evaluate, folder, progress, trainer.fallback_counts, damage
     )
     recorder.report("start", round=first)
     rounds = range(first, setup.scenario.rounds)
     state = play(setup, start_s, setup.rules(), trainer, log, recorder, rounds, state)
     log.freeze()
-    summary = summary_of(setup, log, warnings, trainer.fallbacks)
+    summary = summary_of(setup, log, [*warnings, *damage], trainer.fallbacks)
     recorder.report("trained", executor=trainer.executor_name, detours=list(trainer.fallbacks))
     spent = {
         "wall_s": recorder.wall_s,
@@ -263,12 +303,7 @@ def finished_run(folder: RunFolder, saved: Checkpoint) -> Run:
     """A run that had ended before: nothing is computed again."""
     log = EventLog()
     log.restore(saved.tables)
-    try:
-        summary = json.loads((folder.path / "summary.json").read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise FolderError(
-            f"{folder.path}/summary.json is damaged ({error}); use --fresh to start again"
-        ) from error
+    summary = json.loads((folder.path / "summary.json").read_text(encoding="utf-8"))
     return Run(folder.path, summary, log)
 
 

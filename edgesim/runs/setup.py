@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import simpy
 
 from edgesim.errors import ScenarioKeyError
+from edgesim.extensions.selection_rule import check_selection, find_selection
 from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel, make_channel
 from edgesim.network.device import Fleet, capability_by_round, draw_fleet
 from edgesim.network.fluid_links import make_links
+from edgesim.network.planned_gains import make_planned_gains
 from edgesim.network.planner import Allocator
 from edgesim.records.run_checkpoint import Checkpoint
-from edgesim.runs.error_sentences import PartitionError, locate_user_errors
+from edgesim.runs.error_sentences import locate_user_errors
+from edgesim.runs.learning_task import (
+    KEPT_DATA,
+    DataSource,
+    find_data,
+    find_model,
+    make_task,
+)
 from edgesim.runs.method_and_allocator import make_allocator, make_method
 from edgesim.scenario.loader import Scenario
 from edgesim.seeds import Seeds
-from fl.accounting import Accounting
 from fl.contracts import Scores, State
 from fl.data import datasets
-from fl.errors import DataError
+from fl.method_base.hyperparameter_declaration import in_full
 from fl.method_base.method import Method
-from fl.models import architectures
 from fl.task import LearningTask
-from fl.timing_only import Counted, NoTrainer, Rounds, Unseen, unseen
+from fl.timing_only import Counted, NoTrainer, Rounds
 from fl.training_cache.cache import CachingExecutor, KeyingMethod, TrainingCache
 
 
@@ -36,7 +42,7 @@ class Setup:
     """Everything that a run is made of, before it starts; made without torch and images.
 
     Args:
-        scenario: the checked scenario.
+        scenario: the checked scenario, with every parameter that its method reads.
         seed: of all random streams.
         seeds: the random streams.
         fleet: the devices.
@@ -44,7 +50,7 @@ class Setup:
         task: model, divided data, accounting.
         method: the method with its parameters.
         allocator: the solver.
-        data: folder of the data files; None: EDGESIM_DATA.
+        source: where the data came from.
         processes: threads that may train, or evaluate, at once; None: one per core.
         reuse: what other runs have trained already.
     """
@@ -57,7 +63,7 @@ class Setup:
     task: LearningTask
     method: Method
     allocator: Allocator
-    data: str | Path | None = None
+    source: DataSource
     processes: int | None = None
     reuse: TrainingCache | None = None
 
@@ -77,6 +83,7 @@ class Setup:
             samples=self.task.samples,
             streams=self.seeds,
             capability=capability_by_round(self.scenario.devices, self.fleet, self.seeds),
+            planned_gains=make_planned_gains(self.scenario.allocation, self.channel),
         )
 
     @property
@@ -162,59 +169,52 @@ class Setup:
 def set_up(
     scenario: Scenario,
     seed: int | None = None,
-    data: str | Path | None = None,
+    data: Any = None,
     allow_code: bool = False,
     processes: int | None = None,
+    model: Any = None,
 ) -> Setup:
     """Resolve every name of a scenario, draw its devices and channel, divide its data.
 
     Args:
         scenario: the checked scenario.
         seed: of every random stream; None: the scenario's.
-        data: folder of the data files; None: EDGESIM_DATA.
-        allow_code: method and solver may be ``./file.py:name``.
+        data: folder of the data files, or data of the user's own; None: EDGESIM_DATA.
+        allow_code: code of the user's own, ``./file.py:name``, may run.
         processes: threads that may train at once; None: one per core.
+        model: a `torch.nn.Module` of the user's own; None: the one that the scenario names.
 
     Raises:
         RunError, ScenarioError: what is missing or does not fit, with file, line and key.
     """
     seed = scenario.seed if seed is None else seed
     seeds = Seeds(seed)
-    task = make_task(scenario, seeds, data)
+    source = find_data(scenario, data, allow_code)
+    if source.in_memory and ".py:" not in scenario.learning.dataset:
+        scenario = with_keys(scenario, "learning", dataset=KEPT_DATA)
+    own_model = find_model(scenario, model, allow_code)
+    if model is not None:
+        scenario = with_keys(scenario, "learning", model=model_name(model))
+    selection = find_selection(scenario, allow_code)
+    task = replace(make_task(scenario, seeds, source, own_model), selection=selection)
     fleet = draw_fleet(scenario.devices, seeds)
     channel = make_channel(scenario.network, fleet, seeds)
     method = make_method(scenario, task, allow_code)
+    check_selection(scenario, method)
     allocator = make_allocator(scenario, allow_code)
+    # what is written into the run's folder, and what a run is recognised by, has the defaults too
+    scenario = scenario.with_method(in_full(type(method), scenario.learning.method.params))
     return Setup(
-        scenario, seed, seeds, fleet, channel, method.task, method, allocator, data, processes
+        scenario, seed, seeds, fleet, channel, method.task, method, allocator, source, processes
     )
 
 
-def make_task(scenario: Scenario, seeds: Seeds, data: str | Path | None) -> LearningTask:
-    """The learning task: model, divided data, accounting."""
-    learning = scenario.learning
-    divided: Any = divide_data(scenario, seeds, data)  # `Unseen` stands for data not looked at
-    classes = len(divided.classes)
-    architecture = architectures.build(learning.model, divided.input_shape, classes)
-    architecture.input_shapes  # noqa: B018 (raises where the model does not fit the images)
-    accounting = Accounting(**scenario.accounting.model_dump())
-    return LearningTask(
-        architecture, divided, learning.batch_size, seeds, accounting, learning.device
-    )
+def model_name(model: Any) -> str:
+    """What the scenario of a run calls a model that came from Python."""
+    return getattr(model, "__qualname__", type(model).__qualname__).rpartition(".")[2]
 
 
-def divide_data(
-    scenario: Scenario, seeds: Seeds, data: str | Path | None
-) -> datasets.Federated | Unseen:
-    """The data set and who holds what; without a data set D_k samples each, or one batch."""
-    learning = scenario.learning
-    if learning.dataset == datasets.NONE or learning.partition is None:
-        size = learning.samples_per_device or learning.batch_size
-        return unseen(learning.model, scenario.device_count, size)
-    samples = datasets.load(learning.dataset, data)
-    options = learning.partition.model_dump(exclude_none=True)
-    options |= {"samples_per_device": learning.samples_per_device}
-    try:
-        return datasets.spread(samples, scenario.device_count, seeds, **options)
-    except DataError as error:
-        raise PartitionError(str(error)) from error
+def with_keys(scenario: Scenario, section: str, **values: Any) -> Scenario:
+    """The scenario with other values of some keys of a section."""
+    changed = getattr(scenario, section).model_copy(update=values)
+    return scenario.model_copy(update={section: changed})

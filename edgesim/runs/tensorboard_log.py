@@ -47,6 +47,9 @@ def with_tensorboard(folder: Path, wanted: bool, progress: Progress) -> Iterator
 class TensorBoard:
     """Writes the progress events of `edgesim.runs.run.simulate` as scalars.
 
+    The step of a point is its round, and its wall time the simulated time: TensorBoard's axis
+    "Relative" then shows simulated time, from the end of the first round on.
+
     A resumed run goes on where it was; a fresh one replaces the old. The writer starts with the
     run's first event: only then is the folder known to be the run's.
     """
@@ -64,7 +67,7 @@ class TensorBoard:
                 for name in PROGRESS_COLUMNS
                 if event[name] is not None and math.isfinite(event[name])
             }
-            self._add(event["round"], known)
+            self._add(event["round"], event["time_s"], known)
 
     def close(self) -> None:
         if self._writer is not None:
@@ -79,9 +82,9 @@ class TensorBoard:
         start = SessionLog(status=SessionLog.START)
         self._writer.add_event(Event(wall_time=time.time(), step=first, session_log=start))
 
-    def _add(self, g: int, numbers: dict[str, float]) -> None:
+    def _add(self, g: int, time_s: float, numbers: dict[str, float]) -> None:
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.compat.proto.summary_pb2 import Summary
 
         values = [Summary.Value(tag=name, simple_value=value) for name, value in numbers.items()]
-        self._writer.add_event(Event(wall_time=time.time(), step=g, summary=Summary(value=values)))
+        self._writer.add_event(Event(wall_time=time_s, step=g, summary=Summary(value=values)))

@@ -13,6 +13,8 @@ from edgesim.scenario.section import Reader, ValueRefusedError, refuse
 from edgesim.scenario.units import DIMENSIONS, UnitError, format_quantity, parse, unit_pattern
 
 PLAIN = "1"  # the unit of a bare number
+# Magnitudes in SI units, beyond all physics; products of several stay within a double.
+LEAST, LARGEST = 1e-50, 1e50
 
 
 def _or_none(rule: dict[str, Any], none: bool) -> dict[str, Any]:
@@ -49,6 +51,9 @@ class Quantity(Reader[float | None]):
         value = self._plain(given) if self.unit == PLAIN else self._with_unit(given)
         if value < self.low or value > self.high or (self.above and value == self.low):
             raise refuse(given, f"; allowed is {self.bounds}")
+        if abs(value) > LARGEST or (self.unit != "dB" and 0.0 < abs(value) < LEAST):
+            unit = "" if self.unit == PLAIN else f" {self.unit}"
+            raise refuse(given, f"; a value lies between {LEAST:g} and {LARGEST:g}{unit}")
         return value
 
     def _plain(self, given: str | int | float) -> float:
@@ -263,3 +268,30 @@ class NumberList(Reader[tuple[float, ...]]):
             ("minimum", "maximum") if self.closed else ("exclusiveMinimum", "exclusiveMaximum")
         )
         return {"type": "array", "items": {"type": "number", low: 0, high: 1}}
+
+
+@dataclass(frozen=True)
+class WordList(Reader[tuple[str, ...]]):
+    """A list of words, at least one.
+
+    Args:
+        what: the words, as a part of a sentence.
+    """
+
+    what: str
+
+    @property
+    def allowed(self) -> str:
+        return f"a list of names of {self.what}"
+
+    def read(self, given: object) -> tuple[str, ...]:
+        words = given if isinstance(given, list) else None
+        if not words or not all(isinstance(each, str | int) for each in words):
+            raise refuse(given, f"; write {self.allowed}, such as [fc1, fc2]")
+        return tuple(map(str, words))
+
+    def write(self, value: tuple[str, ...]) -> list[str]:
+        return list(value)
+
+    def json_schema(self) -> dict[str, Any]:
+        return {"type": "array", "items": {"type": "string"}, "minItems": 1}

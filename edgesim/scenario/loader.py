@@ -23,8 +23,9 @@ from edgesim.scenario.overrides import (
     resolve,
     scheme_labels,
 )
+from edgesim.scenario.per_device_values import MethodSpec
 from edgesim.scenario.schema import ScenarioKeys
-from edgesim.scenario.section import Section, reader_of
+from edgesim.scenario.section import Section, is_written, reader_of
 from edgesim.scenario.validation import check_sections, validated
 from edgesim.scenario.yaml_locations import Document, KeyPath, read_file
 
@@ -83,6 +84,16 @@ class Scenario(ScenarioKeys):
         every = {key: value for key, value in _plain(self).items() if key not in _NOT_IN_DIGEST}
         content = every if sections is None else {key: every[key] for key in sections}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    def with_method(self, params: dict[str, Any]) -> Scenario:
+        """The same scenario with these parameters of its method in place of its own."""
+        method = MethodSpec(self.learning.method.name, params)
+        learning = self.learning.model_copy(update={"method": method})
+        return self.model_copy(update={"learning": learning})
+
+    def with_rounds(self, rounds: int) -> Scenario:
+        """The same scenario with another number of rounds."""
+        return self.model_copy(update={"rounds": rounds})
 
     def to_yaml(self, provenance: dict[str, Any] | None = None, seed: int | None = None) -> str:
         """Every key with its value and unit; `load` reads it back to the same digest.
@@ -146,6 +157,8 @@ def _plain(section: Section) -> dict[str, Any]:
     content: dict[str, Any] = {}
     for name, field in type(section).model_fields.items():
         value, reader, key = getattr(section, name), reader_of(field), str(field.alias)
+        if not is_written(field, value):
+            continue
         if reader is not None:
             if value is not None or reader.none:
                 content[key] = reader.write(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,9 +13,12 @@ from edgesim.scenario.fields import PLAIN, Quantity
 from edgesim.scenario.section import Reader, ValueRefusedError, refuse
 from edgesim.scenario.units import format_quantity, unit_pattern
 from edgesim.scenario.yaml_locations import scalar
+from fl.regular_files import read_regular
 
 KINDS = ("uniform", "choice", "trace")
-MAX_TRACE_VALUES = 10_000_000
+MAX_TRACE_VALUES = 100_000  # each is written out in scenario.yaml of a run, which takes a while
+MAX_TRACE_BYTES = 16 << 20
+MAX_TRACE_LINE = 100  # letters
 
 
 @dataclass(frozen=True)
@@ -81,8 +85,8 @@ class PerDevice(Reader[Draw]):
     def _trace(self, path: Path, name: str) -> tuple[float, ...]:
         """One value per line; empty lines and lines that start with # are skipped."""
         try:
-            with open(path, encoding="utf-8") as lines:
-                return self._numbers(lines, name)
+            text = read_regular(path, MAX_TRACE_BYTES).decode("utf-8")
+            return self._numbers(io.StringIO(text, newline=None), name)
         except UnicodeDecodeError:
             problem = "; the file is not UTF-8 text"
         except OSError as error:
@@ -96,6 +100,8 @@ class PerDevice(Reader[Draw]):
             text = line.strip()
             if text and not text.startswith("#"):
                 try:
+                    if len(text) > MAX_TRACE_LINE:
+                        raise refuse(text, "; write one value per line")
                     numbers.append(self.each.number(scalar(text) if self.unit == PLAIN else text))
                 except ValueRefusedError as problem:
                     raise problem.below("trace", note=f" ({name}, line {count})") from None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from edgesim.scenario.fields import (
     LABEL,
@@ -19,11 +19,12 @@ from edgesim.scenario.fields import (
     Quantity,
     WholeNumber,
     Word,
+    WordList,
     WordMapping,
 )
 from edgesim.scenario.network_schema import DeviceClass, NetworkSection
 from edgesim.scenario.per_device_values import MethodReader, MethodSpec
-from edgesim.scenario.section import OURS, PER_SECTION, Section, key
+from edgesim.scenario.section import OURS, PER_SECTION, Section, key, refuse
 
 
 class BudgetSection(Section):
@@ -61,6 +62,39 @@ class AllocationSection(Section):
         None,
         "not set: needed with solver levels only",
     )
+    rate: Annotated[str, Word(("now", "mean", "quantile"))] = key(
+        "the uplink rate that a round is planned with: that of the instant; the mean over the "
+        "fading; the one that a device gets with probability reliability in the time that it has",
+        "quantile",
+        "now",
+        "Liu, eq. (9): constant within a round",
+        written=False,
+    )
+    reliability: Annotated[float, Quantity(high=1.0)] = key(
+        "probability of being in time that is planned for; read with rate: quantile",
+        0.99,
+        0.95,
+        f"{OURS}: the 5 % quantile, as for cell-edge users",
+        written=False,
+    )
+    reliability_for: Annotated[str, Word(("device", "round"))] = key(
+        "device: of each device by itself; round: of all devices of a round together",
+        "round",
+        "device",
+        f"{OURS}: each device by itself",
+        written=False,
+    )
+
+    @model_validator(mode="after")
+    def _reads_its_reliability(self) -> AllocationSection:
+        if not self.reliability < 1.0:
+            problem = "; allowed is more than 0 and less than 1"
+            raise refuse(self.reliability, problem, "reliability")
+        for name in ("reliability", "reliability_for"):
+            if self.rate != "quantile" and name in self.model_fields_set:
+                problem = f", which reads no {name}; remove it or write rate: quantile"
+                raise refuse(self.rate, problem, "rate")
+        return self
 
 
 class IidPartition(Section):
@@ -95,12 +129,36 @@ class SpeakerPartition(Section):
     )
 
 
-Partition = IidPartition | LabelPartition | DirichletPartition | SpeakerPartition
+class NaturalPartition(Section):
+    kind: Literal["natural"] = key(
+        "natural: every device holds the samples of one client; only for data with clients",
+        "natural",
+    )
+
+
+class FilePartition(Section):
+    kind: Literal["file"] = key("file: a file says which device holds which sample", "file")
+    file: Annotated[str, Word(looks="the path of a .csv or .npz file")] = key(
+        "CSV with the columns sample, device (from 0 on) and, if wanted, part (train or test); or "
+        ".npz with the arrays train and, if wanted, test: the device of each sample, -1 for none",
+        "split.csv",
+    )
+
+
+Partition = (
+    IidPartition
+    | LabelPartition
+    | DirichletPartition
+    | SpeakerPartition
+    | NaturalPartition
+    | FilePartition
+)
 
 
 class LearningSection(Section):
     dataset: Annotated[str, Word(looks="the name of a data set, see edgesim list datasets")] = key(
-        "the data; none: nothing is trained, only time, bits and joules are counted, "
+        "the data; ./mine.npz, a folder of .npy files or ./file.py:function for data of your own; "
+        "none: nothing is trained, only time, bits and joules are counted, "
         "for the model on the data that it was made for (liu-cnn: 28x28x1, 10 classes)",
         "digits",
     )
@@ -118,11 +176,28 @@ class LearningSection(Section):
         f"{OURS}: all data is used",
     )
     model: Annotated[str, Word(looks="the name of a model, see edgesim list models")] = key(
-        "the network", "mlp"
+        "the network; ./file.py:name for a torch.nn.Module of your own", "mlp"
+    )
+    classifier: Annotated[tuple[str, ...] | None, WordList("modules or parameters")] = key(
+        "of a model of your own: names of the modules or parameters whose role is classifier, "
+        "all others are features",
+        ["fc1", "fc2"],
+        None,
+        f"{OURS}: the last module with weights that a forward pass calls",
     )
     batch_size: Annotated[int, WholeNumber(1, 10**6)] = key("samples per SGD step", 128)
     method: Annotated[MethodSpec, MethodReader()] = key(
         "the algorithm and its parameters", "{name: fedavg}"
+    )
+    selection: Annotated[
+        str, Word(looks="the name of a selection rule, see edgesim list selection")
+    ] = key(
+        "which of the idle devices take part, as many as the method's participants; "
+        "./file.py:function for a rule of your own; oort and refl have their own",
+        "best-channel",
+        "uniform",
+        "McMahan et al., AISTATS 2017, Algorithm 1",
+        written=False,
     )
     executor: Annotated[str, Word(("auto", "resident", "pool", "batched"))] = key(
         "how waiting jobs are trained: one by one, on several threads, stacked; "

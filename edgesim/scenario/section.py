@@ -94,13 +94,23 @@ def reader_of(field: FieldInfo) -> Reader | None:
     return next((part for part in field.metadata if isinstance(part, Reader)), None)
 
 
+def is_written(field: FieldInfo, value: object) -> bool:
+    """Whether a resolved scenario has the key: not where a later key has its default."""
+    extra = field.json_schema_extra
+    return not (isinstance(extra, dict) and "written" in extra and value == field.default)
+
+
 def yaml_key(name: str) -> str:
     """The key of a field: its name without the SI unit at its end."""
     return re.sub(r"_(hz|s|m|w|db)$", "", name)
 
 
 def key(
-    meaning: str, example: JsonValue, default: Any = PydanticUndefined, source: str = ""
+    meaning: str,
+    example: JsonValue,
+    default: Any = PydanticUndefined,
+    source: str = "",
+    written: bool = True,
 ) -> Any:  # the type of the field that it stands for
     """A field of a section.
 
@@ -109,8 +119,11 @@ def key(
         example: a value as one would write it.
         default: in SI; left out: the key must be given.
         source: where the default comes from.
+        written: the default is written into a run's folder and part of the scenario's digest. Keys
+            that were added later are not, so that the digests of older scenarios stay.
     """
     extra: dict[str, JsonValue] = {"source": source} if source else {}
+    extra |= {} if written else {"written": False}
     extra["example"] = example
     return Field(description=meaning, default=default, json_schema_extra=extra)
 

@@ -105,6 +105,12 @@ def check_sections(scenario: ScenarioKeys) -> None:
         example = "budget: {latency_threshold: 25 ms}"
         problem = f"is deadline, which needs budget.latency_threshold; write for instance {example}"
         raise ValueRefusedError(problem, keys=("clock", "mode"))
+    if scenario.allocation.rate == "quantile" and scenario.budget.latency_threshold_s is None:
+        example = "budget: {latency_threshold: 25 ms}"
+        problem = "is quantile, which needs a threshold that a device can miss"
+        raise ValueRefusedError(
+            f"{problem}; write for instance {example}", keys=("allocation", "rate")
+        )
     _check_learning(scenario.learning)
 
 

@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from edgesim.errors import COMMAND_LINE, ScenarioError, shorten
+from fl.regular_files import FileTooLargeError, read_regular
 
 MAX_BYTES = 256 * 1024
+MAX_RESOLVED_BYTES = 4 << 20  # of scenario.yaml in a run's folder, where traces are written out
 MAX_DEPTH = 20
+LARGE = "put long lists into a file and name it by {trace: file.csv}"
 _INTEGER = re.compile(r"[-+]?[0-9]{1,400}")
 _REAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _SPECIAL = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
@@ -88,20 +91,20 @@ def read_file(path: Path) -> Document:
     """Parse one YAML file, which holds a mapping.
 
     Raises:
-        ScenarioError: the file cannot be read, or is no YAML; with file and line.
+        ScenarioError: the file cannot be read, is too large, or is no YAML; with file and line.
     """
     try:
-        with open(path, "rb") as file:
-            raw = file.read(MAX_BYTES + 1)
+        raw = read_regular(path, MAX_BYTES)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "the path is not valid"
-        problem = _UNREADABLE.get(type(error), f"the file cannot be read ({reason})")
+        hint = f"; {LARGE}" if isinstance(error, FileTooLargeError) else ""
+        problem = _UNREADABLE.get(type(error), f"the file cannot be read ({reason}){hint}")
         raise ScenarioError(f"{path}: {problem}.") from None
-    if len(raw) > MAX_BYTES:
-        raise ScenarioError(
-            f"{path}: the file is larger than {MAX_BYTES // 1024} KiB; a scenario is small, "
-            "put long lists into a file and name it by {trace: file.csv}."
-        )
+    return document_of(raw, path)
+
+
+def document_of(raw: bytes, path: Path) -> Document:
+    """`read_file` where the bytes have been read already."""
     try:
         document = read_text(raw.decode("utf-8-sig"), str(path))
     except UnicodeDecodeError as error:

@@ -8,9 +8,11 @@ process to itself.
 from __future__ import annotations
 
 import logging
+import math
 import os
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from importlib.util import find_spec
@@ -18,7 +20,7 @@ from queue import Empty, Queue
 from typing import Any
 
 from edgesim.errors import RunError
-from edgesim.sweep.local_workers import one_thread_each
+from edgesim.sweep.local_workers import interrupts_blocked, one_thread_each
 from edgesim.sweep.point_task import (
     DIED,
     ENDED,
@@ -30,6 +32,7 @@ from edgesim.sweep.point_task import (
 )
 
 TOPIC = "edgesim"  # of the messages from workers
+SAY_AFTER_S, SAY_AGAIN_S = 5.0, 60.0  # without any worker, until that is reported
 LOST = "the dask scheduler is gone; start it again, and the same command goes on"
 
 
@@ -49,22 +52,32 @@ class DaskWorkers:
     Args:
         count: how many workers this command starts; unused with a scheduler.
         scheduler: its address; None: one of this command.
+        report: called with a sentence where there is no worker to carry out a point.
+        longest_wait_s: how long to wait for a first worker, s; inf: for ever.
 
     Raises:
         RunError: the scheduler cannot be reached, or its workers have several threads; also from
-            `capacity`, `start` and `events` where the scheduler is lost.
+            `capacity`, `start` and `events` where the scheduler is lost, or no worker comes.
     """
 
-    def __init__(self, count: int, scheduler: str | None = None) -> None:
+    def __init__(
+        self,
+        count: int,
+        scheduler: str | None = None,
+        report: Callable[[str], None] = lambda sentence: None,
+        longest_wait_s: float = math.inf,
+    ) -> None:
         from distributed import Client, LocalCluster
 
         for name in list(logging.root.manager.loggerDict):
             if name.split(".")[0] == "distributed":  # this command prints what matters
                 logging.getLogger(name).setLevel(logging.CRITICAL)
         self._cluster: Any = None
+        self._scheduler, self._report = scheduler, report
+        self._longest_wait_s = longest_wait_s
         try:
             if scheduler is None:
-                with one_thread_each():
+                with one_thread_each(), interrupts_blocked():
                     self._cluster = LocalCluster(
                         n_workers=count,
                         threads_per_worker=1,
@@ -77,6 +90,8 @@ class DaskWorkers:
             shown = scheduler or "of this machine"
             raise RunError(f"the dask scheduler {shown} cannot be reached ({error})") from error
         self._refuse_threads(scheduler)
+        self._deserted_s = time.monotonic()  # when there was a worker for the last time
+        self._said_s = self._deserted_s - SAY_AGAIN_S + SAY_AFTER_S
         self._queue: Queue[tuple[str, str, Any]] = Queue()
         self._run_id = uuid.uuid4().hex
         self._futures: dict[str, Any] = {}
@@ -113,10 +128,37 @@ class DaskWorkers:
 
     def events(self, timeout_s: float) -> Iterator[WorkerEvent]:
         self._refuse_loss()
+        self._report_desertion()
         with suppress(Empty):
             yield from self._event(*self._queue.get(timeout=timeout_s))
             while True:
                 yield from self._event(*self._queue.get_nowait())
+
+    def _report_desertion(self) -> None:
+        """Report every minute that there is no worker at all.
+
+        Raises:
+            RunError: for longer than the user wants to wait.
+        """
+        now_s = time.monotonic()
+        if self._workers():
+            self._deserted_s = now_s
+            self._said_s = now_s - SAY_AGAIN_S + SAY_AFTER_S
+            return
+        place = self._scheduler or "of this machine"
+        if now_s - self._deserted_s >= self._longest_wait_s:
+            self._client.close()
+            raise RunError(
+                f"no worker came to the dask scheduler {place} within {self._longest_wait_s:g} s; "
+                "start some, and the same command goes on"
+            )
+        if now_s - self._said_s >= SAY_AGAIN_S:
+            self._said_s = now_s
+            self._report(
+                f"the dask scheduler {place} has no worker: waiting for one (dask worker "
+                f"{self._scheduler or 'ADDRESS'} --nthreads 1); Ctrl-C ends this, "
+                "--wait-for-workers limits it"
+            )
 
     def _event(self, kind: str, point_id: str, content: Any) -> Iterator[WorkerEvent]:
         """Nothing, where the point has ended before."""

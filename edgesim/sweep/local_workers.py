@@ -12,8 +12,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import connection, get_context
+from multiprocessing import connection, get_context, parent_process
 from multiprocessing.context import SpawnProcess
+from multiprocessing.resource_tracker import ensure_running
 
 from edgesim.sweep.point_task import DIED, ENDED, ROUND, PointTask, WorkerEvent, carry_out
 
@@ -76,7 +77,7 @@ class LocalWorkers:
         context = get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=work, args=(theirs,), daemon=False)
-        with one_thread_each():
+        with one_thread_each(), interrupts_blocked():
             process.start()
         theirs.close()
         self._workers.append(WorkerProcess(process, ours))
@@ -105,10 +106,26 @@ def one_thread_each() -> Iterator[None]:
                 os.environ[name] = value
 
 
+@contextmanager
+def interrupts_blocked() -> Iterator[None]:
+    """Threads and processes that are started meanwhile never get SIGINT.
+
+    A terminal sends Ctrl-C to every process of a command, which ends its workers by itself; a
+    worker that still loads its libraries would print a traceback.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # not Unix
+        yield
+        return
+    ensure_running()  # the first process starts it, and that would lift the block
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def work(pipe: connection.Connection) -> None:
     """The main function of a process: points come in, rounds and outcomes go out."""
-    # A terminal sends Ctrl-C to every process of the command: the command handles it for all.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
     with suppress(EOFError, OSError):  # the command has gone
         while True:
@@ -125,3 +142,6 @@ def end_with_parent() -> None:
         set_death_signal = 1  # PR_SET_PDEATHSIG of prctl(2)
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
+        parent = parent_process()
+        if parent is not None and os.getppid() != parent.pid:  # it had gone before
+            os._exit(1)

@@ -1,5 +1,7 @@
 """The folder of a sweep: ``points/<id>``, a run folder each, and ``sweep.json``, their statuses.
 
+Beside it lies ``sweep.parquet``, a table of the points with their key figures.
+
 The id of a point is a digest of everything that decides its results. So a finished point is never
 run again, a changed one is a new one, and an interrupted sweep needs nothing else to be continued.
 """
@@ -12,9 +14,12 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
-from edgesim.records.run_checkpoint import FolderError, RunFolder, write_json
+from edgesim.records.atomic_files import json_text, write_atomic
+from edgesim.records.run_checkpoint import FolderError, RunFolder
+from edgesim.results.sweep_table import write_sweep_table
 from edgesim.sweep.sweep_plan import SweepPlan
 from edgesim.sweep.sweep_point import SweepPoint
+from fl.stored_files import BLANK, sealed
 
 DONE, FAILED, INFEASIBLE, MISSING = "done", "failed", "infeasible", "missing"
 
@@ -86,9 +91,13 @@ class SweepFolder:
         return None
 
     def close(self) -> None:
-        """Let others use the folder; what points shared is removed when no point is left to run."""
+        """Write sweep.parquet and let others use the folder.
+
+        What points shared is removed when no point is left to run.
+        """
         if self._lock is None:
             return
+        write_sweep_table(self.path)
         if not self.to_run():
             rmtree(self.shared, ignore_errors=True)
         # removed while it is held: a command that has opened it meanwhile sees that it is gone
@@ -119,7 +128,8 @@ class SweepFolder:
         plan = self.plan
         content: dict[str, Any] = {"name": plan.name, "scenario": str(plan.source)}
         content |= {"axes": plan.axes, "points": [self._row(point) for point in plan.points]}
-        write_json(self.path / "sweep.json", content)
+        content["digest"] = BLANK
+        write_atomic(self.path / "sweep.json", sealed(json_text(content).encode()))
 
     def _row(self, point: SweepPoint) -> dict[str, Any]:
         status, error = self.status[point.id]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from contextlib import suppress
 
 from edgesim.sweep.sweep_folder import DONE, SweepFolder
 from edgesim.sweep.sweep_point import SweepPoint
+from fl.stored_files import read_sealed_json
 
 # Measured with one process: liu-cnn at batch 128, and what a step takes beside it (digits-cnn).
 FLOPS_PER_S, STEP_S = 8e10, 1.2e-3
@@ -40,7 +40,7 @@ def measured(folder: SweepFolder) -> dict[tuple, float]:
     seen: dict[tuple, list[float]] = {}
     for point in folder.with_status(DONE):
         with suppress(OSError, ValueError, KeyError, TypeError):
-            spent = json.loads((folder.of(point) / "timing.json").read_text(encoding="utf-8"))
+            spent = read_sealed_json(folder.of(point) / "timing.json")
             if not spent.get("passes_taken"):
                 seen.setdefault(kind(point), []).append(spent["wall_s"] / point.scenario.rounds)
     return {each: sum(rates) / len(rates) for each, rates in seen.items()}

@@ -16,7 +16,7 @@ from edgesim.scenario.yaml_locations import Document
 from edgesim.sweep.ranges import expand_range, is_range
 
 MAX_SEEDS = 10_000
-_SEEDS = re.compile(r"\s*\d{1,18}\s*(-\s*\d{1,18}\s*)?")
+_SEEDS = re.compile(r"\s*(\d{1,18})\s*((?:-|\.\.)\s*(\d{1,18})\s*)?")
 _OPEN, _CLOSE = "([{", ")]}"
 
 
@@ -176,13 +176,14 @@ def split(text: str, mark: str, key: str, place: str = COMMAND_LINE) -> list[str
 
 
 def parse_seeds(text: str, place: str = COMMAND_LINE) -> tuple[int, ...]:
-    """``0-4`` is 0, 1, 2, 3, 4, and ``0,3,7-9`` is 0, 3, 7, 8, 9."""
+    """``0-4`` or ``0..4`` is 0, 1, 2, 3, 4, and ``0,3,7-9`` is 0, 3, 7, 8, 9."""
     found: list[int] = []
     for piece in text.split(","):
-        if not _SEEDS.fullmatch(piece):
+        match = _SEEDS.fullmatch(piece)
+        if match is None:
             problem = f"seeds is {shorten(text)}; write such as 0-4 or 0,3,7"
             raise ScenarioError(f"{place}: {problem}")
-        first, _, last = piece.partition("-")
+        first, _, last = match.groups()
         low, high = int(first), int(last or first)
         if high < low or high - low >= MAX_SEEDS or high >= 2**63:
             problem = f"write the smaller seed first, at most {MAX_SEEDS}"

@@ -40,12 +40,14 @@ class Samples:
     """A data set before it is divided.
 
     Args:
-        y_train: labels, int [N].
-        y_test: labels, int [N].
+        y_train: labels, int [N]; or real targets, float32 [N, outputs].
+        y_test: the same.
         images: reads the images (train, test), float32 [N, *input_shape].
         input_shape: of one sample.
-        classes: their names.
-        owners: speaker of each sample (train, test), int [N]; None: the data have no speakers.
+        classes: their names; empty where the targets are real numbers.
+        owners: speaker or client of each sample (train, test), int [N]; test may be None. None:
+            the data have none.
+        text: samples are codes, int [T].
     """
 
     y_train: Array
@@ -53,7 +55,8 @@ class Samples:
     images: Images
     input_shape: tuple[int, ...]
     classes: tuple[str, ...]
-    owners: tuple[Array, Array] | None = None
+    owners: tuple[Array, Array | None] | None = None
+    text: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,13 +64,14 @@ class Federated:
     """A data set that is divided among K devices.
 
     Args:
-        y_train: labels, int [N].
-        y_test: labels, int [N].
+        y_train: labels, int [N]; or real targets, float32 [N, outputs].
+        y_test: the same.
         images: reads the images (train, test), float32 [N, *input_shape].
         input_shape: of one sample.
         train_index: per device the indices of its training samples, int.
         test_index: per device the indices of its test samples, int.
-        classes: their names.
+        classes: their names; empty where the targets are real numbers.
+        text: samples are codes, int [T].
     """
 
     y_train: Array
@@ -77,6 +81,12 @@ class Federated:
     train_index: list[Array]
     test_index: list[Array]
     classes: tuple[str, ...]
+    text: bool = False
+
+    @property
+    def outputs(self) -> int:
+        """Values that a model gives for a sample: one per class, or one per real target."""
+        return len(self.classes) or self.y_train.shape[1]
 
     @cached_property
     def _images(self) -> tuple[Array, Array]:
@@ -96,7 +106,9 @@ class Federated:
         return np.array([len(index) for index in self.train_index])
 
     def label_counts(self) -> Array:
-        """Training samples of every device and class [K, classes]."""
+        """Training samples of every device and class [K, classes]; without classes [K, 1]."""
+        if not self.classes:
+            return self.samples[:, None]
         size = len(self.classes)
         return np.stack(
             [np.bincount(self.y_train[index], minlength=size) for index in self.train_index]
@@ -193,7 +205,7 @@ def shakespeare(root: Path | None) -> Samples:
     play = read_play(shakespeare_path(root))
     labels = play.codes[play.train], play.codes[play.test]
     contexts = lambda: (play.contexts(play.train), play.contexts(play.test))  # noqa: E731
-    return Samples(*labels, contexts, (CONTEXT,), play.characters, play.owners)
+    return Samples(*labels, contexts, (CONTEXT,), play.characters, play.owners, text=True)
 
 
 def from_openml(name: str, train: int, shape: tuple[int, ...], classes: tuple[str, ...]) -> Samples:
@@ -304,4 +316,4 @@ def spread(s: Samples, devices: int, streams: Streams, **partition_options) -> F
     parts = partition(
         s.y_train, s.y_test, len(s.classes), devices, streams, owners=s.owners, **partition_options
     )
-    return Federated(s.y_train, s.y_test, s.images, s.input_shape, *parts, s.classes)
+    return Federated(s.y_train, s.y_test, s.images, s.input_shape, *parts, s.classes, s.text)

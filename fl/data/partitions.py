@@ -1,4 +1,4 @@
-"""Partitions of a data set among devices: iid, by labels, Dirichlet, by speaker.
+"""Partitions of a data set among devices: iid, by labels, Dirichlet, by speaker, or as given.
 
 Every sample is used at most once. Test samples follow the training samples, so that each device is
 tested on its own mix of labels.
@@ -6,12 +6,16 @@ tested on its own mix of labels.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from fl.contracts import Streams
+from fl.data.given_partitions import by_client, by_file
 from fl.errors import DataError
 
 Array = np.ndarray
+KINDS = ("iid", "labels", "dirichlet", "speakers", "natural", "file")
 MAX_DRAWS = 1000  # of a Dirichlet partition, until every device has min_samples
 
 
@@ -33,6 +37,11 @@ def deal(labels: Array, counts: Array, rng: np.random.Generator) -> list[Array]:
         for k, end in enumerate(ends):
             parts[k].append(mine[end - counts[k, c] : end])
     return [np.sort(np.concatenate(part)).astype(np.int64) for part in parts]
+
+
+def of_one_class(targets: Array) -> Array:
+    """A label 0 for each sample."""
+    return np.zeros(len(targets), dtype=np.int64)
 
 
 def tally(labels: Array, classes: int) -> Array:
@@ -166,17 +175,17 @@ def train_counts(
             )
         counts = redrawn(labels, classes, devices, alpha, min_samples or 0, rng)
         return without_empty_devices(counts, np.broadcast_to(rng.random(classes), counts.shape))
-    raise DataError(f'partition kind is "{kind}"; allowed are iid, labels, dirichlet, speakers')
+    raise DataError(f'partition kind is "{kind}"; allowed are {", ".join(KINDS)}')
 
 
 def by_speaker(
-    owners: tuple[Array, Array] | None,
+    owners: tuple[Array, Array | None] | None,
     devices: int,
     samples_per_device: int | None,
     rng: np.random.Generator,
 ) -> tuple[list[Array], list[Array]]:
     """Training and test indices of the devices; device k has the k-th largest speaker."""
-    if owners is None:
+    if owners is None or owners[1] is None:
         raise DataError(
             'partition kind is "speakers", but this data set has none; use iid, labels or dirichlet'
         )
@@ -187,9 +196,21 @@ def by_speaker(
             f"{len(largest)} speakers have training samples: too few for {devices} devices"
         )
     train, test = ([np.flatnonzero(owner == k) for k in largest[:devices]] for owner in owners)
-    if samples_per_device is not None:
-        train = [np.sort(rng.permutation(mine)[:samples_per_device]) for mine in train]
-    return train, test
+    return sampled(train, samples_per_device, rng), test
+
+
+def sampled(
+    parts: list[Array], samples_per_device: int | None, rng: np.random.Generator
+) -> list[Array]:
+    """At most so many of each device's samples, drawn at random."""
+    if samples_per_device is None:
+        return parts
+    return [np.sort(rng.permutation(mine)[:samples_per_device]) for mine in parts]
+
+
+def counts_of(labels: Array, classes: int, parts: list[Array]) -> Array:
+    """Label counts [K, C] of parts of the data."""
+    return np.stack([tally(labels[mine], classes) for mine in parts])
 
 
 def partition(
@@ -203,22 +224,24 @@ def partition(
     alpha: float | None = None,
     samples_per_device: int | None = None,
     min_samples: int | None = None,
-    owners: tuple[Array, Array] | None = None,
+    owners: tuple[Array, Array | None] | None = None,
+    file: Path | None = None,
 ) -> tuple[list[Array], list[Array]]:
     """Training and test indices of every device.
 
     Args:
-        train_labels: int [N].
-        test_labels: int [N].
-        classes: number of them.
+        train_labels: int [N], or real targets [N, outputs].
+        test_labels: the same.
+        classes: number of them; 0 where the targets are real numbers.
         devices: K.
         streams: named random streams.
-        kind: iid | labels | dirichlet | speakers.
+        kind: iid | labels | dirichlet | speakers | natural | file.
         labels_per_device: for labels.
         alpha: concentration, for dirichlet.
         samples_per_device: a cap on the training samples, with the same mix of labels.
         min_samples: least training samples of a device, for dirichlet, before that cap.
-        owners: speaker of each sample (train, test), int [N], for speakers.
+        owners: speaker or client of each sample (train, test), int [N], for speakers and natural.
+        file: which device has which sample, for file (`fl.data.given_partitions.by_file`).
 
     Raises:
         DataError: an argument is out of range, or some device would be left without training data.
@@ -228,6 +251,23 @@ def partition(
     rng = streams.stream("partition")
     if kind == "speakers":
         return by_speaker(owners, devices, samples_per_device, rng)
+    if not classes:
+        if kind in ("labels", "dirichlet"):
+            raise DataError(
+                f'partition kind is "{kind}", which divides by label, but the targets of this data '
+                "set are real numbers; use iid, natural or file"
+            )
+        # without labels all samples are alike: they are dealt as if there were one class
+        classes, train_labels, test_labels = 1, *map(of_one_class, (train_labels, test_labels))
+    if kind in ("natural", "file"):
+        sizes = len(train_labels), len(test_labels)
+        train, tests = (
+            by_file(file, sizes, devices) if file is not None else by_client(owners, devices)
+        )
+        if tests is None:
+            held = test_counts(counts_of(train_labels, classes, train), test_labels)
+            tests = deal(test_labels, held, streams.stream("partition-test"))
+        return sampled(train, samples_per_device, rng), tests
     counts = train_counts(
         train_labels, classes, devices, rng, kind, labels_per_device, alpha, min_samples
     )

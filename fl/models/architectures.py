@@ -7,7 +7,7 @@ torch is not needed for that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -73,12 +73,25 @@ class Architecture:
         return tuple(part for parts, _ in self._wired for part in parts)
 
     @property
+    def in_layers(self) -> bool:
+        """Is it a chain of this package's layers, which can be cut, stacked and rearranged?"""
+        return True
+
+    def in_training(self, seeds: Iterable[int]) -> Architecture:
+        """The model as it computes in training steps, each of which draws by one of the seeds."""
+        return self
+
+    def digest(self) -> bytes:
+        """SHA-256 of what the name of the model does not say: nothing."""
+        return b""
+
+    @property
     def normalises(self) -> bool:
         """Does it contain batch norm?"""
         return any(part.kind == "norm" for part in self.parts)
 
     @cached_property
-    def macs(self) -> dict[str, int]:
+    def macs(self) -> dict[str, float]:
         """Multiply-adds of a forward pass of one sample, by the name of the weight."""
         weights = (part for part in self.parts if part.kind == "weight")
         return {weight.name: weight.uses * prod(weight.shape) for weight in weights}
@@ -253,13 +266,14 @@ MODELS: dict[str, tuple[Builder, str, str]] = {
 }
 
 
-def build(name: str, input_shape: Shape, classes: int) -> Architecture:
+def build(name: str, input_shape: Shape, classes: int, text: bool | None = None) -> Architecture:
     """The architecture of a name.
 
     Args:
         name: one of MODELS.
         input_shape: of images [channels, height, width], of texts [T].
         classes: number of them.
+        text: samples are codes of characters; None: where they have one dimension.
 
     Raises:
         ModelError: there is no such model, or it does not fit the input.
@@ -268,7 +282,13 @@ def build(name: str, input_shape: Shape, classes: int) -> Architecture:
         near = get_close_matches(name, MODELS, n=1)
         hint = f'; did you mean "{near[0]}"?' if near else ""
         raise ModelError(f'there is no model "{name}" (there are {", ".join(MODELS)}){hint}')
-    shape, text = tuple(input_shape), len(input_shape) == 1
+    shape = tuple(input_shape)
+    text = len(shape) == 1 if text is None else text
+    if not text and len(shape) != 3 and name not in (*TEXT, "mlp"):
+        problem = "only mlp, or a model of your own, does"
+        raise ModelError(
+            f"model {name} does not fit samples of {size_of(shape)} numbers; {problem}"
+        )
     if text != (name in TEXT):
         given = f"texts of {shape[0]} characters" if text else f"images of {size_of(shape)}"
         others = ", ".join(other for other in MODELS if (other in TEXT) == text)

@@ -1,21 +1,19 @@
 """Named arrays by key in a folder that several processes share.
 
 Files are written at once or not at all, the folder is bounded, and it may be deleted at any time:
-what is missing or damaged is computed again.
+what is missing, damaged or of another key is computed again.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fl.contracts import Array
+from fl.stored_files import DamagedFileError, read_sealed_arrays, sealed_arrays
 
 MAX_BYTES = 2 << 30
 LOCK_DIGITS = 2  # hexadecimal digits of a key that choose its lock file: 256 of them
@@ -33,27 +31,21 @@ class ArrayStore:
         self.folder, self.max_bytes = Path(folder), max_bytes
 
     def get(self, key: str) -> tuple[dict[str, Array], Any] | None:
-        """Arrays and record under a key; None where nothing readable is stored."""
-        from safetensors import SafetensorError, safe_open
-
+        """Arrays and record under a key; None where nothing is stored, or it is damaged."""
         try:
-            with safe_open(self._path(key), framework="numpy") as file:
-                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-                return arrays, json.loads(file.metadata()["record"])
-        except (OSError, SafetensorError, KeyError, TypeError, ValueError):
+            arrays, facts = read_sealed_arrays(self._path(key))
+        except (OSError, DamagedFileError):
             return None
+        return (arrays, facts["record"]) if facts.get("key") == key else None
 
     def put(self, key: str, arrays: Mapping[str, Array], record: Any) -> None:
         """Store arrays and a JSON-able record, if there is room."""
-        from safetensors.numpy import save
-
         if self._size() + sum(array.nbytes for array in arrays.values()) > self.max_bytes:
             return
-        contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         new = self._path(key).with_suffix(f".{os.getpid()}.new")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            new.write_bytes(save(contiguous, {"record": json.dumps(record)}))
+            new.write_bytes(sealed_arrays(arrays, {"key": key, "record": record}))
             os.replace(new, self._path(key))
         except OSError:
             with suppress(OSError):

@@ -10,18 +10,13 @@ import math
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
-from edgesim.scenario.key_docs import all_keys
+from edgesim.results.flat_scenario import NONE, FlatScenario, differing_keys, unit_of
 from edgesim.scenario.units import DIMENSIONS, UnitError, parse
 
-NOT_CONFIG = frozenset({"name", "scheme", "schemes", "seed", "sweep", "report", "provenance"})
 METHOD = "learning.method.name"
-NONE, UNSET = "none", "unset"
+UNSET = "unset"
 NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?:\s+(\S+))?")
-
-FlatScenario = dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -79,34 +74,6 @@ def swept_key(key: str, texts: Sequence[str], name: str = "") -> SweptKey | None
         return None
 
 
-def flatten(scenario: dict[str, Any], prefix: str = "") -> FlatScenario:
-    """{"network.bandwidth": "200 MHz", "devices.0.count": "10"}, without top-level `NOT_CONFIG`."""
-    flat: FlatScenario = {}
-    for name, value in scenario.items():
-        if not prefix and name in NOT_CONFIG:
-            continue
-        key = f"{prefix}{name}"
-        if isinstance(value, list) and any(isinstance(item, dict) for item in value):
-            value = dict(enumerate(value))
-        if isinstance(value, dict):
-            flat |= flatten(value, f"{key}.")
-        else:
-            flat[key] = NONE if value is None else str(value)
-    return flat
-
-
-def versions(scenario: dict[str, Any]) -> dict[str, str]:
-    """What made a run: {"python": "3.11.9", "git": "abc"}, from the scenario's provenance."""
-    flat = flatten(scenario.get("provenance") or {}, "provenance.")
-    return {key.removeprefix("provenance."): value for key, value in flat.items()}
-
-
-def differing_keys(flats: Sequence[FlatScenario]) -> list[str]:
-    """Keys that not all have with the same value, in the order of the scenario."""
-    keys = dict.fromkeys(key for flat in flats for key in flat)
-    return [key for key in keys if len({flat.get(key) for flat in flats}) > 1]
-
-
 def distinguishing_keys(flats: Sequence[FlatScenario]) -> tuple[list[str], list[str]]:
     """The keys that tell scenarios apart: (those of words, those of numbers).
 
@@ -161,16 +128,6 @@ def short_names(keys: Collection[str]) -> dict[str, str]:
         length = next((n for n in unique if not parts[-n].isdigit()), len(parts))
         names[key] = " ".join(parts[-length:]).replace("_", " ")
     return names
-
-
-def unit_of(key: str) -> str:
-    """The SI unit of a key in the schema; KeyError for a key that the schema does not know."""
-    return _units()[re.sub(r"\.\d+(?=\.|$)", "", key)]
-
-
-@cache
-def _units() -> dict[str, str]:
-    return {info.key: info.unit for info in all_keys()}
 
 
 def describe(flat: FlatScenario, keys: Sequence[str], names: dict[str, str]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -50,6 +51,8 @@ def _only_panel(figure: Figure, i: int, style: FigureStyle) -> Figure:
     height = kept.get_position().height * figure.get_figheight() + 0.5
     if not kept.get_ylabel():  # panels side by side share it
         kept.set_ylabel(first.get_ylabel())
+    handles, labels = first.get_legend_handles_labels()
+    known: dict[str, Any] = dict(zip(labels, handles, strict=True))
     for panel in panels:
         if panel is not kept:
             figure.delaxes(panel)
@@ -57,10 +60,10 @@ def _only_panel(figure: Figure, i: int, style: FigureStyle) -> Figure:
     kept.set_subplotspec(GridSpec(1, 1, figure=figure)[0])
     figure.set_size_inches(style.width_in, max(height, 0.62 * style.width_in))
     for old in list(figure.legends):
-        pairs = list(zip(old.legend_handles, old.get_texts(), strict=True))
+        named = zip(old.legend_handles, (text.get_text() for text in old.get_texts()), strict=True)
+        kept_handles = [(text, known.get(text, handle)) for handle, text in named]
         old.remove()
-        for handle, text in pairs:
-            if handle is not None:
-                handle.set_label(text.get_text())
-        legend(figure, None, style, [handle for handle, _ in pairs if handle is not None])
+        for text, handle in kept_handles:
+            handle.set_label(text)
+        legend(figure, None, style, [handle for _, handle in kept_handles])
     return figure

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from edgesim.results.finished_run import FinishedRun
+from edgesim.results.flat_scenario import differing_keys
 from reports.run_data import run_statistics as stats
 from reports.run_data.metrics import ACCURACY, LATENCY, RHO
 from reports.run_data.scheme_grouping import Scheme
-from reports.run_data.swept_keys import differing_keys
 from reports.styling.table_formats import DASH, SCHEME, Column, Table, decimals, significant
 
 TARGET_COSTS = (
@@ -96,6 +96,7 @@ def cost_table(schemes: list[Scheme]) -> Table:
             lambda s: s.threshold_s,
         ),
         (Column("late_share", "Late (%)", share), _mean_share("late")),
+        *_promises(schemes, share),
         (
             Column("infeasible_share", "Infeasible (%)", share, printed=False),
             _mean_share("infeasible"),
@@ -108,7 +109,35 @@ def cost_table(schemes: list[Scheme]) -> Table:
         "Latency per round, and costs. Late and infeasible: share of the selected device-rounds. "
         f"Bits and joules: sums over all devices and rounds. {INTERVALS}"
     )
+    if _promises(schemes, share):
+        caption += (
+            " Promised: mean probability of being late of plans that count with fading; beside it, "
+            "by how much one per cent more of it for every device changes the sum of the ratios."
+        )
     return _by_scheme("costs", caption, schemes, cells)
+
+
+def _promises(schemes: list[Scheme], share: Callable[[float], str]) -> Cells:
+    """Late shares that plans promised, and their price; nothing where no plan promised any."""
+    promised, price = "promised_late_share", "pruning_per_late_share"
+    if not any(promised in run.summary for scheme in schemes for run in scheme.runs):
+        return ()
+    return (
+        (Column(promised, "Promised late (%)", share), _mean_promise(promised, 1.0)),
+        (
+            Column("pruning_per_late_percent", f"Σ{RHO} per % late", significant(3)),
+            _mean_promise(price, 0.01),
+        ),
+    )
+
+
+def _mean_promise(key: str, unit: float) -> Callable[[Scheme], float | None]:
+    def mean(scheme: Scheme) -> float | None:
+        found = [run.summary.get(key) for run in scheme.runs]
+        known = [unit * float(value) for value in found if value is not None]
+        return float(np.mean(known)) if known else None
+
+    return mean
 
 
 def _spread_ms(seconds: float) -> str:

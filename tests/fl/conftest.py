@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -43,8 +43,14 @@ class Bench:
         devices = range(self.task.devices) if devices is None else devices
         return [method.configure(state, view, Grant(k, 0.1, rho, 1.0, 1.0)) for k in devices]
 
-    def round(self, method, state, rho=0.0):
-        updates = Trainer(method.task).submit(self.jobs(method, state, rho))
+    def round(self, method, state, rho=0.0, criterion=None, devices=None):
+        jobs = self.jobs(method, state, rho, devices)
+        if criterion is not None:
+            jobs = [
+                replace(job, phases=tuple(replace(p, criterion=criterion) for p in job.phases))
+                for job in jobs
+            ]
+        updates = Trainer(method.task).submit(jobs)
         return method.aggregate(method.retain(state, updates), view_of(self.task, state.g), updates)
 
     def play(self, name, rounds=2, rho=0.0, **params):
@@ -66,18 +72,50 @@ def bench(digits):
 
 
 @pytest.fixture(scope="session")
-def tiny_bench():
-    """Makes a bench of one device per sample: x [N, D] float, y [N] int, on the given layers."""
+def quadratics(tiny_bench):
+    """One weight, and devices with the losses a_k (w - c_k)^2 / 2.
 
-    def make(layers, x, y, classes=2, accounting=None, batch_size=1):
+    Makes a function that plays a round and returns the state, and the number w of a state.
+    """
+    from fl.models.layers import Linear
+
+    def make(name, curvatures, centres, **params):
+        count = len(centres)
+        bench = tiny_bench(
+            [Linear(1, count, bias=False)], [[1.0]] * count, range(count), classes=count
+        )
+        a, c = torch.tensor(curvatures), torch.tensor(centres)
+
+        def criterion(logits, y):  # the first weight is w, the others have no gradient
+            return (0.5 * a[y] * (logits[:, 0] - c[y]) ** 2).mean()
+
+        method = bench.method(name, **params)
+        start = method.start()
+        start = replace(start, w=torch.zeros_like(start.w))
+
+        def play(state, devices=None):
+            return bench.round(method, state, criterion=criterion, devices=devices)
+
+        return start, play
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def tiny_bench():
+    """Makes a bench on the given layers of devices with so many samples each: x [N, D], y [N]."""
+
+    def make(layers, x, y, classes=2, accounting=None, batch_size=None, per_device=1):
         x, y = np.asarray(x, dtype=np.float32), np.asarray(y, dtype=np.int64)
-        each = [np.array([i]) for i in range(len(y))]
+        each = list(np.arange(len(y)).reshape(-1, per_device))
         data = Federated(
             y, y, lambda: (x, x), x.shape[1:], each, each, tuple(map(str, range(classes)))
         )
         architecture = Architecture("tiny", x.shape[1:], classes, tuple(layers))
         return Bench(
-            LearningTask(architecture, data, batch_size, Seeds(0), accounting or Accounting())
+            LearningTask(
+                architecture, data, batch_size or per_device, Seeds(0), accounting or Accounting()
+            )
         )
 
     return make

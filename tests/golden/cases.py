@@ -111,6 +111,7 @@ SHORT = {
     "fedmap-shakespeare": (*DIGITS, "learning.partition.kind=iid", "devices.0.count=12"),
     "liu-discrepancies": ONE_ROUND,
     "liu-table1": ONE_ROUND,
+    "planning-under-fading": ("rounds=3",),
 }  # file -> what makes it short; DIGITS where it is not named
 
 SLOW = {"fedmap-lenet-fmnist"}  # first and last scheme only

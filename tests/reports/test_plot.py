@@ -11,6 +11,7 @@ from pytest import approx
 
 import edgesim
 import reports.plot as plot
+from edgesim import plugin_modules
 from edgesim.results.run_files import ResultsError
 
 NASTY_NAME = r"Proposed_1 $\rho$ & 100 % ä"
@@ -23,13 +24,13 @@ def ax():
 
 def test_edgesim_finds_the_module_by_its_entry_point(monkeypatch):
     project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
-    value = project["entry-points"][edgesim.MODULES]["plot"]
+    value = project["entry-points"][plugin_modules.GROUP]["plot"]
 
     def installed(group, name):
         entry = importlib.metadata.EntryPoint("plot", value, group)
-        return [entry] if (group, name) == (edgesim.MODULES, "plot") else []
+        return [entry] if (group, name) == (plugin_modules.GROUP, "plot") else []
 
-    monkeypatch.setattr(importlib.metadata, "entry_points", installed)
+    monkeypatch.setattr(plugin_modules, "entry_points", installed)
     assert edgesim.plot is plot
     with pytest.raises(AttributeError, match="no attribute 'plots'"):
         _ = edgesim.plots

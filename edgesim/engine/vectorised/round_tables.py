@@ -10,7 +10,14 @@ import numpy as np
 from edgesim.engine.rounds import SLACK
 from edgesim.engine.vectorised.device_spans import DeviceSpans, SpanColumns
 from edgesim.network.grants import Grants
-from edgesim.records.rows_from_spans import COUNTED, RADIO, plan_row, round_row, total
+from edgesim.records.rows_from_spans import (
+    COUNTED,
+    RADIO,
+    forecast_columns,
+    plan_row,
+    round_row,
+    total,
+)
 from edgesim.records.table_files import SCHEMAS, Columns
 from fl.contracts import Array, RoundPlan, Scores
 
@@ -29,7 +36,7 @@ def round_tables(
     threshold_s: float,
     scores: Scores | None,
 ) -> dict[str, Columns]:
-    """A block of the log: spans, device_rounds, rounds, plans.
+    """A block of the log: spans, device_rounds, rounds, plans, upload_forecasts.
 
     Args:
         g: number of the round.
@@ -50,8 +57,13 @@ def round_tables(
     status = {name: int(np.count_nonzero(devices["status"] == name)) for name in STATUS}
     received = int(played.arrived.sum()) if played else 0
     row = round_row(g, start_s, end_s, plan, status, received, grants.rho, totals, scores)
-    plans = plan_row(g, plan, threshold_s)
-    return {"spans": {**spans}, "device_rounds": {**devices}, "rounds": row, "plans": plans}
+    return {
+        "spans": {**spans},
+        "device_rounds": {**devices},
+        "rounds": row,
+        "plans": plan_row(g, plan, threshold_s),
+        "upload_forecasts": forecast_columns(g, plan),
+    }
 
 
 def span_columns(g: int, spans: Sequence[SpanColumns]) -> dict[str, Array]:

@@ -12,6 +12,7 @@ import numpy as np
 from fl.accounting import submodel_cost
 from fl.contracts import Grant, Job, Phase, Tensor, Update, View
 from fl.method_base.method import MAX_RATE, State, param
+from fl.methods._dynamic_regularizer import feddyn_correction, feddyn_penalty
 from fl.methods._submodel_method import SubmodelMethod
 from fl.methods.depthfl.exits import Branched, mutual_loss, ramp, with_exits
 from fl.models.architectures import Architecture
@@ -165,24 +166,3 @@ class DepthFL(SubmodelMethod):
             f"depth {d}": state.w * self.task.tensor(kept)
             for d, kept in enumerate(self.nested, start=1)
         }
-
-
-def feddyn_penalty(w: Tensor, received: Tensor, linear: Tensor, alpha: float) -> Tensor:
-    """-<lam, w> + alpha / 2 |w - w^r|^2; all [P]."""
-    return 0.5 * alpha * (w - received).square().sum() - linear @ w
-
-
-def feddyn_correction(
-    mean: Tensor, old: Tensor, drift: Tensor, senders: Tensor, devices: int
-) -> tuple[Tensor, Tensor]:
-    """The next model and the next drift, both [P]; where nobody sent, both stay.
-
-    Args:
-        mean: Of each weight over the devices that sent it [P].
-        old: The model that they received [P].
-        drift: h / alpha [P], from which alpha has cancelled.
-        senders: How many sent each weight [P].
-        devices: K, all that there are.
-    """
-    drift = drift - senders / devices * (mean - old)
-    return (mean - drift).where(senders > 0, old), drift

@@ -2,7 +2,6 @@
 
 import json
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -121,6 +120,7 @@ def test_a_folder_of_another_run_is_refused(folder):
 def test_check_prints_a_row_for_every_device_and_runs_nothing(folder):
     printed = invoke("check", "tiny.yaml").stdout
     assert "threshold 25 ms" in printed and "upload" in printed
+    assert re.search("^binds +the longest part", printed, re.M)
     assert [int(row.split()[0]) for row in printed.splitlines() if re.match(r" *\d+ ", row)] == [
         0,
         1,
@@ -163,37 +163,6 @@ def test_code_of_the_user_needs_permission(folder):
     assert "--allow-code" in sentence
 
 
-def interrupted_run(folder, rounds, inherited):
-    """Exit code and stderr of a run that gets SIGINT as soon as it has begun to write."""
-    command = [sys.executable, "-m", "edgesim", "run", "tiny.yaml", f"rounds={rounds}"]
-    process = subprocess.Popen(
-        [*command, "--out", "here"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={"PYTHONPATH": str(ROOT)},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, inherited),
-    )
-    while not (folder / "here").is_dir() or not any((folder / "here").iterdir()):
-        assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    _, complaint = process.communicate(timeout=20)
-    return process.returncode, complaint
-
-
-@pytest.mark.slow
-def test_ctrl_c_says_how_to_resume(folder):
-    code, complaint = interrupted_run(folder, 100_000, signal.SIG_DFL)
-    assert code == 130
-    assert "resumes where it stopped" in complaint and "Traceback" not in complaint
-
-
-@pytest.mark.slow
-def test_a_background_job_of_a_script_is_not_interrupted_by_ctrl_c(folder):
-    """A shell without job control starts it with SIGINT ignored."""
-    assert interrupted_run(folder, 20, signal.SIG_IGN) == (0, "")
-
-
 def test_explain(folder):
     one = invoke("explain", "budget.latency_threshold").stdout
     for fact in (
@@ -224,6 +193,14 @@ def test_list_scenarios(folder):
     (folder / "scenarios").mkdir()
     (folder / "scenarios" / "tiny.yaml").write_text(TEXT)
     assert invoke("list", "scenarios").stdout == "scenarios/tiny.yaml  A tiny cell, for tests\n"
+    (folder / "scenarios" / "papers").mkdir()
+    (folder / "scenarios" / "papers" / "a.yaml").write_text("# Another")
+    assert invoke("list", "scenarios").stdout.splitlines()[1] == "scenarios/papers/a.yaml  Another"
+
+
+def test_version_and_completion(folder):
+    assert re.fullmatch(r"edgesim \d+\.\d+\.\d+\n", invoke("--version").stdout)
+    assert "--show-completion" in invoke("--help").stdout
 
 
 def test_schema_is_json(folder):
@@ -240,7 +217,19 @@ def test_a_report_of_nothing_is_bad_input(folder):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["run"], ["list", "cakes"], ["run", "tiny.yaml", "--seed", "-1"], ["fly"]]
+    ("arguments", "names"),
+    [
+        (["run"], "SCENARIO"),
+        (["list", "cakes"], "'methods', 'solvers', 'datasets'"),
+        (["run", "tiny.yaml", "--seed", "-1"], "--seed should be a whole number from 0 to 9"),
+        (["sweep", "tiny.yaml", "--workers", "x"], "--workers should be a whole number from 1"),
+        (["sweep", "tiny.yaml", "--backend", "slurm"], "--backend: 'slurm' is not one of 'local'"),
+        (["run", "tiny.yaml", "--ouut", "x"], "--out"),
+        (["swep"], "Did you mean 'sweep'?"),
+        (["run", "tiny.yaml", "--out", "x\udcff"], "argument 4, 'x\\udcff', is not UTF-8"),
+    ],
 )
-def test_wrong_usage_has_exit_code_2(folder, arguments):
-    invoke(*arguments, code=2)
+def test_wrong_usage_is_one_line_with_exit_code_2(folder, arguments, names):
+    sentence = invoke(*arguments, code=2).stderr
+    assert sentence.startswith("command line: ") and sentence.count("\n") == 1
+    assert names in sentence

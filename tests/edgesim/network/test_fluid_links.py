@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from edgesim.network.channel import Channel
 from edgesim.network.fluid_links import BroadcastDownlink, IdealDownlink, StalledLinkError, Uplink
+from edgesim.network.planned_gains import PlannedGains
 from edgesim.seeds import Seeds
 from fl.contracts import Grant
 
@@ -174,7 +175,8 @@ def test_a_broadcast_has_the_rate_of_its_worst_listener():
 
     for grant, bits in zip(listeners, (16.0, 8.0), strict=True):
         link.env.process(listen(grant, bits))
-    assert link.seconds(np.array([16.0, 0.0]), np.array([1, 2])).tolist() == [2.0, 0.0]
+    bits, gains = np.array([16.0, 0.0]), PlannedGains(link.channel)
+    assert link.seconds(bits, np.array([1, 2]), gains).tolist() == [2.0, 0.0]
     link.env.run()
     assert ends == [(2, 1.0), (1, 2.0)]
 

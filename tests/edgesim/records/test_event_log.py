@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import simpy
 
+from edgesim.errors import ResultsError
 from edgesim.records.event_log import EventLog, LogError
-from edgesim.records.table_files import SCHEMAS, read_tables
+from edgesim.records.table_files import SCHEMAS
+from edgesim.tables.table_reading import read_event_log
 from fl.contracts import Grant, Outcome, RoundPlan, Scores
 
 COLUMNS = {
@@ -124,7 +126,7 @@ def test_a_log_with_an_open_span_is_neither_closed_nor_frozen():
 def test_tables_come_back_as_they_were_written(tmp_path):
     log = logged()
     log.write_tables(tmp_path)
-    for name, frame in read_tables(tmp_path).items():
+    for name, frame in read_event_log(tmp_path).items():
         own = log.table(name)
         assert list(frame.columns) == list(own.columns)
         for column, kind in SCHEMAS[name].items():
@@ -181,7 +183,7 @@ def test_measures_keep_the_order_of_the_method(tmp_path):
     log.write_tables(tmp_path)
     text = (tmp_path / "measures.csv").read_text()
     assert text == 'round,name,value\n1,density,0.35\n1,accuracy global,\n1,NA,inf\n1,"a, b",3.0\n'
-    back = read_tables(tmp_path)["measures"]
+    back = read_event_log(tmp_path)["measures"]
     assert back.name.tolist() == list(MEASURES)
     np.testing.assert_array_equal(back.value, list(MEASURES.values()))
 
@@ -190,12 +192,12 @@ def test_a_folder_of_before_has_no_scores_and_no_measures(tmp_path):
     logged().write_tables(tmp_path)
     for name in ("scores.parquet", "measures.csv"):
         (tmp_path / name).unlink()
-    tables = read_tables(tmp_path)
+    tables = read_event_log(tmp_path)
     assert (len(tables["rounds"]), len(tables["scores"]), len(tables["measures"])) == (2, 0, 0)
     assert list(tables["scores"].columns) == list(SCHEMAS["scores"])
     (tmp_path / "spans.parquet").unlink()
-    with pytest.raises(OSError, match=r"spans\.parquet"):
-        read_tables(tmp_path)
+    with pytest.raises(ResultsError, match=r"spans\.parquet is missing"):
+        read_event_log(tmp_path)
 
 
 def test_many_devices_cost_nothing_in_rounds_without_scores():

@@ -7,7 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from edgesim.records.run_checkpoint import FolderError, RunFolder, read_blocks
+from edgesim.records.checkpoint_log import read_blocks
+from edgesim.records.run_checkpoint import FolderError, RunFolder
 
 ROWS = {
     "rounds": {"round": [0], "time_s": [0.1]},
@@ -102,6 +103,65 @@ def test_a_damaged_checkpoint_is_said_not_used(folder):
     folder.log_file.write_bytes(folder.log_file.read_bytes()[:-8])  # shorter than the state says
     with pytest.raises(FolderError, match="checkpoint is damaged"):
         again(folder).open()
+
+
+def test_every_flipped_bit_of_the_last_state_is_noticed(folder):
+    """Resumed from the state before it, with a warning; both damaged: refused."""
+    folder.save(0, 0.1, ARRAYS, {}, ROWS)
+    folder.save(1, 0.2, ARRAYS, {}, NEXT)
+    folder.close()
+    whole, log = folder.state_file.read_bytes(), folder.log_file.read_bytes()
+    for place in range(len(whole)):
+        folder.state_file.write_bytes(flipped(whole, place, place % 8))
+        folder.log_file.write_bytes(log)
+        reader = RunFolder(folder.path, "abc")
+        saved = reader.open()
+        reader.close()
+        assert saved is not None and (saved.g, saved.is_older) == (0, True), place
+        assert saved.warnings[0].startswith("the checkpoint was damaged (state.safetensors: ")
+    folder.previous_file.write_bytes(flipped(folder.previous_file.read_bytes(), 40, 0))
+    with pytest.raises(FolderError, match="checkpoint is damaged"):
+        again(folder).open()
+
+
+def test_every_flipped_bit_of_the_log_is_noticed(folder):
+    """Rows of the last round: the state before it does; rows of an earlier one: refused."""
+    folder.save(0, 0.1, ARRAYS, {}, ROWS)
+    first = folder.log_file.stat().st_size
+    folder.save(1, 0.2, ARRAYS, {}, NEXT)
+    folder.close()
+    whole = folder.log_file.read_bytes()
+    for place in range(0, len(whole), 7):
+        folder.log_file.write_bytes(flipped(whole, place, place % 8))
+        reader = RunFolder(folder.path, "abc")
+        if place < first:
+            with pytest.raises(FolderError, match="log do not match their digest"):
+                reader.open()
+        else:
+            assert reader.open().g == 0
+        reader.close()
+
+
+def test_a_kill_between_the_two_names_of_a_state_takes_the_one_before_without_a_word(folder):
+    folder.save(0, 0.1, ARRAYS, {}, ROWS)
+    folder.save(1, 0.2, ARRAYS, {}, NEXT)
+    folder.state_file.unlink()
+    saved = again(folder).open()
+    assert (saved.g, saved.warnings, saved.is_older) == (0, [], False)
+
+
+def test_a_checkpoint_without_digests_is_refused(folder):
+    """As versions before had them."""
+    from safetensors.numpy import save
+
+    facts = {"fingerprint": "abc", "g": 0, "time_s": 0.1, "log_bytes": 0}
+    folder.state_file.write_bytes(save(ARRAYS, metadata={"facts": json.dumps(facts)}))
+    with pytest.raises(FolderError, match="was written before checkpoints had digests"):
+        again(folder).open()
+
+
+def flipped(content, place, bit):
+    return content[:place] + bytes([content[place] ^ (1 << bit)]) + content[place + 1 :]
 
 
 def test_facts_are_json_and_no_pickle(folder):

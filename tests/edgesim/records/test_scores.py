@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from edgesim.records.run_checkpoint import RUN_FILES
-from edgesim.records.table_files import read_tables
 from edgesim.results.finished_run import read_run
 from edgesim.runs.run import simulate
 from edgesim.runs.setup import Setup, set_up
 from edgesim.scenario.loader import load
+from edgesim.tables.table_reading import read_event_log
 from fl.contracts import Scores
 
 TEXT = """\
@@ -63,7 +63,7 @@ def test_scores_are_those_that_the_rounds_average(scenario, tmp_path):
         evaluated.accuracy_std.tolist(), rel=1e-12
     )
     assert by_round.loss.mean().tolist() == pytest.approx(evaluated.loss.tolist(), rel=1e-12)
-    written = read_tables(run.folder)
+    written = read_event_log(run.folder)
     pd.testing.assert_frame_equal(written["scores"], run.scores)
     assert len(run.measures) == len(written["measures"]) == 0
 
@@ -73,7 +73,7 @@ def test_measures_of_evaluated_rounds(scenario, density, tmp_path):
     assert run.measures["round"].tolist() == [3, 3, 5, 5]
     assert run.measures.name.tolist() == ["density", "empty"] * 2
     np.testing.assert_array_equal(run.measures.value, [1 / 4, np.nan, 1 / 6, np.nan])
-    pd.testing.assert_frame_equal(read_tables(run.folder)["measures"], run.measures)
+    pd.testing.assert_frame_equal(read_event_log(run.folder)["measures"], run.measures)
     assert set(RUN_FILES) <= {path.name for path in run.folder.iterdir()}
     reported = read_run(run.folder)
     pd.testing.assert_frame_equal(reported.scores, run.scores)

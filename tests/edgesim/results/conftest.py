@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 import edgesim
 
+BAND = "network.bandwidth"
 TINY = """
 name: tiny
 rounds: 3
@@ -50,5 +52,32 @@ def copied_run(finished_folder, tmp_path):
 
 @pytest.fixture
 def run(copied_run) -> Path:
-    """A copy of that folder, which may be damaged."""
-    return copied_run("a")
+    """A copy of that folder, which may be damaged: without SHA256SUMS, as of foreign origin."""
+    folder = copied_run("a")
+    (folder / "SHA256SUMS").unlink()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def four_runs(tiny_scenario, tmp_path_factory):
+    """Two bands and two seeds in one folder; only to be read."""
+    place = tmp_path_factory.mktemp("four") / "tiny"
+    for band in (5, 10):
+        scenario = edgesim.load(tiny_scenario, [f"{BAND}={band} MHz"])
+        for seed in (0, 1):
+            edgesim.simulate(scenario, seed=seed, out=place / f"{band}-{seed}")
+    return place
+
+
+@pytest.fixture
+def swept(four_runs, tmp_path):
+    """A sweep of three points, of which one has failed."""
+    points = []
+    for name in ("5-0", "10-0"):
+        shutil.copytree(four_runs / name, tmp_path / "points" / name)
+        points.append({"folder": f"points/{name}", "status": "done", "error": None})
+    points.append({"folder": "points/none", "status": "failed", "error": "no such luck"})
+    for point, band in zip(points, ("5MHz", "10MHz", "1GHz"), strict=True):
+        point |= {"label": "fedavg", "seed": 0, "values": {BAND: band}}
+    (tmp_path / "sweep.json").write_text(json.dumps({"points": points}))
+    return tmp_path

@@ -158,9 +158,48 @@ def test_a_finished_folder_that_lost_a_file_gets_it_back(tiny, tmp_path):
     (out / "model.safetensors").unlink()
     simulate(load(tiny), out=out)
     assert digest_of(out) == before
+
+
+def test_a_damaged_file_of_a_finished_run_is_written_again_and_summary_says_so(tiny, tmp_path):
+    out = tmp_path / "out"
+    simulate(load(tiny), out=out)
+    before = digest_of(out)
     (out / "summary.json").write_text("{")
-    with pytest.raises(RunError, match=r"summary.json is damaged .* use --fresh"):
-        simulate(load(tiny), out=out)
+    table = bytearray((out / "spans.parquet").read_bytes())
+    table[len(table) // 2] ^= 1
+    (out / "spans.parquet").write_bytes(table)
+    again = simulate(load(tiny), out=out)
+    warning = "damaged files were written again: spans.parquet, summary.json"
+    assert again.summary["warnings"] == [warning]
+    after = digest_of(out)
+    assert json.loads(after.pop("summary.json"))["warnings"] == [warning]
+    del before["summary.json"]
+    assert after == before
+
+
+def test_a_damaged_checkpoint_goes_on_from_the_one_before_to_the_same_bytes(tiny, tmp_path):
+    """The last state is damaged, then the log after it: round 2 is computed again each time."""
+    out = tmp_path / "out"
+    simulate(load(tiny), out=out)
+    before = digest_of(out)
+    del before["summary.json"]
+    for name, reason in (
+        ("state.safetensors", "its bytes do not match their digest"),
+        ("log.arrows", "the bytes of its log do not match their digest"),
+    ):
+        file = out / "checkpoint" / name
+        content = bytearray(file.read_bytes())
+        content[-9] ^= 16
+        file.write_bytes(content)
+        again = simulate(load(tiny), out=out)
+        warning = (
+            f"the checkpoint was damaged (state.safetensors: {reason}); "
+            "the run went on from the one before it, after round 1"
+        )
+        assert warning in again.summary["warnings"]
+        after = digest_of(out)
+        assert warning in json.loads(after.pop("summary.json"))["warnings"]
+        assert after == before
 
 
 def test_fresh_keeps_a_finished_run_until_the_new_one_can_begin(tiny, tmp_path):

@@ -119,7 +119,8 @@ def test_energy_is_what_the_ledger_says(tmp_path, noise):
     grants = cell.plan(demand, view).grants
     planner = cell.planner
     fixed_s = planner.unprunable_s(demand, view)
-    problem = planner.pruning_problem(demand, view, np.arange(4), np.full(4, 0.7), fixed_s)
+    everybody, slack_s, gains = np.arange(4), np.full(4, 0.7), cell.channel.gains(0.0)
+    problem = planner.pruning_problem(demand, view, everybody, slack_s, fixed_s, gains)
     answer = planner.allocator(problem)
     assert answer.objective == pytest.approx(rows.energy_j.sum(), rel=1e-12)
     assert (grants.cpu_hz < view.cpu_hz).all() and (grants.power_w < cell.fleet.tx_power_w).all()
@@ -209,7 +210,7 @@ def test_which_solvers_need_a_threshold(tmp_path):
         (["devices.0.cpu.min_frequency=1 GHz"], "min_frequency is not read by the solver kkt"),
         (
             ["devices.0.cpu.min_frequency=2 GHz", "allocation.solver=energy"],
-            "least clock of 2e[+]09 Hz, above its clock",
+            "cpu.min_frequency 2e[+]09 Hz, above its cpu.frequency",
         ),
     ],
 )

@@ -30,7 +30,7 @@ FILES = {  # name -> content, part of the sentence
     "alias bomb": (BOMB, "anchors and aliases"),
     "deep nesting": ("a: " + "[" * 50_000, "nested deeper than 20 levels"),
     "deep mapping": ("".join(f"{' ' * i}a:\n" for i in range(300)), "nested deeper than 20 levels"),
-    "10 MB": ("#" * 10_000_000, "larger than 256 KiB"),
+    "10 MB": ("#" * 10_000_000, "it has 9.537 MiB, more than the 256 KiB allowed"),
 }
 
 

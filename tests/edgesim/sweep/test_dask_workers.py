@@ -33,6 +33,32 @@ def test_dask_gives_the_same_bytes_though_a_worker_is_killed(tmp_path, undisturb
     long_sweep.same(undisturbed, tmp_path / "s")
 
 
+@pytest.fixture
+def deserted():
+    """A scheduler without workers."""
+    distributed = pytest.importorskip("distributed")
+    cluster = distributed.LocalCluster(n_workers=0, dashboard_address=None)
+    yield cluster.scheduler_address
+    cluster.close()
+
+
+@pytest.mark.slow
+def test_a_scheduler_without_workers_is_reported_and_not_waited_for_longer_than_asked(
+    tmp_path, monkeypatch, long_sweep, deserted
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("edgesim.sweep.dask_workers.SAY_AFTER_S", 0.3)
+    (tmp_path / "long.yaml").write_text(long_sweep.text)
+    dask = ["--backend", "dask", "--scheduler", deserted, "--wait-for-workers"]
+    result = CliRunner().invoke(app, ["sweep", "long.yaml", *dask, "1500 ms"])
+    assert result.exit_code == 2
+    assert result.stdout.count(f"the dask scheduler {deserted} has no worker: waiting") == 1
+    sentence = f"no worker came to the dask scheduler {deserted} within 1.5 s"
+    assert result.stderr.splitlines() == [f"{sentence}; start some, and the same command goes on"]
+    odd = CliRunner().invoke(app, ["sweep", "long.yaml", *dask, "soon"])
+    assert odd.exit_code == 2 and 'command line: --wait-for-workers is "soon"' in odd.stderr
+
+
 def test_dask_that_is_not_installed_is_one_sentence(tmp_path, monkeypatch, long_sweep):
     monkeypatch.setitem(sys.modules, "distributed", None)
     monkeypatch.chdir(tmp_path)

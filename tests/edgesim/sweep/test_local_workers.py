@@ -87,7 +87,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, undisturbed, long_sweep):
     os.killpg(command.pid, signal.SIGINT)  # as a terminal does: to the command and its workers
     _, complaint = command.communicate(timeout=20)
     assert command.returncode == 130 and len(complaint.splitlines()) == 1
-    assert "with the same options goes on where it stopped" in complaint
+    assert "the same command resumes where it stopped" in complaint
     command = long_sweep.started(tmp_path, "--workers", "2")
     _, complaint = command.communicate(timeout=60)
     assert (command.returncode, complaint) == (0, "")

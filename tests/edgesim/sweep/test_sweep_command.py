@@ -5,6 +5,7 @@ import re
 import shlex
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -78,7 +79,9 @@ def test_finished_points_are_never_run_again_and_changed_ones_are_new(folder, sw
     printed = sweep("tiny.yaml", "rounds=1,2,3", "--workers", 1, "--out", "s").stdout
     assert "[1/1] fedavg, rounds=3, seed 0: done" in printed and "3 of 3 points done" in printed
     assert {path: path.stat().st_mtime_ns for path in before} == before
-    assert sorted(path.name for path in (folder / "s").iterdir()) == ["points", "sweep.json"]
+    kept = ["points", "sweep.json", "sweep.parquet"]
+    assert sorted(path.name for path in (folder / "s").iterdir()) == kept
+    assert pd.read_parquet(folder / "s" / "sweep.parquet")["rounds"].tolist() == [1, 2, 3]
     dry = sweep("tiny.yaml", "rounds=1,2,3,4", "--dry-run", "--out", "s").stdout
     assert (
         "4 points in s, 1 to run" in dry
@@ -172,7 +175,7 @@ def test_what_is_learned_is_the_same_with_and_without_reuse_and_is_trained_once(
         for p in (folder / "with" / "points").glob("*/timing.json")
     ]
     assert sorted(made) == [0, 3]
-    assert sorted(path.name for path in (folder / "with").iterdir()) == ["points", "sweep.json"]
+    assert not (folder / "with" / "shared").exists()
 
 
 def test_tensorboard_scalars_of_every_round(folder, sweep):
@@ -184,8 +187,11 @@ def test_tensorboard_scalars_of_every_round(folder, sweep):
     log = EventAccumulator(str(point / "tensorboard")).Reload()
     assert [one.step for one in log.Scalars("latency_s")] == [0, 1, 2, 3]
     rows = (point / "rounds.csv").read_text().splitlines()
-    latency_s = float(rows[1].split(",")[rows[0].split(",").index("latency_s")])
-    assert log.Scalars("latency_s")[0].value == pytest.approx(latency_s, rel=1e-6)  # float32
+    table = [dict(zip(rows[0].split(","), row.split(","), strict=True)) for row in rows[1:]]
+    points = log.Scalars("latency_s")
+    assert points[0].value == pytest.approx(float(table[0]["latency_s"]), rel=1e-6)  # float32
+    # the axis Relative is simulated time
+    assert [one.wall_time for one in points] == [float(row["time_s"]) for row in table]
     result = CliRunner().invoke(app, ["run", "tiny.yaml", "--out", "r", "--tensorboard", "-q"])
     assert result.exit_code == 0 and any((folder / "r" / "tensorboard").iterdir())
 

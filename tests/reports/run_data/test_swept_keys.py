@@ -3,39 +3,10 @@
 import pytest
 from pytest import approx
 
-from reports.run_data.swept_keys import (
-    differing_keys,
-    distinguishing_keys,
-    flatten,
-    short_names,
-    swept_key,
-    unit_of,
-)
-
-
-def test_seed_and_provenance_are_no_configuration():
-    assert flatten({"seed": 1, "provenance": {"git": "x"}, "a": {"b": 2, "seed": 3}}) == {
-        "a.b": "2",
-        "a.seed": "3",
-    }
-
+from edgesim.results.flat_scenario import differing_keys
+from reports.run_data.swept_keys import distinguishing_keys, short_names, swept_key
 
 THRESHOLD, BAND, NAME = "budget.latency_threshold", "network.bandwidth", "learning.method.name"
-
-
-def test_lists_of_sections_are_flattened_and_other_lists_are_not():
-    scenario = {
-        "seed": 3,
-        "sweep": {"seeds": "0-4"},
-        "devices": [{"count": 2, "tx_power": "28 dBm"}],
-        "e": [0.8, 0.9],
-    }
-    assert flatten(scenario) == {
-        "devices.0.count": "2",
-        "devices.0.tx_power": "28 dBm",
-        "e": "[0.8, 0.9]",
-    }
-    assert flatten({"a": None}) == {"a": "none"}
 
 
 def test_a_sweep_of_two_numbers_and_a_method_is_told_by_three_keys():
@@ -108,7 +79,3 @@ def test_keys_that_end_alike_have_names_of_their_own():
 
 def test_units_that_do_not_go_together_are_no_axis():
     assert swept_key("network.noise", ["-110 dBm", "-174 dBm/Hz"]) is None
-
-
-def test_units_come_from_the_schema_whatever_the_position():
-    assert (unit_of("devices.3.tx_power"), unit_of("budget.latency_threshold")) == ("W", "s")

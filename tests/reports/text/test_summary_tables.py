@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 
 from pytest import approx
 
@@ -39,6 +40,27 @@ def test_cost_table_by_hand(scheme_of):
         80e6,
         2.0,
     )
+
+
+def test_promised_and_realised_late_shares_stand_side_by_side(write_run, tmp_path):
+    """One of four rounds is late; two seeds promised 4 % and 6 %."""
+    promises = ({}, {"promised_late_share": 0.04, "pruning_per_late_share": -3.0})
+    promises += ({"promised_late_share": 0.06, "pruning_per_late_share": -5.0},)
+    folders = []
+    for seed, promised in enumerate(promises):
+        scheme = "quantile" if promised else "now"
+        late = (0.02, 0.02, 0.02, 0.04)
+        folder = write_run(tmp_path / str(seed), scheme=scheme, seed=seed, latency_s=late)
+        summary = json.loads((folder / "summary.json").read_text())
+        (folder / "summary.json").write_text(json.dumps(summary | promised))
+        folders.append(folder)
+    now, quantile = load_schemes(folders)
+    table = tables.cost_table([now, quantile])
+    first, second = rows_of(table)
+    assert (first["promised_late_share"], first["late_share"]) == ("", "0.25")
+    assert float(second["promised_late_share"]) == approx(0.05)
+    assert float(second["pruning_per_late_percent"]) == approx(-0.04)
+    assert "Promised" in table.caption and "Promised" not in tables.cost_table([now]).caption
 
 
 def test_target_table_says_what_was_not_reached(scheme_of):

@@ -12,7 +12,7 @@ from fl.contracts import Grant
 from fl.evaluation.evaluate import accuracy_of, evaluate
 from fl.executors import choose
 from fl.executors.deferred_training import Trainer
-from fl.methods.depthfl.depthfl import feddyn_correction, feddyn_penalty
+from fl.methods._dynamic_regularizer import feddyn_correction, feddyn_penalty
 from fl.methods.depthfl.exits import with_exits
 from fl.models.architectures import build
 from fl.models.layers import Linear

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
 from types import ModuleType
@@ -83,20 +83,31 @@ def lines_in(error: BaseException, path: Path) -> list[int | None]:
     return [frame.lineno for frame in frames if Path(frame.filename).resolve() == path.resolve()]
 
 
+def code_path(scenario: Scenario, name: str) -> Path:
+    """The file of ``./file.py:name``."""
+    return scenario.folder / name.rpartition(":")[0]
+
+
 def user_files(scenario: Scenario) -> list[Path]:
     """The files of user code that a scenario names."""
-    names = (scenario.learning.method.name, scenario.allocation.solver)
-    return [scenario.folder / name.rpartition(":")[0] for name in names if ".py:" in name]
+    learning = scenario.learning
+    names = (
+        learning.method.name,
+        scenario.allocation.solver,
+        learning.dataset,
+        learning.model,
+        learning.selection,
+    )
+    return [code_path(scenario, name) for name in names if ".py:" in name]
 
 
-def files_beside(scenario: Scenario) -> list[str]:
-    """Names of the user's files that lie in the scenario's own folder."""
+def files_below(scenario: Scenario, paths: Iterable[Path]) -> list[str]:
+    """Those of the files that lie in the scenario's folder or below, relative to it."""
     folder = scenario.folder
     return sorted(
         {
-            path.name
-            for path in user_files(scenario)
-            if path.resolve().parent == folder.resolve()
-            and path.parent.as_posix() == folder.as_posix()
+            path.relative_to(folder).as_posix()
+            for path in paths
+            if path.is_relative_to(folder) and ".." not in path.relative_to(folder).parts
         }
     )

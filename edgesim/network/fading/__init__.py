@@ -1,0 +1,1 @@
+"""Small-scale fading: its distribution, and what rates follow from it."""

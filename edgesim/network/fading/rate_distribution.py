@@ -1,0 +1,196 @@
+"""Distribution of the spectral efficiency log2(1 + snr |h|^2), and of its mean over N blocks.
+
+Over one block everything has a closed form in the distribution of |h|^2. The mean over N
+independent blocks is a sum of N equal distributions: their densities are convolved on a grid for
+N < 32, and beyond that the Cornish-Fisher expansion to the fourth cumulant is used. (The normal
+distribution alone is 0.04 to 0.7 % too optimistic at a 5 % quantile for N from 5 to 20.)
+
+The convolution is done at whole decibels of snr and interpolated between them by a cubic, because
+the devices of a cell have as many ratios as there are devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from typing import Any
+
+import numpy as np
+import scipy  # its parts are loaded on first use
+
+from edgesim.network.fading.power_distribution import RAYLEIGH, power_below, power_quantile
+from fl.contracts import Array
+
+BINS = 4096  # of the density of one block
+NEGLIGIBLE = 1e-16  # probability of the powers beyond the grid
+MANY = 32  # blocks from which the Cornish-Fisher expansion is exact enough
+LOWEST_DB, HIGHEST_DB = -60, 150  # of the ratios whose distributions are computed
+
+
+@dataclass(frozen=True, eq=False)
+class RateDistribution:
+    """Mean over ``blocks`` independent blocks of log2(1 + snr |h|^2), bit/s/Hz.
+
+    Args:
+        blocks: N, at least 1.
+        k_factor: K of the fading, linear; 0 is Rayleigh.
+    """
+
+    blocks: int = 1
+    k_factor: float = RAYLEIGH
+
+    def mean(self, snr: Any) -> Array:
+        """Ergodic spectral efficiency, shape of ``snr``.
+
+        For Rayleigh fading e^(1/snr) E1(1/snr) / ln 2: Alouini and Goldsmith, IEEE Transactions on
+        Vehicular Technology 1999, eq. (34).
+        """
+        snr = np.asarray(snr, dtype=float)
+        if self.k_factor == RAYLEIGH:
+            with np.errstate(divide="ignore"):
+                inverse = np.where(snr > 0.0, 1.0 / snr, np.inf)
+            # U(1, 1, x) = e^x E1(x), which does not overflow
+            return np.where(snr > 1e-300, scipy.special.hyperu(1.0, 1.0, inverse), 0.0) / np.log(
+                2.0
+            )
+        return self._interpolated(snr, partial(block_mean, k_factor=self.k_factor))
+
+    def quantile(self, probability: float, snr: Any) -> Array:
+        """What the mean over the blocks is below with this probability, shape of ``snr``."""
+        snr = np.asarray(snr, dtype=float)
+        if self.blocks == 1:
+            return np.log1p(snr * power_quantile(probability, self.k_factor)) / np.log(2.0)
+        law = (self.k_factor, self.blocks, float(probability))
+        return self._interpolated(snr, lambda decibel: block_quantile(decibel, *law))
+
+    def below(self, efficiency: Any, snr: Any) -> Array:
+        """P(mean over the blocks < efficiency), of arrays of one shape."""
+        efficiency, snr = np.broadcast_arrays(
+            np.asarray(efficiency, dtype=float), np.asarray(snr, dtype=float)
+        )
+        if self.blocks == 1:
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                power = np.expm1(efficiency * np.log(2.0)) / snr
+            return np.where(efficiency <= 0.0, 0.0, power_below(power, self.k_factor))
+        decibels, weights = cubic_weights(snr)
+        result = np.zeros(snr.shape)
+        for decibel in np.unique(decibels):
+            at = decibels == decibel
+            # the same share of the mean at the neighbouring ratio
+            each, here = block_rate(int(decibel), self.k_factor), np.any(at, axis=-1)
+            share = efficiency[here] / np.maximum(self.mean(snr[here]), 1e-300)
+            value = each.below(share * each.cumulants[0], self.blocks)
+            result[here] += (weights[here] * at[here]).sum(axis=-1) * value
+        return np.clip(np.where(efficiency <= 0.0, 0.0, result), 0.0, 1.0)
+
+    def _interpolated(self, snr: Array, value: Callable[[int], float]) -> Array:
+        """A positive function of whole decibels between those of ``snr``."""
+        decibels, weights = cubic_weights(snr)
+        whole, place = np.unique(decibels, return_inverse=True)
+        known = np.log([value(int(each)) for each in whole])
+        nodes = known[place].reshape(decibels.shape)
+        return np.where(snr > 0.0, np.exp((nodes * weights).sum(axis=-1)), 0.0)
+
+
+def cubic_weights(snr: Array) -> tuple[Array, Array]:
+    """The four whole decibels [..., 4] around a ratio, and their weights in Lagrange's cubic."""
+    with np.errstate(divide="ignore"):
+        decibel = np.clip(10.0 * np.log10(snr), LOWEST_DB + 1.0, HIGHEST_DB - 2.0)
+    first = np.floor(decibel)
+    t = decibel - first
+    weights = np.stack(
+        [
+            -t * (t - 1.0) * (t - 2.0) / 6.0,
+            (t + 1.0) * (t - 1.0) * (t - 2.0) / 2.0,
+            -(t + 1.0) * t * (t - 2.0) / 2.0,
+            (t + 1.0) * t * (t - 1.0) / 6.0,
+        ],
+        axis=-1,
+    )
+    return first[..., None] + np.arange(-1, 3), weights
+
+
+@dataclass(frozen=True, eq=False)
+class BlockRate:
+    """Density of log2(1 + snr |h|^2) of one block on a grid.
+
+    Args:
+        width: of a bin, bit/s/Hz.
+        density: probability of each bin [BINS]; bin i is at (i + 1/2) width.
+    """
+
+    width: float
+    density: Array
+
+    @cached_property
+    def cumulants(self) -> tuple[float, float, float, float]:
+        """Mean, variance, third and fourth cumulant."""
+        x = (np.arange(BINS) + 0.5) * self.width
+        mean = float(self.density @ x)
+        second, third, fourth = (float(self.density @ (x - mean) ** n) for n in (2, 3, 4))
+        return mean, second, third, fourth - 3.0 * second**2
+
+    def quantile(self, probability: float, blocks: int) -> float:
+        """What the mean over the blocks is below with this probability."""
+        if blocks >= MANY:
+            return self._expanded(float(scipy.special.ndtri(probability)), blocks)
+        edges, below = summed(self, blocks)
+        return float(np.interp(probability, below, edges)) / blocks
+
+    def below(self, efficiency: Array, blocks: int) -> Array:
+        """P(mean over the blocks < efficiency) [S]."""
+        if blocks < MANY:
+            edges, below = summed(self, blocks)
+            return np.interp(efficiency * blocks, edges, below, left=0.0, right=1.0)
+        z = np.linspace(-9.0, 9.0, 1801)
+        expanded = self._expanded(z, blocks)
+        return np.interp(efficiency, expanded, scipy.special.ndtr(z), left=0.0, right=1.0)
+
+    def _expanded(self, z: Any, blocks: int) -> Any:
+        """The quantile of the mean at the normal quantile z: Cornish and Fisher, 1938."""
+        mean, variance, third, fourth = self.cumulants
+        deviation = np.sqrt(variance / blocks)
+        skewness = third / variance**1.5 / np.sqrt(blocks)
+        excess = fourth / variance**2 / blocks
+        correction = (
+            skewness * (z**2 - 1.0) / 6.0
+            + excess * (z**3 - 3.0 * z) / 24.0
+            - skewness**2 * (2.0 * z**3 - 5.0 * z) / 36.0
+        )
+        return mean + deviation * (z + correction)
+
+
+@lru_cache(maxsize=1024)
+def block_rate(decibel: int, k_factor: float) -> BlockRate:
+    """The density of one block at a whole number of decibels of snr."""
+    snr = 10.0 ** (decibel / 10.0)
+    most = power_quantile(1.0 - NEGLIGIBLE, k_factor)
+    edges = np.linspace(0.0, float(np.log1p(snr * most)) / np.log(2.0), BINS + 1)
+    below = power_below(np.expm1(edges * np.log(2.0)) / snr, k_factor)
+    below[-1] = 1.0
+    return BlockRate(float(edges[1]), np.diff(below))
+
+
+def block_mean(decibel: int, k_factor: float) -> float:
+    """Mean spectral efficiency at a whole number of decibels."""
+    return block_rate(decibel, k_factor).cumulants[0]
+
+
+@lru_cache(maxsize=65536)
+def block_quantile(decibel: int, k_factor: float, blocks: int, probability: float) -> float:
+    """`BlockRate.quantile` at a whole number of decibels."""
+    return block_rate(decibel, k_factor).quantile(probability, blocks)
+
+
+@lru_cache(maxsize=1024)
+def summed(block: BlockRate, blocks: int) -> tuple[Array, Array]:
+    """(efficiencies, probability of being below) of the sum over the blocks, thinned out."""
+    size = 1 << int(np.ceil(np.log2(BINS * blocks)))
+    density = np.fft.irfft(np.fft.rfft(block.density, size) ** blocks, size)[: BINS * blocks]
+    below = np.concatenate([[0.0], np.cumsum(np.maximum(density, 0.0))])
+    # The sum of N bin centres has its edges N / 2 - 1 / 2 of a bin further up.
+    edges = (np.arange(len(below)) + 0.5 * (blocks - 1)) * block.width
+    keep = np.flatnonzero((below > 1e-12) & (below < 1.0 - 1e-12))
+    keep = keep[:: max(1, len(keep) // 4096)]
+    return edges[keep], below[keep]

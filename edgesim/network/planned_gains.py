@@ -1,0 +1,157 @@
+"""The channel gains that a round is planned with, where fading changes while bits travel.
+
+`allocation.rate: now` plans with the gains of the instant: right where they hold until the upload
+is over. `mean` plans with the mean rate, `quantile` with the rate that a device gets with
+probability 1 - eps in the time that it has. Both are expressed as a gain: the constant one with
+which the share would carry the planned rate. So the pruning problem, its solvers and its
+certificate are those of a channel that does not change.
+
+A device that sends for U seconds over blocks of T_c sees at least floor(U / T_c) whole blocks,
+whose rates are independent: the quantile is that of their mean. Where noise is a density the gain
+depends on the share, and is taken at the share planned with the gain before.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from edgesim.network.channel import Channel
+from edgesim.network.fading.rate_distribution import RateDistribution
+from edgesim.network.fading.weakest_gain import weakest_mean_rate_gain, weakest_quantile
+from edgesim.scenario.schema import AllocationSection
+from fl.contracts import Array
+
+NOW, MEAN, QUANTILE = "now", "mean", "quantile"
+MOST_BLOCKS = 1e6  # of which the mean is taken; of more it varies by less than a thousandth
+STEP = 1e-3  # relative step of eps in the derivative of a quantile
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedGains:
+    """Gains to plan with, by `allocation.rate`.
+
+    Args:
+        channel: of the cell.
+        rate: now, mean or quantile.
+        late_share: 1 - reliability, the probability of being late that is planned for.
+        for_round: it holds for all devices of a round at once, not for each of them.
+    """
+
+    channel: Channel
+    rate: str = NOW
+    late_share: float = 0.05
+    for_round: bool = False
+
+    @property
+    def counts_with_fading(self) -> bool:
+        """False where the gains of the instant are planned with."""
+        return self.rate != NOW and not self.channel.static
+
+    def at_start(self, time_s: float, snr_per_gain: Array) -> Array:
+        """What the server takes for the gains [K] before it plans.
+
+        Args:
+            time_s: simulated time.
+            snr_per_gain: p / (N0 B) of each device over the whole band [K].
+        """
+        if not self.counts_with_fading:
+            return self.channel.gains(time_s)
+        return self._at_mean_rate(self.channel.path_gain, snr_per_gain, RateDistribution())
+
+    def probability(self, devices: int, broadcast: bool) -> float:
+        """eps of one upload.
+
+        The broadcast and the uploads take half of the late share each (Bonferroni). Where the
+        share holds for a round of S devices, 1 - (1 - eps)^(1 / S) is left for each of them.
+        """
+        eps = self.late_share / 2.0 if broadcast else self.late_share
+        return -math.expm1(math.log1p(-eps) / max(devices, 1)) if self.for_round else eps
+
+    def uploads(
+        self, time_s: float, devices: Array, snr_per_gain: Array, window_s: Array, eps: float
+    ) -> Array:
+        """Gains [S] with which uploads are planned.
+
+        Args:
+            time_s: simulated time.
+            devices: their numbers [S].
+            snr_per_gain: p / (N0 b B) over the band that each uses [S].
+            window_s: time in which each sends, s [S].
+            eps: probability of being late.
+        """
+        if not self.counts_with_fading:
+            return self.channel.gains(time_s)[devices]
+        gains, planned = self.channel.path_gain[devices], np.empty(len(devices))
+        for law, here in self._by_blocks(window_s):
+            if self.rate == MEAN:
+                planned[here] = self._at_mean_rate(gains[here], snr_per_gain[here], law)
+            else:
+                planned[here] = self._at_quantile(gains[here], snr_per_gain[here], law, eps)
+        return planned
+
+    def worst_listener(self, time_s: float, devices: Array, snr_per_gain: float) -> float:
+        """Gain of the weakest of the listeners of a broadcast, linear.
+
+        Args:
+            time_s: simulated time.
+            devices: the listeners [S].
+            snr_per_gain: p / (N0 B) of the broadcast.
+        """
+        if not self.counts_with_fading:
+            return float(self.channel.gains(time_s)[devices].min(initial=np.inf))
+        gains = self.channel.path_gain[devices]
+        if self.rate == MEAN:
+            return weakest_mean_rate_gain(gains, snr_per_gain)
+        return weakest_quantile(gains, self.late_share / 2.0)
+
+    def late_probability(
+        self,
+        devices: Array,
+        snr_per_gain: Array,
+        window_s: Array,
+        needed: Array,
+        price: Array,
+        eps: float,
+    ) -> tuple[Array, Array]:
+        """(probability of being late [S], derivative of the objective by eps [S]).
+
+        Args:
+            devices: their numbers [S].
+            snr_per_gain: p / (N0 b B) over the band that each uses [S].
+            window_s: time in which each sends, s [S].
+            needed: spectral efficiency without which the device is late, bit/s/Hz [S].
+            price: derivative of the objective by the logarithm of the planned rate [S].
+            eps: the probability planned for.
+        """
+        snr, late = self.channel.path_gain[devices] * snr_per_gain, np.empty(len(devices))
+        slopes = np.full(len(devices), math.nan)
+        for law, here in self._by_blocks(window_s):
+            late[here] = law.below(needed[here], snr[here])
+            if self.rate == QUANTILE:
+                less, more = (law.quantile(eps * (1.0 + s), snr[here]) for s in (-STEP, STEP))
+                slopes[here] = price[here] * np.log(more / less) / (2.0 * STEP * eps)
+        return late, slopes
+
+    def _by_blocks(self, window_s: Array) -> list[tuple[RateDistribution, Array]]:
+        """Devices [...] by the number of whole coherence blocks in their time."""
+        blocks = np.clip(np.floor(window_s / self.channel.coherence_s), 1.0, MOST_BLOCKS)
+        return [(RateDistribution(int(n)), np.flatnonzero(blocks == n)) for n in np.unique(blocks)]
+
+    def _at_mean_rate(self, gains: Array, snr_per_gain: Array, law: RateDistribution) -> Array:
+        efficiency = law.mean(gains * snr_per_gain)
+        return np.expm1(efficiency * math.log(2.0)) / snr_per_gain
+
+    def _at_quantile(
+        self, gains: Array, snr_per_gain: Array, law: RateDistribution, eps: float
+    ) -> Array:
+        efficiency = law.quantile(eps, gains * snr_per_gain)
+        return np.expm1(efficiency * math.log(2.0)) / snr_per_gain
+
+
+def make_planned_gains(section: AllocationSection, channel: Channel) -> PlannedGains:
+    """The gains that a scenario's ``allocation`` plans with."""
+    for_round = section.reliability_for == "round"
+    return PlannedGains(channel, section.rate, 1.0 - section.reliability, for_round)

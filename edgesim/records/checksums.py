@@ -1,0 +1,112 @@
+"""SHA256SUMS, the digests of a finished run's files, in the format of the program ``sha256sum``.
+
+The digests are those of the bytes that were to be written, not of what a disk gave back. The file
+is written before summary.json, which marks a run finished and whose digest it has too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import NamedTuple
+
+from edgesim.errors import RunError
+from edgesim.records.atomic_files import write_atomic
+from fl.regular_files import open_regular, read_regular
+
+SUMS = "SHA256SUMS"
+MAX_SUMS_BYTES = 1 << 20
+
+
+class DamagedRunError(RunError):
+    """A file of a finished run is not as it was written."""
+
+
+class FileDamage(NamedTuple):
+    """The name of a damaged file, and a sentence about it."""
+
+    name: str
+    problem: str
+
+
+class SummedFiles:
+    """Writes files and remembers their digests."""
+
+    def __init__(self) -> None:
+        self._digests: dict[str, str] = {}
+
+    def write(self, path: Path, content: bytes | str) -> None:
+        """Write a file as `write_atomic` does."""
+        self.add(path.name, content)
+        write_atomic(path, content)
+
+    def add(self, name: str, content: bytes | str) -> None:
+        """Remember the digest of a file that is written elsewhere."""
+        data = content.encode() if isinstance(content, str) else content
+        self._digests[name] = hashlib.sha256(data).hexdigest()
+
+    def write_sums(self, folder: Path) -> None:
+        """Write SHA256SUMS."""
+        lines = [f"{digest}  {name}\n" for name, digest in sorted(self._digests.items())]
+        write_atomic(folder / SUMS, "".join(lines))
+
+
+def read_sums(folder: Path) -> dict[str, str] | None:
+    """File name -> digest; None where the folder has no SHA256SUMS, as before there were any.
+
+    Raises:
+        DamagedRunError: the file is not as it was written, or cannot be read.
+    """
+    path = folder / SUMS
+    if not path.exists():
+        return None
+    try:
+        lines = read_regular(path, MAX_SUMS_BYTES).decode().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DamagedRunError(f"{path} cannot be read ({error})") from None
+    pairs = [line.partition("  ") for line in lines]
+    # A name with a folder in it would lead elsewhere.
+    if not all(len(digest) == 64 and name and Path(name).name == name for digest, _, name in pairs):
+        raise DamagedRunError(f"{path} is damaged: it has a line without digest and file name")
+    return {name: digest for digest, _, name in pairs}
+
+
+def damaged_files(folder: Path) -> list[FileDamage]:
+    """Files of a finished run that are not as they were written."""
+    try:
+        sums = read_sums(folder)
+    except DamagedRunError as error:
+        return [FileDamage(SUMS, str(error))]
+    if sums is None:
+        return [FileDamage(SUMS, f"{folder} has no {SUMS}: it was written before there were any")]
+    found = []
+    for name, digest in sums.items():
+        try:
+            with open_regular(folder / name) as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() != digest:
+                    found.append(FileDamage(name, _mismatch(folder / name)))
+        except OSError as error:
+            reason = error.strerror or error
+            found.append(FileDamage(name, f"{folder / name} cannot be read ({reason})"))
+    return found
+
+
+def read_summed(path: Path, max_bytes: int) -> bytes:
+    """The bytes of a file of a finished run, compared with SHA256SUMS where there is one.
+
+    Raises:
+        DamagedRunError: they are not those that were written.
+        OSError: the file cannot be read, is no regular file, or is larger than ``max_bytes``.
+    """
+    content = read_regular(path, max_bytes)
+    sums = read_sums(path.parent)
+    if sums is not None and hashlib.sha256(content).hexdigest() != sums.get(path.name):
+        raise DamagedRunError(_mismatch(path))
+    return content
+
+
+def _mismatch(path: Path) -> str:
+    return (
+        f"{path} is damaged: its bytes do not match {SUMS}; run the scenario into this folder "
+        "again, and it is written anew from the checkpoint"
+    )

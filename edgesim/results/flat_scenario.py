@@ -1,0 +1,88 @@
+"""Resolved scenarios as dotted keys with texts, the keys in which they differ, values in SI."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+from edgesim.scenario.key_docs import all_keys
+from edgesim.scenario.units import UnitError, parse
+from edgesim.scenario.yaml_locations import scalar
+
+NOT_CONFIG = frozenset({"name", "scheme", "schemes", "seed", "sweep", "report", "provenance"})
+NONE = "none"
+
+FlatScenario = dict[str, str]
+
+
+def flatten(scenario: dict[str, Any], prefix: str = "") -> FlatScenario:
+    """{"network.bandwidth": "200 MHz", "devices.0.count": "10"}, without top-level `NOT_CONFIG`."""
+    flat: FlatScenario = {}
+    for name, value in scenario.items():
+        if not prefix and name in NOT_CONFIG:
+            continue
+        key = f"{prefix}{name}"
+        if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+            value = dict(enumerate(value))
+        if isinstance(value, dict):
+            flat |= flatten(value, f"{key}.")
+        else:
+            flat[key] = NONE if value is None else str(value)
+    return flat
+
+
+def versions(scenario: dict[str, Any]) -> dict[str, str]:
+    """What made a run: {"python": "3.11.9", "git": "abc"}, from the scenario's provenance."""
+    flat = flatten(scenario.get("provenance") or {}, "provenance.")
+    return {key.removeprefix("provenance."): value for key, value in flat.items()}
+
+
+def differing_keys(flats: Sequence[FlatScenario]) -> list[str]:
+    """Keys that not all have with the same value, in the order of the scenario."""
+    keys = dict.fromkeys(key for flat in flats for key in flat)
+    return [key for key in keys if len({flat.get(key) for flat in flats}) > 1]
+
+
+def unit_of(key: str) -> str:
+    """The SI unit of a key in the schema; KeyError for a key that the schema does not know."""
+    return _units()[re.sub(r"\.\d+(?=\.|$)", "", key)]
+
+
+@cache
+def _units() -> dict[str, str]:
+    return {info.key: info.unit for info in all_keys()}
+
+
+def si_values(key: str, texts: Iterable[str | None]) -> list[Any]:
+    """The values of a key as a column of one type: numbers in SI, or all of them texts.
+
+    Args:
+        key: dotted, such as ``budget.latency_threshold``.
+        texts: as written, such as ``15 ms``; None: not set.
+
+    Returns:
+        Numbers, with None for what is not set or ``none``; texts as given where one is a word.
+    """
+    texts = list(texts)
+    values = [None if text in (None, NONE) else _number(key, text) for text in texts]
+    known = [text not in (None, NONE) for text in texts]
+    if any(is_known and value is None for is_known, value in zip(known, values, strict=True)):
+        return texts
+    return values if any(known) else texts
+
+
+def _number(key: str, text: str) -> int | float | None:
+    """The number that a text means; None where it is none."""
+    try:
+        units = unit_of(key).split(" or ")  # noise: a power or a density
+    except KeyError:
+        units = [""]
+    for unit in filter(None, units):
+        try:
+            return parse(text, unit)
+        except (UnitError, KeyError):
+            continue
+    value = scalar(text.strip())
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,260 @@
+"""Results of one run, several runs or a sweep as tidy tables in SI units."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edgesim.results.flat_scenario import differing_keys, flatten, si_values, unit_of
+from edgesim.results.run_files import (
+    ResultsError,
+    read_devices,
+    read_event_log,
+    read_scenario,
+)
+from edgesim.results.run_search import find_runs
+from edgesim.results.summary_columns import COUNTS, summary_row
+from edgesim.results.summary_file import read_summary
+from edgesim.results.sweep_file import point_folder, sweep_points
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DONE, MISSING = "done", "missing"
+
+
+@dataclass(frozen=True)
+class LoadedPoint:
+    """One run among the results.
+
+    Args:
+        folder: of the run.
+        scheme: label of its scheme, or its method.
+        seed: of its random streams.
+        values: key -> text, of the keys in which the results differ; None: not set.
+        status: done, failed, infeasible or missing.
+        summary: content of summary.json; empty where the run has not ended.
+    """
+
+    folder: Path
+    scheme: str
+    seed: int
+    values: dict[str, str | None]
+    status: str
+    summary: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedResults:
+    """Tables of runs; each is read from the folders when it is first asked for.
+
+    Every table begins with the columns scheme and seed, then one for each key in which the runs
+    differ, by its dotted name and in SI (``units`` has the units). All columns: docs/tables.md.
+
+    Args:
+        folder: that was loaded.
+        runs: in the order of the table points.
+    """
+
+    folder: Path
+    runs: tuple[LoadedPoint, ...]
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """The scenario keys in which the runs differ beside scheme and seed."""
+        return list(dict.fromkeys(key for run in self.runs for key in run.values))
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Key -> SI unit of its column; "" for counts, ratios and words."""
+        units = {}
+        for key in self.keys:
+            try:
+                units[key] = unit_of(key)
+            except KeyError:  # a parameter of a method
+                units[key] = ""
+        return units
+
+    @cached_property
+    def points(self) -> pd.DataFrame:
+        """One row a run, with the key figures of summary.json; those of unfinished runs are nan."""
+        import pandas as pd
+
+        rows = [summary_row(run.summary, run.folder / "summary.json") for run in self.runs]
+        columns = dict.fromkeys(name for row in rows for name in row)
+        numbers = {
+            name: pd.Series(
+                [row.get(name) for row in rows], dtype="Int64" if name in COUNTS else float
+            )
+            for name in columns
+        }
+        words = {
+            "status": [run.status for run in self.runs],
+            "folder": [self._relative(run.folder) for run in self.runs],
+        }
+        table = pd.DataFrame({**self._identity(), **words, **numbers})
+        table.attrs["units"] = self.units
+        return table
+
+    @cached_property
+    def rounds(self) -> pd.DataFrame:
+        """One row a round."""
+        return self._stacked(lambda folder: read_event_log(folder, ["rounds"])["rounds"])
+
+    @cached_property
+    def device_rounds(self) -> pd.DataFrame:
+        """One row for each device that was selected in a round."""
+        name = "device_rounds"
+        return self._stacked(lambda folder: read_event_log(folder, [name])[name])
+
+    @cached_property
+    def spans(self) -> pd.DataFrame:
+        """One row an activity of a device."""
+        return self._stacked(lambda folder: read_event_log(folder, ["spans"])["spans"])
+
+    @cached_property
+    def scores(self) -> pd.DataFrame:
+        """One row for each device with test data in an evaluated round."""
+        return self._stacked(lambda folder: read_event_log(folder, ["scores"])["scores"])
+
+    @cached_property
+    def measures(self) -> pd.DataFrame:
+        """One row for each number that a method itself measured in an evaluated round."""
+        return self._stacked(lambda folder: read_event_log(folder, ["measures"])["measures"])
+
+    @cached_property
+    def devices(self) -> pd.DataFrame:
+        """One row a device, as it is in round 0."""
+        return self._stacked(lambda folder: read_devices(folder / "devices.csv"))
+
+    @property
+    def folders(self) -> list[Path]:
+        """Of the finished runs."""
+        return [run.folder for run in self.runs if run.status == DONE]
+
+    def plot(self, figure: str = "accuracy", ax: Any = None, x: str | None = None) -> Any:
+        """Draw a figure, such as accuracy, loss or latency: see `edgesim.results.plotting.plot`."""
+        from edgesim.results.plotting import plot
+
+        return plot(self, figure, ax, x)
+
+    def _repr_html_(self) -> str:
+        from edgesim.results.notebook_html import results_html
+
+        return results_html(repr(self).strip("<>"), self.points, self.keys)
+
+    def __repr__(self) -> str:
+        done = len(self.folders)
+        count = f"{done} of {len(self.runs)} runs" if done < len(self.runs) else f"{done} runs"
+        keys = f", by {', '.join(self.keys)}" if self.keys else ""
+        return f"<{count} of {self.folder}{keys}>"
+
+    def _identity(self) -> dict[str, list[Any]]:
+        """Column -> value of each run: who it is among the others."""
+        swept = {
+            key: si_values(key, [run.values.get(key) for run in self.runs]) for key in self.keys
+        }
+        return {
+            "scheme": [run.scheme for run in self.runs],
+            "seed": [run.seed for run in self.runs],
+            **swept,
+        }
+
+    def _stacked(self, read: Callable[[Path], pd.DataFrame | None]) -> pd.DataFrame:
+        """The same table of every finished run, one below the other."""
+        import pandas as pd
+
+        identity, tables = pd.DataFrame(self._identity()), []
+        for i, run in enumerate(self.runs):
+            table = read(run.folder) if run.status == DONE else None
+            if table is not None:
+                own = identity.iloc[[i] * len(table)].reset_index(drop=True)
+                tables.append(pd.concat([own, table], axis=1))
+        if not tables:
+            raise ResultsError(f"No finished run in {self.folder}; run it again to resume.")
+        # the types of an empty table would decide those of the others
+        return pd.concat([each for each in tables if len(each)] or tables[:1], ignore_index=True)
+
+    def _relative(self, folder: Path) -> str:
+        return Path(os.path.relpath(folder, self.folder)).as_posix()
+
+
+def load_run(folder: str | Path) -> LoadedResults:
+    """Results of a run's folder, or of all finished runs in a folder, stacked.
+
+    Args:
+        folder: such as ``runs/demo/joint-s0``, or ``runs/demo`` for its schemes and seeds together.
+
+    Returns:
+        The tables. Where runs of one scheme differ in more than the seed, they have a column for
+        each key in which these differ.
+
+    Raises:
+        ResultsError: no finished run there, a broken file, or two runs that differ in nothing.
+    """
+    folder = Path(folder).resolve()
+    found = find_runs([folder]).finished
+    if not found:
+        raise ResultsError(f"No finished run in {folder}; run it again to resume.")
+    summaries = [read_summary(each / "summary.json") for each in found]
+    flats = [flatten(read_scenario(each / "scenario.yaml")[1]) for each in found]
+    names = [(summary["scheme"], summary["seed"]) for summary in summaries]
+    schemes = [scheme for scheme, _ in names]
+    keys = dict.fromkeys(
+        key
+        for scheme in dict.fromkeys(schemes)
+        for key in differing_keys(
+            [flat for flat, own in zip(flats, schemes, strict=True) if own == scheme]
+        )
+    )
+    runs = [
+        LoadedPoint(each, *name, {key: flat.get(key) for key in keys}, DONE, summary)
+        for each, name, flat, summary in zip(found, names, flats, summaries, strict=True)
+    ]
+    _refuse_equal(runs)
+    return LoadedResults(folder, tuple(runs))
+
+
+def load_sweep(folder: str | Path) -> LoadedResults:
+    """Results of a sweep's folder: every point that its sweep.json lists.
+
+    Args:
+        folder: such as ``runs/demo-sweep``.
+
+    Returns:
+        The tables, with a column for each swept key. ``points`` also has the points that have not
+        ended; the other tables have those that are done.
+
+    Raises:
+        ResultsError: no sweep there, or a broken file.
+    """
+    folder = Path(folder).resolve()
+    if not (folder / "sweep.json").is_file():
+        raise ResultsError(f"{folder} holds no sweep.json; give a sweep's folder, or use load_run.")
+    return LoadedResults(folder, tuple(_swept(folder, each) for each in sweep_points(folder)))
+
+
+def _swept(sweep: Path, listed: dict[str, Any]) -> LoadedPoint:
+    """A point of sweep.json; it is done when its summary is there, whatever is listed."""
+    folder = point_folder(sweep, listed)
+    finished = (folder / "summary.json").is_file()
+    status = str(listed.get("status") or MISSING)
+    status = DONE if finished else MISSING if status == DONE else status
+    summary = read_summary(folder / "summary.json") if finished else {}
+    label, seed = str(listed.get("label") or ""), int(listed.get("seed") or 0)
+    return LoadedPoint(folder, label, seed, dict(listed.get("values") or {}), status, summary)
+
+
+def _refuse_equal(runs: Sequence[LoadedPoint]) -> None:
+    seen: dict[tuple, Path] = {}
+    for run in runs:
+        same = seen.setdefault((run.scheme, run.seed, *run.values.items()), run.folder)
+        if same != run.folder:
+            raise ResultsError(
+                f'{same} and {run.folder} are the same scheme "{run.scheme}" with the same seed '
+                f"{run.seed}; give one of them."
+            )

@@ -1,0 +1,74 @@
+"""summary.json of a finished run: its reader and what it must hold."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from edgesim.errors import ResultsError, shorten
+from edgesim.results.run_files import MAX_NUMBER, read_json
+
+MAX_LETTERS = 1000  # of a name
+MAX_ROUNDS = MAX_DEVICES = 100_000_000
+WORDS = ("scenario", "scheme", "method", "solver")
+COUNTS = {"seed": (0, 2**63 - 1), "rounds": (1, MAX_ROUNDS), "devices": (1, MAX_DEVICES)}
+NEEDED = (*WORDS, *COUNTS, "latency_threshold_s", "targets")
+
+
+def read_summary(path: Path) -> dict[str, Any]:
+    """The content of a summary.json.
+
+    Raises:
+        ResultsError: the file cannot be read, is damaged, or lacks something that every run has.
+    """
+    summary = read_json(path)
+    missing = [key for key in NEEDED if key not in summary]
+    if missing:
+        raise ResultsError(f"{path} lacks {', '.join(missing)}; it is not a run of this version.")
+    for key, value in summary.items():
+        if problem := _problem(key, value):
+            raise ResultsError(f"{path} is damaged: {key[:40]} is {shorten(value)}; {problem}.")
+    return summary
+
+
+def _problem(key: str, value: Any) -> str:
+    """What should stand there; "" where the value is right, or the key is not known here."""
+    if key in WORDS:
+        right = isinstance(value, str) and 0 < len(value) <= MAX_LETTERS
+        return "" if right else f"a text of 1 to {MAX_LETTERS} letters belongs there"
+    if key in COUNTS:
+        low, high = COUNTS[key]
+        right = type(value) is int and low <= value <= high
+        return "" if right else f"a whole number from {low} to {high} belongs there"
+    if key == "stretched_rounds":
+        right = type(value) is int and 0 <= value <= MAX_ROUNDS
+        return "" if right else "a number of rounds belongs there"
+    if key == "targets":
+        right = isinstance(value, dict) and all(map(_is_target, value.items()))
+        return "" if right else "accuracies with round, time_s, bits and energy_j belong there"
+    if key == "warnings":
+        right = isinstance(value, list) and all(isinstance(text, str) for text in value)
+        return "" if right else "a list of sentences belongs there"
+    if key == "latency_threshold_s":  # inf in folders of earlier versions
+        right = value is None or _is_amount(value) or value == math.inf
+        return "" if right else "seconds or nothing belong there"
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    right = not is_number or -MAX_NUMBER <= value <= MAX_NUMBER
+    return "" if right else f"numbers up to {MAX_NUMBER:g} are allowed"
+
+
+def _is_target(item: tuple[str, Any]) -> bool:
+    """An accuracy as text, with nothing or with what it took to reach it."""
+    name, cost = item
+    try:
+        known = math.isfinite(float(name))
+    except ValueError:
+        return False
+    return known and (
+        cost is None or (isinstance(cost, dict) and all(map(_is_amount, cost.values())))
+    )
+
+
+def _is_amount(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value <= MAX_NUMBER

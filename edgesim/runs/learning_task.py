@@ -1,0 +1,172 @@
+"""What a run learns: the data and the model of a scenario, by name, file or object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edgesim.errors import ScenarioKeyError
+from edgesim.extensions.user_code import code_path, guarded, load_object
+from edgesim.runs.error_sentences import PartitionError
+from edgesim.scenario.loader import Scenario
+from edgesim.scenario.schema import FilePartition
+from edgesim.seeds import Seeds
+from fl.accounting import Accounting
+from fl.data import array_files, datasets
+from fl.data.own_data import own_samples
+from fl.errors import DataError
+from fl.models import architectures
+from fl.task import LearningTask
+from fl.timing_only import Unseen, unseen
+
+DATASET, MODEL = ("learning", "dataset"), ("learning", "model")
+KEPT_DATA = "data.npz"  # in a run's folder: data that came from Python
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """A data set, and what its content follows from.
+
+    Args:
+        samples: before they are divided; None: there is no data set.
+        files: that hold the data, or say who holds what.
+        in_memory: the samples themselves have to be looked at.
+        root: folder of the shipped data sets; None: EDGESIM_DATA.
+    """
+
+    samples: datasets.Samples | None
+    files: tuple[Path, ...] = ()
+    in_memory: bool = False
+    root: str | Path | None = None
+
+
+def find_data(scenario: Scenario, given: Any, allow_code: bool) -> DataSource:
+    """The data set of a scenario.
+
+    Args:
+        scenario: names a shipped data set, a file, a folder or ``./file.py:function``.
+        given: folder of the shipped data sets, or data of the user's own
+            (`fl.data.own_data.own_samples`), which then take the place of the named ones.
+        allow_code: the user's code may run.
+
+    Raises:
+        DataError: the data are missing, or something is wrong with them.
+        ScenarioKeyError: the user's code may not run, or cannot be loaded.
+    """
+    name, folder = scenario.learning.dataset, scenario.folder
+    if given is not None and not isinstance(given, str | Path):
+        if scenario.learning.partition is None:
+            problem = "is missing; write for instance partition: {kind: iid}"
+            raise ScenarioKeyError(("learning", "partition"), problem)
+        return DataSource(own_samples(given, "data"), _partition_file(scenario), in_memory=True)
+    if name == datasets.NONE or scenario.learning.partition is None:
+        return DataSource(None, root=given)
+    load = load_object(folder, name, DATASET, allow_code)
+    if load is not None:
+        found = guarded(load, name, code_path(scenario, name))() if callable(load) else load
+        return DataSource(own_samples(found, name), _partition_file(scenario), in_memory=True)
+    if array_files.is_array_file(name):
+        path = folder / name
+        files = (*array_files.array_paths(path), *_partition_file(scenario))
+        return DataSource(array_files.read_array_files(path), files)
+    files = (*datasets.locate(name, given), *_partition_file(scenario))
+    return DataSource(datasets.load(name, given), files, root=given)
+
+
+def _partition_file(scenario: Scenario) -> tuple[Path, ...]:
+    """The file that says who holds what, if there is one."""
+    partition = scenario.learning.partition
+    if not isinstance(partition, FilePartition):
+        return ()
+    path = scenario.folder / partition.file
+    if not path.is_file():
+        raise ScenarioKeyError(
+            ("learning", "partition", "file"), f"is {partition.file}, but there is no file {path}"
+        )
+    return (path,)
+
+
+def divide_data(
+    scenario: Scenario, samples: datasets.Samples | None, seeds: Seeds
+) -> datasets.Federated | Unseen:
+    """The data set and who holds what; without a data set D_k samples each, or one batch."""
+    learning = scenario.learning
+    if samples is None or learning.partition is None:
+        size = learning.samples_per_device or learning.batch_size
+        return unseen(learning.model, scenario.device_count, size)
+    options = learning.partition.model_dump(exclude_none=True)
+    if "file" in options:
+        options["file"] = scenario.folder / options["file"]
+    options |= {"samples_per_device": learning.samples_per_device}
+    try:
+        return datasets.spread(samples, scenario.device_count, seeds, **options)
+    except DataError as error:
+        raise PartitionError(str(error)) from error
+
+
+def find_model(scenario: Scenario, given: Any, allow_code: bool) -> Any | None:
+    """The user's own model: a module, or what makes one; None: the scenario names a shipped one.
+
+    Args:
+        scenario: names a model or ``./file.py:name``.
+        given: a `torch.nn.Module`, or what makes one, in place of the named model; None: none.
+        allow_code: the user's code may run.
+
+    Raises:
+        ScenarioKeyError: the user's code may not run, or cannot be loaded.
+    """
+    name = scenario.learning.model
+    own = given if given is not None else load_object(scenario.folder, name, MODEL, allow_code)
+    if own is None:
+        if scenario.learning.classifier is not None:
+            problem = f"is not read with the model {name}, whose roles are known; remove it"
+            raise ScenarioKeyError(("learning", "classifier"), problem)
+        return None
+    if not callable(own):
+        raise ScenarioKeyError(MODEL, f"is {name}, which is no torch.nn.Module and makes none")
+    return own
+
+
+def own_architecture(scenario: Scenario, model: Any, data: Any) -> architectures.Architecture:
+    """The user's module as a model of the data; traced once, which finds what is wrong with it."""
+    from fl.models.own_module import ModuleArchitecture, maker
+
+    name, shape = scenario.learning.model, tuple(data.input_shape)
+    architecture = ModuleArchitecture(
+        name,
+        shape,
+        data.outputs,
+        (),
+        maker(model, shape, data.outputs),
+        data.text,
+        scenario.learning.classifier,
+    )
+    architecture.layout  # noqa: B018 (traces the module)
+    return architecture
+
+
+def make_task(
+    scenario: Scenario, seeds: Seeds, source: DataSource, model: Any | None
+) -> LearningTask:
+    """The learning task: model, divided data, accounting.
+
+    Args:
+        scenario: the checked scenario.
+        seeds: the random streams.
+        source: the data.
+        model: the user's own; None: the one that the scenario names.
+    """
+    learning = scenario.learning
+    divided: Any = divide_data(scenario, source.samples, seeds)  # `Unseen`: data not looked at
+    if model is not None:
+        architecture = own_architecture(scenario, model, divided)
+    else:
+        architecture = architectures.build(
+            learning.model, divided.input_shape, divided.outputs, divided.text
+        )
+    architecture.input_shapes  # noqa: B018 (raises where the model does not fit the images)
+    accounting = Accounting(**scenario.accounting.model_dump())
+    return LearningTask(
+        architecture, divided, learning.batch_size, seeds, accounting, learning.device
+    )

@@ -1,0 +1,1 @@
+"""Tables of a run: their readers, and what they may hold."""

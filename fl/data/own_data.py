@@ -1,0 +1,312 @@
+"""Data of the user's own: named arrays or torch data sets, checked and made into `Samples`.
+
+The names are the same in a dict, in an .npz file and as files of a folder: x_train, y_train,
+x_test, y_test; optionally clients_train and clients_test (who holds each sample) and classes (the
+names of the labels).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from fl.data.datasets import Samples, to_unit
+from fl.errors import DataError
+
+Array = np.ndarray
+NEEDED = ("x_train", "y_train", "x_test", "y_test")
+OPTIONAL = ("clients_train", "clients_test", "classes")
+FORMS = (
+    "a dict of arrays (x_train, y_train, x_test, y_test), these four in this order, or two torch "
+    "data sets (train, test)"
+)
+CHANNELS = (1, 3, 4)  # of pictures: grey, RGB, RGBA
+
+
+@dataclass(frozen=True)
+class StoredArray:
+    """An array whose shape and type are known before it is read."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    read: Callable[[], Array]
+
+
+def own_samples(given: Any, source: str) -> Samples:
+    """Data in memory as `Samples`.
+
+    Args:
+        given: a dict of arrays, four arrays (x_train, y_train, x_test, y_test), or two torch data
+            sets (train, test), whose items are (x, y) or (x, y, client); a dict may hold them as
+            train and test, beside classes.
+        source: what errors call the data, such as "./mine.py:load".
+
+    Raises:
+        DataError: one sentence on the first thing that is wrong.
+    """
+    if isinstance(given, Samples):
+        return given
+    parts = parts_of(given, source)
+    return samples_of(
+        {name: in_memory(as_array(value, f"{source}: {name}")) for name, value in parts}, source
+    )
+
+
+def in_memory(array: Array) -> StoredArray:
+    return StoredArray(array.shape, array.dtype, lambda: array)
+
+
+def parts_of(given: Any, source: str) -> list[tuple[str, Any]]:
+    """Name and content of each array that was given; torch data sets are read."""
+    if isinstance(given, tuple | list) and len(given) in (2, 4):
+        given = dict(zip(("train", "test") if len(given) == 2 else NEEDED, given, strict=True))
+    if not isinstance(given, Mapping):
+        raise DataError(f"{source} gives {type(given).__name__}; give {FORMS}")
+    parts: list[tuple[str, Any]] = []
+    for name, value in given.items():
+        if name in ("train", "test"):
+            columns = columns_of(value, f"{source}: {name}")
+            parts += [(f"{kind}_{name}", column) for kind, column in columns.items()]
+            if "classes" not in given and name == "train" and hasattr(value, "classes"):
+                parts.append(("classes", list(value.classes)))
+        else:
+            parts.append((str(name), value))
+    return parts
+
+
+def columns_of(data: Any, source: str) -> dict[str, Any]:
+    """x, y and, where items have a third part, clients of a torch data set."""
+    tensors = getattr(data, "tensors", None)  # of torch.utils.data.TensorDataset
+    if tensors is None:
+        if not hasattr(data, "__getitem__") or not hasattr(data, "__len__"):
+            problem = "a data set with a length whose items are (x, y)"
+            raise DataError(f"{source} is {type(data).__name__}; give {problem}")
+        items = [data[i] for i in range(len(data))]
+        for i, item in enumerate(items):
+            if not isinstance(item, tuple | list) or len(item) not in (2, 3):
+                raise DataError(f"{source}: item {i} is {type(item).__name__}; give (x, y) pairs")
+        tensors = [stacked(list(column), source) for column in zip(*items, strict=True)]
+    if len(tensors) not in (2, 3):
+        raise DataError(f"{source} has {len(tensors)} tensors; give x and y, and clients or not")
+    return dict(zip(("x", "y", "clients"), tensors, strict=False))
+
+
+def stacked(values: list[Any], source: str) -> Array:
+    """Items of one shape as an array [N, ...]."""
+    arrays = [as_array(value, source) for value in values]
+    shapes = {array.shape for array in arrays}
+    if len(shapes) > 1:
+        first, second = sorted(shapes)[:2]
+        raise DataError(f"{source}: items have different shapes, such as {first} and {second}")
+    return np.stack(arrays) if arrays else np.zeros(0)
+
+
+def as_array(value: Any, source: str) -> Array:
+    """A numpy array, from a torch tensor, numbers or a picture too."""
+    if hasattr(value, "detach"):  # a torch tensor, without importing torch
+        value = value.detach().cpu().numpy()
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{source} is no array ({error})") from error
+    if array.dtype == object:
+        raise DataError(f"{source} is no array of numbers: its rows differ in length or in kind")
+    return array
+
+
+def samples_of(arrays: Mapping[str, StoredArray], source: str) -> Samples:
+    """Named arrays as `Samples`; x is read and looked at only when it is used.
+
+    Raises:
+        DataError: an array is missing, has no such name, or does not fit the others.
+    """
+    check_names(arrays, source)
+    shapes = [sample_shape(arrays[name], f"{source}: {name}") for name in ("x_train", "x_test")]
+    if shapes[0] != shapes[1]:
+        raise DataError(f"{source}: samples of x_train are {shapes[0]}, of x_test {shapes[1]}")
+    codes = [np.issubdtype(arrays[name].dtype, np.integer) for name in ("x_train", "x_test")]
+    check_rows(arrays, source)
+    y_train, y_test, classes = labels_of(arrays, source)
+    x_train, x_test = arrays["x_train"], arrays["x_test"]
+
+    def images() -> tuple[Array, Array]:
+        return (
+            prepared(x_train.read(), f"{source}: x_train"),
+            prepared(x_test.read(), f"{source}: x_test"),
+        )
+
+    text = all(codes) and x_train.dtype != np.uint8
+    owners = clients_of(arrays, source)
+    return Samples(y_train, y_test, images, shapes[0], classes, owners, text)
+
+
+def check_names(arrays: Mapping[str, StoredArray], source: str) -> None:
+    for name in NEEDED:
+        if name not in arrays:
+            raise DataError(f"{source} has no {name}; it needs {', '.join(NEEDED)}")
+    for name in arrays:
+        if name not in (*NEEDED, *OPTIONAL):
+            near = get_close_matches(name, (*NEEDED, *OPTIONAL), n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(NEEDED)}"
+            more = "" if near else f" and, if wanted, {', '.join(OPTIONAL)}"
+            raise DataError(f"{source} has {name}, which is not known; {hint}{more}")
+
+
+def check_rows(arrays: Mapping[str, StoredArray], source: str) -> None:
+    """As many labels, and clients, as samples."""
+    for part in ("train", "test"):
+        rows = arrays[f"x_{part}"].shape[0]
+        if rows == 0:
+            raise DataError(f"{source}: x_{part} holds no sample")
+        for kind in ("y", "clients"):
+            other = arrays.get(f"{kind}_{part}")
+            if other is not None and (not other.shape or other.shape[0] != rows):
+                found = other.shape[0] if other.shape else "no"
+                raise DataError(
+                    f"{source}: {kind}_{part} has {found} rows, but x_{part} has {rows} samples"
+                )
+
+
+def sample_shape(array: StoredArray, source: str) -> tuple[int, ...]:
+    """The shape of one sample as the model sees it: grey pictures [H, W] get their channel."""
+    if array.dtype.kind not in "fiub":
+        raise DataError(f"{source} is of type {array.dtype}; give numbers")
+    shape = array.shape[1:]
+    if not shape:
+        found = f"[{array.shape[0]}]" if array.shape else "a single number"
+        raise DataError(f"{source} has shape {found}; give [N, ...], one row a sample")
+    if 0 in shape:
+        raise DataError(f"{source} has shape {list(array.shape)}, in which nothing is left")
+    if array.dtype == np.uint8 and len(shape) == 2:
+        return (1, *shape)
+    if array.dtype == np.uint8 and len(shape) == 3:
+        first, last = shape[0], shape[-1]
+        if last in CHANNELS and first not in CHANNELS:
+            raise DataError(
+                f"{source} has shape {list(array.shape)} with the channels last; give "
+                "[N, channels, height, width]: numpy.moveaxis(x, -1, 1)"
+            )
+    return shape
+
+
+def prepared(x: Array, source: str) -> Array:
+    """Samples as a model reads them: float32, or int64 where they are codes.
+
+    Bytes are pictures, [0, 255] -> [0, 1].
+
+    Raises:
+        DataError: a value is not finite, or a code is negative.
+    """
+    if x.dtype == np.uint8:
+        return to_unit(x[:, None] if x.ndim == 3 else x)
+    if x.dtype.kind in "iu":
+        if x.min() < 0:
+            raise DataError(f"{source} holds whole numbers, so codes from 0 on; found {x.min()}")
+        return x.astype(np.int64)
+    x = x.astype(np.float32)
+    bad = np.flatnonzero(~np.isfinite(x).reshape(len(x), -1).all(axis=1))
+    if len(bad):
+        raise DataError(
+            f"{source}: sample {bad[0]} holds a value that is not finite ({len(bad)} samples do)"
+        )
+    return x
+
+
+def labels_of(
+    arrays: Mapping[str, StoredArray], source: str
+) -> tuple[Array, Array, tuple[str, ...]]:
+    """Labels int64 [N] and the names of their classes; or real targets float32 [N, outputs]."""
+    y_train, y_test = arrays["y_train"].read(), arrays["y_test"].read()
+    each = {"y_train": y_train, "y_test": y_test}
+    kinds = {name: y.dtype.kind for name, y in each.items()}
+    if all(kind == "f" for kind in kinds.values()):
+        return (*targets_of(each, source), ())
+    for name, y in each.items():
+        if kinds[name] not in "iu":
+            raise DataError(
+                f"{source}: {name} is of type {y.dtype}; give whole numbers (labels from 0 on) in "
+                "both, or real numbers (targets) in both"
+            )
+        if y.ndim != 1:
+            raise DataError(f"{source}: {name} has shape {list(y.shape)}; labels are [N]")
+        if y.min() < 0:
+            raise DataError(f"{source}: {name} holds the label {y.min()}; labels count from 0")
+    most = int(max(y_train.max(), y_test.max()))
+    if "classes" in arrays:
+        stored = arrays["classes"].read()
+        names = tuple(str(name) for name in np.atleast_1d(stored).tolist())
+        if most >= len(names):
+            raise DataError(f"{source}: the label {most} has no name: classes has {len(names)}")
+    else:
+        if most >= len(y_train) + len(y_test):
+            problem = f"the label {most} is larger than the number of samples"
+            raise DataError(f"{source}: {problem}; labels count the classes from 0 on")
+        names = tuple(map(str, range(most + 1)))
+    return y_train.astype(np.int64), y_test.astype(np.int64), names
+
+
+def targets_of(each: Mapping[str, Array], source: str) -> tuple[Array, Array]:
+    """Real targets as float32 [N, outputs]."""
+    found = []
+    for name, y in each.items():
+        flat = y.astype(np.float32).reshape(len(y), -1)
+        if y.ndim > 2 or not np.isfinite(flat).all():
+            what = f"has shape {list(y.shape)}" if y.ndim > 2 else "holds values that are no number"
+            raise DataError(f"{source}: {name} {what}; targets are finite, [N] or [N, outputs]")
+        found.append(flat)
+    if found[0].shape[1] != found[1].shape[1]:
+        outputs = " and ".join(str(y.shape[1]) for y in found)
+        raise DataError(f"{source}: y_train and y_test have {outputs} outputs")
+    return found[0], found[1]
+
+
+def clients_of(arrays: Mapping[str, StoredArray], source: str) -> tuple[Array, Array | None] | None:
+    """Number of the client of each sample, in the order of the ids, int64 [N]."""
+    if "clients_train" not in arrays:
+        if "clients_test" in arrays:
+            raise DataError(f"{source} has clients_test, but no clients_train")
+        return None
+    given: list[Array] = []
+    for name in ("clients_train", "clients_test"):
+        if name in arrays:
+            ids = arrays[name].read()
+            if ids.ndim != 1 or ids.dtype.kind not in "iuU":
+                problem = "give the id of each sample's client, whole numbers or words [N]"
+                raise DataError(f"{source}: {name} is {ids.dtype} {list(ids.shape)}; {problem}")
+            given.append(ids)
+    if len({ids.dtype.kind == "U" for ids in given}) > 1:
+        raise DataError(f"{source}: clients_train and clients_test are not of one kind")
+    known, numbers = np.unique(given[0], return_inverse=True)
+    if len(given) == 1:
+        return numbers.astype(np.int64), None
+    strange = np.setdiff1d(given[1], known)
+    if len(strange):
+        raise DataError(f"{source}: client {strange[0]} of clients_test has no training sample")
+    return numbers.astype(np.int64), np.searchsorted(known, given[1]).astype(np.int64)
+
+
+def own_arrays(samples: Samples) -> dict[str, Array]:
+    """The named arrays of which `samples_of` makes the same data."""
+    x_train, x_test = samples.images()
+    arrays = {"x_train": x_train, "y_train": samples.y_train}
+    arrays |= {"x_test": x_test, "y_test": samples.y_test}
+    if samples.classes:
+        arrays["classes"] = np.array(samples.classes)
+    for part, clients in zip(("train", "test"), samples.owners or (), strict=False):
+        if clients is not None:
+            arrays[f"clients_{part}"] = clients
+    return arrays
+
+
+def content_digest(arrays: Sequence[Array]) -> bytes:
+    """SHA-256 over type, shape and content of arrays."""
+    total = hashlib.sha256()
+    for array in arrays:
+        total.update(f"{array.dtype} {array.shape}".encode())
+        total.update(np.ascontiguousarray(array).data)
+    return total.digest()

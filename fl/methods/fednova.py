@@ -1,0 +1,81 @@
+"""FedNova: a mean that does not favour the devices which make more steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from fl.contracts import Grant, Payload, Phase, Tensor, Update, View
+from fl.errors import MethodError
+from fl.method_base.method import MAX_RATE, State, param
+from fl.methods.fedavg import FedAvg, weighting_by_samples
+
+
+@dataclass(frozen=True, eq=False)
+class FedNova(FedAvg):
+    """FedAvg whose server divides each device's change by how far its steps could carry it.
+
+    Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated
+    Optimization", NeurIPS 2020. With y_k after tau_k steps from x and p_k the weights of the mean,
+    w <- x + tau_eff sum_k p_k (y_k - x) / |a_k|, tau_eff = sum_k p_k |a_k|. Here |a_k| is tau_k for
+    plain SGD, the sum of c <- momentum c + 1 with momentum, and (1 - (1 - lr mu)^tau_k) / (lr mu)
+    with the proximal term mu / 2 |y - x|^2, where tau_eff is sum_k p_k tau_k.
+    What travels: all weights, down and up, and up one number |a_k|.
+
+    Departs from the paper:
+        Devices differ in their steps through ``local_epochs`` and their numbers of samples.
+        mu and momentum exclude each other; the authors' program adds their recursions.
+        Weight decay does not enter |a_k|, nor does clipping. The proximal term's own operations are
+        not charged.
+    """
+
+    source: ClassVar[str] = "Wang et al., NeurIPS 2020, eqs. (9)-(11)"
+    weighting: str = weighting_by_samples("Wang et al.")
+    mu: float = param(
+        0.0, "weight of the proximal term", source="Wang et al.: 0", ge=0, le=MAX_RATE
+    )
+
+    @classmethod
+    def conflict(cls, values: dict[str, Any]) -> MethodError | None:
+        if values["mu"] and values["momentum"]:
+            return MethodError("mu", f"is {values['mu']}, but with momentum it is not defined")
+        return super().conflict(values)
+
+    def payload(self, rho: float) -> Payload:
+        model = super().payload(rho)
+        assert model.bits_up is not None  # FedAvg knows it before training
+        return replace(model, bits_up=model.bits_up + self.task.accounting.weight_bits(1))
+
+    def local_update(self, state: State, k: int, w: Tensor, grant: Grant) -> tuple[Phase, ...]:
+        if self.mu == 0:
+            return super().local_update(state, k, w, grant)
+
+        def penalty(v: Tensor) -> Tensor:
+            return 0.5 * self.mu * (v - w).square().sum()
+
+        return (self.training(w, self._all, state.g, k, penalty=penalty),)
+
+    def reach(self, steps: int, lr: float) -> float:
+        """|a_k|: how far so many steps carry under a constant gradient, in units of lr times it."""
+        if self.mu:
+            return (1.0 - (1.0 - lr * self.mu) ** steps) / (lr * self.mu)
+        counter = total = 0.0
+        for _ in range(steps):
+            counter = self.momentum * counter + 1.0
+            total += counter
+        return total
+
+    def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
+        if not updates:
+            return replace(state, g=state.g + 1)
+        phases = [one.job.phases[-1] for one in updates]
+        reach = [self.reach(phase.steps, phase.lr) for phase in phases]
+        weight = [self.weight_of(view, one.job.device) for one in updates]
+        far = [phase.steps for phase in phases] if self.mu else reach
+        scale = sum(p * a for p, a in zip(weight, far, strict=True)) / sum(weight) ** 2
+        old = state.w.double()
+        moved = old.new_zeros(len(old))
+        for one, p, a in zip(updates, weight, reach, strict=True):
+            moved += (one.result().w.double() - old) * (scale * p / a)
+        return replace(state, g=state.g + 1, w=(old + moved).to(state.w.dtype))

@@ -1,0 +1,95 @@
+"""SCAFFOLD: control variates against the drift of the devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from fl.contracts import Grant, Payload, Phase, Tensor, Update, View
+from fl.errors import MethodError
+from fl.method_base.method import MAX_RATE, State, param
+from fl.methods.fedavg import FedAvg
+
+NOT_PLAIN = ("momentum", "weight_decay", "clip")  # with which a step is not lr times a gradient
+
+
+@dataclass(frozen=True, eq=False)
+class Scaffold(FedAvg):
+    """FedAvg whose devices correct their steps by control variates: y <- y - lr (grad - c_k + c).
+
+    Karimireddy et al., "SCAFFOLD: Stochastic Controlled Averaging for Federated Learning", ICML
+    2020, option II: after K steps from x to y, c_k <- c_k - c + (x - y) / (K lr); the server moves
+    by server_lr times the mean of y - x, and c by the sum of the changes of c_k over all devices,
+    asked or not. State.local is device -> c_k [P]; c stands in State.memo.
+    What travels: the model and the control variate, down and up: twice the bits of FedAvg.
+
+    Departs from the paper:
+        A device that was late keeps its new c_k, though c has not heard of the change.
+        The operations of the correction are not charged.
+        Devices weigh alike in c whatever ``weighting`` says, as in the paper.
+    """
+
+    source: ClassVar[str] = "Karimireddy et al., ICML 2020, Algorithm 1"
+    server_lr: float = param(
+        1.0, "step size of the server", source="Karimireddy et al.: 1", gt=0, le=MAX_RATE
+    )
+
+    @classmethod
+    def conflict(cls, values: dict[str, Any]) -> MethodError | None:
+        for name in NOT_PLAIN:
+            if values[name]:
+                return MethodError(
+                    name, f"is {values[name]}, but control variates need plain SGD; leave it out"
+                )
+        return super().conflict(values)
+
+    def payload(self, rho: float) -> Payload:
+        model = super().payload(rho)
+        assert model.bits_up is not None  # FedAvg knows it before training
+        return Payload(2 * model.bits_down, 2 * model.bits_up)
+
+    # --- how a device trains ---------------------------------------------------------------------
+
+    def local_update(self, state: State, k: int, w: Tensor, grant: Grant) -> tuple[Phase, ...]:
+        if k not in state.local and "control" not in state.memo:
+            return super().local_update(state, k, w, grant)
+        correction = self._control(state) - state.local.get(k, 0.0)
+
+        def penalty(v: Tensor) -> Tensor:
+            return correction @ v
+
+        return (self.training(w, self._all, state.g, k, penalty=penalty),)
+
+    def retain(self, state: State, updates: Sequence[Update]) -> State:
+        """The new c_k of everybody who trained."""
+        changes = {one.job.device: self._change(state, one) for one in updates}
+        new = {k: state.local.get(k, 0.0) + change for k, change in changes.items()}
+        return replace(state, local=state.local | new)
+
+    # --- what becomes of it, and what is used ----------------------------------------------------
+
+    def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
+        after = super().aggregate(state, view, updates)
+        if not updates:
+            return after
+        w = after.w
+        if self.server_lr != 1:
+            w = state.w + self.server_lr * (w - state.w)
+        control = self._control(state)
+        for one in updates:
+            control = control + self._change(state, one) / self.task.devices
+        return replace(after, w=w, memo=state.memo | {"control": control})
+
+    def personalise(self, state: State, k: int) -> Tensor:
+        return state.w
+
+    def _control(self, state: State) -> Tensor:
+        """The server's c [P]."""
+        return state.memo.get("control", state.w.new_zeros(len(state.w)))
+
+    def _change(self, state: State, update: Update) -> Tensor:
+        """c_k's change [P]: -c + (x - y) / (K lr), in which c_k itself does not appear."""
+        (phase,) = update.job.phases
+        moved = phase.start - update.result().w
+        return moved / (phase.steps * phase.lr) - self._control(state)

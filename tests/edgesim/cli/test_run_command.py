@@ -1,0 +1,56 @@
+"""`edgesim run`: several schemes and seeds at once, and what it does not load."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+def summaries(folder):
+    return {
+        path.parent.name: json.loads(path.read_text()) for path in folder.glob("*/summary.json")
+    }
+
+
+def test_several_schemes_by_only(folder, invoke):
+    invoke("run", "three.yaml", "--only", "two", "--only", "three", "--out", "here", "-q")
+    assert sorted(summaries(folder / "here")) == ["three", "two"]
+    odd = invoke("check", "three.yaml", "--only", "one", "--only", "four", code=2)
+    assert odd.stderr.endswith('no scheme "four"; it has one, two, three\n')
+
+
+def test_every_scheme_with_every_seed(folder, invoke):
+    shown = invoke("run", "three.yaml", "--only", "one", "--seeds", "1..2", "--out", "here").stdout
+    assert {name: each["seed"] for name, each in summaries(folder / "here").items()} == {
+        "one-s1": 1,
+        "one-s2": 2,
+    }
+    assert "one, seed 2: round 1/1" in shown and "one, seed 1: here/one-s1" in shown
+    invoke("run", "tiny.yaml", "--seeds", "0,3", "-q", "--out", "there")
+    assert sorted(summaries(folder / "there")) == ["s0", "s3"]
+    both = invoke("run", "tiny.yaml", "--seeds", "0-1", "--seed", "1", code=2)
+    assert both.stderr == "command line: --seed and --seeds are both given; keep one\n"
+
+
+@pytest.mark.slow
+def test_a_run_loads_no_library_that_it_does_without(folder):
+    """They cost more CPU time than a short run itself."""
+    heavy = {"pandas", "sklearn", "scipy.special", "cvxpy", "matplotlib", "networkx"}
+    code = f"""
+import sys
+from edgesim.cli import main
+sys.argv = ["edgesim", "run", "tiny.yaml", "learning.dataset=digits", "--out", "here", "-q"]
+sys.argv += ["learning.partition={{kind: iid}}"]
+try:
+    main()
+finally:
+    print(sorted({heavy} & set(sys.modules)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": str(ROOT)}
+    )
+    assert done.stdout == "here\n[]\n", done.stderr

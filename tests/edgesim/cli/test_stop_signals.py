@@ -1,0 +1,179 @@
+"""A signal at any moment ends a command with one sentence and its exit code, and leaves nobody."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+ENDLESS = """\
+name: endless
+rounds: 1000000000
+network:
+  bandwidth: 20 MHz
+  noise: -110 dBm
+  channel: {path_loss: {model: constant, loss: 100 dB}, fading: {kind: rayleigh, coherence: 10 ms}}
+devices:
+  - {count: 3, tx_power: 28 dBm, cpu: {frequency: 3 GHz, cycles_per_weight: 5}}
+budget: {latency_threshold: 25 ms}
+learning: {dataset: none, model: mlp, batch_size: 20, method: {name: fedavg}}
+allocation: {solver: equal}
+"""
+
+
+@pytest.fixture
+def started(tmp_path):
+    """Starts `edgesim` with these arguments in a session of its own, whose rest is killed."""
+    (tmp_path / "endless.yaml").write_text(ENDLESS)
+    processes = []
+
+    def start(*arguments, ignored=(), before=()):
+        def prepare():
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
+
+        command = [*before, sys.executable, "-m", "edgesim", *arguments]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        process = subprocess.Popen(
+            command,
+            cwd=tmp_path,
+            env=environment,
+            preexec_fn=prepare,
+            start_new_session=True,
+            **pipes,
+        )
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def in_charge(process):
+    """Waits until the process catches the signals, which is before any library loads."""
+    while not has(process.pid, "SigCgt", signal.SIGTERM):
+        assert process.poll() is None
+        time.sleep(0.002)
+
+
+def has(pid, kind, number):
+    """Is a signal in this mask of a process, such as SigCgt, those that it catches?"""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition(f"{kind}:")[2].split()[0], 16) >> (number - 1) & 1
+
+
+def ended(process):
+    """(exit code, stderr) within the five seconds that are promised."""
+    _, complaint = process.communicate(timeout=5)
+    return process.returncode, complaint
+
+
+def of_session(leader):
+    """Processes of the session that are still there."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, _, session = entry.read_text().rpartition(")")[2].split()[:4]
+        except OSError:
+            continue
+        if int(session) == leader and state != "Z":
+            found.append(int(entry.parent.name))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "name"),
+    [
+        (signal.SIGINT, 130, "interrupted"),
+        (signal.SIGTERM, 143, "ended by SIGTERM"),
+        (signal.SIGHUP, 129, "ended by SIGHUP"),
+    ],
+)
+def test_a_signal_while_modules_load(started, number, code, name):
+    process = started("run", "endless.yaml", "--fresh")
+    in_charge(process)
+    process.send_signal(number)
+    sentence = f"{name}; the same command, without --fresh, resumes where it stopped.\n"
+    assert ended(process) == (code, sentence)
+
+
+def test_a_signal_that_is_ignored_stays_ignored(started):
+    """nohup ignores SIGHUP; a script without job control ignores SIGINT of its background jobs."""
+    process = started("list", "methods", ignored=(signal.SIGHUP, signal.SIGINT))
+    in_charge(process)
+    process.send_signal(signal.SIGHUP)
+    process.send_signal(signal.SIGINT)
+    assert ended(process) == (0, "")
+
+
+def points_run(process, folder):
+    return len(list(folder.glob("s/points/*/checkpoint/state.safetensors"))) == 2
+
+
+def workers_load(process, folder):
+    """Both workers and the process that multiprocessing starts beside them."""
+    return len(of_session(process.pid)) == 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("number", "send", "moment"),
+    [
+        (signal.SIGINT, os.killpg, workers_load),  # as a terminal does
+        (signal.SIGINT, os.killpg, points_run),
+        (signal.SIGTERM, os.kill, points_run),
+        (signal.SIGHUP, os.killpg, points_run),
+    ],
+)
+def test_a_sweep_ends_with_its_workers(started, tmp_path, number, send, moment):
+    process = started("sweep", "endless.yaml", "seed=1,2", "--workers", "2", "--out", "s")
+    while not moment(process, tmp_path):
+        assert process.poll() is None
+        time.sleep(0.02)
+    workers = set(of_session(process.pid)) - {process.pid}
+    assert all(has(pid, "SigBlk", signal.SIGINT) or has(pid, "SigIgn", 2) for pid in workers)
+    send(process.pid, number)
+    code, complaint = ended(process)
+    assert code == 128 + number and complaint.count("\n") == 1, complaint
+    assert "the same command resumes" in complaint
+    time.sleep(0.2)
+    assert of_session(process.pid) == []
+
+
+@pytest.mark.slow
+def test_process_1_of_a_container(started, tmp_path):
+    """The system passes a signal to process 1 only where it has a handler."""
+    namespace = ["unshare", "--map-root-user", "--pid", "--fork", "--kill-child"]
+    if subprocess.run([*namespace, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no namespaces for processes here")
+    process = started("run", "endless.yaml", "--out", "r", before=namespace)
+    while not (tmp_path / "r" / "checkpoint" / "state.safetensors").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(children[0]), signal.SIGTERM)
+    assert ended(process) == (
+        143,
+        "ended by SIGTERM; the same command resumes where it stopped.\n",
+    )
+
+
+@pytest.mark.slow
+def test_a_report_that_is_stopped_leaves_nothing(started, tmp_path):
+    assert started("run", "endless.yaml", "rounds=3", "--out", "r").wait(30) == 0
+    process = started("report", "r", "--out", "page")
+    while not list(tmp_path.glob(".page-*/new/*")):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    assert ended(process) == (143, "ended by SIGTERM.\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["endless.yaml", "r"]

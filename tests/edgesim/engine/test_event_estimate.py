@@ -1,0 +1,70 @@
+"""Events of a run: counted by hand, and what a run of too many is told."""
+
+import pytest
+
+from edgesim.errors import ScenarioError
+from edgesim.runs.run import prepare
+from edgesim.scenario.loader import load
+
+# 1 MHz with an SNR of 3 carries 2 Mbit/s; each of two devices has half of it for its upload
+CELL = """\
+name: counted
+rounds: 10
+network:
+  bandwidth: 1 MHz
+  noise: 1 mW
+  channel: {path_loss: {model: constant, loss: 0 dB}}
+devices:
+  - {count: 2, tx_power: 3 mW, cpu: {frequency: 1 GHz, cycles_per_weight: 1}}
+learning: {dataset: none, model: mlp, batch_size: 20, method: {name: fedavg}}
+allocation: {solver: equal}
+"""
+
+
+@pytest.fixture
+def cell(tmp_path):
+    (tmp_path / "counted.yaml").write_text(CELL)
+    return tmp_path / "counted.yaml"
+
+
+def prepared(path, *changes):
+    return prepare(load(path, changes))
+
+
+def test_without_fading_a_device_has_nine_events(cell):
+    assert prepared(cell).feasibility.round_events == 2 * 9
+    assert prepared(cell, "devices.0.count=100").feasibility.round_events == 100 * 9
+
+
+def test_with_reclaimed_band_each_device_wakes_those_that_still_send(cell):
+    many = prepared(cell, "devices.0.count=100", "network.uplink.share=reclaim")
+    assert many.feasibility.round_events == 100 * 9 + 100 * 99 / 2
+
+
+def test_with_fading_a_link_has_an_event_in_every_block(cell):
+    run = prepared(cell, "network.channel.fading={kind: rayleigh, coherence: 1 ms}")
+    seconds = run.feasibility.rows[0]["planned_ms"] / 1e3
+    stages = sum(run.feasibility.rows[0]["stages"].values()) / 1e3
+    others = run.feasibility.rows[1]
+    seconds += (others["planned_ms"] - sum(others["stages"].values())) / 1e3 - stages
+    assert run.feasibility.round_events == pytest.approx(18 + seconds / 1e-3)
+
+
+def test_nanoseconds_of_coherence_are_refused_with_their_key(cell):
+    changes = "network.channel.fading={kind: rayleigh, coherence: 1 ns}", "rounds=100000"
+    with pytest.raises(ScenarioError) as refused:
+        prepared(cell, *changes)
+    sentence = str(refused.value)
+    assert "network.channel.fading.coherence is 1 ns: the run would need about" in sentence
+    assert sentence.endswith("write a longer time") and "years" in sentence
+
+
+def test_many_rounds_are_warned_about(cell):
+    (warning,) = prepared(cell, "rounds=1000000000").feasibility.warnings
+    assert warning == "rounds is 1000000000: the run needs about 2e+10 events, 1.7e+02 hours"
+    assert prepared(cell, "rounds=1000000").feasibility.warnings == []
+
+
+def test_too_many_rounds_and_devices_are_refused(cell):
+    with pytest.raises(ScenarioError, match=r"rounds is 1000000000: .* write fewer rounds"):
+        prepared(cell, "rounds=1000000000", "devices.0.count=10000")

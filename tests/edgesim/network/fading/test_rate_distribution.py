@@ -1,0 +1,57 @@
+"""Spectral efficiency under Rayleigh fading: closed forms, and sums by an independent draw."""
+
+import numpy as np
+import pytest
+
+from edgesim.network.fading.rate_distribution import MANY, RateDistribution, block_rate
+
+TABLE = [
+    # snr in dB: mean, standard deviation, 1 %, 5 % and 10 % quantile of one block
+    (0, 0.860347, 0.605761, 0.014427, 0.072165, 0.144517),
+    (10, 2.906515, 1.315007, 0.138164, 0.597348, 1.038159),
+    (20, 5.884048, 1.703670, 1.003626, 2.615729, 3.528078),
+    (30, 9.143619, 1.820175, 3.466018, 5.708554, 6.732819),
+]
+
+
+@pytest.mark.parametrize(("decibel", "mean", "deviation", *"abc"), TABLE)
+def test_one_block(decibel, mean, deviation, a, b, c):
+    law, snr = RateDistribution(), 10.0 ** (decibel / 10.0)
+    assert law.mean(snr) == pytest.approx(mean, abs=1e-6)
+    quantiles = [float(law.quantile(p, snr)) for p in (0.01, 0.05, 0.1)]
+    assert quantiles == pytest.approx([a, b, c], abs=1e-6)
+    assert law.below(quantiles, np.full(3, snr)) == pytest.approx([0.01, 0.05, 0.1], rel=1e-9)
+    assert block_rate(decibel, 0.0).cumulants[1] ** 0.5 == pytest.approx(deviation, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "quantile"), [(2, 1.33220), (5, 1.92516), (20, 2.42011)], ids=str
+)
+def test_several_blocks_at_10_db(blocks, quantile):
+    """5 % quantiles of ten million drawn means, whose standard error is below 6e-4."""
+    law = RateDistribution(blocks)
+    assert law.quantile(0.05, 10.0) == pytest.approx(quantile, abs=1.5e-3)
+    normal = law.mean(10.0) - 1.644854 * 1.315007 / blocks**0.5
+    assert law.quantile(0.05, 10.0) < normal  # which is too optimistic
+
+
+def test_the_expansion_continues_the_convolution():
+    """One block less is convolved, and the quantiles rise smoothly over the change."""
+    few, many, more = (RateDistribution(MANY + n).quantile(0.05, 10.0) for n in (-1, 0, 1))
+    assert many - few == pytest.approx(more - many, rel=0.1)
+
+
+@pytest.mark.parametrize("blocks", [1, 3, 40])
+@pytest.mark.parametrize("k_factor", [0.0, 4.0])
+def test_quantile_and_probability_are_inverse_between_whole_decibels(blocks, k_factor):
+    law, snr = RateDistribution(blocks, k_factor), 10.0 ** (np.array([-3.3, 7.77, 21.4]) / 10.0)
+    assert law.below(law.quantile(0.05, snr), snr) == pytest.approx(0.05, rel=2e-4)
+    assert (law.quantile(0.05, snr) < law.mean(snr)).all()
+
+
+def test_no_gain_carries_nothing():
+    for blocks in (1, 4):
+        law = RateDistribution(blocks)
+        assert law.mean(0.0) == law.quantile(0.05, 0.0) == 0.0
+        assert law.below(0.0, 10.0) == 0.0
+        assert law.below(np.inf, 10.0) == 1.0

@@ -1,0 +1,50 @@
+"""Scenarios as dotted keys, and the values of a key as a typed column."""
+
+import pytest
+
+from edgesim.results.flat_scenario import flatten, si_values, unit_of
+
+
+def test_seed_and_provenance_are_no_configuration():
+    assert flatten({"seed": 1, "provenance": {"git": "x"}, "a": {"b": 2, "seed": 3}}) == {
+        "a.b": "2",
+        "a.seed": "3",
+    }
+
+
+def test_lists_of_sections_are_flattened_and_other_lists_are_not():
+    scenario = {
+        "seed": 3,
+        "sweep": {"seeds": "0-4"},
+        "devices": [{"count": 2, "tx_power": "28 dBm"}],
+        "e": [0.8, 0.9],
+    }
+    assert flatten(scenario) == {
+        "devices.0.count": "2",
+        "devices.0.tx_power": "28 dBm",
+        "e": "[0.8, 0.9]",
+    }
+    assert flatten({"a": None}) == {"a": "none"}
+
+
+def test_units_come_from_the_schema_whatever_the_position():
+    assert (unit_of("devices.3.tx_power"), unit_of("budget.latency_threshold")) == ("W", "s")
+
+
+@pytest.mark.parametrize(
+    ("key", "texts", "values"),
+    [
+        ("budget.latency_threshold", ["15ms", "0.02 s", "none"], [0.015, 0.02, None]),
+        ("network.noise", ["-110 dBm", "-170 dBm/Hz"], [1e-14, 1e-20]),
+        ("devices.0.tx_power", ["1 W", None], [1.0, None]),
+        ("rounds", ["10", "20"], [10, 20]),
+        ("learning.method.lr", ["0.1", "1e-3"], [0.1, 0.001]),
+        ("learning.method.rho_max", ["0.5", "auto"], ["0.5", "auto"]),
+        ("allocation.solver", ["kkt", "equal"], ["kkt", "equal"]),
+        ("devices.0.cpu.frequency", ["3 GHz", "{uniform: [1 GHz, 3 GHz]}"],
+         ["3 GHz", "{uniform: [1 GHz, 3 GHz]}"]),
+        ("budget.latency_threshold", ["none"], ["none"]),
+    ],
+)  # fmt: skip
+def test_values_of_a_key_are_numbers_in_si_or_all_texts(key, texts, values):
+    assert si_values(key, texts) == pytest.approx(values)

@@ -1,0 +1,78 @@
+"""Runs and sweeps read back as stacked tables."""
+
+import shutil
+
+import pandas as pd
+import pytest
+
+import edgesim
+from edgesim.results.run_files import ResultsError
+
+BAND = "network.bandwidth"
+
+
+def test_a_run_read_back_has_the_tables_of_the_run_itself(tiny_scenario, tmp_path):
+    run = edgesim.simulate(edgesim.load(tiny_scenario), seed=3, out=tmp_path / "a")
+    loaded = edgesim.load_run(tmp_path / "a")
+    assert loaded.keys == [] and loaded.folders == [tmp_path / "a"]
+    for name in ("rounds", "device_rounds", "spans"):
+        table = getattr(loaded, name)
+        assert list(table.columns[:2]) == ["scheme", "seed"]
+        assert set(table["scheme"]) == {"fedavg"} and set(table["seed"]) == {3}
+        pd.testing.assert_frame_equal(table.drop(columns=["scheme", "seed"]), getattr(run, name))
+    assert loaded.scores.empty and list(loaded.devices["device"]) == [0, 1]
+    point = loaded.points.iloc[0]
+    assert point["time_s"] == run.summary["time_s"] == run.rounds["time_s"].iloc[-1]
+    assert (point["rounds"], point["folder"], point["status"]) == (3, ".", "done")
+    assert pd.isna(point["final_accuracy"]) and "time_to_0.8_s" in loaded.points
+
+
+def test_several_runs_are_stacked_by_seed_and_by_the_keys_in_which_they_differ(four_runs):
+    loaded = edgesim.load_run(four_runs)
+    assert loaded.keys == [BAND] and loaded.units == {BAND: "Hz"}
+    rows = loaded.points[["scheme", "seed", BAND, "folder"]].to_numpy().tolist()
+    assert rows == [
+        ["fedavg", 0, 10e6, "10-0"], ["fedavg", 1, 10e6, "10-1"],
+        ["fedavg", 0, 5e6, "5-0"], ["fedavg", 1, 5e6, "5-1"],
+    ]  # fmt: skip
+    means = loaded.rounds.groupby([BAND, "seed"])["latency_s"].mean().unstack()
+    assert means.shape == (2, 2) and (means.loc[5e6] > means.loc[10e6]).all()
+    assert len(loaded.device_rounds) == 4 * 3 * 2
+
+
+def test_equal_runs_are_refused_and_so_is_a_folder_without_a_finished_one(run, copied_run):
+    copied_run("b")
+    with pytest.raises(ResultsError, match=r'a and .*b are the same scheme "fedavg" .* seed 0'):
+        edgesim.load_run(run.parent)
+    (run / "summary.json").unlink()
+    with pytest.raises(ResultsError, match=r"No finished run in .*/a; run it again to resume"):
+        edgesim.load_run(run)
+    with pytest.raises(ResultsError, match=r"holds no sweep.json"):
+        edgesim.load_sweep(run)
+
+
+def test_a_sweep_has_a_row_for_every_point_and_rounds_of_those_that_are_done(swept):
+    loaded = edgesim.load_sweep(swept)
+    points = loaded.points
+    assert points[BAND].tolist() == [5e6, 10e6, 1e9]
+    assert points["status"].tolist() == ["done", "done", "failed"]
+    assert points["rounds"].tolist()[:2] == [3, 3] and pd.isna(points["rounds"].iloc[2])
+    assert loaded.rounds.groupby(BAND).size().to_dict() == {5e6: 3, 10e6: 3}
+    # a sweep.json may be older than the folders beside it
+    shutil.rmtree(swept / "points" / "5-0")
+    assert edgesim.load_sweep(swept).points["status"].tolist() == ["missing", "done", "failed"]
+
+
+def test_a_notebook_shows_the_points_and_plain_text_the_folder(swept):
+    loaded = edgesim.load_sweep(swept)
+    assert repr(loaded) == f"<2 of 3 runs of {swept}, by {BAND}>"
+    html = loaded._repr_html_()
+    assert "<th>network.bandwidth</th>" in html and "<td>failed</td>" in html
+    assert html.count("<tr") == 4
+
+
+def test_a_run_in_memory_is_shown_too(tiny_scenario):
+    run = edgesim.simulate(edgesim.load(tiny_scenario))
+    assert repr(run) == "<run fedavg, seed 0, 3 rounds>"
+    html = run._repr_html_()
+    assert "<b>run in memory</b>" in html and f"<td>{run.summary['time_s']:.4g}</td>" in html

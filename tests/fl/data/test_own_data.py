@@ -1,0 +1,157 @@
+"""Data of the user's own: every form gives the same samples, and every mistake one sentence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import TensorDataset
+
+from fl.data.array_files import is_array_file, npz, read_array_files
+from fl.data.own_data import NEEDED, own_arrays, own_samples
+from fl.errors import DataError
+
+GREY = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
+
+
+def arrays(**changes):
+    """Three training and two test samples of four numbers, of two classes and two clients."""
+    x = np.arange(20, dtype=np.float64).reshape(5, 4)
+    given = {"x_train": x[:3], "y_train": np.array([0, 1, 0]), "x_test": x[3:]}
+    given |= {"y_test": np.array([1, 0]), "clients_train": np.array(["b", "a", "b"])}
+    given |= changes
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def folder_of(path, given):
+    path.mkdir()
+    for name, array in given.items():
+        np.save(path / f"{name}.npy", array)
+    return path
+
+
+def same(one, other):
+    pairs = zip(own_arrays(one).items(), own_arrays(other).items(), strict=True)
+    return all(
+        name == second and a.dtype == b.dtype and np.array_equal(a, b)
+        for (name, a), (second, b) in pairs
+    )
+
+
+def test_every_form_gives_the_same_samples(tmp_path):
+    given = arrays()
+    samples = own_samples(given, "data")
+    assert samples.input_shape == (4,) and samples.classes == ("0", "1") and not samples.text
+    assert samples.images()[0].dtype == np.float32
+    assert samples.owners[0].tolist() == [1, 0, 1] and samples.owners[1] is None  # b after a
+    (tmp_path / "a.npz").write_bytes(npz(given))
+    assert same(read_array_files(tmp_path / "a.npz"), samples)
+    assert same(read_array_files(folder_of(tmp_path / "a", given)), samples)
+    plain = own_samples(arrays(clients_train=None), "data")
+    assert same(own_samples(tuple(given[name] for name in NEEDED), "data"), plain)
+    tensors = [torch.from_numpy(given[name]) for name in NEEDED]
+    train, test = TensorDataset(*tensors[:2]), TensorDataset(*tensors[2:])
+    assert same(own_samples((train, test), "data"), plain)
+    assert same(own_samples({"train": list(train), "test": list(test)}, "data"), plain)
+
+
+def test_what_is_stored_is_read_back_as_the_same_data():
+    samples = own_samples(arrays(classes=["cat", "dog"]), "data")
+    assert same(own_samples(own_arrays(samples), "data"), samples)
+    assert samples.classes == ("cat", "dog")
+    assert npz(own_arrays(samples)) == npz(own_arrays(samples))
+
+
+def test_bytes_are_pictures_and_other_whole_numbers_are_codes():
+    grey = own_samples(arrays(x_train=GREY, x_test=GREY, y_train=[0, 1], clients_train=None), "d")
+    assert grey.input_shape == (1, 3, 3) and not grey.text
+    assert grey.images()[0].max() == np.float32(17 / 255)
+    codes = GREY.reshape(2, 9).astype(np.int32)
+    text = own_samples(arrays(x_train=codes, x_test=codes, y_train=[0, 1], clients_train=None), "d")
+    assert text.text and text.images()[0].dtype == np.int64
+
+
+def test_real_targets_have_no_classes():
+    samples = own_samples(arrays(y_train=np.ones(3), y_test=np.zeros((2, 1))), "data")
+    assert samples.classes == () and samples.y_train.shape == (3, 1)
+    assert samples.y_train.dtype == np.float32
+
+
+def test_images_are_read_only_when_they_are_used(tmp_path):
+    path = folder_of(tmp_path / "a", arrays(x_train=np.full((3, 4), np.nan)))
+    samples = read_array_files(path)
+    with pytest.raises(DataError, match=r"x_train: sample 0 holds a value that is not finite \(3"):
+        samples.images()
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"x_test": None}, "has no x_test; it needs x_train, y_train"),
+        ({"clases": ["a"]}, "has clases, which is not known; did you mean classes?"),
+        ({"y_train": [0, 1]}, "y_train has 2 rows, but x_train has 3 samples"),
+        ({"y_train": [0, 1, -1]}, "y_train holds the label -1; labels count from 0"),
+        ({"y_train": [[0], [1], [0]]}, r"y_train has shape \[3, 1\]; labels are \[N\]"),
+        ({"y_train": ["a", "b", "c"]}, "y_train is of type <U1; give whole numbers"),
+        ({"y_train": [0.5, 1.0, 2.0]}, "y_train is of type float64; give whole numbers"),
+        ({"y_train": [0, 1, 99]}, "the label 99 is larger than the number of samples"),
+        ({"classes": ["a"]}, "the label 1 has no name: classes has 1"),
+        ({"x_test": np.zeros((2, 5))}, r"samples of x_train are \(4,\), of x_test \(5,\)"),
+        ({"x_train": [1.0, 2.0, 3.0]}, r"x_train has shape \[3\]; give \[N, ...\]"),
+        ({"x_train": [[1], [1, 2]]}, "x_train is no array"),
+        ({"x_train": np.zeros((3, 4), complex)}, "x_train is of type complex128; give numbers"),
+        ({"x_train": np.zeros((0, 4))}, "x_train holds no sample"),
+        ({"x_train": np.zeros((3, 8, 8, 3), np.uint8)}, "with the channels last"),
+        ({"clients_train": None, "clients_test": [1, 2]}, "has clients_test, but no clients_train"),
+        ({"clients_test": ["a", "z"]}, "client z of clients_test has no training sample"),
+        ({"clients_test": [1, 2]}, "are not of one kind"),
+        ({"clients_train": [0.5, 1, 1]}, "clients_train is float64"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(changes, sentence):
+    with pytest.raises(DataError, match=rf"^mine\.npz.*{sentence}"):
+        own_samples(arrays(**changes), "mine.npz")
+
+
+@pytest.mark.parametrize("given", [5, None, (1, 2, 3), {"train": 5, "test": 5}, ([1], [2])])
+def test_what_is_no_data_is_one_sentence(given):
+    with pytest.raises(DataError, match="give"):
+        own_samples(given, "data")
+
+
+def test_negative_codes_are_refused():
+    x = np.full((2, 3), -1)
+    samples = own_samples(arrays(x_train=x, y_train=[0, 1], x_test=x, clients_train=None), "data")
+    with pytest.raises(DataError, match="codes from 0 on; found -1"):
+        samples.images()
+
+
+def test_files_run_no_code_and_are_regular(tmp_path):
+    path = folder_of(tmp_path / "a", arrays())
+    np.save(path / "x_train.npy", np.array([{}, [], 1], dtype=object), allow_pickle=True)
+    with pytest.raises(DataError, match="holds Python objects, which would run code"):
+        read_array_files(path)
+    with pytest.raises(DataError, match=r"without \.npy files; it needs x_train\.npy"):
+        read_array_files(tmp_path)
+    with pytest.raises(DataError, match="there is no file or folder"):
+        read_array_files(tmp_path / "b.npz")
+    (tmp_path / "b.npz").write_bytes(b"nonsense")
+    with pytest.raises(DataError, match=r"is no \.npz file"):
+        read_array_files(tmp_path / "b.npz")
+    (path / "x_train.npy").write_bytes((path / "x_test.npy").read_bytes()[:-8])
+    with pytest.raises(DataError, match=r"x_train cannot be read|2 samples"):
+        read_array_files(path).images()
+
+
+def test_a_flipped_bit_in_an_archive_is_noticed(tmp_path):
+    path = tmp_path / "a.npz"
+    content = bytearray(npz(arrays()))
+    content[content.index(np.float64(19.0).tobytes())] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="x_test cannot be read: Bad CRC"):
+        read_array_files(path).images()
+
+
+def test_names_of_files_are_told_from_names_of_data_sets():
+    assert is_array_file("mine.npz") and is_array_file("./mine") and is_array_file("a/b")
+    assert not is_array_file("digits") and not is_array_file("./mine.py:load")

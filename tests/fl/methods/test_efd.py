@@ -1,0 +1,43 @@
+"""eFD: random units, drawn anew for every device and round."""
+
+import numpy as np
+import pytest
+import torch
+
+from fl.masks.unit_masks import random
+from tests.fl.conftest import view_of
+
+
+def test_whole_width_is_fedavg_to_the_byte(bench):
+    plain = {"local_steps": 3, "lr": 0.1}
+    _, fedavg = bench.play("fedavg", rounds=2, **plain)
+    _, state = bench.play("efd", rounds=2, width=1.0, **plain)
+    assert torch.equal(state.w, fedavg.w)
+
+
+def test_every_device_and_round_draws_anew_and_the_same_again(bench):
+    method = bench.method("efd", width=0.5)
+    masks = {(k, g): method.kept(None, view_of(bench.task, g), k) for k in (0, 1) for g in (0, 1)}
+    assert len({mask.tobytes() for mask in masks.values()}) == 4
+    assert (method.kept(None, view_of(bench.task, 1), 1) == masks[1, 1]).all()
+
+
+def test_a_weight_between_two_hidden_layers_is_held_by_chance(bench):
+    """Width s = 1/2 of two layers: a quarter of the weights between them, in the mean."""
+    method = bench.method("efd", width=0.5)
+    hidden = [name for name, group in method.layout.groups.items() if group.hidden]
+    first, second = hidden[:2]
+    between = method.layout.expand({first: np.zeros(method.layout.groups[first].units, bool)})
+    between = ~between & ~method.layout.expand(
+        {second: np.zeros(method.layout.groups[second].units, bool)}
+    )
+    held = np.mean(
+        [method.kept(None, view_of(bench.task, g), 0)[between].mean() for g in range(300)]
+    )
+    assert held == pytest.approx(0.25, abs=0.01)
+    sets = [random(method.layout, 0.25, np.random.default_rng(g), "up") for g in range(400)]
+    for name in hidden:  # every unit as often as the others, ceil(s J) at a time
+        count = method.layout.groups[name].units
+        kept = np.array([each[name] for each in sets])
+        assert (kept.sum(axis=1) == -(-count // 4)).all()
+        assert kept.mean(axis=0) == pytest.approx(-(-count // 4) / count, abs=0.09)

@@ -1,0 +1,36 @@
+"""FedDyn on quadratics: the first models by hand, and the limit."""
+
+import pytest
+import torch
+
+EXACT = {"local_steps": 60, "lr": 0.25}  # the local optimum to the last digits of float32
+
+
+@pytest.mark.parametrize(
+    "alpha, first", [(1.0, [-0.25, -0.375, -0.4375]), (0.1, [-0.058651, -0.087977, -0.113862])]
+)
+def test_the_first_rounds_by_hand(quadratics, alpha, first):
+    """y_k = (a_k c_k + lam_k + alpha x) / (a_k + alpha); the sum is least at -0.5."""
+    state, play = quadratics("feddyn", [1.0, 3.0], [1.0, -1.0], alpha=alpha, **EXACT)
+    reached = []
+    for _ in first:
+        state = play(state)
+        reached.append(state.w[0].item())
+    assert reached == pytest.approx(first, abs=1e-5)
+
+
+def test_the_linear_terms_become_the_gradients_at_the_optimum(quadratics):
+    state, play = quadratics("feddyn", [1.0, 3.0], [1.0, -1.0], alpha=1.0, **EXACT)
+    for _ in range(12):
+        state = play(state)
+    assert state.w[0].item() == pytest.approx(-0.5, abs=1e-3)
+    assert [state.local[k][0].item() for k in (0, 1)] == pytest.approx([-1.5, 1.5], abs=4e-3)
+
+
+def test_without_its_regulariser_it_is_fedavg_to_the_byte(bench):
+    plain = {"local_steps": 3, "lr": 0.1}
+    _, fedavg = bench.play("fedavg", rounds=3, **plain)
+    _, state = bench.play("feddyn", rounds=3, alpha=0.0, **plain)
+    assert torch.equal(state.w, fedavg.w) and not state.local
+    _, other = bench.play("feddyn", rounds=3, alpha=0.1, **plain)
+    assert not torch.allclose(other.w, fedavg.w, atol=1e-5)

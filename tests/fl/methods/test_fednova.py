@@ -1,0 +1,61 @@
+"""FedNova: normalised means by hand."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from fl.contracts import Job, Payload, Phase, Trained
+from fl.errors import MethodError
+from tests.fl.conftest import view_of
+
+LR = 0.1
+
+
+class Walked:
+    """An update of so many steps of size LR along a constant gradient."""
+
+    def __init__(self, device, w, steps, gradient):
+        phase = Phase(w, torch.ones(len(w), dtype=torch.bool), steps, LR)
+        self.job = Job(device, 0, (phase,), (), Payload(0.0, 0.0), 0.0)
+        self.trained = Trained(w - LR * steps * gradient, phase.mask, 0.0)
+
+    def result(self):
+        return self.trained
+
+
+@pytest.mark.parametrize("gradients, fednova, fedavg", [((1, 1), -0.2, -0.2), ((1, -1), 0.0, 0.1)])
+def test_one_and_three_steps_along_constant_gradients(bench, gradients, fednova, fedavg):
+    for name, moved in (("fednova", fednova), ("fedavg", fedavg)):
+        method = bench.method(name, weighting="uniform")
+        state = replace(method.start(), w=torch.zeros_like(method.start().w))
+        updates = [
+            Walked(k, state.w, steps, g)
+            for k, (steps, g) in enumerate(zip((1, 3), gradients, strict=True))
+        ]
+        after = method.aggregate(state, view_of(bench.task), updates)
+        assert after.w[0].item() == pytest.approx(moved, abs=1e-7)
+
+
+def test_how_far_steps_carry(bench):
+    assert bench.method("fednova").reach(3, LR) == 3
+    assert bench.method("fednova", momentum=0.9).reach(2, LR) == pytest.approx(2.9)
+    assert bench.method("fednova", momentum=0.9).reach(3, LR) == pytest.approx(5.61)
+    assert bench.method("fednova", mu=0.1).reach(3, LR) == pytest.approx(2.9701)
+
+
+def test_equal_steps_are_fedavg(bench):
+    plain = {"local_steps": 3, "lr": LR, "weighting": "samples"}
+    _, fedavg = bench.play("fedavg", rounds=2, **plain)
+    _, state = bench.play("fednova", rounds=2, **plain)
+    assert torch.allclose(state.w, fedavg.w, atol=1e-7)
+
+
+def test_one_more_number_travels_up(bench):
+    fedavg, method = bench.method("fedavg").payload(0.0), bench.method("fednova").payload(0.0)
+    assert method.bits_up == fedavg.bits_up + 32 and method.bits_down == fedavg.bits_down
+
+
+def test_mu_with_momentum_is_refused(bench):
+    with pytest.raises(MethodError, match=r"mu.*momentum"):
+        bench.method("fednova", mu=0.1, momentum=0.9)
