@@ -61,7 +61,8 @@ def _only_panel(figure: Figure, i: int, style: FigureStyle) -> Figure:
     figure.set_size_inches(style.width_in, max(height, 0.62 * style.width_in))
     for old in list(figure.legends):
         named = zip(old.legend_handles, (text.get_text() for text in old.get_texts()), strict=True)
-        kept_handles = [(text, known.get(text, handle)) for handle, text in named]
+        either = [(text, known.get(text) or handle) for handle, text in named]
+        kept_handles = [(text, handle) for text, handle in either if handle is not None]
         old.remove()
         for text, handle in kept_handles:
             handle.set_label(text)
