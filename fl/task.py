@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +12,7 @@ from fl.contracts import Array, Streams, Tensor
 from fl.data.datasets import Federated
 from fl.models.architectures import Architecture
 from fl.models.layout import Layout
+from fl.selection.selection_rules import SelectionRule, uniform
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +26,7 @@ class LearningTask:
         streams: named random streams.
         accounting: conventions of costs.
         device: where torch computes: cpu, cuda.
+        selection: which devices take part, where the method leaves that open.
     """
 
     architecture: Architecture
@@ -33,6 +35,7 @@ class LearningTask:
     streams: Streams
     accounting: Accounting = field(default_factory=Accounting)
     device: str = "cpu"
+    selection: SelectionRule = uniform
 
     @property
     def layout(self) -> Layout:
@@ -65,6 +68,12 @@ class LearningTask:
     def train(self) -> tuple[Tensor, Tensor]:
         """All training images [N, *input_shape] and labels [N]."""
         return self.tensor(self.data.x_train), self.tensor(self.data.y_train)
+
+    @cached_property
+    def validation(self) -> LearningTask | None:
+        """The same task with what devices hold out as test samples; None where nobody holds any."""
+        held_out = self.data.held_out
+        return None if held_out is None else replace(self, data=held_out)
 
     @cached_property
     def test(self) -> tuple[Tensor, Tensor]:

@@ -28,6 +28,12 @@ class Backend(StrEnum):
     dask = "dask"
 
 
+class Selection(StrEnum):
+    """By what `edgesim sweep` chooses among the values that it swept."""
+
+    best_validation = "best-validation"
+
+
 class CatalogKind(StrEnum):
     """What `edgesim list` lists."""
 
@@ -35,6 +41,7 @@ class CatalogKind(StrEnum):
     solvers = "solvers"
     datasets = "datasets"
     models = "models"
+    selection = "selection"
     scenarios = "scenarios"
 
 

@@ -6,7 +6,7 @@ import math
 import platform
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from edgesim.extensions.user_code import files_below, user_files
 from edgesim.records.atomic_files import json_text, write_atomic
 from edgesim.records.checksums import SummedFiles
 from edgesim.records.event_log import EventLog
@@ -22,7 +23,7 @@ from edgesim.records.summary import promises, summarise
 from edgesim.runs.learning_task import KEPT_DATA
 from edgesim.runs.round_observer import scheme_of
 from edgesim.runs.setup import Setup
-from edgesim.runs.user_code import files_below, user_files
+from edgesim.scenario.radio.channel_schema import Tr38901PathLoss
 from fl.contracts import State
 from fl.data.array_files import npz
 from fl.data.datasets import Federated
@@ -48,12 +49,11 @@ def write_artifacts(
     from safetensors.numpy import save
 
     arrays, _ = state.to_arrays()
-    provenance = {**versions(), "git": git_state()}
     (path / "summary.json").unlink(missing_ok=True)  # of a run whose files are written again
     files = SummedFiles()
     log.write_tables(path, files.write)
     keep_own_files(path, setup, files)
-    files.write(path / "scenario.yaml", setup.scenario.to_yaml(provenance, seed=setup.seed))
+    write_scenario(path, setup, files.write)
     files.write(path / "model.safetensors", save(arrays))
     files.write(path / "trace.json", trace_json(log.columns("spans")))
     if not setup.counts_only:
@@ -65,6 +65,18 @@ def write_artifacts(
     files.add("summary.json", text)
     files.write_sums(path)
     write_atomic(path / "summary.json", text)
+
+
+def write_scenario(path: Path, setup: Setup, write: Callable[[Path, str], None]) -> None:
+    """Write scenario.yaml: every key with its value, the seed, and what made the run.
+
+    Args:
+        path: of the run's folder.
+        setup: what is run.
+        write: called with path and content.
+    """
+    provenance = {**versions(), "git": git_state()}
+    write(path / "scenario.yaml", setup.scenario.to_yaml(provenance, seed=setup.seed))
 
 
 def keep_own_files(path: Path, setup: Setup, files: SummedFiles) -> None:
@@ -129,6 +141,7 @@ def devices_csv(setup: Setup) -> str:
         "capability": fleet.capability,
         "model_budget": fleet.model_budget,
         "rate_bps": channel.rate_bps(1.0, fleet.tx_power_w, channel.gains(0.0)),
+        **placed(setup),
     }
     lines = [",".join(["device", *columns, "samples"])]
     texts = [
@@ -138,6 +151,19 @@ def devices_csv(setup: Setup) -> str:
     for k, row in enumerate(zip(*texts, setup.task.samples.tolist(), strict=True)):
         lines.append(f"{k},{','.join(row[:-1])},{row[-1]}")
     return "\n".join(lines) + "\n"
+
+
+def placed(setup: Setup) -> dict[str, np.ndarray]:
+    """Columns on the places of the devices, where the scenario gives places."""
+    scenario, fleet, links = setup.scenario, setup.fleet, setup.channel.links
+    columns: dict[str, np.ndarray] = {}
+    by_position = isinstance(scenario.network.channel.path_loss, Tr38901PathLoss)
+    if by_position or any(each.position is not None for each in scenario.devices):
+        columns |= {"x_m": fleet.x_m, "y_m": fleet.y_m}
+    if by_position and links is not None:
+        columns |= {"line_of_sight": links.line_of_sight * 1, "indoor": links.indoor * 1}
+        columns |= {"shadowing_db": links.shadowing_db}
+    return columns
 
 
 def peak_memory_bytes() -> int | None:
@@ -161,6 +187,7 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in names}}
 
 
+@cache
 def git_state() -> str:
     """Commit of the code, +changes where the work tree differs; unknown without checkout or git."""
     folder = str(Path(__file__).parent)

@@ -10,8 +10,8 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from edgesim.errors import EdgesimError, InfeasibleScenarioError, RunError, ScenarioKeyError
+from edgesim.extensions.user_code import UserCodeError, describe, lines_in, user_files
 from edgesim.network.device import FleetError
-from edgesim.runs.user_code import UserCodeError, describe, lines_in, user_files
 from edgesim.scenario.loader import Scenario
 from fl.errors import DataError, LearningError, MethodError, ModelError
 from fl.out_of_memory import is_out_of_memory

@@ -12,16 +12,21 @@ from fl import methods
 from fl.data import datasets
 from fl.method_base.method import parameters
 from fl.models import architectures as models
+from fl.selection.selection_rules import RULES
 from fl.timing_only import ABOUT as ABOUT_NONE
 
 
 def catalog(kind: str) -> list[tuple[str, str, str]]:
-    """(name, one line, source) of each entry of a kind: methods, solvers, datasets or models."""
+    """(name, one line, source) of each entry of a kind: methods, solvers, datasets ..."""
     if kind == "methods":
         return [(name, *methods.describe(name)) for name in methods.available()]
     if kind == "solvers":
         return [(name, *solvers.ABOUT[name]) for name in RUN_SOLVERS]
-    table: Any = {"datasets": datasets.DATASETS, "models": models.MODELS}[kind]
+    table: Any = {
+        "datasets": datasets.DATASETS,
+        "models": models.MODELS,
+        "selection": RULES,
+    }[kind]
     rows = [(name, line, source) for name, (_, line, source) in table.items()]
     return [*rows, ABOUT_NONE] if kind == "datasets" else rows
 

@@ -10,8 +10,8 @@ import numpy as np
 
 import solvers
 from edgesim.errors import ScenarioKeyError
+from edgesim.extensions.user_code import code_path, guarded, load_object
 from edgesim.network.planner import Allocator
-from edgesim.runs.user_code import code_path, guarded, load_object
 from edgesim.scenario.loader import Scenario
 from edgesim.scenario.schema import AllocationSection
 from fl import methods

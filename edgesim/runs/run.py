@@ -16,9 +16,16 @@ from edgesim.engine.event_estimate import event_warnings
 from edgesim.engine.vectorised import round_loop as array_rounds
 from edgesim.engine.vectorised.round_loop import SteppedEnvironment, needs_processes
 from edgesim.errors import InfeasibleScenarioError
+from edgesim.records.atomic_files import write_atomic
 from edgesim.records.event_log import EventLog
 from edgesim.records.run_checkpoint import Checkpoint, RunFolder
-from edgesim.runs.artifacts import peak_memory_bytes, summary_of, write_artifacts
+from edgesim.runs.artifacts import (
+    peak_memory_bytes,
+    summary_of,
+    write_artifacts,
+    write_scenario,
+)
+from edgesim.runs.continuation import continuable, without_unscheduled_scores
 from edgesim.runs.error_sentences import user_errors
 from edgesim.runs.feasibility import Feasibility, feasibility_table
 from edgesim.runs.fingerprint import result_digest, training_digest
@@ -97,6 +104,7 @@ def simulate(
     progress: Progress | None = None,
     shared: str | Path | None = None,
     processes: int | None = None,
+    model: Any = None,
 ) -> Run:
     """Run a scenario to its end; with ``out`` also write, resume and keep its folder.
 
@@ -111,6 +119,8 @@ def simulate(
         progress: called with a dict after each round.
         shared: folder through which runs share what they train; it changes no result.
         processes: threads that may train at once; None: one per core. They change no result.
+        model: a `torch.nn.Module`, or what makes one, in place of the model that the scenario
+            names. A module trains from the weights that it has, a class from new ones by the seed.
 
     Returns:
         The finished run with its tables.
@@ -119,7 +129,7 @@ def simulate(
         ScenarioError, RunError: bad input.
         InfeasibleScenarioError: no device can meet the threshold.
     """
-    prepared = prepare(scenario, seed, data, allow_code, processes)
+    prepared = prepare(scenario, seed, data, allow_code, processes, model)
     return prepared.run(out, fresh, progress, shared)
 
 
@@ -139,9 +149,10 @@ def prepare(
     data: Any = None,
     allow_code: bool = False,
     processes: int | None = None,
+    model: Any = None,
 ) -> PreparedRun:
     """Set a scenario up and check who can take part; the arguments are those of `simulate`."""
-    setup = set_up(scenario, seed, data, allow_code, processes)
+    setup = set_up(scenario, seed, data, allow_code, processes, model)
     redrawn = any(each.capability_drawn == "round" for each in scenario.devices)
     with user_errors(scenario):
         table = feasibility_table(setup.cell(simpy.Environment()), setup.method, redrawn)
@@ -173,9 +184,14 @@ class PreparedRun:
             if damage != []:
                 setup.check_before_training()
             try:
-                saved = folder.open(fresh) if folder else None
-                if folder and saved and damage == [] and not saved.is_older:
+                saved = folder.open(fresh, continuable(setup, folder.path)) if folder else None
+                if saved:
+                    saved = without_unscheduled_scores(saved, setup)
+                is_last = saved is not None and saved.g == setup.scenario.rounds - 1
+                if folder and saved and damage == [] and is_last and not saved.is_older:
                     return finished_run(folder, saved)
+                if folder:
+                    write_scenario(folder.path, setup, write_atomic)
                 if saved and damage:
                     names = ", ".join(file.name for file in damage)
                     saved.warnings.append(f"damaged files were written again: {names}")

@@ -71,7 +71,7 @@ class Method(metaclass=ABCMeta):
     task: LearningTask = field(repr=False)
     participants: int | None = param(
         None,
-        "devices asked per round, drawn uniformly; none: all that are idle",
+        "devices asked per round, by learning.selection; none: all that are idle",
         source="Liu et al.: all",
         ge=1,
     )
@@ -122,11 +122,12 @@ class Method(metaclass=ABCMeta):
     # --- who -------------------------------------------------------------------------------------
 
     def select(self, state: State, view: View) -> Array:
-        """Devices asked in this round, int [S], in rising order."""
-        if self.participants is None or self.participants >= len(view.idle):
-            return np.sort(view.idle)
-        lots = self.task.streams.stream("select", round=view.g).random(self.task.devices)[view.idle]
-        return np.sort(view.idle[np.argsort(lots, kind="stable")[: self.participants]])
+        """Devices asked in this round, int [S], in rising order: by the task's selection rule."""
+        count = len(view.idle)
+        if self.participants is not None:
+            count = min(self.participants, count)
+        stream = self.task.streams.stream("select", round=view.g)
+        return np.sort(self.task.selection(view, count, stream))
 
     def observe(self, state: State, report: Report) -> State:
         """The state after the server has seen how the round of every device ended."""

@@ -55,6 +55,18 @@ def test_the_allocator_of_the_guide(scenario):
     exec(code + session, {})
 
 
+def test_the_selection_rule_of_the_guide(scenario):
+    clocks = ", ".join(f"{k + 1} GHz" for k in range(10))
+    changes = [
+        "learning.selection=./choose.py:fast_half",
+        "learning.method={name: fedavg, lr: 0.1, participants: 2}",
+        f"devices.0.cpu.frequency=[{clocks}]",
+    ]
+    run = simulate(scenario("choose.py", blocks("selection.md")[0], *changes), allow_code=True)
+    asked = run.device_rounds.device
+    assert len(asked) == 4 and asked.min() >= 5
+
+
 def test_the_path_loss_of_the_guide():
     exec(blocks("channel.md")[0], {})
 

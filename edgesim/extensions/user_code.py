@@ -96,6 +96,7 @@ def user_files(scenario: Scenario) -> list[Path]:
         scenario.allocation.solver,
         learning.dataset,
         learning.model,
+        learning.selection,
     )
     return [code_path(scenario, name) for name in names if ".py:" in name]
 

@@ -1,0 +1,1 @@
+"""Parts of a run that are not shipped: code of the user's, and of installed packages."""

@@ -1,0 +1,78 @@
+"""The selection rule that a scenario names, and a check of what a rule of the user's chooses."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+import numpy as np
+
+from edgesim.errors import ScenarioKeyError
+from edgesim.extensions.user_code import code_path, guarded, load_object
+from edgesim.scenario.loader import Scenario
+from fl.contracts import Array, View
+from fl.method_base.method import Method
+from fl.selection.selection_rules import RULES, SelectionRule
+
+SELECTION = ("learning", "selection")
+DEFAULT = "uniform"
+
+
+def find_selection(scenario: Scenario, allow_code: bool) -> SelectionRule:
+    """The rule of ``learning.selection``.
+
+    Args:
+        scenario: the checked scenario.
+        allow_code: the rule may be the user's own, ``./file.py:name``.
+
+    Raises:
+        ScenarioKeyError: there is no such rule, or the user's code cannot be loaded.
+    """
+    name = scenario.learning.selection
+    own = load_object(scenario.folder, name, SELECTION, allow_code)
+    if own is not None:
+        if not callable(own):
+            raise ScenarioKeyError(SELECTION, f"is {name}, which is no function of a view")
+        return checked(guarded(own, name, code_path(scenario, name)), name)
+    if name not in RULES:
+        near = get_close_matches(name, RULES, n=1)
+        hint = f'; did you mean "{near[0]}"?' if near else ""
+        allowed = f"{', '.join(RULES)} or ./file.py:function"
+        raise ScenarioKeyError(SELECTION, f"is {name}; allowed are {allowed}{hint}")
+    return RULES[name][0]
+
+
+def checked(rule: SelectionRule, name: str) -> SelectionRule:
+    """The rule, which raises a ScenarioKeyError where it chooses what cannot be."""
+
+    def choose(view: View, count: int, stream: np.random.Generator) -> Array:
+        given = rule(view, count, stream)
+        try:
+            chosen = np.asarray(given, dtype=float)
+        except (TypeError, ValueError):
+            chosen = np.full(1, np.nan)
+        if chosen.ndim != 1 or not np.isin(chosen, view.idle).all():
+            problem = f"is {name}, which chose {str(given)[:80]} in round {view.g}"
+            raise ScenarioKeyError(SELECTION, f"{problem}; choose among the devices of view.idle")
+        if len(np.unique(chosen)) < len(chosen) or len(chosen) > count:
+            problem = f"is {name}, which chose {str(given)[:80]} in round {view.g}"
+            raise ScenarioKeyError(
+                SELECTION, f"{problem}; choose at most {count} devices, each once"
+            )
+        return chosen.astype(int)
+
+    return choose
+
+
+def check_selection(scenario: Scenario, method: Method) -> None:
+    """Refuse a rule that the method does not read, and participants that the rule does not.
+
+    Raises:
+        ScenarioKeyError: with the key to remove.
+    """
+    rule, name = scenario.learning.selection, scenario.learning.method.name
+    if rule != DEFAULT and type(method).select is not Method.select:
+        problem = f"is {rule}, which {name} does not read: it selects by a rule of its own"
+        raise ScenarioKeyError(SELECTION, f"{problem}; remove it")
+    if rule == "all" and method.participants is not None:
+        problem = f"is {method.participants}, which the selection all does not read; remove it"
+        raise ScenarioKeyError(("learning", "method", "participants"), problem)

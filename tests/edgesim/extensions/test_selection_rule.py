@@ -1,0 +1,88 @@
+"""`learning.selection`: by name, from a file of the user's, and one sentence per mistake."""
+
+import pytest
+
+from edgesim.errors import ScenarioError
+from edgesim.runs.run import simulate
+from edgesim.scenario.loader import load
+
+TEXT = """\
+name: tiny
+rounds: 2
+network:
+  bandwidth: 20 MHz
+  noise: -110 dBm
+  channel: {path_loss: {model: constant, loss: [110 dB, 90 dB, 100 dB]}}
+devices: [{count: 3, tx_power: 28 dBm, cpu: {frequency: 3 GHz, cycles_per_weight: 5}}]
+learning:
+  {dataset: none, model: mlp, batch_size: 20, method: {name: fedavg, participants: 1}}
+allocation: {solver: equal}
+"""
+OWN = """\
+def last(view, count, stream):
+    return view.idle[-count:]
+
+def absent(view, count, stream):
+    return [7]
+
+def twice(view, count, stream):
+    return [1, 1]
+
+def odd(view, count, stream):
+    return "nobody"
+"""
+
+
+@pytest.fixture
+def chosen(tmp_path):
+    (tmp_path / "select.py").write_text(OWN)
+    (tmp_path / "tiny.yaml").write_text(TEXT)
+
+    def run(selection, *overrides):
+        changes = [f"learning.selection={selection}", *overrides]
+        table = simulate(load(tmp_path / "tiny.yaml", changes), allow_code=True).device_rounds
+        return [group.device.tolist() for _, group in table.groupby("round")]
+
+    return run
+
+
+def test_by_name(chosen):
+    assert chosen("best-channel") == [[1], [1]]
+    assert chosen("round-robin") == [[0], [1]]
+    assert chosen("all", "learning.method={name: fedavg}") == [[0, 1, 2]] * 2
+    assert chosen(
+        "best-channel",
+        "learning.method={name: liu, participants: 2}",
+        "budget.latency_threshold=1s",
+    ) == [[1, 2], [1, 2]]
+
+
+def test_from_a_file(chosen):
+    assert chosen("./select.py:last") == [[2], [2]]
+
+
+@pytest.mark.parametrize(
+    ("selection", "sentence"),
+    [
+        ("best", "is best; allowed are uniform, all, best-channel, round-robin or ./file.py:"),
+        ("./select.py:absent", "which chose [7] in round 0; choose among the devices of view.idle"),
+        ("./select.py:twice", "which chose [1, 1] in round 0; choose at most 1 devices, each once"),
+        ("./select.py:odd", "which chose nobody in round 0; choose among"),
+        ("./select.py:gone", "but select.py defines no gone"),
+        ("all", "learning.method.participants is 1, which the selection all does not read"),
+    ],
+)
+def test_mistakes(chosen, selection, sentence):
+    with pytest.raises(ScenarioError) as problem:
+        chosen(selection)
+    assert sentence in str(problem.value) and "\n" not in str(problem.value)
+
+
+def test_methods_that_select_themselves_read_no_rule(chosen):
+    with pytest.raises(ScenarioError, match="best-channel, which oort does not read"):
+        chosen(
+            "best-channel",
+            "learning.method={name: oort, participants: 1}",
+            "learning.dataset=digits",
+            "learning.partition={kind: iid}",
+        )
