@@ -42,7 +42,9 @@ class CatalogKind(StrEnum):
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file in YAML.")]
 Overrides = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[KEY=VALUE]...", help="Keys to change, as a.b.c=value."),
+    typer.Argument(
+        metavar="[KEY=VALUE]...", help="Keys to change, as a.b.c=value, or to remove, as '~a.b.c'."
+    ),
 ]
 Seed = Annotated[
     int | None, typer.Option(min=0, max=2**63 - 1, help="Seed of every random stream.")
