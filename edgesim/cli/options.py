@@ -43,7 +43,7 @@ ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenar
 Overrides = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[KEY=VALUE]...", help="Keys to change, as a.b.c=value, or to remove, as '~a.b.c'."
+        metavar="[KEY=VALUE]...", help="Keys to change, as a.b.c=value; '~a.b.c' removes a key."
     ),
 ]
 Seed = Annotated[

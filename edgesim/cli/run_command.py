@@ -59,7 +59,8 @@ def run(
         many = len(schemes[0]) > 1
         chosen = [pair for each in schemes for pair in _chosen(each, only, scenario)]
         from edgesim.cli.run_progress import RunProgress, print_runs
-        from edgesim.runs.run import default_folder, prepare
+        from edgesim.runs.folder_names import default_folder
+        from edgesim.runs.run import prepare
         from edgesim.runs.tensorboard_log import check_tensorboard, with_tensorboard
 
         if tensorboard:

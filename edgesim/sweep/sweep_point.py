@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +11,7 @@ import simpy
 
 from edgesim.runs.error_sentences import user_errors
 from edgesim.runs.fingerprint import code_digest, result_digest, training_digest
+from edgesim.runs.folder_names import readable_name, short_names
 from edgesim.runs.round_observer import scheme_of
 from edgesim.runs.run import prepare
 from edgesim.runs.setup import Setup
@@ -72,6 +71,11 @@ class SweepPoint:
         texts = [f"{names[key]}={text}" for key, text in self.values.items()]
         return ", ".join([self.label, *texts, f"seed {self.seed}"])
 
+    @property
+    def folder_name(self) -> str:
+        """Such as ``fedavg,latency_threshold=15ms-s0-<id>``."""
+        return f"{readable_name(self.label, self.values)}-s{self.seed}-{self.id}"
+
 
 def check_point(
     scenario: Scenario, values: dict[str, str], data: str | None, allow_code: bool
@@ -106,10 +110,3 @@ def work_of(setup: Setup) -> RoundWork:
     macs = float(sum(task.architecture.macs.values()))
     tested = sum(len(index) for index in task.data.test_index)
     return RoundWork(flops, flops / (6.0 * macs * task.batch_size), 2.0 * macs * tested)
-
-
-def short_names(keys: Iterable[str]) -> dict[str, str]:
-    """Keys by their last word, or in full where two end alike."""
-    last = {key: key.rpartition(".")[2] for key in keys}
-    count = Counter(last.values())
-    return {key: word if count[word] == 1 else key for key, word in last.items()}
