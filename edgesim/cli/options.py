@@ -37,6 +37,7 @@ class CatalogKind(StrEnum):
     models = "models"
     selection = "selection"
     scenarios = "scenarios"
+    runs = "runs"
 
 
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file in YAML.")]

@@ -52,8 +52,14 @@ def run(
         bool, typer.Option("--quiet", "-q", help="No progress, only the folders.")
     ] = False,
 ) -> None:
-    """Simulate a scenario, every scheme of it; an interrupted run resumes where it was."""
+    """Simulate a scenario, every scheme of it; an interrupted run resumes where it was.
+
+    With the folder of a run in place of a scenario, that run goes on there, with rounds=N to N
+    rounds.
+    """
     with exit_on_error():
+        if scenario.is_dir():  # of a run, which goes on there
+            scenario, out = scenario / "scenario.yaml", out or scenario
         several = _seeds(seed, seeds)
         schemes = [_schemes(scenario, overrides, each) for each in several or (seed,)]
         many = len(schemes[0]) > 1

@@ -52,6 +52,7 @@ class Recorder(Observer):
         self.progress, self.detours = progress or (lambda event: None), detours
         self.warnings = list(warnings)
         self.evaluate_s = 0.0
+        self._accuracy: float | None = None  # the last that is known, for listings
         self.started_s = time.perf_counter()
 
     @property
@@ -71,11 +72,14 @@ class Recorder(Observer):
         """Write the checkpoint of round g and report its figures."""
         rows = self.log.drain()
         row = {name: values[-1] for name, values in rows["rounds"].items()}
+        if row["accuracy"] == row["accuracy"]:  # not nan
+            self._accuracy = float(row["accuracy"])
         if self.folder is not None:
             arrays, facts = state.to_arrays()
             facts = {
                 "state": facts,
                 "rounds": self.scenario.rounds,
+                "accuracy": self._accuracy,
                 "detours": self.detours(),
                 "warnings": self.warnings,
             }
