@@ -127,6 +127,12 @@ class LoadedResults:
         return self._stacked(lambda folder: read_event_log(folder, ["measures"])["measures"])
 
     @cached_property
+    def upload_forecasts(self) -> pd.DataFrame:
+        """One row for each device with a grant in a round whose plan counts with fading."""
+        name = "upload_forecasts"
+        return self._stacked(lambda folder: read_event_log(folder, [name])[name])
+
+    @cached_property
     def devices(self) -> pd.DataFrame:
         """One row a device, as it is in round 0."""
         return self._stacked(lambda folder: read_devices(folder / "devices.csv"))

@@ -23,6 +23,8 @@ NUMBERS = (  # of summary.json, in SI
     "energy_j",
     "rho_mean",
     "certificate_worst",
+    "promised_late_share",
+    "pruning_per_late_share",
 )
 TO_TARGET = {  # of a target in summary.json -> column for the accuracy A
     "round": "round_to_{}",
