@@ -20,6 +20,7 @@ from edgesim.scenario.fields import (
     WholeNumber,
     Word,
     WordList,
+    WordMapping,
 )
 from edgesim.scenario.network_schema import DeviceClass, NetworkSection
 from edgesim.scenario.per_device_values import MethodReader, MethodSpec
@@ -174,6 +175,14 @@ class LearningSection(Section):
         None,
         f"{OURS}: all data is used",
     )
+    validation: Annotated[float | None, Quantity(high=0.5)] = key(
+        "share of each device's training samples that is held out, with its mix of labels: used "
+        "for nothing but the measures validation_accuracy and validation_loss, by which edgesim "
+        "sweep --select chooses",
+        0.2,
+        None,
+        "not set: all training samples are trained on",
+    )
     model: Annotated[str, Word(looks="the name of a model, see edgesim list models")] = key(
         "the network; ./file.py:name for a torch.nn.Module of your own", "mlp"
     )
@@ -261,8 +270,30 @@ class EvaluationSection(Section):
     )
 
 
+LIU_SCHEMES = ("proposed", "equal-resource", "pruning-only", "personalization-only")
+
+
+class ReportSection(Section):
+    beside: Annotated[str, Word(("liu",))] = key(
+        "whose results edgesim report tests these against; liu: Liu et al., Table I and Fig. 5",
+        "liu",
+    )
+    schemes: Annotated[dict[str, str], WordMapping(LIU_SCHEMES)] = key(
+        "label of a scheme -> which one of the paper's it is; others are not compared",
+        "{joint: proposed, equal bandwidth: equal-resource}",
+    )
+
+
 class ScenarioKeys(Section):
     """A whole scenario file."""
+
+    base: Annotated[str | None, Word(looks="the path of a scenario file")] = key(
+        "another scenario file, which this one changes: a key here wins, schemes and sweeps join; "
+        "relative to this file",
+        "../demo.yaml",
+        None,
+        "not set: the file stands alone",
+    )
 
     name: Annotated[str, NAME] = key(
         "name of the scenario; runs are kept under it", "liu-20mhz-per-device"
@@ -296,11 +327,18 @@ class ScenarioKeys(Section):
         f"{OURS}: one scheme, the file itself",
     )
     sweep: Annotated[dict[str, Any], AnyMapping()] = key(
-        "key -> values: what edgesim sweep varies, and seeds; edgesim run runs the file without it",
+        "key -> values: what edgesim sweep varies, and seeds; in a scheme: what is varied for this "
+        "scheme alone; edgesim run runs the file without it",
         "{budget.latency_threshold: [15 ms, 20 ms], "
         "network.bandwidth: 'log(1 MHz, 1 GHz, 4)', seeds: 0-4}",
         {},
         f"{OURS}: nothing is varied",
+    )
+    report: ReportSection | None = key(
+        "the paper that a report compares the schemes with; changes no result",
+        "{beside: liu, schemes: {joint: proposed}}",
+        None,
+        f"{OURS}: none",
     )
     scheme: Annotated[str | None, LABEL] = key(
         "label of the scheme; written into a run's folder", "joint", None, f"{OURS}: no label"
