@@ -73,7 +73,7 @@ def list_(
     """What there is of a kind, one line each; of runs, how far each of them is."""
     with exit_on_error():
         if kind is CatalogKind.runs:
-            from edgesim.cli.run_table import print_listed
+            from edgesim.cli.console import print_listed
             from edgesim.results.run_listing import list_runs
 
             place = place or Path("runs")

@@ -65,7 +65,7 @@ def run(
         many = len(schemes[0]) > 1
         chosen = [pair for each in schemes for pair in _chosen(each, only, scenario)]
         from edgesim.cli.run_progress import RunProgress, print_runs
-        from edgesim.runs.folder_names import default_folder
+        from edgesim.records.folder_names import default_folder
         from edgesim.runs.run import prepare
         from edgesim.runs.tensorboard_log import check_tensorboard, with_tensorboard
 

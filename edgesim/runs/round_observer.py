@@ -89,7 +89,7 @@ class Recorder(Observer):
     def report(self, kind: str, **facts: Any) -> None:
         """Call ``progress`` with an event: start, round, trained or end."""
         about = {
-            "scheme": scheme_of(self.scenario),
+            "scheme": self.scenario.label,
             "rounds": self.scenario.rounds,
             "wall_s": self.wall_s,
         }
@@ -99,8 +99,3 @@ class Recorder(Observer):
 def is_evaluated(scenario: Scenario, g: int) -> bool:
     """Is round g followed by an evaluation: every `evaluate.every` rounds, and after the last?"""
     return (g + 1) % scenario.evaluate.every == 0 or g == scenario.rounds - 1
-
-
-def scheme_of(scenario: Scenario) -> str:
-    """What a run is called among others: the scheme's label, or its method."""
-    return scenario.scheme or scenario.learning.method.name

@@ -56,6 +56,11 @@ class Scenario(ScenarioKeys):
         return self._folder
 
     @property
+    def label(self) -> str:
+        """What a run is called among others: the scheme's label, or its method."""
+        return self.scheme or self.learning.method.name
+
+    @property
     def device_count(self) -> int:
         """K, the devices of all classes together."""
         return sum(each.count for each in self.devices)

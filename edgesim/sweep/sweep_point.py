@@ -9,10 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import simpy
 
+from edgesim.records.folder_names import readable_name, short_names
 from edgesim.runs.error_sentences import user_errors
 from edgesim.runs.fingerprint import code_digest, result_digest, training_digest
-from edgesim.runs.folder_names import readable_name, short_names
-from edgesim.runs.round_observer import scheme_of
 from edgesim.runs.run import prepare
 from edgesim.runs.setup import Setup
 from edgesim.scenario.loader import Scenario
@@ -58,7 +57,7 @@ class SweepPoint:
 
     @property
     def label(self) -> str:
-        return scheme_of(self.scenario)
+        return self.scenario.label
 
     @property
     def seed(self) -> int:

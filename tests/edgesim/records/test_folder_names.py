@@ -3,7 +3,7 @@
 import pytest
 
 import edgesim
-from edgesim.runs.folder_names import default_folder, readable_name
+from edgesim.records.folder_names import default_folder, readable_name
 
 SCENARIO = """
 name: tiny

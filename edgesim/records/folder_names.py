@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from edgesim.runs.round_observer import scheme_of
 from edgesim.scenario.loader import Scenario
 
 MAX_LETTERS = 80  # of the part that is for people
@@ -26,7 +25,7 @@ def default_folder(scenario: Scenario, seed: int | None = None) -> Path:
     place, end = Path("runs") / scenario.name, f"-{scenario.digest()[:8]}-s{seed}"
     known = sorted(path for path in place.glob(f"*{end}") if path.is_dir())
     changes = {key: text for key, text in scenario.changes().items() if key != "seed"}
-    return known[0] if known else place / f"{readable_name(scheme_of(scenario), changes)}{end}"
+    return known[0] if known else place / f"{readable_name(scenario.label, changes)}{end}"
 
 
 def readable_name(label: str, values: Mapping[str, str]) -> str:
