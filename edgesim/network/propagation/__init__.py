@@ -1,0 +1,1 @@
+"""Large-scale propagation: path loss, walls, shadowing and K factor by position."""
