@@ -21,7 +21,6 @@ from edgesim.records.event_log import EventLog
 from edgesim.records.perfetto_trace import trace_json
 from edgesim.records.summary import promises, summarise
 from edgesim.runs.learning_task import KEPT_DATA
-from edgesim.runs.round_observer import scheme_of
 from edgesim.runs.setup import Setup
 from edgesim.scenario.radio.channel_schema import Tr38901PathLoss
 from fl.contracts import State
@@ -108,7 +107,7 @@ def summary_of(
     scenario = setup.scenario
     return {
         "scenario": scenario.name,
-        "scheme": scheme_of(scenario),
+        "scheme": scenario.label,
         "method": scenario.learning.method.name,
         "solver": scenario.allocation.solver,
         "seed": setup.seed,
@@ -127,7 +126,7 @@ def summary_of(
 
 def partition(data: Federated) -> dict:
     """Who holds what: training samples per device and label."""
-    return {"labels": list(data.classes), "counts": data.label_counts().tolist()}
+    return {"labels": list(data.classes) or ["samples"], "counts": data.label_counts().tolist()}
 
 
 def devices_csv(setup: Setup) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -30,7 +29,7 @@ from edgesim.runs.continuation import continuable, without_unscheduled_scores
 from edgesim.runs.error_sentences import user_errors
 from edgesim.runs.feasibility import Feasibility, feasibility_table
 from edgesim.runs.fingerprint import result_digest, training_digest
-from edgesim.runs.round_observer import Progress, Recorder, scheme_of
+from edgesim.runs.round_observer import Progress, Recorder
 from edgesim.runs.setup import Setup, set_up
 from edgesim.scenario.loader import Scenario
 from edgesim.tables.table_checks import check_table
@@ -327,10 +326,3 @@ def finished_run(folder: RunFolder, saved: Checkpoint) -> Run:
     log.restore(saved.tables)
     summary = json.loads((folder.path / "summary.json").read_text(encoding="utf-8"))
     return Run(folder.path, summary, log)
-
-
-def default_folder(scenario: Scenario, seed: int | None = None) -> Path:
-    """Where `edgesim run` writes a run: named by its content, so a change is another run."""
-    seed = scenario.seed if seed is None else seed
-    label = re.sub(r"\W+", "-", scheme_of(scenario)).strip("-")
-    return Path("runs") / scenario.name / f"{label}-{scenario.digest()[:8]}-s{seed}"
