@@ -126,7 +126,7 @@ def summary_of(
 
 def partition(data: Federated) -> dict:
     """Who holds what: training samples per device and label."""
-    return {"labels": list(data.classes), "counts": data.label_counts().tolist()}
+    return {"labels": list(data.classes) or ["samples"], "counts": data.label_counts().tolist()}
 
 
 def devices_csv(setup: Setup) -> str:
@@ -186,7 +186,6 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in names}}
 
 
-@cache
 def git_state() -> str:
     """Commit of the code, +changes where the work tree differs; unknown without checkout or git."""
     folder = str(Path(__file__).parent)

@@ -40,9 +40,9 @@ def training_digest(setup: Setup) -> str | None:
     That is the data and who holds them, model, method, seed, arithmetic and code. None where
     nothing is trained, or by the user's own code, which could read anything.
     """
-    own_code = (
-        ".py:" in setup.scenario.learning.method.name or not setup.task.architecture.in_layers
-    )
+    learning = setup.scenario.learning
+    names = (learning.method.name, learning.loss or "", learning.metric or "")
+    own_code = not setup.task.architecture.in_layers or any(".py:" in name for name in names)
     if setup.counts_only or own_code:
         return None
     import torch
