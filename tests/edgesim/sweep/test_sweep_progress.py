@@ -13,6 +13,7 @@ from edgesim.sweep.point_task import PointOutcome
 from edgesim.sweep.sweep_folder import SweepFolder
 from edgesim.sweep.sweep_plan import plan_sweep
 from edgesim.sweep.time_estimate import estimate
+from fl.stored_files import BLANK, sealed
 
 
 def test_the_live_view_tells_rounds_accuracy_and_the_time_left_from_the_first_rounds_on(
@@ -57,7 +58,7 @@ def test_the_estimate_counts_finished_points_and_the_start_of_the_workers(folder
     """
     sweep("tiny.yaml", "--out", "s")
     (timing,) = (folder / "s").rglob("timing.json")
-    timing.write_text(json.dumps({"wall_s": 6.0}))
+    timing.write_bytes(sealed(json.dumps({"wall_s": 6.0, "digest": BLANK}).encode()))
     texts = ["rounds:budget.latency_threshold=3:25ms,3:30ms,6:25ms"]
     seconds, source = estimate(
         SweepFolder(folder / "s", plan_sweep(folder / "tiny.yaml", texts)), 2
