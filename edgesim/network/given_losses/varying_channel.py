@@ -8,9 +8,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from edgesim.errors import RunError
-from edgesim.network.channel import Channel
-from edgesim.network.propagation.path_loss import linear
-from fl.contracts import Array
+from edgesim.network.channel import Channel, make_fading
+from edgesim.network.device import Fleet
+from edgesim.network.propagation.path_loss import large_scale_of, linear, path_gains
+from edgesim.scenario.network_schema import NetworkSection
+from fl.contracts import Array, Streams
 
 LEAST_DB, MOST_DB = -200.0, 1000.0  # of what a path loss is; inf: no connection
 
@@ -100,3 +102,27 @@ def checked_losses(given: Any, devices: int, name: str) -> Array:
             f"{MOST_DB:g} dB, or inf where there is no connection"
         )
     return loss_db
+
+
+def make_varying_channel(
+    network: NetworkSection, fleet: Fleet, streams: Streams, process: LossProcess, name: str
+) -> VaryingChannel:
+    """The channel of a scenario's ``network`` section, with the losses of a process.
+
+    Args:
+        network: the section.
+        fleet: the devices.
+        streams: random streams of the run.
+        process: the path losses.
+        name: what errors call the process.
+    """
+    links = large_scale_of(network, fleet, streams, np.zeros(len(fleet)))
+    return VaryingChannel(
+        process,
+        path_gains(links),
+        name,
+        bandwidth_hz=network.bandwidth_hz,
+        noise_w=network.noise.power_w,
+        noise_w_per_hz=network.noise.density_w_per_hz,
+        fading=make_fading(network, links.k_factor, streams),
+    )
