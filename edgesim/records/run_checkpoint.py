@@ -10,6 +10,7 @@ the case that the last one is damaged. Nothing that is read back is a pickle.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -93,11 +94,15 @@ class RunFolder:
         self._lock: IO[str] | None = None
         self._is_older = False  # the last state is damaged, and the run goes on from the other one
 
-    def open(self, fresh: bool = False) -> Checkpoint | None:
+    def open(
+        self, fresh: bool = False, check_other: Callable[[Checkpoint], None] | None = None
+    ) -> Checkpoint | None:
         """Make the folder, or read what an interrupted run left in it; locked until `close`.
 
         Args:
             fresh: remove what an earlier run left.
+            check_other: called with a checkpoint of another fingerprint; raises FolderError unless
+                the run may go on from there. None: it never may.
 
         Raises:
             FolderError: it holds another run, or files that are not a run's; it is in use, or
@@ -111,9 +116,14 @@ class RunFolder:
                 self._remove()
             saved = self._read_state()
             if saved is not None and saved.facts.get("fingerprint") != self.fingerprint:
-                raise FolderError(
-                    f"{self.path} holds another run; use --fresh to replace it, or another --out"
-                )
+                if check_other is None:
+                    raise FolderError(
+                        f"{self.path} holds another run; use --fresh to replace it, or another "
+                        "--out"
+                    )
+                check_other(saved)
+                for name in ("summary.json", SUMS):  # the run has not ended any more
+                    (self.path / name).unlink(missing_ok=True)
             if saved is None:
                 self.log.clear()
         except OSError as error:

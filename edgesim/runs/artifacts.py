@@ -6,7 +6,7 @@ import math
 import platform
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -48,12 +48,11 @@ def write_artifacts(
     from safetensors.numpy import save
 
     arrays, _ = state.to_arrays()
-    provenance = {**versions(), "git": git_state()}
     (path / "summary.json").unlink(missing_ok=True)  # of a run whose files are written again
     files = SummedFiles()
     log.write_tables(path, files.write)
     keep_own_files(path, setup, files)
-    files.write(path / "scenario.yaml", setup.scenario.to_yaml(provenance, seed=setup.seed))
+    write_scenario(path, setup, files.write)
     files.write(path / "model.safetensors", save(arrays))
     files.write(path / "trace.json", trace_json(log.columns("spans")))
     if not setup.counts_only:
@@ -65,6 +64,18 @@ def write_artifacts(
     files.add("summary.json", text)
     files.write_sums(path)
     write_atomic(path / "summary.json", text)
+
+
+def write_scenario(path: Path, setup: Setup, write: Callable[[Path, str], None]) -> None:
+    """Write scenario.yaml: every key with its value, the seed, and what made the run.
+
+    Args:
+        path: of the run's folder.
+        setup: what is run.
+        write: called with path and content.
+    """
+    provenance = {**versions(), "git": git_state()}
+    write(path / "scenario.yaml", setup.scenario.to_yaml(provenance, seed=setup.seed))
 
 
 def keep_own_files(path: Path, setup: Setup, files: SummedFiles) -> None:
@@ -161,6 +172,7 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in names}}
 
 
+@cache
 def git_state() -> str:
     """Commit of the code, +changes where the work tree differs; unknown without checkout or git."""
     folder = str(Path(__file__).parent)

@@ -60,7 +60,7 @@ class Recorder(Observer):
 
     def scores(self, g: int, state: State) -> Scores | None:
         """Loss and accuracy every `evaluate.every` rounds and in the last one."""
-        if (g + 1) % self.scenario.evaluate.every and g != self.scenario.rounds - 1:
+        if not is_evaluated(self.scenario, g):
             return None
         start_s = time.perf_counter()
         scores = self.evaluate(state)
@@ -73,7 +73,12 @@ class Recorder(Observer):
         row = {name: values[-1] for name, values in rows["rounds"].items()}
         if self.folder is not None:
             arrays, facts = state.to_arrays()
-            facts = {"state": facts, "detours": self.detours(), "warnings": self.warnings}
+            facts = {
+                "state": facts,
+                "rounds": self.scenario.rounds,
+                "detours": self.detours(),
+                "warnings": self.warnings,
+            }
             self.folder.save(g, row["time_s"], arrays, facts, rows)
         self.report("round", round=g, **{name: row[name] for name in PROGRESS_COLUMNS})
 
@@ -85,6 +90,11 @@ class Recorder(Observer):
             "wall_s": self.wall_s,
         }
         self.progress({"kind": kind, **about, **facts})
+
+
+def is_evaluated(scenario: Scenario, g: int) -> bool:
+    """Is round g followed by an evaluation: every `evaluate.every` rounds, and after the last?"""
+    return (g + 1) % scenario.evaluate.every == 0 or g == scenario.rounds - 1
 
 
 def scheme_of(scenario: Scenario) -> str:

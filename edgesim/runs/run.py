@@ -16,9 +16,16 @@ from edgesim.engine.event_estimate import event_warnings
 from edgesim.engine.vectorised import round_loop as array_rounds
 from edgesim.engine.vectorised.round_loop import SteppedEnvironment, needs_processes
 from edgesim.errors import InfeasibleScenarioError
+from edgesim.records.atomic_files import write_atomic
 from edgesim.records.event_log import EventLog
 from edgesim.records.run_checkpoint import Checkpoint, RunFolder
-from edgesim.runs.artifacts import peak_memory_bytes, summary_of, write_artifacts
+from edgesim.runs.artifacts import (
+    peak_memory_bytes,
+    summary_of,
+    write_artifacts,
+    write_scenario,
+)
+from edgesim.runs.continuation import continuable, without_unscheduled_scores
 from edgesim.runs.error_sentences import user_errors
 from edgesim.runs.feasibility import Feasibility, feasibility_table
 from edgesim.runs.fingerprint import result_digest, training_digest
@@ -173,9 +180,14 @@ class PreparedRun:
             if damage != []:
                 setup.check_before_training()
             try:
-                saved = folder.open(fresh) if folder else None
-                if folder and saved and damage == [] and not saved.is_older:
+                saved = folder.open(fresh, continuable(setup, folder.path)) if folder else None
+                if saved:
+                    saved = without_unscheduled_scores(saved, setup)
+                is_last = saved is not None and saved.g == setup.scenario.rounds - 1
+                if folder and saved and damage == [] and is_last and not saved.is_older:
                     return finished_run(folder, saved)
+                if folder:
+                    write_scenario(folder.path, setup, write_atomic)
                 if saved and damage:
                     names = ", ".join(file.name for file in damage)
                     saved.warnings.append(f"damaged files were written again: {names}")

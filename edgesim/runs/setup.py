@@ -24,6 +24,7 @@ from edgesim.scenario.loader import Scenario
 from edgesim.seeds import Seeds
 from fl.contracts import Scores, State
 from fl.data import datasets
+from fl.method_base.hyperparameter_declaration import in_full
 from fl.method_base.method import Method
 from fl.task import LearningTask
 from fl.timing_only import Counted, NoTrainer, Rounds
@@ -35,7 +36,7 @@ class Setup:
     """Everything that a run is made of, before it starts; made without torch and images.
 
     Args:
-        scenario: the checked scenario.
+        scenario: the checked scenario, with every parameter that its method reads.
         seed: of all random streams.
         seeds: the random streams.
         fleet: the devices.
@@ -190,6 +191,8 @@ def set_up(
     method = make_method(scenario, task, allow_code)
     check_selection(scenario, method)
     allocator = make_allocator(scenario, allow_code)
+    # what is written into the run's folder, and what a run is recognised by, has the defaults too
+    scenario = scenario.with_method(in_full(type(method), scenario.learning.method.params))
     return Setup(
         scenario, seed, seeds, fleet, channel, method.task, method, allocator, source, processes
     )

@@ -23,6 +23,7 @@ from edgesim.scenario.overrides import (
     resolve,
     scheme_labels,
 )
+from edgesim.scenario.per_device_values import MethodSpec
 from edgesim.scenario.schema import ScenarioKeys
 from edgesim.scenario.section import Section, is_written, reader_of
 from edgesim.scenario.validation import check_sections, validated
@@ -83,6 +84,16 @@ class Scenario(ScenarioKeys):
         every = {key: value for key, value in _plain(self).items() if key not in _NOT_IN_DIGEST}
         content = every if sections is None else {key: every[key] for key in sections}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    def with_method(self, params: dict[str, Any]) -> Scenario:
+        """The same scenario with these parameters of its method in place of its own."""
+        method = MethodSpec(self.learning.method.name, params)
+        learning = self.learning.model_copy(update={"method": method})
+        return self.model_copy(update={"learning": learning})
+
+    def with_rounds(self, rounds: int) -> Scenario:
+        """The same scenario with another number of rounds."""
+        return self.model_copy(update={"rounds": rounds})
 
     def to_yaml(self, provenance: dict[str, Any] | None = None, seed: int | None = None) -> str:
         """Every key with its value and unit; `load` reads it back to the same digest.

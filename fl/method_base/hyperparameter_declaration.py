@@ -138,6 +138,25 @@ def check(cls: Any, given: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
+def in_full(cls: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """The hyper-parameters that a method reads, given or by default, as a scenario writes them.
+
+    `check` takes them as it takes those given. Those without effect beside the others are left out.
+
+    Raises:
+        MethodError: As `check`.
+    """
+    values = check(cls, given)
+    unread = cls.unread(values)
+    return {name: _written(value) for name, value in values.items() if name not in unread}
+
+
+def _written(value: Any) -> Any:
+    if value is None:
+        return "none"
+    return list(value) if isinstance(value, tuple) else value
+
+
 def bind(cls: Any, task: Any, given: dict[str, Any]) -> Any:
     """The method with its parameters checked, on the task with the model that it trains.
 

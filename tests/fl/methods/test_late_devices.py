@@ -14,7 +14,7 @@ KEEP |= {
     "refl",
     "depthfl",
 }  # its next mask; the update that it still has to send; its linear term
-KEEP |= {"scaffold", "feddyn"}  # its control variate; its linear term
+KEEP |= {"scaffold", "feddyn", "apfl"}  # its control variate; its linear term; its own model
 OF_ITS_OWN = {  # what stays where it is not a part of the model: of the update, and the method
     "refl": lambda moved, method: moved,
     "scaffold": lambda moved, method: -moved / (method.local_steps * method.lr),

@@ -1,0 +1,100 @@
+"""A run whose folder holds rounds already: may it go on there, and with which of its rows?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from edgesim.records.run_checkpoint import Checkpoint, FolderError
+from edgesim.records.table_files import Columns, as_list
+from edgesim.results.flat_scenario import differing_keys, flatten, versions
+from edgesim.results.run_files import ResultsError, read_scenario
+from edgesim.runs.artifacts import versions as installed_versions
+from edgesim.runs.fingerprint import result_digest
+from edgesim.runs.round_observer import is_evaluated
+from edgesim.runs.setup import Setup
+from edgesim.scenario.yaml_locations import read_text
+
+EVALUATED = ("loss", "accuracy", "accuracy_std")  # columns of rounds
+CURE = "use --fresh to replace it, or another --out"
+
+
+def continuable(setup: Setup, path: Path) -> Callable[[Checkpoint], None]:
+    """A check for `RunFolder.open`: may a checkpoint of another fingerprint be gone on from?
+
+    It may where the two runs differ in the number of rounds only, and this one has more: no method
+    and no part of the simulation knows how many rounds there will be.
+
+    Args:
+        setup: of the run that is to go on.
+        path: of the folder.
+    """
+
+    def check(saved: Checkpoint) -> None:
+        before = saved.facts.get("rounds", saved.g + 1)
+        as_before = replace(setup, scenario=setup.scenario.with_rounds(before))
+        if result_digest(as_before) != saved.facts.get("fingerprint"):
+            raise FolderError(f"{path} holds another run{_difference(setup, path)}; {CURE}")
+        if setup.scenario.rounds < before:
+            raise FolderError(
+                f"{path} holds this run with {before} rounds, and rounds is "
+                f"{setup.scenario.rounds}; rounds can only be raised there, or {CURE}"
+            )
+        setup.check_before_training()
+
+    return check
+
+
+def _difference(setup: Setup, path: Path) -> str:
+    """What tells the run of a folder from this one, as a part of a sentence; "" if not known."""
+    try:
+        there = read_scenario(path / "scenario.yaml")[1]
+    except ResultsError:
+        return ""
+    here = read_text(setup.scenario.to_yaml(seed=setup.seed), "scenario").tree
+    flats = [{"seed": str(each.get("seed"))} | flatten(each) for each in (there, here)]
+    keys = [key for key in differing_keys(flats) if key != "rounds"]
+    what = "its {} is {}, not {}"
+    if not keys:
+        flats = [versions(there), {**versions(there), **installed_versions()}]
+        keys, what = differing_keys(flats), "it was made with {} {}, not {}"
+    if not keys:
+        return ": its data, or the user's own code, differ"
+    old, new = (flat.get(keys[0], "not set") for flat in flats)
+    more = f" (and {len(keys) - 1} more differ)" if len(keys) > 1 else ""
+    return f": {what.format(keys[0], old, new)}{more}"
+
+
+def without_unscheduled_scores(saved: Checkpoint, setup: Setup) -> Checkpoint:
+    """A checkpoint without the evaluations that a run of so many rounds does not make.
+
+    The last round is always evaluated: in a run that goes on, it may be none of ``evaluate.every``.
+    """
+    scenario = setup.scenario
+    return replace(
+        saved,
+        tables=[
+            {name: _scheduled(name, rows, scenario) for name, rows in block.items()}
+            for block in saved.tables
+        ],
+    )
+
+
+def _scheduled(name: str, rows: Columns, scenario: Any) -> Columns:
+    due = [is_evaluated(scenario, int(g)) for g in rows["round"]]
+    if all(due) or name not in ("rounds", "scores", "measures"):
+        return rows
+    if name == "rounds":
+        blank = {column: _where(due, rows[column]) for column in EVALUATED}
+        return {**rows, **blank}
+    return {
+        column: [value for value, kept in zip(as_list(values), due, strict=True) if kept]
+        for column, values in rows.items()
+    }
+
+
+def _where(due: list[bool], values: Any) -> list[float]:
+    return [value if kept else math.nan for value, kept in zip(as_list(values), due, strict=True)]

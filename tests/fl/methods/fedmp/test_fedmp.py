@@ -1,0 +1,82 @@
+"""FedMP: which units stay, the mean with residuals, and what a bandit hears."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from fl.contracts import Grant, Outcome, Report, Sent
+from fl.errors import MethodError
+from fl.executors.deferred_training import Trainer
+from fl.method_base.aggregation import mean_of_differences
+from fl.methods.fedmp.e_ucb import EUcb
+from tests.fl.conftest import view_of
+
+PLAIN = {"local_steps": 3, "lr": 0.1}
+
+
+def test_what_was_pruned_comes_back_from_the_server_by_hand():
+    """w = (1, 1); one returns 3 for entry 0, the other (5, 7): (4, 4), not the holders' (4, 7)."""
+    old = torch.tensor([1.0, 1.0])
+    sent = [
+        Sent(torch.tensor([3.0, 0.0]), torch.tensor([True, False])),
+        Sent(torch.tensor([5.0, 7.0]), torch.tensor([True, True])),
+    ]
+    assert mean_of_differences(old, sent, [1.0, 1.0]).tolist() == [4.0, 4.0]
+
+
+def test_whole_models_are_fedavg(bench):
+    _, fedavg = bench.play("fedavg", **PLAIN)
+    _, state = bench.play("fedmp", width=1.0, **PLAIN)
+    assert torch.allclose(state.w, fedavg.w, atol=1e-7)
+
+
+def test_the_units_of_the_largest_weights_stay(bench):
+    method = bench.method("fedmp", width=0.5)
+    state = method.start()
+    name, group = next((n, g) for n, g in method.layout.groups.items() if g.hidden)
+    loud = np.arange(group.units) % 2 == 1
+    louder = torch.from_numpy(np.where(method.layout.expand({name: ~loud}), 0.01, 1.0))
+    state = replace(state, w=(state.w * louder).float())
+    kept = method.kept(state, view_of(bench.task), 0)
+    slot = next(s for s in method.layout.slots if s.axes and s.axes[0] and s.axes[0].group == name)
+    rows = kept[slot.slice].reshape(slot.shape[0], -1).any(axis=1)
+    assert rows.tolist() == loud.tolist()
+
+
+def outcomes(bench, method, state, finish_s):
+    jobs = bench.jobs(method, state)
+    updates = Trainer(bench.task).submit(jobs)
+    return updates, Report(
+        state.g,
+        max(finish_s),
+        tuple(
+            Outcome(Grant(job.device, 0.1, 0, 1, 1), update, "arrived", True, True, at)
+            for job, update, at in zip(jobs, updates, finish_s, strict=True)
+        ),
+    )
+
+
+def test_a_device_earns_the_fall_of_its_loss_over_its_distance_from_the_mean_time(bench):
+    method = bench.method("fedmp", **PLAIN)
+    state, view, times = method.start(), view_of(bench.task), [1.0, 2.0, 3.0, 2.0]
+    first = method.share(state, 0)
+    for _ in range(2):
+        updates, report = outcomes(bench, method, state, times)
+        before = state
+        state = method.observe(method.aggregate(state, view, updates), report)
+    old, new = before.notes["bandits"], state.notes["bandits"]
+    for k, away_s in enumerate([1.0, 0.1, 1.0, 0.1]):  # the mean is 2 s; at least 5 % of it
+        reward = (old[str(k)]["loss"] - updates[k].result().loss) / away_s
+        learned = EUcb(0.2, 1.0, 0.95, 0.05, 1.0).learn(
+            [[0.2, 1.0, 0, 0]], old[str(k)]["next"], reward
+        )
+        assert np.allclose(new[str(k)]["leaves"], learned)
+    assert old["0"]["next"] != first and 0.2 <= method.share(state, 0) <= 1.0
+    assert method.observe(state, Report(2, 1.0, ())) is state
+
+
+def test_what_a_fixed_width_does_not_read_is_refused(bench):
+    with pytest.raises(MethodError, match=r"least_share.*width is given"):
+        bench.method("fedmp", width=0.5, least_share=0.3)
