@@ -1,7 +1,8 @@
-"""The radio channel: block fading, and the rate of Liu, eq. (9).
+"""The radio channel: gains over time, and the rate of Liu, eq. (9).
 
 The gain of device k at time t is a pure function of (seed, k, coherence block of t), so that a
-resumed run needs no channel state and no device's fading depends on who else is in the cell.
+resumed run needs no channel state and no device's fading depends on who else is in the cell. With
+`edgesim.network.fading.processes.ClarkeFading` a block is a step in which the gain is held.
 """
 
 from __future__ import annotations
@@ -12,7 +13,15 @@ from typing import Any
 import numpy as np
 
 from edgesim.network.device import Fleet
-from edgesim.network.path_loss import path_gains
+from edgesim.network.fading.processes import (
+    COHERENCE_RULE,
+    BlockFading,
+    ClarkeFading,
+    Fading,
+    doppler_hz,
+)
+from edgesim.network.propagation.large_scale import LargeScale
+from edgesim.network.propagation.path_loss import large_scale_of, path_gains
 from edgesim.scenario.network_schema import NetworkSection
 from fl.contracts import Array, Streams
 
@@ -25,11 +34,11 @@ class Channel:
         path_gain: path loss x shadowing [K], linear.
         noise_w: sigma^2, noise power whatever the share (Liu, eq. (9)), W; or
         noise_w_per_hz: N0, noise density over the used band, W/Hz. Exactly one of the two.
-        coherence_s: length of a Rayleigh fading block, s; inf: no fading.
-        streams: random streams of the run, needed with fading.
+        fading: small-scale fading; None: none.
+        links: what path_gain was made of, where it is known.
 
     Raises:
-        ValueError: both or neither of the noises, or a coherence time that is not positive.
+        ValueError: both or neither of the noises, or a step of fading that is not positive.
     """
 
     def __init__(
@@ -38,22 +47,20 @@ class Channel:
         path_gain: Any,
         noise_w: float | None = None,
         noise_w_per_hz: float | None = None,
-        coherence_s: float = math.inf,
-        streams: Streams | None = None,
+        fading: Fading | None = None,
+        links: LargeScale | None = None,
     ) -> None:
         if (noise_w is None) == (noise_w_per_hz is None):
             raise ValueError(
                 "a channel needs a noise power or a noise density, exactly one of the two"
             )
-        if coherence_s <= 0 or (math.isfinite(coherence_s) and streams is None):
-            raise ValueError(
-                "fading needs a positive coherence time and random streams; "
-                f"coherence_s is {coherence_s}"
-            )
+        self.fading, self.links = fading, links
+        self.coherence_s = math.inf if fading is None else float(fading.step_s)
+        if not self.coherence_s > 0.0:
+            raise ValueError(f"fading needs a positive coherence time; it is {self.coherence_s} s")
         self.bandwidth_hz = float(bandwidth_hz)
         self.path_gain = np.asarray(path_gain, dtype=float)
         self.noise_w, self.noise_w_per_hz = noise_w, noise_w_per_hz
-        self.coherence_s, self._streams = float(coherence_s), streams
         self._block: int | None = None  # the coherence block that _gain belongs to
         self._gain = self.path_gain
 
@@ -67,7 +74,7 @@ class Channel:
     @property
     def static(self) -> bool:
         """True without fading."""
-        return math.isinf(self.coherence_s)
+        return self.fading is None
 
     def block(self, time_s: float) -> int:
         """Number n of the coherence block with n c <= t < (n + 1) c."""
@@ -90,16 +97,11 @@ class Channel:
         return max((self.block(time_s) + 1) * self.coherence_s, math.nextafter(time_s, math.inf))
 
     def gains(self, time_s: float) -> Array:
-        """h of all devices [K] at ``time_s``, linear: path loss x shadowing x |Rayleigh|^2.
-
-        |Rayleigh|^2 is exponential with mean 1.
-        """
-        if self._streams is not None and not self.static:
+        """h of all devices [K] at ``time_s``, linear: path loss x shadowing x fading power."""
+        if self.fading is not None:
             n = self.block(time_s)
             if self._block != n:
-                stream = self._streams.stream("fading", round=n)
-                fading = stream.standard_exponential(len(self.path_gain))
-                self._block, self._gain = n, self.path_gain * fading
+                self._block, self._gain = n, self.path_gain * self.fading.power(n)
         return self._gain
 
     def rate_bps(
@@ -127,12 +129,26 @@ class Channel:
 
 def make_channel(network: NetworkSection, fleet: Fleet, streams: Streams) -> Channel:
     """The channel of a scenario's ``network`` section."""
-    fading = network.channel.fading
+    links = large_scale_of(network, fleet, streams)
     return Channel(
         bandwidth_hz=network.bandwidth_hz,
-        path_gain=path_gains(network.channel, fleet, streams),
+        path_gain=path_gains(links),
         noise_w=network.noise.power_w,
         noise_w_per_hz=network.noise.density_w_per_hz,
-        coherence_s=math.inf if fading.coherence_s is None else fading.coherence_s,
-        streams=streams,
+        fading=make_fading(network, links.k_factor, streams),
+        links=links,
     )
+
+
+def make_fading(network: NetworkSection, k_factor: Array, streams: Streams) -> Fading | None:
+    """The fading of a scenario's ``network`` section; None: none."""
+    section = network.channel.fading
+    if section.kind == "none":
+        return None
+    if section.coherence_s is not None:
+        return BlockFading(streams, len(k_factor), section.coherence_s, k_factor)
+    carrier_hz = network.carrier.frequency_hz if network.carrier else math.nan
+    shift_hz = doppler_hz(section.speed_m_per_s or 0.0, carrier_hz)
+    if section.process == "clarke":
+        return ClarkeFading(streams, len(k_factor), shift_hz, k_factor)
+    return BlockFading(streams, len(k_factor), COHERENCE_RULE / shift_hz, k_factor)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from edgesim.errors import RunError
+from edgesim.network.propagation.device_positions import around, draw_positions
 from edgesim.scenario.network_schema import DeviceClass
 from edgesim.scenario.per_device_values import Draw
 from fl.contracts import Array, Streams, Work
@@ -59,6 +60,9 @@ class Fleet:
     capacitance: Array  # kappa, J s^2: a cycle at clock f costs kappa f^2
     min_cpu_hz: Array  # f_min, of the whole processor: least clock that solvers may choose
     distance_m: Array
+    x_m: Array  # position, the base station at the origin
+    y_m: Array
+    height_m: Array  # h_UT
     idle_power_w: Array
     receive_power_w: Array
     availability: Array  # probability of being there when a round starts
@@ -110,6 +114,9 @@ def make_fleet(
     capacitance: Any = 1e-28,
     min_cpu_hz: Any = 0.0,
     distance_m: Any = np.nan,
+    x_m: Any = np.nan,
+    y_m: Any = np.nan,
+    height_m: Any = np.nan,
     idle_power_w: Any = 0.0,
     receive_power_w: Any = 0.0,
     availability: Any = 1.0,
@@ -193,6 +200,20 @@ def capability_by_round(
     return capability
 
 
+def place_of(cls: DeviceClass, index: int, streams: Streams) -> dict[str, Array]:
+    """The columns distance_m, x_m and y_m of a class: a distance lies in a random direction."""
+    if cls.position is not None:
+        stream = streams.stream(f"devices/{index}/position")
+        position_m = draw_positions(cls.position, cls.count, stream)
+    else:
+        distance_m = draw(cls.distance_m, cls.count, streams.stream(f"devices/{index}/distance_m"))
+        turn = streams.stream(f"devices/{index}/direction").random(cls.count)
+        position_m = around(distance_m, turn)
+        return {"distance_m": distance_m, "x_m": position_m[:, 0], "y_m": position_m[:, 1]}
+    x, y = position_m.T
+    return {"distance_m": np.hypot(x, y), "x_m": x, "y_m": y}
+
+
 def _columns(cls: DeviceClass, index: int, streams: Streams) -> list[Array]:
     """The columns of one device class, in the order of Fleet's fields."""
     own_names = {  # of quantities that the scenario calls otherwise
@@ -203,8 +224,11 @@ def _columns(cls: DeviceClass, index: int, streams: Streams) -> list[Array]:
         "capacitance": cls.cpu.capacitance,
         "failure_rate_hz": cls.failure_rate,
     }
-    columns = []
+    place, columns = place_of(cls, index, streams), []
     for name in (field.name for field in fields(Fleet)):
+        if name in place:
+            columns.append(place[name])
+            continue
         quantity = own_names[name] if name in own_names else getattr(cls, name)
         # A capability drawn per round has one stream a round: the fleet holds that of round 0.
         per_round = name == "capability" and cls.capability_drawn == "round"

@@ -7,7 +7,8 @@ which the share would carry the planned rate. So the pruning problem, its solver
 certificate are those of a channel that does not change.
 
 A device that sends for U seconds over blocks of T_c sees at least floor(U / T_c) whole blocks,
-whose rates are independent: the quantile is that of their mean. Where noise is a density the gain
+whose rates are independent: the quantile is that of their mean. (Clarke's fading varies no less
+than floor(2 U f_D) of them.) Where noise is a density the gain
 depends on the share, and is taken at the share planned with the gain before.
 """
 
@@ -26,6 +27,7 @@ from fl.contracts import Array
 
 NOW, MEAN, QUANTILE = "now", "mean", "quantile"
 MOST_BLOCKS = 1e6  # of which the mean is taken; of more it varies by less than a thousandth
+K_STEPS = 2.0  # per decibel of the K factor
 STEP = 1e-3  # relative step of eps in the derivative of a quantile
 
 
@@ -59,7 +61,10 @@ class PlannedGains:
         """
         if not self.counts_with_fading:
             return self.channel.gains(time_s)
-        return self._at_mean_rate(self.channel.path_gain, snr_per_gain, RateDistribution())
+        gains, planned = self.channel.path_gain, np.empty(len(snr_per_gain))
+        for law, here in self._laws(np.arange(len(gains)), np.zeros(len(gains))):
+            planned[here] = self._at_mean_rate(gains[here], snr_per_gain[here], law)
+        return planned
 
     def probability(self, devices: int, broadcast: bool) -> float:
         """eps of one upload.
@@ -85,7 +90,7 @@ class PlannedGains:
         if not self.counts_with_fading:
             return self.channel.gains(time_s)[devices]
         gains, planned = self.channel.path_gain[devices], np.empty(len(devices))
-        for law, here in self._by_blocks(window_s):
+        for law, here in self._laws(devices, window_s):
             if self.rate == MEAN:
                 planned[here] = self._at_mean_rate(gains[here], snr_per_gain[here], law)
             else:
@@ -102,10 +107,10 @@ class PlannedGains:
         """
         if not self.counts_with_fading:
             return float(self.channel.gains(time_s)[devices].min(initial=np.inf))
-        gains = self.channel.path_gain[devices]
+        gains, k_factor = self.channel.path_gain[devices], self._k_factor(devices)
         if self.rate == MEAN:
-            return weakest_mean_rate_gain(gains, snr_per_gain)
-        return weakest_quantile(gains, self.late_share / 2.0)
+            return weakest_mean_rate_gain(gains, snr_per_gain, k_factor)
+        return weakest_quantile(gains, self.late_share / 2.0, k_factor)
 
     def late_probability(
         self,
@@ -128,17 +133,33 @@ class PlannedGains:
         """
         snr, late = self.channel.path_gain[devices] * snr_per_gain, np.empty(len(devices))
         slopes = np.full(len(devices), math.nan)
-        for law, here in self._by_blocks(window_s):
+        for law, here in self._laws(devices, window_s):
             late[here] = law.below(needed[here], snr[here])
             if self.rate == QUANTILE:
                 less, more = (law.quantile(eps * (1.0 + s), snr[here]) for s in (-STEP, STEP))
                 slopes[here] = price[here] * np.log(more / less) / (2.0 * STEP * eps)
         return late, slopes
 
-    def _by_blocks(self, window_s: Array) -> list[tuple[RateDistribution, Array]]:
-        """Devices [...] by the number of whole coherence blocks in their time."""
-        blocks = np.clip(np.floor(window_s / self.channel.coherence_s), 1.0, MOST_BLOCKS)
-        return [(RateDistribution(int(n)), np.flatnonzero(blocks == n)) for n in np.unique(blocks)]
+    def _k_factor(self, devices: Array) -> Array:
+        """K factors [S], linear."""
+        fading = self.channel.fading
+        everybody = np.broadcast_to(fading.k_factor if fading else 0.0, len(self.channel.path_gain))
+        return everybody[devices]
+
+    def _laws(self, devices: Array, window_s: Array) -> list[tuple[RateDistribution, Array]]:
+        """Positions of the devices [S] by the distribution of what they see in their time [S], s.
+
+        K factors are rounded down to half a decibel, so that there are few of them.
+        """
+        seen = self.channel.fading.blocks_in(window_s) if self.channel.fading else window_s
+        blocks, k_factor = np.clip(seen, 1.0, MOST_BLOCKS), self._k_factor(devices)
+        with np.errstate(divide="ignore"):
+            k_db = np.floor(K_STEPS * 10.0 * np.log10(k_factor)) / K_STEPS
+        kinds, kind = np.unique(np.stack([blocks, k_db], axis=1), axis=0, return_inverse=True)
+        return [
+            (RateDistribution(int(n), float(10.0 ** (k / 10.0))), np.flatnonzero(kind == i))
+            for i, (n, k) in enumerate(kinds.tolist())
+        ]
 
     def _at_mean_rate(self, gains: Array, snr_per_gain: Array, law: RateDistribution) -> Array:
         efficiency = law.mean(gains * snr_per_gain)

@@ -18,6 +18,7 @@ from fl.contracts import Array, Demand, RoundPlan, View
 from solvers import Allocation, EnergyTerms, InfeasibleError, PruningProblem
 from solvers.deadline_feasibility import seconds_rounded_up
 
+REPLANS, SAME_GAIN = 4, 1e-4  # of a plan whose gains depend on it; relative change that ends them
 SHORTEST_S = 1e-9  # slack that a device keeps whose fixed work alone exceeds the threshold, s
 Allocator = Callable[[PruningProblem], Allocation]
 
@@ -84,11 +85,15 @@ class Planner:
         gain = uploads.gains(1.0 / served.size, demand.rho_min[served], full_hz)
         problem = self.pruning_problem(demand, view, served, slack_s, fixed_s, gain)
         answer, extra_s = self._allocate(problem, before_s)
-        if self.gains.counts_with_fading and (problem.snr is not None or answer.cpu_hz is not None):
-            # The gain that carries the planned rate depends on the band in use and on the time
-            # left for sending: once more with those found.
+        for _ in range(REPLANS):
+            # The gain that carries the planned rate depends on the band in use where noise is a
+            # density, and on the time left for sending: again with those found.
+            if not self.gains.counts_with_fading or (problem.snr is None and answer.cpu_hz is None):
+                break
             cpu_hz = full_hz if answer.cpu_hz is None else answer.cpu_hz
-            gain = uploads.gains(answer.share, answer.rho, cpu_hz)
+            before, gain = gain, uploads.gains(answer.share, answer.rho, cpu_hz)
+            if np.allclose(gain, before, rtol=SAME_GAIN, atol=0.0):
+                break
             problem = self.pruning_problem(demand, view, served, slack_s, fixed_s, gain)
             answer, extra_s = self._allocate(problem, before_s)
         if self.when_infeasible == "stop":

@@ -23,6 +23,7 @@ from edgesim.records.summary import promises, summarise
 from edgesim.runs.learning_task import KEPT_DATA
 from edgesim.runs.round_observer import scheme_of
 from edgesim.runs.setup import Setup
+from edgesim.scenario.radio.channel_schema import Tr38901PathLoss
 from fl.contracts import State
 from fl.data.array_files import npz
 from fl.data.datasets import Federated
@@ -140,6 +141,7 @@ def devices_csv(setup: Setup) -> str:
         "capability": fleet.capability,
         "model_budget": fleet.model_budget,
         "rate_bps": channel.rate_bps(1.0, fleet.tx_power_w, channel.gains(0.0)),
+        **placed(setup),
     }
     lines = [",".join(["device", *columns, "samples"])]
     texts = [
@@ -149,6 +151,19 @@ def devices_csv(setup: Setup) -> str:
     for k, row in enumerate(zip(*texts, setup.task.samples.tolist(), strict=True)):
         lines.append(f"{k},{','.join(row[:-1])},{row[-1]}")
     return "\n".join(lines) + "\n"
+
+
+def placed(setup: Setup) -> dict[str, np.ndarray]:
+    """Columns on the places of the devices, where the scenario gives places."""
+    scenario, fleet, links = setup.scenario, setup.fleet, setup.channel.links
+    columns: dict[str, np.ndarray] = {}
+    by_position = isinstance(scenario.network.channel.path_loss, Tr38901PathLoss)
+    if by_position or any(each.position is not None for each in scenario.devices):
+        columns |= {"x_m": fleet.x_m, "y_m": fleet.y_m}
+    if by_position and links is not None:
+        columns |= {"line_of_sight": links.line_of_sight * 1, "indoor": links.indoor * 1}
+        columns |= {"shadowing_db": links.shadowing_db}
+    return columns
 
 
 def peak_memory_bytes() -> int | None:

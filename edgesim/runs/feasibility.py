@@ -112,6 +112,7 @@ def feasibility_table(cell: Cell, method: Method, redrawn: bool = False) -> Feas
     if left_out:
         warnings.append(note)
     warnings += stale_plan(cell)
+    warnings += cell.channel.links.beyond_scope if cell.channel.links else ()
     rows = DeviceRows(cell, method, demand, view, plan)
     feasible = len(left_out) < count and not refused
     events = round_events(cell, demand, view, plan)
@@ -183,12 +184,15 @@ def device_row(
 def stale_plan(cell: Cell) -> list[str]:
     """The warning about a plan whose channel is gone before the round is over, if it is one."""
     channel, gains = cell.channel, cell.planner.gains
-    if gains.counts_with_fading or channel.coherence_s >= cell.budget_s or channel.static:
+    if gains.counts_with_fading or channel.fading is None:
+        return []
+    holds_s = channel.fading.holds_s
+    if holds_s >= cell.budget_s:
         return []
     length = "a round" if math.isinf(cell.budget_s) else f"{cell.budget_s * MS:g} ms"
     return [
         f"allocation.rate: now plans with the fade of the instant, but fading changes every "
-        f"{channel.coherence_s * MS:g} ms of {length}, so that many devices will be late; "
+        f"{holds_s * MS:g} ms of {length}, so that many devices will be late; "
         "write allocation: {rate: quantile, reliability: 0.95} to plan for fading"
     ]
 

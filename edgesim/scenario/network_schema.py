@@ -5,12 +5,14 @@ Equations and units: docs/models.md. Checks between sections are in validation.p
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from edgesim.scenario.fields import Quantity, WholeNumber, Word
 from edgesim.scenario.per_device_values import Draw, Noise, NoiseReader, constant, per_device
+from edgesim.scenario.radio.channel_schema import CarrierSection, ChannelSection
+from edgesim.scenario.radio.placement import Placement, PlacementReader
 from edgesim.scenario.section import (
     OURS,
     PER_SECTION,
@@ -56,75 +58,14 @@ class DownlinkSection(Section):
         return self
 
 
-class ConstantPathLoss(Section):
-    model: Literal["constant"] = key("constant: the same loss whatever the distance", "constant")
-    loss_db: Annotated[Draw, per_device("dB", -200.0, 1000.0)] = key(
-        "path loss; a list has one value for every device of the cell", "100 dB"
-    )
-
-
-class LogDistancePathLoss(Section):
-    model: Literal["log-distance"] = key(
-        "log-distance: loss = reference_loss + 10 exponent log10(d / d0)", "log-distance"
-    )
-    reference_loss_db: Annotated[float, Quantity("dB", -200.0, 1000.0)] = key(
-        "path loss at the reference distance", "38.5 dB"
-    )
-    reference_distance_m: Annotated[float, Quantity("m")] = key(
-        "distance d0 of the reference loss",
-        "1 m",
-        1.0,
-        "3GPP TR 38.901, Table 7.4.1-1: losses are referred to 1 m",
-    )
-    exponent: Annotated[float, Quantity(high=10.0)] = key(
-        "path loss exponent; 2 in free space", 3.0
-    )
-
-
-PathLoss = ConstantPathLoss | LogDistancePathLoss
-
-
-class FadingSection(Section):
-    kind: Annotated[str, Word(("none", "rayleigh"))] = key(
-        "small-scale fading, redrawn for every coherence block", "rayleigh"
-    )
-    coherence_s: Annotated[float | None, Quantity("s")] = key(
-        "length of a coherence block", "5 ms", None, "not set: needed with fading only"
-    )
-
-    @model_validator(mode="after")
-    def _fits_the_kind(self) -> FadingSection:
-        if self.kind != "none" and self.coherence_s is None:
-            problem = f" without coherence; write {{kind: {self.kind}, coherence: 5 ms}}"
-            raise refuse(self.kind, problem, "kind")
-        if self.kind == "none" and self.coherence_s is not None:
-            problem = ", which reads no coherence; remove it or write kind: rayleigh"
-            raise refuse(self.kind, problem, "kind")
-        return self
-
-
-class ChannelSection(Section):
-    path_loss: Annotated[PathLoss, Field(discriminator="model")] = key(
-        "large-scale loss between device and base station", "{model: constant, loss: 100 dB}"
-    )
-    shadowing_db: Annotated[float, Quantity("dB", above=False, none=True, absent=0.0)] = key(
-        "standard deviation of log-normal shadowing, drawn once per device and run",
-        "8 dB",
-        0.0,
-        "Liu, eq. (9): the gain is given",
-    )
-    fading: Annotated[
-        FadingSection, WordOrSection("none", "kind", "{kind: rayleigh, coherence: 5 ms}")
-    ] = key(
-        "none, or small-scale fading",
-        "none",
-        FadingSection(kind="none"),
-        "Liu, eq. (9): constant within a round",
-    )
-
-
 class NetworkSection(Section):
     bandwidth_hz: Annotated[float, Quantity("Hz")] = key("band B shared by all devices", "20 MHz")
+    carrier: CarrierSection | None = key(
+        "the carrier, needed with a path loss by frequency and with fading by speed",
+        "{frequency: 3.5 GHz}",
+        None,
+        "not set: Liu, eq. (9), needs no carrier",
+    )
     noise: Annotated[Noise, NoiseReader()] = key(
         "receiver noise: a power (fixed, Liu (9)) or a density over the band in use", "-110 dBm"
     )
@@ -198,7 +139,20 @@ class DeviceClass(Section):
         "distance to the base station",
         "{uniform: [20 m, 200 m]}",
         None,
-        "not set: needed with path_loss model log-distance only",
+        "not set: this or position, with a path_loss model that needs it",
+    )
+    position: Annotated[Placement | None, PlacementReader()] = key(
+        "where the devices stand, the base station at the origin: drawn in a disc, ring or "
+        "hexagon, or listed; instead of distance",
+        "{ring: [35 m, 250 m]}",
+        None,
+        "not set: this or distance, with a path_loss model that needs it",
+    )
+    height_m: Annotated[Draw | None, per_device("m", high=1000.0)] = key(
+        "height h_UT of the device above ground; read by path_loss models of TR 38.901",
+        "1.5 m",
+        None,
+        "not set: 1.5 m, inh 1 m, 3GPP TR 38.901, Tables 7.2-1 to 7.2-3",
     )
     idle_power_w: Annotated[Draw, per_device("W", above=False)] = key(
         "power while waiting", "100 mW", constant(0.0), "Liu et al.: energy is not considered"

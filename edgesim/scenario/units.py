@@ -25,7 +25,7 @@ class _Dimension(NamedTuple):
     meaning: str  # "a frequency"
     example: str  # the unit proposed where none was given
     prefixed: dict[str, int]  # unit that takes SI prefixes -> factor
-    plain: dict[str, int]  # unit that does not -> factor
+    plain: dict[str, int | Decimal]  # unit that does not -> factor
     levels: dict[str, int]  # decibel unit -> dB to subtract before 10^(x/10)
 
 
@@ -33,6 +33,7 @@ DIMENSIONS = {
     "Hz": _Dimension("a frequency", "MHz", {"Hz": 1}, {}, {}),
     "s": _Dimension("a time", "ms", {"s": 1}, {"min": 60, "h": 3600}, {}),
     "m": _Dimension("a length", "m", {"m": 1}, {}, {}),
+    "m/s": _Dimension("a speed", "km/h", {}, {"m/s": 1, "km/h": 1 / Decimal("3.6")}, {}),
     "W": _Dimension("a power", "dBm", {"W": 1}, {}, {"dBm": 30, "dBW": 0}),
     "W/Hz": _Dimension("a power density", "dBm/Hz", {"W/Hz": 1}, {}, {"dBm/Hz": 30, "dBW/Hz": 0}),
     "J": _Dimension("an energy", "J", {"J": 1}, {}, {}),
@@ -60,7 +61,7 @@ def parse(value: str | int | float, unit: str) -> float:
 
     Args:
         value: number and unit in one text; a bare number is an error.
-        unit: the SI unit of the result, one of Hz, s, m, W, W/Hz, J, bit, bit/s, dB.
+        unit: the SI unit of the result, one of Hz, s, m, m/s, W, W/Hz, J, bit, bit/s, dB.
 
     Raises:
         UnitError: no number, no unit, a unit of another kind, or a number too large for a float.

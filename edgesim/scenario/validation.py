@@ -11,7 +11,9 @@ from pydantic_core import ErrorDetails
 
 from edgesim.errors import ScenarioError
 from edgesim.scenario.key_docs import all_keys, example_of, unknown_key
+from edgesim.scenario.network_schema import DeviceClass, NetworkSection
 from edgesim.scenario.per_device_values import Draw
+from edgesim.scenario.radio.channel_schema import TR38901, Tr38901PathLoss
 from edgesim.scenario.schema import LearningSection, ScenarioKeys
 from edgesim.scenario.section import Section, ValueRefusedError, refuse
 from edgesim.scenario.yaml_locations import Document, KeyPath
@@ -121,9 +123,10 @@ def _check_devices(scenario: ScenarioKeys) -> None:
     path_loss = scenario.network.channel.path_loss
     for i, each in enumerate(scenario.devices):
         _check_lengths(each, ("devices", i), each.count, "count says")
-        _check_distance(each.distance_m, path_loss.model, ("devices", i, "distance"))
+        _check_place(each, path_loss.model, ("devices", i))
     where = ("network", "channel", "path_loss")
     _check_lengths(path_loss, where, sum(each.count for each in scenario.devices), "the cell has")
+    _check_carrier(scenario.network)
 
 
 def _check_lengths(section: Section, path: KeyPath, devices: int, source: str) -> None:
@@ -139,13 +142,50 @@ def _check_lengths(section: Section, path: KeyPath, devices: int, source: str) -
                 raise ValueRefusedError(f"{problem}; write one value per device", keys=at)
 
 
-def _check_distance(distance_m: Draw | None, model: str, path: KeyPath) -> None:
-    if model == "log-distance" and distance_m is None:
-        problem = "is missing; path_loss model log-distance needs it, such as 100 m"
-        raise ValueRefusedError(problem, keys=path)
-    if model != "log-distance" and distance_m is not None:
-        problem = f"is not read with path_loss model {model}"
-        raise ValueRefusedError(f"{problem}; remove it, or write model: log-distance", keys=path)
+def _check_place(each: DeviceClass, model: str, path: KeyPath) -> None:
+    """Path loss by distance needs a place, and one by frequency and height reads a height."""
+    by_distance = (each.distance_m is not None, each.position is not None)
+    if model == "constant":
+        for name, given in zip(("distance", "position"), by_distance, strict=True):
+            if given:
+                problem = "is not read with path_loss model constant"
+                advice = "remove it, or write model: log-distance"
+                raise ValueRefusedError(f"{problem}; {advice}", keys=(*path, name))
+    elif not any(by_distance):
+        problem = f"is missing; path_loss model {model} needs it, such as 100 m"
+        raise ValueRefusedError(problem, keys=(*path, "distance"))
+    elif all(by_distance):
+        problem = "stands beside distance; keep one of the two"
+        raise ValueRefusedError(problem, keys=(*path, "position"))
+    if each.height_m is not None and model not in TR38901:
+        problem = f"is not read with path_loss model {model}; remove it"
+        raise ValueRefusedError(problem, keys=(*path, "height"))
+    points = each.position.points_m if each.position else ()
+    if points and len(points) != each.count:
+        problem = f"has {len(points)} points, but count says {each.count} devices"
+        raise ValueRefusedError(f"{problem}; write one per device", keys=(*path, "position"))
+
+
+def _check_carrier(network: NetworkSection) -> None:
+    """What is computed from the carrier needs one, within the range of the model."""
+    loss, fading = network.channel.path_loss, network.channel.fading
+    needs = "network.carrier; write for instance carrier: {frequency: 3.5 GHz}"
+    if network.carrier is None:
+        if isinstance(loss, Tr38901PathLoss):
+            problem = f"is {loss.model}, which needs {needs}"
+            raise ValueRefusedError(problem, keys=("network", "channel", "path_loss", "model"))
+        if fading.speed_m_per_s is not None:
+            keys = ("network", "channel", "fading", "speed")
+            raise ValueRefusedError(f"needs {needs}", keys=keys)
+        return
+    if not isinstance(loss, Tr38901PathLoss) and fading.speed_m_per_s is None:
+        problem = "is not read without a path_loss model of TR 38.901 or fading by speed; remove it"
+        raise ValueRefusedError(problem, keys=("network", "carrier"))
+    highest_ghz = 30.0 if loss.model == "rma" else 100.0
+    inside = 0.5e9 <= network.carrier.frequency_hz <= highest_ghz * 1e9
+    if isinstance(loss, Tr38901PathLoss) and not inside:
+        problem = f"is beyond {loss.model}, which holds from 0.5 to {highest_ghz:g} GHz"
+        raise ValueRefusedError(problem, keys=("network", "carrier", "frequency"))
 
 
 def _check_learning(learning: LearningSection) -> None:

@@ -13,6 +13,7 @@ import simpy
 from edgesim.engine.rounds import CLOCKS, serve
 from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel
+from edgesim.network.fading.processes import BlockFading
 from edgesim.network.fluid_links import IdealDownlink, Uplink
 from edgesim.records.event_log import EventLog
 from edgesim.seeds import Seeds
@@ -175,8 +176,7 @@ def play(
         path_gain,
         noise_w if noise_w_per_hz is None else None,
         noise_w_per_hz,
-        coherence_s,
-        Seeds(seed),
+        BlockFading(Seeds(seed), len(fleet), coherence_s) if coherence_s < float("inf") else None,
     )
     uplink = Uplink(env, channel, share, on_segment=lambda *segment: segments.append(segment))
     cell = Cell(

@@ -112,6 +112,7 @@ SHORT = {
     "liu-discrepancies": ONE_ROUND,
     "liu-table1": ONE_ROUND,
     "planning-under-fading": ("rounds=3",),
+    "urban-macro": ("rounds=1",),
 }  # file -> what makes it short; DIGITS where it is not named
 
 SLOW = {"fedmap-lenet-fmnist"}  # first and last scheme only

@@ -18,32 +18,32 @@ from fl.contracts import Array
 RAYLEIGH = 0.0  # the K factor without a direct path
 
 
-def power_below(power: Any, k_factor: float = RAYLEIGH) -> Array:
+def power_below(power: Any, k_factor: Any = RAYLEIGH) -> Array:
     """P(|h|^2 <= power), any shape.
 
     Args:
         power: linear, mean 1, any shape.
-        k_factor: K, linear.
+        k_factor: K, linear, a number or the same shape.
     """
     power = np.maximum(np.asarray(power, dtype=float), 0.0)
-    if k_factor == RAYLEIGH:
+    if not np.any(k_factor):
         return -np.expm1(-power)
     return scipy.special.chndtr(2.0 * (k_factor + 1.0) * power, 2.0, 2.0 * k_factor)
 
 
-def power_quantile(probability: Any, k_factor: float = RAYLEIGH) -> Array:
+def power_quantile(probability: Any, k_factor: Any = RAYLEIGH) -> Array:
     """The power, linear, that |h|^2 is below with this probability, any shape.
 
     Args:
         probability: in [0, 1), any shape.
-        k_factor: K, linear.
+        k_factor: K, linear, a number or the same shape.
 
     Example:
         >>> round(float(power_quantile(0.05)), 6)
         0.051293
     """
     probability = np.asarray(probability, dtype=float)
-    if k_factor == RAYLEIGH:
+    if not np.any(k_factor):
         return -np.log1p(-probability)
     scale = 2.0 * (k_factor + 1.0)
     return scipy.special.chndtrix(probability, 2.0, 2.0 * k_factor) / scale

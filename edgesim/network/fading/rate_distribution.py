@@ -74,13 +74,12 @@ class RateDistribution:
                 power = np.expm1(efficiency * np.log(2.0)) / snr
             return np.where(efficiency <= 0.0, 0.0, power_below(power, self.k_factor))
         decibels, weights = cubic_weights(snr)
-        result = np.zeros(snr.shape)
+        share, result = efficiency / np.maximum(self.mean(snr), 1e-300), np.zeros(snr.shape)
         for decibel in np.unique(decibels):
             at = decibels == decibel
             # the same share of the mean at the neighbouring ratio
             each, here = block_rate(int(decibel), self.k_factor), np.any(at, axis=-1)
-            share = efficiency[here] / np.maximum(self.mean(snr[here]), 1e-300)
-            value = each.below(share * each.cumulants[0], self.blocks)
+            value = each.below(share[here] * each.cumulants[0], self.blocks)
             result[here] += (weights[here] * at[here]).sum(axis=-1) * value
         return np.clip(np.where(efficiency <= 0.0, 0.0, result), 0.0, 1.0)
 

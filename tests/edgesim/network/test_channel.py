@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from edgesim.network.channel import Channel, make_channel
 from edgesim.network.device import draw_fleet, make_fleet
-from edgesim.network.path_loss import linear, log_distance_db
+from edgesim.network.fading.processes import BlockFading
+from edgesim.network.propagation.path_loss import linear, log_distance_db
 from edgesim.seeds import Seeds
 
 COHERENCE = st.floats(1e-6, 10.0)
 
 
 def fading(num_devices=3, coherence_s=5e-3, seed=0):
-    return Channel(
-        1e6, np.ones(num_devices), noise_w=1.0, coherence_s=coherence_s, streams=Seeds(seed)
-    )
+    blocks = BlockFading(Seeds(seed), num_devices, coherence_s)
+    return Channel(1e6, np.ones(num_devices), noise_w=1.0, fading=blocks)
 
 
 def test_rate_by_hand():

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgesim.network.channel import Channel
+from edgesim.network.fading.processes import BlockFading
 from edgesim.network.fluid_links import BroadcastDownlink, IdealDownlink, StalledLinkError, Uplink
 from edgesim.network.planned_gains import PlannedGains
 from edgesim.seeds import Seeds
@@ -22,9 +23,8 @@ class Tally:
 
 
 def air(num_devices=2, coherence_s=math.inf, gain=1.0):
-    return Channel(
-        1.0, np.full(num_devices, gain), noise_w=1.0, coherence_s=coherence_s, streams=Seeds(0)
-    )
+    fading = BlockFading(Seeds(0), num_devices, coherence_s) if coherence_s < math.inf else None
+    return Channel(1.0, np.full(num_devices, gain), noise_w=1.0, fading=fading)
 
 
 def grants(*shares):

@@ -9,6 +9,7 @@ import pytest
 
 from edgesim import simulate
 from edgesim.network.channel import Channel
+from edgesim.network.fading.processes import BlockFading
 from edgesim.network.planned_gains import PlannedGains
 from edgesim.runs.run import feasibility
 from edgesim.scenario import load
@@ -105,7 +106,8 @@ def test_the_price_of_reliability_is_the_slope_of_the_pruning(cell, noise):
 
 def test_one_block_is_planned_exactly():
     """Power noise, a window of one block: the gain is the 5 % quantile of the power."""
-    channel = Channel(1.0, np.array([2.0, 6.0]), noise_w=1.0, coherence_s=1.0, streams=Seeds(0))
+    fading = BlockFading(Seeds(0), 2, step_s=1.0)
+    channel = Channel(1.0, np.array([2.0, 6.0]), noise_w=1.0, fading=fading)
     plan, both, snr = PlannedGains(channel, "quantile"), np.arange(2), np.full(2, 7.0)
     planned = plan.uploads(0.0, both, snr, np.array([0.3, 1.9]), 0.05)
     assert planned == pytest.approx(-math.log(0.95) * channel.path_gain, rel=1e-12)

@@ -1,0 +1,1 @@
+"""Large-scale propagation: where devices stand, and what path loss and shadowing follow."""

@@ -1,0 +1,110 @@
+"""Path loss and shadowing: the gain of every device before fading."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from edgesim.errors import RunError
+from edgesim.network.device import Fleet, draw
+from edgesim.network.propagation.large_scale import LargeScale, large_scale
+from edgesim.network.propagation.tr38901_path_loss import SCOPES
+from edgesim.scenario.network_schema import NetworkSection
+from edgesim.scenario.radio.channel_schema import Tr38901PathLoss
+from fl.contracts import Array, Streams
+
+
+def linear(decibel: Any) -> Any:
+    """A ratio in dB as a factor; inf beyond what a double holds."""
+    with np.errstate(over="ignore", under="ignore"):
+        return 10.0 ** (np.asarray(decibel, dtype=float) / 10.0)
+
+
+def log_distance_db(
+    distance_m: Any, reference_loss_db: Any, reference_distance_m: float, exponent: Any
+) -> Any:
+    """Path loss PL(d0) + 10 n log10(d / d0): Rappaport, Wireless Communications, 2002, eq. (4.69a).
+
+    Args:
+        distance_m: d, distance to the base station, m, any shape.
+        reference_loss_db: PL(d0), dB.
+        reference_distance_m: d0, m.
+        exponent: n; 2 in free space.
+
+    Returns:
+        Path loss, dB, shape of ``distance_m``.
+    """
+    return reference_loss_db + 10.0 * exponent * np.log10(
+        np.asarray(distance_m, dtype=float) / reference_distance_m
+    )
+
+
+def large_scale_of(network: NetworkSection, fleet: Fleet, streams: Streams) -> LargeScale:
+    """Path loss and shadowing of all devices; drawn once per run.
+
+    Args:
+        network: the scenario's ``network``.
+        fleet: the devices, with their places.
+        streams: random streams of the run.
+
+    Raises:
+        RunError: a gain that is no number, from an absurd distance or loss.
+    """
+    section, loss, count = network.channel, network.channel.path_loss, len(fleet)
+    if isinstance(loss, Tr38901PathLoss):
+        return _tr38901(network, loss, fleet, streams)
+    if loss.model == "constant":
+        loss_db = draw(loss.loss_db, count, streams.stream("path-loss"))
+    else:
+        loss_db = log_distance_db(
+            fleet.distance_m, loss.reference_loss_db, loss.reference_distance_m, loss.exponent
+        )
+    normal = streams.stream("shadowing").standard_normal(count)
+    shadowing_db = float(section.shadowing_db or 0.0) * normal
+    clear, k_db = np.zeros(count, dtype=bool), section.fading.k_db
+    k_factor = np.full(count, 0.0 if k_db is None else float(linear(k_db)))
+    return LargeScale(clear, clear, loss_db, -shadowing_db, k_factor)
+
+
+def _tr38901(
+    network: NetworkSection, loss: Tr38901PathLoss, fleet: Fleet, streams: Streams
+) -> LargeScale:
+    section, scope = network.channel, SCOPES[loss.model]
+    carrier_hz = network.carrier.frequency_hz if network.carrier else math.nan
+    height_m = np.where(np.isnan(fleet.height_m), scope.device_height_m, fleet.height_m)
+    given_db = section.shadowing_db
+    found = large_scale(
+        loss.model,
+        np.stack([fleet.x_m, fleet.y_m], axis=1),
+        height_m,
+        scope.base_height_m if loss.height_m is None else loss.height_m,
+        carrier_hz / 1e9,
+        streams,
+        loss.los,
+        loss.walls.indoor,
+        loss.walls.high_loss,
+        None if isinstance(given_db, str) else given_db,
+    )
+    found = replace(found, path_loss_db=found.path_loss_db - loss.antenna_gain_db)
+    k_db = section.fading.k_db
+    if isinstance(k_db, str):
+        return found
+    return replace(found, k_factor=np.full(len(fleet), 0.0 if k_db is None else linear(k_db)))
+
+
+def path_gains(links: LargeScale) -> Array:
+    """Path loss x shadowing of all devices [K], linear.
+
+    Raises:
+        RunError: a gain that is no number.
+    """
+    gains = linear(-(links.path_loss_db - links.shadowing_db))
+    odd = np.flatnonzero(~np.isfinite(gains))
+    if odd.size:
+        raise RunError(
+            f"the path loss and shadowing of device {odd[0]} give a gain of {gains[odd[0]]}"
+        )
+    return gains

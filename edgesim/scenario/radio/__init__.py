@@ -1,0 +1,1 @@
+"""Sections and readers of the radio part of a scenario."""

@@ -1,0 +1,226 @@
+"""The sections carrier and channel of a scenario: path loss, shadowing, fading."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from edgesim.scenario.fields import Quantity, Word
+from edgesim.scenario.per_device_values import Draw, per_device
+from edgesim.scenario.section import (
+    OURS,
+    PER_SECTION,
+    Section,
+    ValueRefusedError,
+    WordOrSection,
+    key,
+    refuse,
+)
+
+TR38901 = ("uma", "umi", "rma", "inh")
+TABLE = "table"
+TR_7_5_6 = "3GPP TR 38.901, Table 7.5-6"
+
+
+class CarrierSection(Section):
+    frequency_hz: Annotated[float, Quantity("Hz")] = key("carrier frequency f_c", "3.5 GHz")
+
+
+class ConstantPathLoss(Section):
+    model: Literal["constant"] = key("constant: the same loss whatever the distance", "constant")
+    loss_db: Annotated[Draw, per_device("dB", -200.0, 1000.0)] = key(
+        "path loss; a list has one value for every device of the cell", "100 dB"
+    )
+
+
+class LogDistancePathLoss(Section):
+    model: Literal["log-distance"] = key(
+        "log-distance: loss = reference_loss + 10 exponent log10(d / d0)", "log-distance"
+    )
+    reference_loss_db: Annotated[float, Quantity("dB", -200.0, 1000.0)] = key(
+        "path loss at the reference distance", "38.5 dB"
+    )
+    reference_distance_m: Annotated[float, Quantity("m")] = key(
+        "distance d0 of the reference loss",
+        "1 m",
+        1.0,
+        "3GPP TR 38.901, Table 7.4.1-1: losses are referred to 1 m",
+    )
+    exponent: Annotated[float, Quantity(high=10.0)] = key(
+        "path loss exponent; 2 in free space", 3.0
+    )
+
+
+class WallsSection(Section):
+    indoor: Annotated[float, Quantity(high=1.0, above=False)] = key(
+        "share of the devices that are in buildings; of rma the others are then in cars",
+        0.8,
+        0.0,
+        f"{OURS}: all outdoor; 3GPP TR 38.901, Tables 7.2-1 and 7.2-3, has 0.8, and 0.5 for rma",
+    )
+    high_loss: Annotated[float, Quantity(high=1.0, above=False)] = key(
+        "share of the buildings with high-loss walls (coated glass); rma has none",
+        0.5,
+        0.5,
+        f"{OURS}: Table 7.4.3-2 leaves it open",
+    )
+
+
+class Tr38901PathLoss(Section):
+    model: Literal["uma", "umi", "rma", "inh"] = key(
+        "uma, umi, rma, inh: urban macro, urban micro, rural macro, indoor office of "
+        "3GPP TR 38.901, with line of sight by position",
+        "uma",
+    )
+    height_m: Annotated[float | None, Quantity("m", high=1000.0)] = key(
+        "height h_BS of the base station",
+        "25 m",
+        None,
+        "not set: 25, 10, 35 and 3 m, 3GPP TR 38.901, Tables 7.2-1 to 7.2-3",
+    )
+    los: Annotated[str, Word(("field", "always", "never"))] = key(
+        "line of sight: drawn by position, with the probability of Table 7.4.2-1; or "
+        "everywhere; or nowhere",
+        "always",
+        "field",
+        "3GPP TR 38.901, Table 7.4.2-1",
+    )
+    antenna_gain_db: Annotated[float, Quantity("dB", -100.0, 100.0)] = key(
+        "gain of the base station's antenna towards every device",
+        "8 dB",
+        0.0,
+        f"{OURS}: isotropic; one element of 3GPP TR 38.901, Table 7.3-1, has at most 8 dB",
+    )
+    walls: WallsSection = key(
+        "who is behind walls", "{indoor: 0.8}", WallsSection(indoor=0.0), PER_SECTION
+    )
+
+    @model_validator(mode="after")
+    def _has_walls(self) -> Tr38901PathLoss:
+        if self.model == "inh" and "walls" in self.model_fields_set and self.walls.indoor > 0.0:
+            problem = ", which reads no walls; remove them, or write another model"
+            raise refuse(self.model, problem, "model")
+        return self
+
+
+PathLoss = ConstantPathLoss | LogDistancePathLoss | Tr38901PathLoss
+
+
+class QuantityOrTable(Quantity):
+    """A `Quantity`, or the word table."""
+
+    def read(self, given: object) -> Any:
+        return TABLE if given == TABLE else super().read(given)
+
+    def write(self, value: Any) -> Any:
+        return TABLE if value == TABLE else super().write(value)
+
+    @property
+    def allowed(self) -> str:
+        return f"{super().allowed}, or table"
+
+    def json_schema(self) -> dict[str, Any]:
+        return {"anyOf": [{"const": TABLE}, super().json_schema()]}
+
+
+class FadingSection(Section):
+    kind: Annotated[str, Word(("none", "rayleigh", "rician"))] = key(
+        "small-scale fading: none; without a direct path; with one, by its K factor", "rayleigh"
+    )
+    coherence_s: Annotated[float | None, Quantity("s")] = key(
+        "length of a coherence block", "5 ms", None, "not set: this or speed, with fading only"
+    )
+    speed_m_per_s: Annotated[float | None, Quantity("m/s", high=1000.0)] = key(
+        "speed of the devices, for the coherence time 9 / (16 pi f_D) (Rappaport, Wireless "
+        "Communications, 2002, eq. (5.40.b)) with the Doppler shift f_D = v f / c; needs "
+        "network.carrier",
+        "3 km/h",
+        None,
+        "not set: this or coherence, with fading only",
+    )
+    process: Annotated[str, Word(("block", "clarke"))] = key(
+        "block: redrawn for every coherence block; clarke: a sum of 16 waves that turns "
+        "continuously, held for steps of 0.05 / f_D; needs speed",
+        "clarke",
+        "block",
+        "block fading",
+        written=False,
+    )
+    k_db: Annotated[float | str | None, QuantityOrTable("dB", -60.0, 60.0)] = key(
+        "K factor of kind rician; table: by position and line of sight, with path_loss models of "
+        "3GPP TR 38.901",
+        "9 dB",
+        None,
+        f"not set: needed with kind rician only; table: {TR_7_5_6}",
+    )
+
+    @model_validator(mode="after")
+    def _fits_the_kind(self) -> FadingSection:
+        given = [n for n in ("coherence", "speed", "k") if self._given(n)]
+        if self.kind == "none" and (given or self.process != "block"):
+            problem = (
+                f", which reads no {(*given, 'process')[0]}; remove it or write kind: rayleigh"
+            )
+            raise refuse(self.kind, problem, "kind")
+        if self.kind == "none":
+            return self
+        if not self._given("coherence") and not self._given("speed"):
+            problem = f" without coherence; write {{kind: {self.kind}, coherence: 5 ms}}"
+            raise refuse(self.kind, problem, "kind")
+        if self._given("coherence") and self._given("speed"):
+            raise ValueRefusedError("stands beside coherence; keep one of the two", keys=["speed"])
+        if self.process == "clarke" and not self._given("speed"):
+            problem = ", which needs a speed; write for instance speed: 3 km/h"
+            raise refuse(self.process, problem, "process")
+        if self.kind == "rician" and not self._given("k"):
+            raise refuse(self.kind, " without k; write for instance k: 9 dB", "kind")
+        if self.kind == "rayleigh" and self._given("k"):
+            raise refuse(self.kind, ", which reads no k; remove it or write kind: rician", "kind")
+        return self
+
+    def _given(self, name: str) -> bool:
+        field = {"coherence": "coherence_s", "speed": "speed_m_per_s", "k": "k_db"}[name]
+        return getattr(self, field) is not None
+
+
+class ChannelSection(Section):
+    path_loss: Annotated[PathLoss, Field(discriminator="model")] = key(
+        "large-scale loss between device and base station", "{model: constant, loss: 100 dB}"
+    )
+    shadowing_db: Annotated[
+        float | str, QuantityOrTable("dB", above=False, none=True, absent=0.0)
+    ] = key(
+        "standard deviation of log-normal shadowing, drawn once per device and run; with path_loss "
+        "models of 3GPP TR 38.901 by position, and by default table, that of Table 7.4.1-1",
+        "8 dB",
+        0.0,
+        "Liu, eq. (9): the gain is given",
+    )
+    fading: Annotated[
+        FadingSection, WordOrSection("none", "kind", "{kind: rayleigh, coherence: 5 ms}")
+    ] = key(
+        "none, or small-scale fading",
+        "none",
+        FadingSection(kind="none"),
+        "Liu, eq. (9): constant within a round",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _shadowing_of_the_model(cls, given: Any) -> Any:
+        """A model of TR 38.901 has a table of its own."""
+        loss = given.get("path_loss") if isinstance(given, dict) else None
+        if isinstance(loss, dict) and loss.get("model") in TR38901 and "shadowing" not in given:
+            return {**given, "shadowing": TABLE}
+        return given
+
+    @model_validator(mode="after")
+    def _table_of_a_model(self) -> ChannelSection:
+        if self.path_loss.model not in TR38901:
+            needs = f"is table, which path_loss model {self.path_loss.model} does not have"
+            for name, value in (("shadowing", self.shadowing_db), ("k", self.fading.k_db)):
+                if value == TABLE:
+                    path = (name,) if name == "shadowing" else ("fading", name)
+                    raise ValueRefusedError(f"{needs}; write a value in dB", keys=path)
+        return self

@@ -1,0 +1,132 @@
+"""Where the devices of a class stand: the value of ``devices.position``."""
+
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edgesim.scenario.fields import Quantity
+from edgesim.scenario.section import Reader, ValueRefusedError, refuse
+from edgesim.scenario.units import format_quantity, unit_pattern
+
+KINDS = ("disc", "ring", "hexagon", "list", "csv")
+METRES = Quantity("m")
+COORDINATE = Quantity("m", -1e7, 1e7, above=False)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where the devices of a class stand; the base station is at the origin.
+
+    Args:
+        kind: disc, ring, hexagon (drawn uniformly), list or csv (one point per device).
+        inner_m: inner radius of a ring, m.
+        radius_m: outer radius, or distance of a hexagon's corners, m.
+        points_m: (x, y) of each device of a list or file, m.
+    """
+
+    kind: str
+    inner_m: float = 0.0
+    radius_m: float = 0.0
+    points_m: tuple[tuple[float, float], ...] = ()
+
+
+class PlacementReader(Reader[Placement]):
+    """{disc: 500 m}, {ring: [35 m, 250 m]}, {hexagon: 250 m}, {list: [[x, y], ...]}, {csv: f}."""
+
+    unit = "m"
+    allowed = (
+        "{disc: radius}, {ring: [inner, outer]}, {hexagon: distance of its corners}, "
+        "{list: [[x, y], ...]} or {csv: file with columns x_m and y_m}"
+    )
+
+    def read_in(self, folder: Path, given: object) -> Placement:
+        if not isinstance(given, dict) or len(given) != 1 or next(iter(given)) not in KINDS:
+            raise refuse(given, f"; write {self.allowed}")
+        ((kind, value),) = given.items()
+        try:
+            if kind == "csv":
+                return Placement(kind, points_m=self._file(folder, value))
+            if kind == "list":
+                return Placement(kind, points_m=self._points(value))
+            if kind == "ring":
+                return Placement(kind, *self._ring(value))
+            return Placement(kind, radius_m=METRES.number(value))
+        except ValueRefusedError as problem:
+            raise problem.below(kind) from None
+
+    def _ring(self, value: object) -> tuple[float, float]:
+        if not isinstance(value, list) or len(value) != 2:
+            raise refuse(value, "; write two radii such as [35 m, 250 m]")
+        inner, outer = Quantity("m", above=False).number(value[0]), METRES.number(value[1])
+        if inner > outer:
+            raise refuse(value[0], f"; the inner radius is at most the outer one, {value[1]}", 0)
+        return inner, outer
+
+    def _points(self, value: object) -> tuple[tuple[float, float], ...]:
+        if not isinstance(value, list) or not value:
+            raise refuse(value, "; write a list such as [[10 m, 20 m], [-5 m, 40 m]]")
+        points = []
+        for i, point in enumerate(value):
+            if not isinstance(point, list) or len(point) != 2:
+                raise refuse(point, "; write x and y such as [10 m, 20 m]", i)
+            points.append((COORDINATE.number(point[0]), COORDINATE.number(point[1])))
+        return tuple(points)
+
+    def _file(self, folder: Path, value: object) -> tuple[tuple[float, float], ...]:
+        if not isinstance(value, str) or not value or "\x00" in value:
+            raise refuse(value, "; write the name of a file")
+        try:
+            with open(folder / value, encoding="utf-8", newline="") as lines:
+                rows = csv.DictReader(lines)
+                if not {"x_m", "y_m"} <= set(rows.fieldnames or ()):
+                    raise refuse(value, "; its first line must name the columns x_m and y_m")
+                return tuple(self._row(row, value, i) for i, row in enumerate(rows, 2))
+        except UnicodeDecodeError:
+            problem = "; the file is not UTF-8 text"
+        except OSError as error:
+            reason = error.strerror or "unreadable"
+            problem = f"; the file cannot be read ({reason}), a path is relative to the scenario"
+        raise refuse(value, problem)
+
+    def _row(self, row: dict[str, Any], name: str, line: int) -> tuple[float, float]:
+        try:
+            x, y = float(row["x_m"]), float(row["y_m"])
+        except (TypeError, ValueError):
+            x = y = math.nan
+        if not (math.isfinite(x) and math.isfinite(y)):
+            raise refuse(name, f"; its line {line} has no finite x_m and y_m")
+        return x, y
+
+    def write(self, value: Placement | None) -> Any:
+        if value is None:
+            return None
+        if value.kind == "ring":
+            return {"ring": [format_quantity(r, "m") for r in (value.inner_m, value.radius_m)]}
+        if value.kind in ("list", "csv"):
+            return {"list": [[format_quantity(x, "m") for x in each] for each in value.points_m]}
+        return {value.kind: format_quantity(value.radius_m, "m")}
+
+    def json_schema(self) -> dict[str, Any]:
+        length = {"type": "string", "pattern": unit_pattern("m")}
+        pair = {"type": "array", "items": length, "minItems": 2, "maxItems": 2}
+        forms = {
+            "disc": length,
+            "ring": pair,
+            "hexagon": length,
+            "list": {"type": "array", "items": pair, "minItems": 1},
+            "csv": {"type": "string", "minLength": 1},
+        }
+        objects = [
+            {
+                "type": "object",
+                "properties": {kind: form},
+                "required": [kind],
+                "additionalProperties": False,
+            }
+            for kind, form in forms.items()
+        ]
+        return {"anyOf": objects, "description": self.allowed}
