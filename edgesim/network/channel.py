@@ -41,6 +41,8 @@ class Channel:
         ValueError: both or neither of the noises, or a step of fading that is not positive.
     """
 
+    by_blocks = True  # the gains change at multiples of coherence_s, or never
+
     def __init__(
         self,
         bandwidth_hz: float,
@@ -127,9 +129,18 @@ class Channel:
         return used_hz * np.log1p(gain * power_w / noise_w) / math.log(2)
 
 
-def make_channel(network: NetworkSection, fleet: Fleet, streams: Streams) -> Channel:
-    """The channel of a scenario's ``network`` section."""
-    links = large_scale_of(network, fleet, streams)
+def make_channel(
+    network: NetworkSection, fleet: Fleet, streams: Streams, losses_db: Array | None = None
+) -> Channel:
+    """The channel of a scenario's ``network`` section.
+
+    Args:
+        network: the section.
+        fleet: the devices.
+        streams: random streams of the run.
+        losses_db: path losses from elsewhere [K], dB; None: by the section's model.
+    """
+    links = large_scale_of(network, fleet, streams, losses_db)
     return Channel(
         bandwidth_hz=network.bandwidth_hz,
         path_gain=path_gains(links),

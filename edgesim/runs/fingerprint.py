@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from edgesim.extensions.user_code import user_files
+from edgesim.extensions.user_code import measured_files, user_files
 from edgesim.runs.artifacts import versions
 from edgesim.runs.setup import Setup
 from fl.data.own_data import content_digest
@@ -26,7 +26,8 @@ def result_digest(setup: Setup) -> str:
     where = [setup.scenario.learning.device, setup.arithmetic()]
     parts = [setup.scenario.digest(), str(setup.seed), *where, *map(str, versions().items())]
     total = hashlib.sha256("\n".join(parts).encode())
-    for path in [*user_files(setup.scenario), *setup.source.files]:
+    own = [*user_files(setup.scenario), *measured_files(setup.scenario)]
+    for path in [*own, *setup.source.files]:
         total.update(file_digest(path))
     total.update(memory_digest(setup))
     for labels in (setup.task.data.y_train, setup.task.data.y_test):

@@ -9,9 +9,10 @@ from typing import Any
 import simpy
 
 from edgesim.errors import ScenarioKeyError
+from edgesim.extensions.own_channel import find_channel
 from edgesim.extensions.selection_rule import check_selection, find_selection
 from edgesim.network.cell import Cell
-from edgesim.network.channel import Channel, make_channel
+from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet, capability_by_round, draw_fleet
 from edgesim.network.fluid_links import make_links
 from edgesim.network.planned_gains import make_planned_gains
@@ -187,7 +188,7 @@ def set_up(
     selection = find_selection(scenario, allow_code)
     task = replace(make_task(scenario, seeds, source), selection=selection)
     fleet = draw_fleet(scenario.devices, seeds)
-    channel = make_channel(scenario.network, fleet, seeds)
+    channel = find_channel(scenario, fleet, seeds, allow_code)
     method = make_method(scenario, task, allow_code)
     check_selection(scenario, method)
     allocator = make_allocator(scenario, allow_code)

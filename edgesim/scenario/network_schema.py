@@ -12,6 +12,7 @@ from pydantic import model_validator
 from edgesim.scenario.fields import Quantity, WholeNumber, Word
 from edgesim.scenario.per_device_values import Draw, Noise, NoiseReader, constant, per_device
 from edgesim.scenario.radio.channel_schema import CarrierSection, ChannelSection
+from edgesim.scenario.radio.own_loss_schema import ChannelForms
 from edgesim.scenario.radio.placement import Placement, PlacementReader
 from edgesim.scenario.section import (
     OURS,
@@ -80,8 +81,9 @@ class NetworkSection(Section):
         DownlinkSection(mode="ideal"),
         "Liu, Section II: not charged",
     )
-    channel: ChannelSection = key(
-        "path loss, shadowing, fading", "{path_loss: {model: constant, loss: 100 dB}}"
+    channel: Annotated[ChannelSection, ChannelForms()] = key(
+        "path loss, shadowing, fading; or ./file.py:function, or {trace: rates.csv}",
+        "{path_loss: {model: constant, loss: 100 dB}}",
     )
 
     @model_validator(mode="before")

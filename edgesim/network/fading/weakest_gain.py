@@ -35,18 +35,11 @@ def weakest_quantile(gains: Array, probability: float, k_factor: Any = RAYLEIGH)
         with np.errstate(divide="ignore"):
             return max(float(np.log1p(-below).sum()), -1e300) - survival
 
-<<<<<<< HEAD
     # Each alone is below with at most this probability, and one of them with at least its share.
     high = math.log(float(np.min(gains * power_quantile(probability, k_factor)))) + 1e-9
     share = probability / len(gains) / 2.0
     low = math.log(float(np.min(gains * power_quantile(share, k_factor))))
-    return math.exp(optimize.brentq(excess, low, high))
-=======
-    weakest = float(gains.min())
-    high = math.log(weakest * power_quantile(probability, k_factor)) + 1e-9
-    low = math.log(weakest * power_quantile(probability / len(gains) / 2.0, k_factor))
     return math.exp(scipy.optimize.brentq(excess, low, high))
->>>>>>> main
 
 
 def weakest_mean_rate_gain(gains: Array, snr_per_gain: float, k_factor: Any = RAYLEIGH) -> float:

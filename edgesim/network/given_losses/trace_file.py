@@ -74,25 +74,28 @@ class TracedLosses:
 
     def next_change_s(self, time_s: float) -> float:
         """The first instant after ``time_s`` at which a line begins, s; inf: never again."""
-        line, began_s = self._place(time_s)
+        line, passes = self._place(time_s)
         if line + 1 < len(self.times_s):
-            return began_s + float(self.times_s[line + 1])
-        return began_s + self.period_s
+            return self._begins_s(passes, line + 1)
+        return self._begins_s(passes + 1.0, 0) if math.isfinite(self.period_s) else math.inf
 
     def _place(self, time_s: float) -> tuple[int, float]:
-        """(line that holds, start of the pass through the trace that it belongs to, s)."""
+        """(line that holds, passes through the trace before it)."""
         passes = 0.0 if math.isinf(self.period_s) else time_s // self.period_s
-        # Division rounds: the start of a pass must be the sum that next_change_s gives.
-        began_s = self._start_s(passes)
-        if self._start_s(passes + 1.0) <= time_s:
-            began_s = self._start_s(passes + 1.0)
-        elif began_s > time_s:
-            began_s = self._start_s(passes - 1.0)
-        at = bisect_right(range(len(self.times_s)), time_s, key=lambda i: began_s + self.times_s[i])
-        return max(at - 1, 0), began_s
+        # Division rounds, and could miss the instant that next_change_s gives: compare with that.
+        if math.isfinite(self.period_s):
+            if self._begins_s(passes + 1.0, 0) <= time_s:
+                passes += 1.0
+            elif self._begins_s(passes, 0) > time_s:
+                passes -= 1.0
+        lines = range(len(self.times_s))
+        after = bisect_right(lines, time_s, key=lambda line: self._begins_s(passes, line))
+        return max(after - 1, 0), passes
 
-    def _start_s(self, passes: float) -> float:
-        return 0.0 if math.isinf(self.period_s) else passes * self.period_s
+    def _begins_s(self, passes: float, line: int) -> float:
+        """When a line begins in a pass, s."""
+        before_s = passes * self.period_s if passes else 0.0
+        return before_s + float(self.times_s[line])
 
 
 def losses_of_rates(rate_bps: Array, power_w: Array, noise_w: float, bandwidth_hz: float) -> Array:
@@ -191,12 +194,9 @@ def read_numbers(text: str, columns: int, used: int) -> Array:
     if len(lines) * used > MAX_VALUES:
         raise TraceFileError(f"holds {len(lines) * used} values; allowed are {MAX_VALUES}")
     try:
-        numbers = np.loadtxt(lines, delimiter=",", usecols=range(used), ndmin=2)
+        return np.loadtxt(lines, delimiter=",", usecols=range(used), ndmin=2, comments=None)
     except ValueError:
         raise TraceFileError(first_odd_line(text, columns)) from None
-    if len(numbers) < len(lines):  # loadtxt takes # for a comment
-        raise TraceFileError("has a line that begins with #; remove it")
-    return numbers
 
 
 def first_odd_line(text: str, columns: int) -> str:
