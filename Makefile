@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test test-fast check bench docs paper-liu clean
+.PHONY: demo test test-fast check bench bench-reliability docs paper-liu clean
 .DEFAULT_GOAL := demo
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -39,6 +39,9 @@ bench: $(VENV)/.installed  ## ratios measured in one run; never part of the test
 	$(BIN)/python benchmarks/rounds.py
 	$(BIN)/python benchmarks/solvers.py
 	$(BIN)/python benchmarks/training.py
+
+bench-reliability: $(VENV)/.installed  ## single flipped bits in every stored file: make bench-reliability FLIPS=250
+	$(BIN)/python benchmarks/reliability.py $(or $(FLIPS),20)
 
 paper-liu: $(VENV)/.installed  ## Liu's table and figures on MNIST and Fashion-MNIST (EDGESIM_DATA); hours
 	$(BIN)/edgesim run scenarios/papers/liu-table1.yaml --out runs/paper-liu/table1 --quiet

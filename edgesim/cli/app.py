@@ -17,6 +17,7 @@ from edgesim.cli.options import CatalogKind, exit_on_error
 from edgesim.cli.plugin_commands import add_commands
 from edgesim.cli.run_command import check, run
 from edgesim.cli.sweep_command import sweep
+from edgesim.cli.verify_command import verify
 
 app = typer.Typer(
     help="A wireless edge-network co-simulator for federated learning.",
@@ -24,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (run, sweep, check):
+for command in (run, sweep, check, verify):
     app.command()(command)
 
 

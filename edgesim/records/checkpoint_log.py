@@ -41,11 +41,14 @@ class CheckpointLog:
             write_block(_HashedFile(file, self._digest), tables)
             return {"log_bytes": file.tell(), "log_sha256": self._digest.hexdigest()}
 
-    def restore(self, facts: dict[str, Any]) -> list[Tables]:
-        """The blocks that the facts are about; what was appended after them is cut off.
+    def check(self, facts: dict[str, Any]) -> Any:
+        """Compare the bytes that the facts are about with their digest.
+
+        Returns:
+            The running digest after them.
 
         Raises:
-            DamagedFileError: their bytes are not those that were written; nothing is cut off.
+            DamagedFileError: they are not those that were written.
             OSError: the file cannot be read.
         """
         size, expected = facts["log_bytes"], facts["log_sha256"]
@@ -58,10 +61,19 @@ class CheckpointLog:
             raise DamagedFileError(f"its log has {size - left} bytes of {size}")
         if digest.hexdigest() != expected:
             raise DamagedFileError("the bytes of its log do not match their digest")
-        if self.path.stat().st_size > size:
-            os.truncate(self.path, size)
-        self._digest = digest
-        return read_blocks(self.path)
+        return digest
+
+    def restore(self, facts: dict[str, Any]) -> list[Tables]:
+        """The blocks that the facts are about; what was appended after them is cut off.
+
+        Raises:
+            DamagedFileError: their bytes are not those that were written; nothing is cut off.
+            OSError: the file cannot be read.
+        """
+        self._digest = self.check(facts)
+        if self.path.stat().st_size > facts["log_bytes"]:
+            os.truncate(self.path, facts["log_bytes"])
+        return read_blocks(self.path, facts["log_bytes"])
 
 
 class _HashedFile(io.RawIOBase):
@@ -89,12 +101,17 @@ def write_block(file: Any, tables: Tables) -> None:
             writer.write_table(batch)
 
 
-def read_blocks(path: Path) -> list[Tables]:
-    """What `write_block` wrote, in order, one table each; long columns as arrays."""
+def read_blocks(path: Path, size: int | None = None) -> list[Tables]:
+    """What `write_block` wrote, in order, one table each; long columns as arrays.
+
+    Args:
+        path: of the log.
+        size: bytes to read; None: all.
+    """
     import pyarrow as pa
 
     blocks = []
-    size = path.stat().st_size
+    size = path.stat().st_size if size is None else size
     with pa.OSFile(str(path)) as file:
         while file.tell() < size:
             table = pa.ipc.open_stream(file).read_all()

@@ -8,6 +8,7 @@ from typing import Any
 
 from edgesim.errors import ResultsError, shorten
 from edgesim.results.run_files import MAX_NUMBER, read_json
+from edgesim.results.summary_columns import NUMBERS
 
 MAX_LETTERS = 1000  # of a name
 MAX_ROUNDS = MAX_DEVICES = 100_000_000
@@ -53,9 +54,10 @@ def _problem(key: str, value: Any) -> str:
     if key == "latency_threshold_s":  # inf in folders of earlier versions
         right = value is None or _is_amount(value) or value == math.inf
         return "" if right else "seconds or nothing belong there"
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    right = not is_number or -MAX_NUMBER <= value <= MAX_NUMBER
-    return "" if right else f"numbers up to {MAX_NUMBER:g} are allowed"
+    if key in NUMBERS:
+        right = value is None or (type(value) in (int, float) and abs(value) <= MAX_NUMBER)
+        return "" if right else f"nothing or a number up to {MAX_NUMBER:g} belongs there"
+    return ""
 
 
 def _is_target(item: tuple[str, Any]) -> bool:

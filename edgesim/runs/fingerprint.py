@@ -41,7 +41,10 @@ def training_digest(setup: Setup) -> str | None:
     That is the data and who holds them, model, method, seed, arithmetic and code. None where
     nothing is trained, or by the user's own code, which could read anything.
     """
-    if setup.counts_only or ".py:" in setup.scenario.learning.method.name:
+    own_code = (
+        ".py:" in setup.scenario.learning.method.name or not setup.task.architecture.in_layers
+    )
+    if setup.counts_only or own_code:
         return None
     import torch
 
@@ -66,9 +69,10 @@ def training_digest(setup: Setup) -> str | None:
 
 
 def memory_digest(setup: Setup) -> bytes:
-    """SHA-256 of samples that no file holds; empty where files do."""
+    """SHA-256 of samples that no file holds, and of a module of the user's own; or nothing."""
     data = setup.task.data
-    return content_digest([data.x_train, data.x_test]) if setup.source.in_memory else b""
+    samples = content_digest([data.x_train, data.x_test]) if setup.source.in_memory else b""
+    return samples + setup.task.architecture.digest()
 
 
 def file_digest(path: Path) -> bytes:

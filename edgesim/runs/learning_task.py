@@ -105,13 +105,66 @@ def divide_data(
         raise PartitionError(str(error)) from error
 
 
-def make_task(scenario: Scenario, seeds: Seeds, source: DataSource) -> LearningTask:
-    """The learning task: model, divided data, accounting."""
+def find_model(scenario: Scenario, given: Any, allow_code: bool) -> Any | None:
+    """The user's own model: a module, or what makes one; None: the scenario names a shipped one.
+
+    Args:
+        scenario: names a model or ``./file.py:name``.
+        given: a `torch.nn.Module`, or what makes one, in place of the named model; None: none.
+        allow_code: the user's code may run.
+
+    Raises:
+        ScenarioKeyError: the user's code may not run, or cannot be loaded.
+    """
+    name = scenario.learning.model
+    own = given if given is not None else load_object(scenario.folder, name, MODEL, allow_code)
+    if own is None:
+        if scenario.learning.classifier is not None:
+            problem = f"is not read with the model {name}, whose roles are known; remove it"
+            raise ScenarioKeyError(("learning", "classifier"), problem)
+        return None
+    if not callable(own):
+        raise ScenarioKeyError(MODEL, f"is {name}, which is no torch.nn.Module and makes none")
+    return own
+
+
+def own_architecture(scenario: Scenario, model: Any, data: Any) -> architectures.Architecture:
+    """The user's module as a model of the data; traced once, which finds what is wrong with it."""
+    from fl.models.own_module import ModuleArchitecture, maker
+
+    name, shape = scenario.learning.model, tuple(data.input_shape)
+    architecture = ModuleArchitecture(
+        name,
+        shape,
+        data.outputs,
+        (),
+        maker(model, shape, data.outputs),
+        data.text,
+        scenario.learning.classifier,
+    )
+    architecture.layout  # noqa: B018 (traces the module)
+    return architecture
+
+
+def make_task(
+    scenario: Scenario, seeds: Seeds, source: DataSource, model: Any | None
+) -> LearningTask:
+    """The learning task: model, divided data, accounting.
+
+    Args:
+        scenario: the checked scenario.
+        seeds: the random streams.
+        source: the data.
+        model: the user's own; None: the one that the scenario names.
+    """
     learning = scenario.learning
     divided: Any = divide_data(scenario, source.samples, seeds)  # `Unseen`: data not looked at
-    architecture = architectures.build(
-        learning.model, divided.input_shape, divided.outputs, divided.text
-    )
+    if model is not None:
+        architecture = own_architecture(scenario, model, divided)
+    else:
+        architecture = architectures.build(
+            learning.model, divided.input_shape, divided.outputs, divided.text
+        )
     architecture.input_shapes  # noqa: B018 (raises where the model does not fit the images)
     accounting = Accounting(**scenario.accounting.model_dump())
     return LearningTask(

@@ -104,6 +104,7 @@ def simulate(
     progress: Progress | None = None,
     shared: str | Path | None = None,
     processes: int | None = None,
+    model: Any = None,
 ) -> Run:
     """Run a scenario to its end; with ``out`` also write, resume and keep its folder.
 
@@ -118,6 +119,8 @@ def simulate(
         progress: called with a dict after each round.
         shared: folder through which runs share what they train; it changes no result.
         processes: threads that may train at once; None: one per core. They change no result.
+        model: a `torch.nn.Module`, or what makes one, in place of the model that the scenario
+            names. A module trains from the weights that it has, a class from new ones by the seed.
 
     Returns:
         The finished run with its tables.
@@ -126,7 +129,7 @@ def simulate(
         ScenarioError, RunError: bad input.
         InfeasibleScenarioError: no device can meet the threshold.
     """
-    prepared = prepare(scenario, seed, data, allow_code, processes)
+    prepared = prepare(scenario, seed, data, allow_code, processes, model)
     return prepared.run(out, fresh, progress, shared)
 
 
@@ -146,9 +149,10 @@ def prepare(
     data: Any = None,
     allow_code: bool = False,
     processes: int | None = None,
+    model: Any = None,
 ) -> PreparedRun:
     """Set a scenario up and check who can take part; the arguments are those of `simulate`."""
-    setup = set_up(scenario, seed, data, allow_code, processes)
+    setup = set_up(scenario, seed, data, allow_code, processes, model)
     redrawn = any(each.capability_drawn == "round" for each in scenario.devices)
     with user_errors(scenario):
         table = feasibility_table(setup.cell(simpy.Environment()), setup.method, redrawn)

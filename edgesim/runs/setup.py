@@ -19,7 +19,13 @@ from edgesim.network.planned_gains import make_planned_gains
 from edgesim.network.planner import Allocator
 from edgesim.records.run_checkpoint import Checkpoint
 from edgesim.runs.error_sentences import locate_user_errors
-from edgesim.runs.learning_task import KEPT_DATA, DataSource, find_data, make_task
+from edgesim.runs.learning_task import (
+    KEPT_DATA,
+    DataSource,
+    find_data,
+    find_model,
+    make_task,
+)
 from edgesim.runs.method_and_allocator import make_allocator, make_method
 from edgesim.scenario.loader import Scenario
 from edgesim.seeds import Seeds
@@ -167,6 +173,7 @@ def set_up(
     data: Any = None,
     allow_code: bool = False,
     processes: int | None = None,
+    model: Any = None,
 ) -> Setup:
     """Resolve every name of a scenario, draw its devices and channel, divide its data.
 
@@ -176,6 +183,7 @@ def set_up(
         data: folder of the data files, or data of the user's own; None: EDGESIM_DATA.
         allow_code: code of the user's own, ``./file.py:name``, may run.
         processes: threads that may train at once; None: one per core.
+        model: a `torch.nn.Module` of the user's own; None: the one that the scenario names.
 
     Raises:
         RunError, ScenarioError: what is missing or does not fit, with file, line and key.
@@ -185,8 +193,11 @@ def set_up(
     source = find_data(scenario, data, allow_code)
     if source.in_memory and ".py:" not in scenario.learning.dataset:
         scenario = with_keys(scenario, "learning", dataset=KEPT_DATA)
+    own_model = find_model(scenario, model, allow_code)
+    if model is not None:
+        scenario = with_keys(scenario, "learning", model=model_name(model))
     selection = find_selection(scenario, allow_code)
-    task = replace(make_task(scenario, seeds, source), selection=selection)
+    task = replace(make_task(scenario, seeds, source, own_model), selection=selection)
     fleet = draw_fleet(scenario.devices, seeds)
     channel = find_channel(scenario, fleet, seeds, allow_code)
     method = make_method(scenario, task, allow_code)
@@ -197,6 +208,11 @@ def set_up(
     return Setup(
         scenario, seed, seeds, fleet, channel, method.task, method, allocator, source, processes
     )
+
+
+def model_name(model: Any) -> str:
+    """What the scenario of a run calls a model that came from Python."""
+    return getattr(model, "__qualname__", type(model).__qualname__).rpartition(".")[2]
 
 
 def with_keys(scenario: Scenario, section: str, **values: Any) -> Scenario:

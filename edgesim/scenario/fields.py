@@ -244,3 +244,30 @@ class NumberList(Reader[tuple[float, ...]]):
             ("minimum", "maximum") if self.closed else ("exclusiveMinimum", "exclusiveMaximum")
         )
         return {"type": "array", "items": {"type": "number", low: 0, high: 1}}
+
+
+@dataclass(frozen=True)
+class WordList(Reader[tuple[str, ...]]):
+    """A list of words, at least one.
+
+    Args:
+        what: the words, as a part of a sentence.
+    """
+
+    what: str
+
+    @property
+    def allowed(self) -> str:
+        return f"a list of names of {self.what}"
+
+    def read(self, given: object) -> tuple[str, ...]:
+        words = given if isinstance(given, list) else None
+        if not words or not all(isinstance(each, str | int) for each in words):
+            raise refuse(given, f"; write {self.allowed}, such as [fc1, fc2]")
+        return tuple(map(str, words))
+
+    def write(self, value: tuple[str, ...]) -> list[str]:
+        return list(value)
+
+    def json_schema(self) -> dict[str, Any]:
+        return {"type": "array", "items": {"type": "string"}, "minItems": 1}

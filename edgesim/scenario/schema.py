@@ -19,6 +19,7 @@ from edgesim.scenario.fields import (
     Quantity,
     WholeNumber,
     Word,
+    WordList,
 )
 from edgesim.scenario.network_schema import DeviceClass, NetworkSection
 from edgesim.scenario.per_device_values import MethodReader, MethodSpec
@@ -174,7 +175,14 @@ class LearningSection(Section):
         f"{OURS}: all data is used",
     )
     model: Annotated[str, Word(looks="the name of a model, see edgesim list models")] = key(
-        "the network", "mlp"
+        "the network; ./file.py:name for a torch.nn.Module of your own", "mlp"
+    )
+    classifier: Annotated[tuple[str, ...] | None, WordList("modules or parameters")] = key(
+        "of a model of your own: names of the modules or parameters whose role is classifier, "
+        "all others are features",
+        ["fc1", "fc2"],
+        None,
+        f"{OURS}: the last module with weights that a forward pass calls",
     )
     batch_size: Annotated[int, WholeNumber(1, 10**6)] = key("samples per SGD step", 128)
     method: Annotated[MethodSpec, MethodReader()] = key(

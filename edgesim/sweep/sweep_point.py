@@ -103,7 +103,7 @@ def work_of(setup: Setup) -> RoundWork:
         n * sum(float(stage.work.flops) for stage in setup.method.forecast(view, int(k), 0.0))
         for k, n in zip(first, count, strict=True)
     )
-    macs = float(sum(task.architecture.macs.values()))
+    macs = max(1.0, float(sum(task.architecture.macs.values())))
     tested = sum(len(index) for index in task.data.test_index)
     return RoundWork(flops, flops / (6.0 * macs * task.batch_size), 2.0 * macs * tested)
 

@@ -45,6 +45,7 @@ def choose(
 def arithmetic(task: LearningTask, name: str = "auto") -> str:
     """ "stacked" or "one by one": what of an executor's name decides the last bits of a result."""
     # A stack of perceptrons needs no autograd; other stacks are faster on accelerators only.
-    by_rule = task.device != "cpu" or is_perceptron(task.architecture)
+    model = task.architecture
+    by_rule = (task.device != "cpu" and model.in_layers) or is_perceptron(model)
     stacked = name == "batched" or (name == "auto" and by_rule)
     return "stacked" if stacked else "one by one"

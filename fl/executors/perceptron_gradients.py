@@ -20,7 +20,9 @@ VECTOR = 64  # numbers: a multiple of what any processor computes at once
 
 def is_perceptron(architecture: Architecture) -> bool:
     """Are there only dense layers and ReLU?"""
-    return all(isinstance(layer, Flatten | Linear | Relu) for layer in architecture.layers)
+    return architecture.in_layers and all(
+        isinstance(layer, Flatten | Linear | Relu) for layer in architecture.layers
+    )
 
 
 class ProductGradient:

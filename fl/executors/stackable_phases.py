@@ -99,6 +99,8 @@ class StackRow(NamedTuple):
 
 def why_not_stacked(task: LearningTask, job: Job) -> str | None:
     """Why a job cannot be part of a stack; None where it can."""
+    if not task.architecture.in_layers:
+        return "the model is a module of the user's own"
     for phase in job.phases:
         if not local_sgd.is_plain(phase):
             return "a hook of the method looks at the flat model while it trains"

@@ -179,7 +179,7 @@ class ThresholdRows:
         """Share of living rows in each tensor [L]; alive [T] may be a mean over steps."""
         return np.array([part.mean() for part in self.split(alive)])
 
-    def densities(self, macs: Mapping[str, int], alive: Array) -> dict[str, float]:
+    def densities(self, macs: Mapping[str, float], alive: Array) -> dict[str, float]:
         """What is left where the rows alive bool [T] live, in four readings of "density".
 
         Args:

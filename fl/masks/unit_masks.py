@@ -13,6 +13,7 @@ from math import ceil, floor
 import numpy as np
 
 from fl.contracts import Tensor
+from fl.errors import ModelError
 from fl.models.layout import Group, Layout, Slot, along
 
 Array = np.ndarray
@@ -34,7 +35,13 @@ def unit_count(width: float, units: int, rounding: str = "down") -> int:
 
 
 def hidden(layout: Layout) -> dict[str, Group]:
-    """The groups whose units can be left out: all but the output layer."""
+    """The groups whose units can be left out: all but the output layer.
+
+    Raises:
+        ModelError: they are not known.
+    """
+    if layout.no_units is not None:
+        raise ModelError(layout.no_units)
     return {name: group for name, group in layout.groups.items() if group.hidden}
 
 

@@ -7,7 +7,7 @@ torch is not needed for that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -73,12 +73,25 @@ class Architecture:
         return tuple(part for parts, _ in self._wired for part in parts)
 
     @property
+    def in_layers(self) -> bool:
+        """Is it a chain of this package's layers, which can be cut, stacked and rearranged?"""
+        return True
+
+    def in_training(self, seeds: Iterable[int]) -> Architecture:
+        """The model as it computes in training steps, each of which draws by one of the seeds."""
+        return self
+
+    def digest(self) -> bytes:
+        """SHA-256 of what the name of the model does not say: nothing."""
+        return b""
+
+    @property
     def normalises(self) -> bool:
         """Does it contain batch norm?"""
         return any(part.kind == "norm" for part in self.parts)
 
     @cached_property
-    def macs(self) -> dict[str, int]:
+    def macs(self) -> dict[str, float]:
         """Multiply-adds of a forward pass of one sample, by the name of the weight."""
         weights = (part for part in self.parts if part.kind == "weight")
         return {weight.name: weight.uses * prod(weight.shape) for weight in weights}

@@ -58,7 +58,7 @@ class LayerTensor:
     axes: tuple[UnitAxis | None, ...]
     kind: str
     role: str
-    uses: int
+    uses: float
     spread: float | str
     inner: bool = False
 

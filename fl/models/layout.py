@@ -88,10 +88,14 @@ class Slot:
 
 @dataclass(frozen=True)
 class Layout:
-    """Slots of a flat model, in order and without gaps; output: the group of the output layer."""
+    """Slots of a flat model, in order and without gaps.
+
+    output: the group of the output layer. no_units: why the groups of hidden units are not known.
+    """
 
     slots: tuple[Slot, ...]
     output: str | None = None
+    no_units: str | None = None
 
     @cached_property
     def size(self) -> int:
@@ -104,7 +108,7 @@ class Layout:
         for slot in slots:
             every.append(replace(slot, offset=end))
             end += slot.size
-        return Layout(tuple(every), self.output)
+        return replace(self, slots=tuple(every))
 
     def split(self, w: Any) -> list[Any]:
         """Views of w [P] (numpy or torch), one per slot, in the slot's shape."""

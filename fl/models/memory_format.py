@@ -39,6 +39,8 @@ def fastest_memory_format(
         own_forward: only the architecture's own forward pass is used; without it, as where a
             method computes a loss of its own, oneDNN's order is not chosen.
     """
+    if not architecture.in_layers:
+        return architecture, unchanged
     if own_forward and suits_onednn(architecture, layout, images):
         return in_onednn_order(architecture), unchanged
     arrange: Arrange = unchanged

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from fl.contracts import Array, Job, Phase, Trained
+from fl.models.architectures import Architecture
 from fl.models.dense_submodel import dense_submodel
 from fl.models.memory_format import fastest_memory_format
 from fl.task import LearningTask
@@ -33,6 +34,7 @@ class PhaseStatistics:
 def run(task: LearningTask, job: Job) -> Trained:
     """Trains the phases of a job in order. The result does not depend on who trains beside it."""
     done: list[Tensor] = []
+    model = task.architecture.in_training(dropout_seeds(task, job))
     mask, statistics = None, PhaseStatistics()
     for phase in job.phases:
         w = value_of(phase.start, done).clone()
@@ -41,17 +43,24 @@ def run(task: LearningTask, job: Job) -> Trained:
         index = batches(task, phase, job)
         if isinstance(submodel, tuple):  # one per step: ordered dropout
             each = [
-                train(task, phase, w, mask & one, one, [chosen], effective)
+                train(task, model, phase, w, mask & one, one, [chosen], effective)
                 for one, chosen in zip(submodel, index, strict=True)
             ]
             loss, accuracy = sum(s.loss for s in each), sum(s.accuracy for s in each)
             statistics = PhaseStatistics(loss / len(each), accuracy / len(each))
         else:
             mask = mask if submodel is None else mask & submodel
-            statistics = train(task, phase, w, mask, submodel, index, effective)
+            statistics = train(task, model, phase, w, mask, submodel, index, effective)
         done.append(w)
     w = job.finish(done) if job.finish else done[-1]
     return Trained(w, mask, statistics.loss, statistics.accuracy, statistics.collected)
+
+
+def dropout_seeds(task: LearningTask, job: Job) -> Iterator[int]:
+    """Seeds of what a model draws itself, one for each pass of a job: the stream dropout."""
+    rng = task.streams.stream("dropout", device=job.device, round=job.g)
+    while True:
+        yield int(rng.integers(2**63))
 
 
 def value_of(tensor: Any, done: list[Tensor]) -> Any:
@@ -105,6 +114,7 @@ def samples(task: LearningTask, phase: Phase, job: Job) -> tuple[Array, list[int
 
 def train(
     task: LearningTask,
+    model: Architecture,
     phase: Phase,
     w: Tensor,
     mask: Tensor,
@@ -115,7 +125,8 @@ def train(
     """Takes the steps of a phase on w, in place.
 
     Args:
-        task: model and data.
+        task: the data.
+        model: as it computes in training.
         phase: how a step is taken.
         w: weights [P].
         mask: coordinates that are trained, bool [P].
@@ -129,15 +140,13 @@ def train(
         submodel = None
     by_tensors, layout, where = is_plain(phase), task.layout, None
     if by_tensors and submodel is not None:
-        smaller = dense_submodel(layout, submodel)
+        smaller = dense_submodel(layout, submodel) if model.in_layers else None
         if smaller is None:
             by_tensors = False
         else:
             layout, where = smaller.layout, smaller.index
     images, labels = task.train
-    model, arrange = fastest_memory_format(
-        task.architecture, layout, images, len(index[0]), phase.loss is None
-    )
+    model, arrange = fastest_memory_format(model, layout, images, len(index[0]), phase.loss is None)
 
     def part_of(values: Any) -> Any:
         return values if where is None or not isinstance(values, Tensor) else values[where]

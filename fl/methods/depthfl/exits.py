@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fl.errors import ModelError
 from fl.models.architectures import Architecture, Tensor, batch_norm
 from fl.models.layers import Layer, LayerTensor, Linear, Lstm, Normalise, Shape, Signal
 from fl.models.layout import Slot
@@ -124,6 +125,11 @@ def with_exits(architecture: Architecture) -> Branched:
     """The same model with a head behind every block but the last."""
     if isinstance(architecture, Branched):
         return architecture
+    if not architecture.in_layers:
+        raise ModelError(
+            f"depthfl does not know the blocks of model {architecture.name}, a module of your own; "
+            "use a model of edgesim list models"
+        )
     layers, shapes = architecture.layers, architecture.input_shapes
     branched: list[Any] = []
     for i, layer in enumerate(layers):

@@ -1,0 +1,1 @@
+"""Verification of finished runs: their bytes, and what follows from what they recorded."""

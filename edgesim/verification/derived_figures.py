@@ -1,0 +1,138 @@
+"""Device rounds from spans, rounds from device rounds and scores, summary.json from rounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from edgesim.records.rows_from_spans import COUNTED, device_row
+from edgesim.records.span import Span
+from edgesim.records.summary import summarise
+from edgesim.verification.check_result import (
+    FAILED,
+    PASSED,
+    CheckResult,
+    first_difference,
+)
+from fl.contracts import Grant, Outcome
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Tables = dict[str, "pd.DataFrame"]
+DEVICE_ROUNDS, ROUNDS, SUMMARY = "device rounds", "rounds", "summary"
+FROM_SPANS = (  # of device_rounds; spans have no FLOPs
+    *("rate_bps", "download_s", "compute_s", "upload_s"),
+    *("bits_up", "bits_down", "cycles", "energy_j"),
+)
+STATUSES = ("late", "failed", "infeasible")
+
+
+def check_device_rounds(tables: Tables) -> CheckResult:
+    """Bits, seconds, cycles and joules of every device in every round are those of its spans."""
+    rows, spans = tables["device_rounds"], spans_by_device(tables["spans"])
+    derived = [
+        device_row(row["round"], _outcome(row), spans.get((row["round"], row["device"]), ()))
+        for row in rows.to_dict("records")
+    ]
+    for column in (name for name in FROM_SPANS if name in rows):
+        at = first_difference(rows[column], [row[column] for row in derived])
+        if at is not None:
+            place = f"round {rows['round'][at]}, device {rows['device'][at]}"
+            found = f"{rows[column][at]}, and its spans give {derived[at][column]}"
+            return CheckResult(DEVICE_ROUNDS, FAILED, f"{place}: {column} is {found}")
+    return CheckResult(DEVICE_ROUNDS, PASSED, f"{len(rows)} rows from {len(tables['spans'])} spans")
+
+
+def spans_by_device(table: pd.DataFrame) -> dict[tuple[int, int], list[Span]]:
+    """(round, device) -> its spans, in order."""
+    found: dict[tuple[int, int], list[Span]] = {}
+    for row in table.to_dict("records"):
+        g, k = row["round"], row["device"]
+        span = Span(g, k, row["phase"], cycles=row.get("cycles", 0.0))
+        span.start_s, span.end_s = row["start_s"], row["end_s"]
+        span.bits, span.energy_j = row.get("bits", 0.0), row["energy_j"]
+        found.setdefault((g, k), []).append(span)
+    return found
+
+
+def _outcome(row: dict[str, Any]) -> Outcome:
+    grant = Grant(row["device"], row["share"], row["rho"], math.nan, math.nan)
+    finish_s = row.get("finish_s", math.nan)
+    return Outcome(grant, None, row["status"], received=False, trained=False, finish_s=finish_s)
+
+
+def check_rounds(tables: Tables) -> CheckResult:
+    """Sums, counts, latencies and means of every round follow from the other tables."""
+    rounds = tables["rounds"]
+    for column, values in derived_rounds(tables):
+        if column not in rounds:
+            continue
+        at = first_difference(rounds[column], values)
+        if at is not None:
+            found = f"{rounds[column][at]}, and the other tables give {values[at]}"
+            return CheckResult(ROUNDS, FAILED, f"round {rounds['round'][at]}: {column} is {found}")
+    return CheckResult(ROUNDS, PASSED, f"{len(rounds)} rows")
+
+
+def derived_rounds(tables: Tables) -> Iterator[tuple[str, np.ndarray]]:
+    """Columns of the table rounds as they follow from the others."""
+    rounds, rows, spans = tables["rounds"], tables["device_rounds"], tables["spans"]
+    count = len(rounds)
+    yield "latency_s", np.diff(rounds["time_s"].to_numpy(), prepend=0.0)
+    yield "selected", np.bincount(rows["round"], minlength=count)
+    for status in STATUSES:
+        chosen = rows["round"][rows["status"] == status]
+        yield status, np.bincount(chosen, minlength=count)
+    for column in (name for name in COUNTED if name in rows):
+        yield column, by_round(rows["round"], rows[column], count, math.fsum)
+    yield "energy_j", by_round(spans["round"], spans["energy_j"], count, math.fsum)
+    served = rows[rows["status"] != "infeasible"]
+    rho = served["round"], served["rho"], count
+    yield "rho_mean", by_round(*rho, np.mean, math.nan)
+    yield "rho_max", by_round(*rho, np.max, math.nan)
+    if len(tables["scores"]):
+        accuracy = tables["scores"]["round"], tables["scores"]["accuracy"], count
+        yield "accuracy", by_round(*accuracy, np.mean, math.nan)
+        yield "accuracy_std", by_round(*accuracy, np.std, math.nan)
+
+
+def by_round(
+    g: pd.Series, values: pd.Series, count: int, statistic: Any, empty: float = 0.0
+) -> np.ndarray:
+    """A statistic of the values of each round; ``empty`` for a round without any."""
+    ends = np.searchsorted(g.to_numpy(), np.arange(count + 1))
+    column = values.to_numpy(float)
+    return np.array([statistic(column[i:j]) if j > i else empty for i, j in pairwise(ends)])
+
+
+def check_summary(summary: dict[str, Any], tables: Tables) -> CheckResult:
+    """The key figures of summary.json follow from the table rounds."""
+    columns = {name: column.to_numpy() for name, column in tables["rounds"].items()}
+    targets = tuple(map(float, summary["targets"]))
+    derived = summarise(columns, targets, summary["latency_threshold_s"])
+    recorded = dict(_flat(summary))
+    for key, value in _flat(derived):
+        if key.partition(".")[0] not in summary:  # folders of earlier versions lack some
+            continue
+        found = recorded.get(key)
+        if first_difference([_number(found)], [_number(value)]) is not None:
+            problem = f"{key} is {found}, and the rounds give {value}"
+            return CheckResult(SUMMARY, FAILED, problem)
+    return CheckResult(SUMMARY, PASSED, f"{len(derived)} figures")
+
+
+def _flat(figures: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in figures.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) else math.nan

@@ -1,0 +1,203 @@
+"""The allocations of a run, planned again and certified, and its finish times against Liu (28).
+
+The scenario is set up from scenario.yaml of the run's folder. A plan can be made again where the
+method's demand does not depend on its state, which is recorded of the last round only.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from edgesim.engine.vectorised.round_loop import SteppedEnvironment
+from edgesim.errors import EdgesimError
+from edgesim.network.cell import Cell
+from edgesim.runs.setup import Setup, set_up
+from edgesim.scenario.loader import load
+from edgesim.verification.check_result import (
+    FAILED,
+    PASSED,
+    SKIPPED,
+    TOLERANCE,
+    CheckResult,
+    first_difference,
+)
+from fl.contracts import Array, RoundPlan
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ALLOCATIONS, FINISH = "allocations", "finish, Liu (28)"
+CLOSE = 1e-9  # of shares and ratios
+MAX_RESIDUAL = 1e-8  # of a certificate, relative
+
+
+class StateNeededError(EdgesimError):
+    """A demand depends on the method's state."""
+
+
+class NoState:
+    """Stands for a state that was not recorded; whatever is asked of it, it raises."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise StateNeededError(f"a demand reads the state ({name})")
+
+    def __bool__(self) -> NoReturn:
+        raise StateNeededError("a demand reads the state")
+
+
+@dataclass(frozen=True)
+class RecordedRound:
+    """What the tables say of round g.
+
+    Args:
+        g: number of the round.
+        start_s: simulated time of its start, s.
+        rows: of device_rounds, by device.
+        residual: of the certificate.
+    """
+
+    g: int
+    start_s: float
+    rows: pd.DataFrame
+    residual: float
+
+
+def recorded_rounds(tables: dict[str, pd.DataFrame]) -> list[RecordedRound]:
+    """The rounds of a run, in order."""
+    rounds, rows = tables["rounds"], tables["device_rounds"]
+    start_s = [0.0, *rounds["time_s"].tolist()[:-1]]
+    ends = np.searchsorted(rows["round"].to_numpy(), np.arange(len(rounds) + 1))
+    return [
+        RecordedRound(g, start_s[g], rows.iloc[ends[g] : ends[g + 1]], float(residual))
+        for g, residual in enumerate(rounds["solver_residual"].tolist())
+    ]
+
+
+def check_planned_rounds(
+    folder: Path, tables: dict[str, pd.DataFrame], data: str | None, allow_code: bool
+) -> list[CheckResult]:
+    """The two checks.
+
+    Args:
+        folder: of a finished run.
+        tables: of the run.
+        data: folder of the data files; None: EDGESIM_DATA.
+        allow_code: a method or solver of the user's own may run.
+    """
+    rounds = recorded_rounds(tables)
+    if problem := outside_bounds(rounds):
+        return [CheckResult(ALLOCATIONS, FAILED, problem)]
+    try:
+        setup = set_up(load(folder / "scenario.yaml"), data=data, allow_code=allow_code)
+    except EdgesimError as error:
+        reason = f"shares and ratios keep their bounds; not planned again: {error}"
+        return [CheckResult(ALLOCATIONS, SKIPPED, reason), CheckResult(FINISH, SKIPPED, str(error))]
+    planned, plans = check_allocations(setup, rounds)
+    return [planned, check_finish(setup, rounds, plans)]
+
+
+def outside_bounds(rounds: list[RecordedRound]) -> str:
+    """The first round whose shares sum to more than 1, or whose certificate is too weak."""
+    for each in rounds:
+        total = math.fsum(each.rows["share"])
+        if total > 1.0 + 1e-12:
+            return f"round {each.g}: the shares sum to {total}"
+        if each.residual > MAX_RESIDUAL:
+            return f"round {each.g}: the residual of the certificate is {each.residual:g}"
+    return ""
+
+
+def check_allocations(
+    setup: Setup, rounds: list[RecordedRound]
+) -> tuple[CheckResult, dict[int, RoundPlan]]:
+    """Plan every round again, with its certificate; also the plans by round."""
+    plans: dict[int, RoundPlan] = {}
+    worst = 0.0
+    for each in rounds:
+        if not len(each.rows):
+            continue
+        cell = cell_at(setup, each.start_s)
+        devices = each.rows["device"].to_numpy(int)
+        try:
+            view = cell.view(each.g)
+            plan = cell.plan(setup.method.demand(NoState(), view, devices), view)  # type: ignore[arg-type]  # raises where it is read
+        except StateNeededError as error:
+            detail = f"shares and ratios keep their bounds; not planned again: {error}"
+            return CheckResult(ALLOCATIONS, SKIPPED, detail), {}
+        except EdgesimError as error:
+            problem = f"round {each.g} cannot be planned again: {error}"
+            return CheckResult(ALLOCATIONS, FAILED, problem), {}
+        if problem := _difference(each, plan):
+            return CheckResult(ALLOCATIONS, FAILED, f"round {each.g}: {problem}"), {}
+        plans[each.g] = plan
+        worst = max(worst, 0.0 if math.isnan(plan.residual) else plan.residual)
+    detail = f"{len(plans)} rounds planned again, worst residual {worst:.1e}"
+    return CheckResult(ALLOCATIONS, PASSED, detail), plans
+
+
+def cell_at(setup: Setup, time_s: float) -> Cell:
+    """The cell at a simulated time."""
+    return setup.cell(SteppedEnvironment(initial_time=time_s))
+
+
+def _difference(each: RecordedRound, plan: RoundPlan) -> str:
+    """How the recorded allocation differs from the one planned again; "": not at all."""
+    left_out = set(each.rows["device"][each.rows["status"] == "infeasible"].tolist())
+    if left_out != set(plan.infeasible):
+        return f"devices {sorted(left_out ^ set(plan.infeasible))[:10]} are left out in one plan"
+    grants = {grant.device: grant for grant in plan.grants}
+    for row in each.rows[each.rows["status"] != "infeasible"].to_dict("records"):
+        grant = grants[row["device"]]
+        for name in ("share", "rho"):
+            again = getattr(grant, name)
+            if not abs(row[name] - again) <= CLOSE:
+                return f"device {row['device']}: {name} is {row[name]}, and the plan gives {again}"
+    return ""
+
+
+def check_finish(
+    setup: Setup, rounds: list[RecordedRound], plans: dict[int, RoundPlan]
+) -> CheckResult:
+    """Cycles over clock plus bits over rate, Liu (24), (25): the finish time of every upload.
+
+    It holds where the channel stands still, the band is divided for a whole round, and the
+    downlink takes no time; cycles and bits are those that were charged.
+    """
+    network = setup.scenario.network
+    moving = {
+        "the channel fades": not setup.channel.static,
+        "the band is divided anew within a round": network.uplink.share != "fixed",
+        "the downlink takes time": network.downlink.mode != "ideal",
+        "the plans could not be made again": not plans,
+    }
+    if reasons := [reason for reason, holds in moving.items() if holds]:
+        return CheckResult(FINISH, SKIPPED, reasons[0])
+    count, gain = 0, setup.channel.gains(0.0)
+    for each in rounds:
+        rows = each.rows[each.rows["status"].isin(("arrived", "late"))]
+        rows = rows[np.isfinite(rows["finish_s"])]
+        if not len(rows):
+            continue
+        grants = {grant.device: grant for grant in plans[each.g].grants}
+        used = [grants[k] for k in rows["device"].tolist()]
+        clock = np.array([grant.cpu_hz for grant in used])
+        power_w = np.array([grant.power_w for grant in used])
+        rate = setup.channel.rate_bps(rows["share"].to_numpy(), power_w, gain[rows["device"]])
+        expected_s = rows["cycles"].to_numpy() / clock + _seconds(rows["bits_up"].to_numpy(), rate)
+        at = first_difference(rows["finish_s"], expected_s)
+        if at is not None:
+            k, found = rows["device"].iloc[at], rows["finish_s"].iloc[at]
+            problem = f"{found} s, and (28) gives {expected_s[at]} s"
+            return CheckResult(FINISH, FAILED, f"round {each.g}, device {k}: {problem}")
+        count += len(rows)
+    return CheckResult(FINISH, PASSED, f"{count} uploads within {TOLERANCE:g}")
+
+
+def _seconds(bits: Array, rate_bps: Any) -> Array:
+    """0 where there is nothing to send."""
+    return np.divide(bits, rate_bps, out=np.zeros(len(bits)), where=bits > 0.0)

@@ -1,0 +1,82 @@
+"""Digests of a run's files, of its checkpoint, and the checkpoint's log against the tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from edgesim.records.checkpoint_log import read_blocks
+from edgesim.records.checksums import SUMS, damaged_files, read_sums
+from edgesim.records.event_log import EventLog
+from edgesim.records.run_checkpoint import RunFolder
+from edgesim.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult
+from fl.stored_files import DamagedFileError, read_sealed_arrays, read_sealed_json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FILES, CHECKPOINT, LOG = "files", "checkpoint", "log and tables"
+
+
+def check_files(folder: Path) -> CheckResult:
+    """Every file that SHA256SUMS lists, and timing.json, which has its own digest."""
+    damage = [each.problem for each in damaged_files(folder)]
+    if not (folder / SUMS).exists():
+        return CheckResult(FILES, FAILED, f"no digests: there is no {SUMS}")
+    if (folder / "timing.json").exists():
+        try:
+            read_sealed_json(folder / "timing.json")
+        except (DamagedFileError, OSError, ValueError) as error:
+            damage.append(f"timing.json: {error}")
+    if damage:
+        return CheckResult(FILES, FAILED, "; ".join(damage))
+    return CheckResult(FILES, PASSED, f"{len(read_sums(folder) or ())} digests")
+
+
+def check_checkpoint(folder: Path) -> tuple[CheckResult, dict[str, Any] | None]:
+    """The states and the log; and the facts of the last state, where they are whole."""
+    run, damage, seen = RunFolder(folder, ""), [], []
+    for file in (run.state_file, run.previous_file):
+        if not file.exists():
+            continue
+        try:
+            facts = read_sealed_arrays(file)[1]
+            run.log.check(facts)
+            seen.append(facts)
+        except (DamagedFileError, OSError) as error:
+            reason = getattr(error, "strerror", None) or error
+            damage.append(f"{file.name}: {reason}")
+    if damage:
+        return CheckResult(CHECKPOINT, FAILED, "; ".join(damage)), None
+    if not seen:
+        return CheckResult(CHECKPOINT, SKIPPED, "there is none yet"), None
+    rounds = "round" if seen[0]["g"] == 0 else "rounds"
+    return CheckResult(CHECKPOINT, PASSED, f"whole after {seen[0]['g'] + 1} {rounds}"), seen[0]
+
+
+def check_log(folder: Path, facts: dict[str, Any], tables: dict[str, pd.DataFrame]) -> CheckResult:
+    """The rows of the log are those of the tables.
+
+    Args:
+        folder: of a finished run.
+        facts: of its last state.
+        tables: as they were read.
+    """
+    log = EventLog()
+    log.restore(read_blocks(RunFolder(folder, "").log_file, facts["log_bytes"]))
+    for name, table in tables.items():
+        logged = log.table(name)
+        if len(logged) != len(table):
+            problem = f"{name}: {len(table)} rows, and {len(logged)} in the log"
+            return CheckResult(LOG, FAILED, problem)
+        for column in table.columns:
+            if not _equal(table[column].to_numpy(), logged[column].to_numpy()):
+                return CheckResult(LOG, FAILED, f"{name}: column {column} differs from the log")
+    return CheckResult(LOG, PASSED, f"{sum(map(len, tables.values()))} rows")
+
+
+def _equal(a: np.ndarray, b: np.ndarray) -> bool:
+    numbers = a.dtype.kind in "iuf" and b.dtype.kind in "iuf"
+    return np.array_equal(a, b, equal_nan=True) if numbers else a.tolist() == b.tolist()

@@ -1,0 +1,269 @@
+"""What a torch module does with a batch: order of calls, FLOPs, use of random numbers.
+
+`torch.utils.flop_counter` counts: convolutions and products of matrices, 2 FLOP a multiply-add;
+activations, norms and look-ups count nothing. What is counted inside of a module, but in none of
+its children, is divided among the module's own weights by their sizes; a module without weights of
+its own divides it among those below it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from fl.errors import ModelError
+from fl.models.batch_norm import EPS
+from fl.models.layers import Normalise
+
+BATCH = 2  # samples that are traced
+SCALES = (nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.modules.batchnorm._NormBase)
+LOOKED_UP = (nn.Embedding, nn.EmbeddingBag)
+
+
+class StaticBatchNorm(nn.Module):
+    """Stands for a batch norm of torch: normalises as it is told for each forward pass."""
+
+    def __init__(self, given: nn.modules.batchnorm._BatchNorm) -> None:
+        super().__init__()
+        self.weight, self.bias = given.weight, given.bias
+        self.normalise: Normalise | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        assert self.normalise is not None  # set by `ModuleArchitecture.forward`
+        return self.normalise(x, self.weight, self.bias)
+
+
+@dataclass(frozen=True)
+class TracedParameter:
+    """One parameter of a module.
+
+    Args:
+        name: as in ``named_parameters``.
+        shape: its dimensions.
+        kind: weight | bias | norm | embedding (`fl.models.layout.Slot`).
+        owner: name of the module whose call uses it.
+        place: of the owner in the order in which modules are first called.
+        uses: how often a forward pass of one sample multiplies by, or adds, each coordinate.
+        inner: its input is computed within its own module.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    kind: str
+    owner: str
+    place: int
+    uses: float
+    inner: bool
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Parameters in the order of ``named_parameters``, and what a forward pass does.
+
+    Args:
+        outputs: shape of the outputs of one sample.
+        random: does it draw random numbers while it trains, as dropout does?
+    """
+
+    parameters: tuple[TracedParameter, ...]
+    outputs: tuple[int, ...]
+    random: bool
+
+    @property
+    def last(self) -> str:
+        """The last module with weights of its own that is called."""
+        weights = [each for each in self.parameters if each.kind == "weight"]
+        return max(weights, key=lambda each: each.place).owner
+
+
+def trace(module: nn.Module, x: Tensor, name: str) -> Trace:
+    """What a module does with a batch.
+
+    Args:
+        module: with `StaticBatchNorm` for batch norm; is not changed.
+        x: some samples [BATCH, ...].
+        name: of the model, for errors.
+
+    Raises:
+        ModelError: the module cannot be a federated model, in one sentence.
+    """
+    check_parameters(module, name)
+    copy = deepcopy(module)
+    before = {key: value.clone() for key, value in copy.named_buffers()}
+    counted = CountedCall(copy)
+    copy.train()
+    random, outputs = draws_numbers(lambda: counted(x))
+    changed = [key for key, value in copy.named_buffers() if not torch.equal(value, before[key])]
+    if changed:
+        raise ModelError(
+            f"model {name} changes its buffer {changed[0]} while it trains; only parameters are "
+            "learned and sent: make it one, or leave it constant"
+        )
+    copy.eval()
+    with torch.no_grad():
+        if draws_numbers(lambda: copy(x))[0]:
+            raise ModelError(f"model {name} draws random numbers when it is evaluated")
+    return Trace(counted.parameters(module), output_shape(outputs, name), random)
+
+
+def check_parameters(module: nn.Module, name: str) -> None:
+    found = list(module.named_parameters())
+    if not found:
+        raise ModelError(f"model {name} has no parameters")
+    for key, parameter in found:
+        if parameter.dtype != torch.float32:
+            raise ModelError(f"model {name}: {key} is {parameter.dtype}; parameters are float32")
+        if not parameter.requires_grad:
+            raise ModelError(
+                f"model {name}: {key} requires no gradient; every parameter is learned and sent: "
+                "register what stays as a buffer"
+            )
+
+
+def draws_numbers(call: Any) -> tuple[bool, Any]:
+    """Does a call draw from torch's random numbers? And its result."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        before = torch.get_rng_state()
+        result = call()
+        return not torch.equal(before, torch.get_rng_state()), result
+
+
+def logits_of(outputs: Any) -> Any:
+    """The outputs, or their ``logits`` where a module gives several things by name."""
+    return getattr(outputs, "logits", outputs)
+
+
+def output_shape(outputs: Any, name: str) -> tuple[int, ...]:
+    outputs = logits_of(outputs)
+    if not isinstance(outputs, Tensor) or outputs.shape[:1] != (BATCH,):
+        found = type(outputs).__name__
+        if isinstance(outputs, Tensor):
+            found = f"a tensor {list(outputs.shape)} for {BATCH} samples"
+        problem = "give a tensor [samples, outputs], or an object with that as its logits"
+        raise ModelError(f"model {name} gives {found}; {problem}")
+    return tuple(outputs.shape[1:])
+
+
+class CountedCall:
+    """Calls a module and counts what each of its modules does."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.module = module
+        self.names = {each: name for name, each in module.named_modules()}
+        self.macs = dict.fromkeys(self.names.values(), 0.0)  # multiply-adds of one sample
+        self.place: dict[str, int] = {}
+
+    def __call__(self, x: Tensor) -> Any:
+        calling, counted = [""], 0
+
+        def charge() -> None:
+            nonlocal counted
+            total = counter.get_total_flops()
+            self.macs[calling[-1]] += (total - counted) / (2 * BATCH)
+            counted = total
+
+        def enter(module: nn.Module, _: Any) -> None:
+            charge()
+            calling.append(self.names[module])
+            self.place.setdefault(calling[-1], len(self.place))
+
+        def leave(*_: Any) -> None:
+            charge()
+            calling.pop()
+
+        hooks = [
+            handle
+            for each in self.names
+            for handle in (
+                each.register_forward_pre_hook(enter),
+                each.register_forward_hook(leave, always_call=True),
+            )
+        ]
+        with flop_counter() as counter:
+            outputs = self.module(x)
+            charge()
+        for handle in hooks:
+            handle.remove()
+        return outputs
+
+    def parameters(self, module: nn.Module) -> tuple[TracedParameter, ...]:
+        """The parameters of the module, each with its share of what was counted."""
+        kinds = {name: self.kind(name, each) for name, each in module.named_parameters()}
+        sizes = {n: p.numel() for n, p in module.named_parameters() if kinds[n] == "weight"}
+        uses, names = dict.fromkeys(kinds, 0.0), {id(p): n for n, p in module.named_parameters()}
+        every = {n: names[id(p)] for n, p in module.named_parameters(remove_duplicate=False)}
+        for owner, macs in self.macs.items():
+            # tied weights count for every module that has them, and once in the model
+            own = [
+                first for n, first in every.items() if first in sizes and self.caller(n) == owner
+            ]
+            own = own or [name for name in sizes if not owner or name.startswith(f"{owner}.")]
+            own = own or list(sizes)
+            for name in own:
+                uses[name] += macs / sum(sizes[each] for each in own)
+        found, seen = [], set[str]()
+        for name, each in module.named_parameters():
+            owner, kind = self.caller(name), kinds[name]
+            beside = name.rpartition(".")[0]
+            weight = next((n for n in sizes if n.rpartition(".")[0] == beside), None)
+            if kind == "weight" and not uses[name]:
+                kind = "embedding"  # added or looked up: nothing is multiplied by it
+            if kind == "bias" and weight:
+                uses[name] = uses[weight]
+            inner = kind == "weight" and owner in seen
+            seen |= {owner} if kind == "weight" else set()
+            shape, place = tuple(each.shape), self.place.get(owner, 0)
+            found.append(TracedParameter(name, shape, kind, owner, place, uses[name], inner))
+        return tuple(found)
+
+    def caller(self, name: str) -> str:
+        """The module whose call uses a parameter: its own, or one around it that is called."""
+        owner = name.rpartition(".")[0]
+        while owner and owner not in self.place:
+            owner = owner.rpartition(".")[0]
+        return owner
+
+    def kind(self, name: str, parameter: nn.Parameter) -> str:
+        owner = self.module.get_submodule(name.rpartition(".")[0])
+        if isinstance(owner, (*SCALES, StaticBatchNorm)):
+            return "norm"
+        if isinstance(owner, LOOKED_UP):
+            return "embedding"
+        if parameter.dim() < 2:
+            return "bias" if "bias" in name.rpartition(".")[2] else "norm"
+        return "weight"
+
+
+@contextmanager
+def flop_counter() -> Iterator[FlopCounterMode]:
+    # oneDNN computes an LSTM as one operation, which torch does not count. The warnings are about
+    # settings of other hardware, which torch touches too.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with torch.backends.mkldnn.flags(enabled=False), FlopCounterMode(display=False) as counter:
+            yield counter
+
+
+def with_static_batch_norm(module: nn.Module, name: str) -> nn.Module:
+    """The module with `StaticBatchNorm` in place of batch norm.
+
+    Raises:
+        ModelError: a batch norm has an eps of its own.
+    """
+    if isinstance(module, nn.modules.batchnorm._BatchNorm):
+        if module.eps != EPS:
+            problem = f"batch norm adds {EPS:g} to the variance"
+            raise ModelError(f"model {name} has a batch norm with eps {module.eps:g}; {problem}")
+        return StaticBatchNorm(module)
+    for key, child in list(module.named_children()):
+        setattr(module, key, with_static_batch_norm(child, name))
+    return module

@@ -1,0 +1,259 @@
+"""A `torch.nn.Module` of the user's own as an architecture: its parameters are the flat model w.
+
+Batch norm is static (`fl.models.batch_norm`), other buffers stay as they are. What a module draws
+at random while it trains, such as dropout, follows from a seed that is given for each step. A
+submodel is computed with its other weights at zero: the module itself is never cut.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy, deepcopy
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from fl.contracts import Array
+from fl.errors import ModelError
+from fl.models.architectures import Architecture, batch_norm
+from fl.models.batch_norm import Norms
+from fl.models.layers import LayerTensor, Shape
+from fl.models.layout import Layout, Slot
+from fl.models.module_trace import (
+    BATCH,
+    StaticBatchNorm,
+    Trace,
+    logits_of,
+    trace,
+    with_static_batch_norm,
+)
+from fl.models.module_units import UnitSearch, with_units
+
+# Torch has one generator for all threads: a pass that draws from it keeps the others waiting.
+RANDOM = threading.Lock()
+
+
+@dataclass(frozen=True, eq=False)
+class ModuleArchitecture(Architecture):
+    """A module of the user's own.
+
+    Args:
+        name: of the model, for errors.
+        input_shape: of one sample.
+        classes: outputs.
+        layers: none.
+        make: makes the module with its first weights.
+        text: samples are codes, int.
+        classifier: names of the modules or parameters whose role is classifier; None: the last
+            module with weights that a forward pass calls.
+    """
+
+    make: Callable[[], nn.Module]
+    text: bool = False
+    classifier: tuple[str, ...] | None = None
+    seeds: Iterator[int] | None = field(default=None, repr=False)
+
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+    @property
+    def in_layers(self) -> bool:
+        return False
+
+    @property
+    def sample(self) -> Tensor:
+        """Samples as the module is traced with: zeros [BATCH, *input_shape]."""
+        kind = torch.int64 if self.text else torch.float32
+        return torch.zeros(BATCH, *self.input_shape, dtype=kind)
+
+    def made(self, seed: int) -> nn.Module:
+        """The module with the first weights that follow from a seed."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            module = self.make()
+            if not isinstance(module, nn.Module):
+                found = type(module).__name__
+                raise ModelError(f"model {self.name} is {found}, no torch.nn.Module")
+            if any(isinstance(p, nn.UninitializedParameter) for p in module.parameters()):
+                module(self.sample)  # lazy modules take their sizes from a batch
+        return module
+
+    @cached_property
+    def _static(self) -> nn.Module:
+        """The module with static batch norm, whose weights are not used."""
+        return with_static_batch_norm(self.made(0), self.name)
+
+    @cached_property
+    def trace(self) -> Trace:
+        module = deepcopy(self._static)
+        for each in module.modules():
+            if isinstance(each, StaticBatchNorm):
+                each.normalise = batch_norm
+        found = trace(module, self.sample, self.name)
+        if found.outputs != (self.classes,) and (found.outputs or self.classes != 1):
+            raise ModelError(
+                f"model {self.name} has outputs {list(found.outputs)} for a sample; the data need "
+                f"[{self.classes}]"
+            )
+        return found
+
+    # --- what an architecture knows of itself ----------------------------------------------------
+
+    @property
+    def input_shapes(self) -> tuple[Shape, ...]:  # type: ignore[override]  # a cache in the base
+        return (self.input_shape,)
+
+    @cached_property
+    def parts(self) -> tuple[LayerTensor, ...]:
+        roles = self._role_of()
+        return tuple(
+            LayerTensor(p.name, p.shape, (), p.kind, roles(p.name), p.uses, "given", p.inner)
+            for p in self.trace.parameters
+        )
+
+    @cached_property
+    def layout(self) -> Layout:
+        plain, offset = [], 0
+        for part, traced in zip(self.parts, self.trace.parameters, strict=True):
+            none = (None,) * len(part.shape)
+            plain.append(
+                Slot(part.name, part.shape, offset, part.kind, part.role, traced.place, none)
+            )
+            offset += prod(part.shape)
+        layout, last = Layout(tuple(plain)), self.trace.last
+
+        def logits(w: Tensor, x: Tensor) -> Tensor:
+            return self.forward(layout.split(w), x)
+
+        search = UnitSearch(self.name, self.made(0), last, self.classes, self.sample, logits)
+        return with_units(search, layout)
+
+    def _role_of(self) -> Callable[[str], str]:
+        """Name of a parameter -> features | classifier."""
+        names = [each.name for each in self.trace.parameters]
+        chosen = self.classifier or (self.trace.last,)
+
+        def belongs(name: str, module: str) -> bool:
+            return name == module or name.startswith(f"{module}.") or not module
+
+        for each in self.classifier or ():
+            if not any(belongs(name, each) for name in names):
+                owners = list(dict.fromkeys(name.rpartition(".")[0] for name in names))
+                near = get_close_matches(each, [*owners, *names], n=1)
+                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(owners)}"
+                raise ModelError(f"model {self.name} has no module or parameter {each}; {hint}")
+        if self.classifier and all(any(belongs(n, each) for each in chosen) for n in names):
+            raise ModelError(
+                f"model {self.name}: the classifier is the whole model; leave features"
+            )
+        return lambda name: (
+            "classifier" if any(belongs(name, each) for each in chosen) else "features"
+        )
+
+    @property
+    def normalises(self) -> bool:
+        return any(isinstance(each, StaticBatchNorm) for each in self._static.modules())
+
+    def initial(self, rng: np.random.Generator) -> Array:
+        module = self.made(int(rng.integers(2**63)))
+        w = [parameter.detach().reshape(-1) for parameter in module.parameters()]
+        return torch.cat(w).numpy().astype(np.float32)
+
+    def digest(self) -> bytes:
+        """SHA-256 of what the module is: its parts, the source of its classes, its first values."""
+        module = self.made(0)
+        total = hashlib.sha256(repr((self.layout.slots, module)).encode())
+        for kind in dict.fromkeys(map(type, module.modules())):
+            if not kind.__module__.startswith("torch."):
+                total.update(source_of(kind))
+        for tensor in (*module.parameters(), *module.buffers()):
+            total.update(tensor.detach().cpu().numpy().tobytes())
+        return total.digest()
+
+    # --- how it computes -------------------------------------------------------------------------
+
+    @cached_property
+    def _blank(self) -> nn.Module:
+        """The module with parameters that hold nothing: those that compute are given to a call."""
+        blank, empty = deepcopy(self._static), dict[nn.Parameter, nn.Parameter]()
+        for name, parameter in list(blank.named_parameters(remove_duplicate=False)):
+            owner, _, key = name.rpartition(".")
+            if parameter not in empty:  # tied ones stay tied
+                empty[parameter] = nn.Parameter(torch.empty(parameter.shape, device="meta"))
+            blank.get_submodule(owner)._parameters[key] = empty[parameter]
+        return blank
+
+    @cached_property
+    def _idle(self) -> list[nn.Module]:
+        """Copies of the blank that no thread uses: a call puts its tensors into a copy."""
+        return []
+
+    def in_training(self, seeds: Iterable[int]) -> ModuleArchitecture:
+        """The module in training mode, which draws by the next of the seeds in every pass."""
+        _ = self.layout  # what is cached goes into the copy: finding it takes passes of its own
+        training = copy(self)
+        training.__dict__["seeds"] = iter(seeds)
+        return training
+
+    def forward(self, tensors: Sequence[Tensor], x: Tensor, norms: Norms | None = None) -> Tensor:
+        try:
+            module = self._idle.pop()
+        except IndexError:  # more passes at a time than ever before
+            module = deepcopy(self._blank)
+        names = [each.name for each in self.trace.parameters]
+        given = dict(zip(names, tensors, strict=False))  # further tensors are ignored
+        try:
+            self._prepare(module, x, norms)
+            if self.seeds is not None and self.trace.random:
+                devices = [x.device.index or 0] if x.device.type == "cuda" else []
+                with RANDOM, torch.random.fork_rng(devices=devices):
+                    torch.manual_seed(next(self.seeds))
+                    outputs = functional_call(module, given, (x,))
+            else:
+                outputs = functional_call(module, given, (x,))
+        finally:
+            self._idle.append(module)
+        logits = logits_of(outputs)
+        return logits.unsqueeze(1) if logits.dim() == 1 else logits
+
+    def _prepare(self, module: nn.Module, x: Tensor, norms: Norms | None) -> None:
+        """Mode, batch norm and device of the buffers for a pass of x."""
+        normalise = batch_norm if norms is None else norms.begin(len(x))
+        for each in module.modules():
+            each.training = self.seeds is not None
+            if isinstance(each, StaticBatchNorm):
+                each.normalise = normalise
+            for key, buffer in each._buffers.items():
+                if buffer is not None and buffer.device != x.device:
+                    each._buffers[key] = buffer.to(x.device)
+
+
+def maker(model: Any, input_shape: Shape, outputs: int) -> Callable[[], nn.Module]:
+    """What makes the module: a copy of a module, or a call of a class or function.
+
+    A call has the arguments input_shape and classes, if it takes arguments of these names.
+    """
+    if isinstance(model, nn.Module):
+        return lambda: deepcopy(model)
+    takes = inspect.signature(model).parameters
+    known = {"input_shape": input_shape, "classes": outputs}
+    given = {name: value for name, value in known.items() if name in takes}
+    return lambda: model(**given)
+
+
+def source_of(kind: type) -> bytes:
+    """The source of a class; its name where there is none, as in an interactive session."""
+    try:
+        return inspect.getsource(kind).encode()
+    except (OSError, TypeError):
+        return kind.__qualname__.encode()

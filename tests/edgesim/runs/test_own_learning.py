@@ -1,0 +1,188 @@
+"""Runs on a user's own data and module: by file, by code and from Python; repeated and resumed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from edgesim import load, simulate
+from edgesim.errors import RunError, ScenarioError
+from edgesim.runs.fingerprint import result_digest, training_digest
+from edgesim.runs.setup import set_up
+from fl.data.array_files import npz
+
+YAML = """
+name: own
+rounds: 2
+network: {bandwidth: 1 MHz, noise: -110 dBm, channel: {path_loss: {model: constant, loss: 100 dB}}}
+devices:
+  - {count: 3, tx_power: 28 dBm, capability: [1, 0.5, 0.5],
+     cpu: {frequency: 3 GHz, cycles_per_weight: 5}}
+budget: {latency_threshold: 5 ms}
+allocation: {solver: equal}
+learning: {dataset: mine.npz, partition: {kind: natural}, model: mlp, batch_size: 8,
+           method: {name: fedavg, lr: 0.1}}
+"""
+CODE = """
+import numpy as np
+from torch import nn
+
+class Net(nn.Sequential):
+    def __init__(self, input_shape, classes):
+        hidden = nn.Linear(input_shape[0], 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.5)
+        super().__init__(*hidden, nn.Linear(8, classes))
+
+def load():
+    import pathlib
+    with np.load(pathlib.Path(__file__).parent / "mine.npz") as file:
+        return dict(file)
+
+def broken():
+    return 1 / 0
+"""
+HEAD = "learning.classifier=[4]"
+OWN_CODE = ("learning.dataset=./my.py:load", "learning.model=./my.py:Net")
+
+
+def arrays():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 5)).astype(np.float32)
+    y = (x[:, 0] > 0).astype(int) + (x[:, 1] > 0)
+    given = {"x_train": x[:40], "y_train": y[:40], "x_test": x[40:], "y_test": y[40:]}
+    return given | {"clients_train": np.arange(40) % 3}
+
+
+@pytest.fixture
+def own(tmp_path):
+    """The scenario of this file with some changes, beside its data and code."""
+    (tmp_path / "own.yaml").write_text(YAML)
+    (tmp_path / "my.py").write_text(CODE)
+    (tmp_path / "mine.npz").write_bytes(npz(arrays()))
+    return lambda *changes: load(tmp_path / "own.yaml", list(changes))
+
+
+def tables(run):
+    return run.rounds.to_csv(), run.scores.to_csv()
+
+
+def test_a_file_code_and_arrays_in_memory_are_the_same_data(own):
+    by_file = tables(simulate(own()))
+    assert tables(simulate(own(OWN_CODE[0]), allow_code=True)) == by_file
+    assert tables(simulate(own(), data=arrays())) == by_file
+
+
+@pytest.mark.parametrize("changes", [(), ("learning.partition={kind: file, file: sub/split.csv}",)])
+def test_a_run_is_done_again_from_its_folder(own, tmp_path, changes):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/split.csv").write_text("sample,device\n0,0\n1,1\n2,2\n")
+    run = simulate(own(*changes), out=tmp_path / "run")
+    again = simulate(load(tmp_path / "run/scenario.yaml"), out=tmp_path / "again")
+    assert tables(again) == tables(run)
+
+
+def test_a_run_on_arrays_keeps_them(own, tmp_path):
+    run = simulate(own(), out=tmp_path / "run", data=arrays())
+    assert tables(simulate(load(tmp_path / "run/scenario.yaml"))) == tables(run)
+
+
+@pytest.mark.parametrize("method", ["liu", "heterofl", "spafl", "fedpm", "oort"])
+def test_methods_train_a_module_with_the_same_bytes_on_any_number_of_threads(own, method):
+    own_model = own(*OWN_CODE, f"learning.method={{name: {method}}}")
+    first, second = (simulate(own_model, allow_code=True, processes=n) for n in (1, 3))
+    assert tables(first) == tables(second)
+    assert np.isfinite(first.rounds.loss).all()
+
+
+def test_an_interrupted_run_of_a_module_ends_with_the_same_bytes(own, tmp_path):
+    whole = simulate(own(*OWN_CODE), out=tmp_path / "whole", allow_code=True)
+
+    def stop(event):
+        if event["kind"] == "round":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate(own(*OWN_CODE), out=tmp_path / "cut", allow_code=True, progress=stop)
+    resumed = simulate(own(*OWN_CODE), out=tmp_path / "cut", allow_code=True)
+    assert tables(resumed) == tables(whole)
+    names = ("rounds.csv", "model.safetensors", "my.py")
+    assert all((tmp_path / f"{d}/{n}").exists() for n in names for d in ("whole", "cut"))
+
+
+def test_a_module_from_python_trains_from_its_own_weights(own):
+    torch.manual_seed(5)
+    module = nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3))
+    before = [each.clone() for each in module.parameters()]
+    setup = set_up(own(), model=module)
+    w = torch.cat([each.detach().flatten() for each in before])
+    assert torch.equal(setup.method.start().w, w)
+    run = simulate(own(), model=module)
+    assert all(map(torch.equal, module.parameters(), before))
+    assert run.summary["weights"]["total"] == len(w)
+
+
+def test_a_stacked_executor_says_that_it_trained_the_module_by_itself(own):
+    run = simulate(own(*OWN_CODE, "learning.executor=batched"), allow_code=True)
+    assert "module of the user's own" in run.summary["training"]["detours"][0]
+
+
+def test_content_decides_the_fingerprint(own, tmp_path):
+    def prints(**options):
+        setup = set_up(own(), **options)
+        return result_digest(setup), training_digest(setup)
+
+    changed = arrays()
+    changed["x_train"][0, 0] += 1
+    assert prints() == prints()
+    assert prints(data=arrays()) == prints(data=arrays())
+    assert not set(prints(data=arrays())) & set(prints(data=changed))
+    before = prints()
+    (tmp_path / "mine.npz").write_bytes(npz(changed))
+    assert not set(before) & set(prints())
+    module = nn.Linear(5, 3)
+    first, shared = prints(model=module)
+    assert shared is None  # a module could read anything
+    with torch.no_grad():
+        module.weight[0, 0] += 1
+    assert prints(model=module)[0] != first
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            ("learning.dataset=none.npz",),
+            r"learning.dataset: there is no file or folder .*none.npz",
+        ),
+        (("learning.dataset=./my.py:broken",), r"my.py:\d+: ZeroDivisionError"),
+        (("learning.dataset=./my.py:nothing",), "my.py defines no nothing"),
+        (("learning.model=./my.py:load",), "model ./my.py:load is dict, no torch.nn.Module"),
+        (("learning.model=./my.py:np",), "is no torch.nn.Module and makes none"),
+        ((HEAD,), "learning.classifier is not read with the model mlp"),
+        ((*OWN_CODE, "learning.classifier=[head]"), "has no module or parameter head"),
+        (("learning.classifier=4",), r"write a list of names of modules or parameters"),
+        (
+            ("learning.partition={kind: file, file: no.csv}",),
+            "file is no.csv, but there is no file",
+        ),
+        (("learning.model=digits-cnn",), "does not fit samples of 5 numbers; only mlp"),
+        ((*OWN_CODE, "learning.method={name: depthfl}"), "depthfl does not know the blocks"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(own, changes, sentence):
+    with pytest.raises((RunError, ScenarioError), match=sentence):
+        simulate(own(*changes), allow_code=True)
+
+
+def test_code_needs_leave(own):
+    for change in OWN_CODE:
+        with pytest.raises(ScenarioError, match="runs code of yours; allow it with --allow-code"):
+            simulate(own(change))
+
+
+def test_the_users_list_decides_what_stays_at_a_device(own):
+    """Of Net, 5 x 8 + 8 weights and biases and the norm's 16 are features: FedPer keeps 4.*."""
+    changes = (*OWN_CODE, HEAD, "learning.method={name: fedper}")
+    weights = simulate(own(*changes), allow_code=True).summary["weights"]
+    assert weights == {"total": 48 + 16 + 27, "global": 64, "personal": 27}

@@ -1,0 +1,72 @@
+"""Allocations planned again, and finish times against Liu (28)."""
+
+import pytest
+
+import edgesim
+from edgesim.results.run_files import read_event_log
+from edgesim.runs.setup import set_up
+from edgesim.verification.check_result import FAILED, PASSED, SKIPPED
+from edgesim.verification.planned_rounds import (
+    check_allocations,
+    check_finish,
+    check_planned_rounds,
+    recorded_rounds,
+)
+
+
+@pytest.fixture
+def planned(static_run):
+    """Setup, recorded rounds and their plans of the static run."""
+    setup = set_up(edgesim.load(static_run / "scenario.yaml"))
+    rounds = recorded_rounds(read_event_log(static_run))
+    check, plans = check_allocations(setup, rounds)
+    assert check.outcome == PASSED
+    return setup, rounds, plans
+
+
+@pytest.mark.parametrize("column", ["share", "rho"])
+def test_a_share_or_ratio_that_the_solver_does_not_give_is_named(planned, column):
+    setup, rounds, _ = planned
+    rounds[1].rows.iloc[2, rounds[1].rows.columns.get_loc(column)] *= 1.0 + 1e-6
+    check, _ = check_allocations(setup, rounds)
+    assert check.outcome == FAILED
+    assert check.detail.startswith(f"round 1: device 2: {column} is ")
+
+
+def test_finish_times_follow_from_cycles_and_bits(planned):
+    """Liu (28): all finish at the threshold where nobody is pruned away or kept whole."""
+    setup, rounds, plans = planned
+    assert check_finish(setup, rounds, plans).outcome == PASSED
+    pruned = rounds[0].rows[rounds[0].rows["rho"].between(1e-9, 1.0 - 1e-9)]
+    assert len(pruned) and pruned["finish_s"].to_numpy() == pytest.approx(0.03, rel=1e-9)
+    rounds[2].rows.iloc[0, rounds[2].rows.columns.get_loc("finish_s")] *= 1.0 + 1e-8
+    check = check_finish(setup, rounds, plans)
+    assert check.outcome == FAILED and check.detail.startswith("round 2, device 0: ")
+
+
+def test_where_the_channel_fades_the_finish_is_not_checked(planned):
+    setup, rounds, plans = planned
+    setup.channel.coherence_s = 0.01
+    check = check_finish(setup, rounds, plans)
+    assert check == ("finish, Liu (28)", SKIPPED, "the channel fades")
+
+
+def test_shares_beyond_the_band_and_weak_certificates(static_run):
+    tables = read_event_log(static_run)
+    table = tables["device_rounds"]
+    table["share"] += 0.1
+    (check,) = check_planned_rounds(static_run, tables, None, False)
+    assert check.outcome == FAILED and check.detail.startswith("round 0: the shares sum to 1.3")
+    tables = read_event_log(static_run)
+    tables["rounds"].loc[1, "solver_residual"] = 1e-4
+    (check,) = check_planned_rounds(static_run, tables, None, False)
+    assert check.detail == "round 1: the residual of the certificate is 0.0001"
+
+
+def test_a_demand_that_reads_the_state_is_not_planned_again(static_scenario, static_run):
+    rounds = recorded_rounds(read_event_log(static_run))
+    options = ["learning.method={name: refl, lr: 0.1}", "learning.dataset=digits"]
+    options += ["learning.partition={kind: labels, labels_per_device: 3}"]
+    setup = set_up(edgesim.load(static_scenario, options))
+    check, plans = check_allocations(setup, rounds)
+    assert check.outcome == SKIPPED and "a demand reads the state" in check.detail and not plans

@@ -1,0 +1,189 @@
+"""A module of the user's own computes, trains and costs as the same shipped model does."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from fl.accounting import Accounting, step_cost, submodel_cost
+from fl.errors import ModelError
+from fl.models.architectures import build
+from fl.models.batch_norm import Collected
+
+SHIPPED = build("digits-cnn", (1, 8, 8), 10)
+
+
+def weights(architecture, seed=0):
+    return torch.from_numpy(architecture.initial(np.random.default_rng(seed)))
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(6, 4), nn.ReLU(), nn.Linear(4, 3))
+
+
+def test_it_computes_as_the_shipped_model(digits_cnn):
+    w, x = weights(SHIPPED), torch.rand(5, 1, 8, 8)
+    assert torch.equal(digits_cnn.logits(w, x), SHIPPED.logits(w, x))
+    assert len(weights(digits_cnn)) == digits_cnn.layout.size == SHIPPED.layout.size
+
+
+@pytest.mark.parametrize("trained", ["all", "conv2", "linear2"])
+@pytest.mark.parametrize("biases", [False, True])
+def test_it_costs_what_the_shipped_model_costs(digits_cnn, trained, biases):
+    """conv1 8x8 places x 72, conv2 4x4 x 1152, fc1 4096, fc2 640 multiply-adds: by hand."""
+    assert list(digits_cnn.macs.values()) == [4608, 18432, 4096, 640]
+    wanted = SHIPPED.layout.where(lambda slot: trained == "all" or slot.name.startswith(trained))
+    accounting = Accounting(count_biases=biases)
+    both = [step_cost(each, wanted, ~wanted, accounting) for each in (digits_cnn, SHIPPED)]
+    assert both[0] == both[1]
+
+
+def test_a_step_costs_what_torch_counts(digits_cnn):
+    """Forward and backward of one sample, by the counter of torch."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    every = np.ones(digits_cnn.layout.size, dtype=bool)
+    w = weights(digits_cnn).requires_grad_()
+    with FlopCounterMode(display=False) as counter:
+        torch.autograd.grad(digits_cnn.logits(w, torch.rand(1, 1, 8, 8)).sum(), w)
+    assert step_cost(digits_cnn, every, ~every).flops == counter.get_total_flops()
+
+
+def test_half_of_the_units_cost_what_they_cost_of_the_shipped_model(digits_cnn):
+    from fl.masks.unit_masks import prefix
+
+    kept = digits_cnn.layout.expand(prefix(digits_cnn.layout, 0.5))
+    assert np.array_equal(kept, SHIPPED.layout.expand(prefix(SHIPPED.layout, 0.5)))
+    assert submodel_cost(digits_cnn, kept) == submodel_cost(SHIPPED, kept)
+
+
+def test_first_weights_follow_from_the_seed_or_are_those_of_the_module(own):
+    model, module = own(mlp), mlp()
+    assert torch.equal(weights(model, 1), weights(model, 1))
+    assert not torch.equal(weights(model, 1), weights(model, 2))
+    given = torch.cat([each.detach().flatten() for each in module.parameters()])
+    assert torch.equal(weights(own(module), 1), given)
+    before = torch.get_rng_state()
+    weights(model)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_batch_norm_is_static(residual):
+    """Training uses the statistics of the batch, evaluation those that were collected."""
+    w, x = weights(residual), torch.rand(8, 1, 4, 4)
+    assert residual.normalises and not any("running" in n for n in residual.layout.named(w))
+    collected = Collected()
+    residual.logits(w, x, collected)
+    frozen = collected.frozen()
+    torch.testing.assert_close(residual.logits(w, x, frozen)[:3], residual.logits(w, x[:3], frozen))
+    assert not torch.allclose(residual.logits(w, x)[:3], residual.logits(w, x[:3]))
+
+
+def test_dropout_follows_from_the_seed_of_the_step(residual):
+    w, x = weights(residual), torch.rand(8, 1, 4, 4)
+    training = residual.in_training([1, 2, 1])
+    one, two, again = (training.logits(w, x) for _ in range(3))
+    assert torch.equal(one, again) and not torch.equal(one, two)
+    assert torch.equal(residual.logits(w, x), residual.logits(w, x))
+
+
+def test_passes_on_several_threads_do_not_mix(residual):
+    """Each thread has weights and seeds of its own."""
+    x, each = torch.rand(8, 1, 4, 4), [weights(residual, seed) for seed in range(8)]
+
+    def run(seed):
+        return residual.in_training([seed] * 20).logits(each[seed], x)
+
+    alone = [run(seed) for seed in range(8)]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(5):
+            assert all(map(torch.equal, pool.map(run, range(8)), alone))
+
+
+@pytest.mark.parametrize(
+    ("classifier", "names"),
+    [
+        (None, ["2.weight", "2.bias"]),
+        (("2.bias",), ["2.bias"]),
+        (("0",), ["0.weight", "0.bias"]),
+    ],
+)
+def test_roles_follow_a_rule_or_the_users_list(own, classifier, names):
+    slots = own(mlp, classifier=classifier).layout.slots
+    assert [slot.name for slot in slots if slot.role == "classifier"] == names
+    assert {slot.role for slot in slots} == {"features", "classifier"}
+
+
+def test_an_object_with_logits_and_text(attention):
+    codes = torch.randint(0, 20, (3, 6))
+    assert attention.logits(weights(attention), codes).shape == (3, 5)
+    assert attention.trace.last == "classifier"
+
+
+def test_tied_weights_are_one_part_of_the_model(own):
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second, self.head = nn.Linear(6, 6), nn.Linear(6, 6), nn.Linear(6, 3)
+            self.second.weight = self.first.weight
+
+        def forward(self, x):
+            return self.head(self.second(self.first(x)))
+
+    model = own(Tied)
+    w = weights(model)
+    assert model.layout.size == 36 + 6 + 6 + 21
+    assert not torch.allclose(
+        model.logits(0 * w, torch.ones(1, 6)), model.logits(w, torch.ones(1, 6))
+    )
+    assert model.macs == {"first.weight": 72, "head.weight": 18}
+
+
+class Counting(nn.Linear):
+    def __init__(self):
+        super().__init__(6, 3)
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x):
+        self.calls += 1
+        return super().forward(x)
+
+
+class Sampling(nn.Linear):
+    def forward(self, x):
+        return super().forward(x + torch.randn_like(x))
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: nn.Linear(6, 4), r"has outputs \[4\] for a sample; the data need \[3\]"),
+        (lambda: nn.Flatten(), "has no parameters"),
+        (lambda: 5, "is int, no torch.nn.Module"),
+        (lambda: nn.Linear(6, 3).double(), "weight is torch.float64; parameters are float32"),
+        (lambda: nn.Linear(6, 3).requires_grad_(False), "weight requires no gradient"),
+        (lambda: nn.LSTM(6, 3), "gives tuple; give a tensor"),
+        (lambda: Counting(), "changes its buffer calls while it trains"),
+        (lambda: Sampling(6, 3), "draws random numbers when it is evaluated"),
+        (
+            lambda: nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3, eps=0.1)),
+            "has a batch norm with eps 0.1; batch norm adds 1e-05",
+        ),
+    ],
+)
+def test_what_cannot_be_a_model_is_one_sentence(own, make, sentence):
+    with pytest.raises(ModelError, match=rf"net\.py:Net.* {sentence}|{sentence}"):
+        _ = own(make).trace
+
+
+@pytest.mark.parametrize(
+    ("classifier", "sentence"),
+    [(("fc",), "no module or parameter fc; there are 0, 2"), (("0", "2"), "leave features")],
+)
+def test_a_wrong_classifier_is_one_sentence(own, classifier, sentence):
+    with pytest.raises(ModelError, match=sentence):
+        _ = own(mlp, classifier=classifier).layout
