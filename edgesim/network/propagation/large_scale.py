@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import special
+import scipy  # its parts are loaded on first use
 
 from edgesim.network.propagation.building_penetration import (
     building_loss_db,
@@ -185,7 +185,7 @@ def large_scale(
     if sight == "field":
         field = RandomField(streams, "field/los", SITE, STATISTICS[model].los_decorrelation_m)
         probability = line_of_sight_probability(model, outdoor_m, device_height_m)
-        clear = special.ndtr(field.at(position_m)) < probability
+        clear = scipy.special.ndtr(field.at(position_m)) < probability
     else:
         clear = np.full(count, sight == "always")
     h_e: Any = 1.0
@@ -195,7 +195,7 @@ def large_scale(
     loss_db = path_loss_db(model, clear, distance_m, base_height_m, device_height_m, ghz, h_e)
     if indoor_share > 0.0:
         normal = streams.stream("wall").standard_normal((count, 2))
-        high_loss = special.ndtr(normal[:, 1]) < (0.0 if model == RMA else high_loss_share)
+        high_loss = scipy.special.ndtr(normal[:, 1]) < (0.0 if model == RMA else high_loss_share)
         building_db = building_loss_db(high_loss, inside_m, normal[:, 0], ghz)
         car_db = car_loss_db(normal[:, 0]) if model == RMA else 0.0
         loss_db = loss_db + np.where(indoor, building_db, car_db)

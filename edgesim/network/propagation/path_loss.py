@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from edgesim.errors import RunError
+from edgesim.errors import ScenarioKeyError
 from edgesim.network.device import Fleet, draw
 from edgesim.network.propagation.large_scale import LargeScale, large_scale
 from edgesim.network.propagation.tr38901_path_loss import SCOPES
@@ -56,9 +56,6 @@ def large_scale_of(
         fleet: the devices, with their places.
         streams: random streams of the run.
         given_db: path losses from elsewhere [K], dB; None: by the scenario's model.
-
-    Raises:
-        RunError: a gain that is no number, from an absurd distance or loss.
     """
     section, loss, count = network.channel, network.channel.path_loss, len(fleet)
     if isinstance(loss, Tr38901PathLoss):
@@ -110,12 +107,11 @@ def path_gains(links: LargeScale) -> Array:
     """Path loss x shadowing of all devices [K], linear.
 
     Raises:
-        RunError: a gain that is no number.
+        ScenarioKeyError: a gain that is no number.
     """
     gains = linear(-(links.path_loss_db - links.shadowing_db))
     odd = np.flatnonzero(~np.isfinite(gains))
     if odd.size:
-        raise RunError(
-            f"the path loss and shadowing of device {odd[0]} give a gain of {gains[odd[0]]}"
-        )
+        problem = f"gives device {odd[0]} a gain of {gains[odd[0]]} by path loss and shadowing"
+        raise ScenarioKeyError(("network", "channel"), f"{problem}; write losses near 100 dB")
     return gains
