@@ -35,6 +35,7 @@ class CatalogKind(StrEnum):
     solvers = "solvers"
     datasets = "datasets"
     models = "models"
+    channels = "channels"
     selection = "selection"
     scenarios = "scenarios"
 

@@ -7,16 +7,32 @@ is installed is trusted: it needs no --allow-code. Nothing of it is imported bef
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+import inspect
+from collections.abc import Callable, Collection
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import solvers
 from edgesim.errors import ScenarioKeyError
+from edgesim.extensions.user_code import code_path, guarded, load_object
+from edgesim.scenario.loader import Scenario
+from edgesim.scenario.radio.own_loss_schema import CodePathLoss
+from fl import methods
+from fl.data import datasets
+from fl.models import architectures
+from fl.selection.selection_rules import RULES
 
-KINDS = ("methods", "solvers", "models", "datasets", "channels", "selection")
 Key = tuple[str, ...]
+SHIPPED: dict[str, Callable[[], Collection[str]]] = {  # by kind: names that stay this project's own
+    "methods": methods.available,
+    "solvers": lambda: solvers.METHODS,
+    "models": lambda: architectures.MODELS,
+    "datasets": lambda: [*datasets.DATASETS, datasets.NONE],
+    "channels": list,
+    "selection": lambda: RULES,
+}
 
 
 def group_of(kind: str) -> str:
@@ -32,24 +48,26 @@ def registered(kind: str) -> dict[str, list[EntryPoint]]:
     return dict(sorted(found.items()))
 
 
-def find_installed(kind: str, name: str, key: Key, shipped: Collection[str]) -> Any | None:
-    """The object that an installed package registers under a name.
+def find_object(kind: str, scenario: Scenario, name: str, key: Key, allow_code: bool) -> Any | None:
+    """The object that a name stands for: ``./file.py:name``, or what a package registers.
 
     Args:
-        kind: one of KINDS.
+        kind: one of SHIPPED.
+        scenario: paths are relative to its folder.
         name: as it stands in the scenario.
         key: path of the key that has it.
-        shipped: the names that this package has itself; they are never replaced.
+        allow_code: the user's code may run; what is installed needs no permission.
 
     Returns:
-        The object; None where the name is a shipped one, or nobody registers it.
+        The object; None where the name is a shipped one, or nobody knows it.
 
     Raises:
-        ScenarioKeyError: it cannot be loaded, or several packages register it.
+        ScenarioKeyError: it may not run, cannot be loaded, or several packages register it.
     """
-    entry = entry_of(kind, name, key, shipped)
+    own = load_object(scenario.folder, name, key, allow_code)
+    entry = entry_of(kind, name, key) if own is None else None
     if entry is None:
-        return None
+        return own
     try:
         return entry.load()
     except (Exception, SystemExit) as error:
@@ -57,27 +75,50 @@ def find_installed(kind: str, name: str, key: Key, shipped: Collection[str]) -> 
         raise ScenarioKeyError(key, f"{problem}; install that package again") from error
 
 
-def entry_of(kind: str, name: str, key: Key, shipped: Collection[str]) -> EntryPoint | None:
-    """The entry point of `find_installed`, not loaded."""
-    entries = [] if name in shipped or ".py:" in name else registered(kind).get(name, [])
+def guarded_object(own: Callable, scenario: Scenario, name: str) -> Callable:
+    """A function of `find_object`; what it raises becomes a UserCodeError."""
+    path = code_path(scenario, name) if ".py:" in name else Path(inspect.getfile(own))
+    return guarded(own, name, path)
+
+
+def entry_of(kind: str, name: str, key: Key) -> EntryPoint | None:
+    """The entry point that a name stands for, not loaded; None where it is not of a package."""
+    if ".py:" in name or name in SHIPPED[kind]():
+        return None
+    entries = registered(kind).get(name, [])
     if len(entries) > 1:
         packages = " and ".join(sorted(map(package_of, entries)))
         raise ScenarioKeyError(key, f"is {name}, which {packages} register; remove one of them")
     return entries[0] if entries else None
 
 
-def more_names(kind: str, shipped: Collection[str]) -> str:
-    """What an error adds to the names that are allowed: ``, or of packages: mine, other``."""
-    names = [name for name in registered(kind) if name not in shipped]
+def entries_named(scenario: Scenario) -> list[EntryPoint]:
+    """The entry points that a scenario uses."""
+    learning, loss = scenario.learning, scenario.network.channel.path_loss
+    names = {
+        "methods": learning.method.name,
+        "solvers": scenario.allocation.solver,
+        "models": learning.model,
+        "datasets": learning.dataset,
+        "channels": loss.code if isinstance(loss, CodePathLoss) else "",
+        "selection": learning.selection,
+    }
+    found = [entry_of(kind, name, (kind,)) for kind, name in names.items()]
+    return [entry for entry in found if entry is not None]
+
+
+def more_names(kind: str) -> str:
+    """What an error adds to the names that are allowed: ``, or of installed packages: mine``."""
+    names = [name for name in registered(kind) if name not in SHIPPED[kind]()]
     return f", or of installed packages: {', '.join(names)}" if names else ""
 
 
-def installed_rows(kind: str, shipped: Collection[str]) -> list[tuple[str, str, str]]:
+def installed_rows(kind: str) -> list[tuple[str, str, str]]:
     """(name, one line, package) of what installed packages register, also of what is broken."""
     rows = []
     for name, entries in registered(kind).items():
         for entry in entries:
-            rows.append((name, _line_of(entry, name in shipped), package_of(entry)))
+            rows.append((name, _line_of(entry, name in SHIPPED[kind]()), package_of(entry)))
     return rows
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from edgesim.errors import RunError, ScenarioKeyError
-from edgesim.extensions.user_code import code_path, guarded, load_object
+from edgesim.extensions.entry_points import find_object, guarded_object, more_names
 from edgesim.network.channel import Channel, make_channel
 from edgesim.network.device import Fleet
 from edgesim.network.given_losses.trace_file import (
@@ -51,13 +51,14 @@ def find_channel(scenario: Scenario, fleet: Fleet, streams: Streams, allow_code:
     if not isinstance(loss, CodePathLoss):
         return make_channel(scenario.network, fleet, streams)
     key = (*PATH_LOSS, "code")
-    own = load_object(scenario.folder, loss.code, key, allow_code)
+    own = find_object("channels", scenario, loss.code, key, allow_code)
     if own is None:
-        raise ScenarioKeyError(key, f"is {loss.code}; write ./file.py:function")
+        allowed = f"./file.py:function{more_names('channels')}"
+        raise ScenarioKeyError(key, f"is {loss.code}; allowed is {allowed}")
     if not callable(own):
         problem = "which is no function of the devices and the random streams"
         raise ScenarioKeyError(key, f"is {loss.code}, {problem}")
-    make: Callable[..., Any] = guarded(own, loss.code, code_path(scenario, loss.code))
+    make: Callable[..., Any] = guarded_object(own, scenario, loss.code)
     given = make(fleet, streams)
     if hasattr(given, "loss_db") and hasattr(given, "next_change_s"):
         return varying_channel(scenario, fleet, streams, given, loss.code)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from edgesim.extensions.entry_points import entries_named
 from edgesim.extensions.user_code import files_below, measured_files, user_files
 from edgesim.records.atomic_files import json_text, write_atomic
 from edgesim.records.checksums import SummedFiles
@@ -75,7 +76,9 @@ def write_scenario(path: Path, setup: Setup, write: Callable[[Path, str], None])
         setup: what is run.
         write: called with path and content.
     """
-    provenance = {**versions(), "git": git_state()}
+    packages = [entry.dist for entry in entries_named(setup.scenario) if entry.dist]
+    provenance = {**versions(), **{each.name: each.version for each in packages}}
+    provenance |= {"git": git_state()}
     write(path / "scenario.yaml", setup.scenario.to_yaml(provenance, seed=setup.seed))
 
 

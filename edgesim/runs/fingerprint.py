@@ -12,6 +12,7 @@ from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from edgesim.extensions.entry_points import entries_named, identity_of
 from edgesim.extensions.user_code import measured_files, user_files
 from edgesim.runs.artifacts import versions
 from edgesim.runs.setup import Setup
@@ -25,6 +26,7 @@ def result_digest(setup: Setup) -> str:
     """SHA-256 of what decides the results: scenario, seed, data, user code, versions, device."""
     where = [setup.scenario.learning.device, setup.arithmetic()]
     parts = [setup.scenario.digest(), str(setup.seed), *where, *map(str, versions().items())]
+    parts += map(identity_of, entries_named(setup.scenario))
     total = hashlib.sha256("\n".join(parts).encode())
     own = [*user_files(setup.scenario), *measured_files(setup.scenario)]
     for path in [*own, *setup.source.files]:
@@ -42,7 +44,7 @@ def training_digest(setup: Setup) -> str | None:
     nothing is trained, or by the user's own code, which could read anything.
     """
     own_code = (
-        ".py:" in setup.scenario.learning.method.name or not setup.task.architecture.in_layers
+        not type(setup.method).__module__.startswith("fl.") or not setup.task.architecture.in_layers
     )
     if setup.counts_only or own_code:
         return None

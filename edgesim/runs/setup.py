@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import simpy
@@ -191,7 +192,7 @@ def set_up(
     seed = scenario.seed if seed is None else seed
     seeds = Seeds(seed)
     source = find_data(scenario, data, allow_code)
-    if source.in_memory and ".py:" not in scenario.learning.dataset:
+    if data is not None and not isinstance(data, str | Path):
         scenario = with_keys(scenario, "learning", dataset=KEPT_DATA)
     own_model = find_model(scenario, model, allow_code)
     if model is not None:
