@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -68,6 +68,12 @@ class LearningTask:
     def train(self) -> tuple[Tensor, Tensor]:
         """All training images [N, *input_shape] and labels [N]."""
         return self.tensor(self.data.x_train), self.tensor(self.data.y_train)
+
+    @cached_property
+    def validation(self) -> LearningTask | None:
+        """The same task with what devices hold out as test samples; None where nobody holds any."""
+        held_out = self.data.held_out
+        return None if held_out is None else replace(self, data=held_out)
 
     @cached_property
     def test(self) -> tuple[Tensor, Tensor]:

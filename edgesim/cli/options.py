@@ -28,6 +28,12 @@ class Backend(StrEnum):
     dask = "dask"
 
 
+class Selection(StrEnum):
+    """By what `edgesim sweep` chooses among the values that it swept."""
+
+    best_validation = "best-validation"
+
+
 class CatalogKind(StrEnum):
     """What `edgesim list` lists."""
 

@@ -19,6 +19,7 @@ from edgesim.cli.options import (
     ExitCode,
     OnlySchemes,
     ScenarioFile,
+    Selection,
     WriteTensorBoard,
     exit_on_error,
 )
@@ -77,6 +78,10 @@ def sweep(
     data: DataFolder = None,
     allow_code: AllowCode = False,
     only: OnlySchemes = None,
+    select: Annotated[
+        Selection | None,
+        typer.Option(help="Choose values for every scheme; needs learning.validation."),
+    ] = None,
     tensorboard: WriteTensorBoard = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No progress, only the folder.")
@@ -92,7 +97,12 @@ def sweep(
             if given is not None and backend is not Backend.dask:
                 raise ScenarioError(f"{COMMAND_LINE}: {option} is only read with --backend dask")
         longest_wait_s = _seconds("--wait-for-workers", wait_for_workers)
-        from edgesim.cli.sweep_progress import SweepProgress, print_end, print_plan
+        from edgesim.cli.sweep_progress import (
+            SweepProgress,
+            print_end,
+            print_plan,
+            select_and_print,
+        )
         from edgesim.runs.tensorboard_log import check_tensorboard
         from edgesim.sweep.dask_workers import check_distributed
         from edgesim.sweep.scheduling import PointScheduler
@@ -105,6 +115,11 @@ def sweep(
             check_distributed()
         data_folder = str(data.resolve()) if data else None
         plan = plan_sweep(scenario, values or (), seeds, only or (), data_folder, allow_code)
+        if select and any(point.scenario.learning.validation is None for point in plan.points):
+            raise ScenarioError(
+                f"{COMMAND_LINE}: --select needs samples that are held out; "
+                "add learning.validation=0.2"
+            )
         folder = SweepFolder(out or Path("runs") / f"{plan.name}-sweep", plan)
         count = workers or _cores()
         if dry_run:
@@ -132,6 +147,8 @@ def sweep(
         finally:
             folder.close()
         print_end(folder, time.monotonic() - start_s, quiet)
+        if select:
+            select_and_print(folder)
     statuses = {status for status, _ in folder.status.values()}
     if statuses == {INFEASIBLE}:
         raise typer.Exit(ExitCode.infeasible)

@@ -107,6 +107,12 @@ def entries_named(scenario: Scenario) -> list[EntryPoint]:
     return [entry for entry in found if entry is not None]
 
 
+def package_files(scenario: Scenario) -> list[Path]:
+    """The modules of installed packages that a scenario uses."""
+    specs = [find_spec(entry.module) for entry in entries_named(scenario)]
+    return [Path(spec.origin) for spec in specs if spec and spec.origin]
+
+
 def more_names(kind: str) -> str:
     """What an error adds to the names that are allowed: ``, or of installed packages: mine``."""
     names = [name for name in registered(kind) if name not in SHIPPED[kind]()]

@@ -98,7 +98,10 @@ def divide_data(
     options = learning.partition.model_dump(exclude_none=True)
     if "file" in options:
         options["file"] = scenario.folder / options["file"]
-    options |= {"samples_per_device": learning.samples_per_device}
+    options |= {
+        "samples_per_device": learning.samples_per_device,
+        "validation": learning.validation,
+    }
     try:
         return datasets.spread(samples, scenario.device_count, seeds, **options)
     except DataError as error:

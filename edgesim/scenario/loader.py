@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import PrivateAttr, ValidationInfo, model_validator
 
 from edgesim.errors import ScenarioError
+from edgesim.scenario.base_file import read_with_base
 from edgesim.scenario.overrides import (
     Override,
     key_path,
@@ -27,10 +28,10 @@ from edgesim.scenario.per_device_values import MethodSpec
 from edgesim.scenario.schema import ScenarioKeys
 from edgesim.scenario.section import Section, is_written, reader_of
 from edgesim.scenario.validation import check_sections, validated
-from edgesim.scenario.yaml_locations import Document, KeyPath, read_file
+from edgesim.scenario.yaml_locations import Document, KeyPath
 
-_NOT_IN_DIGEST = ("name", "seed", "schemes", "scheme", "sweep", "provenance")
-_NOT_RESOLVED = ("schemes", "sweep", "provenance")
+_NOT_IN_DIGEST = ("base", "name", "seed", "schemes", "scheme", "sweep", "provenance")
+_NOT_RESOLVED = ("base", "schemes", "sweep", "provenance")
 
 
 class Scenario(ScenarioKeys):
@@ -127,9 +128,8 @@ def load(path: str | Path, overrides: Sequence[str] = (), label: str | None = No
     Raises:
         ScenarioError: the first thing that is wrong, in one sentence.
     """
-    document = read_file(Path(path))
-    resolved = resolve(document, list(map(parse_override, overrides)), label)
-    return validated(Scenario, resolved, Path(path).parent)
+    document, folder = read_with_base(Path(path))
+    return scheme_of_document(document, list(map(parse_override, overrides)), folder, label)
 
 
 def expand(path: str | Path, overrides: Sequence[str] = ()) -> list[tuple[str | None, Scenario]]:
@@ -138,18 +138,19 @@ def expand(path: str | Path, overrides: Sequence[str] = ()) -> list[tuple[str | 
     A file without schemes is one scheme, whose label is the file's own, or None.
     """
     changes = list(map(parse_override, overrides))
-    return expand_document(read_file(Path(path)), changes, Path(path).parent)
-
-
-def expand_document(
-    document: Document, overrides: Sequence[Override], folder: Path
-) -> list[tuple[str | None, Scenario]]:
-    """`expand` of a file that is read already, with overrides that are parsed already."""
+    document, folder = read_with_base(Path(path))
     schemes = [
-        validated(Scenario, resolve(document, overrides, label), folder)
-        for label in scheme_labels(document, overrides)
+        scheme_of_document(document, changes, folder, label)
+        for label in scheme_labels(document, changes)
     ]
     return [(scenario.scheme, scenario) for scenario in schemes]
+
+
+def scheme_of_document(
+    document: Document, overrides: Sequence[Override], folder: Path, label: str | None
+) -> Scenario:
+    """`load` of a file that is read already, with overrides that are parsed already."""
+    return validated(Scenario, resolve(document, overrides, label), folder)
 
 
 def _plain(section: Section) -> dict[str, Any]:

@@ -20,6 +20,7 @@ KIND_KEYS: dict[KeyPath, str] = {
     ("network", "channel", "fading"): "kind",
     ("network", "downlink"): "mode",
 }
+JOINED = ("schemes", "sweep")  # mappings whose keys are names, not parts of the scenario
 _MISSING = object()
 
 
@@ -109,7 +110,7 @@ def resolve(
         patch = changed.subtree(("schemes", label))
         del changed.tree["schemes"]
         if patch.tree:
-            _merge(changed, patch, ())
+            lay_over(changed, patch)
         changed.set_subtree(("scheme",), Document(label, {(): patch.place_of(())}))
     _apply(changed, [override for override in overrides if override.path[0] != "schemes"])
     return changed
@@ -147,8 +148,29 @@ def _changes_kind(document: Document, path: KeyPath, part: Document) -> bool:
     return isinstance(there, dict | str) and kind != part.tree
 
 
+def lay_over(document: Document, patch: Document) -> None:
+    """Lay a mapping of changes over a document: a scheme over its file, a file over its base.
+
+    Its keys may be dotted. The keys of ``sweep`` and the labels of ``schemes`` are kept as they
+    are, and join those that the document has.
+    """
+    for key, value in patch.tree.items():
+        if key not in JOINED or not isinstance(value, dict):
+            _merge(document, Document({key: value}, patch.places), ())
+            continue
+        document.tree[key] = document.tree.get(key) or {}
+        for name, changes in value.items():
+            part = patch.subtree((key, name))
+            there = document.tree[key].get(name)
+            if key == "schemes" and isinstance(there, dict) and isinstance(changes, dict):
+                scheme = document.subtree((key, name))
+                lay_over(scheme, part)
+                part = scheme
+            document.set_subtree((key, name), copy.deepcopy(part))
+
+
 def _merge(document: Document, patch: Document, at: KeyPath) -> None:
-    """Lay the mapping of a scheme over the section at a path; its keys may be dotted."""
+    """Lay a mapping over the section at a path; its keys may be dotted."""
     for key, value in patch.tree.items():
         path, part = at + key_path(key), patch.subtree((key,))
         if not isinstance(value, dict):

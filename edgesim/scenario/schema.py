@@ -174,6 +174,14 @@ class LearningSection(Section):
         None,
         f"{OURS}: all data is used",
     )
+    validation: Annotated[float | None, Quantity(high=0.5)] = key(
+        "share of each device's training samples that is held out, with its mix of labels: used "
+        "for nothing but the measures validation_accuracy and validation_loss, by which edgesim "
+        "sweep --select chooses",
+        0.2,
+        None,
+        "not set: all training samples are trained on",
+    )
     model: Annotated[str, Word(looks="the name of a model, see edgesim list models")] = key(
         "the network; ./file.py:name for a torch.nn.Module of your own", "mlp"
     )
@@ -264,6 +272,14 @@ class EvaluationSection(Section):
 class ScenarioKeys(Section):
     """A whole scenario file."""
 
+    base: Annotated[str | None, Word(looks="the path of a scenario file")] = key(
+        "another scenario file, which this one changes: a key here wins, schemes and sweeps join; "
+        "relative to this file",
+        "../demo.yaml",
+        None,
+        "not set: the file stands alone",
+    )
+
     name: Annotated[str, NAME] = key(
         "name of the scenario; runs are kept under it", "liu-20mhz-per-device"
     )
@@ -296,7 +312,8 @@ class ScenarioKeys(Section):
         f"{OURS}: one scheme, the file itself",
     )
     sweep: Annotated[dict[str, Any], AnyMapping()] = key(
-        "key -> values: what edgesim sweep varies, and seeds; edgesim run runs the file without it",
+        "key -> values: what edgesim sweep varies, and seeds; in a scheme: what is varied for this "
+        "scheme alone; edgesim run runs the file without it",
         "{budget.latency_threshold: [15 ms, 20 ms], "
         "network.bandwidth: 'log(1 MHz, 1 GHz, 4)', seeds: 0-4}",
         {},

@@ -197,6 +197,10 @@ def _check_learning(learning: LearningSection) -> None:
     elif learning.partition is not None:
         problem = "is not read with dataset: none; remove it, or write none"
         raise ValueRefusedError(problem, keys=("learning", "partition"))
+    elif learning.validation is not None:
+        raise ValueRefusedError(
+            "is not read with dataset: none; remove it", keys=("learning", "validation")
+        )
     elif learning.device != "cpu":
         problem = "is not read with dataset: none; remove it"
         raise ValueRefusedError(problem, keys=("learning", "device"))

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import chain, product
 from math import prod
 from pathlib import Path
 
 from edgesim.errors import COMMAND_LINE, RunError, ScenarioError
-from edgesim.scenario.loader import Scenario, expand_document
-from edgesim.scenario.overrides import Override
-from edgesim.scenario.yaml_locations import Document, read_file
+from edgesim.scenario.base_file import read_with_base
+from edgesim.scenario.loader import Scenario, scheme_of_document
+from edgesim.scenario.overrides import Override, scheme_labels
+from edgesim.scenario.yaml_locations import Document
 from edgesim.sweep.sweep_point import SweepPoint, check_point
-from edgesim.sweep.values import (
-    SweepAxis,
-    SweptValue,
-    axis_from_block,
-    axis_from_text,
-    block_seeds,
-    parse_seeds,
-)
+from edgesim.sweep.swept_axes import METHOD_KEY, axes_of_schemes, gather, varies
+from edgesim.sweep.values import SweepAxis, SweptValue
 
-METHOD_KEY = "learning.method.name"
 MAX_POINTS = 100_000
 
 
@@ -67,15 +60,19 @@ def plan_sweep(
     Raises:
         ScenarioError, RunError: the first point that is wrong.
     """
-    document = read_file(path)
+    document, folder = read_with_base(path)
     axes, seeds = gather(document, texts, seed_text)
+    own = axes_of_schemes(document, axes)
     points = [
         check_point(scenario, values, data, allow_code)
-        for scenario, values in combine(document, path, axes, seeds, set(only))
+        for scenario, values in combine(
+            document, folder, axes, own, seeds, SchemeChoice(path, set(only))
+        )
     ]
     _refuse_equal_points(points)
     shown: dict[str, list[str]] = {}
-    for value in (value for axis in axes if varies(axis) for row in axis.rows for value in row):
+    every = [*axes, *chain(*own.values())]
+    for value in (value for axis in every if varies(axis) for row in axis.rows for value in row):
         shown.setdefault(value.key, [])
         shown[value.key] += [value.text] if value.text not in shown[value.key] else []
     notes = []
@@ -85,70 +82,49 @@ def plan_sweep(
     return SweepPlan(points[0].scenario.name, path, shown, points, notes)
 
 
-def varies(axis: SweepAxis) -> bool:
-    """Several values, or a choice among schemes? One value alone is a change of the scenario."""
-    return len(axis.rows) > 1 or METHOD_KEY in axis.keys
-
-
-def gather(
-    document: Document, texts: Sequence[str], seed_text: str | None
-) -> tuple[list[SweepAxis], tuple[int, ...] | None]:
-    """Axes and seeds of the command line, and those of the sweep block that it leaves."""
-    axes = [axis_from_text(text) for text in texts]
-    replaced = {key for axis in axes for key in axis.keys}
-    block = document.subtree(("sweep",)) if document.tree.get("sweep") else Document({})
-    if not isinstance(block.tree, dict):
-        example = "write for instance sweep: {rounds: [10, 20]}"
-        raise ScenarioError(f"{block.place_of(())}: sweep is no mapping; {example}")
-    seeds = block_seeds(block.subtree(("seeds",))) if "seeds" in block.tree else None
-    inner = [axis_from_block(key, block.subtree((key,))) for key in block.tree if key != "seeds"]
-    axes = [axis for axis in inner if not replaced & set(axis.keys)] + axes
-    for key, count in Counter(key for axis in axes for key in axis.keys).items():
-        if count > 1:
-            problem = f"{key} is given twice; write its values in one list"
-            raise ScenarioError(f"{COMMAND_LINE}: {problem}")
-        if key.split(".")[0] in ("sweep", "scheme", "provenance", "name"):
-            raise ScenarioError(f"{COMMAND_LINE}: {key} cannot be swept; --only chooses schemes")
-    own = next((axis for axis in axes if axis.keys == ("seed",)), None)
-    if own is None:
-        return axes, seeds if seed_text is None else parse_seeds(seed_text)
-    if seed_text is not None:
-        raise ScenarioError(f"{COMMAND_LINE}: seed and --seeds are both given; keep --seeds")
-    # seed=0,1 is another way to write --seeds 0,1
-    texts = [row[0].text for row in own.rows]
-    return [axis for axis in axes if axis is not own], parse_seeds(",".join(texts))
-
-
 def combine(
     document: Document,
-    path: Path,
+    folder: Path,
     axes: Sequence[SweepAxis],
+    own: Mapping[str | None, Sequence[SweepAxis]],
     seeds: Sequence[int] | None,
-    only: set[str],
+    choice: SchemeChoice,
 ) -> Iterator[tuple[Scenario, dict[str, str]]]:
-    """Scenarios with the values that were swept, seeds innermost.
+    """Scenarios with the values that were swept; within them seeds, within these the schemes.
 
     Where the file has schemes, a swept method name chooses among them: a scheme says what the
     parameters of its method are.
+
+    Args:
+        document: the file.
+        folder: to which paths in it are relative.
+        axes: of all schemes.
+        own: label -> further axes of that scheme.
+        seeds: of every combination; None: the file's one.
+        choice: of the schemes.
     """
-    count = prod(len(axis.rows) for axis in axes) * len(seeds or (0,))
+    most = max((prod(len(axis.rows) for axis in each) for each in own.values()), default=1)
+    count = prod(len(axis.rows) for axis in axes) * len(seeds or (0,)) * most
     if count > MAX_POINTS:
         problem = f"the sweep has {count} points and more; allowed are {MAX_POINTS}"
         raise ScenarioError(f"{COMMAND_LINE}: {problem}")
-    choice = SchemeChoice(path, only)
-    varying = {key for axis in axes if varies(axis) for key in axis.keys}
+    varying = {key for axis in (*axes, *chain(*own.values())) if varies(axis) for key in axis.keys}
     seeded = [[]] if seeds is None else [[_seed_override(seed)] for seed in seeds]
     for rows in product(*(axis.rows for axis in axes)):
-        values = [value for row in rows for value in row]
+        common = [value for row in rows for value in row]
         method = None
         if "schemes" in document.tree:
-            method = next((value for value in values if value.key == METHOD_KEY), None)
-        changes = [value.override for value in values if value is not method]
-        swept = {value.key: value.text for value in values if value.key in varying}
+            method = next((value for value in common if value.key == METHOD_KEY), None)
+        changes = [value.override for value in common if value is not method]
         for seed in seeded:
-            for label, scenario in expand_document(document, [*changes, *seed], path.parent):
-                if choice.takes(label, scenario, method):
-                    yield scenario, swept
+            for label in scheme_labels(document, changes):
+                for own_rows in product(*(axis.rows for axis in own.get(label, ()))):
+                    mine = [value for row in own_rows for value in row]
+                    overrides = [*changes, *(value.override for value in mine), *seed]
+                    scenario = scheme_of_document(document, overrides, folder, label)
+                    swept = {v.key: v.text for v in (*common, *mine) if v.key in varying}
+                    if choice.takes(label, scenario, method):
+                        yield scenario, swept
     choice.refuse_unused()
 
 

@@ -104,7 +104,7 @@ def work_of(setup: Setup) -> RoundWork:
         for k, n in zip(first, count, strict=True)
     )
     macs = max(1.0, float(sum(task.architecture.macs.values())))
-    tested = sum(len(index) for index in task.data.test_index)
+    tested = sum(map(len, (*task.data.test_index, *task.data.validation_index)))
     return RoundWork(flops, flops / (6.0 * macs * task.batch_size), 2.0 * macs * tested)
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
 from importlib.util import find_spec
@@ -19,7 +19,7 @@ import numpy as np
 
 from fl.contracts import Streams
 from fl.data import file_readers as files
-from fl.data.partitions import partition
+from fl.data.partitions import hold_out, partition
 from fl.data.shakespeare_text import CONTEXT, read_play
 from fl.errors import DataError
 
@@ -72,6 +72,8 @@ class Federated:
         test_index: per device the indices of its test samples, int.
         classes: their names; empty where the targets are real numbers.
         text: samples are codes, int [T].
+        validation_index: per device the indices of training samples that are held out from
+            training, int; empty: nothing is held out.
     """
 
     y_train: Array
@@ -82,6 +84,7 @@ class Federated:
     test_index: list[Array]
     classes: tuple[str, ...]
     text: bool = False
+    validation_index: Sequence[Array] = ()
 
     @property
     def outputs(self) -> int:
@@ -104,6 +107,19 @@ class Federated:
     def samples(self) -> Array:
         """Training samples of every device, D_k [K]."""
         return np.array([len(index) for index in self.train_index])
+
+    @property
+    def held_out(self) -> Federated | None:
+        """The same devices, tested on the samples that they hold out; None where nobody does."""
+        if not any(map(len, self.validation_index)):
+            return None
+        return replace(
+            self,
+            y_test=self.y_train,
+            images=lambda: (self.x_train, self.x_train),
+            test_index=list(self.validation_index),
+            validation_index=(),
+        )
 
     def label_counts(self) -> Array:
         """Training samples of every device and class [K, classes]; without classes [K, 1]."""
@@ -311,9 +327,29 @@ def federated(
     return spread(load(dataset, root), devices, streams, **partition_options)
 
 
-def spread(s: Samples, devices: int, streams: Streams, **partition_options) -> Federated:
-    """A data set divided among K devices; options of `fl.data.partitions.partition`."""
-    parts = partition(
+def spread(
+    s: Samples,
+    devices: int,
+    streams: Streams,
+    validation: float | None = None,
+    **partition_options,
+) -> Federated:
+    """A data set divided among K devices.
+
+    Args:
+        s: the data set.
+        devices: K.
+        streams: named random streams.
+        validation: share of a device's training samples that is held out; None: nothing.
+        partition_options: of `fl.data.partitions.partition`.
+    """
+    train, test = partition(
         s.y_train, s.y_test, len(s.classes), devices, streams, owners=s.owners, **partition_options
     )
-    return Federated(s.y_train, s.y_test, s.images, s.input_shape, *parts, s.classes, s.text)
+    held: Sequence[Array] = ()
+    if validation is not None:
+        kinds = s.y_train if s.classes else np.zeros(len(s.y_train), dtype=np.int64)
+        train, held = hold_out(kinds, train, validation, streams)
+    return Federated(
+        s.y_train, s.y_test, s.images, s.input_shape, train, test, s.classes, s.text, held
+    )

@@ -6,6 +6,7 @@ tested on its own mix of labels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -275,3 +276,29 @@ def partition(
         raise DataError(f"{len(train_labels)} training samples are too few for {devices} devices")
     tests = deal(test_labels, test_counts(counts, test_labels), streams.stream("partition-test"))
     return deal(train_labels, capped(counts, samples_per_device), rng), tests
+
+
+def hold_out(
+    labels: Array, parts: Sequence[Array], fraction: float, streams: Streams
+) -> tuple[list[Array], list[Array]]:
+    """Divide each device's training samples into those it trains on and those held out.
+
+    What is held out has the device's mix of labels, and is drawn from the device's own stream.
+
+    Args:
+        labels: of all training samples, int [N].
+        parts: per device the indices of its training samples.
+        fraction: of a device's samples, in (0, 1); rounded down, so that one is left to train on.
+        streams: named random streams.
+
+    Returns:
+        Per device the indices that remain, and those held out.
+    """
+    kept, held = [], []
+    for k, mine in enumerate(parts):
+        counts = tally(labels[mine], int(labels.max()) + 1)
+        wanted = apportion(int(fraction * len(mine)), counts)
+        (chosen,) = deal(labels[mine], wanted[None], streams.stream("validation", device=k))
+        kept.append(np.delete(mine, chosen))
+        held.append(mine[chosen])
+    return kept, held

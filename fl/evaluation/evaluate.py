@@ -2,12 +2,12 @@
 
 A model with batch norm first sees the training data of the devices that use it, which freezes its
 statistics; a method may name further models, its probes, which are tested on the whole test set.
+Samples that devices hold out for validation are scored in the same way, as measures.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Array = np.ndarray
 STACK_BYTES = 64 << 20  # of the models and signals of a stack
 HELD_BYTES = 512 << 20  # of the models that threads share at a time
+VALIDATION_MEASURES = "validation_loss", "validation_accuracy"  # means over devices
 
 
 def evaluate(
@@ -47,23 +48,31 @@ def evaluate(
 
     Returns:
         Loss and accuracy, nan for a device without test data. The loss of a model that diverged to
-        numbers that are none is inf.
+        numbers that are none is inf. With validation data the measures validation_loss and
+        validation_accuracy are means over the devices that have any.
     """
-    threads = executor.threads if executor else 1
-    probes = method.probes(state)
-    own = stacks(task, personal_models(task, method, state))
+    threads, probes = executor.threads if executor else 1, method.probes(state)
     probed = ([on_whole_test_set(task, w)] for w in probes.values())
     with one_torch_thread():
-        found = list(scored(task, chain(own, probed), threads))
-    personal, probed_values = found[: len(found) - len(probes)], found[len(found) - len(probes) :]
-    loss, accuracy = np.concatenate(
-        [by_device(task, values, model.devices) for model, values in personal], axis=1
+        loss, accuracy = personal_scores(task, method, state, threads)
+        shares = {
+            f"accuracy {name}": float(hits.mean())
+            for name, (_, (_, hits)) in zip(probes, scored(task, probed, threads), strict=True)
+        }
+        measures = shares | method.measures(state)
+        if task.validation is not None:
+            means = np.nanmean(personal_scores(task.validation, method, state, threads), axis=1)
+            measures |= dict(zip(VALIDATION_MEASURES, means.tolist(), strict=True))
+    return Scores(loss, accuracy, measures)
+
+
+def personal_scores(task: LearningTask, method: Method, state: State, threads: int) -> Array:
+    """Loss and accuracy of every device's model on the device's test samples [2, K]."""
+    models = stacks(task, personal_models(task, method, state))
+    return np.concatenate(
+        [by_device(task, values, model.devices) for model, values in scored(task, models, threads)],
+        axis=1,
     )
-    shares = {
-        f"accuracy {name}": float(hits.mean())
-        for name, (_, (_, hits)) in zip(probes, probed_values, strict=True)
-    }
-    return Scores(loss, accuracy, shares | method.measures(state))
 
 
 def accuracy_of(task: LearningTask, w: Tensor) -> float:

@@ -1,1 +1,1 @@
-"""Large-scale propagation: where devices stand, and what path loss and shadowing follow."""
+"""Large-scale propagation: path loss, walls, shadowing and K factor by position."""

@@ -21,6 +21,7 @@ py-modules = ["acme_edge"]
 calm = "acme_edge:Calm"
 fedavg = "acme_edge:Calm"
 gone = "acme_edge:Gone"
+wrong = "acme_edge:Wrong"
 [project.entry-points."edgesim.solvers"]
 halves = "acme_edge:halves"
 [project.entry-points."edgesim.models"]
@@ -44,14 +45,19 @@ class Calm(FedAvg):
     """FedAvg with another default."""
     calm: float = param(0.5, "does nothing", source="ours", ge=0)
 
+class Wrong(FedAvg):
+    """A method that fails."""
+    def local_update(self, state, k, w, grant):
+        return 1 / 0
+
 def halves(problem):
     """Equal shares, nothing is pruned."""
     return np.full(len(problem.bits), 1 / len(problem.bits)), problem.rho_min
 
-def line(input_shape, outputs):
+def line(input_shape, classes):
     """One layer."""
     import torch
-    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(4, outputs))
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(4, classes))
 
 def corners():
     """Which corner of a square is bright."""
@@ -149,10 +155,12 @@ def test_what_is_installed_is_listed_with_its_package(edgesim):
 
 
 def test_mistakes_are_one_sentence(edgesim):
+    failing = edgesim("run", "acme.yaml", "learning.method={name: wrong}", code=2)
+    assert "acme_edge.py:18: ZeroDivisionError" in failing and failing.count("\n") == 1
     broken = edgesim("run", "acme.yaml", "learning.method={name: gone}", code=2)
     assert "is gone, which acme-edge 1.2 cannot load: AttributeError" in broken
     unknown = edgesim("run", "acme.yaml", "learning.method={name: clam}", code=2)
-    assert unknown.count("\n") == 1 and "or of installed packages: calm, gone" in unknown
+    assert unknown.count("\n") == 1 and "or of installed packages: calm, gone, wrong" in unknown
     solver = edgesim("run", "acme.yaml", "allocation.solver=havles", code=2)
     assert "or ./file.py:function, or of installed packages: halves" in solver
     channel = edgesim("run", "acme.yaml", "network.channel=flta", code=2)

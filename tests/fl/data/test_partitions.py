@@ -190,3 +190,33 @@ def test_two_labels_of_mnist_for_a_hundred_devices():
         np.array_equal(np.bincount(test[part], minlength=10), (row > 0) * 50)
         for part, row in zip(tests, counts, strict=True)
     )
+
+
+# --- samples held out for validation --------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.integers(1, 60), min_size=1, max_size=6),
+    st.floats(0.01, 0.5),
+    st.integers(0, 9),
+)
+def test_what_is_held_out_has_the_devices_mix_of_labels(sizes, fraction, seed):
+    rng = np.random.default_rng(seed)
+    known = rng.integers(0, CLASSES, sum(sizes))
+    parts = np.split(rng.permutation(sum(sizes)), np.cumsum(sizes)[:-1])
+    kept, held = partitions.hold_out(known, parts, fraction, Seeds(seed))
+    for mine, rest, out in zip(parts, kept, held, strict=True):
+        assert sorted([*rest, *out]) == sorted(mine)
+        assert len(out) == int(fraction * len(mine))
+        mix = np.bincount(known[mine], minlength=CLASSES) * len(out) / len(mine)
+        assert (abs(np.bincount(known[out], minlength=CLASSES) - mix) < 1).all()
+
+
+def test_what_a_device_holds_out_does_not_depend_on_the_others():
+    known, parts = labels([20] * CLASSES), [np.arange(0, 50), np.arange(50, 100)]
+    _, both = partitions.hold_out(known, parts, 0.3, Seeds(1))
+    _, alone = partitions.hold_out(known, parts[:1], 0.3, Seeds(1))
+    assert np.array_equal(both[0], alone[0])
+    _, other = partitions.hold_out(known, parts, 0.3, Seeds(2))
+    assert not np.array_equal(both[0], other[0])

@@ -69,25 +69,28 @@ def cost(p, share):
 
 
 def lower_bound(p, price, near):
-    """sum_k min_b (w rho(b) + price b) - price, low <= b <= cap, by ternary search: no allocation
-    is below it.
+    """sum_k min_b (w rho(b) + price b) - price, low <= b <= cap, on finer and finer grids: no
+    allocation is below it.
 
     A convex function that is least in the six decades on either side of `near` is least there
-    altogether.
+    altogether, and least on a grid next to where it is least.
     """
     low, cap = (LD(v) for v in p.share_bounds())
     low = np.minimum(low / max(low.sum(), 1), cap)  # least shares that exceed the band by rounding
     value = lambda b: cost(p, b) + LD(price) * b  # noqa: E731
     near = np.maximum(np.where(near > 0, LD(near), cap * LD(1e-6)), LD(1e-60))
     left, right = (np.log(np.clip(near * times, low, cap) + LD(1e-300)) for times in (1e-6, 1e6))
-    for _ in range(110):
-        third = (right - left) / 3
-        one, two = left + third, right - third
-        below = value(np.exp(one)) < value(np.exp(two))
-        left, right = np.where(below, left, one), np.where(below, two, right)
-    best = np.minimum(
-        np.minimum(value(low), value(cap)), value(np.clip(np.exp((left + right) / 2), low, cap))
-    )
+    best = np.minimum(value(low), value(cap))
+    part = np.linspace(LD(0), LD(1), 34)[:, None]
+    for _ in range(15):  # each makes the interval 16.5 times smaller
+        grid = left + (right - left) * part
+        values = value(np.clip(np.exp(grid), low, cap))
+        at = values.argmin(axis=0)
+        best = np.minimum(best, values.min(axis=0))
+        left, right = (
+            np.take_along_axis(grid, np.clip(at + step, 0, len(part) - 1)[None], axis=0)[0]
+            for step in (-1, 1)
+        )
     return np.where(p.feasible, best, 0).sum() - LD(price)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from edgesim.network.propagation.device_positions import around, draw_positions
+from edgesim.network.device_positions import around, draw_positions
 from edgesim.scenario.radio.placement import Placement
 from edgesim.seeds import Seeds
 

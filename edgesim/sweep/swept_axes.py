@@ -1,0 +1,91 @@
+"""The axes of a sweep: from the command line, the file's sweep block and those of its schemes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from edgesim.errors import COMMAND_LINE, ScenarioError
+from edgesim.scenario.overrides import scheme_labels
+from edgesim.scenario.yaml_locations import Document
+from edgesim.sweep.values import (
+    SweepAxis,
+    axis_from_block,
+    axis_from_text,
+    block_seeds,
+    parse_seeds,
+)
+
+METHOD_KEY = "learning.method.name"
+
+
+def varies(axis: SweepAxis) -> bool:
+    """Several values, or a choice among schemes? One value alone is a change of the scenario."""
+    return len(axis.rows) > 1 or METHOD_KEY in axis.keys
+
+
+def gather(
+    document: Document, texts: Sequence[str], seed_text: str | None
+) -> tuple[list[SweepAxis], tuple[int, ...] | None]:
+    """Axes and seeds of the command line, and those of the sweep block that it leaves."""
+    axes = [axis_from_text(text) for text in texts]
+    replaced = {key for axis in axes for key in axis.keys}
+    block = sweep_block(document)
+    seeds = block_seeds(block.subtree(("seeds",))) if "seeds" in block.tree else None
+    inner = [axis_from_block(key, block.subtree((key,))) for key in block.tree if key != "seeds"]
+    axes = [axis for axis in inner if not replaced & set(axis.keys)] + axes
+    _check_keys(axes)
+    own = next((axis for axis in axes if axis.keys == ("seed",)), None)
+    if own is None:
+        return axes, seeds if seed_text is None else parse_seeds(seed_text)
+    if seed_text is not None:
+        raise ScenarioError(f"{COMMAND_LINE}: seed and --seeds are both given; keep --seeds")
+    # seed=0,1 is another way to write --seeds 0,1
+    texts = [row[0].text for row in own.rows]
+    return [axis for axis in axes if axis is not own], parse_seeds(",".join(texts))
+
+
+def axes_of_schemes(
+    document: Document, axes: Sequence[SweepAxis]
+) -> dict[str | None, list[SweepAxis]]:
+    """The axes of the schemes' own sweep blocks, by label; those of all schemes win over them.
+
+    Args:
+        document: the file.
+        axes: of all schemes, which come from the command line or the file's sweep block.
+    """
+    found: dict[str | None, list[SweepAxis]] = {}
+    common = {key for axis in axes for key in axis.keys}
+    for label in filter(None, scheme_labels(document)):
+        block = sweep_block(document, "schemes", label)
+        if "seeds" in block.tree:
+            place = block.place_of(("seeds",))
+            raise ScenarioError(
+                f"{place}: seeds are those of all schemes; write them in the file's sweep"
+            )
+        own = [axis_from_block(key, block.subtree((key,))) for key in block.tree]
+        found[label] = [axis for axis in own if not common & set(axis.keys)]
+        _check_keys(found[label])
+    return found
+
+
+def sweep_block(document: Document, *at: str) -> Document:
+    """The sweep block of a file, or of the scheme at ``schemes``, label; empty where none is."""
+    place = (*at, "sweep")
+    holder = document.subtree(at).tree if at else document.tree
+    found = isinstance(holder, dict) and holder.get("sweep")
+    block = document.subtree(place) if found else Document({})
+    if not isinstance(block.tree, dict):
+        example = "write for instance sweep: {rounds: [10, 20]}"
+        raise ScenarioError(f"{block.place_of(())}: sweep is no mapping; {example}")
+    return block
+
+
+def _check_keys(axes: Sequence[SweepAxis]) -> None:
+    """Refuse a key that stands on two axes, or that cannot be swept."""
+    for key, count in Counter(key for axis in axes for key in axis.keys).items():
+        if count > 1:
+            problem = f"{key} is given twice; write its values in one list"
+            raise ScenarioError(f"{COMMAND_LINE}: {problem}")
+        if key.split(".")[0] in ("sweep", "scheme", "provenance", "name"):
+            raise ScenarioError(f"{COMMAND_LINE}: {key} cannot be swept; --only chooses schemes")

@@ -1,0 +1,63 @@
+"""edgesim sweep --select: the table, the warning, and a scenario that can be run."""
+
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from edgesim.cli.app import app
+from edgesim.scenario.loader import expand
+
+SCENARIO = """\
+name: chosen
+rounds: 4
+network:
+  bandwidth: 20 MHz
+  noise: -110 dBm
+  channel: {path_loss: {model: constant, loss: 100 dB}}
+devices: [{count: 3, tx_power: 28 dBm, cpu: {frequency: 3 GHz, cycles_per_weight: 5}}]
+allocation: {solver: equal}
+learning:
+  dataset: digits
+  partition: {kind: iid}
+  model: mlp
+  batch_size: 20
+  method: {name: fedavg, local_steps: 10, lr: 0.1}
+schemes:
+  averaged: {sweep: {learning.method.lr: [0.001, 0.01, 0.3]}}
+  partial:
+    learning: {method: {name: fedsim}}
+    sweep: {"learning.method.personal_lr:learning.method.global_lr": "0.001:0.001,0.3:0.3,60:60"}
+"""
+
+
+def command(*words):
+    return CliRunner().invoke(app, ["sweep", "scenario.yaml", *words, "--workers", "1"])
+
+
+def test_the_choice_is_shown_and_can_be_run(tmp_path, monkeypatch):
+    from tests.edgesim.sweep.conftest import InProcessWorkers
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("edgesim.sweep.local_workers.LocalWorkers", InProcessWorkers)
+    Path("scenario.yaml").write_text(SCENARIO)
+    options = ("learning.validation=0.2", "--out", "tuned", "--select", "best-validation")
+    result = command(*options)
+    assert result.exit_code == 0, result.output
+    lines = result.output.splitlines()
+    (averaged,) = [line for line in lines if line.startswith("averaged ")]
+    (partial,) = [line for line in lines if line.startswith("partial ")]
+    assert averaged.split()[1:5] == ["lr=0.3", "0.001", "to", "0.3"]
+    assert partial.split()[1:5] == ["global_lr=personal_lr=0.3", "0.001", "to", "60"]
+    edge = "averaged: learning.method.lr=0.3 is at the edge of its values; widen them"
+    assert [line for line in lines if "edge" in line] == [edge]
+    chosen = {label: s.learning.method.params for label, s in expand("tuned/best-validation.yaml")}
+    assert chosen["averaged"]["lr"] == 0.3 and chosen["partial"]["personal_lr"] == 0.3
+    assert "validation" not in Path("tuned/best-validation.yaml").read_text().split("base:")[1]
+
+
+def test_without_samples_held_out_nothing_is_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("scenario.yaml").write_text(SCENARIO)
+    result = command("--select", "best-validation")
+    assert (result.exit_code, Path("runs").exists()) == (2, False)
+    assert "--select needs samples that are held out; add learning.validation=0.2" in result.output

@@ -1,0 +1,62 @@
+"""Sweep blocks of single schemes."""
+
+from pathlib import Path
+
+import pytest
+
+from edgesim.errors import ScenarioError
+from edgesim.sweep.sweep_plan import plan_sweep
+
+OWN = """\
+base: two.yaml
+sweep: {seeds: 0-1, rounds: [2, 3]}
+schemes:
+  ours: {sweep: {"learning.method.personal_lr:learning.method.global_lr": "0.1:0.1,0.2:0.3"}}
+"""
+
+
+@pytest.fixture
+def own(folder):
+    (folder / "own.yaml").write_text(OWN)
+    return Path("own.yaml")
+
+
+def named(planned):
+    return [(p.label, p.scenario.rounds, p.seed, p.values) for p in planned.points]
+
+
+def test_a_scheme_is_swept_alone_beside_what_all_vary(own):
+    planned = plan_sweep(own)
+    first, second, plain = named(planned)[:3]
+    rates = ("learning.method.personal_lr", "learning.method.global_lr")
+    assert first == ("ours", 2, 0, {"rounds": "2", **dict.fromkeys(rates, "0.1")})
+    assert second == ("ours", 2, 0, {"rounds": "2", rates[0]: "0.2", rates[1]: "0.3"})
+    assert plain == ("plain", 2, 0, {"rounds": "2"})
+    assert len(planned.points) == 2 * 2 * 3  # rounds, seeds, (two values of ours, plain)
+    assert planned.axes == {
+        "rounds": ["2", "3"],
+        rates[0]: ["0.1", "0.2"],
+        rates[1]: ["0.1", "0.3"],
+    }
+    set_to = [point.scenario.learning.method.params for point in planned.points[:2]]
+    assert [each["global_lr"] for each in set_to] == [0.1, 0.3]
+
+
+def test_the_command_line_wins_over_a_schemes_block(own):
+    planned = plan_sweep(own, ["rounds=2", "learning.method.personal_lr=0.7"], "0", ["ours"])
+    (point,) = planned.points
+    assert point.scenario.learning.method.params["personal_lr"] == 0.7 and point.values == {}
+
+
+@pytest.mark.parametrize(
+    ("block", "sentence"),
+    [
+        ("{seeds: 0-3}", "own.yaml:4: seeds are those of all schemes"),
+        ("{name: [a, b]}", "name cannot be swept"),
+        ("5", "own.yaml:4: sweep is no mapping"),
+    ],
+)
+def test_mistakes_in_a_schemes_block(own, block, sentence):
+    own.write_text(OWN.split("schemes:")[0] + f"schemes:\n  ours: {{sweep: {block}}}\n")
+    with pytest.raises(ScenarioError, match=sentence):
+        plan_sweep(own)
