@@ -6,43 +6,79 @@ Each command imports what it needs when it runs, so that ``edgesim --help`` answ
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from edgesim.cli.options import exit_on_error
 
+if TYPE_CHECKING:
+    from reports.html_page import Progress
+
 RUNS_DIFFER = 1  # exit code of edgesim compare
 
 
-class StyleName(StrEnum):
-    """How `edgesim report` draws the files in figures/."""
-
-    screen = "screen"
-    ieee = "ieee"
-
-
 def report(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="Run folders, or folders of runs.")
-    ],
+    given: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="DIR... [KEY=VALUE...]",
+            help="Run folders, or folders of runs; and options of the report, such as "
+            "figures=accuracy,latency, schemes='{joint: Proposed}', style=ieee (see --keys).",
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the report.")] = None,
+    options: Annotated[
+        Path | None,
+        typer.Option(help="File of options; else the report.yaml in the first folder."),
+    ] = None,
     style: Annotated[
-        StyleName, typer.Option(help="Of the figures' files; ieee: 3.5 in wide, 8 pt.")
-    ] = StyleName.screen,
+        str | None, typer.Option(help="The same as style=...: screen or ieee.")
+    ] = None,
+    keys: Annotated[
+        bool, typer.Option("--keys", help="List the options of a report and stop.")
+    ] = False,
 ) -> None:
     """Write one page, figures and tables from any set of finished runs, such as a sweep's
     folder.
     """
-    # inside the one folder given, or beside several
-    default = (runs[0] if len(runs) == 1 else runs[0].parent) / "report"
+    dirs = [Path(text) for text in given or () if "=" not in text or Path(text).exists()]
+    changes = [text for text in given or () if Path(text) not in dirs]
+    changes += [] if style is None else [f"style={style}"]
+    if not dirs and not keys:
+        raise typer.BadParameter("give a run's folder, or one that contains some")
     with exit_on_error():
-        from reports.html_page import write_report
+        from reports.html_page import default_folder, write_report
+        from reports.report_options import explain_options, options_beside, read_options
 
-        page = write_report(runs, out or default, style)
+        if keys:
+            typer.echo(explain_options())
+            return
+        read = read_options(options, changes) if options else options_beside(dirs[0], changes)
+        with _progress() as progress:
+            page = write_report(dirs, out or default_folder(dirs), read, progress)
         typer.echo(f"report: {page}")
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    """A bar on a terminal; nothing elsewhere."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    console = Console(stderr=True)
+    columns = TextColumn("figures {task.completed}/{task.total}"), BarColumn()
+    title = TextColumn("{task.description}")
+    with Progress(
+        *columns, title, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total, name: bar.update(
+            task, completed=done, total=total, description=name
+        )
 
 
 def compare(

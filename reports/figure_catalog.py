@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from matplotlib.figure import Figure
 
+from edgesim.results.run_files import ResultsError
 from reports.figures import (
     accuracy_cost_tradeoff,
     cell_topology,
@@ -21,15 +22,18 @@ from reports.figures import (
     sweep_curves,
     sweep_maps,
 )
+from reports.report_options import ReportOptions
 from reports.run_data.metrics import ACCURACY, LATENCY, METRICS, RHO, Metric
-from reports.run_data.run_statistics import round_curve
+from reports.run_data.run_statistics import LEAST_SEEDS
 from reports.run_data.scheme_grouping import Scheme, few_schemes, swept_keys
-from reports.run_data.swept_keys import SweptKey
+from reports.run_data.scheme_selection import find_key, unknown_name
+from reports.run_data.swept_keys import SweptKey, numeric_differences
 from reports.styling.figure_style import FigureStyle
 from reports.styling.table_formats import Table
 
 SWEEP, LEARNING, TIME, COSTS, CELL = "Sweep", "Learning", "Latency", "Costs", "Cell and devices"
 SECTIONS = (SWEEP, LEARNING, TIME, COSTS, CELL)
+AXIS_NAMES = {"time": "simulated time", "rounds": "rounds", "bits": "bits", "energy": "joules"}
 METRIC_TITLES = {"accuracy": "Final accuracy", "loss": "Final loss", "rho": "Pruning ratio"}
 
 
@@ -48,32 +52,60 @@ class ReportFigure:
     table: Callable[[], Table | None]
 
 
-def report_figures(schemes: list[Scheme]) -> list[ReportFigure]:
-    """The figures of these schemes, in the order of the page."""
+def report_figures(
+    schemes: list[Scheme], options: ReportOptions | None = None
+) -> tuple[list[ReportFigure], list[str]]:
+    """The figures of these schemes, in the order of the page, and what could not be drawn.
+
+    Raises:
+        ResultsError: the options name a figure or a swept key that there is not.
+    """
+    options = options or ReportOptions()
     keys = swept_keys(schemes)
     few, chosen = few_schemes(schemes, keys)
-    return [*_sweep(schemes, keys), *_other_sections(schemes, few, _shown(chosen))]
+    sweep, notes = _sweep(schemes, keys, options)
+    every = [*sweep, *_other_sections(schemes, few, _shown(chosen), options)]
+    if options.figures:
+        known = {figure.name: figure for figure in every}
+        for name in options.figures:
+            if name not in known:
+                raise ResultsError(unknown_name("figures", name, list(known)))
+        every = [figure for figure in every if figure.name in options.figures]
+    return every, notes
 
 
 def _shown(chosen: str) -> str:
     return f" Shown: {chosen}; the data has all." if chosen else ""
 
 
-def _sweep(schemes: list[Scheme], keys: Sequence[SweptKey]) -> list[ReportFigure]:
-    figures = []
-    for key in keys:
+def _sweep(
+    schemes: list[Scheme], keys: Sequence[SweptKey], options: ReportOptions
+) -> tuple[list[ReportFigure], list[str]]:
+    figures, notes = [], []
+    axes: Sequence[SweptKey] = keys
+    if options.along:
+        along = find_key("along", options.along, keys)
+        tied = sweep_curves.tied_keys(schemes, keys, along)
+        along = replace(along, tied=tuple(key.name for key in tied))
+        axes, keys = [along], [along, *(k for k in keys if k.key != along.key and k not in tied)]
+    family = find_key("family", options.family, keys) if options.family else None
+    for key in axes:
         for metric in METRICS:
-            _, chosen = sweep_curves.sweep_lines(schemes, keys, key, metric)
+            lines, chosen = sweep_curves.sweep_lines(schemes, keys, key, metric, family)
+            if not any(len(line.x) > 1 for line in lines):
+                continue
             figures.append(
                 ReportFigure(
                     SWEEP,
                     f"{metric.name}-by-{key.slug}",
                     f"{_metric_title(metric)} against {key.name}",
                     f"Mean over seeds{_seeds(schemes)}.{_shown(chosen)}",
-                    partial(sweep_curves.sweep_curves, schemes, keys, key, metric),
+                    partial(sweep_curves.sweep_curves, schemes, lines, key, metric),
                     partial(sweep_curves.sweep_table, schemes, keys, metric),
                 )
             )
+        if not any(figure.name.endswith(f"-by-{key.slug}") for figure in figures):
+            notes.append(_no_axis(schemes, key))
     for metric in (ACCURACY, LATENCY):
         maps = sweep_maps.sweep_maps(schemes, keys, metric)
         if maps:
@@ -89,25 +121,39 @@ def _sweep(schemes: list[Scheme], keys: Sequence[SweptKey]) -> list[ReportFigure
                     partial(sweep_curves.sweep_table, schemes, keys, metric),
                 )
             )
-    return figures
+    return figures, notes
+
+
+def _no_axis(schemes: list[Scheme], key: SweptKey) -> str:
+    """Why there is no figure along a key: runs that differ in it differ in others, too."""
+    others = numeric_differences([scheme.values for scheme in schemes if key.key in scheme.numbers])
+    names = ", ".join(other for other in others if other != key.key)
+    return (
+        f"No figure against {key.key}: no two runs of a scheme differ in it alone. They differ in "
+        f"{names} too; the option along={key.key} draws them all the same, with the keys named."
+    )
 
 
 def _metric_title(metric: Metric) -> str:
     return METRIC_TITLES.get(metric.name, metric.name.capitalize())
 
 
-def _other_sections(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[ReportFigure]:
+def _other_sections(
+    schemes: list[Scheme], few: list[Scheme], shown: str, options: ReportOptions
+) -> list[ReportFigure]:
     """Figures with a line, bar or panel for each of a few schemes; their tables have all schemes.
 
     A timeline has no more numbers than it shows; one point per scheme is never too much.
     """
+    against = options.x or ("time", "rounds")
+    over = " and ".join(f"over {AXIS_NAMES[name]}" for name in against)
     return [
         ReportFigure(
             LEARNING,
             "accuracy",
-            "Accuracy over simulated time and over rounds",
-            _accuracy_caption(few) + shown,
-            partial(learning_curves.accuracy_curves, few),
+            f"Accuracy {over}",
+            _accuracy_caption(few, options) + shown,
+            partial(learning_curves.learning_curves, few, learning_curves.ACCURACY, against),
             partial(learning_curves.curve_table, schemes, "accuracy", "accuracy"),
         ),
         ReportFigure(
@@ -117,15 +163,17 @@ def _other_sections(schemes: list[Scheme], few: list[Scheme], shown: str) -> lis
             "The same accuracy against what it took since the first round: bits of all devices, "
             "up and down, and joules of all devices. A curve that lies further left reaches its "
             f"accuracy for less.{shown}",
-            partial(learning_curves.accuracy_by_spending, few),
+            partial(
+                learning_curves.learning_curves, few, learning_curves.ACCURACY, ("bits", "energy")
+            ),
             partial(learning_curves.curve_table, schemes, "spending", "accuracy"),
         ),
         ReportFigure(
             LEARNING,
             "loss",
-            "Loss over simulated time and over rounds",
-            f"Test loss, mean over devices.{shown}",
-            partial(learning_curves.loss_curves, few),
+            f"Loss {over}",
+            f"Test loss, mean over devices{_seeds(few)}.{shown}",
+            partial(learning_curves.learning_curves, few, learning_curves.LOSS, against),
             partial(learning_curves.curve_table, schemes, "loss", "loss"),
         ),
         ReportFigure(
@@ -232,19 +280,22 @@ def _other_sections(schemes: list[Scheme], few: list[Scheme], shown: str) -> lis
 
 
 def _seeds(schemes: list[Scheme], lead: str = ", ") -> str:
-    """The words about the interval: n seeds, or nothing with one."""
+    """The words about the spread over seeds: interval, dots, or nothing with one seed."""
     counts = sorted({len(scheme.runs) for scheme in schemes})
-    if counts[-1] == 1:
-        return ""
-    n = f"n = {counts[0]}" if len(counts) == 1 else f"n = {counts[0]} to {counts[-1]}"
-    return f"{lead}95 % interval (Student t) over {n} seeds"
+    many = [n for n in counts if n >= LEAST_SEEDS]
+    words = []
+    if many:
+        n = f"{many[0]}" if len(many) == 1 else f"{many[0]} to {many[-1]}"
+        words.append(f"95 % interval (Student t) over {n} seeds")
+    if 2 in counts:
+        words.append("dots: the values of two seeds")
+    return f"{lead}{'; '.join(words)}" if words else ""
 
 
-def _accuracy_caption(schemes: list[Scheme]) -> str:
-    over = {curve.over for scheme in schemes if (curve := round_curve(scheme, "accuracy"))}
-    text = "Test accuracy of every device's own model on its own test data, mean over devices."
-    text += f" Bands: {_seeds(schemes, '')}." if "seeds" in over else ""
-    text += " Bars: one standard deviation over devices." if "devices" in over else ""
+def _accuracy_caption(schemes: list[Scheme], options: ReportOptions) -> str:
+    text = "Test accuracy of every device's own model on its own test data, mean over devices"
+    text += f" and seeds{_seeds(schemes)}." if _seeds(schemes) else "."
+    text += " Bars: one standard deviation over devices." if options.bars == "devices" else ""
     return text
 
 
@@ -253,8 +304,7 @@ def _latency_caption(schemes: list[Scheme]) -> str:
     return (
         "Simulated time that each global round took: mean (marker) and range over all rounds, and "
         "round by round; dashed: the latency threshold. Markers are staggered, so that equal "
-        "lines show all of theirs."
-        + (f" Curves and bands: mean over seeds{_seeds(schemes)}." if several else "")
+        "lines show all of theirs." + (f" Curves: mean over seeds{_seeds(schemes)}." * several)
     )
 
 

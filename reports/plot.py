@@ -11,14 +11,20 @@ Wherever ``runs`` is asked for, give a folder (of a run, of runs, of a sweep), a
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import cycle
+from pathlib import Path
+from typing import Any
 
 import matplotlib
 from cycler import cycler
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from edgesim.results.run_files import ResultsError
+from reports.figure_catalog import report_figures
+from reports.figure_files import file_style, lay_out
 from reports.figures.learning_curves import (
     ABSCISSAS,
     ACCURACY,
@@ -27,12 +33,15 @@ from reports.figures.learning_curves import (
     Ordinate,
     draw_curves,
 )
+from reports.report_options import options_beside, options_from
 from reports.run_data.given_runs import GivenRuns, schemes_of
 from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.scheme_selection import named_schemes, sliced_schemes
 from reports.styling.colours_and_markers import SeriesStyle, series_cycle
-from reports.styling.figure_style import STYLES, THRESHOLD_LINE, settings
+from reports.styling.figure_style import SCREEN, STYLES, THRESHOLD_LINE, settings, styled
+from reports.styling.panel_arrangement import letter_panels
 
-__all__ = ["accuracy", "latency", "loss", "style"]
+__all__ = ["accuracy", "figure", "latency", "loss", "report", "style"]
 
 
 def style(name: str = "screen") -> AbstractContextManager[None]:
@@ -69,6 +78,57 @@ class _Restore(AbstractContextManager[None]):
 
     def __exit__(self, *error: object) -> None:
         self._context.__exit__(None, None, None)
+
+
+def report(
+    runs: str | Path | Sequence[str | Path],
+    options: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+) -> Path:
+    """Write a report's page, figures and tables.
+
+    Args:
+        runs: a folder of runs, of a run or of a sweep; or several.
+        options: the keys of a report.yaml, such as ``{"figures": ["accuracy"], "style": "ieee"}``;
+            None: those of the report.yaml in the first folder, if there is one.
+        out: folder of the report; None: ``report`` in the folder, or beside several.
+
+    Returns:
+        The path of index.html.
+
+    Raises:
+        ScenarioError: an option is wrong.
+        ResultsError: nothing finished there, or an option names what is not there.
+    """
+    from reports.html_page import default_folder, write_report
+
+    dirs = [Path(one) for one in ([runs] if isinstance(runs, str | Path) else runs)]
+    chosen = options_beside(dirs[0]) if options is None else options_from(dict(options))
+    return write_report(dirs, Path(out) if out is not None else default_folder(dirs), chosen)
+
+
+def figure(runs: GivenRuns, name: str, options: Mapping[str, Any] | None = None) -> Figure:
+    """One figure of a report, laid out.
+
+    Args:
+        runs: see above.
+        name: as in docs/reports.md, such as "pareto" or "accuracy-by-bandwidth".
+        options: the keys of a report.yaml.
+
+    Raises:
+        ScenarioError: an option is wrong.
+        ResultsError: no such figure, nothing to draw, or see `accuracy`.
+    """
+    chosen = options_from({**(options or {}), "figures": [name]})
+    schemes = named_schemes(sliced_schemes(schemes_of(runs), chosen.slice), chosen.schemes)
+    with styled(file_style(chosen)):
+        drawn = report_figures(schemes, chosen)[0][0].draw(file_style(chosen))
+        if drawn is None:
+            raise ResultsError(f"There is nothing to draw in the figure {name} of these runs.")
+        if chosen.panels == "lettered":
+            letter_panels(drawn)
+        lay_out(drawn)
+    return drawn
 
 
 def accuracy(runs: GivenRuns, ax: Axes | None = None, x: str = "time") -> Axes:
@@ -109,7 +169,7 @@ def _curves(runs: GivenRuns, ax: Axes | None, x: str, shown: Ordinate) -> Axes:
     is_grouped = isinstance(runs, list) and all(isinstance(each, Scheme) for each in runs)
     schemes = runs if is_grouped else schemes_of(runs)
     axes = ax if ax is not None else _new_axes()
-    draw_curves(axes, schemes, _cycled(schemes), shown, x)
+    draw_curves(axes, schemes, _cycled(schemes), shown, x, SCREEN)
     if len(schemes) > 1:
         axes.legend()
     return axes

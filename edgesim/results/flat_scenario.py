@@ -11,7 +11,7 @@ from edgesim.scenario.key_docs import all_keys
 from edgesim.scenario.units import UnitError, parse
 from edgesim.scenario.yaml_locations import scalar
 
-NOT_CONFIG = frozenset({"name", "scheme", "schemes", "seed", "sweep", "provenance"})
+NOT_CONFIG = frozenset({"name", "scheme", "schemes", "seed", "sweep", "report", "provenance"})
 NONE = "none"
 
 FlatScenario = dict[str, str]

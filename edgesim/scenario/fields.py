@@ -206,6 +206,30 @@ class AnyMapping(Reader[dict[str, Any]]):
 
 
 @dataclass(frozen=True)
+class WordMapping(Reader[dict[str, str]]):
+    """A mapping from any label to one of some words."""
+
+    options: Sequence[str]
+
+    def read(self, given: object) -> dict[str, str]:
+        if not isinstance(given, dict) or not given:
+            raise refuse(given, f"; write {self.allowed}")
+        for label, word in given.items():
+            try:
+                Word(self.options).read(word)
+            except ValueRefusedError as error:
+                raise error.below(str(label)) from None
+        return {str(label): word for label, word in given.items()}
+
+    @property
+    def allowed(self) -> str:
+        return f"a mapping from labels to {', '.join(self.options)}"
+
+    def json_schema(self) -> dict[str, Any]:
+        return {"type": "object", "additionalProperties": {"enum": list(self.options)}}
+
+
+@dataclass(frozen=True)
 class NumberList(Reader[tuple[float, ...]]):
     """A list of plain numbers from 0 to 1.
 

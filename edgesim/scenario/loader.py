@@ -30,7 +30,7 @@ from edgesim.scenario.section import Section, is_written, reader_of
 from edgesim.scenario.validation import check_sections, validated
 from edgesim.scenario.yaml_locations import Document, KeyPath
 
-_NOT_IN_DIGEST = ("base", "name", "seed", "schemes", "scheme", "sweep", "provenance")
+_NOT_IN_DIGEST = ("base", "name", "seed", "schemes", "scheme", "sweep", "report", "provenance")
 _NOT_RESOLVED = ("base", "schemes", "sweep", "provenance")
 
 
@@ -77,7 +77,7 @@ class Scenario(ScenarioKeys):
         """SHA-256 [64 hex digits] of all that shapes a result.
 
         The seed, which stands beside it in the name of a run's folder, the name, the scheme's
-        label, a sweep and the provenance do not count.
+        label, a sweep, what a report compares with and the provenance do not count.
 
         Args:
             sections: only these count, such as learning.

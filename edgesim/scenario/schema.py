@@ -20,6 +20,7 @@ from edgesim.scenario.fields import (
     WholeNumber,
     Word,
     WordList,
+    WordMapping,
 )
 from edgesim.scenario.network_schema import DeviceClass, NetworkSection
 from edgesim.scenario.per_device_values import MethodReader, MethodSpec
@@ -269,6 +270,20 @@ class EvaluationSection(Section):
     )
 
 
+LIU_SCHEMES = ("proposed", "equal-resource", "pruning-only", "personalization-only")
+
+
+class ReportSection(Section):
+    beside: Annotated[str, Word(("liu",))] = key(
+        "whose results edgesim report tests these against; liu: Liu et al., Table I and Fig. 5",
+        "liu",
+    )
+    schemes: Annotated[dict[str, str], WordMapping(LIU_SCHEMES)] = key(
+        "label of a scheme -> which one of the paper's it is; others are not compared",
+        "{joint: proposed, equal bandwidth: equal-resource}",
+    )
+
+
 class ScenarioKeys(Section):
     """A whole scenario file."""
 
@@ -318,6 +333,12 @@ class ScenarioKeys(Section):
         "network.bandwidth: 'log(1 MHz, 1 GHz, 4)', seeds: 0-4}",
         {},
         f"{OURS}: nothing is varied",
+    )
+    report: ReportSection | None = key(
+        "the paper that a report compares the schemes with; changes no result",
+        "{beside: liu, schemes: {joint: proposed}}",
+        None,
+        f"{OURS}: none",
     )
     scheme: Annotated[str | None, LABEL] = key(
         "label of the scheme; written into a run's folder", "joint", None, f"{OURS}: no label"

@@ -10,14 +10,15 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from edgesim.results.finished_run import FinishedRun
 from reports.run_data.metrics import ACCURACY, ENERGY, LATENCY
-from reports.run_data.run_statistics import Estimate, cost_to_target, estimate
+from reports.run_data.run_statistics import Estimate, estimate, target_estimate
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.axes_and_legends import (
+    draw_seeds,
     from_zero,
     legend,
     panels_side_by_side,
+    set_scales,
     two_panels,
     within_percent,
     wrap,
@@ -71,7 +72,11 @@ def accuracy_against_cost(schemes: list[Scheme], style: FigureStyle) -> Figure |
             kind = look.points | {"ms": size, "mfc": look.colour if i in best else "white"}
             kind |= {"xerr": _half(x[i], cost.scale), "yerr": _half(y[i], 100.0)}
             panel.errorbar(x[i].mean * cost.scale, y[i].mean * 100, elinewidth=0.7, **kind)
+            if y[i].dots and len(x[i].dots) == len(y[i].dots):
+                across, up = np.array(x[i].dots) * cost.scale, np.array(y[i].dots) * 100
+                draw_seeds(panel, across, up, look.colour)
         panel.set_xlabel(cost.title)
+        set_scales(panel, style)
         from_zero(panel)
         within_percent(panel)
         if not style.wide or panel is panels[0]:
@@ -96,7 +101,7 @@ def pareto_table(schemes: list[Scheme]) -> Table:
         show = decimals(1, 100) if metric is ACCURACY else significant(4, metric.scale)
         columns += [
             Column(metric.column, metric.heading, show),
-            Column(f"{metric.column}_ci95", "± 95 %", show),
+            Column(f"{metric.column}_ci95", "± 95 %", show, half_of=metric.column),
         ]
     accuracy, *costs = ([estimate(s, metric.of) for s in schemes] for metric in metrics)
     gain, fronts = [one.mean for one in accuracy], []
@@ -114,16 +119,6 @@ def pareto_table(schemes: list[Scheme]) -> Table:
 def target_accuracies(schemes: list[Scheme]) -> list[float]:
     """The target accuracies of the scenario, all schemes having the same."""
     return sorted(map(float, schemes[0].first.summary["targets"]))
-
-
-def target_estimate(scheme: Scheme, target: float, name: str) -> Estimate:
-    """time_s, bits or energy_j to a target accuracy, over the seeds that reached it."""
-
-    def cost(run: FinishedRun) -> float:
-        reached = cost_to_target(run, target)
-        return math.nan if reached is None else float(getattr(reached, name))
-
-    return estimate(scheme, cost)
 
 
 def target_costs(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
@@ -154,6 +149,8 @@ def target_costs(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
                         "marker": markers[j],
                     }
                     panel.errorbar(cost.mean * scale, y, xerr=_half(cost, scale), **kind)
+                    dots = np.array(cost.dots) * scale
+                    draw_seeds(panel, dots, np.full(len(dots), y), colour)
         panel.set_xlabel(title)
         panel.set_ylim(count - 0.5, -0.5)
         from_zero(panel)
@@ -183,7 +180,7 @@ def target_cost_table(schemes: list[Scheme]) -> Table:
     for name, scale, title in COSTS:
         columns += [
             Column(name, f"To it: {title}", significant(4, scale)),
-            Column(f"{name}_ci95", "± 95 %", significant(3, scale)),
+            Column(f"{name}_ci95", "± 95 %", significant(3, scale), half_of=name),
         ]
     rows = []
     for target in target_accuracies(schemes):

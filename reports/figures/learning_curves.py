@@ -12,10 +12,11 @@ from matplotlib.figure import Figure
 from reports.run_data.run_statistics import RoundCurve, round_curve
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.axes_and_legends import (
+    draw_seeds,
     legend,
-    plain_log,
+    panels_side_by_side,
+    set_scales,
     staggered,
-    two_panels,
     whole_numbers,
     within_percent,
     wrap,
@@ -54,36 +55,18 @@ LOSS = Ordinate("loss", 1.0, "test loss")
 LATENCY = Ordinate("latency_s", 1e3, "latency per round (ms)")
 
 
-def accuracy_curves(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
-    """Test accuracy (mean over devices) against simulated seconds and against rounds."""
-    return _figure(schemes, style, ACCURACY, ("time", "rounds"))
-
-
-def accuracy_by_spending(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
-    """Test accuracy against bits up and down, and joules of all devices, since the first round."""
-    figure = _figure(schemes, style, ACCURACY, ("bits", "energy"))
-    for panel in figure.axes if figure else ():
-        spent = np.concatenate([np.asarray(line.get_xdata()) for line in panel.lines])
-        spent = spent[spent > 0]
-        if len(spent) and spent.max() > 30 * spent.min():
-            plain_log(panel.xaxis, panel.set_xscale)
-    return figure
-
-
-def loss_curves(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
-    """Test loss (mean over devices) against simulated seconds and against rounds."""
-    return _figure(schemes, style, LOSS, ("time", "rounds"))
-
-
-def _figure(
-    schemes: list[Scheme], style: FigureStyle, shown: Ordinate, against: Sequence[str]
+def learning_curves(
+    schemes: list[Scheme], shown: Ordinate, against: Sequence[str], style: FigureStyle
 ) -> Figure | None:
+    """One panel per name in `ABSCISSAS`; None where the column was never evaluated."""
     if not any(round_curve(scheme, shown.column) for scheme in schemes):
         return None
     styles = scheme_styles(schemes, style.grey)
-    figure, panels = two_panels(style, 3.0, 2.0)
+    height = 3.0 if style.wide else 2.0 * len(against) + 0.6
+    size = (style.width_in if len(against) > 1 else min(style.width_in, 5.4), height)
+    figure, panels = panels_side_by_side(style, len(against), size, share_y=True)
     for panel, name in zip(panels, against, strict=True):
-        draw_curves(panel, schemes, styles, shown, name)
+        draw_curves(panel, schemes, styles, shown, name, style)
         if style.wide and panel is not panels[0]:
             panel.set_ylabel("")
     legend(figure, panels[0], style)
@@ -96,50 +79,54 @@ def draw_curves(
     styles: dict[str, SeriesStyle],
     shown: Ordinate,
     against: str,
+    style: FigureStyle,
 ) -> None:
-    """One line per scheme that has the column, with its spread, and the titles of the axes.
+    """One line per scheme that has the column, with its interval, and the titles of the axes.
 
     Args:
         panel: where to draw.
         schemes: one line each.
-        styles: label -> style.
+        styles: label -> looks.
         shown: what the lines show.
         against: a name in `ABSCISSAS`.
+        style: its scales, and whether there are bars over devices.
     """
     curves = [(scheme, round_curve(scheme, shown.column)) for scheme in schemes]
     found = [(scheme, curve) for scheme, curve in curves if curve is not None]
     axis = ABSCISSAS[against]
     for i, (scheme, curve) in enumerate(found):
         markers = staggered(i, len(found), len(curve.round)) | {"label": wrap(scheme.label)}
-        x = getattr(curve, axis.attribute) * axis.scale
-        _draw_curve(panel, x, curve, shown.scale, styles[scheme.label], markers)
+        x, look = getattr(curve, axis.attribute) * axis.scale, styles[scheme.label]
+        panel.plot(x, curve.mean * shown.scale, **look.line, **markers)
+        draw_interval(panel, x, curve, shown.scale, look.colour)
+        if style.device_bars and curve.devices_std is not None:
+            bars: dict[str, Any] = {"ecolor": look.colour, "elinewidth": 0.8, "alpha": 0.5}
+            bars["errorevery"] = markers["markevery"]
+            std = curve.devices_std * shown.scale
+            panel.errorbar(x, curve.mean * shown.scale, std, fmt="none", **bars)
     panel.set(xlabel=axis.title, ylabel=shown.title)
     panel.margins(x=0.02)
+    spent = np.concatenate([np.asarray(line.get_xdata()) for line in panel.lines] or [np.ones(1)])
+    spent = spent[spent > 0]
+    wide = against in ("bits", "energy") and len(spent) and spent.max() > 30 * spent.min()
+    set_scales(panel, style, x="log" if wide else "linear")
     if shown is ACCURACY:
         within_percent(panel)
-    if against == "rounds":
+    if against == "rounds" and panel.get_xscale() == "linear":
         whole_numbers(panel.xaxis)
 
 
-def _draw_curve(
-    panel: Axes,
-    x: np.ndarray,
-    curve: RoundCurve,
-    scale: float,
-    look: SeriesStyle,
-    markers: dict[str, Any],
-) -> None:
-    """A line with its spread: a band over seeds (narrow), or bars at the markers (over devices)."""
+def draw_interval(panel: Axes, x: np.ndarray, curve: RoundCurve, scale: float, colour: str) -> None:
+    """The band of the 95 % interval over seeds, or below three seeds the dots of each."""
     mean = curve.mean * scale
-    panel.plot(x, mean, **look.line, **markers)
-    if curve.spread is None:
-        return
-    spread = curve.spread * scale
-    if curve.over == "seeds":
-        panel.fill_between(x, mean - spread, mean + spread, color=look.colour, alpha=0.15, lw=0)
-    else:
-        bars: dict[str, Any] = {"ecolor": look.colour, "elinewidth": 0.8, "alpha": 0.5}
-        panel.errorbar(x, mean, spread, fmt="none", errorevery=markers["markevery"], **bars)
+    if curve.half is not None:
+        low, high = mean - curve.half * scale, mean + curve.half * scale
+        panel.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
+    elif len(curve.values) > 1:
+        # of a long curve as many as can be told apart
+        every = slice(None, None, max(1, len(x) // 40))
+        for values in curve.values:
+            draw_seeds(panel, x[every], values[every] * scale, colour)
 
 
 def curve_table(schemes: list[Scheme], name: str, column: str) -> Table:
@@ -151,8 +138,8 @@ def curve_table(schemes: list[Scheme], name: str, column: str) -> Table:
         Column("bits", "Bits (Mbit)", significant(4, 1e-6)),
         Column("energy_j", "Energy (J)", significant(4)),
         Column(column, column.replace("_s", " (s)").capitalize(), significant(4)),
-        Column("spread", "±", significant(3)),
-        Column("spread_over", "± over", number=False),
+        Column("ci95", "± 95 %", significant(3), half_of=column),
+        Column("std_devices", "± devices", significant(3)),
         Column("seeds", "Seeds"),
     )
     rows = []
@@ -160,9 +147,13 @@ def curve_table(schemes: list[Scheme], name: str, column: str) -> Table:
         curve = round_curve(scheme, column)
         if curve is None:
             continue
-        spread = [None] * len(curve.round) if curve.spread is None else curve.spread.tolist()
         numbers = (curve.round, curve.time_s, curve.bits, curve.energy_j, curve.mean)
-        for row in zip(*(values.tolist() for values in numbers), spread, strict=True):
-            rows.append((scheme.label, *row, curve.over or None, len(scheme.runs)))
-    caption = "Mean over seeds; ± as the caption of the figure says."
+        rounds = len(curve.round)
+        spreads = ([None] * rounds if x is None else x for x in (curve.half, curve.devices_std))
+        for row in zip(*(values.tolist() for values in numbers), *spreads, strict=True):
+            rows.append((scheme.label, *row, len(scheme.runs)))
+    caption = (
+        "Mean over seeds with its 95 % interval (Student t, three seeds or more); ± devices: one "
+        "standard deviation over devices, mean over seeds."
+    )
     return Table(name, caption, columns, tuple(rows))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,12 +11,13 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import blended_transform_factory
 
 from edgesim.results.finished_run import FinishedRun
+from reports.figures.learning_curves import draw_interval
 from reports.run_data.run_statistics import RoundCurve, latencies_s, ordered_phases, round_curve
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.axes_and_legends import (
     legend,
     one_panel,
-    plain_log,
+    set_scales,
     staggered,
     threshold_handles,
     two_panels,
@@ -59,10 +60,11 @@ def latency_by_round(schemes: list[Scheme], style: FigureStyle) -> Figure:
     left.set(xlabel="latency per round (ms): mean, min to max")
     right.set(xlabel="global round", ylabel="latency per round (ms)")
     whole_numbers(right.xaxis)
-    if _spans_decades(schemes):
-        plain_log(left.xaxis, left.set_xscale)
-        plain_log(right.yaxis, right.set_yscale)
-    else:
+    own = "log" if _spans_decades(schemes) else "linear"
+    set_scales(right, style, y=own)
+    # the left one has latencies along x
+    set_scales(left, replace(style, x_scale=style.y_scale, y_scale="linear"), x=own)
+    if right.get_yscale() == "linear":
         left.set_xlim(0, left.get_xlim()[1] * 1.02)
         right.set_ylim(0, right.get_ylim()[1] * 1.02)
     _name_thresholds(left, limits)
@@ -83,10 +85,7 @@ def _draw_rounds(panel: Axes, curve: RoundCurve, look: SeriesStyle, i: int, line
     """The mean over seeds, with a band where there are several."""
     markers = staggered(i, lines, len(curve.round))
     panel.plot(curve.round, curve.mean * 1e3, **look.line, **markers)
-    if curve.over == "seeds" and curve.spread is not None:
-        low, high = (curve.mean - curve.spread) * 1e3, (curve.mean + curve.spread) * 1e3
-        band: dict[str, Any] = {"color": look.colour, "alpha": 0.15, "lw": 0}
-        panel.fill_between(curve.round, np.maximum(low, 0), high, **band)
+    draw_interval(panel, curve.round, curve, 1e3, look.colour)
 
 
 def _name_thresholds(panel: Axes, limits_ms: list[float]) -> None:
@@ -111,8 +110,7 @@ def latency_cdf(schemes: list[Scheme], style: FigureStyle) -> Figure:
     for limit in limits:
         panel.axvline(limit, **THRESHOLD_LINE)
     panel.set(xlabel="latency per round (ms)", ylabel="share of rounds (%)", ylim=(-2, 104))
-    if _spans_decades(schemes):
-        plain_log(panel.xaxis, panel.set_xscale)
+    set_scales(panel, style, x="log" if _spans_decades(schemes) else "linear")
     legend(figure, panel, style, threshold_handles(limits) if len(limits) <= 4 else ())
     return figure
 

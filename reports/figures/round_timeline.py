@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -23,6 +24,7 @@ from reports.styling.figure_style import INK, THRESHOLD, THRESHOLD_LINE, FigureS
 from reports.styling.table_formats import SCHEME, Column, Table, significant
 
 MOST_DEVICES = 20  # rows of a timeline; of more devices, this many are shown
+LANE = 0.78  # of a device's row that its bars fill
 MOST_NUMBERED = 12  # rows up to which every device has its number
 STATUS_MARKS: dict[str, dict[str, Any]] = {
     "late": {"color": THRESHOLD, "marker": "x", "ms": 4, "mew": 1.1},
@@ -117,10 +119,13 @@ def _draw_round(
     spans, start = logged.spans[logged.spans["device"].isin(shown)], logged.start_s
     drawn: set[str] = set()
     for phase, part in spans.groupby("phase", sort=False):
-        width = ((part["end_s"] - part["start_s"]) * 1e3).to_numpy()
-        lanes, left = [lane[int(k)] for k in part["device"]], (part["start_s"] - start) * 1e3
-        panel.barh(lanes, width, left=left, height=0.78, **fill[str(phase)])
-        if (width > 0).any():
+        left, right = (part[name].to_numpy() * 1e3 - start * 1e3 for name in ("start_s", "end_s"))
+        y = np.array([lane[int(k)] for k in part["device"]])
+        low, high = y - LANE / 2, y + LANE / 2
+        corners = np.stack([[left, low], [right, low], [right, high], [left, high]])
+        bars = corners.transpose(2, 0, 1).tolist()  # [bar][corner][x, y]
+        panel.add_collection(PolyCollection(bars, **fill[str(phase)]))
+        if (right > left).any():
             drawn.add(str(phase))
     for device in shown:
         _mark_status(panel, lane[device], logged.status.loc[device], spans, device, start)

@@ -14,7 +14,14 @@ from reports.run_data.metrics import ACCURACY, LATENCY, Metric
 from reports.run_data.run_statistics import Estimate, estimate
 from reports.run_data.scheme_grouping import MOST_SERIES, Scheme, at_middle_value
 from reports.run_data.swept_keys import SweptKey
-from reports.styling.axes_and_legends import legend, one_panel, plain_log, within_percent, wrap
+from reports.styling.axes_and_legends import (
+    draw_seeds,
+    legend,
+    one_panel,
+    set_scales,
+    within_percent,
+    wrap,
+)
 from reports.styling.colours_and_markers import (
     DASHES,
     GREY_DASHES,
@@ -39,11 +46,23 @@ class SweepLine:
 
 
 def sweep_lines(
-    schemes: list[Scheme], keys: Sequence[SweptKey], along: SweptKey, metric: Metric
+    schemes: list[Scheme],
+    keys: Sequence[SweptKey],
+    along: SweptKey,
+    metric: Metric,
+    family: SweptKey | None = None,
 ) -> tuple[list[SweepLine], str]:
     """A line for every series and every value of the other keys.
 
-    Where these are too many, one key after the other is held at its middle value.
+    Where these are too many, one key after the other is held at its middle value. The runs of a
+    line differ in no other key of numbers.
+
+    Args:
+        schemes: all of the sweep.
+        keys: in which they differ.
+        along: the key of the axis.
+        metric: what the lines show.
+        family: the key whose values are lines of their own; all others are held. None: see above.
 
     Returns:
         The lines, and what was chosen ("" where all are there).
@@ -53,18 +72,32 @@ def sweep_lines(
     chosen = []
     for key in list(others):
         middle, text = at_middle_value(here, key)
-        if text and len({series_label(scheme, others) for scheme in here}) > MOST_SERIES:
+        lines = len({series_label(scheme, others) for scheme in here})
+        if text and key is not family and (family is not None or lines > MOST_SERIES):
             here = middle
             chosen += text
             others.remove(key)
     groups: dict[str, list[Scheme]] = {}
     for scheme in here:
         groups.setdefault(series_label(scheme, others), []).append(scheme)
-    lines = [_line(label, group, along, metric) for label, group in groups.items()]
-    lines = [line for line in lines if line.x]
-    if len(lines) > MOST_SERIES:
-        chosen.append(f"the first {MOST_SERIES} of {len(lines)} lines")
-    return lines[:MOST_SERIES], ", ".join(chosen)
+    lines_found = [_line(label, group, along, metric) for label, group in groups.items()]
+    lines_found = [line for line in lines_found if line.x]
+    if len(lines_found) > MOST_SERIES:
+        chosen.append(f"the first {MOST_SERIES} of {len(lines_found)} lines")
+    return lines_found[:MOST_SERIES], ", ".join(chosen)
+
+
+def tied_keys(schemes: list[Scheme], keys: Sequence[SweptKey], along: SweptKey) -> list[SweptKey]:
+    """The keys that have one value at each value of another one, in every series."""
+    tied = []
+    for key in keys:
+        found: dict[tuple[str, float | None], set[float | None]] = {}
+        for scheme in schemes:
+            place = scheme.series, along.of(scheme.values)
+            found.setdefault(place, set()).add(key.of(scheme.values))
+        if key.key != along.key and all(len(values) == 1 for values in found.values()):
+            tied.append(key)
+    return tied
 
 
 def series_label(scheme: Scheme, keys: Sequence[SweptKey]) -> str:
@@ -88,14 +121,13 @@ def _line(label: str, group: list[Scheme], along: SweptKey, metric: Metric) -> S
 
 
 def sweep_curves(
-    schemes: list[Scheme],
-    keys: Sequence[SweptKey],
-    along: SweptKey,
-    metric: Metric,
+    schemes: list[Scheme], lines: list[SweepLine], along: SweptKey, metric: Metric,
     style: FigureStyle,
-) -> Figure | None:
-    """Mean and 95 % interval over seeds; with the threshold where the latency is along it."""
-    lines, _ = sweep_lines(schemes, keys, along, metric)
+) -> Figure | None:  # fmt: skip
+    """Mean and 95 % interval over seeds; with the threshold where the latency is along it.
+
+    None where no line has two points.
+    """
     if not any(len(line.x) > 1 for line in lines):
         return None
     figure, panel = one_panel(style, 3.2, 2.6)
@@ -109,14 +141,17 @@ def sweep_curves(
         }
         interval = half if half.any() else None
         panel.errorbar(line.x, mean, interval, capsize=2.0, elinewidth=0.8, **kind)
-    x = sorted({value for line in lines for value in line.x})
-    if x[0] > 0 and x[-1] >= 20 * x[0]:
-        plain_log(panel.xaxis, panel.set_xscale)
-    elif len(x) <= 8:
-        panel.set_xticks(x, [f"{value:g}" for value in x])
+        for x, y in zip(line.x, line.y, strict=True):
+            dots = np.array(y.dots) * metric.scale
+            draw_seeds(panel, np.full(len(dots), x), dots, look.colour)
+    values = sorted({value for line in lines for value in line.x})
+    wide = values[0] > 0 and values[-1] >= 20 * values[0]
+    set_scales(panel, style, x="log" if wide else "linear")
+    if panel.get_xscale() == "linear" and len(values) <= 8:
+        panel.set_xticks(values, [f"{value:g}" for value in values])
     if along.key == LATENCY_KEY and metric is LATENCY:
-        y = [parse(f"{value!r} {along.unit}", "s") * 1e3 for value in x]
-        panel.plot(x, y, **THRESHOLD_LINE, label="threshold", zorder=1)
+        limits = [parse(f"{value!r} {along.unit}", "s") * 1e3 for value in values]
+        panel.plot(values, limits, **THRESHOLD_LINE, label="threshold", zorder=1)
     panel.set(xlabel=along.title, ylabel=metric.title)
     panel.margins(x=0.04)
     if metric is ACCURACY:
@@ -145,7 +180,7 @@ def sweep_table(schemes: list[Scheme], keys: Sequence[SweptKey], metric: Metric)
         Column("scheme", "Scheme", number=False),
         *(Column(key.key, key.title, lambda value: f"{value:g}") for key in keys),
         Column(metric.column, metric.title, show),
-        Column(f"{metric.column}_ci95", "± 95 %", show),
+        Column(f"{metric.column}_ci95", "± 95 %", show, half_of=metric.column),
         Column("seeds", "Seeds"),
     )
     rows = []

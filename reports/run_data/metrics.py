@@ -17,6 +17,7 @@ class Metric:
 
     column: its name in a CSV, with the unit.     title: for an axis.
     scale: from SI to the unit of the title.     of: run -> value in SI; nan where it has none.
+    best: "max" or "min" where one is better.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Metric:
     title: str
     scale: float
     of: Callable[[FinishedRun], float]
+    best: str = ""
 
     @property
     def heading(self) -> str:
@@ -47,9 +49,9 @@ def _energy_per_round_j(run: FinishedRun) -> float:
     return run_statistics.total(run, "energy_j") / len(run.rounds)
 
 
-ACCURACY = Metric("accuracy", "accuracy", "final test accuracy (%)", 100.0, _final_accuracy)
-LOSS = Metric("loss", "loss", "final test loss", 1.0, _final_loss)
+ACCURACY = Metric("accuracy", "accuracy", "final test accuracy (%)", 100.0, _final_accuracy, "max")
+LOSS = Metric("loss", "loss", "final test loss", 1.0, _final_loss, "min")
 PRUNING = Metric("rho", "rho", f"mean pruning ratio {RHO}", 1.0, run_statistics.rho_mean)
-LATENCY = Metric("latency", "latency_s", "mean latency per round (ms)", 1e3, _mean_latency_s)
-ENERGY = Metric("energy", "energy_j", "energy per round (J)", 1.0, _energy_per_round_j)
+LATENCY = Metric("latency", "latency_s", "mean latency per round (ms)", 1e3, _mean_latency_s, "min")
+ENERGY = Metric("energy", "energy_j", "energy per round (J)", 1.0, _energy_per_round_j, "min")
 METRICS = (ACCURACY, LOSS, PRUNING, LATENCY, ENERGY)

@@ -61,11 +61,11 @@ def superseded_runs(found: RunFolders, reported: Collection[Path]) -> list[Missi
     return [MissingRun(folder.name, "", "superseded", reason) for folder in rest]
 
 
-def listed_folders(found: RunFolders) -> frozenset[Path]:
-    """Resolved folders of all points that sweep.json lists; others are of earlier sweeps."""
-    return frozenset(
-        point_folder(sweep, point) for sweep in found.sweeps for point in sweep_points(sweep)
-    )
+def listed_folders(found: RunFolders) -> list[Path]:
+    """Resolved folders of all points that sweep.json lists, in its order; others are of earlier
+    sweeps.
+    """
+    return [point_folder(sweep, point) for sweep in found.sweeps for point in sweep_points(sweep)]
 
 
 def nothing_finished(places: Sequence[Path], lacking: Sequence[MissingRun]) -> str:

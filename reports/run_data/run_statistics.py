@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SLACK = 2e-6  # relative; the engine itself lets a deadline round end at T_th (1 + 1e-6)
+LEAST_SEEDS = 3  # of an interval or a test
 PHASES_FIRST, PHASES_LAST = ("download",), ("upload", "idle")
 
 
@@ -100,27 +101,49 @@ def final_accuracy(scheme: Scheme) -> float:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over n seeds with half of its 95 % interval; half is nan with one seed."""
+    """A mean over seeds with half of its 95 % interval, nan below `LEAST_SEEDS`.
+
+    values: of each seed that has one [n].
+    """
 
     mean: float
     half: float
-    n: int
+    values: tuple[float, ...]
+
+    @property
+    def n(self) -> int:
+        return len(self.values)
+
+    @property
+    def dots(self) -> tuple[float, ...]:
+        """What a figure shows in place of an interval: the values of two seeds."""
+        return self.values if 1 < self.n < LEAST_SEEDS else ()
 
 
 def estimate(scheme: Scheme, value: Callable[[FinishedRun], float]) -> Estimate:
-    """``value(run)`` over the seeds that have one; nan, nan, 0 where none has."""
+    """``value(run)`` over the seeds that have one; nan, nan, () where none has."""
     known = np.array([x for run in scheme.runs if not math.isnan(x := float(value(run)))])
-    if not len(known):
-        return Estimate(math.nan, math.nan, 0)
-    half = float(half_width(known)) if len(known) > 1 else math.nan
-    return Estimate(float(known.mean()), half, len(known))
+    mean = float(known.mean()) if len(known) else math.nan
+    half = float(half_width(known)) if len(known) >= LEAST_SEEDS else math.nan
+    return Estimate(mean, half, tuple(known.tolist()))
+
+
+def target_estimate(scheme: Scheme, target: float, name: str) -> Estimate:
+    """round, time_s, bits or energy_j to a target accuracy, over the seeds that reached it."""
+
+    def cost(run: FinishedRun) -> float:
+        reached = cost_to_target(run, target)
+        return math.nan if reached is None else float(getattr(reached, name))
+
+    return estimate(scheme, cost)
 
 
 def half_width(values: np.ndarray) -> np.ndarray:
-    """Half of the 95 % confidence interval of the mean over n >= 2 seeds (Student's t).
+    """Half of the 95 % confidence interval of the mean over seeds (Student's t).
 
     Args:
-        values: [n, ...], seeds along the first axis.
+        values: [n, ...], seeds along the first axis, n >= `LEAST_SEEDS`: with two, the interval
+            of accuracies that differ by a point is 13 points wide and says nothing.
 
     Returns:
         t(n - 1, 0.975) s / sqrt(n) [...].
@@ -176,42 +199,50 @@ def ordered_phases(phases: list[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class RoundCurve:
-    """A measure over the evaluated rounds [n]: mean over seeds, and its spread (None: none known).
+    """A measure over the evaluated rounds [n].
 
     time_s, bits (up and down), energy_j: sums by the end of each round [n], mean over seeds.
-    over: what the spread is over: "seeds" (95 % interval), "devices" (standard deviation) or "".
+    values: of each seed [seeds, n].     mean: over the seeds.
+    half: of its 95 % interval; None below `LEAST_SEEDS`.
+    devices_std: standard deviation over devices, mean over seeds; None where the run has none.
     """
 
     round: np.ndarray
     time_s: np.ndarray
     bits: np.ndarray
     energy_j: np.ndarray
+    values: np.ndarray
     mean: np.ndarray
-    spread: np.ndarray | None
-    over: str
+    half: np.ndarray | None
+    devices_std: np.ndarray | None
 
 
 def round_curve(scheme: Scheme, column: str) -> RoundCurve | None:
-    """Mean over seeds at the rounds that all evaluated, with its interval; None without any.
-
-    A single seed has the standard deviation over devices as its spread, where the run has one.
-    """
+    """Mean over seeds at the rounds that all evaluated, with its interval; None without any."""
     tables = [evaluated(run, column).set_index("round") for run in scheme.runs]
     common = sorted(set.intersection(*[set(table.index) for table in tables]))
     if not common:
         return None
-    values = np.stack([_at(table[column], common) for table in tables])
-    times = np.mean([_at(table["time_s"], common) for table in tables], axis=0)
+    values, times = (
+        np.stack([_at(table[name], common) for table in tables]) for name in (column, "time_s")
+    )
     bits, joules = (
         np.mean([_at(_running_sum(run, columns), common) for run in scheme.runs], axis=0)
         for columns in (["bits_up", "bits_down"], ["energy_j"])
     )
-    spread, over = None, ""
-    if len(tables) > 1:
-        spread, over = half_width(values), "seeds"
-    elif f"{column}_std" in tables[0]:
-        spread, over = _at(tables[0][f"{column}_std"], common), "devices"
-    return RoundCurve(np.asarray(common), times, bits, joules, values.mean(axis=0), spread, over)
+    spread = f"{column}_std"
+    return RoundCurve(
+        round=np.asarray(common),
+        time_s=times.mean(axis=0),
+        bits=bits,
+        energy_j=joules,
+        values=values,
+        mean=values.mean(axis=0),
+        half=half_width(values) if len(values) >= LEAST_SEEDS else None,
+        devices_std=np.mean([_at(table[spread], common) for table in tables], axis=0)
+        if all(spread in table for table in tables)
+        else None,
+    )
 
 
 def _at(column: pd.Series, rounds: list[int]) -> np.ndarray:

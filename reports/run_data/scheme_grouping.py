@@ -28,10 +28,11 @@ MOST_SERIES = 8  # lines that a figure still shows apart
 class Scheme:
     """The runs of one scheme, ordered by seed.
 
-    role: its place in Liu et al., Table I, if it has one.
+    role: which scheme of Liu et al. it is, if its scenario says so.
     series: the label without the numeric keys that were swept.
     values: the resolved scenario, key -> text.
     numbers: the numeric keys that tell it from others of its label -> text.
+    point: these numbers as words, "bandwidth 10 MHz".
     """
 
     label: str
@@ -40,6 +41,7 @@ class Scheme:
     series: str = ""
     values: FlatScenario = field(default_factory=dict)
     numbers: FlatScenario = field(default_factory=dict)
+    point: str = ""
 
     @property
     def first(self) -> FinishedRun:
@@ -51,12 +53,15 @@ class Scheme:
 
 
 def load_schemes(folders: Sequence[Path], listed: Collection[Path] = ()) -> list[Scheme]:
-    """Read the runs and group them by scenario: schemes in the order of Liu et al., then by label.
+    """Read the runs and group them by scenario.
+
+    Schemes come in the order of Liu et al., where they are asked to stand beside them, then in
+    that of the sweep, then by label.
 
     Args:
         folders: folders of finished runs.
-        listed: resolved folders that a sweep lists; of runs with the same scheme and seed,
-            others give way to them.
+        listed: resolved folders that a sweep lists, in its order; of runs with the same scheme
+            and seed, others give way to them.
 
     Raises:
         ResultsError: runs with different target accuracies, or two of one scheme and seed.
@@ -71,14 +76,20 @@ def group_runs(runs: Sequence[FinishedRun], listed: Collection[Path] = ()) -> li
     for run in runs:
         scenario = json.dumps(sorted(flatten(run.scenario).items()))
         groups.setdefault((_role(run), *_kind(run), scenario), []).append(run)
+    places = {folder: i for i, folder in enumerate(listed)}
+    first = {
+        key: min(places.get(run.folder.resolve(), len(places)) for run in group)
+        for key, group in groups.items()
+    }
     ordered = [
-        _without_superseded(groups[key], listed)
-        for key in sorted(groups, key=lambda key: (role_rank(key[0]), *key[1:]))
+        _without_superseded(groups[key], places)
+        for key in sorted(groups, key=lambda key: (role_rank(key[0]), first[key], *key[1:]))
     ]
     named = _labels([group[0] for group in ordered])
     schemes = [_scheme(group, *name) for group, name in zip(ordered, named, strict=True)]
     keys = swept_keys(schemes)
-    return sorted(schemes, key=lambda scheme: _place(scheme, keys))
+    series = list(dict.fromkeys((scheme.role, scheme.series) for scheme in schemes))
+    return sorted(schemes, key=lambda s: (series.index((s.role, s.series)), _place(s, keys)))
 
 
 def swept_keys(schemes: Sequence[Scheme]) -> list[SweptKey]:
@@ -126,7 +137,7 @@ def few_schemes(schemes: list[Scheme], keys: Sequence[SweptKey]) -> tuple[list[S
 
 
 def _role(run: FinishedRun) -> str | None:
-    return role_of(run.summary["method"], run.summary["solver"])
+    return role_of(run.scenario, str(run.summary["scheme"]))
 
 
 def _kind(run: FinishedRun) -> tuple[str, str]:
@@ -140,7 +151,9 @@ def _without_superseded(group: list[FinishedRun], listed: Collection[Path]) -> l
     return [run for run in group if is_listed[run] or run.seed not in replaced]
 
 
-def _scheme(group: list[FinishedRun], label: str, series: str, numbers: FlatScenario) -> Scheme:
+def _scheme(
+    group: list[FinishedRun], label: str, series: str, numbers: FlatScenario, point: str
+) -> Scheme:
     runs = sorted(group, key=lambda run: run.seed)
     for one, other in pairwise(runs):
         if one.seed == other.seed:
@@ -148,14 +161,15 @@ def _scheme(group: list[FinishedRun], label: str, series: str, numbers: FlatScen
                 f'{one.folder} and {other.folder} are the same scheme "{label}" with the same '
                 f"seed {one.seed}; give one of them."
             )
-    return Scheme(label, _role(runs[0]), tuple(runs), series, flatten(runs[0].scenario), numbers)
+    return Scheme(
+        label, _role(runs[0]), tuple(runs), series, flatten(runs[0].scenario), numbers, point
+    )
 
 
 def _place(scheme: Scheme, keys: Sequence[SweptKey]) -> tuple:
     """Within a series by its numbers, schemes without one last; the rest stays as it is."""
     numbers = [key.of(scheme.values) if key.key in scheme.numbers else None for key in keys]
-    ordered = [math.inf if number is None else number for number in numbers]
-    return role_rank(scheme.role), scheme.series, ordered
+    return tuple(math.inf if number is None else number for number in numbers)
 
 
 def _check_targets(runs: Sequence[FinishedRun]) -> None:
@@ -168,8 +182,8 @@ def _check_targets(runs: Sequence[FinishedRun]) -> None:
             )
 
 
-def _labels(firsts: Sequence[FinishedRun]) -> list[tuple[str, str, FlatScenario]]:
-    """(label, series, numbers): the runs' own labels, where needed with what distinguishes them."""
+def _labels(firsts: Sequence[FinishedRun]) -> list[tuple[str, str, FlatScenario, str]]:
+    """(label, series, numbers, point): the runs' own labels, where needed with what differs."""
     flats = [flatten(run.scenario) for run in firsts]
     kinds = [_kind(run) for run in firsts]
     keys = {
@@ -185,7 +199,8 @@ def _labels(firsts: Sequence[FinishedRun]) -> list[tuple[str, str, FlatScenario]
         several = len({kind for kind in keys if kind[0] == scheme}) > 1
         parts = [scenario] * several + describe(flat, words, names)
         series = f"{scheme} ({', '.join(parts)})" if parts else scheme
-        parts += describe(flat, numbers, names)
-        label = f"{scheme} ({', '.join(parts)})" if parts else scheme
-        labels.append((label, series, {key: flat[key] for key in numbers if key in flat}))
+        point = describe(flat, numbers, names)
+        label = f"{scheme} ({', '.join([*parts, *point])})" if parts or point else scheme
+        known = {key: flat[key] for key in numbers if key in flat}
+        labels.append((label, series, known, ", ".join(point)))
     return labels

@@ -25,16 +25,19 @@ class SweptKey:
 
     key: "budget.latency_threshold".     name: "latency threshold".
     unit: "ms"; empty for plain numbers.     numbers: text in a scenario -> number in that unit.
+    tied: names of keys that change along with it, which the axis then names.
     """
 
     key: str
     name: str
     unit: str
     numbers: dict[str, float]
+    tied: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
-        return f"{self.name} ({self.unit})" if self.unit else self.name
+        title = f"{self.name} ({self.unit})" if self.unit else self.name
+        return f"{title}, with {', '.join(self.tied)}" if self.tied else title
 
     @property
     def slug(self) -> str:
@@ -72,21 +75,29 @@ def swept_key(key: str, texts: Sequence[str], name: str = "") -> SweptKey | None
 
 
 def distinguishing_keys(flats: Sequence[FlatScenario]) -> tuple[list[str], list[str]]:
-    """The fewest keys that tell scenarios apart: (those of words, those of numbers).
+    """The keys that tell scenarios apart: (those of words, those of numbers).
 
-    A key that follows from those before it, such as the parameters of a method from its name or
-    the second of two keys that were changed together, distinguishes nothing and is left out.
+    A key that follows from the words before it, such as the parameters of a method from its name,
+    distinguishes nothing and is left out. Of two numbers that were changed together both stay:
+    an axis along one of them would show the effect of the other, too.
     """
-    keys = differing_keys(flats)
-    numbers = [key for key in keys if _is_numeric([flat.get(key) for flat in flats])]
+    keys, numbers = differing_keys(flats), numeric_differences(flats)
     words = [key for key in keys if key not in numbers]
     partial = [key for key in words if any(key not in flat for flat in flats)]
     whole = sorted((key for key in words if key not in partial), key=lambda key: key != METHOD)
     chosen: list[str] = []
-    for key in (*whole, *partial, *numbers):
+    for key in (*whole, *partial):
         if _groups(flats, [*chosen, key]) > _groups(flats, chosen):
             chosen.append(key)
-    return [key for key in chosen if key in words], [key for key in chosen if key in numbers]
+    return chosen, [
+        key for key in numbers if _groups(flats, [*chosen, key]) > _groups(flats, chosen)
+    ]
+
+
+def numeric_differences(flats: Sequence[FlatScenario]) -> list[str]:
+    """Keys of numbers in which these scenarios differ."""
+    keys = differing_keys(flats)
+    return [key for key in keys if _is_numeric([flat.get(key) for flat in flats])]
 
 
 def _groups(flats: Sequence[FlatScenario], keys: list[str]) -> int:

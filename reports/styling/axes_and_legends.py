@@ -35,8 +35,8 @@ def panels_side_by_side(
     layout = ConstrainedLayoutEngine(wspace=0.05)
     figure = Figure(figsize=size_in, layout=layout)
     if style.wide:
-        return figure, figure.subplots(1, count, sharey=share_y)
-    return figure, figure.subplots(count, 1)
+        return figure, figure.subplots(1, count, sharey=share_y, squeeze=False).ravel()
+    return figure, figure.subplots(count, 1, squeeze=False).ravel()
 
 
 def two_panels(
@@ -77,9 +77,11 @@ def threshold_handles(limits_ms: Sequence[float]) -> list[Line2D]:
     ]
 
 
-def legend(figure: Figure, panel: Axes, style: FigureStyle, extra: Sequence[Artist] = ()) -> None:
+def legend(
+    figure: Figure, panel: Axes | None, style: FigureStyle, extra: Sequence[Artist] = ()
+) -> None:
     """The panel's labels, and the extra handles, above the figure in as many columns as fit."""
-    known, names = panel.get_legend_handles_labels()
+    known, names = panel.get_legend_handles_labels() if panel is not None else ([], [])
     handles, labels = [*known, *extra], [*names, *(str(handle.get_label()) for handle in extra)]
     if not labels:
         return
@@ -104,14 +106,30 @@ def whole_numbers(axis: Axis, bins: Any = "auto") -> None:
 
 def within_percent(panel: Axes) -> None:
     """Cut the axis where percentages end; the interval of few seeds goes on beyond."""
-    low, high = panel.get_ylim()
-    panel.set_ylim(max(low, -2), min(high, 102))
+    if panel.get_yscale() == "linear":
+        low, high = panel.get_ylim()
+        panel.set_ylim(max(low, -2), min(high, 102))
 
 
 def from_zero(panel: Axes) -> None:
     """Costs from zero to a little beyond the largest, whose marker then is whole."""
+    if panel.get_xscale() != "linear":
+        return
     largest = panel.dataLim.x1
     panel.set_xlim(0, 1.05 * largest if 0 < largest < math.inf else None)
+
+
+def set_scales(panel: Axes, style: FigureStyle, x: str = "linear", y: str = "linear") -> None:
+    """The scales that the style asks for, and where it leaves them open those given."""
+    if (x if style.x_scale == "auto" else style.x_scale) == "log":
+        plain_log(panel.xaxis, panel.set_xscale)
+    if (y if style.y_scale == "auto" else style.y_scale) == "log":
+        plain_log(panel.yaxis, panel.set_yscale)
+
+
+def draw_seeds(panel: Axes, x: np.ndarray, y: np.ndarray, colour: str) -> None:
+    """Dots of single seeds, in place of an interval that so few of them do not give."""
+    panel.plot(x, y, ls="none", marker=".", ms=rcParams["lines.markersize"], color=colour, mew=0)
 
 
 def plain_log(axis: Axis, set_scale: Callable[[str], None]) -> None:

@@ -10,21 +10,27 @@ from dataclasses import dataclass, replace
 from itertools import cycle
 from typing import Any
 
-from reports.run_data.liu_reported_results import EQUAL, JOINT, PERSONAL, PRUNING, REFERENCE
+from reports.run_data.liu_reported_results import EQUAL, PERSONAL, PROPOSED, PRUNING
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.figure_style import FigureStyle
 
 Dashes = str | tuple[float, tuple[float, ...]]  # as matplotlib's linestyle
 
 ROLE_COLOURS = {
-    JOINT: ("#0072B2", "o"),
+    PROPOSED: ("#0072B2", "o"),
     EQUAL: ("#E69F00", "s"),
     PRUNING: ("#009E73", "^"),
     PERSONAL: ("#CC79A7", "D"),
-    REFERENCE: ("#4D4D4D", "v"),
 }
 OTHER_COLOURS = (
-    *(("#D55E00", "P"), ("#56B4E9", "X"), ("#8C6D31", "<"), ("#882255", ">"), ("#999933", "*")),
+    *(
+        ("#4D4D4D", "v"),
+        ("#D55E00", "P"),
+        ("#56B4E9", "X"),
+        ("#8C6D31", "<"),
+        ("#882255", ">"),
+        ("#999933", "*"),
+    ),
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 DASHES: tuple[Dashes, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
@@ -78,7 +84,7 @@ class SeriesStyle:
 
 
 def scheme_styles(schemes: list[Scheme], grey: bool = False) -> dict[str, SeriesStyle]:
-    """Label -> style. The schemes of Liu et al. always look the same; the others take what is left.
+    """Label -> style. Schemes with a role always look the same; the others take what is left.
 
     The members of one series of a sweep share colour and marker and differ in their dashes; in
     grey, where colour says nothing, every line has dashes of its own as long as there are some.
@@ -144,7 +150,7 @@ def _by_role(roles: dict[str, str | None]) -> dict[str, SeriesStyle]:
     spare = [
         SeriesStyle(colour, marker, dashes)
         for dashes in DASHES
-        for colour, marker in (*OTHER_COLOURS, *ROLE_COLOURS.values())
+        for colour, marker in (*ROLE_COLOURS.values(), *OTHER_COLOURS)
         if dashes != "-" or colour not in used
     ]
     rest = (name for name in roles if name not in taken)

@@ -40,6 +40,8 @@ class Column:
 
     name: header of the CSV, with the unit.     title: header elsewhere.     show: value -> text.
     number: aligned to the right.     printed: in the LaTeX table, too, which has to fit a page.
+    half_of: name of the column of means whose 95 % interval this one halves; its numbers stand
+    behind theirs everywhere but in the CSV.     best: "max" or "min" where one is better.
     """
 
     name: str
@@ -47,6 +49,8 @@ class Column:
     show: Callable[[Any], str] = str
     number: bool = True
     printed: bool = True
+    half_of: str = ""
+    best: str = ""
 
 
 SCHEME = Column("scheme", "Scheme", number=False)
@@ -54,24 +58,58 @@ SCHEME = Column("scheme", "Scheme", number=False)
 
 @dataclass(frozen=True)
 class Table:
-    """``rows`` hold raw values in column order; None and nan mean that there is no value."""
+    """``rows`` hold raw values in column order; None and nan mean that there is no value.
+
+    grouped_by: name of a column; the best is that among the rows with the same value there.
+    """
 
     name: str
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Any, ...], ...]
+    grouped_by: str = ""
 
     def cells(self) -> list[list[str]]:
-        """Rounded text, a dash where there is no value."""
+        """Rounded text with half the interval, a dash where there is no value."""
+        halves = {c.half_of: i for i, c in enumerate(self.columns) if c.half_of}
         return [
-            [DASH if _is_empty(v) else c.show(v) for c, v in zip(self.columns, row, strict=True)]
+            [self._cell(row, i, halves.get(c.name)) for i, c in enumerate(self.columns)]
             for row in self.rows
         ]
+
+    def _cell(self, row: tuple[Any, ...], i: int, half: int | None) -> str:
+        if _is_empty(row[i]):
+            return DASH
+        text = self.columns[i].show(row[i])
+        if half is None or _is_empty(row[half]):
+            return text
+        return f"{text} ± {self.columns[half].show(row[half])}"
 
     def filled(self) -> list[int]:
         """Indices of the columns with at least one value: what the page shows."""
         indices = range(len(self.columns))
-        return [i for i in indices if any(not _is_empty(row[i]) for row in self.rows)]
+        return [
+            i
+            for i in indices
+            if not self.columns[i].half_of and any(not _is_empty(row[i]) for row in self.rows)
+        ]
+
+    def best(self) -> frozenset[tuple[int, int]]:
+        """(row, column) of the best means of each group of rows, and of those that look equal."""
+        names = [column.name for column in self.columns]
+        group = names.index(self.grouped_by) if self.grouped_by else None
+        found = set()
+        for i, column in enumerate(self.columns):
+            groups: dict[Any, list[int]] = {}
+            for r, row in enumerate(self.rows if column.best else ()):
+                if not _is_empty(row[i]):
+                    groups.setdefault(None if group is None else row[group], []).append(r)
+            for members in groups.values():
+                choose = max if column.best == "max" else min
+                text = column.show(choose(self.rows[r][i] for r in members))
+                alike = [r for r in members if column.show(self.rows[r][i]) == text]
+                found |= {(r, i) for r in alike} if len(alike) < len(members) else set()
+        return frozenset(found)
 
     def csv(self) -> str:
         """Full precision; an empty field where there is no value."""
@@ -82,34 +120,53 @@ class Table:
         return out.getvalue()
 
     def markdown(self) -> str:
-        """A pipe table of the rounded cells, numbers to the right."""
-        kept = self.filled()
-        columns = [self.columns[i] for i in kept]
-        titles = [column.title for column in columns]
-        rule = ["---:" if column.number else "---" for column in columns]
-        rows = [titles, rule, *[[cells[i] for i in kept] for cells in self.cells()]]
-        lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+        """A pipe table of the rounded cells, numbers to the right, the best in bold."""
+        kept, best = self.filled(), self.best()
+        titles = [self.columns[i].title for i in kept]
+        rule = ["---:" if self.columns[i].number else "---" for i in kept]
+        rows = [
+            [f"**{cells[i]}**" if (r, i) in best else cells[i] for i in kept]
+            for r, cells in enumerate(self.cells())
+        ]
+        every = [titles, rule, *rows]
+        lines = ["| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in every]
         return "\n".join([" ".join(self.caption.split()), "", *lines]) + "\n"
 
     def latex(self) -> str:
-        """A booktabs tabular; all text escaped."""
-        kept = [i for i, column in enumerate(self.columns) if column.printed]
+        """A booktabs tabular; all text escaped, the best in bold."""
+        kept = [i for i, c in enumerate(self.columns) if c.printed and not c.half_of]
+        best = self.best()
         align = "".join("r" if self.columns[i].number else "l" for i in kept)
+        rows = [
+            [_bold(_tex(cells[i])) if (r, i) in best else _tex(cells[i]) for i in kept]
+            for r, cells in enumerate(self.cells())
+        ]
         lines = [
             f"% {' '.join(self.caption.split())}",
+            *["% Bold: the best mean of each column."] * bool(best),
             rf"\begin{{tabular}}{{{align}}}",
             r"\toprule",
-            _latex_row([self.columns[i].title for i in kept]),
+            _latex_row([_tex(self.columns[i].title) for i in kept]),
             r"\midrule",
-            *[_latex_row([cells[i] for i in kept]) for cells in self.cells()],
+            *map(_latex_row, rows),
             r"\bottomrule",
             r"\end{tabular}",
         ]
         return "\n".join(lines) + "\n"
 
 
+def _tex(text: str) -> str:
+    return "".join(LATEX.get(char, char) for char in text)
+
+
+def _bold(cell: str) -> str:
+    """The mean in bold, the interval as it is."""
+    mean, sign, half = cell.partition(" $\\pm$ ")
+    return rf"\textbf{{{mean}}}{sign}{half}"
+
+
 def _latex_row(cells: list[str]) -> str:
-    return " & ".join("".join(LATEX.get(char, char) for char in cell) for cell in cells) + r" \\"
+    return " & ".join(cells) + r" \\"
 
 
 def _is_empty(value: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from reports.run_data.liu_reported_results import AIMS_AT_THRESHOLD
 from reports.run_data.run_statistics import (
     ThresholdGap,
     final_accuracy,
@@ -58,16 +57,14 @@ def rankings(schemes: list[Scheme]) -> list[str]:
     return sentences
 
 
-def threshold_notes(schemes: list[Scheme]) -> tuple[list[str], list[str]]:
-    """How the latencies lie to the threshold: of schemes whose plan aims at it, and of others."""
-    aiming: list[str] = []
-    others: list[str] = []
-    for scheme in schemes:
-        gap = threshold_gap(scheme)
-        if gap is not None:
-            notes = aiming if scheme.role in AIMS_AT_THRESHOLD else others
-            notes.append(f"{scheme.label}: {_gap_text(gap)}{_stretched_text(scheme)}")
-    return aiming, others
+def threshold_notes(schemes: list[Scheme]) -> list[str]:
+    """How the latencies lie to the threshold, of every scheme that has one."""
+    gaps = [(scheme, threshold_gap(scheme)) for scheme in schemes]
+    return [
+        f"{scheme.label}: {_gap_text(gap)}{_stretched_text(scheme)}"
+        for scheme, gap in gaps
+        if gap is not None
+    ]
 
 
 def _gap_text(gap: ThresholdGap) -> str:

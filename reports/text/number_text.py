@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
-from reports.run_data.run_statistics import final, half_width
+from reports.run_data.metrics import ACCURACY
+from reports.run_data.run_statistics import estimate
 from reports.run_data.scheme_grouping import Scheme
 
 SPACE = "\N{NO-BREAK SPACE}"
@@ -26,11 +25,13 @@ def percent(share: float) -> str:
 
 
 def accuracy_text(scheme: Scheme) -> str:
-    """The final accuracy; of several seeds the mean with its 95 % interval."""
-    values = np.array([final(run, "accuracy") for run in scheme.runs])
-    if len(values) == 1:
-        return percent(values[0])
-    return f"{values.mean() * 100:.1f} ± {half_width(values) * 100:.1f}{SPACE}%"
+    """The final accuracy; of three or more seeds the mean with its 95 % interval, of two both."""
+    found = estimate(scheme, ACCURACY.of)
+    if found.dots:
+        return f"{percent(found.mean)} ({' and '.join(f'{x * 100:.1f}' for x in found.dots)})"
+    if math.isnan(found.half):
+        return percent(found.mean)
+    return f"{found.mean * 100:.1f} ± {found.half * 100:.1f}{SPACE}%"
 
 
 def count_text(n: int, noun: str) -> str:

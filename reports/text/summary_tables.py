@@ -8,20 +8,27 @@ from typing import Any
 
 import numpy as np
 
+from edgesim.results.finished_run import FinishedRun
 from edgesim.results.flat_scenario import differing_keys
 from reports.run_data import run_statistics as stats
-from reports.run_data.metrics import RHO
+from reports.run_data.metrics import ACCURACY, LATENCY, RHO
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.table_formats import DASH, SCHEME, Column, Table, decimals, significant
 
-COST_NAMES = ("round", "time_s", "bits", "energy_j")
+TARGET_COSTS = (
+    ("round", "Round", significant(4)),
+    ("time_s", "Time (s)", significant(4)),
+    ("bits", "Bits (Mbit)", significant(4, 1e-6)),
+    ("energy_j", "Energy (J)", significant(4)),
+)
+INTERVALS = "±: half of the 95 % interval over seeds (Student t, three seeds or more)."
 Cells = tuple[tuple[Column, Callable[[Scheme], Any]], ...]
 
 
 def scheme_table(schemes: list[Scheme]) -> Table:
     """One line per scheme: what it is, its accuracy, its pruning, its allocations' certificates."""
     points, residual = decimals(1, 100), Column("certificate_worst", "Worst residual", _residual)
-    interval = Column("final_accuracy_ci95_seeds", "± seeds, 95 % (points)", points, printed=False)
+    accuracy = Column("final_accuracy", "Final accuracy (%)", points, best="max")
     cells: Cells = (
         (SCHEME, lambda s: s.label),
         (
@@ -34,22 +41,18 @@ def scheme_table(schemes: list[Scheme]) -> Table:
         ),
         (Column("seeds", "Seeds", printed=False), lambda s: len(s.runs)),
         (Column("rounds", "Rounds", printed=False), lambda s: int(s.first.summary["rounds"])),
-        (Column("final_accuracy", "Final accuracy (%)", points), stats.final_accuracy),
+        *_estimated(accuracy, ACCURACY.of),
         (
-            Column("final_accuracy_std_devices", "± devices (points)", points),
+            Column("final_accuracy_std_devices", "Std over devices (points)", points),
             lambda s: stats.seed_mean(s, lambda run: stats.final(run, "accuracy_std")),
         ),
-        (interval, _accuracy_half_width),
-        (
-            Column("rho_mean", f"Mean {RHO}", decimals(3)),
-            lambda s: stats.seed_mean(s, stats.rho_mean),
-        ),
+        *_estimated(Column("rho_mean", f"Mean {RHO}", decimals(3)), stats.rho_mean),
         (residual, lambda s: float(np.max([stats.worst_residual(run) for run in s.runs]))),
     )
     caption = (
         "Schemes. Accuracy: mean over devices of each device's own model on its own test data, "
         "and its standard deviation over devices. Residual: the worst of the allocations' "
-        "certificates (relative)."
+        f"certificates (relative). {INTERVALS}"
     )
     return _by_scheme("schemes", caption, schemes, cells)
 
@@ -64,19 +67,24 @@ def _residual(value: float) -> str:
     return f"{value:.0e}" if value else "0"
 
 
-def _accuracy_half_width(scheme: Scheme) -> float | None:
-    accuracy = np.array([stats.final(run, "accuracy") for run in scheme.runs])
-    return float(stats.half_width(accuracy)) if len(accuracy) > 1 else None
+def _estimated(column: Column, value: Callable[[FinishedRun], float]) -> Cells:
+    """The mean over seeds, and half of its 95 % interval."""
+    half = Column(f"{column.name}_ci95", "± 95 %", column.show, half_of=column.name)
+    return (
+        (column, lambda s: stats.estimate(s, value).mean),
+        (half, lambda s: stats.estimate(s, value).half),
+    )
 
 
 def cost_table(schemes: list[Scheme]) -> Table:
     """One line per scheme: latency and its threshold, late and left-out devices, bits, joules."""
-    time, bits, share = significant(4, 1e3), significant(4, 1e-6), decimals(1, 100)
+    time, bits, joules = significant(4, 1e3), significant(4, 1e-6), significant(4)
+    share = decimals(1, 100)
     cells: Cells = (
         (SCHEME, lambda s: s.label),
-        (Column("mean_latency_s", "Mean latency (ms)", time), stats.mean_latency_s),
+        *_estimated(Column("mean_latency_s", "Mean latency (ms)", time, best="min"), LATENCY.of),
         (
-            Column("std_latency_s", "± rounds (ms)", _spread_ms),
+            Column("std_latency_s", "Std over rounds (ms)", _spread_ms),
             lambda s: float(stats.latencies_s(s).std()),
         ),
         (
@@ -93,13 +101,13 @@ def cost_table(schemes: list[Scheme]) -> Table:
             Column("infeasible_share", "Infeasible (%)", share, printed=False),
             _mean_share("infeasible"),
         ),
-        (Column("bits_up", "Up (Mbit)", bits), _mean_total("bits_up")),
-        (Column("bits_down", "Down (Mbit)", bits), _mean_total("bits_down")),
-        (Column("energy_j", "Energy (J)", significant(4)), _mean_total("energy_j")),
+        *_estimated(Column("bits_up", "Up (Mbit)", bits, best="min"), _total("bits_up")),
+        *_estimated(Column("bits_down", "Down (Mbit)", bits, best="min"), _total("bits_down")),
+        *_estimated(Column("energy_j", "Energy (J)", joules, best="min"), _total("energy_j")),
     )
     caption = (
         "Latency per round, and costs. Late and infeasible: share of the selected device-rounds. "
-        "Bits and joules: sums over all devices and rounds, averaged over seeds."
+        f"Bits and joules: sums over all devices and rounds. {INTERVALS}"
     )
     if _promises(schemes, share):
         caption += (
@@ -141,8 +149,8 @@ def _mean_share(column: str) -> Callable[[Scheme], float]:
     return lambda s: stats.seed_mean(s, lambda run: stats.share_of_selected(run, column))
 
 
-def _mean_total(column: str) -> Callable[[Scheme], float]:
-    return lambda s: stats.seed_mean(s, lambda run: stats.total(run, column))
+def _total(column: str) -> Callable[[FinishedRun], float]:
+    return lambda run: stats.total(run, column)
 
 
 def target_table(schemes: list[Scheme]) -> Table | None:
@@ -150,31 +158,34 @@ def target_table(schemes: list[Scheme]) -> Table | None:
     targets = sorted(schemes[0].first.summary["targets"], key=float)
     if not targets:
         return None
-    columns = (
+    columns = [
         Column("target_accuracy", "Target (%)", decimals(1, 100)),
         SCHEME,
         Column("reached", "Reached", number=False),
-        Column("round", "Round", lambda value: f"{value:.4g}"),
-        Column("time_s", "Time (s)", significant(4)),
-        Column("bits", "Bits (Mbit)", significant(4, 1e-6)),
-        Column("energy_j", "Energy (J)", significant(4)),
-    )
+    ]
+    rows = tuple(_target_row(scheme, float(target)) for target in targets for scheme in schemes)
+    # a mean over the lucky seeds is not better than one over all
+    best = "min" if {row[2] for row in rows} <= {"yes", "not reached"} else ""
+    for name, title, show in TARGET_COSTS:
+        columns += [
+            Column(name, title, show, best=best),
+            Column(f"{name}_ci95", "± 95 %", show, half_of=name),
+        ]
     caption = (
         "To a target accuracy: the first evaluated round whose mean accuracy reaches it, and what "
         "had been spent by then (bits: up and down). With several seeds: means over those that "
-        "reached it."
+        f"reached it. {INTERVALS}"
     )
-    rows = tuple(_target_row(scheme, float(target)) for target in targets for scheme in schemes)
-    return Table("targets", caption, columns, rows)
+    return Table("targets", caption, tuple(columns), rows, grouped_by="target_accuracy")
 
 
 def _target_row(scheme: Scheme, target: float) -> tuple[Any, ...]:
-    found = [cost for run in scheme.runs if (cost := stats.cost_to_target(run, target))]
-    if not found:
-        return target, scheme.label, "not reached", *[None] * len(COST_NAMES)
-    text = "yes" if len(found) == len(scheme.runs) else f"{len(found)} of {len(scheme.runs)} seeds"
-    means = [float(np.mean([getattr(cost, name) for cost in found])) for name in COST_NAMES]
-    return target, scheme.label, text, *means
+    costs = [stats.target_estimate(scheme, target, name) for name, _, _ in TARGET_COSTS]
+    reached, seeds = costs[0].n, len(scheme.runs)
+    if not reached:
+        return target, scheme.label, "not reached", *[None] * (2 * len(costs))
+    text = "yes" if reached == seeds else f"{reached} of {seeds} seeds"
+    return target, scheme.label, text, *(x for cost in costs for x in (cost.mean, cost.half))
 
 
 def difference_table(schemes: list[Scheme]) -> Table | None:

@@ -90,8 +90,10 @@ def span_rows(rounds: pd.DataFrame) -> pd.DataFrame:
 
 
 def scenario_text(
-    name: str, scheme: str, method: str, solver: str, seed: int, bandwidth: str, extra: str = ""
-) -> str:
+    name: str, scheme: str, method: str, solver: str, seed: int, bandwidth: str, extra: str = "",
+    learning: dict | None = None,
+) -> str:  # fmt: skip
+    more = "".join(f", {key}: {value}" for key, value in (learning or {}).items())
     return "\n".join(
         [
             f"name: {name}",
@@ -99,7 +101,7 @@ def scenario_text(
             f"seed: {seed}",
             f"network: {{bandwidth: {bandwidth}}}",
             f"allocation: {{solver: {solver}}}",
-            f"learning: {{method: {{name: {method}}}}}",
+            f"learning: {{method: {{name: {method}}}{more}}}",
             extra,
             "provenance: {python: 3.11.9, git: abc}\n",
         ]
@@ -110,7 +112,7 @@ def finished_run(
     folder: Path, scheme="joint", method="liu", solver="kkt", seed=0, name="demo",
     latency_s=(0.025,) * 4, accuracy=(NAN, 0.5, NAN, 0.9), targets=("0.8", "0.95"),
     threshold_s=THRESHOLD_S, bandwidth="200 MHz",
-    warnings=(), rho=(0.25, 0.75), extra="", **money,
+    warnings=(), rho=(0.25, 0.75), extra="", learning=None, **money,
 ) -> Path:  # fmt: skip
     """A finished run as `edgesim run` leaves it."""
     folder.mkdir(parents=True)
@@ -118,7 +120,7 @@ def finished_run(
     rounds.to_csv(folder / "rounds.csv", index=False)
     device_rows(rounds, rho).to_parquet(folder / "device_rounds.parquet")
     span_rows(rounds).to_parquet(folder / "spans.parquet")
-    text = scenario_text(name, scheme, method, solver, seed, bandwidth, extra)
+    text = scenario_text(name, scheme, method, solver, seed, bandwidth, extra, learning)
     (folder / "scenario.yaml").write_text(text, encoding="utf-8")
     summary = {"scenario": name, "scheme": scheme, "method": method, "solver": solver, "seed": seed}
     summary |= {"rounds": len(rounds), "devices": 2, "latency_threshold_s": threshold_s}
@@ -212,10 +214,9 @@ def report(two_runs, tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def swept_schemes(swept_folder):
     """The twelve schemes of that sweep."""
-    from edgesim.results.run_search import find_runs
-    from reports.run_data.scheme_grouping import load_schemes
+    from reports.run_data.given_runs import schemes_of
 
-    return load_schemes(find_runs([swept_folder]).finished)
+    return schemes_of(swept_folder)
 
 
 @pytest.fixture(scope="session")
@@ -223,29 +224,19 @@ def two_schemes(two_runs):
     """The schemes of the two finished runs."""
     from reports.run_data.scheme_grouping import load_schemes
 
-    return load_schemes([two_runs / "a", two_runs / "b"])
+    found = {scheme.label: scheme for scheme in load_schemes([two_runs / "a", two_runs / "b"])}
+    return [found["joint"], found[NASTY]]
 
 
-@pytest.fixture
-def only_figures(monkeypatch):
-    """only_figures("cdf", ...): reports with these figures, to be quick."""
-    from reports import html_page
+@pytest.fixture(scope="session")
+def only_figures():
+    """only_figures("cdf", ..., style=...): options of reports with these figures, to be quick."""
+    from reports.report_options import options_from
 
-    every = html_page.report_figures
+    def chosen(*names, **more):
+        return options_from({"figures": list(names), **more})
 
-    def keep(*names):
-        def chosen(schemes):
-            return [figure for figure in every(schemes) if figure.name in names]
-
-        monkeypatch.setattr(html_page, "report_figures", chosen)
-
-    return keep
-
-
-@pytest.fixture
-def one_figure(only_figures):
-    """Reports with the distribution of the latency only: what is tested is not the figures."""
-    only_figures("cdf")
+    return chosen
 
 
 @pytest.fixture

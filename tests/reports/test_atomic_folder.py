@@ -14,11 +14,11 @@ def test_no_place_to_write(tmp_path, two_runs):
 
 
 @pytest.mark.slow
-def test_an_earlier_report_is_replaced_as_a_whole(one_figure, run, tmp_path):
+def test_an_earlier_report_is_replaced_as_a_whole(only_figures, run, tmp_path):
     out = tmp_path / "deep" / "out"
-    write_report([run], out)
+    write_report([run], out, only_figures("cdf"))
     (out / "figures" / "old.pdf").write_text("from an earlier report")
-    write_report([run], out, "ieee")
+    write_report([run], out, only_figures("cdf", style="ieee"))
     assert sorted(path.name for path in (out / "figures").iterdir()) == [
         "cdf.csv",
         "cdf.pdf",
@@ -29,12 +29,12 @@ def test_an_earlier_report_is_replaced_as_a_whole(one_figure, run, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "index.html", "figures"])
-def test_what_is_no_report_is_never_replaced(one_figure, run, tmp_path, name):
+def test_what_is_no_report_is_never_replaced(only_figures, run, tmp_path, name):
     out = tmp_path / "out"
     out.mkdir()
     (out / name).write_text("<title>mine</title>")
     with pytest.raises(ResultsError, match=r"holds .* give --out a new folder"):
-        write_report([run], out)
+        write_report([run], out, only_figures("cdf"))
     assert (out / name).read_text() == "<title>mine</title>" and len(list(tmp_path.iterdir())) == 2
 
 

@@ -4,7 +4,9 @@ import itertools
 
 from edgesim.results.run_search import find_runs
 from reports.figure_catalog import report_figures
+from reports.report_options import options_from
 from reports.run_data.scheme_grouping import load_schemes
+from reports.styling.figure_style import SCREEN
 
 
 def test_two_keys_that_end_alike_give_two_sets_of_figures(tmp_path, write_run):
@@ -16,6 +18,33 @@ def test_two_keys_that_end_alike_give_two_sets_of_figures(tmp_path, write_run):
         write_run(tmp_path / "runs" / f"{fast}{slow}", extra=groups)
     found = load_schemes(find_runs([tmp_path / "runs"]).finished)
     assert found[1].label == "joint (devices 0 cpu frequency 1 GHz, devices 1 cpu frequency 4 GHz)"
-    names = [plate.name for plate in report_figures(found)]
+    names = [plate.name for plate in report_figures(found)[0]]
     assert len(set(names)) == len(names)
     assert {"rho-by-devices-0-cpu-frequency", "rho-by-devices-1-cpu-frequency"} <= set(names)
+
+
+def changed_together(tmp_path, write_run):
+    """Two runs that differ in rounds between evaluations and in the band: the README's tour."""
+    for every, band in ((1, "3.2 MHz"), (2, "6 MHz")):
+        write_run(
+            tmp_path / "runs" / str(every), bandwidth=band, extra=f"evaluate: {{every: {every}}}"
+        )
+    return load_schemes(find_runs([tmp_path / "runs"]).finished)
+
+
+def test_no_axis_from_runs_that_differ_in_another_key_too(tmp_path, write_run):
+    schemes = changed_together(tmp_path, write_run)
+    figures, notes = report_figures(schemes)
+    assert not any("-by-" in figure.name for figure in figures)
+    assert len(notes) == 2 and "No figure against evaluate.every" in notes[1]
+    assert "They differ in network.bandwidth too" in notes[1]
+    assert schemes[0].label == "joint (bandwidth 3.2 MHz, every 1)"
+
+
+def test_asked_for_the_axis_names_the_keys_that_change_along(tmp_path, write_run):
+    schemes = changed_together(tmp_path, write_run)
+    figures, _ = report_figures(schemes, options_from({"along": "evaluate.every"}))
+    latency = next(figure for figure in figures if figure.name == "latency-by-every")
+    (panel,) = latency.draw(SCREEN).axes
+    assert panel.get_xlabel() == "every, with bandwidth"
+    assert panel.lines[0].get_xdata().tolist() == [1, 2]

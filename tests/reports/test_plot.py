@@ -92,3 +92,23 @@ def test_a_style_ends_with_its_block_and_gives_every_line_its_looks(two_runs):
 def test_what_cannot_be_drawn_is_one_sentence(two_runs, call, sentence):
     with pytest.raises(ResultsError, match=sentence):
         call(two_runs)
+
+
+def test_a_figure_of_the_report_takes_its_options(swept_folder):
+    options = {
+        "style": "ieee",
+        "columns": 2,
+        "panels": "lettered",
+        "slice": {"bandwidth": "10 MHz"},
+    }
+    drawn = plot.figure(swept_folder, "accuracy", options)
+    assert drawn.get_figwidth() == 7.16
+    assert [axes.get_title(loc="left")[:3] for axes in drawn.axes] == ["(a)", "(b)"]
+    with pytest.raises(ResultsError, match='figures names "pareta"'):
+        plot.figure(swept_folder, "pareta")
+
+
+def test_a_report_from_python(two_runs, tmp_path):
+    page = plot.report(two_runs, {"figures": "cdf"}, tmp_path / "out")
+    assert page == tmp_path / "out" / "index.html"
+    assert {path.stem for path in (tmp_path / "out" / "figures").iterdir()} == {"cdf"}

@@ -8,12 +8,13 @@ from typer.testing import CliRunner
 from edgesim.cli.app import app
 
 
-def test_a_file_that_may_not_grow_stops_the_report_in_one_sentence(one_figure, run, tmp_path):
+def test_a_file_that_may_not_grow_stops_the_report_in_one_sentence(run, tmp_path):
     """What a full disk does, done by the system: no file may exceed 20 kB."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
     try:
-        result = CliRunner().invoke(app, ["report", str(run), "--out", str(tmp_path / "out")])
+        given = ["report", str(run), "figures=cdf", "--out", str(tmp_path / "out")]
+        result = CliRunner().invoke(app, given)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert result.exit_code == 2 and len(result.stderr.splitlines()) == 1
@@ -21,9 +22,9 @@ def test_a_file_that_may_not_grow_stops_the_report_in_one_sentence(one_figure, r
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 
 
-def test_the_command_line_takes_the_style(one_figure, run, tmp_path):
+def test_the_command_line_takes_the_style(run, tmp_path):
     result = CliRunner().invoke(
-        app, ["report", str(run), "--out", str(tmp_path / "out"), "--style", "ieee"]
+        app, ["report", str(run), "figures=cdf", "--out", str(tmp_path / "out"), "--style", "ieee"]
     )
     assert result.exit_code == 0 and result.stdout == f"report: {tmp_path / 'out' / 'index.html'}\n"
     assert 'width="252pt"' in (tmp_path / "out" / "figures" / "cdf.svg").read_text()  # 3.5 in

@@ -1,20 +1,33 @@
 """Curves of accuracy and loss."""
 
+from dataclasses import replace
+
+import pytest
 from pytest import approx
 
 from reports.figures import learning_curves as curves
 from reports.run_data.scheme_grouping import load_schemes
+from reports.styling.figure_style import SCREEN
+
+NAN = float("nan")
+
+
+def accuracy_against(*axes):
+    return lambda schemes, style: curves.learning_curves(schemes, curves.ACCURACY, axes, style)
+
+
+OVER_TIME, SPENDING = accuracy_against("time", "rounds"), accuracy_against("bits", "energy")
 
 
 def test_accuracy_curves(drawn, two_schemes):
-    seconds, rounds = drawn(curves.accuracy_curves, two_schemes).axes
+    seconds, rounds = drawn(OVER_TIME, two_schemes).axes
     assert seconds.lines[0].get_xydata().tolist() == [approx([0.05, 50]), approx([0.1, 90])]
     assert rounds.lines[1].get_xydata().tolist() == [approx([1, 50]), approx([3, 90])]
 
 
 def test_accuracy_over_bits_and_joules(drawn, two_schemes):
     """10 Mbit up, 20 Mbit down, 0.5 J a round; scheme a is evaluated in rounds 1 and 3 from 0."""
-    bits, joules = drawn(curves.accuracy_by_spending, two_schemes).axes
+    bits, joules = drawn(SPENDING, two_schemes).axes
     assert bits.lines[0].get_xydata().tolist() == [approx([60, 50]), approx([120, 90])]
     assert joules.lines[0].get_xydata().tolist() == [approx([1.0, 50]), approx([2.0, 90])]
 
@@ -24,9 +37,33 @@ def test_spending_over_decades_is_logarithmic_with_plain_numbers(drawn, write_ru
         write_run(tmp_path / name, scheme=name, bits_up=bits)
         for name, bits in (("a", 1e5), ("b", 1e9))
     ]
-    figure = drawn(curves.accuracy_by_spending, load_schemes(folders))
+    figure = drawn(SPENDING, load_schemes(folders))
     figure.draw_without_rendering()
     bits, joules = figure.axes
     assert bits.get_xscale() == "log" and joules.get_xscale() == "linear"
     labels = [label.get_text() for label in bits.get_xticklabels()]
     assert "1000" in labels and not any("$" in label for label in labels)
+
+
+@pytest.mark.parametrize(("seeds", "dots", "bands"), [(1, 0, 0), (2, 2, 0), (3, 0, 1)])
+def test_two_seeds_have_dots_and_three_an_interval(drawn, write_run, tmp_path, seeds, dots, bands):
+    for seed in range(seeds):
+        write_run(
+            tmp_path / "runs" / str(seed), seed=seed, accuracy=(NAN, 0.1, NAN, 0.5 + seed / 10)
+        )
+    schemes = load_schemes(sorted((tmp_path / "runs").iterdir()))
+    (panel,) = drawn(accuracy_against("rounds"), schemes).axes
+    assert len(panel.lines) == 1 + dots and len(panel.collections) == bands
+    assert [line.get_ydata()[1] for line in panel.lines[1:]] == approx([50.0, 60.0][:dots])
+
+
+def test_bars_over_devices_only_where_asked(two_schemes):
+    for style, bars in ((SCREEN, 0), (replace(SCREEN, device_bars=True), 2)):
+        (panel,) = accuracy_against("rounds")(two_schemes, style).axes
+        assert len(panel.containers) == bars
+
+
+def test_an_axis_takes_the_scale_that_is_asked_for(two_schemes):
+    style = replace(SCREEN, x_scale="log", y_scale="log")
+    (panel,) = accuracy_against("time")(two_schemes, style).axes
+    assert (panel.get_xscale(), panel.get_yscale()) == ("log", "log")

@@ -9,7 +9,7 @@ from matplotlib.text import Text
 
 from edgesim.results.run_search import find_runs
 from reports.figure_catalog import report_figures
-from reports.html_page import laid_out
+from reports.figure_files import lay_out
 from reports.run_data.scheme_grouping import load_schemes
 from reports.styling.figure_style import STYLES, styled
 
@@ -84,10 +84,12 @@ def test_figures_of_runs_and_of_a_sweep_are_legible(two_runs, swept_folder, name
     style, wrong = STYLES[name], {}
     with styled(style):
         for folder in (two_runs, swept_folder):
-            for plate in report_figures(load_schemes(find_runs([folder]).finished)):
-                figure = laid_out(plate, style)
-                if figure is not None and (problems := legible(figure)):
-                    wrong[folder.name, plate.name] = problems
+            for plate in report_figures(load_schemes(find_runs([folder]).finished))[0]:
+                figure = plate.draw(style)
+                if figure is not None:
+                    lay_out(figure)
+                    if problems := legible(figure):
+                        wrong[folder.name, plate.name] = problems
     assert wrong == {}
 
 

@@ -9,14 +9,18 @@ from reports.run_data.scheme_grouping import load_schemes
 from reports.styling import figure_style as style
 
 
+def spans_of(panel):
+    """Start and length of every bar."""
+    corners = [path.vertices[:, 0] for each in panel.collections for path in each.get_paths()]
+    return [(x.min(), np.ptp(x)) for x in corners]
+
+
 def test_timeline_is_the_middle_round_since_its_start(drawn, two_schemes):
     joint, other = drawn(timeline.round_timeline, two_schemes).axes
-    bars = [
-        (bar.get_x(), bar.get_width()) for bar in joint.patches
-    ]  # download, train, upload of devices 0 and 1
+    bars = spans_of(joint)  # download, train, upload of devices 0 and 1
     assert [x for x, _ in bars] == approx([0, 0, 0, 0, 3.125, 6.25])
     assert [width for _, width in bars] == approx([0, 0, 3.125, 6.25, 9.375, 18.75])
-    assert max(bar.get_x() + bar.get_width() for bar in other.patches) == approx(40)
+    assert max(x + width for x, width in spans_of(other)) == approx(40)
     assert (
         len([line for line in other.lines if line.get_marker() == "x"]) == 2
     )  # both devices are late

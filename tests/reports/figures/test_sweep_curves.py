@@ -7,6 +7,7 @@ from pytest import approx
 
 from edgesim.results.run_search import find_runs
 from reports.figures import sweep_curves as swept
+from reports.run_data.given_runs import schemes_of
 from reports.run_data.metrics import ACCURACY, LATENCY
 from reports.run_data.scheme_grouping import load_schemes, swept_keys
 from reports.styling import figure_style as style
@@ -21,15 +22,23 @@ def test_lines_are_means_with_the_interval_of_the_t_table(swept_schemes):
     ]
     assert lines[0].x == [10, 20, 40]
     assert [y.mean for y in lines[0].y] == approx([0.205, 0.305, 0.505])
-    assert lines[0].y[0].half == approx(
-        12.7062 * 0.005, rel=1e-5
-    )  # t of 1 degree; s / sqrt(2) = 0.005
+    # two seeds: dots in place of an interval
+    assert math.isnan(lines[0].y[0].half) and lines[0].y[0].dots == approx((0.2, 0.21))
     assert {y.n for line in lines for y in line.y} == {2}
+
+
+def test_three_seeds_have_the_interval_of_the_t_table(write_sweep):
+    schemes = schemes_of(write_sweep(thresholds=("15 ms",), seeds=(0, 1, 2)))
+    (band,) = swept_keys(schemes)
+    lines, _ = swept.sweep_lines(schemes, [band], band, ACCURACY)
+    # t of two degrees; s / sqrt(3) = 0.01 / sqrt(3)
+    assert lines[0].y[0].half == approx(4.30265 * 0.01 / math.sqrt(3), rel=1e-5)
+    assert lines[0].y[0].dots == ()
 
 
 def test_too_many_lines_leave_the_middle_of_the_other_key(write_sweep):
     sweep = write_sweep(thresholds=tuple(f"{t} ms" for t in (10, 15, 20, 25, 30)), seeds=(0,))
-    schemes = load_schemes(find_runs([sweep]).finished)
+    schemes = schemes_of(sweep)
     band, threshold = swept_keys(schemes)
     lines, fixed = swept.sweep_lines(schemes, [band, threshold], band, LATENCY)
     assert fixed == "latency threshold 20 ms" and [line.label for line in lines] == [
@@ -62,15 +71,14 @@ def test_of_three_keys_only_as_many_are_fixed_as_needed(tmp_path, write_run):
 def test_what_is_drawn_against_the_threshold(swept_schemes):
     band, threshold = swept_keys(swept_schemes)
     with style.styled(style.IEEE):
-        figure = swept.sweep_curves(
-            swept_schemes, [band, threshold], threshold, LATENCY, style.IEEE
-        )
+        lines, _ = swept.sweep_lines(swept_schemes, [band, threshold], threshold, LATENCY)
+        figure = swept.sweep_curves(swept_schemes, lines, threshold, LATENCY, style.IEEE)
     (panel,) = figure.axes
     assert (panel.get_xlabel(), panel.get_ylabel()) == (
         "latency threshold (ms)",
         "mean latency per round (ms)",
     )
-    drawn = [line for line in panel.lines if line.get_marker() not in ("None", "", "_", "|")]
+    drawn = [line for line in panel.lines if line.get_marker() not in ("None", "", "_", "|", ".")]
     assert drawn[0].get_xydata().tolist() == [approx([15, 15]), approx([30, 30])]
     assert drawn[-1].get_xydata().tolist() == [approx([15, 150]), approx([30, 300])]
     looks = {(line.get_marker(), str(line._unscaled_dash_pattern)) for line in drawn}
@@ -82,6 +90,6 @@ def test_the_data_of_a_figure_has_the_keys_the_interval_and_n(swept_schemes):
     table = swept.sweep_table(swept_schemes, swept_keys(swept_schemes), ACCURACY)
     assert table.csv().splitlines()[:2] == [
         "scheme,network.bandwidth,budget.latency_threshold,accuracy,accuracy_ci95,seeds",
-        f"liu,10.0,15.0,{table.rows[0][3]!r},{table.rows[0][4]!r},2",
+        f"liu,10.0,15.0,{table.rows[0][3]!r},,2",
     ]
     assert table.rows[0][3] == approx(0.205)

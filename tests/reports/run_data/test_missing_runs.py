@@ -67,7 +67,7 @@ def test_points_of_an_earlier_sweep_are_reported_unless_a_listed_one_is_the_same
     assert [(one.what, one.status) for one in superseded_runs(found, reported)] == [
         ("old", "superseded")
     ]
-    monkeypatch.setattr(page, "report_figures", lambda schemes: [])
+    monkeypatch.setattr(page, "report_figures", lambda schemes, options: ([], []))
     html = write_report([sweep], tmp_path / "out").read_text(encoding="utf-8")
     assert "<td>superseded</td>" in html and "Not complete" not in html  # nothing is lacking for it
 

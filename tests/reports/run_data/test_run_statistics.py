@@ -80,12 +80,12 @@ def test_curve_over_seeds_uses_the_rounds_all_have(tmp_path, write_run):
     assert curve.round.tolist() == [0, 3]
     assert curve.mean.tolist() == approx([0.2, 0.8])
     assert curve.time_s.tolist() == approx([0.03, 0.12])
-    assert curve.spread.tolist() == approx([12.7062 * 0.1, 12.7062 * 0.1], rel=1e-5)
+    assert curve.half is None and curve.values.tolist() == [[0.1, 0.9], [0.3, 0.7]]
 
 
-def test_one_seed_has_its_devices_as_band(scheme_of):
+def test_the_spread_over_devices_stands_apart(scheme_of):
     curve = stats.round_curve(scheme_of(), "accuracy")
-    assert (curve.spread.tolist(), curve.over) == ([0.1, 0.1], "devices")
+    assert (curve.devices_std.tolist(), curve.half) == ([0.1, 0.1], None)
 
 
 def test_estimate_of_one_seed_has_no_interval(scheme_of):

@@ -4,6 +4,7 @@ import pytest
 
 from edgesim.results.run_files import ResultsError
 from edgesim.results.run_search import find_runs
+from edgesim.scenario.schema import LIU_SCHEMES
 from reports.run_data.scheme_grouping import MOST_SERIES, few_schemes, load_schemes, swept_keys
 
 
@@ -32,27 +33,19 @@ def test_schemes_of_one_label_are_told_apart_by_what_differs(tmp_path, write_run
     assert "joint (other)" in [scheme.label for scheme in load_schemes([one, three])]
 
 
-def test_schemes_come_in_the_order_of_the_paper(tmp_path, write_run):
-    pairs = {
-        "z": ("liu", "kkt"),
-        "a": ("fedavg", "kkt"),
-        "m": ("fedalt", "equal"),
-        "own": ("./my.py:Mine", "kkt"),
-    }
-    pairs |= {"e": ("liu", "equal"), "p": ("pruning-only", "kkt")}
-    folders = [
-        write_run(tmp_path / key, scheme=key, method=m, solver=s) for key, (m, s) in pairs.items()
-    ]
+def test_schemes_come_in_the_order_of_the_paper_where_the_scenario_names_them(tmp_path, write_run):
+    roles = "{z: proposed, e: equal-resource, p: pruning-only, m: personalization-only}"
+    asked = f"report: {{beside: liu, schemes: {roles}}}"
+    folders = [write_run(tmp_path / x, scheme=x, extra=asked) for x in ("z", "a", "m", "e", "p")]
     schemes = load_schemes(folders)
-    assert [scheme.label for scheme in schemes] == ["z", "e", "p", "m", "a", "own"]
-    assert [scheme.role for scheme in schemes] == [
-        "joint",
-        "equal",
-        "pruning",
-        "personal",
-        "reference",
-        None,
-    ]
+    assert [scheme.label for scheme in schemes] == ["z", "e", "p", "m", "a"]
+    assert [scheme.role for scheme in schemes] == [*LIU_SCHEMES, None]
+
+
+@pytest.mark.parametrize("solver", ["kkt", "fair", "energy", "./own.py:mine"])
+def test_no_role_is_guessed_from_method_and_solver(tmp_path, write_run, solver):
+    (scheme,) = load_schemes([write_run(tmp_path / "a", method="liu", solver=solver)])
+    assert scheme.role is None
 
 
 def test_labels_series_and_axes(swept_schemes):

@@ -25,13 +25,14 @@ def test_a_sweep_of_two_numbers_and_a_method_is_told_by_three_keys():
         for threshold in ("15 ms", "20 ms")
         for band in ("1 GHz", "500 MHz")
     ]
-    assert distinguishing_keys(flats) == ([NAME], [THRESHOLD, BAND])
-    assert len(differing_keys(flats)) == 6  # the dependent ones differ too
+    # the steps follow from the method; the other band does not
+    assert distinguishing_keys(flats) == ([NAME], [THRESHOLD, BAND, "network.downlink.bandwidth"])
+    assert len(differing_keys(flats)) == 6
 
 
-def test_keys_changed_together_are_one():
+def test_of_keys_changed_together_both_are_named():
     flats = [{"rounds": r, BAND: b} for r, b in (("10", "1 MHz"), ("20", "2 MHz"), ("30", "3 MHz"))]
-    assert distinguishing_keys(flats) == ([], ["rounds"])
+    assert distinguishing_keys(flats) == ([], ["rounds", BAND])
 
 
 def test_a_parameter_that_only_some_set_is_a_word():

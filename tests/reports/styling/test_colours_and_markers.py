@@ -7,20 +7,16 @@ from reports.styling import colours_and_markers as colours
 def test_looks_are_fixed_per_scheme_and_all_different(tmp_path, write_run, two_schemes):
     own = [
         write_run(tmp_path / str(i), scheme=f"own {i}", method="./x.py:X", solver="kkt")
-        for i in range(12)
+        for i in range(11)
     ]
     many = colours.scheme_styles(two_schemes + load_schemes(own))
-    assert (
-        many["joint"]
-        == colours.scheme_styles(two_schemes[:1])["joint"]
-        == colours.SeriesStyle("#0072B2", "o", "-")
-    )
-    assert len(set(many.values())) == 14
-    local = [write_run(tmp_path / kind, scheme=kind, method=kind) for kind in ("fedalt", "fedsim")]
-    assert [look.colour for look in colours.scheme_styles(load_schemes(local)).values()] == [
-        "#CC79A7",
-        "#D55E00",
-    ]
+    assert len(set(many.values())) == 13
+    roles = "{b: proposed, a: pruning-only}"
+    asked = f"report: {{beside: liu, schemes: {roles}}}"
+    named = [write_run(tmp_path / x, scheme=x, extra=asked) for x in ("a", "b", "c")]
+    both, pruning = (colours.scheme_styles(load_schemes(each)) for each in (named, named[:1]))
+    assert both["b"] == colours.SeriesStyle("#0072B2", "o", "-")
+    assert both["a"] == pruning["a"] and both["c"].colour == "#E69F00"
 
 
 def test_in_grey_every_line_has_its_own_dashes(tmp_path, write_run):

@@ -1,0 +1,210 @@
+"""The options of a report: the keys of a ``report.yaml`` beside the results, and ``key=value``."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import ValidationError
+
+from edgesim.errors import ScenarioError
+from edgesim.scenario.fields import Word
+from edgesim.scenario.overrides import parse_override
+from edgesim.scenario.section import (
+    Reader,
+    Section,
+    ValueRefusedError,
+    key,
+    reader_of,
+    refuse,
+)
+from edgesim.scenario.yaml_locations import Document, read_file
+
+FILE_NAME = "report.yaml"
+
+
+class Words(Reader[tuple[str, ...]]):
+    """A list of words, also written as one text with commas.
+
+    Args:
+        options: the only ones allowed; empty: any.
+    """
+
+    def __init__(self, *options: str):
+        self.options = options
+
+    def read(self, given: object) -> tuple[str, ...]:
+        words = given.split(",") if isinstance(given, str) else given
+        if not isinstance(words, list | tuple) or not words:
+            raise refuse(given, f"; write {self.allowed}")
+        return tuple(Word(self.options).read(str(word).strip()) for word in words)
+
+    @property
+    def allowed(self) -> str:
+        return f"a list of {', '.join(self.options)}" if self.options else "a list of words"
+
+
+class DisplayNames(Reader[dict[str, str]]):
+    """Labels in order, or a mapping from labels to display names, which may be any text."""
+
+    allowed = "a list of labels, or a mapping from labels to display names"
+
+    def read(self, given: object) -> dict[str, str]:
+        if isinstance(given, str | list) and given:
+            return {label: label for label in Words().read(given)}
+        if not isinstance(given, dict) or not given:
+            raise refuse(given, f"; write {self.allowed}")
+        return {str(label): str(label if name is None else name) for label, name in given.items()}
+
+
+class KeyValues(Reader[dict[str, str]]):
+    """A mapping from keys of the scenario to a value each."""
+
+    allowed = "a mapping from swept keys to a value, such as {network.bandwidth: 10 MHz}"
+
+    def read(self, given: object) -> dict[str, str]:
+        if not isinstance(given, dict) or not given:
+            raise refuse(given, f"; write {self.allowed}")
+        return {name: str(value) for name, value in _flat(given, "").items()}
+
+
+def _flat(given: dict[Any, Any], prefix: str) -> dict[str, Any]:
+    """Mappings in mappings as dotted keys."""
+    flat: dict[str, Any] = {}
+    for name, value in given.items():
+        inner = isinstance(value, dict)
+        flat |= _flat(value, f"{prefix}{name}.") if inner else {f"{prefix}{name}": value}
+    return flat
+
+
+class Columns(Reader[int]):
+    """How many columns of a page a figure spans."""
+
+    allowed = "1 or 2"
+
+    def read(self, given: object) -> int:
+        if given not in (1, 2) or isinstance(given, bool):
+            raise refuse(given, f"; write {self.allowed}")
+        return int(str(given))
+
+
+AXES = ("time", "rounds", "bits", "energy")
+SCALES = ("auto", "linear", "log")
+
+
+class ReportOptions(Section):
+    """What is drawn, and how; the defaults draw everything."""
+
+    schemes: Annotated[dict[str, str], DisplayNames()] = key(
+        "which schemes, in this order, and under which names; default: all",
+        "{joint: Proposed, fedavg: FedAvg}",
+        {},
+    )
+    slice: Annotated[dict[str, str], KeyValues()] = key(
+        "only the runs of a sweep with these values", "{network.bandwidth: 10 MHz}", {}
+    )
+    figures: Annotated[tuple[str, ...], Words()] = key(
+        "which figures, by their names in the report; default: all", "[accuracy, latency]", ()
+    )
+    x: Annotated[tuple[str, ...], Words(*AXES)] = key(
+        "the axes of the figures accuracy and loss, a panel each; default: time, rounds",
+        "[time]",
+        (),
+    )
+    x_scale: Annotated[str, Word(SCALES)] = key("the x axes of curves", "log", "auto")
+    y_scale: Annotated[str, Word(SCALES)] = key("the y axes of curves", "log", "auto")
+    along: Annotated[str, Word()] = key(
+        "the swept key of the x axis; default: each in turn", "network.bandwidth", ""
+    )
+    family: Annotated[str, Word()] = key(
+        "the swept key whose values are the curves of a sweep's figures; further ones are held at "
+        "their middle value; default: all of them as far as they fit",
+        "budget.latency_threshold",
+        "",
+    )
+    bars: Annotated[str, Word(("none", "devices"))] = key(
+        "bars on learning curves; devices: one standard deviation over devices", "devices", "none"
+    )
+    panels: Annotated[str, Word(("together", "lettered", "apart"))] = key(
+        "of figures with several: in one file; with (a), (b) at their corners; a file each",
+        "lettered",
+        "together",
+    )
+    style: Annotated[str, Word(("screen", "ieee"))] = key(
+        "of the files in figures/: screen for pages and slides; ieee: 8 pt, readable in grey",
+        "ieee",
+        "screen",
+    )
+    columns: Annotated[int | None, Columns()] = key(
+        "columns of a page that a figure spans; default: 2 on the screen, 1 in ieee", 2, None
+    )
+    font: Annotated[str, Word(("sans", "serif"))] = key("the letters", "serif", "sans")
+
+
+KEYS = {field.alias or name: field for name, field in ReportOptions.model_fields.items()}
+
+
+def read_options(path: Path | None = None, overrides: Sequence[str] = ()) -> ReportOptions:
+    """The options of a file, changed by ``key=value`` texts.
+
+    Raises:
+        ScenarioError: the first thing that is wrong, in one sentence with its place.
+    """
+    document = Document({}) if path is None else read_file(path)
+    for override in map(parse_override, overrides):
+        document.set_subtree(override.path, override.value)
+    try:
+        return ReportOptions.model_validate(document.tree)
+    except ValidationError as problem:
+        raise _first_error(problem, document) from None
+
+
+def options_beside(folder: Path, overrides: Sequence[str] = ()) -> ReportOptions:
+    """`read_options` of the report.yaml in a folder of results, if there is one."""
+    path = folder / FILE_NAME
+    return read_options(path if path.is_file() else None, overrides)
+
+
+def options_from(given: dict[str, Any]) -> ReportOptions:
+    """The options as keyword arguments of a Python function.
+
+    Raises:
+        ScenarioError: see `read_options`.
+    """
+    try:
+        return ReportOptions.model_validate(given)
+    except ValidationError as problem:
+        raise _first_error(problem, Document(given)) from None
+
+
+def _first_error(problem: ValidationError, document: Document) -> ScenarioError:
+    errors = problem.errors(include_url=False)
+    first = min(errors, key=lambda error: error["type"] != "extra_forbidden")
+    where = tuple(first["loc"])
+    if first["type"] == "extra_forbidden":
+        name = str(where[0])
+        near = difflib.get_close_matches(name, KEYS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(KEYS)}."
+        return ScenarioError(f"{document.place_of(where)}: a report has no key {name}; {hint}")
+    refused = first.get("ctx", {}).get("error")
+    if not isinstance(refused, ValueRefusedError):
+        refused = refuse(first["input"], "; see docs/reports.md")
+    refused = refused.below(*where)
+    return document.error(refused.keys, refused.problem, refused.shown)
+
+
+def explain_options() -> str:
+    """Every key with its meaning, what is allowed, and an example."""
+    lines = []
+    for name, field in KEYS.items():
+        reader, extra = reader_of(field), field.json_schema_extra
+        example = extra.get("example") if isinstance(extra, dict) else ""
+        allowed = reader.allowed if reader is not None else ""
+        lines += [
+            f"{name}: {field.description}",
+            f"    allowed: {allowed}",
+            f"    {name}={example}",
+        ]
+    return "\n".join(lines)

@@ -1,0 +1,99 @@
+"""Schemes chosen, ordered and named for a report, and the points of a sweep that it shows."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from edgesim.errors import shorten
+from edgesim.results.run_files import ResultsError
+from edgesim.scenario.units import UnitError, parse
+from reports.run_data.scheme_grouping import Scheme, group_runs, swept_keys
+from reports.run_data.swept_keys import SweptKey, unit_of
+
+
+def named_schemes(schemes: list[Scheme], names: Mapping[str, str]) -> list[Scheme]:
+    """The schemes of some labels, in their order, under display names.
+
+    Args:
+        schemes: all that there are.
+        names: label of a scheme, or of a series of a sweep -> display name; empty: all as they are.
+
+    Raises:
+        ResultsError: a label that no scheme has.
+    """
+    if not names:
+        return schemes
+    chosen = []
+    for label, name in names.items():
+        own = [scheme for scheme in schemes if label in (scheme.label, scheme.series)]
+        if not own:
+            known = dict.fromkeys(x for scheme in schemes for x in (scheme.series, scheme.label))
+            raise ResultsError(unknown_name("schemes", label, list(known)))
+        chosen += [_renamed(scheme, label, name) for scheme in own]
+    return chosen
+
+
+def _renamed(scheme: Scheme, label: str, name: str) -> Scheme:
+    if label == scheme.label:
+        return replace(scheme, label=name, series=name)
+    point = f" ({scheme.point})" if scheme.point else ""
+    return replace(scheme, label=f"{name}{point}", series=name)
+
+
+def sliced_schemes(schemes: list[Scheme], at: Mapping[str, str]) -> list[Scheme]:
+    """The schemes whose swept keys have some values, and those that do not have the key.
+
+    Args:
+        schemes: all of a sweep.
+        at: swept key, in full or as the figures name it -> value, with or without its unit.
+
+    Raises:
+        ResultsError: a key that was not swept, or a value that no run has.
+    """
+    for name, text in at.items():
+        key = find_key("slice", name, swept_keys(schemes))
+        number = _number(key, text)
+        kept = [scheme for scheme in schemes if key.of(scheme.values) in (number, None)]
+        if number is None or not any(key.of(scheme.values) == number for scheme in kept):
+            there = dict.fromkeys(key.of(s.values) for s in schemes if key.key in s.numbers)
+            known = [key.text(value) for value in sorted(x for x in there if x is not None)]
+            raise ResultsError(unknown_name("slice", f"{name} {text}", known))
+        schemes = kept
+    # named anew, as what they have in common no longer tells them apart
+    return group_runs([run for scheme in schemes for run in scheme.runs]) if at else schemes
+
+
+def find_key(option: str, name: str, keys: Sequence[SweptKey]) -> SweptKey:
+    """A swept key by its full name, or as the figures call it.
+
+    Raises:
+        ResultsError: no such key was swept.
+    """
+    for key in keys:
+        if name in (key.key, key.name, key.name.replace(" ", "_")):
+            return key
+    raise ResultsError(unknown_name(option, name, [key.key for key in keys]))
+
+
+def _number(key: SweptKey, text: str) -> float | None:
+    """A value in the unit of the key's axis; None where it cannot be read."""
+    if text in key.numbers:
+        return key.numbers[text]
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        unit = unit_of(key.key)
+        return float(f"{parse(text, unit) / parse(f'1 {key.unit}', unit):.12g}")
+    except (UnitError, KeyError):
+        return None
+
+
+def unknown_name(option: str, name: str, known: Sequence[str]) -> str:
+    """The sentence about a name in an option that the results do not have."""
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known) or 'none'}."
+    return f"The report's {option} names {shorten(name)}, which is not in these results; {hint}"

@@ -1,0 +1,70 @@
+"""Panels of a figure lettered for a caption, or each taken out as a figure of its own."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
+
+from reports.styling.axes_and_legends import legend
+from reports.styling.figure_style import WIDTHS_IN, FigureStyle
+
+
+def panels_of(figure: Figure) -> list[Axes]:
+    """The visible panels, without the scales of colours beside them."""
+    return [axes for axes in figure.axes if axes.get_visible() and axes.get_label() != "<colorbar>"]
+
+
+def letter_panels(figure: Figure) -> None:
+    """Write (a), (b), ... in front of the titles of a figure with several panels."""
+    panels = panels_of(figure)
+    for letter, panel in zip(
+        string.ascii_lowercase, panels if len(panels) > 1 else [], strict=False
+    ):
+        panel.set_title(f"({letter}) {panel.get_title(loc='left')}".rstrip(), loc="left")
+
+
+def panels_apart(draw: Callable[[FigureStyle], Figure | None], style: FigureStyle) -> list[Figure]:
+    """A figure for each panel, one column wide, with the legend of them all.
+
+    Args:
+        draw: of the figure with all panels; called once for each.
+        style: of the figures.
+    """
+    narrow = replace(style, width_in=min(style.width_in, WIDTHS_IN[style.name][1]))
+    whole = draw(style)
+    count = 0 if whole is None else len(panels_of(whole))
+    if whole is None or count < 2:
+        return [] if whole is None else [whole]
+    figures = (draw(style) for _ in range(count))
+    return [_only_panel(figure, i, narrow) for i, figure in enumerate(figures) if figure]
+
+
+def _only_panel(figure: Figure, i: int, style: FigureStyle) -> Figure:
+    panels = panels_of(figure)
+    kept, first = panels[i], panels[0]
+    height = kept.get_position().height * figure.get_figheight() + 0.5
+    if not kept.get_ylabel():  # panels side by side share it
+        kept.set_ylabel(first.get_ylabel())
+    handles, labels = first.get_legend_handles_labels()
+    known: dict[str, Any] = dict(zip(labels, handles, strict=True))
+    for panel in panels:
+        if panel is not kept:
+            figure.delaxes(panel)
+    kept.tick_params(labelleft=bool(kept.get_yticks().size), labelbottom=True)
+    kept.set_subplotspec(GridSpec(1, 1, figure=figure)[0])
+    figure.set_size_inches(style.width_in, max(height, 0.62 * style.width_in))
+    for old in list(figure.legends):
+        named = zip(old.legend_handles, (text.get_text() for text in old.get_texts()), strict=True)
+        either = [(text, known.get(text) or handle) for handle, text in named]
+        kept_handles = [(text, handle) for text, handle in either if handle is not None]
+        old.remove()
+        for text, handle in kept_handles:
+            handle.set_label(text)
+        legend(figure, None, style, [handle for _, handle in kept_handles])
+    return figure

@@ -1,0 +1,82 @@
+"""Pivoted tables of a sweep: the values of one key across, series and other keys down."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from reports.run_data.metrics import METRICS, Metric
+from reports.run_data.run_statistics import Estimate, estimate
+from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.swept_keys import SweptKey
+from reports.styling.table_formats import Column, Table, decimals, significant
+
+MOST_ACROSS = 10  # values beside each other
+NOTHING = Estimate(math.nan, math.nan, ())
+
+
+def sweep_pivots(
+    schemes: list[Scheme], keys: Sequence[SweptKey], along: SweptKey | None = None
+) -> list[Table]:
+    """One table per metric that any run has; none where nothing was swept.
+
+    Args:
+        schemes: all of the sweep.
+        keys: in which they differ.
+        along: the key across; None: the one with the most values that fit beside each other.
+    """
+    numbers = {key.key: _values(schemes, key) for key in keys}
+    fitting = [key for key in keys if 2 <= len(numbers[key.key]) <= MOST_ACROSS]
+    across = along or max(fitting, key=lambda key: len(numbers[key.key]), default=None)
+    if across is None:
+        return []
+    down = [key for key in keys if key is not across]
+    tables = [
+        _pivot(schemes, across, numbers[across.key], down, metric)
+        for metric in METRICS
+        if any(estimate(scheme, metric.of).n for scheme in schemes)
+    ]
+    return [table for table in tables if table is not None]
+
+
+def _values(schemes: list[Scheme], key: SweptKey) -> list[float]:
+    found = {key.of(scheme.values) for scheme in schemes if key.key in scheme.numbers}
+    return sorted(number for number in found if number is not None)
+
+
+def _pivot(
+    schemes: list[Scheme],
+    across: SweptKey,
+    values: list[float],
+    down: Sequence[SweptKey],
+    metric: Metric,
+) -> Table | None:
+    """None where no row would have two values."""
+    cells: dict[tuple[Any, ...], dict[float, Estimate]] = {}
+    for scheme in schemes:
+        number = across.of(scheme.values)
+        if number in values:
+            row = (scheme.series, *(key.of(scheme.values) for key in down))
+            cells.setdefault(row, {})[number] = estimate(scheme, metric.of)
+    if not any(len(found) > 1 for found in cells.values()):
+        return None
+    show = decimals(1, metric.scale) if metric.scale == 100 else significant(4, metric.scale)
+    columns = [Column("scheme", "Scheme", number=False)]
+    columns += [Column(key.key, key.title, lambda value: f"{value:g}") for key in down]
+    for value in values:
+        name = f"{metric.column} at {across.key} {value:g} {across.unit}".rstrip()
+        title = f"{value:g} {across.unit}".rstrip()
+        columns += [
+            Column(name, title, show, best=metric.best),
+            Column(f"{name}, ci95", "± 95 %", show, half_of=name),
+        ]
+    rows = []
+    for row, found in cells.items():
+        estimates = [found.get(value, NOTHING) for value in values]
+        rows.append((*row, *(x for each in estimates for x in (each.mean, each.half))))
+    caption = (
+        f"{metric.heading} by {across.name}: mean over seeds, ± half of its 95 % interval "
+        "(Student t, three seeds or more)."
+    )
+    return Table(f"{metric.name}-by-{across.slug}", caption, tuple(columns), tuple(rows))

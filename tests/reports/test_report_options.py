@@ -1,0 +1,126 @@
+"""The options of a report: a file, the command line, and what they draw."""
+
+import csv
+import io
+import re
+import shutil
+
+import pytest
+from typer.testing import CliRunner
+
+from edgesim.cli.app import app
+from edgesim.errors import ScenarioError
+from reports.report_options import KEYS, explain_options, options_from, read_options
+
+FILE = """
+schemes: {liu: "Ours, $\\\\rho$ & 100 %", fedavg: FedAvg}
+slice: {network.bandwidth: 0.02 GHz}
+figures: [accuracy, latency-by-latency-threshold]
+x: rounds
+panels: lettered
+style: ieee
+columns: 2
+font: serif
+"""
+
+
+@pytest.fixture(scope="module")
+def adjusted(swept_folder, tmp_path_factory):
+    """A report by the file above; what the command line adds wins."""
+    place = tmp_path_factory.mktemp("adjusted")
+    (place / "report.yaml").write_text(FILE, encoding="utf-8")
+    given = ["report", str(swept_folder), "--options", str(place / "report.yaml")]
+    done = CliRunner().invoke(app, [*given, "x=time,bits", "--out", str(place / "out")])
+    assert done.exit_code == 0, done.output
+    return place / "out"
+
+
+def test_only_the_chosen_figures_schemes_and_points_are_there(adjusted):
+    names = {path.stem for path in (adjusted / "figures").iterdir()}
+    assert names == {"accuracy", "latency-by-latency-threshold"}
+    rows = list(csv.DictReader(io.StringIO((adjusted / "tables" / "schemes.csv").read_text())))
+    assert [row["scheme"] for row in rows] == [
+        r"Ours, $\rho$ & 100 % (latency threshold 15 ms)",
+        r"Ours, $\rho$ & 100 % (latency threshold 30 ms)",
+        "FedAvg (latency threshold 15 ms)",
+        "FedAvg (latency threshold 30 ms)",
+    ]
+
+
+def test_a_display_name_is_escaped_in_latex_and_on_the_page(adjusted):
+    text = (adjusted / "tables" / "schemes.tex").read_text(encoding="utf-8")
+    assert r"Ours, \$\textbackslash{}rho\$ \& 100 \%" in text
+    assert r"Ours, $\rho$ &amp; 100 %" in (adjusted / "index.html").read_text(encoding="utf-8")
+
+
+def test_a_figure_over_two_columns_is_that_wide(adjusted):
+    svg = (adjusted / "figures" / "accuracy.svg").read_text(encoding="utf-8")
+    assert float(re.search(r'width="([\d.]+)pt"', svg)[1]) == pytest.approx(7.16 * 72)
+    pdf = (adjusted / "figures" / "accuracy.pdf").read_bytes()
+    assert b"STIX" in pdf and b"/Subtype /CIDFontType2" in pdf  # TrueType, as papers must have
+
+
+def test_the_file_beside_the_results_is_read_by_itself(two_runs, tmp_path):
+    results = shutil.copytree(two_runs / "a", tmp_path / "results" / "a").parent
+    (results / "report.yaml").write_text("figures: costs\npanels: apart\n", encoding="utf-8")
+    done = CliRunner().invoke(app, ["report", str(results)])
+    assert done.exit_code == 0, done.output
+    files = {path.name for path in (results / "report" / "figures").iterdir()}
+    kinds = ("pdf", "png", "svg")
+    assert files == {"costs.csv", *(f"costs-{x}.{kind}" for x in "ab" for kind in kinds)}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("figurs: [accuracy]", "report.yaml:1: a report has no key figurs; did you mean figures?"),
+        ("style: nature", 'report.yaml:1: style is "nature"; allowed is screen or ieee'),
+        ("columns: 3", "report.yaml:1: columns is 3; write 1 or 2"),
+        ("x: [miles]", "report.yaml:1: x"),
+        ("schemes: 3", "report.yaml:1: schemes is 3; write a list of labels"),
+        ("slice: [1]", "report.yaml:1: slice is a list; write a mapping from swept keys"),
+    ],
+)
+def test_a_wrong_option_is_one_sentence_with_its_line(tmp_path, text, sentence):
+    path = tmp_path / "report.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ScenarioError) as error:
+        read_options(path)
+    assert str(error.value).removeprefix(f"{tmp_path}/").startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            "figures=accuracies",
+            'figures names "accuracies", which is not in these results; did you',
+        ),
+        ("schemes=[fedavg, fedpro]", 'schemes names "fedpro"'),
+        ("slice={noise: 1}", 'slice names "noise"'),
+        ("slice={bandwidth: 11 MHz}", 'slice names "bandwidth 11 MHz"'),
+        ("along=rounds", 'along names "rounds"'),
+    ],
+)
+def test_a_name_that_the_results_do_not_have_is_one_sentence(
+    swept_folder, tmp_path, change, sentence
+):
+    out = ["--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, ["report", str(swept_folder), change, *out])
+    assert done.exit_code == 2 and sentence in done.stderr
+    assert len(done.stderr.splitlines()) == 1 and not (tmp_path / "out").exists()
+
+
+def test_every_key_is_explained_with_an_example_that_is_allowed():
+    text = explain_options()
+    assert all(f"\n{name}: " in f"\n{text}" for name in KEYS)
+    for line in re.findall(r"^    (\w+=.*)$", text, re.MULTILINE):
+        read_options(None, [line])
+
+
+def test_python_takes_the_same_keys():
+    assert options_from({"x": "rounds", "columns": 2}) == read_options(
+        None, ["x=rounds", "columns=2"]
+    )
+    with pytest.raises(ScenarioError, match="no key figur"):
+        options_from({"figur": 1})

@@ -1,0 +1,44 @@
+"""Pivoted tables of a sweep."""
+
+import csv
+import io
+
+from pytest import approx
+
+from reports.run_data.given_runs import schemes_of
+from reports.run_data.scheme_grouping import swept_keys
+from reports.text.sweep_tables import sweep_pivots
+
+
+def test_the_key_with_the_most_values_goes_across(swept_schemes):
+    tables = {table.name: table for table in sweep_pivots(swept_schemes, swept_keys(swept_schemes))}
+    assert set(tables) == {
+        f"{x}-by-bandwidth" for x in ("accuracy", "loss", "rho", "latency", "energy")
+    }
+    rows = list(csv.DictReader(io.StringIO(tables["accuracy-by-bandwidth"].csv())))
+    assert [(row["scheme"], row["budget.latency_threshold"]) for row in rows] == [
+        *(("liu", "15.0"), ("liu", "30.0"), ("fedavg", "15.0"), ("fedavg", "30.0"))
+    ]
+    values = [float(rows[0][f"accuracy at network.bandwidth {x} MHz"]) for x in (10, 20, 40)]
+    assert values == approx([0.205, 0.305, 0.505])
+
+
+def test_latex_has_the_interval_over_three_seeds_and_the_best_in_bold(write_sweep):
+    schemes = schemes_of(
+        write_sweep(thresholds=("15 ms",), bands=("10 MHz", "20 MHz"), seeds=(0, 1, 2))
+    )
+    text = sweep_pivots(schemes, swept_keys(schemes))[0].latex()
+    # means 0.21 and 0.31 of liu, 0.1 less of fedavg; t of two degrees times 0.01 / sqrt(3)
+    assert r"liu & \textbf{21.0} $\pm$ 2.5 & \textbf{31.0} $\pm$ 2.5 \\" in text
+    assert r"fedavg & 11.0 $\pm$ 2.5 & 21.0 $\pm$ 2.5 \\" in text
+
+
+def test_keys_that_only_change_together_have_no_table(tmp_path, write_run):
+    for rounds, band in ((10, 1), (20, 2)):
+        write_run(
+            tmp_path / "runs" / str(band),
+            bandwidth=f"{band} MHz",
+            extra=f"evaluate: {{every: {rounds}}}",
+        )
+    schemes = schemes_of(tmp_path / "runs")
+    assert sweep_pivots(schemes, swept_keys(schemes)) == []
