@@ -156,7 +156,7 @@ def test_what_is_installed_is_listed_with_its_package(edgesim):
 
 def test_mistakes_are_one_sentence(edgesim):
     failing = edgesim("run", "acme.yaml", "learning.method={name: wrong}", code=2)
-    assert "acme_edge.py:18: ZeroDivisionError" in failing and failing.count("\n") == 1
+    assert "acme_edge.py:15: ZeroDivisionError" in failing and failing.count("\n") == 1
     broken = edgesim("run", "acme.yaml", "learning.method={name: gone}", code=2)
     assert "is gone, which acme-edge 1.2 cannot load: AttributeError" in broken
     unknown = edgesim("run", "acme.yaml", "learning.method={name: clam}", code=2)
