@@ -14,13 +14,16 @@ RESUMABLE = ("run", "sweep")
 
 def main() -> None:
     """The console script ``edgesim``."""
-    from edgesim.cli.stop_signals import install
+    from edgesim.cli.stop_signals import ignore, install
 
     _open_standard_streams()
     install(_stop_sentence(sys.argv[1:]))
-    from edgesim.cli.app import app
+    try:
+        from edgesim.cli.app import app
 
-    app()
+        app()
+    finally:
+        ignore()
 
 
 def _stop_sentence(arguments: list[str]) -> str:

@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from edgesim.cli.options import ExitCode, print_error
 from edgesim.errors import COMMAND_LINE
 
+SHOWN = 80  # letters of a path
 NAME = "edgesim"  # however it was started
 # typer exports the base of its errors about arguments under no name of its own
 _UsageError: Any = typer.BadParameter.__base__
@@ -33,15 +34,16 @@ class OneLineErrors(TyperGroup):
         try:
             _refuse_undecodable(given)
             code = super().main(given or ["--help"], **options)
-            sys.stdout.flush()
         except _UsageError as problem:
             code = _report(_sentence(problem))
         except OSError as problem:
-            if problem.filename is not None:  # a file, not the output
-                raise
+            code = _report(_refused_by_the_system(problem))
+        try:
+            sys.stdout.flush()
+        except OSError as problem:
             _discard_output()
-            code = _report(f"the output cannot be written ({problem.strerror}).")
-        sys.exit(code if isinstance(code, int) else 0)
+            code = code or _report(_refused_by_the_system(problem))
+        sys.exit(code or 0)
 
 
 def _report(problem: object) -> ExitCode:
@@ -60,6 +62,14 @@ def _sentence(problem: Any) -> str:
         text = re.sub("^'([^']+)'", r"\1", text.replace("Value error, ", "")).rstrip(".")
     command = problem.ctx.command_path if problem.ctx else NAME
     return f"{COMMAND_LINE}: {text}{'' if text[-1] == '?' else ';'} see {command} --help."
+
+
+def _refused_by_the_system(problem: OSError) -> str:
+    """Such as ``xxx...: File name too long``; without a file it is the output."""
+    if problem.filename is None:
+        return f"the output cannot be written ({problem.strerror})."
+    path = str(problem.filename)
+    return f"{path[:SHOWN]}{'...' * (len(path) > SHOWN)}: {problem.strerror}."
 
 
 def _refuse_undecodable(arguments: Sequence[str]) -> None:

@@ -46,6 +46,13 @@ def install(sentence: str) -> None:
         signal.signal(number, _leave_to_the_thread)
 
 
+def ignore() -> None:
+    """Let the interpreter end: the work is done, and it would restore what the system does."""
+    for name in NAMES:
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+
+
 @contextmanager
 def cleanup_on_stop(action: Callable[[], object]) -> Iterator[None]:
     """Call an action before a signal ends the command meanwhile."""

@@ -36,6 +36,7 @@ class Channel:
         noise_w_per_hz: N0, noise density over the used band, W/Hz. Exactly one of the two.
         fading: small-scale fading; None: none.
         links: what path_gain was made of, where it is known.
+        resource_share: part of B log2(1 + SNR) that carries data.
 
     Raises:
         ValueError: both or neither of the noises, or a step of fading that is not positive.
@@ -51,12 +52,14 @@ class Channel:
         noise_w_per_hz: float | None = None,
         fading: Fading | None = None,
         links: LargeScale | None = None,
+        resource_share: float = 1.0,
     ) -> None:
         if (noise_w is None) == (noise_w_per_hz is None):
             raise ValueError(
                 "a channel needs a noise power or a noise density, exactly one of the two"
             )
         self.fading, self.links = fading, links
+        self.resource_share = float(resource_share)
         self.coherence_s = math.inf if fading is None else float(fading.step_s)
         if not self.coherence_s > 0.0:
             raise ValueError(f"fading needs a positive coherence time; it is {self.coherence_s} s")
@@ -107,7 +110,12 @@ class Channel:
         return self._gain
 
     def rate_bps(
-        self, share: Any, power_w: Any, gain: Any, bandwidth_hz: float | None = None
+        self,
+        share: Any,
+        power_w: Any,
+        gain: Any,
+        bandwidth_hz: float | None = None,
+        resource_share: float | None = None,
     ) -> Any:
         """Uplink rate b B log2(1 + h p / sigma^2): Liu, eq. (9).
 
@@ -118,6 +126,7 @@ class Channel:
             power_w: p, transmit power, W, same shape.
             gain: h, channel power gain, linear, same shape.
             bandwidth_hz: B of another band than the cell's, Hz.
+            resource_share: part of the rate that carries data, of another link than the uplink.
 
         Returns:
             Rate, bit/s, same shape; 0 where share or gain is 0.
@@ -126,7 +135,8 @@ class Channel:
         noise_w: Any = self.noise_w
         if self.noise_w_per_hz is not None:
             noise_w = self.noise_w_per_hz * np.where(used_hz > 0.0, used_hz, 1.0)
-        return used_hz * np.log1p(gain * power_w / noise_w) / math.log(2)
+        rate_bps = used_hz * np.log1p(gain * power_w / noise_w) / math.log(2)
+        return rate_bps * (self.resource_share if resource_share is None else resource_share)
 
 
 def make_channel(
@@ -148,6 +158,7 @@ def make_channel(
         noise_w_per_hz=network.noise.density_w_per_hz,
         fading=make_fading(network, links.k_factor, streams),
         links=links,
+        resource_share=network.carrier.resource_shares[0] if network.carrier else 1.0,
     )
 
 

@@ -201,6 +201,7 @@ class BroadcastDownlink(Downlink):
         tx_power_w: transmit power of the base station, W.
         bandwidth_hz: band of the broadcast, Hz; None: the cell's.
         on_segment: see `Link`.
+        resource_share: part of B log2(1 + SNR) that carries data.
     """
 
     def __init__(
@@ -210,9 +211,10 @@ class BroadcastDownlink(Downlink):
         tx_power_w: float,
         bandwidth_hz: float | None = None,
         on_segment: SegmentObserver | None = None,
+        resource_share: float = 1.0,
     ) -> None:
         super().__init__(env, channel, on_segment)
-        self.tx_power_w = tx_power_w
+        self.tx_power_w, self.resource_share = tx_power_w, resource_share
         self.bandwidth_hz = channel.bandwidth_hz if bandwidth_hz is None else bandwidth_hz
         self._listeners = np.empty(0, dtype=int)
         self._cached: tuple[float, float] | None = None  # (valid until, rate)
@@ -237,7 +239,8 @@ class BroadcastDownlink(Downlink):
         return 1.0, self._cached[1]
 
     def _rate_bps(self, gain: float) -> float:
-        return float(self.channel.rate_bps(1.0, self.tx_power_w, gain, self.bandwidth_hz))
+        link = self.tx_power_w, gain, self.bandwidth_hz, self.resource_share
+        return float(self.channel.rate_bps(1.0, *link))
 
 
 def check_shares(shares: Sequence[float]) -> None:
@@ -256,4 +259,7 @@ def make_links(
     uplink, down = Uplink(env, channel, network.uplink.share), network.downlink
     if down.mode == "ideal" or down.tx_power_w is None:
         return uplink, IdealDownlink(env, channel)
-    return uplink, BroadcastDownlink(env, channel, down.tx_power_w, down.bandwidth_hz)
+    share = network.carrier.resource_shares[1] if network.carrier else 1.0
+    return uplink, BroadcastDownlink(
+        env, channel, down.tx_power_w, down.bandwidth_hz, resource_share=share
+    )

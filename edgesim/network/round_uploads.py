@@ -65,7 +65,7 @@ class RoundUploads:
         channel, kept = self.rule.channel, 1.0 - grants.rho
         bits = self.demand.bits_fixed[self.served] + kept * self.demand.bits_prunable[self.served]
         window_s, used_hz = self._window_s(grants.rho, grants.cpu_hz), grants.share
-        used_hz = used_hz * channel.bandwidth_hz
+        used_hz = used_hz * channel.bandwidth_hz * channel.resource_share
         with np.errstate(divide="ignore", invalid="ignore"):
             needed = np.where(window_s > 0.0, bits / (window_s * used_hz), np.inf)
         needed = np.where(bits > 0.0, needed, np.where(window_s < 0.0, np.inf, 0.0))

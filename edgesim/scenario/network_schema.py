@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import model_validator
+from pydantic import ValidationError, model_validator
 
 from edgesim.scenario.fields import Quantity, WholeNumber, Word
 from edgesim.scenario.per_device_values import Draw, Noise, NoiseReader, constant, per_device
-from edgesim.scenario.radio.channel_schema import CarrierSection, ChannelSection
+from edgesim.scenario.radio.carrier_schema import CarrierSection
+from edgesim.scenario.radio.channel_schema import ChannelSection
 from edgesim.scenario.radio.own_loss_schema import ChannelForms
 from edgesim.scenario.radio.placement import Placement, PlacementReader
 from edgesim.scenario.section import (
@@ -24,6 +25,7 @@ from edgesim.scenario.section import (
     refuse,
     yaml_key,
 )
+from edgesim.scenario.units import format_quantity
 
 
 class UplinkSection(Section):
@@ -89,11 +91,31 @@ class NetworkSection(Section):
     @model_validator(mode="before")
     @classmethod
     def _cell_band(cls, given: Any) -> Any:
-        """A broadcast without a band of its own uses the cell's."""
+        """The cell's band is that of its carrier, and a broadcast's without its own the cell's."""
+        if isinstance(given, dict) and "bandwidth" not in given:
+            occupied = _occupied(given.get("carrier"))
+            given = given if occupied is None else {**given, "bandwidth": occupied}
         down = given.get("downlink") if isinstance(given, dict) else None
         if isinstance(down, dict) and down.get("mode") == "broadcast" and "bandwidth" in given:
             return {**given, "downlink": {"bandwidth": given["bandwidth"], **down}}
         return given
+
+    @model_validator(mode="after")
+    def _band_of_the_carrier(self) -> NetworkSection:
+        occupied_hz = self.carrier.occupied_hz if self.carrier else None
+        if occupied_hz not in (None, self.bandwidth_hz):
+            problem = "stands beside carrier.bandwidth, whose resource blocks give the band"
+            raise ValueRefusedError(f"{problem}; remove one of the two", keys=["bandwidth"])
+        return self
+
+
+def _occupied(carrier: object) -> str | None:
+    """The band that a carrier's resource blocks occupy, as one would write it."""
+    try:
+        occupied_hz = CarrierSection.model_validate(carrier).occupied_hz
+    except ValidationError:  # of which the section itself reports
+        return None
+    return None if occupied_hz is None else format_quantity(occupied_hz, "Hz")
 
 
 class CpuSection(Section):

@@ -178,8 +178,12 @@ def _check_carrier(network: NetworkSection) -> None:
             keys = ("network", "channel", "fading", "speed")
             raise ValueRefusedError(f"needs {needs}", keys=keys)
         return
-    if not isinstance(loss, Tr38901PathLoss) and fading.speed_m_per_s is None:
-        problem = "is not read without a path_loss model of TR 38.901 or fading by speed; remove it"
+    by_frequency = isinstance(loss, Tr38901PathLoss) or fading.speed_m_per_s is not None
+    if not by_frequency and network.carrier.bandwidth_hz is None:
+        problem = (
+            "is not read without a path_loss model of TR 38.901, fading by speed or "
+            "carrier.bandwidth; remove it"
+        )
         raise ValueRefusedError(problem, keys=("network", "carrier"))
     highest_ghz = 30.0 if loss.model == "rma" else 100.0
     inside = 0.5e9 <= network.carrier.frequency_hz <= highest_ghz * 1e9

@@ -31,6 +31,7 @@ from edgesim.sweep.point_task import (
     carry_out,
 )
 
+LOOPBACK = "127.0.0.1"
 TOPIC = "edgesim"  # of the messages from workers
 SAY_AFTER_S, SAY_AGAIN_S = 5.0, 60.0  # without any worker, until that is reported
 LOST = "the dask scheduler is gone; start it again, and the same command goes on"
@@ -80,14 +81,15 @@ class DaskWorkers:
                 with one_thread_each(), interrupts_blocked():
                     self._cluster = LocalCluster(
                         n_workers=count,
+                        host=LOOPBACK,  # a scheduler runs the code of whoever can reach it
                         threads_per_worker=1,
                         memory_limit=0,  # none, as with local workers
                         dashboard_address=None,
                         silence_logs=logging.CRITICAL,
                     )
             self._client = Client(self._cluster or scheduler, timeout="20s")
-        except (OSError, TimeoutError, ValueError) as error:
-            shown = scheduler or "of this machine"
+        except Exception as error:  # tls without certificates is a TypeError, and so on
+            shown = "of this machine" if scheduler is None else repr(scheduler)
             raise RunError(f"the dask scheduler {shown} cannot be reached ({error})") from error
         self._refuse_threads(scheduler)
         self._deserted_s = time.monotonic()  # when there was a worker for the last time

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -148,6 +148,7 @@ def digits(root: Path | None) -> Samples:
     )
 
 
+@cache
 def digits_table() -> Array:
     """Pixels 0 to 16 and label, [1797, 65]."""
     spec = find_spec("sklearn")

@@ -1,4 +1,4 @@
-"""The sections carrier and channel of a scenario: path loss, shadowing, fading."""
+"""The section channel of a scenario: path loss, shadowing, fading."""
 
 from __future__ import annotations
 
@@ -22,10 +22,6 @@ from edgesim.scenario.section import (
 TR38901 = ("uma", "umi", "rma", "inh")
 TABLE = "table"
 TR_7_5_6 = "3GPP TR 38.901, Table 7.5-6"
-
-
-class CarrierSection(Section):
-    frequency_hz: Annotated[float, Quantity("Hz")] = key("carrier frequency f_c", "3.5 GHz")
 
 
 class ConstantPathLoss(Section):

@@ -10,6 +10,7 @@ from edgesim.scenario import load
 FILE = Path(__file__).parents[3] / "scenarios" / "planning-under-fading.yaml"
 URBAN = FILE.with_name("urban-macro.yaml")
 CONSTANT = "network.channel.path_loss={model: constant, loss: 100 dB}"
+CARRIER = "network.carrier={{frequency: 3.5 GHz, {}}}"
 PLACE = "devices.0.position"
 REFUSED = [
     # label, changes, part of the sentence
@@ -34,6 +35,17 @@ REFUSED = [
     ("urban", ["network.channel.fading.speed=3 kmh"], "did you mean km/h?"),
     ("urban", ["network.channel.fading.speed=0 m/s"], "more than 0"),
     ("urban", ["network.carrier.frequency=200 GHz"], "holds from 0.5 to 100 GHz"),
+    ("urban", [CARRIER.format("bandwidth: 20 MHz")], "stands beside carrier.bandwidth"),
+    ("urban", [CARRIER.format("bandwidth: 20 MHz, scs: 120 kHz")], "allowed is 15, 30 or 60 kHz"),
+    ("urban", [CARRIER.format("bandwidth: 17 MHz")], "has channels of 5, 10, 15, 20"),
+    ("urban", [CARRIER.format("bandwidth: 3 MHz, scs: 60 kHz")], "has channels of 10, 15"),
+    ("urban", [CARRIER.format("bandwidth: 20 MHz, tdd: DDDSX")], "slots such as DDDSU"),
+    ("urban", [CARRIER.format("bandwidth: 20 MHz, tdd: UDD")], "at most one S, then U"),
+    ("urban", [CARRIER.format("bandwidth: 20 MHz, tdd: DSU, special: 9:2:2")], "these are 13"),
+    ("urban", [CARRIER.format("bandwidth: 20 MHz, special: 9:3:2")], "read with tdd only"),
+    ("urban", [CARRIER.format("bandwidth: 20 MHz, overhead_up: 1")], "leaves nothing"),
+    ("urban", [CARRIER.format("scs: 15 kHz")], "read with carrier.bandwidth only"),
+    ("urban", [CARRIER.format("tdd: DDDSU")], "read with carrier.bandwidth only"),
     ("urban", ["network.channel.path_loss.los=no"], "field or always or never"),
     ("urban", ["network.channel.path_loss.walls.indoor=80"], "at most 1"),
     ("urban", ["network.channel.path_loss={model: inh, walls: {indoor: 0.5}}"], "reads no walls"),

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 
+import psutil
 import pytest
 from typer.testing import CliRunner
 
@@ -66,6 +67,30 @@ def test_dask_that_is_not_installed_is_one_sentence(tmp_path, monkeypatch, long_
     result = CliRunner().invoke(app, ["sweep", "long.yaml", "--backend", "dask"])
     assert result.exit_code == 2 and 'pip install "edgesim[cluster]"' in result.stderr
     assert len(result.stderr.splitlines()) == 1 and not (tmp_path / "runs").exists()
+
+
+@pytest.mark.slow
+def test_our_scheduler_and_workers_listen_on_the_loopback_address_only():
+    """Whoever reaches a scheduler of dask can have it run any code."""
+    pytest.importorskip("distributed")
+    backend = DaskWorkers(1)
+    try:
+        processes = [psutil.Process(pid) for pid in (os.getpid(), *backend.pids())]
+        sockets = [each for one in processes for each in one.net_connections("inet")]
+        addresses = {each.laddr.ip for each in sockets if each.status == psutil.CONN_LISTEN}
+    finally:
+        backend.close()
+    assert addresses == {"127.0.0.1"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "address", ["tls://127.0.0.1:9", "ucx://127.0.0.1:9", "nonsense://", "", "a\nb", "http://x"]
+)
+def test_a_scheduler_that_cannot_be_reached_is_one_sentence(address):
+    pytest.importorskip("distributed")
+    with pytest.raises(RunError, match=r"the dask scheduler .* cannot be reached"):
+        DaskWorkers(1, address)
 
 
 @pytest.mark.slow
