@@ -12,6 +12,7 @@ from reports.atomic_folder import replaced_folder
 from reports.figure_catalog import SECTIONS, report_figures
 from reports.figure_files import PageFigure, write_figure
 from reports.figures.cell_topology import device_table
+from reports.interactive.chart_data import as_script_text, chart_data
 from reports.report_options import ReportOptions
 from reports.run_data.missing_runs import (
     MissingRun,
@@ -125,6 +126,7 @@ def _render(
         claims=compare_with_liu(schemes),
         threshold_notes=threshold_notes(schemes),
         axis_notes=notes,
+        chart_data=as_script_text(chart_data(schemes, swept_keys(schemes))),
         lacking=lacking,
         pivots=[table for name, table in tables.items() if "-by-" in name],
         finished=sum(len(scheme.runs) for scheme in schemes),

@@ -18,6 +18,7 @@ from edgesim.cli.plugin_commands import add_commands
 from edgesim.cli.run_command import check, run
 from edgesim.cli.sweep_command import sweep
 from edgesim.cli.verify_command import verify
+from edgesim.errors import COMMAND_LINE, ScenarioError
 
 app = typer.Typer(
     help="A wireless edge-network co-simulator for federated learning.",
@@ -63,9 +64,23 @@ def explain(
 
 
 @app.command("list")
-def list_(kind: Annotated[CatalogKind, typer.Argument(help="What to list.")]) -> None:
-    """What there is of a kind, one line each."""
+def list_(
+    kind: Annotated[CatalogKind, typer.Argument(help="What to list.")],
+    place: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="Of runs: where; else runs.")
+    ] = None,
+) -> None:
+    """What there is of a kind, one line each; of runs, how far each of them is."""
     with exit_on_error():
+        if kind is CatalogKind.runs:
+            from edgesim.cli.console import print_listed
+            from edgesim.results.run_listing import list_runs
+
+            place = place or Path("runs")
+            print_listed(place, list_runs(place))
+            return
+        if place is not None:
+            raise ScenarioError(f"{COMMAND_LINE}: only edgesim list runs takes a folder")
         from edgesim.cli.console import print_catalog
 
         if kind is CatalogKind.scenarios:

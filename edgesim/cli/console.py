@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -15,9 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from edgesim.results.run_listing import ListedRun
     from edgesim.scenario.key_docs import KeyInfo
 
 WIDE = 160  # columns of a table where the output is no terminal
+MOST_KEYS = 4  # of a run in a list
 NARROW = 100  # columns of a terminal where the least important ones are left out
 
 
@@ -103,3 +106,42 @@ def bits(value: float | None) -> str:
 def is_known(value: float | None) -> bool:
     """Neither missing nor nan."""
     return value is not None and math.isfinite(value)
+
+
+def print_listed(place: Path, runs: Sequence[ListedRun]) -> None:
+    """One line a run or sweep; folders are relative to the place.
+
+    Args:
+        place: where they were looked for.
+        runs: of `edgesim.results.run_listing.list_runs`.
+    """
+    out, table = console(), table_of("")
+    table.title = None
+    for name in ("folder", "scheme", "seed", "keys that differ", "rounds"):
+        table.add_column(name, justify="right" if name == "rounds" else "left", overflow="fold")
+    table.add_column("accuracy", justify="right")
+    table.add_column("state", overflow="fold")
+    table.add_column("written")
+    for run in runs:
+        folder = run.folder.relative_to(place) if run.folder != place else Path(".")
+        cells = [
+            folder.as_posix(),
+            run.scheme,
+            run.seed,
+            _keys(run.keys),
+            "" if run.rounds is None else str(run.rounds),
+            number(run.accuracy, ".3f"),
+            run.state,
+            run.changed_at.strftime("%Y-%m-%d %H:%M"),
+        ]
+        table.add_row(*map(Text, cells))
+    out.print(table)
+
+
+def _keys(keys: dict[str, str]) -> str:
+    from edgesim.records.folder_names import short_names
+
+    names = short_names(keys)
+    texts = [f"{names[key]}={text}" for key, text in keys.items()]
+    more = f", {len(texts) - MOST_KEYS} more" if len(texts) > MOST_KEYS else ""
+    return ", ".join(texts[:MOST_KEYS]) + more

@@ -44,12 +44,15 @@ class CatalogKind(StrEnum):
     channels = "channels"
     selection = "selection"
     scenarios = "scenarios"
+    runs = "runs"
 
 
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file in YAML.")]
 Overrides = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[KEY=VALUE]...", help="Keys to change, as a.b.c=value."),
+    typer.Argument(
+        metavar="[KEY=VALUE]...", help="Keys to change, as a.b.c=value; '~a.b.c' removes a key."
+    ),
 ]
 Seed = Annotated[
     int | None, typer.Option(min=0, max=2**63 - 1, help="Seed of every random stream.")

@@ -52,14 +52,21 @@ def run(
         bool, typer.Option("--quiet", "-q", help="No progress, only the folders.")
     ] = False,
 ) -> None:
-    """Simulate a scenario, every scheme of it; an interrupted run resumes where it was."""
+    """Simulate a scenario, every scheme of it; an interrupted run resumes where it was.
+
+    With the folder of a run in place of a scenario, that run goes on there, with rounds=N to N
+    rounds.
+    """
     with exit_on_error():
+        if scenario.is_dir():  # of a run, which goes on there
+            scenario, out = scenario / "scenario.yaml", out or scenario
         several = _seeds(seed, seeds)
         schemes = [_schemes(scenario, overrides, each) for each in several or (seed,)]
         many = len(schemes[0]) > 1
         chosen = [pair for each in schemes for pair in _chosen(each, only, scenario)]
         from edgesim.cli.run_progress import RunProgress, print_runs
-        from edgesim.runs.run import default_folder, prepare
+        from edgesim.records.folder_names import default_folder
+        from edgesim.runs.run import prepare
         from edgesim.runs.tensorboard_log import check_tensorboard, with_tensorboard
 
         if tensorboard:

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 VALUES_HELP = (
     "Keys to vary, such as rounds=10,20; budget.latency_threshold='range(15ms,30ms,5ms)'; "
     "network.bandwidth='log(1MHz,1GHz,4)'; network.bandwidth:rounds=100MHz:10,200MHz:20 for keys "
-    "that change together. One value only: a key to change. They win over the file's sweep block."
+    "that change together. One value only: a key to change; '~key' removes one. They win over the "
+    "file's sweep block."
 )
 
 

@@ -197,7 +197,8 @@ class RunFolder:
             try:
                 arrays, facts = read_sealed_arrays(file)
                 tables = self.log.restore(facts)
-            except (DamagedFileError, OSError) as error:
+                g, time_s = int(facts["g"]), float(facts["time_s"])
+            except (DamagedFileError, OSError, KeyError, TypeError, ValueError) as error:
                 damage.append(f"{file.name}: {getattr(error, 'strerror', None) or error}")
                 continue
             self._is_older = bool(damage)
@@ -205,11 +206,9 @@ class RunFolder:
             if damage:
                 warnings.append(
                     f"the checkpoint was damaged ({damage[0]}); the run went on from the one "
-                    f"before it, after round {facts['g']}"
+                    f"before it, after round {g}"
                 )
-            return Checkpoint(
-                facts["g"], facts["time_s"], arrays, facts, tables, warnings, self._is_older
-            )
+            return Checkpoint(g, time_s, arrays, facts, tables, warnings, self._is_older)
         if damage:
             raise FolderError(
                 f"{self.path}/checkpoint is damaged ({'; '.join(damage)}), or was written before "

@@ -17,8 +17,7 @@ from edgesim.results.run_files import (
     read_scenario,
 )
 from edgesim.results.run_search import find_runs
-from edgesim.results.summary_columns import COUNTS, summary_row
-from edgesim.results.summary_file import read_summary
+from edgesim.results.summary_file import COUNT_COLUMNS, read_summary, summary_row
 from edgesim.results.sweep_file import point_folder, sweep_points
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ class LoadedResults:
         columns = dict.fromkeys(name for row in rows for name in row)
         numbers = {
             name: pd.Series(
-                [row.get(name) for row in rows], dtype="Int64" if name in COUNTS else float
+                [row.get(name) for row in rows], dtype="Int64" if name in COUNT_COLUMNS else float
             )
             for name in columns
         }
@@ -125,6 +124,12 @@ class LoadedResults:
     def measures(self) -> pd.DataFrame:
         """One row for each number that a method itself measured in an evaluated round."""
         return self._stacked(lambda folder: read_event_log(folder, ["measures"])["measures"])
+
+    @cached_property
+    def upload_forecasts(self) -> pd.DataFrame:
+        """One row for each device with a grant in a round whose plan counts with fading."""
+        name = "upload_forecasts"
+        return self._stacked(lambda folder: read_event_log(folder, [name])[name])
 
     @cached_property
     def devices(self) -> pd.DataFrame:

@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgesim.results.summary_columns import summary_row
+from edgesim.results.summary_file import summary_row
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 from edgesim.plugin_modules import plugin_module
@@ -26,7 +27,8 @@ def plot(runs: Any, figure: str, ax: Any = None, x: str | None = None) -> Any:
     module = plugin_module("plot")
     if module is None:
         raise ResultsError("No package for figures is installed; install edgesim with its reports.")
-    figures = [name for name in module.__all__ if name != "style"]
+    draws = (name for name in module.__all__ if "ax" in signature(getattr(module, name)).parameters)
+    figures = list(draws)
     if figure not in figures:
         raise ResultsError(f'The figure "{figure}" is unknown; there are {", ".join(figures)}.')
     return getattr(module, figure)(runs, ax=ax, **({} if x is None else {"x": x}))

@@ -1,4 +1,4 @@
-"""summary.json of a finished run: its reader and what it must hold."""
+"""summary.json of a finished run: its reader, what it must hold, its numbers as columns."""
 
 from __future__ import annotations
 
@@ -8,13 +8,37 @@ from typing import Any
 
 from edgesim.errors import ResultsError, shorten
 from edgesim.results.run_files import MAX_NUMBER, read_json
-from edgesim.results.summary_columns import NUMBERS
 
 MAX_LETTERS = 1000  # of a name
 MAX_ROUNDS = MAX_DEVICES = 100_000_000
 WORDS = ("scenario", "scheme", "method", "solver")
 COUNTS = {"seed": (0, 2**63 - 1), "rounds": (1, MAX_ROUNDS), "devices": (1, MAX_DEVICES)}
 NEEDED = (*WORDS, *COUNTS, "latency_threshold_s", "targets")
+COUNT_COLUMNS = ("rounds", "devices", "weights", "stretched_rounds")
+NUMBER_COLUMNS = (  # of summary.json, in SI
+    "latency_threshold_s",
+    "final_accuracy",
+    "final_loss",
+    "best_accuracy",
+    "time_s",
+    "mean_latency_s",
+    "max_latency_s",
+    "late_share",
+    "infeasible_share",
+    "bits_up",
+    "bits_down",
+    "energy_j",
+    "rho_mean",
+    "certificate_worst",
+    "promised_late_share",
+    "pruning_per_late_share",
+)
+TARGET_COLUMNS = {  # of a target in summary.json -> column for the accuracy A
+    "round": "round_to_{}",
+    "time_s": "time_to_{}_s",
+    "bits": "bits_to_{}",
+    "energy_j": "energy_to_{}_j",
+}
 
 
 def read_summary(path: Path) -> dict[str, Any]:
@@ -54,7 +78,7 @@ def _problem(key: str, value: Any) -> str:
     if key == "latency_threshold_s":  # inf in folders of earlier versions
         right = value is None or _is_amount(value) or value == math.inf
         return "" if right else "seconds or nothing belong there"
-    if key in NUMBERS:
+    if key in NUMBER_COLUMNS:
         right = value is None or (type(value) in (int, float) and abs(value) <= MAX_NUMBER)
         return "" if right else f"nothing or a number up to {MAX_NUMBER:g} belongs there"
     return ""
@@ -74,3 +98,28 @@ def _is_target(item: tuple[str, Any]) -> bool:
 
 def _is_amount(value: Any) -> bool:
     return type(value) in (int, float) and 0 <= value <= MAX_NUMBER
+
+
+def summary_row(summary: dict[str, Any], place: Path) -> dict[str, float | int | None]:
+    """Column -> number; None for what the run does not have.
+
+    Args:
+        summary: content of summary.json; empty for a run that has not ended.
+        place: of that file, for errors.
+
+    Raises:
+        ResultsError: something else stands where a number belongs.
+    """
+    flat = {**summary, "weights": _mapping(summary.get("weights")).get("total")}
+    row = {name: flat.get(name) for name in (*COUNT_COLUMNS, *NUMBER_COLUMNS)}
+    for target, reached in _mapping(summary.get("targets")).items():
+        for name, column in TARGET_COLUMNS.items():
+            row[column.format(target)] = _mapping(reached).get(name)
+    for name, value in row.items():
+        if value is not None and (not isinstance(value, int | float) or isinstance(value, bool)):
+            raise ResultsError(f"{place} is damaged: {name} is {str(value)[:40]!r}.")
+    return row
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -22,7 +22,6 @@ from edgesim.records.event_log import EventLog
 from edgesim.records.perfetto_trace import trace_json
 from edgesim.records.summary import promises, summarise
 from edgesim.runs.learning_task import KEPT_DATA
-from edgesim.runs.round_observer import scheme_of
 from edgesim.runs.setup import Setup
 from edgesim.scenario.radio.channel_schema import Tr38901PathLoss
 from fl.contracts import State
@@ -112,7 +111,7 @@ def summary_of(
     scenario = setup.scenario
     return {
         "scenario": scenario.name,
-        "scheme": scheme_of(scenario),
+        "scheme": scenario.label,
         "method": scenario.learning.method.name,
         "solver": scenario.allocation.solver,
         "seed": setup.seed,

@@ -52,6 +52,7 @@ class Recorder(Observer):
         self.progress, self.detours = progress or (lambda event: None), detours
         self.warnings = list(warnings)
         self.evaluate_s = 0.0
+        self._accuracy: float | None = None  # the last that is known, for listings
         self.started_s = time.perf_counter()
 
     @property
@@ -71,11 +72,14 @@ class Recorder(Observer):
         """Write the checkpoint of round g and report its figures."""
         rows = self.log.drain()
         row = {name: values[-1] for name, values in rows["rounds"].items()}
+        if row["accuracy"] == row["accuracy"]:  # not nan
+            self._accuracy = float(row["accuracy"])
         if self.folder is not None:
             arrays, facts = state.to_arrays()
             facts = {
                 "state": facts,
                 "rounds": self.scenario.rounds,
+                "accuracy": self._accuracy,
                 "detours": self.detours(),
                 "warnings": self.warnings,
             }
@@ -85,7 +89,7 @@ class Recorder(Observer):
     def report(self, kind: str, **facts: Any) -> None:
         """Call ``progress`` with an event: start, round, trained or end."""
         about = {
-            "scheme": scheme_of(self.scenario),
+            "scheme": self.scenario.label,
             "rounds": self.scenario.rounds,
             "wall_s": self.wall_s,
         }
@@ -95,8 +99,3 @@ class Recorder(Observer):
 def is_evaluated(scenario: Scenario, g: int) -> bool:
     """Is round g followed by an evaluation: every `evaluate.every` rounds, and after the last?"""
     return (g + 1) % scenario.evaluate.every == 0 or g == scenario.rounds - 1
-
-
-def scheme_of(scenario: Scenario) -> str:
-    """What a run is called among others: the scheme's label, or its method."""
-    return scenario.scheme or scenario.learning.method.name

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import simpy
 
 from edgesim.engine import rounds as process_rounds
@@ -18,7 +18,7 @@ from edgesim.engine.vectorised.round_loop import SteppedEnvironment, needs_proce
 from edgesim.errors import InfeasibleScenarioError
 from edgesim.records.atomic_files import write_atomic
 from edgesim.records.event_log import EventLog
-from edgesim.records.run_checkpoint import Checkpoint, RunFolder
+from edgesim.records.run_checkpoint import Checkpoint, FolderError, RunFolder
 from edgesim.runs.artifacts import (
     peak_memory_bytes,
     summary_of,
@@ -29,9 +29,10 @@ from edgesim.runs.continuation import continuable, without_unscheduled_scores
 from edgesim.runs.error_sentences import user_errors
 from edgesim.runs.feasibility import Feasibility, feasibility_table
 from edgesim.runs.fingerprint import result_digest, training_digest
-from edgesim.runs.round_observer import Progress, Recorder, scheme_of
+from edgesim.runs.round_observer import Progress, Recorder
 from edgesim.runs.setup import Setup, set_up
 from edgesim.scenario.loader import Scenario
+from edgesim.tables.table_checks import check_table
 from fl.contracts import JobTrainer, State
 from fl.training_cache.array_store import ArrayStore
 from fl.training_cache.cache import TrainingCache
@@ -190,7 +191,8 @@ class PreparedRun:
                 is_last = saved is not None and saved.g == setup.scenario.rounds - 1
                 if folder and saved and damage == [] and is_last and not saved.is_older:
                     return finished_run(folder, saved)
-                if folder:
+                if folder:  # without summary.json it is no finished run, whose files have digests
+                    (folder.path / "summary.json").unlink(missing_ok=True)
                     write_scenario(folder.path, setup, write_atomic)
                 if saved and damage:
                     names = ", ".join(file.name for file in damage)
@@ -230,11 +232,10 @@ def run_rounds(
         progress: called with a dict after each round.
         warnings: for summary.json.
     """
-    start_s, state, first = 0.0, None, 0
+    start_s, state, first, log = 0.0, None, 0, EventLog()
     if saved is not None:
-        start_s, state, first = saved.time_s, setup.restored(saved), saved.g + 1
-    log = EventLog()
-    log.restore(saved.tables if saved else ())
+        start_s, first = saved.time_s, saved.g + 1
+        state = restore(setup, saved, log)
     trainer = setup.trainer()
     trainer.restore_fallbacks(saved.facts.get("detours", ()) if saved else ())
     damage = saved.warnings if saved else []
@@ -261,6 +262,26 @@ def run_rounds(
         write_artifacts(folder.path, setup, log, state, summary, timing)
     recorder.report("end", round=setup.scenario.rounds - 1)
     return Run(folder.path if folder else None, summary, log, spent)
+
+
+def restore(setup: Setup, saved: Checkpoint, log: EventLog) -> State:
+    """Put the rows of a checkpoint into the log; its state.
+
+    Raises:
+        FolderError: another version wrote it, with other tables or another state.
+    """
+    try:
+        log.restore(saved.tables)
+        for name, columns in log.tables.items():
+            if len(columns["round"]):
+                check_table(name, {c: np.asarray(values) for c, values in columns.items()})
+        return setup.restored(saved)
+    except (KeyError, TypeError, ValueError) as error:
+        reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise FolderError(
+            f"the checkpoint is whole, but another version wrote it ({reason}); use --fresh to "
+            "start again"
+        ) from error
 
 
 def play(
@@ -305,10 +326,3 @@ def finished_run(folder: RunFolder, saved: Checkpoint) -> Run:
     log.restore(saved.tables)
     summary = json.loads((folder.path / "summary.json").read_text(encoding="utf-8"))
     return Run(folder.path, summary, log)
-
-
-def default_folder(scenario: Scenario, seed: int | None = None) -> Path:
-    """Where `edgesim run` writes a run: named by its content, so a change is another run."""
-    seed = scenario.seed if seed is None else seed
-    label = re.sub(r"\W+", "-", scheme_of(scenario)).strip("-")
-    return Path("runs") / scenario.name / f"{label}-{scenario.digest()[:8]}-s{seed}"

@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import PrivateAttr, ValidationInfo, model_validator
 
-from edgesim.errors import ScenarioError
+from edgesim.errors import COMMAND_LINE, ScenarioError
 from edgesim.scenario.base_file import read_with_base
 from edgesim.scenario.overrides import (
     Override,
@@ -56,6 +56,11 @@ class Scenario(ScenarioKeys):
         return self._folder
 
     @property
+    def label(self) -> str:
+        """What a run is called among others: the scheme's label, or its method."""
+        return self.scheme or self.learning.method.name
+
+    @property
     def device_count(self) -> int:
         """K, the devices of all classes together."""
         return sum(each.count for each in self.devices)
@@ -63,6 +68,17 @@ class Scenario(ScenarioKeys):
     def where(self, *keys: str | int) -> str:
         """Where a key was set: ``file.yaml:14`` or ``command line``; keys may be dotted."""
         return self._document.place_of(_path(keys))
+
+    def changes(self) -> dict[str, str]:
+        """Keys that the command line has set -> their values as texts."""
+        found: dict[str, str] = {}
+        for path, place in self._document.places.items():
+            value = self._document.subtree(path).tree
+            key = ".".join(map(str, path))
+            item = any(key.startswith(f"{known}.") for known in found)  # of a list that is there
+            if place == COMMAND_LINE and path and not isinstance(value, dict) and not item:
+                found[key] = str(value)
+        return found
 
     def error(self, key: str | KeyPath, problem: str) -> ScenarioError:
         """The error ``file.yaml:14: <key> <problem>``.

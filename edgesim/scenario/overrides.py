@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from edgesim.errors import COMMAND_LINE, ScenarioError, shorten
@@ -22,17 +23,25 @@ KIND_KEYS: dict[KeyPath, str] = {
 }
 JOINED = ("schemes", "sweep")  # mappings whose keys are names, not parts of the scenario
 _MISSING = object()
+REMOVED = object()  # the tree of an override that removes its key
 
 
 class Override(NamedTuple):
-    """A value for the key at a path; a number in the path is a position in a list."""
+    """A value for the key at a path; a number in the path is a position in a list.
+
+    A value whose tree is `REMOVED` removes the key, so that its default holds.
+    """
 
     path: KeyPath
     value: Document
 
+    @property
+    def removes(self) -> bool:
+        return self.value.tree is REMOVED
+
 
 def parse_override(text: str, place: str = COMMAND_LINE) -> Override:
-    """``a.b.c=value``, as in Hydra.
+    """``a.b.c=value``, or ``~a.b.c`` to remove a key, as in Hydra.
 
     Args:
         text: of the command line, or of a sweep block.
@@ -42,9 +51,16 @@ def parse_override(text: str, place: str = COMMAND_LINE) -> Override:
         ScenarioError: the text is no override, or its value is no YAML.
     """
     key, equals, value = text.partition("=")
-    if not equals or not re.fullmatch(r"[\w-]+(\.[\w-]+)*", key.strip()):
-        problem = "is not an override; write key=value, for instance rounds=10"
+    removed = key.strip().startswith("~")
+    if removed and equals:
+        problem = f"{key.strip()} removes a key and takes no value; write {key.strip()} alone"
+        raise ScenarioError(f"{place}: {problem}")
+    name = key.strip().removeprefix("~")
+    if not (equals or removed) or not re.fullmatch(r"[\w-]+(\.[\w-]+)*", name):
+        problem = "is not an override; write key=value, for instance rounds=10, or ~key"
         raise ScenarioError(f'{place}: "{text[:60]}" {problem}')
+    if removed:
+        return Override(key_path(name), Document(REMOVED, {(): place}))
     if not value.strip():
         raise ScenarioError(f"{place}: {key} has no value; write {key}=value")
     read = read_text(value, f"{place}: {key}", numbered=False)
@@ -129,12 +145,17 @@ def _apply(document: Document, overrides: Sequence[Override]) -> None:
     One that changes the kind of a section, such as learning.method.name, starts that section
     afresh; overrides of its other keys hold wherever they stand.
     """
-    for i, (path, part) in enumerate(overrides):
+    for i, override in enumerate(overrides):
+        path, part = override
         section = path[:-1]
+        if override.removes:
+            _remove(document, path, part.place_of(()))
+            continue
         if _changes_kind(document, path, part):
             _set(document, section, Document({}, {(): part.place_of(())}))
             for earlier, value in overrides[:i]:
-                if len(earlier) >= len(path) and earlier[: len(section)] == section:
+                below = len(earlier) >= len(path) and earlier[: len(section)] == section
+                if below and value.tree is not REMOVED:
                     _set(document, earlier, value)
         _set(document, path, part)
 
@@ -180,6 +201,20 @@ def _merge(document: Document, patch: Document, at: KeyPath) -> None:
         if not isinstance(there, dict) or (kind in value and there.get(kind) != value[kind]):
             _set(document, path, Document({}, {(): part.place_of(())}))
         _merge(document, part, path)
+
+
+def _remove(document: Document, path: KeyPath, place: str) -> None:
+    """Remove a key that the scenario sets."""
+    name = ".".join(map(str, path))
+    if isinstance(path[-1], int):
+        problem = "is an item of a list; ~ removes keys only, write the list as you want it"
+        raise ScenarioError(f"{place}: {name} {problem}")
+    if _find(document.tree, path) is _MISSING:
+        known = [".".join(map(str, at)) for at in document.places]
+        near = get_close_matches(name, known, n=1)
+        hint = f"; did you mean ~{near[0]}?" if near else "; remove it from the command"
+        raise ScenarioError(f"{place}: the scenario does not set {name}{hint}")
+    document.remove(path)
 
 
 def _find(tree: Any, path: KeyPath) -> Any:

@@ -73,6 +73,14 @@ class Document:
             tree, {at[size:]: place for at, place in self.places.items() if at[:size] == path}
         )
 
+    def remove(self, path: KeyPath) -> None:
+        """Remove the value at a path, which is there."""
+        holder = self.tree
+        for key in path[:-1]:
+            holder = holder[key]
+        del holder[path[-1]]
+        self.places = {at: p for at, p in self.places.items() if at[: len(path)] != path}
+
     def set_subtree(self, path: KeyPath, part: Document) -> None:
         """Replace or add the value at a path, making the mappings around it where none are."""
         holder = self.tree

@@ -1,4 +1,4 @@
-"""The folder of a sweep: ``points/<id>``, a run folder each, and ``sweep.json``, their statuses.
+"""The folder of a sweep: ``points/<name>-<id>``, a run folder each, and ``sweep.json``.
 
 Beside it lies ``sweep.parquet``, a table of the points with their key figures.
 
@@ -29,6 +29,7 @@ class SweepFolder:
 
     def __init__(self, path: Path, plan: SweepPlan):
         self.path, self.plan = Path(path), plan
+        self._known = {_id_of(folder): folder for folder in self._point_folders()}
         self.shared = self.path / "shared"
         self.status: dict[str, tuple[str, str | None]] = {
             point.id: self._found(point) for point in plan.points
@@ -36,7 +37,13 @@ class SweepFolder:
         self._lock: Any = None
 
     def of(self, point: SweepPoint) -> Path:
-        return self.path / "points" / point.id
+        """The folder of a point: one with its id, whatever an earlier sweep called it."""
+        return self._known.get(point.id, self.path / "points" / point.folder_name)
+
+    def _point_folders(self) -> list[Path]:
+        with suppress(OSError):
+            return sorted((self.path / "points").iterdir())
+        return []
 
     def _found(self, point: SweepPoint) -> tuple[str, str | None]:
         if point.infeasible:
@@ -134,7 +141,7 @@ class SweepFolder:
     def _row(self, point: SweepPoint) -> dict[str, Any]:
         status, error = self.status[point.id]
         return {
-            "folder": f"points/{point.id}",
+            "folder": f"points/{self.of(point).name}",
             "label": point.label,
             "values": point.values,
             "seed": point.seed,
@@ -145,6 +152,9 @@ class SweepFolder:
     def leftovers(self) -> int:
         """Runs of earlier sweeps that lie beside the points of this one."""
         planned = {point.id for point in self.plan.points}
-        with suppress(OSError):
-            return sum(path.name not in planned for path in (self.path / "points").iterdir())
-        return 0
+        return sum(_id_of(path) not in planned for path in self._point_folders())
+
+
+def _id_of(folder: Path) -> str:
+    """The id at the end of the name of a point's folder."""
+    return folder.name.rpartition("-")[2]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import simpy
 
+from edgesim.records.folder_names import readable_name, short_names
 from edgesim.runs.error_sentences import user_errors
 from edgesim.runs.fingerprint import code_digest, result_digest, training_digest
-from edgesim.runs.round_observer import scheme_of
 from edgesim.runs.run import prepare
 from edgesim.runs.setup import Setup
 from edgesim.scenario.loader import Scenario
@@ -59,7 +57,7 @@ class SweepPoint:
 
     @property
     def label(self) -> str:
-        return scheme_of(self.scenario)
+        return self.scenario.label
 
     @property
     def seed(self) -> int:
@@ -71,6 +69,11 @@ class SweepPoint:
         names = short_names(self.values)
         texts = [f"{names[key]}={text}" for key, text in self.values.items()]
         return ", ".join([self.label, *texts, f"seed {self.seed}"])
+
+    @property
+    def folder_name(self) -> str:
+        """Such as ``fedavg,latency_threshold=15ms-s0-<id>``."""
+        return f"{readable_name(self.label, self.values)}-s{self.seed}-{self.id}"
 
 
 def check_point(
@@ -106,10 +109,3 @@ def work_of(setup: Setup) -> RoundWork:
     macs = max(1.0, float(sum(task.architecture.macs.values())))
     tested = sum(map(len, (*task.data.test_index, *task.data.validation_index)))
     return RoundWork(flops, flops / (6.0 * macs * task.batch_size), 2.0 * macs * tested)
-
-
-def short_names(keys: Iterable[str]) -> dict[str, str]:
-    """Keys by their last word, or in full where two end alike."""
-    last = {key: key.rpartition(".")[2] for key in keys}
-    count = Counter(last.values())
-    return {key: word if count[word] == 1 else key for key, word in last.items()}

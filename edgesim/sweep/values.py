@@ -43,7 +43,7 @@ class SweepAxis:
 
 
 def axis_from_text(text: str, place: str = COMMAND_LINE) -> SweepAxis:
-    """``key=v1,v2``, or ``key1:key2=a1:b1,a2:b2`` for keys that change together.
+    """``key=v1,v2``, ``key1:key2=a1:b1,a2:b2`` for keys that change together, or ``~key``.
 
     Args:
         text: of the command line.
@@ -53,8 +53,10 @@ def axis_from_text(text: str, place: str = COMMAND_LINE) -> SweepAxis:
         ScenarioError: what is wrong with it, in one sentence.
     """
     name, equals, values = text.partition("=")
-    if not equals or not values.strip():
-        parse_override(text, place)  # raises the error
+    if not equals or not values.strip() or text.strip().startswith("~"):
+        removal = parse_override(text, place)  # raises the error, unless it removes a key
+        key = ".".join(map(str, removal.path))
+        return SweepAxis((key,), ((SweptValue(key, "removed", removal),),))
     keys = _keys(name)
     rows = [
         [_from_text(key, value, place) for key, value in zip(keys, row, strict=True)]

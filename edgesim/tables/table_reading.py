@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MAY_LACK = ("scores", "measures", *ONLY_WITH_ROWS)  # tables that not every folder has
 MAX_BYTES = 8 << 30  # of a table in memory
-MAX_CSV_BYTES = 512 << 20
+MAX_CSV_BYTES = 128 << 20
 AGAIN = "the command that made the run writes it again"
 
 

@@ -111,6 +111,10 @@ class Table:
                 found |= {(r, i) for r in alike} if len(alike) < len(members) else set()
         return frozenset(found)
 
+    def sort_value(self, row: int, column: int) -> str:
+        """By what the page sorts a cell of numbers: in full precision, empty without a value."""
+        return str(_full_precision(self.rows[row][column]))
+
     def csv(self) -> str:
         """Full precision; an empty field where there is no value."""
         out = io.StringIO()

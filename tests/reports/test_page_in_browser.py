@@ -1,28 +1,23 @@
-"""The page in a real browser: no complaints, nothing wider than the screen, no dead link.
+"""The page in a real browser: charts, legends, slices, sorted tables, and nothing from outside.
 
 Screenshots go to the folder that EDGESIM_ARTEFACTS names, else to the test's own.
 """
 
-import html
-import json
 import os
-import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-from PIL import Image
+
+from reports.html_page import write_report
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+WIDTHS = {"laptop": 1280, "phone": 390}
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(BROWSER is None, reason="needs Chromium (apt-get install chromium)"),
 ]
-WIDTHS = {"laptop": 1280, "phone": 390}
-ASK = """
-<script>
-addEventListener("load", () => {
+LAYOUT = """() => {
   const inside = (e) => e.closest(".scroll, .picture, pre");  // these scroll by themselves
   const width = document.documentElement.clientWidth;
   const over = (e) => e.getBoundingClientRect().right > width + 1;
@@ -30,92 +25,144 @@ addEventListener("load", () => {
   const contents = [...document.querySelectorAll("nav a")].map((a) => a.getAttribute("href"));
   const places = (href) => document.querySelectorAll(`[id="${href.slice(1)}"]`).length;
   const images = [...document.images], files = document.querySelectorAll("figcaption a, .note a");
-  parent.postMessage(JSON.stringify({
-    width,
+  return {
     scrolled: document.documentElement.scrollWidth,
     wide: wide.map((e) => e.outerHTML.slice(0, 80)),
     contents: contents.length,
-    dead: contents.filter((href) => !document.querySelector(href)),
-    twice: contents.filter((href) => places(href) > 1),
+    dead: contents.filter((href) => places(href) !== 1),
     blank: images.filter((i) => !i.complete || !i.naturalWidth).length,
     images: images.length,
     links: [...files].map((a) => a.getAttribute("href").slice(0, 60)),
-  }), "*");
-});
-</script>
-"""
-FRAME = """<!doctype html><title>nothing</title>
-<script>
-addEventListener("message", (message) => {{
-  const told = document.createElement("pre");
-  told.textContent = message.data;
-  document.body.append(told);
-}});
-</script>
-<body><iframe src="asked.html" style="width: {width}px; height: 900px; border: 0"></iframe>"""
+  };
+}"""
 
 
-@pytest.fixture
-def browse(tmp_path):
-    """browse(page, *options) -> what the browser said: its output and its log."""
-
-    def start(page: Path, *options: str) -> subprocess.CompletedProcess:
-        fixed = [
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--hide-scrollbars",
-            "--enable-logging=stderr",
-            "--v=1",
-        ]
-        command = [
-            BROWSER,
-            *fixed,
-            f"--user-data-dir={tmp_path / 'profile'}",
-            *options,
-            page.as_uri(),
-        ]
-        return subprocess.run(command, capture_output=True, text=True, timeout=180)
-
-    return start
+@pytest.fixture(scope="module")
+def browser():
+    """One Chromium for all tests."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright from PyPI")
+    with playwright.sync_playwright() as engine:
+        started = engine.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield started
+        started.close()
 
 
-@pytest.fixture
-def artefacts(tmp_path):
-    place = Path(os.environ.get("EDGESIM_ARTEFACTS") or tmp_path)
-    place.mkdir(parents=True, exist_ok=True)
-    return place
+@pytest.fixture(params=WIDTHS)
+def opened(browser, request):
+    """opened(page) -> the page, as a screen of that width shows it; complaints fail the test."""
+    screen = browser.new_page(viewport={"width": WIDTHS[request.param], "height": 1000})
+    complaints, asked = [], []
+    screen.on("console", lambda message: complaints.append(message.text))
+    screen.on("pageerror", lambda error: complaints.append(str(error)))
+    screen.on("request", lambda sent: asked.append(sent.url))
+
+    def visit(page: Path):
+        screen.goto(page.as_uri())
+        return screen
+
+    yield visit
+    place = Path(os.environ.get("EDGESIM_ARTEFACTS") or request.getfixturevalue("tmp_path"))
+    screen.screenshot(path=place / f"{request.node.originalname}-{request.param}.png")
+    outside = [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]
+    screen.close()
+    assert complaints == [] and outside == []
 
 
-@pytest.mark.parametrize("screen", WIDTHS)
-def test_a_browser_shows_the_page_without_complaints(
-    report, browse, artefacts, record_property, screen
-):
-    picture = artefacts / f"report-{screen}.png"
-    done = browse(
-        report / "index.html", f"--window-size={WIDTHS[screen]},2000", f"--screenshot={picture}"
-    )
-    record_property("screenshot", str(picture))
-    assert "CONSOLE" not in done.stderr
-    with Image.open(picture) as shown:
-        assert shown.size == (WIDTHS[screen], 2000)
-        assert len(shown.convert("RGB").getcolors(1 << 24)) > 50  # text and pictures, no blank page
+@pytest.fixture(scope="module")
+def swept_page(swept_folder, tmp_path_factory, only_figures):
+    out = tmp_path_factory.mktemp("swept") / "out"
+    return write_report([swept_folder], out, only_figures("accuracy-by-bandwidth"))
 
 
-@pytest.mark.parametrize("screen", WIDTHS)
-def test_nothing_is_wider_than_the_screen_and_every_link_leads_somewhere(
-    report, browse, tmp_path, screen
-):
-    page = (report / "index.html").read_text(encoding="utf-8")
-    (tmp_path / "asked.html").write_text(page + ASK, encoding="utf-8")
-    frame = tmp_path / "frame.html"  # a window cannot be as narrow as a phone, a frame can
-    frame.write_text(FRAME.format(width=WIDTHS[screen]), encoding="utf-8")
-    done = browse(frame, "--window-size=1400,1000", "--virtual-time-budget=5000", "--dump-dom")
-    told = re.search(r"<pre>(\{.*?\})</pre>", done.stdout, re.DOTALL)
-    assert told, done.stderr[-2000:]
-    found = json.loads(html.unescape(told[1]))
-    assert found["width"] == found["scrolled"] == WIDTHS[screen] and found["wide"] == []
-    assert found["contents"] > 15 and found["dead"] == found["twice"] == []
+def test_nothing_is_wider_than_the_screen_and_every_link_leads_somewhere(opened, report):
+    screen = opened(report / "index.html")
+    found = screen.evaluate(LAYOUT)
+    assert found["scrolled"] == screen.viewport_size["width"] and found["wide"] == []
+    assert found["contents"] > 15 and found["dead"] == []
     assert found["images"] == 13 and found["blank"] == 0
     files = [href for href in found["links"] if not href.startswith("data:text/csv;base64,")]
     assert len(files) > 39 and all((report / href).is_file() for href in files)
+
+
+def legend(screen, chart):
+    """Label -> value, of the lines of a chart."""
+    rows = screen.locator(".chart").nth(chart).locator(".u-series").all()[1:]
+    return {row.locator("th").inner_text(): row.locator(".u-value").inner_text() for row in rows}
+
+
+def point_at(screen, chart, share):
+    """Move the pointer over a chart, to so much of its width."""
+    box = screen.locator(".chart .u-over").nth(chart)
+    box.scroll_into_view_if_needed()
+    size = box.bounding_box()
+    screen.mouse.move(size["x"] + share * size["width"], size["y"] + size["height"] / 2)
+
+
+def test_the_values_under_the_pointer_are_those_of_the_nearest_point(opened, swept_page):
+    screen = opened(swept_page)
+    point_at(screen, 0, 0.02)  # the band of 10 MHz
+    assert legend(screen, 0) == {
+        "liu, latency threshold 15 ms": "20.5",
+        "liu, latency threshold 30 ms": "20.5",
+        "fedavg, latency threshold 15 ms": "10.5",
+        "fedavg, latency threshold 30 ms": "10.5",
+    }
+    point_at(screen, 0, 0.98)
+    assert legend(screen, 0)["liu, latency threshold 15 ms"] == "50.5"
+
+
+def test_a_name_in_the_legend_switches_its_line(opened, swept_page):
+    screen = opened(swept_page)
+    line = screen.locator(".chart").first.locator(".u-series").nth(1)
+    assert "u-off" not in line.get_attribute("class")
+    line.locator("th").click()
+    assert "u-off" in line.get_attribute("class")
+    line.locator("th").press("Enter")
+    assert "u-off" not in line.get_attribute("class")
+
+
+def test_a_slice_of_the_sweep_is_chosen_by_a_control(opened, swept_page):
+    screen = opened(swept_page)
+    at = screen.get_by_label("at latency threshold")
+    at.select_option(label="30 ms")
+    assert set(legend(screen, 0)) == {"liu", "fedavg"}
+    screen.get_by_label("against").first.select_option(label="latency threshold (ms)")
+    screen.get_by_label("Show").first.select_option(label="mean latency per round (ms)")
+    screen.get_by_label("at bandwidth").select_option(label="20 MHz")
+    point_at(screen, 0, 0.98)
+    assert legend(screen, 0) == {"liu": "30", "fedavg": "300"}
+
+
+def test_the_curves_are_drawn_against_what_is_chosen(opened, swept_page):
+    screen = opened(swept_page)
+    screen.get_by_label("against").nth(1).select_option(label="payload, up and down (Mbit)")
+    point_at(screen, 1, 0.98)  # 30 Mbit a round, two rounds
+    shown = screen.locator(".chart").nth(1)
+    assert shown.locator(".u-series").first.locator(".u-value").inner_text() == "60"
+    # of twelve schemes eight are shown at first
+    assert shown.locator(".u-series.u-off").count() == 12 - 8
+
+
+def test_a_click_on_a_header_sorts_a_table(opened, swept_page):
+    screen = opened(swept_page)
+    table = screen.locator("table.sortable:has(th:has-text('Final accuracy'))").first
+    head = table.locator("th", has_text="Final accuracy")
+    column = head.evaluate("th => th.cellIndex")
+
+    def numbers():
+        cells = table.locator(f"tbody td:nth-child({column + 1})").all_inner_texts()
+        return [float(cell) for cell in cells]
+
+    before = numbers()
+    head.get_by_role("button").click()
+    assert head.get_attribute("aria-sort") == "ascending" and numbers() == sorted(before)
+    head.get_by_role("button").click()
+    assert numbers() == sorted(before, reverse=True) and numbers() != before
+
+
+def test_without_a_script_the_page_has_its_figures_and_no_empty_charts(browser, swept_page):
+    context = browser.new_context(java_script_enabled=False)
+    screen = context.new_page()
+    screen.goto(swept_page.as_uri())
+    assert not screen.locator("#explore").is_visible() and screen.locator("img").count() == 1
+    context.close()

@@ -72,12 +72,12 @@ def four_runs(tiny_scenario, tmp_path_factory):
 @pytest.fixture
 def swept(four_runs, tmp_path):
     """A sweep of three points, of which one has failed."""
-    points = []
+    place, points = tmp_path / "all" / "sweep", []
     for name in ("5-0", "10-0"):
-        shutil.copytree(four_runs / name, tmp_path / "points" / name)
+        shutil.copytree(four_runs / name, place / "points" / name)
         points.append({"folder": f"points/{name}", "status": "done", "error": None})
     points.append({"folder": "points/none", "status": "failed", "error": "no such luck"})
     for point, band in zip(points, ("5MHz", "10MHz", "1GHz"), strict=True):
         point |= {"label": "fedavg", "seed": 0, "values": {BAND: band}}
-    (tmp_path / "sweep.json").write_text(json.dumps({"points": points}))
-    return tmp_path
+    (place / "sweep.json").write_text(json.dumps({"points": points}))
+    return place

@@ -2,6 +2,10 @@
 
 import pytest
 
+import edgesim
+from edgesim.errors import ScenarioError
+from edgesim.scenario.loader import expand
+
 OVERRIDES = {
     "rounds": '"rounds" is not an override; write key=value',
     "=3": '"=3" is not an override',
@@ -17,6 +21,11 @@ OVERRIDES = {
     "network.5=3": "network.5 counts into network, which is not a list",
     "rounds.more=3": "rounds.more cannot be set, because rounds is not a mapping",
     "clock.mode=deadlin": 'clock.mode="deadlin"; did you mean deadline?',
+    "~clock.mode": "the scenario does not set clock.mode; remove it from the command",
+    "~network.bandwith": "the scenario does not set network.bandwith; did you mean ~network.band",
+    "~rounds=3": "~rounds removes a key and takes no value; write ~rounds alone",
+    "~devices.0": "devices.0 is an item of a list; ~ removes keys only",
+    "~": '"~" is not an override',
     "schemes=5": "schemes=5; write a mapping of label: changes",
 }
 
@@ -24,3 +33,32 @@ OVERRIDES = {
 @pytest.mark.parametrize("text", OVERRIDES)
 def test_a_wrong_override(good, sentence_of, text):
     assert sentence_of("check", "good.yaml", text).startswith(f"command line: {OVERRIDES[text]}")
+
+
+REMOVALS = """
+name: removals
+rounds: 3
+network: {bandwidth: 5 MHz, noise: -110 dBm, channel: {path_loss: {model: constant, loss: 90 dB}}}
+devices:
+  - {count: 2, tx_power: 23 dBm, idle_power: 1 W, cpu: {frequency: 1 GHz, flops_per_cycle: 4}}
+budget: {latency_threshold: 20 ms}
+learning: {dataset: none, model: mlp, batch_size: 20, method: {name: fedavg, lr: 0.5}}
+schemes: {one: {}, two: {allocation: {solver: equal}}}
+"""
+
+
+def test_a_removed_key_has_its_default_in_every_scheme(tmp_path):
+    path = tmp_path / "removals.yaml"
+    path.write_text(REMOVALS)
+    gone = ["~budget.latency_threshold", "~devices.0.idle_power", "~learning.method.lr"]
+    for label in ("one", "two"):
+        scenario = edgesim.load(path, gone, label=label)
+        assert scenario.budget.latency_threshold_s is None
+        assert scenario.devices[0].idle_power_w.values == (0.0,)
+        assert scenario.learning.method.params == {}
+    assert [label for label, _ in expand(path, ["~schemes"])] == [None]
+    assert [label for label, _ in expand(path, ["~schemes.one"])] == ["two"]
+    with pytest.raises(ScenarioError, match="rounds is missing"):
+        edgesim.load(path, ["~rounds"])
+    # in the order of the command line
+    assert edgesim.load(path, ["~rounds", "rounds=7"]).rounds == 7

@@ -1,0 +1,52 @@
+"""Names of run folders that a person can read: scheme and changed keys, then what tells them apart.
+
+The last part of a name is a digest, by which a folder is found again whatever stands before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from edgesim.scenario.loader import Scenario
+
+MAX_LETTERS = 80  # of the part that is for people
+
+
+def default_folder(scenario: Scenario, seed: int | None = None) -> Path:
+    """Where `edgesim run` writes a run: named by its content, so a change is another run.
+
+    Such as ``runs/demo/joint,bandwidth=10MHz-1a2b3c4d-s0``; a folder of the same digest and seed
+    that is there already is taken, whatever its name says of the keys.
+    """
+    seed = scenario.seed if seed is None else seed
+    place, end = Path("runs") / scenario.name, f"-{scenario.digest()[:8]}-s{seed}"
+    known = sorted(path for path in place.glob(f"*{end}") if path.is_dir())
+    changes = {key: text for key, text in scenario.changes().items() if key != "seed"}
+    return known[0] if known else place / f"{readable_name(scenario.label, changes)}{end}"
+
+
+def readable_name(label: str, values: Mapping[str, str]) -> str:
+    """Such as ``joint,bandwidth=10MHz,rounds=5``, fit for the name of a folder.
+
+    Args:
+        label: of the scheme.
+        values: key -> its value as text.
+    """
+    names = short_names(values)
+    parts = [re.sub(r"\W+", "-", label).strip("-")]
+    parts += [f"{names[key]}={_plain(text)}" for key, text in values.items()]
+    return ",".join(parts)[:MAX_LETTERS].rstrip(",-=")
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^\w.+-]+", "-", text.replace(" ", "")).strip("-")
+
+
+def short_names(keys: Iterable[str]) -> dict[str, str]:
+    """Keys by their last word, or in full where two end alike."""
+    last = {key: key.rpartition(".")[2] for key in keys}
+    count = Counter(last.values())
+    return {key: word if count[word] == 1 else key for key, word in last.items()}

@@ -1,0 +1,172 @@
+"""What runs and sweeps lie below a folder, and how far each of them is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from edgesim.errors import ResultsError
+from edgesim.results.flat_scenario import FlatScenario, differing_keys, flatten
+from edgesim.results.run_files import read_json, read_scenario
+from edgesim.results.run_search import find_runs
+from edgesim.results.summary_file import read_summary
+from edgesim.results.sweep_file import sweep_points
+from fl.stored_files import DamagedFileError, read_sealed_arrays
+
+FINISHED, RUNNING, SWEEP = "finished", "running", "sweep"
+
+
+@dataclass(frozen=True)
+class ListedRun:
+    """A run or a sweep.
+
+    Args:
+        folder: of it.
+        scheme: label of the scheme or method; for a sweep ``sweep`` and the scenario's name.
+        seed: as text; of a sweep the number of seeds.
+        rounds: that have ended, or that are planned where the run has ended.
+        accuracy: the last one that is known.
+        state: finished, running, interrupted at round n of N, or how many points are done.
+        changed_at: when something was written there for the last time.
+        keys: key -> text, of the keys in which runs of one scheme differ; of a sweep what it
+            varies.
+        scenario: flat; empty for a sweep.
+    """
+
+    folder: Path
+    scheme: str
+    state: str
+    changed_at: datetime
+    seed: str = ""
+    rounds: int | None = None
+    accuracy: float | None = None
+    keys: dict[str, str] = field(default_factory=dict)
+    scenario: FlatScenario = field(default_factory=dict)
+
+
+def list_runs(place: Path) -> list[ListedRun]:
+    """Sweeps and runs in or below a folder; the points of a sweep only where it is the folder.
+
+    Raises:
+        ResultsError: it is no folder, or there is nothing below it.
+    """
+    found = find_runs([place])
+    inside = [sweep / "points" for sweep in found.sweeps if sweep.resolve() != place.resolve()]
+    folders = sorted(
+        folder
+        for folder in (*found.finished, *found.unfinished)
+        if not any(folder.is_relative_to(points) for points in inside)
+    )
+    runs = [_listed(folder) for folder in folders]
+    return [*map(_listed_sweep, found.sweeps), *_with_keys(runs)]
+
+
+def _listed(folder: Path) -> ListedRun:
+    scenario: dict[str, Any] = {}
+    with suppress(ResultsError):  # of an older run that has not ended
+        scenario = read_scenario(folder / "scenario.yaml")[1]
+    method = (scenario.get("learning") or {}).get("method") or {}
+    scheme = str(scenario.get("scheme") or (method.get("name") if method else None) or folder.name)
+    seed = str(scenario.get("seed", ""))
+    listed = ListedRun(folder, scheme, "", _changed_at(folder), seed, scenario=flatten(scenario))
+    try:
+        if (folder / "summary.json").is_file():
+            summary = read_summary(folder / "summary.json")
+            accuracy = summary.get("final_accuracy")
+            return replace(
+                listed, state=FINISHED, rounds=summary["rounds"], accuracy=accuracy,
+                scheme=summary["scheme"], seed=str(summary["seed"]),
+            )  # fmt: skip
+        return _unfinished(listed, scenario)
+    except (ResultsError, DamagedFileError, OSError) as error:
+        return replace(listed, state=f"damaged: {error}")
+
+
+def _unfinished(listed: ListedRun, scenario: dict[str, Any]) -> ListedRun:
+    checkpoint = listed.folder / "checkpoint"
+    facts: dict[str, Any] = {}
+    with suppress(FileNotFoundError):  # before the first round has ended
+        facts = read_sealed_arrays(checkpoint / "state.safetensors")[1]
+    done = int(facts.get("g", -1)) + 1
+    planned = facts.get("rounds", scenario.get("rounds", "?"))
+    state = RUNNING if _is_locked(checkpoint / "lock") else "interrupted"
+    return replace(
+        listed,
+        state=f"{state} at round {done} of {scenario.get('rounds', planned)}",
+        rounds=done,
+        accuracy=facts.get("accuracy"),
+    )
+
+
+def _listed_sweep(folder: Path) -> ListedRun:
+    try:
+        content, points = read_json(folder / "sweep.json"), sweep_points(folder)
+    except ResultsError as error:
+        return ListedRun(folder, SWEEP, f"damaged: {error}", _changed_at(folder))
+    counts = Counter(
+        FINISHED if (folder / each["folder"] / "summary.json").is_file() else each.get("status")
+        for each in points
+    )
+    done = counts.pop(FINISHED, 0) + counts.pop("done", 0)
+    rest = ", ".join(f"{count} {status}" for status, count in counts.items())
+    state = f"{done} of {len(points)} points done{f', {rest}' if rest else ''}"
+    if _is_locked(folder / "lock"):
+        state = f"{RUNNING}, {state}"
+    varied: dict[str, list[str]] = {}
+    for point in points:
+        for key, text in (point.get("values") or {}).items():
+            varied.setdefault(key, [])
+            varied[key] += [text] if text not in varied[key] else []
+    seeds = len({point.get("seed") for point in points})
+    return ListedRun(
+        folder,
+        f"{SWEEP} of {content.get('name', '')}",
+        state,
+        _changed_at(folder),
+        seed=f"{seeds} seed{'s' * (seeds != 1)}",
+        keys={key: f"{len(texts)} values" for key, texts in varied.items()},
+    )
+
+
+def _with_keys(runs: Sequence[ListedRun]) -> list[ListedRun]:
+    """The runs, each with what tells it from the others of its scheme and scenario."""
+    groups: dict[tuple[str, str], list[ListedRun]] = {}
+    for run in runs:
+        groups.setdefault((run.folder.parent.name, run.scheme), []).append(run)
+    keys = {
+        name: [key for key in differing_keys([run.scenario for run in group]) if key != "rounds"]
+        for name, group in groups.items()
+    }
+    return [
+        replace(run, keys={key: run.scenario[key] for key in own if key in run.scenario})
+        for run in runs
+        for own in [keys[run.folder.parent.name, run.scheme]]
+    ]
+
+
+def _changed_at(folder: Path) -> datetime:
+    names = ("summary.json", "sweep.json", "checkpoint/state.safetensors", "scenario.yaml")
+    times = [0.0]
+    for name in names:
+        with suppress(OSError):
+            times.append((folder / name).stat().st_mtime)
+    return datetime.fromtimestamp(max(times))
+
+
+def _is_locked(path: Path) -> bool:
+    """Does another process hold this lock, where the system has flock?"""
+    try:
+        import fcntl
+
+        with open(path) as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except (ImportError, OSError):
+        return False
+    return False

@@ -1,0 +1,92 @@
+"""The numbers of the page's charts, as JSON that can stand in a page."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from reports.figures.learning_curves import ABSCISSAS, ACCURACY, LATENCY, LOSS
+from reports.run_data.metrics import METRICS
+from reports.run_data.run_statistics import RoundCurve, estimate, round_curve
+from reports.run_data.scheme_grouping import MOST_SERIES, Scheme
+from reports.run_data.swept_keys import SweptKey
+from reports.styling.colours_and_markers import scheme_styles, series_styles
+
+MOST_LINES, MOST_POINTS = 40, 250  # what the page carries; the CSV has all
+DIGITS = 6
+
+
+def chart_data(schemes: list[Scheme], keys: Sequence[SweptKey]) -> dict[str, Any]:
+    """The curves of the rounds, and of a sweep its points.
+
+    Args:
+        schemes: of the report, in its order.
+        keys: the swept ones.
+
+    Returns:
+        {"curves": ..., "sweep": ...}; either is None where there is nothing to show.
+    """
+    return {"curves": _curves(schemes), "sweep": _sweep(schemes, keys) if keys else None}
+
+
+def as_script_text(data: dict[str, Any]) -> str:
+    """JSON that cannot end the script element it stands in."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _curves(schemes: list[Scheme]) -> dict[str, Any] | None:
+    looks, quantities = scheme_styles(schemes), []
+    for shown in (ACCURACY, LOSS, LATENCY):
+        lines = []
+        for scheme in schemes[:MOST_LINES]:
+            curve = round_curve(scheme, shown.column)
+            if curve is not None:
+                look = looks[scheme.label]
+                dash = [] if isinstance(look.dashes, str) else [2 * x for x in look.dashes[1]]
+                line = {"label": scheme.label, "colour": look.colour, "dash": dash}
+                lines.append(line | _line(curve, shown.scale))
+        if lines:
+            quantities.append({"title": shown.title, "lines": lines})
+    axes = [{"name": name, "title": axis.title} for name, axis in ABSCISSAS.items()]
+    chosen = {"axes": axes, "quantities": quantities, "shown": MOST_SERIES}
+    return chosen if quantities else None
+
+
+def _line(curve: RoundCurve, scale: float) -> dict[str, Any]:
+    """At most `MOST_POINTS` of a curve, evenly spaced, the last one always."""
+    step = math.ceil(len(curve.round) / MOST_POINTS)
+    kept = np.arange(len(curve.round) - 1, -1, -step)[::-1]
+    line: dict[str, Any] = {
+        name: _rounded(getattr(curve, axis.attribute)[kept] * axis.scale)
+        for name, axis in ABSCISSAS.items()
+    }
+    line["y"] = _rounded(curve.mean[kept] * scale)
+    line["half"] = None if curve.half is None else _rounded(curve.half[kept] * scale)
+    return line
+
+
+def _sweep(schemes: list[Scheme], keys: Sequence[SweptKey]) -> dict[str, Any]:
+    points = []
+    for scheme in schemes:
+        values: list[list[float | None]] = []
+        for metric in METRICS:
+            found = estimate(scheme, metric.of)
+            values.append(_rounded(np.array([found.mean, found.half]) * metric.scale))
+        at = [key.of(scheme.values) for key in keys]
+        points.append({"series": scheme.series, "at": at, "values": values})
+    return {
+        "keys": [{"title": key.title, "unit": key.unit, "name": key.name} for key in keys],
+        "metrics": [metric.title for metric in METRICS],
+        "colours": {name: look.colour for name, look in series_styles(schemes).items()},
+        "points": points,
+    }
+
+
+def _rounded(values: np.ndarray) -> list[float | None]:
+    shown = (float(f"{value:.{DIGITS}g}") for value in values.tolist())
+    return [value if math.isfinite(value) else None for value in shown]

@@ -1,0 +1,77 @@
+"""What `edgesim list runs` finds: finished, interrupted, running and damaged runs, and sweeps."""
+
+import fcntl
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import edgesim
+from edgesim.cli.app import app
+from edgesim.results.run_listing import list_runs
+
+
+@pytest.fixture
+def interrupted(tiny_scenario, tmp_path):
+    """A run of three rounds that was stopped in the second."""
+
+    def stop(event):
+        if event["kind"] == "round" and event["round"] == 1:
+            raise KeyboardInterrupt
+
+    scenario = edgesim.load(tiny_scenario, ["network.bandwidth=7 MHz"])
+    with pytest.raises(KeyboardInterrupt):
+        edgesim.simulate(scenario, out=tmp_path / "runs" / "half", progress=stop)
+    return tmp_path / "runs" / "half"
+
+
+def states(place):
+    return {run.folder.relative_to(place).as_posix(): run.state for run in list_runs(place)}
+
+
+def test_how_far_each_run_is_and_in_what_it_differs(interrupted, copied_run):
+    place = interrupted.parent
+    copied_run("runs/done")
+    copied_run("runs/torn")
+    (place / "torn" / "summary.json").write_text("{")
+    found = {run.folder.name: run for run in list_runs(place)}
+    assert found["done"].state == "finished" and found["done"].rounds == 3
+    assert found["half"].state == "interrupted at round 2 of 3" and found["half"].rounds == 2
+    assert found["torn"].state.startswith("damaged: ")
+    assert {name: run.keys for name, run in found.items()} == {
+        "done": {"network.bandwidth": "5 MHz"},
+        "half": {"network.bandwidth": "7 MHz"},
+        "torn": {"network.bandwidth": "5 MHz"},
+    }
+    with open(interrupted / "checkpoint" / "lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert states(place)["half"] == "running at round 2 of 3"
+    (interrupted / "scenario.yaml").unlink()  # as older runs that have not ended
+    assert states(place)["half"] == "interrupted at round 2 of 3"
+
+
+def test_a_sweep_is_one_line_and_its_points_are_listed_in_its_own_folder(swept):
+    (line,) = list_runs(swept.parent)
+    assert (line.state, line.seed) == ("2 of 3 points done, 1 failed", "1 seed")
+    assert line.keys == {"network.bandwidth": "3 values"}
+    assert len(list_runs(swept)) == 3
+
+
+def test_the_command_prints_a_line_for_each_and_refuses_a_folder_for_other_kinds(swept, tmp_path):
+    def invoke(*words, code=0):
+        result = CliRunner().invoke(app, ["list", *map(str, words)])
+        assert result.exit_code == code, result.output
+        return result
+
+    printed = invoke("runs", swept).stdout
+    assert "2 of 3 points done, 1 failed" in printed and "bandwidth=3 values" in printed
+    assert printed.count("finished") == 2
+    assert "only edgesim list runs takes a folder" in invoke("methods", swept, code=2).stderr
+    assert "is not a folder" in invoke("runs", tmp_path / "nowhere", code=2).stderr
+
+
+def test_a_runs_folder_in_place_of_a_scenario_goes_on_there(run):
+    words = ["run", str(run), "rounds=5", "--quiet"]
+    result = CliRunner().invoke(app, words)
+    assert (result.exit_code, result.stdout) == (0, f"{run}\n"), result.output
+    assert json.loads((run / "summary.json").read_text())["rounds"] == 5
