@@ -40,8 +40,9 @@ bench: $(VENV)/.installed  ## ratios measured in one run; never part of the test
 	$(BIN)/python benchmarks/solvers.py
 	$(BIN)/python benchmarks/training.py
 
-bench-reliability: $(VENV)/.installed  ## single flipped bits in every stored file: make bench-reliability FLIPS=250
+bench-reliability: $(VENV)/.installed  ## flipped bits, kills, signals: make bench-reliability FLIPS=250 KILLS=60 SIGNALS=60
 	$(BIN)/python benchmarks/reliability.py $(or $(FLIPS),20)
+	$(BIN)/python benchmarks/reliability_signals.py --kills $(or $(KILLS),6) --signals $(or $(SIGNALS),6)
 
 paper-liu: $(VENV)/.installed  ## Liu's table and figures on MNIST and Fashion-MNIST (EDGESIM_DATA); hours
 	$(BIN)/edgesim run scenarios/papers/liu-table1.yaml --out runs/paper-liu/table1 --quiet

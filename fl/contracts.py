@@ -343,6 +343,9 @@ class Report:
     outcomes: tuple[Outcome, ...]
 
 
+METRIC = "metric "  # begins the name of the measure that is the task's own metric
+
+
 @dataclass(frozen=True)
 class Scores:
     """Personalised test results of every device.

@@ -12,6 +12,7 @@ from fl.contracts import Array, Streams, Tensor
 from fl.data.datasets import Federated
 from fl.models.architectures import Architecture
 from fl.models.layout import Layout
+from fl.objective import Objective
 from fl.selection.selection_rules import SelectionRule, uniform
 
 
@@ -26,6 +27,7 @@ class LearningTask:
         streams: named random streams.
         accounting: conventions of costs.
         device: where torch computes: cpu, cuda.
+        objective: what is minimised and measured.
         selection: which devices take part, where the method leaves that open.
     """
 
@@ -36,6 +38,7 @@ class LearningTask:
     accounting: Accounting = field(default_factory=Accounting)
     device: str = "cpu"
     selection: SelectionRule = uniform
+    objective: Objective = field(default_factory=Objective)
 
     @property
     def layout(self) -> Layout:

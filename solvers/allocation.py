@@ -85,6 +85,7 @@ ABOUT = {
     ),
 }  # name -> (one line, source); `printed` is for comparison in Python and not for runs
 
+WITH_LAWS = ("kkt", "equal", "proportional")  # methods for a law of link adaptation
 WITHOUT_DEADLINE = frozenset({"equal", "proportional", "latency", "convex-latency"})
 
 
@@ -159,6 +160,12 @@ def allocate(
         names = ", ".join(METHODS)
         raise ValueError(
             f"There is no allocation method {method!r}; choose {names} or pass a function."
+        )
+    if problem.law is not None and (method not in WITH_LAWS or blocks is not None):
+        names = ", ".join(WITH_LAWS)
+        raise ValueError(
+            f"{method} knows no law of link adaptation; leave law away, or take {names} in shares "
+            "of any size."
         )
     if blocks is not None and method not in IN_BLOCKS:
         names = ", ".join(IN_BLOCKS)

@@ -21,6 +21,7 @@ from solvers.solution import Certificate, Solution, UncertifiedError
 OPTIMALITY_TOLERANCE = 1e-8  # an answer that claims to be optimal must be this close, relative
 BLUR = 1e-14  # rounding of a sum of shares
 CLEAR = 1e-12  # a bound of a residual that needs no closer look
+KINK = 1e-12  # relative distance of a share from a kink of the rate that counts as none
 CLOSE = 1e-6  # relative difference of shares of which the square is below rounding
 LEAST_SUM = "no shares and ratios have a lesser weighted sum of rho, by more than the duality gap"
 
@@ -110,23 +111,36 @@ def _stationarity(
         m = marginal_gain(problem, inside)
     else:
         m = marginal_from_slope(problem, problem.slope_at(share), busy)
-    profit = m - price
+    profit = gained = m - price
+    if problem.law is not None:
+        # at a kink of the rate more band is worth less than the last of it was
+        worth, worth_more = _around(problem, inside)
+        profit, gained = worth - price, worth_more - price
     more = cap - inside
-    more *= profit
+    more *= gained
     np.fmin(more, problem.weight * above, out=more)
     less = inside * (BLUR - 1.0)
     less += low
     np.minimum(less, 0.0, out=less)  # at its lower bound but for rounding is at it
     less *= profit
     drawn = np.fmax(more, less, out=more)
+    if problem.law is not None:
+        drawn = np.fmax(drawn, 0.0)  # on a kink neither way is worth the price
     if not problem.all_active:  # the tangent of those left out may be infinite
         drawn = np.where(cap > low, drawn, 0.0)
     gain = drawn / problem.weight
     dual = float(gain.max())
     if not dual <= CLEAR:
-        mismatch = np.abs(profit) / np.maximum(m, max(price, 1e-300))
+        astray = np.where((gained <= 0) & (profit >= 0), 0.0, np.minimum(abs(gained), abs(profit)))
+        mismatch = astray / np.maximum(m, max(price, 1e-300))
         dual = float(np.fmin(mismatch, gain).max())
     return (drawn + price * np.abs(share - inside) if outside else drawn), dual
+
+
+def _around(problem: PruningProblem, share: Array) -> tuple[Array, Array]:
+    """What the last of the shares and what more than them is worth [K], apart from rounding."""
+    less, more = share * (1.0 - KINK), share * (1.0 + KINK)
+    return marginal_gain(problem, less), marginal_gain(problem, more, more=True)
 
 
 def _excess(problem: PruningProblem, share: Array, rho: Array, price: float) -> Array:
@@ -142,7 +156,11 @@ def _excess(problem: PruningProblem, share: Array, rho: Array, price: float) -> 
     inside = np.minimum(np.maximum(share, low), cap)
     best = best_response(problem, price, low, cap)
     step = best - inside
-    tangent = np.fmax((marginal_gain(problem, inside) - price) * step, 0.0)
+    worth = marginal_gain(problem, inside)
+    if problem.law is not None:
+        last, following = _around(problem, inside)
+        worth = np.where(step > 0, following, last)
+    tangent = np.fmax((worth - price) * step, 0.0)
     exact = problem.weight * (rho - problem.rho_at(best)) - price * step
     near = np.abs(step) <= CLOSE * inside
     return np.where(near, tangent, exact) + price * np.abs(share - inside)

@@ -21,14 +21,23 @@ from solvers.rates import kappa, snr_log
 CLOSE = 4 * float(np.finfo(float).eps)
 ALL = slice(None)
 HELD = 1e-9  # a ratio or share this close to a bound is held by it
+BISECTIONS = 400
+SHRINK = 2.0**-8  # of a share whose lower bound is 0, in a step of bisection
+SMALLEST = 1e-30  # a share below is none
 TURNS = 200  # of which bisection alone would need about 60
 
 
-def marginal_gain(problem: PruningProblem, share: Array) -> Array:
-    """m(b) [K], per unit of band; 0 where band is of no use."""
+def marginal_gain(problem: PruningProblem, share: Array, more: bool = False) -> Array:
+    """m(b) [K], per unit of band; 0 where band is of no use.
+
+    Args:
+        problem: K devices.
+        share: b [K].
+        more: at a kink of the rate, what more band is worth; else what the last of it is worth.
+    """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         busy = problem.rate_at(share) * problem.compute_s + problem.bits
-        return marginal_from_slope(problem, problem.slope_at(share), busy)
+        return marginal_from_slope(problem, problem.slope_at(share, more), busy)
 
 
 def marginal_from_slope(problem: PruningProblem, slope: Array, busy: Array) -> Array:
@@ -47,6 +56,8 @@ def best_response(problem: PruningProblem, price: float, low: Array, cap: Array)
     """Shares [K] in [low, cap] of least w rho(b) + price b."""
     if price <= 0:
         return cap
+    if problem.law is not None:
+        return kinked_response(problem, price, low, cap)
     if problem.snr is not None:
         return DensityResponse(problem, problem.snr, low, cap)(price)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -54,6 +65,24 @@ def best_response(problem: PruningProblem, price: float, low: Array, cap: Array)
         # Liu, eq. (54); infinite or nan where G = 0
         share = (root - problem.bits) / (problem.rate_bps * problem.compute_s)
     return np.fmin(np.fmax(share, low), cap)
+
+
+def kinked_response(problem: PruningProblem, price: float, low: Array, cap: Array) -> Array:
+    """The largest shares [K] in [low, cap] of which the last part is worth the price: bisection.
+
+    For any concave rate, with kinks: m falls with b, by steps at kinks.
+    """
+    below, above = low.copy(), cap.copy()
+    at_cap = marginal_gain(problem, cap) >= price
+    for _ in range(BISECTIONS):
+        # geometric where the share may be anything from next to nothing
+        middle = np.where(below > 0.0, np.sqrt(below) * np.sqrt(above), above * SHRINK)
+        middle = np.where(above <= 2.0 * below, 0.5 * (below + above), middle)
+        worth = marginal_gain(problem, middle) >= price
+        below, above = np.where(worth, middle, below), np.where(worth, above, middle)
+        if ((above - below <= CLOSE * above) | (above <= SMALLEST) | at_cap).all():
+            break
+    return np.where(at_cap, cap, np.where(above <= SMALLEST, low, below))
 
 
 class DensityResponse:

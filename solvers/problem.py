@@ -30,7 +30,7 @@ from solvers.arrays import (
 )
 from solvers.energy_terms import EnergyTerms
 from solvers.problem_checks import level_table
-from solvers.rates import TINY, DeviceRates
+from solvers.rates import TINY, DeviceRates, EfficiencyLaw
 
 FULL_BAND = 1.0 - 2e-15  # shares that add up to this fill the band but for rounding
 FEASIBILITY_TOLERANCE = 1e-9  # a bound exceeded by no more, relative to it, counts as kept
@@ -57,6 +57,9 @@ class PruningProblem(DeviceRates):
         bits_fixed: bits that are sent whatever is pruned f, bit, >= 0.
         snr: p h / (N0 B), signal-to-noise ratio over the whole band where noise is a density and
             only that in the share counts. None: noise of a fixed power, the rate is linear.
+        law: spectral efficiency of link adaptation as a function of the ratio within the share,
+            `solvers.efficiency_laws`; needs snr, and rate_bps is then what it gives over the whole
+            band. None: log2(1 + ratio).
         levels: the allowed values of rho, [L] for all or [K, L] padded with nan; those between
             the bounds count, and the bounds move to the outermost of them. None: all values.
         energy: clocks and powers, for the method `energy`.
@@ -76,6 +79,7 @@ class PruningProblem(DeviceRates):
     rho_max: Array
     bits_fixed: Array
     snr: Array | None
+    law: EfficiencyLaw | None
     levels: Array | None
     energy: EnergyTerms | None
     before_s: Array | None
@@ -94,6 +98,7 @@ class PruningProblem(DeviceRates):
         levels: ArrayLike | None = None,
         energy: EnergyTerms | None = None,
         before_s: ArrayLike | None = None,
+        law: EfficiencyLaw | None = None,
     ) -> None:
         given = {"bits": bits, "compute_s": compute_s, "slack_s": slack_s, "rate_bps": rate_bps}
         given |= {"weight": 1.0 if weight is None else weight, "bits_fixed": bits_fixed}
@@ -101,7 +106,10 @@ class PruningProblem(DeviceRates):
         optional = {"snr": snr, "before_s": before_s}
         given |= {name: value for name, value in optional.items() if value is not None}
         columns = vars(self)
-        columns.update(optional | {"levels": None, "energy": energy} | broadcast(given))
+        fixed = {"levels": None, "energy": energy, "law": law}
+        columns.update(optional | fixed | broadcast(given))
+        if law is not None and snr is None:
+            raise ValueError("law is given without snr; a law of the ratio needs both.")
         for name in ("bits", "compute_s", "bits_fixed", "before_s"):
             if name in given:
                 require_between(name, columns[name], 0.0, FINITE, "finite and not negative")

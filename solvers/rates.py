@@ -13,11 +13,30 @@ v = log(1 + c / b) nothing cancels:
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
 from solvers.arrays import Array
 
+MOST_RATIO = 1e300
 TINY = 1e-290  # a share without effect, which keeps c / b finite
+
+
+class EfficiencyLaw(Protocol):
+    """A concave, increasing spectral efficiency with eta(0) = 0, bit/s/Hz."""
+
+    def efficiency(self, snr: Array) -> Array:
+        """eta(g), same shape."""
+        ...
+
+    def tangents(self, snr: Array) -> tuple[Array, Array]:
+        """eta(g) - g eta'(g) with the slope (above g, below g): R' (to the left, to the right)."""
+        ...
+
+    def snr_for_ratio(self, ratio: Array) -> Array:
+        """The largest g with eta(g) / g = ratio; 0 where there is none."""
+        ...
 
 
 class DeviceRates:
@@ -30,6 +49,7 @@ class DeviceRates:
         rate_bps: r [K], bit/s.
         bits_fixed: f [K], bit.
         snr: signal-to-noise ratio over the whole band [K]; None where noise is a fixed power.
+        law: spectral efficiency as a function of the ratio; None: log2(1 + g).
     """
 
     bits: Array
@@ -38,17 +58,29 @@ class DeviceRates:
     rate_bps: Array
     bits_fixed: Array
     snr: Array | None
+    law: EfficiencyLaw | None
 
     def rate_at(self, share: Array) -> Array:
         """Rate R(b) [K] of these shares [K], bit/s: Liu, eq. (9), or b log2(1 + snr / b)."""
         if self.snr is None:
             return self.rate_bps * share
+        if self.law is not None:
+            per_bit = self.rate_bps / self.law.efficiency(self.snr)
+            return per_bit * (share * self.law.efficiency(ratio_at(share, self.snr)))
         return self.rate_bps * rate_factor(np.asarray(share, dtype=float), self.snr)
 
-    def slope_at(self, share: Array) -> Array:
-        """dR/db [K], bit/s per unit of share."""
+    def slope_at(self, share: Array, more: bool = False) -> Array:
+        """dR/db [K], bit/s per unit of share.
+
+        Args:
+            share: b [K].
+            more: at a kink, the slope towards more band; else that towards less, which is larger.
+        """
         if self.snr is None:
             return self.rate_bps
+        if self.law is not None:
+            slopes = self.law.tangents(ratio_at(share, self.snr))
+            return self.rate_bps / self.law.efficiency(self.snr) * slopes[int(more)]
         return self.rate_bps * slope_factor(np.asarray(share, dtype=float), self.snr)
 
     def share_for_rate(self, rate_bps: Array) -> Array:
@@ -57,6 +89,11 @@ class DeviceRates:
         Above 1 for more than the whole band gives, inf for more than any band would give.
         """
         factor = rate_bps / self.rate_bps
+        if self.law is not None and self.snr is not None:
+            with np.errstate(divide="ignore"):
+                per_snr = self.law.efficiency(self.snr) / self.snr
+                needs = self.snr / self.law.snr_for_ratio(factor * per_snr)
+            return np.where(factor > 0.0, needs, 0.0)
         return factor if self.snr is None else share_for_factor(factor, self.snr)
 
     def finish_s(self, share: Array, rho: Array) -> Array:
@@ -92,6 +129,11 @@ class DeviceRates:
     def share_at(self, rho: Array | float, extra_s: float = 0.0) -> Array:
         """Share [K] with which rho just meets the deadline put off by extra_s; inf for none."""
         return self.share_for_rate(self.rate_needed(rho, extra_s))
+
+
+def ratio_at(share: Array, snr: Array) -> Array:
+    """Signal-to-noise ratio c / b [K] within shares b [K], of whole-band ratios c [K]."""
+    return np.minimum(snr / np.maximum(share, TINY), MOST_RATIO)
 
 
 def snr_log(share: Array, snr: Array) -> Array:

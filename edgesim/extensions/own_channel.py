@@ -93,6 +93,10 @@ def traced_losses(scenario: Scenario, loss: TracePathLoss, fleet: Fleet) -> Trac
             "holds rates, in which fading and shadowing are contained; remove network.channel's "
             "fading and shadowing, or give path losses in dB"
         )
+    if network.adaptation or network.carrier:
+        raise TraceFileError(
+            "holds rates as they were measured; remove network.adaptation and network.carrier"
+        )
     noise_w = network.noise.power_w
     if noise_w is None:
         noise_w = (network.noise.density_w_per_hz or 0.0) * network.bandwidth_hz

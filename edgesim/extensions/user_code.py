@@ -99,8 +99,10 @@ def user_files(scenario: Scenario) -> list[Path]:
         learning.dataset,
         learning.model,
         learning.selection,
+        learning.loss,
+        learning.metric,
     )
-    return [code_path(scenario, name) for name in names if ".py:" in name]
+    return [code_path(scenario, name) for name in names if name and ".py:" in name]
 
 
 def measured_files(scenario: Scenario) -> list[Path]:

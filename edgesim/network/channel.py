@@ -20,10 +20,12 @@ from edgesim.network.fading.processes import (
     Fading,
     doppler_hz,
 )
+from edgesim.network.link_adaptation import make_law
 from edgesim.network.propagation.large_scale import LargeScale
-from edgesim.network.propagation.path_loss import large_scale_of, path_gains
+from edgesim.network.propagation.path_loss import large_scale_of, linear, path_gains
 from edgesim.scenario.network_schema import NetworkSection
 from fl.contracts import Array, Streams
+from solvers.rates import EfficiencyLaw
 
 
 class Channel:
@@ -37,6 +39,7 @@ class Channel:
         fading: small-scale fading; None: none.
         links: what path_gain was made of, where it is known.
         resource_share: part of B log2(1 + SNR) that carries data.
+        law: spectral efficiency instead of log2(1 + SNR); needs a noise density.
 
     Raises:
         ValueError: both or neither of the noises, or a step of fading that is not positive.
@@ -53,13 +56,16 @@ class Channel:
         fading: Fading | None = None,
         links: LargeScale | None = None,
         resource_share: float = 1.0,
+        law: EfficiencyLaw | None = None,
     ) -> None:
         if (noise_w is None) == (noise_w_per_hz is None):
             raise ValueError(
                 "a channel needs a noise power or a noise density, exactly one of the two"
             )
         self.fading, self.links = fading, links
-        self.resource_share = float(resource_share)
+        self.resource_share, self.law = float(resource_share), law
+        if law is not None and noise_w_per_hz is None:
+            raise ValueError("a law of spectral efficiency needs a noise density")
         self.coherence_s = math.inf if fading is None else float(fading.step_s)
         if not self.coherence_s > 0.0:
             raise ValueError(f"fading needs a positive coherence time; it is {self.coherence_s} s")
@@ -135,7 +141,10 @@ class Channel:
         noise_w: Any = self.noise_w
         if self.noise_w_per_hz is not None:
             noise_w = self.noise_w_per_hz * np.where(used_hz > 0.0, used_hz, 1.0)
-        rate_bps = used_hz * np.log1p(gain * power_w / noise_w) / math.log(2)
+        if self.law is None:
+            rate_bps = used_hz * np.log1p(gain * power_w / noise_w) / math.log(2)
+        else:
+            rate_bps = used_hz * self.law.efficiency(gain * power_w / noise_w)
         return rate_bps * (self.resource_share if resource_share is None else resource_share)
 
 
@@ -151,15 +160,23 @@ def make_channel(
         losses_db: path losses from elsewhere [K], dB; None: by the section's model.
     """
     links = large_scale_of(network, fleet, streams, losses_db)
-    return Channel(
-        bandwidth_hz=network.bandwidth_hz,
-        path_gain=path_gains(links),
-        noise_w=network.noise.power_w,
-        noise_w_per_hz=network.noise.density_w_per_hz,
-        fading=make_fading(network, links.k_factor, streams),
-        links=links,
-        resource_share=network.carrier.resource_shares[0] if network.carrier else 1.0,
-    )
+    return Channel(**channel_options(network, links, streams))
+
+
+def channel_options(network: NetworkSection, links: LargeScale, streams: Streams) -> dict[str, Any]:
+    """The arguments of `Channel` by a scenario's ``network`` section, for these links."""
+    adaptation = network.adaptation
+    loss_db = adaptation.implementation_loss_db if adaptation else 0.0
+    return {
+        "bandwidth_hz": network.bandwidth_hz,
+        "path_gain": path_gains(links) / (linear(loss_db) if loss_db else 1.0),
+        "noise_w": network.noise.power_w,
+        "noise_w_per_hz": network.noise.density_w_per_hz,
+        "fading": make_fading(network, links.k_factor, streams),
+        "links": links,
+        "resource_share": network.carrier.resource_shares[0] if network.carrier else 1.0,
+        "law": make_law(adaptation),
+    }
 
 
 def make_fading(network: NetworkSection, k_factor: Array, streams: Streams) -> Fading | None:

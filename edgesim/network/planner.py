@@ -166,6 +166,7 @@ class Planner:
             bits_fixed=demand.bits_fixed[served],
             snr=None if self.channel.noise_w is not None else power_w * gain_per_w,
             before_s=fixed_s[served],
+            law=self.channel.law,
             energy=EnergyTerms(
                 cycles=cycles[served],
                 kappa=self.fleet.capacitance[devices],

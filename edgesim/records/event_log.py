@@ -28,7 +28,7 @@ from edgesim.records.rows_from_spans import (
 )
 from edgesim.records.span import Span
 from edgesim.records.table_files import SCHEMAS, Columns, frame, joined, typed, write_tables
-from fl.contracts import Outcome, RoundPlan, Scores
+from fl.contracts import METRIC, Outcome, RoundPlan, Scores
 
 if TYPE_CHECKING:
     import pandas
@@ -216,7 +216,17 @@ class EventLog:
     @property
     def tables(self) -> dict[str, Columns]:
         """Every table by name."""
-        return {name: self.columns(name) for name in SCHEMAS}
+        return {name: self.columns(name) for name in SCHEMAS} | {"rounds": self._rounds()}
+
+    def _rounds(self) -> Columns:
+        """The table rounds, with the task's own metric as its last column, if there is one."""
+        rounds, own = self.columns("rounds"), dict[str, dict[int, float]]()
+        for g, name, value in zip(*self.columns("measures").values(), strict=True):
+            if name.startswith(METRIC):
+                own.setdefault(name.removeprefix(METRIC), {})[g] = value
+        return rounds | {
+            name: [values.get(g, math.nan) for g in rounds["round"]] for name, values in own.items()
+        }
 
     @property
     def stretched_rounds(self) -> int:
@@ -225,7 +235,10 @@ class EventLog:
 
     def table(self, name: str) -> pandas.DataFrame:
         """One table as a data frame."""
-        return frame(self.columns(name), SCHEMAS[name])
+        columns = self._rounds() if name == "rounds" else self.columns(name)
+        return frame(
+            columns, SCHEMAS[name] | dict.fromkeys(set(columns) - set(SCHEMAS[name]), float)
+        )
 
     def write_tables(
         self, folder: Path, write: Callable[[Path, bytes | str], None] = write_atomic

@@ -112,7 +112,7 @@ def forecast_columns(g: int, plan: RoundPlan) -> Columns:
 
 def score_columns(g: int, scores: Scores) -> Columns:
     """Rows of scores: one for every device that has test data."""
-    tested = np.flatnonzero(~np.isnan(scores.accuracy))
+    tested = np.flatnonzero(~np.isnan(scores.loss))
     values = {
         name: np.asarray(getattr(scores, name), dtype=float)[tested].tolist()
         for name in ("loss", "accuracy")

@@ -130,7 +130,7 @@ def summary_of(
 
 def partition(data: Federated) -> dict:
     """Who holds what: training samples per device and label."""
-    return {"labels": list(data.classes), "counts": data.label_counts().tolist()}
+    return {"labels": list(data.classes) or ["samples"], "counts": data.label_counts().tolist()}
 
 
 def devices_csv(setup: Setup) -> str:

@@ -43,8 +43,11 @@ def training_digest(setup: Setup) -> str | None:
     That is the data and who holds them, model, method, seed, arithmetic and code. None where
     nothing is trained, or by the user's own code, which could read anything.
     """
+    learning = setup.scenario.learning
     own_code = (
-        not type(setup.method).__module__.startswith("fl.") or not setup.task.architecture.in_layers
+        not type(setup.method).__module__.startswith("fl.")
+        or not setup.task.architecture.in_layers
+        or any(".py:" in (name or "") for name in (learning.loss, learning.metric))
     )
     if setup.counts_only or own_code:
         return None

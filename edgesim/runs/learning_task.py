@@ -8,6 +8,8 @@ from typing import Any
 
 from edgesim.errors import ScenarioKeyError
 from edgesim.extensions.entry_points import find_object, guarded_object
+from edgesim.extensions.user_code import load_object
+from edgesim.records.table_files import ROUNDS
 from edgesim.runs.error_sentences import PartitionError
 from edgesim.scenario.loader import Scenario
 from edgesim.scenario.schema import FilePartition
@@ -17,6 +19,7 @@ from fl.data import array_files, datasets
 from fl.data.own_data import own_samples
 from fl.errors import DataError
 from fl.models import architectures
+from fl.objective import CROSS_ENTROPY, ERRORS, LOSSES, Objective, PerSample
 from fl.task import LearningTask
 from fl.timing_only import Unseen, unseen
 
@@ -152,7 +155,11 @@ def own_architecture(scenario: Scenario, model: Any, data: Any) -> architectures
 
 
 def make_task(
-    scenario: Scenario, seeds: Seeds, source: DataSource, model: Any | None
+    scenario: Scenario,
+    seeds: Seeds,
+    source: DataSource,
+    model: Any | None,
+    allow_code: bool,
 ) -> LearningTask:
     """The learning task: model, divided data, accounting.
 
@@ -161,6 +168,7 @@ def make_task(
         seeds: the random streams.
         source: the data.
         model: the user's own; None: the one that the scenario names.
+        allow_code: loss and metric may be the user's own.
     """
     learning = scenario.learning
     divided: Any = divide_data(scenario, source.samples, seeds)  # `Unseen`: data not looked at
@@ -173,5 +181,56 @@ def make_task(
     architecture.input_shapes  # noqa: B018 (raises where the model does not fit the images)
     accounting = Accounting(**scenario.accounting.model_dump())
     return LearningTask(
-        architecture, divided, learning.batch_size, seeds, accounting, learning.device
+        architecture,
+        divided,
+        learning.batch_size,
+        seeds,
+        accounting,
+        learning.device,
+        objective=find_objective(scenario, bool(divided.classes), allow_code),
     )
+
+
+def find_objective(scenario: Scenario, labels: bool, allow_code: bool) -> Objective:
+    """What is minimised and measured.
+
+    Args:
+        scenario: names them, or leaves them to the kind of the data.
+        labels: the data have class labels, and no real targets.
+        allow_code: functions may be the user's own.
+
+    Raises:
+        ScenarioKeyError: there is no such loss, or it does not fit the data.
+    """
+    learning = scenario.learning
+    if not labels and scenario.evaluate.targets not in ((), (0.8, 0.9)):
+        problem = "are accuracies, which data with real targets do not have; remove them"
+        raise ScenarioKeyError(("evaluate", "targets"), problem)
+    name = learning.loss or (CROSS_ENTROPY if labels else "squared-error")
+    loss = _measure(scenario, "loss", name, labels, allow_code)
+    if learning.metric is None:
+        return Objective(loss, name == CROSS_ENTROPY, labels)
+    metric = _measure(scenario, "metric", learning.metric, labels, allow_code)
+    column = learning.metric.rpartition(":")[2].replace("-", "_")
+    if column in ROUNDS:
+        problem = f"is {learning.metric}, but the table rounds has a column {column}; rename it"
+        raise ScenarioKeyError(("learning", "metric"), problem)
+    return Objective(loss, name == CROSS_ENTROPY, labels, metric, column)
+
+
+def _measure(scenario: Scenario, key: str, name: str, labels: bool, allow_code: bool) -> PerSample:
+    """A function (outputs, y) -> value of each sample, by name or from the user's file."""
+    path = ("learning", key)
+    own = load_object(scenario.folder, name, path, allow_code)
+    if own is not None:
+        if not callable(own):
+            raise ScenarioKeyError(path, f"is {name}, which is no function of outputs and y")
+        return own
+    if name not in LOSSES:
+        problem = f"is {name}; allowed are {', '.join(LOSSES)} or ./file.py:function"
+        raise ScenarioKeyError(path, problem)
+    if (name in ERRORS) == labels:
+        kind = "class labels" if labels else "real targets"
+        problem = f"is {name}, which does not fit data with {kind}; remove it, or give a function"
+        raise ScenarioKeyError(path, problem)
+    return LOSSES[name]

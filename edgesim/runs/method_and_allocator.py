@@ -54,6 +54,9 @@ def make_method(scenario: Scenario, task: LearningTask, allow_code: bool) -> Met
         )
     check_hooks(name, cls)
     method = bind(cls, task, params)
+    if not task.objective.plain and method.own_loss():
+        problem = f"is {name}, which {method.own_loss()}; use another method, or cross entropy"
+        raise MethodError("name", problem)
     check_architecture(name, task.architecture, method.task.architecture)
     if scenario.learning.dataset == datasets.NONE:
         check_countable(method)

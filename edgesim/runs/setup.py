@@ -198,7 +198,7 @@ def set_up(
     if model is not None:
         scenario = with_keys(scenario, "learning", model=model_name(model))
     selection = find_selection(scenario, allow_code)
-    task = replace(make_task(scenario, seeds, source, own_model), selection=selection)
+    task = replace(make_task(scenario, seeds, source, own_model, allow_code), selection=selection)
     fleet = draw_fleet(scenario.devices, seeds)
     channel = find_channel(scenario, fleet, seeds, allow_code)
     method = make_method(scenario, task, allow_code)

@@ -11,6 +11,7 @@ from pydantic import ValidationError, model_validator
 
 from edgesim.scenario.fields import Quantity, WholeNumber, Word
 from edgesim.scenario.per_device_values import Draw, Noise, NoiseReader, constant, per_device
+from edgesim.scenario.radio.adaptation_schema import AdaptationSection
 from edgesim.scenario.radio.carrier_schema import CarrierSection
 from edgesim.scenario.radio.channel_schema import ChannelSection
 from edgesim.scenario.radio.own_loss_schema import ChannelForms
@@ -71,6 +72,12 @@ class NetworkSection(Section):
     )
     noise: Annotated[Noise, NoiseReader()] = key(
         "receiver noise: a power (fixed, Liu (9)) or a density over the band in use", "-110 dBm"
+    )
+    adaptation: AdaptationSection | None = key(
+        "which rate follows from a signal-to-noise ratio",
+        "{rate: mcs, implementation_loss: 2 dB}",
+        None,
+        "not set: log2(1 + g), Liu, eq. (9)",
     )
     uplink: UplinkSection = key(
         "how devices share the band", "{share: fixed}", UplinkSection(), PER_SECTION

@@ -193,6 +193,20 @@ class LearningSection(Section):
         None,
         f"{OURS}: the last module with weights that a forward pass calls",
     )
+    loss: Annotated[str | None, Word(looks="the name of a loss, or ./file.py:function")] = key(
+        "what is minimised: cross-entropy, squared-error, absolute-error, or a function of yours "
+        "(outputs, y) -> loss of each sample",
+        "squared-error",
+        None,
+        "cross-entropy for labels, squared-error for real targets",
+    )
+    metric: Annotated[str | None, Word(looks="the name of a loss, or ./file.py:function")] = key(
+        "what is measured beside loss and accuracy, a column of the table rounds: one of the "
+        "losses, or a function of yours (outputs, y) -> value of each sample",
+        "absolute-error",
+        None,
+        f"{OURS}: nothing else",
+    )
     batch_size: Annotated[int, WholeNumber(1, 10**6)] = key("samples per SGD step", 128)
     method: Annotated[MethodSpec, MethodReader()] = key(
         "the algorithm and its parameters", "{name: fedavg}"

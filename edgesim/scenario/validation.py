@@ -18,6 +18,7 @@ from edgesim.scenario.schema import LearningSection, ScenarioKeys
 from edgesim.scenario.section import Section, ValueRefusedError, refuse
 from edgesim.scenario.yaml_locations import Document, KeyPath
 
+WITH_LAWS = ("kkt", "equal", "proportional")  # solvers that know other rates than Shannon's
 Checked = TypeVar("Checked", bound=ScenarioKeys)
 
 
@@ -113,7 +114,30 @@ def check_sections(scenario: ScenarioKeys) -> None:
         raise ValueRefusedError(
             f"{problem}; write for instance {example}", keys=("allocation", "rate")
         )
+    _check_adaptation(scenario)
     _check_learning(scenario.learning)
+
+
+def _check_adaptation(scenario: ScenarioKeys) -> None:
+    """A law of the ratio within a share needs a noise density, and solvers that know laws."""
+    section, network, allocation = (
+        scenario.network.adaptation,
+        scenario.network,
+        scenario.allocation,
+    )
+    if section is None or section.rate == "shannon":
+        return
+    path, given = ("network", "adaptation", "rate"), f"is {section.rate}, which"
+    if network.noise.density_w_per_hz is None:
+        problem = f"{given} needs a noise density; write for instance noise: -174 dBm/Hz"
+        raise ValueRefusedError(problem, keys=path)
+    if allocation.rate != "now" and network.channel.fading.kind != "none":
+        problem = f"{given} is planned for the instant only; write allocation.rate: now, or shannon"
+        raise ValueRefusedError(problem, keys=path)
+    own = "." in allocation.solver or "/" in allocation.solver
+    if not own and (allocation.solver not in WITH_LAWS or allocation.resource_blocks):
+        allowed = f"{', '.join(WITH_LAWS)}, without resource_blocks"
+        raise ValueRefusedError(f"{given} needs one of the solvers {allowed}", keys=path)
 
 
 def _check_devices(scenario: ScenarioKeys) -> None:

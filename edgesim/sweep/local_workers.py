@@ -18,6 +18,7 @@ from multiprocessing.resource_tracker import ensure_running
 
 from edgesim.sweep.point_task import DIED, ENDED, ROUND, PointTask, WorkerEvent, carry_out
 
+QUIET_TRACKER = "ignore:resource_tracker"  # an option of Python for processes that are started
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -116,7 +117,10 @@ def interrupts_blocked() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):  # not Unix
         yield
         return
-    ensure_running()  # the first process starts it, and that would lift the block
+    # A command that a signal ends leaves semaphores to the tracker, which removes them.
+    if QUIET_TRACKER not in sys.warnoptions:
+        sys.warnoptions.append(QUIET_TRACKER)
+    ensure_running()  # the first process would start the tracker, and that would lift the block
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

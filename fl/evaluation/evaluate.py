@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from torch import Tensor
 
-from fl.contracts import Scores, State
+from fl.contracts import METRIC, Scores, State
 from fl.evaluation.threaded_scoring import (
     ScoredModel,
     batch_norm_statistics,
@@ -54,20 +54,25 @@ def evaluate(
     threads, probes = executor.threads if executor else 1, method.probes(state)
     probed = ([on_whole_test_set(task, w)] for w in probes.values())
     with one_torch_thread():
-        loss, accuracy = personal_scores(task, method, state, threads)
+        loss, accuracy, *metric = personal_scores(task, method, state, threads)
+        what, row = ("accuracy", 1) if task.objective.labels else ("loss", 0)
         shares = {
-            f"accuracy {name}": float(hits.mean())
-            for name, (_, (_, hits)) in zip(probes, scored(task, probed, threads), strict=True)
+            f"{what} {name}": float(values[row].mean())
+            for name, (_, values) in zip(probes, scored(task, probed, threads), strict=True)
         }
         measures = shares | method.measures(state)
         if task.validation is not None:
-            means = np.nanmean(personal_scores(task.validation, method, state, threads), axis=1)
-            measures |= dict(zip(VALIDATION_MEASURES, means.tolist(), strict=True))
+            held_out = personal_scores(task.validation, method, state, threads)[: row + 1]
+            means = np.nanmean(held_out, axis=1).tolist()
+            measures |= dict(zip(VALIDATION_MEASURES, means, strict=False))
+        for values in metric:
+            tested = values[~np.isnan(loss)]
+            measures[f"{METRIC}{task.objective.metric_name}"] = float(tested.mean())
     return Scores(loss, accuracy, measures)
 
 
 def personal_scores(task: LearningTask, method: Method, state: State, threads: int) -> Array:
-    """Loss and accuracy of every device's model on the device's test samples [2, K]."""
+    """Loss, accuracy and metric of every device's model on its test samples [2 or 3, K]."""
     models = stacks(task, personal_models(task, method, state))
     return np.concatenate(
         [by_device(task, values, model.devices) for model, values in scored(task, models, threads)],
@@ -77,12 +82,12 @@ def personal_scores(task: LearningTask, method: Method, state: State, threads: i
 
 def accuracy_of(task: LearningTask, w: Tensor) -> float:
     """Accuracy of one model w [P] on the whole test set."""
-    ((_, (_, hits)),) = scored(task, [[on_whole_test_set(task, w)]])
-    return float(hits.mean())
+    ((_, values),) = scored(task, [[on_whole_test_set(task, w)]])
+    return float(values[1].mean())
 
 
 def by_device(task: LearningTask, values: Array, devices: Sequence[int]) -> Array:
-    """Means [2, devices] of the values [2, N] of some devices' samples; nan of a device without."""
+    """Means [.., devices] of the values [.., N] of some devices' samples; nan of one without."""
     ends = np.cumsum([len(task.data.test_index[k]) for k in devices])[:-1]
     return np.array(
         [[part.mean() if len(part) else np.nan for part in np.split(row, ends)] for row in values]
@@ -113,7 +118,8 @@ def of_devices(index: Sequence[Array], devices: Sequence[int]) -> Array:
 def stacks(task: LearningTask, models: Iterable[ScoredModel]) -> Iterator[list[ScoredModel]]:
     """Models that are evaluated together: perceptrons up to ``STACK_BYTES``, others one by one."""
     stack: list[ScoredModel] = []
-    perceptron, most = is_perceptron(task.architecture), 0
+    objective, most = task.objective, 0
+    perceptron = is_perceptron(task.architecture) and objective.plain and objective.metric is None
     for model in models:
         longest = max(most, len(model.samples))
         fits = (len(stack) + 1) * stack_bytes(task, longest) <= STACK_BYTES
@@ -134,7 +140,7 @@ def stack_bytes(task: LearningTask, samples: int) -> int:
 def scored(
     task: LearningTask, each: Iterable[list[ScoredModel]], threads: int = 1
 ) -> Iterator[tuple[ScoredModel, Array]]:
-    """Every model of the stacks, with loss and hit (0 or 1) of its samples [2, N]."""
+    """Every model of the stacks, with loss, hit and metric of its samples [2 or 3, N]."""
     for window in windows(each, threads):
         statistics = iter(
             batch_norm_statistics(task, [model for stack in window for model in stack], threads)

@@ -14,7 +14,6 @@ from itertools import chain, islice
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from fl.executors.perceptron_gradients import PerceptronGradients, StackedCrossEntropy
 from fl.models.batch_norm import Collected, Frozen
@@ -48,14 +47,15 @@ def sample_scores(
     stacks: Sequence[Sequence[tuple[ScoredModel, Frozen | None]]],
     threads: int,
 ) -> Iterator[tuple[ScoredModel, Array]]:
-    """Every model with loss and hit (0 or 1) of its samples [2, N].
+    """Every model with loss, hit (0 or 1) and metric, if there is one, of its samples [2 or 3, N].
 
     Args:
         stacks: models with their statistics of batch norm; those of a stack are computed at once.
     """
     pieces = [score_pieces(task, stack) for stack in stacks]
+    rows = task.objective.rows
     for stack, found in zip(stacks, in_groups(pieces, threads), strict=True):
-        values = torch.cat(found, dim=2) if found else torch.empty(len(stack), 2, 0)
+        values = torch.cat(found, dim=2) if found else torch.empty(len(stack), rows, 0)
         for (model, _), own in zip(stack, values.cpu().numpy(), strict=True):
             yield model, own[:, : len(model.samples)]
 
@@ -120,8 +120,8 @@ def batch_scores(
     images, labels = task.test
     model, order = fastest_memory_format(task.architecture, task.layout, images, BATCH)
     logits, y = model.logits(w, order(images[chosen]), statistics), labels[chosen]
-    losses = cross_entropy(logits, y, reduction="none").double().nan_to_num(nan=torch.inf)
-    return torch.stack((losses, (logits.argmax(dim=1) == y).double()))[None]
+    loss, *others = (row.double() for row in task.objective.measured(logits, y))
+    return torch.stack((loss.nan_to_num(nan=torch.inf), *others))[None]
 
 
 @torch.inference_mode()

@@ -46,6 +46,8 @@ def arithmetic(task: LearningTask, name: str = "auto") -> str:
     """ "stacked" or "one by one": what of an executor's name decides the last bits of a result."""
     # A stack of perceptrons needs no autograd; other stacks are faster on accelerators only.
     model = task.architecture
-    by_rule = (task.device != "cpu" and model.in_layers) or is_perceptron(model)
+    by_rule = (task.device != "cpu" and model.in_layers) or (
+        is_perceptron(model) and task.objective.plain
+    )
     stacked = name == "batched" or (name == "auto" and by_rule)
     return "stacked" if stacked else "one by one"

@@ -224,6 +224,10 @@ class Method(metaclass=ABCMeta):
         """The keys of the scenario's accounting, of those about pruning, that have an effect."""
         return self.reads if self.reads is not None else PRUNING if self.prunable().any() else ()
 
+    def own_loss(self) -> str | None:
+        """What it does with class labels that another loss, or real targets, would not allow."""
+        return None
+
     # --- which weights ---------------------------------------------------------------------------
 
     def personal(self) -> Array:

@@ -68,6 +68,9 @@ class Fjord(SubmodelMethod):
         once = {} if values["resample"] == "batch" else {"distillation": "resample is round"}
         return super().unread(values) | drawn | once
 
+    def own_loss(self) -> str | None:
+        return "distills by cross entropy" if self.distillation else None
+
     def largest(self, view: View, k: int) -> float:
         """The largest width that device k may draw.
 

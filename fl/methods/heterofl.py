@@ -78,14 +78,14 @@ class HeteroFL(SubmodelMethod):
         absent = self.task.tensor(~owned)
 
         def masked_cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
-            from torch.nn.functional import cross_entropy
-
-            return cross_entropy(logits.masked_fill(absent, 0.0), y)
+            return self.task.objective.mean(logits.masked_fill(absent, 0.0), y)
 
         return masked_cross_entropy
 
     def _owned(self, k: int) -> Array:
-        """Classes of which device k has training samples, bool [classes]."""
+        """Classes of which device k has training samples, bool [classes]; real targets: all."""
+        if not self.task.objective.labels:
+            return np.ones(self.task.architecture.classes, dtype=bool)
         labels = self.task.data.y_train[self.task.data.train_index[k]]
         return np.bincount(labels, minlength=self.task.architecture.classes) > 0
 

@@ -70,13 +70,12 @@ class PerFedAvg(FedAvg):
 
     def loss(self, w: Tensor, x: Tensor, y: Tensor) -> Tensor:
         """F(w - alpha grad F(w; D); D') of a batch."""
-        from torch.nn.functional import cross_entropy
-
         logits, (first, second) = self.task.architecture.logits, halves(x, y)
+        mean = self.task.objective.mean
         return after_a_step(
             w,
-            lambda v: cross_entropy(logits(v, first[0]), first[1]),
-            lambda v: cross_entropy(logits(v, second[0]), second[1]),
+            lambda v: mean(logits(v, first[0]), first[1]),
+            lambda v: mean(logits(v, second[0]), second[1]),
             self.inner_lr,
             self.variant == "exact",
         )

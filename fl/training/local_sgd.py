@@ -136,6 +136,8 @@ def train(
     """
     if len(index) == 0 or not bool(mask.any()):
         return PhaseStatistics()
+    if phase.criterion is None and not task.objective.plain:
+        phase = replace(phase, criterion=task.objective.mean)
     if submodel is not None and bool(submodel.all()):
         submodel = None
     by_tensors, layout, where = is_plain(phase), task.layout, None

@@ -119,7 +119,9 @@ def flat_step(
 
 @torch.no_grad()
 def hits_of(logits: Tensor, y: Tensor) -> Tensor:
-    """How many of the batch are classified correctly."""
+    """How many of the batch are classified correctly; nan where the targets are real numbers."""
+    if y.is_floating_point():
+        return torch.tensor(torch.nan, device=y.device)
     return (logits.argmax(dim=1) == y).sum()
 
 

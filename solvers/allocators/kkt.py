@@ -19,7 +19,7 @@ import numpy as np
 from solvers.arrays import Array, Mask
 from solvers.certificate import certified_solution
 from solvers.deadline_feasibility import fitting_bounds
-from solvers.marginal_gains import DensityResponse, marginal_gain
+from solvers.marginal_gains import DensityResponse, best_response, marginal_gain
 from solvers.problem import FULL_BAND, PruningProblem
 from solvers.solution import Solution
 
@@ -45,6 +45,8 @@ def kkt(problem: PruningProblem) -> Solution:
         share, multiplier = cap, 0.0
     elif low.sum() >= FULL_BAND:  # no device can get more than the least
         share, multiplier = low.copy(), largest_marginal_gain(problem, low, cap)
+    elif problem.law is not None:
+        share, multiplier = _kinked_shares(problem, low, cap)
     elif problem.snr is None:
         share, multiplier = _power_shares(problem, low, cap)
     else:
@@ -113,6 +115,28 @@ def _density_shares(
     def ends() -> tuple[float, float]:
         at_low, at_cap = respond.at_low.max(), respond.at_cap.min()
         return 0.5 * float(np.exp(-0.5 * at_low)), 2.0 * float(np.exp(-0.5 * at_cap))
+
+    share, mu = _fill_band(shares, low, cap, ends, 0.0)
+    return share, mu**-2
+
+
+def _kinked_shares(problem: PruningProblem, low: Array, cap: Array) -> tuple[Array, float]:
+    """The same for a rate with kinks, on which optimal shares like to lie: bisection of mu."""
+    flat = np.zeros_like(low)
+    free = cap > low
+    highest = float(marginal_gain(problem, low, more=True).max(where=free, initial=0.0))
+    lowest = float(marginal_gain(problem, cap).min(where=free, initial=highest))
+
+    known = {0.0: low, np.inf: cap}  # shares rise with mu: those found bracket the others
+
+    def shares(mu: float) -> tuple[Array, Array]:
+        least = known[max(each for each in known if each <= mu)]
+        most = known[min(each for each in known if each >= mu)]
+        known[mu] = best_response(problem, mu**-2, least, most)
+        return known[mu], flat
+
+    def ends() -> tuple[float, float]:
+        return 0.5 * highest**-0.5, 2.0 * max(lowest, 1e-12 * highest) ** -0.5
 
     share, mu = _fill_band(shares, low, cap, ends, 0.0)
     return share, mu**-2

@@ -44,8 +44,9 @@ class Sensitivity:
 
 
 def is_differentiable(allocation: Solution) -> bool:
-    """Whether the objective has slopes: least total pruning, without blocks or levels."""
-    return allocation.method in SMOOTH_METHODS and not np.isnan(allocation.certificate.gap)
+    """Whether the objective has slopes: least total pruning, without blocks, levels or kinks."""
+    smooth = allocation.method in SMOOTH_METHODS and allocation.problem.law is None
+    return smooth and not np.isnan(allocation.certificate.gap)
 
 
 def sensitivity(allocation: Solution, bandwidth_hz: float = float("nan")) -> Sensitivity:

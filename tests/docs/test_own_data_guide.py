@@ -15,7 +15,7 @@ from torch import nn
 from edgesim import load, simulate
 
 PAGE = Path(__file__).parents[2] / "docs/guide/own-data-and-model.md"
-FILES = ("windows.py", "net.py", "own.yaml", "session.py", "clothes.py", "bert.py")
+FILES = ("windows.py", "net.py", "own.yaml", "my.py", "session.py", "clothes.py", "bert.py")
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def folder(tmp_path, monkeypatch):
     text = PAGE.read_text(encoding="utf-8")
     blocks = re.findall(r"^```(?:python|yaml)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     for name, code in zip(FILES, blocks, strict=True):
-        assert name in text or name == "session.py"
+        assert f"`{name}`" in text or f"/{name}" in text or name == "session.py"
         (tmp_path / name).write_text(code, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -48,6 +48,18 @@ def test_the_session(folder, capsys):
     for name in ("net", "windows"):
         sys.modules.pop(name)
     assert "accuracy" in capsys.readouterr().out
+
+
+def test_the_metric(folder):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 4))
+    np.savez("real.npz", x_train=x[:40], y_train=x[:40, 0], x_test=x[40:], y_test=x[40:, 0])
+    text = (folder / "own.yaml").read_text().replace("  classifier: [hidden, head]\n", "")
+    (folder / "own.yaml").write_text(text)
+    changes = ["learning.dataset=real.npz", "learning.partition={kind: iid}", "learning.model=mlp"]
+    changes += ["learning.metric=./my.py:within_one", "rounds=1"]
+    run = simulate(load("own.yaml", changes, label="fedavg"), allow_code=True)
+    assert 0 < run.rounds.within_one[0] <= 1 and run.rounds.accuracy.isna().all()
 
 
 def module(monkeypatch, name, **content):

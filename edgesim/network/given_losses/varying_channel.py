@@ -8,9 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from edgesim.errors import RunError
-from edgesim.network.channel import Channel, make_fading
+from edgesim.network.channel import Channel, channel_options
 from edgesim.network.device import Fleet
-from edgesim.network.propagation.path_loss import large_scale_of, linear, path_gains
+from edgesim.network.propagation.path_loss import large_scale_of, linear
 from edgesim.scenario.network_schema import NetworkSection
 from fl.contracts import Array, Streams
 
@@ -117,12 +117,5 @@ def make_varying_channel(
         name: what errors call the process.
     """
     links = large_scale_of(network, fleet, streams, np.zeros(len(fleet)))
-    return VaryingChannel(
-        process,
-        path_gains(links),
-        name,
-        bandwidth_hz=network.bandwidth_hz,
-        noise_w=network.noise.power_w,
-        noise_w_per_hz=network.noise.density_w_per_hz,
-        fading=make_fading(network, links.k_factor, streams),
-    )
+    options = channel_options(network, links, streams) | {"links": None}
+    return VaryingChannel(process, options.pop("path_gain"), name, **options)

@@ -65,6 +65,9 @@ class DepthFL(SubmodelMethod):
 
     # --- the model -------------------------------------------------------------------------------
 
+    def own_loss(self) -> str | None:
+        return "trains its classifiers by cross entropy"
+
     @classmethod
     def architecture(cls, given: Architecture) -> Branched:
         return with_exits(given)

@@ -90,6 +90,9 @@ class FedLPS(FedLPSParameters):
     def kept(self, state: State | None, view: View, k: int) -> Array:
         return self.patterns.first_units(self.ratios.share(state, view, k))
 
+    def own_loss(self) -> str | None:
+        return "chooses ratios by accuracy (ratio: p-ucbv)" if self.ratio == "p-ucbv" else None
+
     # --- what it costs ---------------------------------------------------------------------------
 
     def submodel_stages(self, view: View, k: int, kept: Array) -> tuple[Stage, ...]:

@@ -13,6 +13,7 @@ from fl.method_base.method import State, param
 from fl.methods.fedavg import FedAvg
 from fl.methods.oort import utility
 from fl.models.layout import Slot
+from fl.objective import Objective
 
 Array = np.ndarray
 PROGRAM = "FedScale, released program"
@@ -164,7 +165,8 @@ class Oort(FedAvg):
         return replace(both, bits_down=bits.weight_bits(self.task.layout.size))
 
     def configure(self, state: State, view: View, grant: Grant) -> Job:
-        job, squares = super().configure(state, view, grant), SquaredLosses()
+        job = super().configure(state, view, grant)
+        squares = SquaredLosses(self.task.objective)
         (phase,) = job.phases
         watched = replace(phase, start=lambda done: squares.begin(phase.start), criterion=squares)
         return replace(job, phases=(watched,), finish=squares.finish)
@@ -176,7 +178,10 @@ def tried_in(state: State) -> dict[int, list[float]]:
 
 
 class SquaredLosses:
-    """Cross entropy of one job, whose last coordinate of w takes the mean squared sample loss."""
+    """Loss of one job, whose last coordinate of w takes the mean squared sample loss."""
+
+    def __init__(self, objective: Objective) -> None:
+        self.objective = objective
 
     def begin(self, start: Tensor) -> Tensor:
         """A job may run twice: the sum then begins anew."""
@@ -185,12 +190,11 @@ class SquaredLosses:
 
     def __call__(self, logits: Tensor, y: Tensor) -> Tensor:
         import torch
-        from torch.nn.functional import cross_entropy
 
         with torch.no_grad():
-            self.total += cross_entropy(logits, y, reduction="none").square().sum()
+            self.total += self.objective.each(logits, y).square().sum()
         self.samples += len(y)
-        return cross_entropy(logits, y)
+        return self.objective.mean(logits, y)
 
     def finish(self, done: list[Tensor]) -> Tensor:
         w = done[-1].clone()

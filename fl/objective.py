@@ -1,0 +1,98 @@
+"""What is minimised and what is measured on a sample, where that is not cross entropy and accuracy.
+
+Torch is imported only where something is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fl.contracts import Tensor
+from fl.errors import LearningError
+
+# (outputs [B, ...], labels [B] or targets [B, outputs]) -> value of each sample [B]
+PerSample = Callable[[Tensor, Tensor], Tensor]
+
+
+def cross_entropy(outputs: Tensor, y: Tensor) -> Tensor:
+    from torch.nn import functional
+
+    return functional.cross_entropy(outputs, y, reduction="none")
+
+
+def squared_error(outputs: Tensor, y: Tensor) -> Tensor:
+    """The mean over the outputs of a sample."""
+    return (outputs - y).square().flatten(1).mean(1)
+
+
+def absolute_error(outputs: Tensor, y: Tensor) -> Tensor:
+    """The mean over the outputs of a sample."""
+    return (outputs - y).abs().flatten(1).mean(1)
+
+
+CROSS_ENTROPY = "cross-entropy"
+ERRORS: dict[str, PerSample] = {"squared-error": squared_error, "absolute-error": absolute_error}
+LOSSES: dict[str, PerSample] = {CROSS_ENTROPY: cross_entropy, **ERRORS}
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What a task minimises, and what else it measures.
+
+    Args:
+        loss: of each sample.
+        plain: is it cross entropy, for which methods and executors have ways of their own?
+        labels: are there labels, so that a sample can be hit?
+        metric: of each sample, measured beside loss and accuracy; None: nothing.
+        metric_name: its column in the table rounds.
+    """
+
+    loss: PerSample = cross_entropy
+    plain: bool = True
+    labels: bool = True
+    metric: PerSample | None = None
+    metric_name: str = ""
+
+    @property
+    def rows(self) -> int:
+        """How many values `measured` gives for a sample."""
+        return 2 if self.metric is None else 3
+
+    def each(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """The loss of each sample [B]."""
+        return per_sample(self.loss(outputs, y), len(y), "loss")
+
+    def mean(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """The mean loss of a batch."""
+        if self.plain:
+            from torch.nn import functional
+
+            # the mean of single losses would sum in another order
+            return functional.cross_entropy(outputs, y)
+        return self.each(outputs, y).mean()
+
+    def measured(self, outputs: Tensor, y: Tensor) -> list[Tensor]:
+        """Loss, hit (nan without labels) and, if there is one, the metric of each sample [B]."""
+        import torch
+
+        loss = self.each(outputs, y)
+        hits = outputs.argmax(dim=1) == y if self.labels else torch.full_like(loss, torch.nan)
+        rows = [loss, hits]
+        if self.metric is not None:
+            rows.append(per_sample(self.metric(outputs, y), len(y), "metric"))
+        return rows
+
+
+def per_sample(values: Tensor, samples: int, what: str) -> Tensor:
+    """The values, after a check that there is one for each sample.
+
+    Raises:
+        LearningError: the user's function gave something else.
+    """
+    shape = getattr(values, "shape", None)
+    if shape is None or tuple(shape) != (samples,):
+        found = type(values).__name__ if shape is None else f"a tensor {list(shape)}"
+        problem = f"gives {found} for a batch of {samples}; give a value of each sample"
+        raise LearningError(f"learning.{what} {problem} [{samples}]")
+    return values

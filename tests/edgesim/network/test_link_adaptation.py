@@ -1,0 +1,103 @@
+"""Modulation and coding schemes: thresholds from the capacity, hulls, and runs that use them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy
+from numpy.polynomial.hermite import hermgauss
+
+from edgesim import simulate
+from edgesim.errors import ScenarioError
+from edgesim.network.link_adaptation import TABLES, make_law, schemes
+from edgesim.scenario import load
+from edgesim.scenario.radio.adaptation_schema import AdaptationSection
+
+FILE = Path(__file__).parents[3] / "scenarios" / "urban-macro.yaml"
+NOW = ["allocation={solver: kkt}"]
+PRINTED_64 = [0.2344, 0.3066, 0.3770, 0.4902, 0.6016, 0.7402, 0.8770, 1.0273, 1.1758, 1.3262]
+NODES, WEIGHTS = hermgauss(64)
+
+
+def capacity(qm, decibel):
+    """Of Gray-mapped bit-interleaved coded modulation with 2^qm points, bit/s/Hz."""
+    bits = qm // 2
+    code = np.arange(2**bits)
+    gray = code ^ (code >> 1)
+    level = (2.0 * code - (2**bits - 1)) * np.sqrt(1.5 / (4.0**bits - 1)) / np.sqrt(1.0)
+    level *= np.sqrt(0.5 / (level**2).mean())
+    s2 = 0.5 / 10 ** (decibel / 10)
+    y = level[:, None] + np.sqrt(2 * s2) * NODES
+    exponent = -((y[:, :, None] - level) ** 2) / (2 * s2)
+    everything = scipy.special.logsumexp(exponent, axis=2)
+    lost = 0.0
+    for bit in range(bits):
+        same = (gray[:, None] >> bit & 1) == (gray[None, :] >> bit & 1)
+        part = scipy.special.logsumexp(np.where(same[:, None, :], exponent, -np.inf), axis=2)
+        lost += ((everything - part) @ WEIGHTS).mean() / np.sqrt(np.pi) / np.log(2)
+    return 2.0 * (bits - lost)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_thresholds_are_those_of_the_capacity(table):
+    for qm, rates, thresholds in TABLES[table]:
+        for rate, decibel in zip(rates, thresholds, strict=True):
+            assert capacity(qm, decibel - 1.15 - 0.011) < qm * rate / 1024
+            assert capacity(qm, decibel - 1.15 + 0.011) > qm * rate / 1024
+
+
+def test_tables_have_the_printed_efficiencies_and_hulls_drop_a_few_rows():
+    _, bits = schemes("64qam")
+    assert bits[:10].round(4).tolist() == PRINTED_64 and bits[-1].round(4) == 5.5547
+    assert len(bits) == 29 and len(schemes("256qam")[0]) == 28
+    assert schemes("256qam")[1][-1] == 7.40625
+    for table, dropped in (("64qam", {9, 10, 17, 18}), ("256qam", {11})):
+        snr, _ = schemes(table)
+        law = make_law(AdaptationSection(rate="mcs", table=table))
+        assert {i for i, g in enumerate(snr) if g not in law.snr} <= dropped
+
+
+def test_rates_of_shares_at_10_db():
+    """64QAM at c = 10: b 0.05, 0.2, 0.5, 1 carry .277734, .981151, 1.864502, 2.845081 per hertz."""
+    law, b = make_law(AdaptationSection(rate="mcs")), np.array([0.05, 0.2, 0.5, 1.0])
+    found = b * law.efficiency(10.0 / b)
+    assert found == pytest.approx([0.277734, 0.981151, 1.864502, 2.845081], abs=8e-4)
+    assert (found < b * np.log2(1 + 10.0 / b)).all()
+
+
+@pytest.mark.parametrize("rate", ["mcs", "truncated"])
+def test_a_run_with_link_adaptation_meets_its_certified_plan(rate):
+    changes = [*NOW, "rounds=2", "network.channel.fading=none", "devices.0.count=5"]
+    shannon = simulate(load(FILE, changes)).summary
+    adapted = simulate(load(FILE, [*changes, f"network.adaptation={{rate: {rate}}}"])).summary
+    assert adapted["late_share"] == 0.0 and adapted["certificate_worst"] <= 1e-8
+    assert adapted["rho_mean"] >= shannon["rho_mean"]
+    worse = f"network.adaptation={{rate: {rate}, implementation_loss: 6 dB}}"
+    assert simulate(load(FILE, [*changes, worse])).summary["rho_mean"] >= adapted["rho_mean"]
+
+
+def test_without_a_change_of_rate_nothing_changes():
+    changes = [*NOW, "rounds=1", "devices.0.count=4"]
+    plain, same = (
+        simulate(load(FILE, [*changes, *more])).rounds
+        for more in ([], ["network.adaptation={rate: shannon}"])
+    )
+    assert plain.equals(same)
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        (["network.noise=-100 dBm"], "needs a noise density"),
+        (["allocation.solver=fair"], "one of the solvers kkt, equal, proportional"),
+        (["allocation.resource_blocks=51"], "without resource_blocks"),
+        (["allocation={rate: mean}"], "planned for the instant only"),
+        (["network.adaptation={rate: truncated, table: 64qam}"], "reads no table"),
+        (["network.adaptation.table=16qam"], "64qam"),
+        (["network.adaptation.implementation_loss=-1 dB"], "at least 0"),
+    ],
+)
+def test_what_does_not_fit_is_one_sentence(changes, part):
+    with pytest.raises(ScenarioError) as refused:
+        load(FILE, [*NOW, "network.adaptation={rate: mcs}", *changes])
+    assert part in str(refused.value) and "\n" not in str(refused.value)

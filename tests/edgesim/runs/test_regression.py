@@ -1,0 +1,117 @@
+"""Real targets, losses and metrics of one's own: what is trained, measured, written and refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from edgesim import load, simulate
+from edgesim.errors import RunError, ScenarioError
+from edgesim.records.table_files import ROUNDS
+
+YAML = """
+name: real
+rounds: 2
+network: {bandwidth: 1 MHz, noise: -110 dBm, channel: {path_loss: {model: constant, loss: 100 dB}}}
+devices: [{count: 3, tx_power: 28 dBm, cpu: {frequency: 3 GHz, cycles_per_weight: 5}}]
+allocation: {solver: equal}
+learning: {dataset: none.npz, partition: {kind: iid}, model: mlp, batch_size: 10,
+           method: {name: fedavg, lr: 0.1, local_steps: 1}}
+"""
+CODE = """
+def within(outputs, y):
+    return ((outputs - y).abs() < 1).float().mean(1)
+
+def halved(outputs, y):
+    return (outputs - y).square().mean(1) / 2
+
+def one_number(outputs, y):
+    return (outputs - y).square().mean()
+"""
+
+
+def arrays(labels=False):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(50, 4))
+    y = (x[:, 0] > 0).astype(int) if labels else np.stack([x[:, 0], -x[:, 1]], axis=1)
+    return {"x_train": x[:30], "y_train": y[:30], "x_test": x[30:], "y_test": y[30:]}
+
+
+@pytest.fixture
+def real(tmp_path):
+    (tmp_path / "real.yaml").write_text(YAML)
+    (tmp_path / "my.py").write_text(CODE)
+
+    def run(*changes, labels=False, **options):
+        scenario = load(tmp_path / "real.yaml", list(changes))
+        return simulate(scenario, data=arrays(labels), allow_code=True, **options)
+
+    return run
+
+
+def test_the_loss_is_the_mean_squared_error_by_hand(real):
+    """One linear layer with weights zero: the loss is that of 0, and a step of 0.1 is known."""
+    module = torch.nn.Linear(4, 2, bias=False)
+    torch.nn.init.zeros_(module.weight)
+    one = "devices=[{count: 1, tx_power: 28 dBm, cpu: {frequency: 3 GHz, cycles_per_weight: 5}}]"
+    run = real(one, "learning.batch_size=30", "rounds=1", model=module)
+    data = {name: each.astype(np.float32) for name, each in arrays().items()}
+    gradient = -2 * data["y_train"].T @ data["x_train"] / (30 * 2)
+    outputs = data["x_test"] @ (-0.1 * gradient).T
+    assert run.rounds.loss[0] == pytest.approx(np.mean((outputs - data["y_test"]) ** 2), rel=1e-5)
+    assert np.isnan(run.rounds.accuracy[0]) and run.summary["final_accuracy"] is None
+
+
+def test_a_metric_is_the_last_column_of_the_rounds(real, tmp_path):
+    run = real("learning.metric=./my.py:within", "evaluate.every=2", out=tmp_path / "run")
+    assert list(run.rounds.columns) == [*ROUNDS, "within"]
+    assert np.isnan(run.rounds.within[0]) and 0 < run.rounds.within[1] <= 1
+    lines = (tmp_path / "run/rounds.csv").read_text().splitlines()
+    assert lines[0].endswith(",within") and lines[2].endswith(f",{run.rounds.within[1]}")
+    again = load(tmp_path / "run/scenario.yaml")
+    assert simulate(again, allow_code=True).rounds.equals(run.rounds)
+
+
+def test_a_loss_of_ones_own_is_minimised(real):
+    """Half the loss with twice the step size is the same training."""
+    plain = real()
+    half = real("learning.loss=./my.py:halved", "learning.method.lr=0.2")
+    np.testing.assert_allclose(2 * half.rounds.loss, plain.rounds.loss, rtol=1e-5)
+    assert real("learning.loss=squared-error").rounds.equals(plain.rounds)
+
+
+@pytest.mark.parametrize("method", ["heterofl", "oort", "per-fedavg", "spafl"])
+def test_methods_learn_real_targets(real, method):
+    run = real(f"learning.method={{name: {method}}}", "learning.validation=0.2")
+    assert np.isfinite(run.rounds.loss).all()
+    assert not any("accuracy" in name for name in run.measures.name)
+
+
+def test_a_metric_beside_labels_changes_nothing_else(real):
+    metric = "learning.metric=./my.py:count"
+    plain = real("learning.executor=resident", labels=True)
+    with pytest.raises(ScenarioError, match=r"my\.py defines no count"):
+        real(metric, labels=True)
+    measured = real("learning.executor=resident", "learning.metric=cross-entropy", labels=True)
+    assert measured.rounds.cross_entropy.to_numpy() == pytest.approx(plain.rounds.loss)
+    np.testing.assert_allclose(measured.rounds.accuracy, plain.rounds.accuracy)
+
+
+@pytest.mark.parametrize(
+    ("changes", "labels", "sentence"),
+    [
+        (["learning.loss=cross-entropy"], False, "does not fit data with real targets; remove it"),
+        (["learning.loss=squared-error"], True, "does not fit data with class labels; remove it"),
+        (["learning.loss=mse"], False, "loss is mse; allowed are cross-entropy, squared-error"),
+        (["learning.metric=./my.py:CODE"], False, "my.py defines no CODE"),
+        (["learning.loss=./my.py:one_number"], False, r"give a value of each sample \[10\]"),
+        (["evaluate.targets=[0.5]"], False, "are accuracies, which data with real targets do not"),
+        (["learning.method={name: depthfl}"], False, "trains its classifiers by cross entropy"),
+        (["learning.method={name: fedlps}"], False, r"chooses ratios by accuracy"),
+        (["learning.partition={kind: labels, labels_per_device: 1}"], False, "divides by label"),
+    ],
+)
+def test_what_does_not_fit_is_one_sentence(real, changes, labels, sentence):
+    with pytest.raises((RunError, ScenarioError), match=sentence):
+        real(*changes, labels=labels)
