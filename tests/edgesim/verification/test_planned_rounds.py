@@ -58,9 +58,9 @@ def test_shares_beyond_the_band_and_weak_certificates(static_run):
     (check,) = check_planned_rounds(static_run, tables, None, False)
     assert check.outcome == FAILED and check.detail.startswith("round 0: the shares sum to 1.3")
     tables = read_event_log(static_run)
-    tables["rounds"].loc[1, "solver_residual"] = 1e-4
+    tables["rounds"].loc[1, "solver_residual"] = 1e-2
     (check,) = check_planned_rounds(static_run, tables, None, False)
-    assert check.detail == "round 1: the residual of the certificate is 0.0001"
+    assert check.detail == "round 1: the residual of the certificate is 0.01"
 
 
 def test_a_demand_that_reads_the_state_is_not_planned_again(static_scenario, static_run):
