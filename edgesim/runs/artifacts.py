@@ -192,7 +192,6 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in names}}
 
 
-@cache
 def git_state() -> str:
     """Commit of the code, +changes where the work tree differs; unknown without checkout or git."""
     folder = str(Path(__file__).parent)
