@@ -64,9 +64,13 @@ def read_scenario(path: Path) -> tuple[str, dict[str, Any]]:
     """
     content = _content(path, MAX_RESOLVED_BYTES)
     try:
-        return content.decode("utf-8", "replace"), document_of(content, path).tree
+        scenario = document_of(content, path).tree
     except ScenarioError as error:
         raise ResultsError(f"{path} cannot be read: {one_line(error)}.") from None
+    if not isinstance(scenario.get("provenance") or {}, dict):
+        problem = f"provenance is {shorten(scenario['provenance'])}, not a mapping"
+        raise ResultsError(f"{path} is damaged: {problem}.")
+    return content.decode("utf-8", "replace"), scenario
 
 
 def read_devices(path: Path) -> pd.DataFrame | None:

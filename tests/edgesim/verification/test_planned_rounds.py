@@ -3,6 +3,7 @@
 import pytest
 
 import edgesim
+from edgesim.network.fading.processes import BlockFading
 from edgesim.results.run_files import read_event_log
 from edgesim.runs.setup import set_up
 from edgesim.verification.check_result import FAILED, PASSED, SKIPPED
@@ -46,7 +47,7 @@ def test_finish_times_follow_from_cycles_and_bits(planned):
 
 def test_where_the_channel_fades_the_finish_is_not_checked(planned):
     setup, rounds, plans = planned
-    setup.channel.coherence_s = 0.01
+    setup.channel.fading = BlockFading(setup.seeds, len(setup.fleet), step_s=0.01)
     check = check_finish(setup, rounds, plans)
     assert check == ("finish, Liu (28)", SKIPPED, "the channel fades")
 
@@ -58,9 +59,9 @@ def test_shares_beyond_the_band_and_weak_certificates(static_run):
     (check,) = check_planned_rounds(static_run, tables, None, False)
     assert check.outcome == FAILED and check.detail.startswith("round 0: the shares sum to 1.3")
     tables = read_event_log(static_run)
-    tables["rounds"].loc[1, "solver_residual"] = 1e-4
+    tables["rounds"].loc[1, "solver_residual"] = 1e-2
     (check,) = check_planned_rounds(static_run, tables, None, False)
-    assert check.detail == "round 1: the residual of the certificate is 0.0001"
+    assert check.detail == "round 1: the residual of the certificate is 0.01"
 
 
 def test_a_demand_that_reads_the_state_is_not_planned_again(static_scenario, static_run):
