@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -71,14 +71,11 @@ class Scenario(ScenarioKeys):
 
     def changes(self) -> dict[str, str]:
         """Keys that the command line has set -> their values as texts."""
-        found: dict[str, str] = {}
-        for path, place in self._document.places.items():
-            value = self._document.subtree(path).tree
-            key = ".".join(map(str, path))
-            item = any(key.startswith(f"{known}.") for known in found)  # of a list that is there
-            if place == COMMAND_LINE and path and not isinstance(value, dict) and not item:
-                found[key] = str(value)
-        return found
+        return {
+            ".".join(map(str, path)): str(value)
+            for path, value in _leaves(self._document.tree, ())
+            if self._document.places.get(path) == COMMAND_LINE
+        }
 
     def error(self, key: str | KeyPath, problem: str) -> ScenarioError:
         """The error ``file.yaml:14: <key> <problem>``.
@@ -186,6 +183,18 @@ def _plain(section: Section) -> dict[str, Any]:
         elif value is not None:
             content[key] = value
     return content
+
+
+def _leaves(tree: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
+    """Values by their paths: words, numbers, and lists that hold no sections."""
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            yield from _leaves(value, (*path, key))
+    elif isinstance(tree, list) and any(isinstance(item, dict) for item in tree):
+        for i, item in enumerate(tree):
+            yield from _leaves(item, (*path, i))
+    else:
+        yield path, tree
 
 
 def _path(keys: Sequence[str | int]) -> KeyPath:

@@ -124,7 +124,7 @@ def resolve(
             place = changed.place_of(("schemes",))
             raise ScenarioError(f'{place}: there is no scheme "{label}"; the file has {known}')
         patch = changed.subtree(("schemes", label))
-        del changed.tree["schemes"]
+        changed.remove(("schemes",))
         if patch.tree:
             lay_over(changed, patch)
         changed.set_subtree(("scheme",), Document(label, {(): patch.place_of(())}))

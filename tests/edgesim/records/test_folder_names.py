@@ -27,7 +27,7 @@ def test_a_name_says_what_the_command_line_changed(scenario_of):
         "evaluate.targets=[0.5, 0.6]", "devices.0.cpu.frequency=2 GHz",
     ]  # fmt: skip
     scenario = scenario_of(*changes)
-    expected = "fedavg,bandwidth=10MHz,latency_threshold=20ms,targets=0.5-0.6,frequency=2GHz"
+    expected = "fedavg,bandwidth=10MHz,frequency=2GHz,latency_threshold=20ms,targets=0.5-0.6"
     assert default_folder(scenario).as_posix() == (
         f"runs/tiny/{expected}-{scenario.digest()[:8]}-s4"
     )
@@ -41,6 +41,13 @@ def test_a_folder_that_is_there_is_found_again_under_any_name(scenario_of):
     old.mkdir(parents=True)
     assert default_folder(scenario) == old
     assert default_folder(scenario_of("rounds=5")).name.startswith("fedavg,rounds=5-")
+
+
+def test_the_scheme_of_a_file_names_the_folder_and_its_keys_are_no_changes(scenario_of, tmp_path):
+    text = SCENARIO + "schemes: {first one: {rounds: 9}, other: {}}\n"
+    (tmp_path / "two.yaml").write_text(text)
+    scenario = edgesim.load("two.yaml", ["evaluate.every=2"], label="first one")
+    assert default_folder(scenario).name.startswith("first-one,every=2-")
 
 
 def test_long_and_odd_values_stay_names_of_folders():
