@@ -16,6 +16,7 @@ from edgesim.cli.one_line_errors import OneLineErrors
 from edgesim.cli.options import CatalogKind, exit_on_error
 from edgesim.cli.plugin_commands import add_commands
 from edgesim.cli.run_command import check, run
+from edgesim.cli.starter.init_command import init
 from edgesim.cli.sweep_command import sweep
 from edgesim.cli.verify_command import verify
 from edgesim.errors import COMMAND_LINE, ScenarioError
@@ -26,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (run, sweep, check, verify):
+for command in (run, sweep, check, verify, init):
     app.command()(command)
 
 

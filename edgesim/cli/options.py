@@ -41,6 +41,7 @@ class CatalogKind(StrEnum):
     solvers = "solvers"
     datasets = "datasets"
     models = "models"
+    channels = "channels"
     selection = "selection"
     scenarios = "scenarios"
     runs = "runs"

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 import numpy as np
 
 from edgesim.errors import ScenarioKeyError
-from edgesim.extensions.user_code import code_path, guarded, load_object
+from edgesim.extensions.entry_points import find_object, guarded_object, more_names
 from edgesim.scenario.loader import Scenario
 from fl.contracts import Array, View
 from fl.method_base.method import Method
@@ -28,15 +28,15 @@ def find_selection(scenario: Scenario, allow_code: bool) -> SelectionRule:
         ScenarioKeyError: there is no such rule, or the user's code cannot be loaded.
     """
     name = scenario.learning.selection
-    own = load_object(scenario.folder, name, SELECTION, allow_code)
+    own = find_object("selection", scenario, name, SELECTION, allow_code)
     if own is not None:
         if not callable(own):
             raise ScenarioKeyError(SELECTION, f"is {name}, which is no function of a view")
-        return checked(guarded(own, name, code_path(scenario, name)), name)
+        return checked(guarded_object(own, scenario, name), name)
     if name not in RULES:
         near = get_close_matches(name, RULES, n=1)
         hint = f'; did you mean "{near[0]}"?' if near else ""
-        allowed = f"{', '.join(RULES)} or ./file.py:function"
+        allowed = f"{', '.join(RULES)} or ./file.py:function{more_names('selection')}"
         raise ScenarioKeyError(SELECTION, f"is {name}; allowed are {allowed}{hint}")
     return RULES[name][0]
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from edgesim.errors import RunError, ScenarioKeyError
 from edgesim.scenario.loader import Scenario
+from edgesim.scenario.radio.own_loss_schema import CodePathLoss, TracePathLoss
 
 
 class UserCodeError(RunError):
@@ -90,8 +91,9 @@ def code_path(scenario: Scenario, name: str) -> Path:
 
 def user_files(scenario: Scenario) -> list[Path]:
     """The files of user code that a scenario names."""
-    learning = scenario.learning
+    learning, loss = scenario.learning, scenario.network.channel.path_loss
     names = (
+        loss.code if isinstance(loss, CodePathLoss) else "",
         learning.method.name,
         scenario.allocation.solver,
         learning.dataset,
@@ -101,6 +103,12 @@ def user_files(scenario: Scenario) -> list[Path]:
         learning.metric,
     )
     return [code_path(scenario, name) for name in names if name and ".py:" in name]
+
+
+def measured_files(scenario: Scenario) -> list[Path]:
+    """The files of measured values that a scenario names."""
+    loss = scenario.network.channel.path_loss
+    return [scenario.folder / loss.file] if isinstance(loss, TracePathLoss) else []
 
 
 def files_below(scenario: Scenario, paths: Iterable[Path]) -> list[str]:

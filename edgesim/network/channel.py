@@ -45,6 +45,8 @@ class Channel:
         ValueError: both or neither of the noises, or a step of fading that is not positive.
     """
 
+    by_blocks = True  # the gains change at multiples of coherence_s, or never
+
     def __init__(
         self,
         bandwidth_hz: float,
@@ -146,20 +148,35 @@ class Channel:
         return rate_bps * (self.resource_share if resource_share is None else resource_share)
 
 
-def make_channel(network: NetworkSection, fleet: Fleet, streams: Streams) -> Channel:
-    """The channel of a scenario's ``network`` section."""
-    links, adaptation = large_scale_of(network, fleet, streams), network.adaptation
+def make_channel(
+    network: NetworkSection, fleet: Fleet, streams: Streams, losses_db: Array | None = None
+) -> Channel:
+    """The channel of a scenario's ``network`` section.
+
+    Args:
+        network: the section.
+        fleet: the devices.
+        streams: random streams of the run.
+        losses_db: path losses from elsewhere [K], dB; None: by the section's model.
+    """
+    links = large_scale_of(network, fleet, streams, losses_db)
+    return Channel(**channel_options(network, links, streams))
+
+
+def channel_options(network: NetworkSection, links: LargeScale, streams: Streams) -> dict[str, Any]:
+    """The arguments of `Channel` by a scenario's ``network`` section, for these links."""
+    adaptation = network.adaptation
     loss_db = adaptation.implementation_loss_db if adaptation else 0.0
-    return Channel(
-        bandwidth_hz=network.bandwidth_hz,
-        path_gain=path_gains(links) / (linear(loss_db) if loss_db else 1.0),
-        noise_w=network.noise.power_w,
-        noise_w_per_hz=network.noise.density_w_per_hz,
-        fading=make_fading(network, links.k_factor, streams),
-        links=links,
-        resource_share=network.carrier.resource_shares[0] if network.carrier else 1.0,
-        law=make_law(adaptation),
-    )
+    return {
+        "bandwidth_hz": network.bandwidth_hz,
+        "path_gain": path_gains(links) / (linear(loss_db) if loss_db else 1.0),
+        "noise_w": network.noise.power_w,
+        "noise_w_per_hz": network.noise.density_w_per_hz,
+        "fading": make_fading(network, links.k_factor, streams),
+        "links": links,
+        "resource_share": network.carrier.resource_shares[0] if network.carrier else 1.0,
+        "law": make_law(adaptation),
+    }
 
 
 def make_fading(network: NetworkSection, k_factor: Array, streams: Streams) -> Fading | None:

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from edgesim.extensions.user_code import files_below, user_files
+from edgesim.extensions.entry_points import entries_named
+from edgesim.extensions.user_code import files_below, measured_files, user_files
 from edgesim.records.atomic_files import json_text, write_atomic
 from edgesim.records.checksums import SummedFiles
 from edgesim.records.event_log import EventLog
@@ -74,15 +75,18 @@ def write_scenario(path: Path, setup: Setup, write: Callable[[Path, str], None])
         setup: what is run.
         write: called with path and content.
     """
-    provenance = {**versions(), "git": git_state()}
+    packages = [entry.dist for entry in entries_named(setup.scenario) if entry.dist]
+    provenance = {**versions(), **{each.name: each.version for each in packages}}
+    provenance |= {"git": git_state()}
     write(path / "scenario.yaml", setup.scenario.to_yaml(provenance, seed=setup.seed))
 
 
 def keep_own_files(path: Path, setup: Setup, files: SummedFiles) -> None:
     """Copy the user's code and small data, so that the resolved scenario runs again from here."""
     scenario, source = setup.scenario, setup.source
-    small = sum(file.stat().st_size for file in source.files) <= KEPT_BYTES
-    for name in files_below(scenario, [*user_files(scenario), *(source.files if small else ())]):
+    measured = [*source.files, *measured_files(scenario)]
+    small = sum(file.stat().st_size for file in measured) <= KEPT_BYTES
+    for name in files_below(scenario, [*user_files(scenario), *(measured if small else ())]):
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         write = write_atomic if "/" in name else files.write  # SHA256SUMS names no folders
         write(path / name, (scenario.folder / name).read_bytes())
@@ -134,7 +138,9 @@ def devices_csv(setup: Setup) -> str:
     fleet, channel = setup.fleet, setup.channel
     columns = {
         "distance_m": fleet.distance_m,
-        "path_gain_db": [10 * math.log10(gain) for gain in channel.path_gain],
+        "path_gain_db": [
+            10 * math.log10(gain) if gain else -math.inf for gain in channel.path_gain
+        ],
         "tx_power_w": fleet.tx_power_w,
         "cpu_hz": fleet.cpu_hz,
         "capability": fleet.capability,

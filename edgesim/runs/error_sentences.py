@@ -10,6 +10,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from edgesim.errors import EdgesimError, InfeasibleScenarioError, RunError, ScenarioKeyError
+from edgesim.extensions.entry_points import package_files
 from edgesim.extensions.user_code import UserCodeError, describe, lines_in, user_files
 from edgesim.network.device import FleetError
 from edgesim.scenario.loader import Scenario
@@ -69,7 +70,7 @@ def locate_user_errors(function: Callable[Concatenate[Scenario, P], T]) -> Calla
 
 def _sentence(error: Exception, scenario: Scenario) -> EdgesimError | None:
     """The error to raise instead; None where it stays what it is."""
-    for path in user_files(scenario):
+    for path in [*user_files(scenario), *package_files(scenario)]:
         if lines_in(error, path):
             return UserCodeError(describe(error, path))
     if isinstance(error, ScenarioKeyError):

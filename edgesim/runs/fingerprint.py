@@ -12,7 +12,8 @@ from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from edgesim.extensions.user_code import user_files
+from edgesim.extensions.entry_points import entries_named, identity_of
+from edgesim.extensions.user_code import measured_files, user_files
 from edgesim.runs.artifacts import versions
 from edgesim.runs.setup import Setup
 from fl.data.own_data import content_digest
@@ -25,8 +26,10 @@ def result_digest(setup: Setup) -> str:
     """SHA-256 of what decides the results: scenario, seed, data, user code, versions, device."""
     where = [setup.scenario.learning.device, setup.arithmetic()]
     parts = [setup.scenario.digest(), str(setup.seed), *where, *map(str, versions().items())]
+    parts += map(identity_of, entries_named(setup.scenario))
     total = hashlib.sha256("\n".join(parts).encode())
-    for path in [*user_files(setup.scenario), *setup.source.files]:
+    own = [*user_files(setup.scenario), *measured_files(setup.scenario)]
+    for path in [*own, *setup.source.files]:
         total.update(file_digest(path))
     total.update(memory_digest(setup))
     for labels in (setup.task.data.y_train, setup.task.data.y_test):
@@ -41,8 +44,11 @@ def training_digest(setup: Setup) -> str | None:
     nothing is trained, or by the user's own code, which could read anything.
     """
     learning = setup.scenario.learning
-    names = (learning.method.name, learning.loss or "", learning.metric or "")
-    own_code = not setup.task.architecture.in_layers or any(".py:" in name for name in names)
+    own_code = (
+        not type(setup.method).__module__.startswith("fl.")
+        or not setup.task.architecture.in_layers
+        or any(".py:" in (name or "") for name in (learning.loss, learning.metric))
+    )
     if setup.counts_only or own_code:
         return None
     import torch

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from edgesim.errors import ScenarioKeyError
-from edgesim.extensions.user_code import code_path, guarded, load_object
+from edgesim.extensions.entry_points import find_object, guarded_object
+from edgesim.extensions.user_code import load_object
 from edgesim.records.table_files import ROUNDS
 from edgesim.runs.error_sentences import PartitionError
 from edgesim.scenario.loader import Scenario
@@ -64,9 +65,9 @@ def find_data(scenario: Scenario, given: Any, allow_code: bool) -> DataSource:
         return DataSource(own_samples(given, "data"), _partition_file(scenario), in_memory=True)
     if name == datasets.NONE or scenario.learning.partition is None:
         return DataSource(None, root=given)
-    load = load_object(folder, name, DATASET, allow_code)
+    load = find_object("datasets", scenario, name, DATASET, allow_code)
     if load is not None:
-        found = guarded(load, name, code_path(scenario, name))() if callable(load) else load
+        found = guarded_object(load, scenario, name)() if callable(load) else load
         return DataSource(own_samples(found, name), _partition_file(scenario), in_memory=True)
     if array_files.is_array_file(name):
         path = folder / name
@@ -122,7 +123,9 @@ def find_model(scenario: Scenario, given: Any, allow_code: bool) -> Any | None:
         ScenarioKeyError: the user's code may not run, or cannot be loaded.
     """
     name = scenario.learning.model
-    own = given if given is not None else load_object(scenario.folder, name, MODEL, allow_code)
+    own = given
+    if own is None:
+        own = find_object("models", scenario, name, MODEL, allow_code)
     if own is None:
         if scenario.learning.classifier is not None:
             problem = f"is not read with the model {name}, whose roles are known; remove it"

@@ -1,13 +1,15 @@
-"""Catalogue of the methods with their parameters, the solvers, data sets and models."""
+"""Catalogue of what scenarios can name: what is shipped, and what installed packages register."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import solvers
+from edgesim.extensions.entry_points import installed_rows
 from edgesim.runs.method_and_allocator import RUN_SOLVERS
 from edgesim.scenario.key_docs import KeyInfo
+from edgesim.scenario.radio.channel_schema import PathLoss
 from fl import methods
 from fl.data import datasets
 from fl.method_base.method import parameters
@@ -17,11 +19,19 @@ from fl.timing_only import ABOUT as ABOUT_NONE
 
 
 def catalog(kind: str) -> list[tuple[str, str, str]]:
-    """(name, one line, source) of each entry of a kind: methods, solvers, datasets ..."""
+    """(name, one line, source or package) of each entry of a kind: methods, solvers, ..."""
+    return [*shipped_rows(kind), *installed_rows(kind)]
+
+
+def shipped_rows(kind: str) -> list[tuple[str, str, str]]:
+    """The entries of a kind that are this project's own."""
     if kind == "methods":
         return [(name, *methods.describe(name)) for name in methods.available()]
     if kind == "solvers":
         return [(name, *solvers.ABOUT[name]) for name in RUN_SOLVERS]
+    if kind == "channels":
+        about = (model.model_fields["model"].description or "" for model in get_args(PathLoss))
+        return [(*text.split(": ", 1), "network.channel.path_loss.model") for text in about]
     table: Any = {
         "datasets": datasets.DATASETS,
         "models": models.MODELS,

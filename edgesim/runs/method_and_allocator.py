@@ -10,7 +10,7 @@ import numpy as np
 
 import solvers
 from edgesim.errors import ScenarioKeyError
-from edgesim.extensions.user_code import code_path, guarded, load_object
+from edgesim.extensions.entry_points import find_object, guarded_object, more_names
 from edgesim.network.planner import Allocator
 from edgesim.scenario.loader import Scenario
 from edgesim.scenario.schema import AllocationSection
@@ -42,7 +42,12 @@ def make_method(scenario: Scenario, task: LearningTask, allow_code: bool) -> Met
         ScenarioKeyError: the user's code cannot be loaded, or a key has no effect.
     """
     name, params = scenario.learning.method.name, scenario.learning.method.params
-    cls = load_object(scenario.folder, name, METHOD_NAME, allow_code) or methods.resolve(name)
+    cls = find_object("methods", scenario, name, METHOD_NAME, allow_code)
+    if cls is None:
+        try:
+            cls = methods.resolve(name)
+        except MethodError as error:
+            raise MethodError("name", f"{error.problem}{more_names('methods')}") from None
     if not (isinstance(cls, type) and issubclass(cls, Method) and not isabstract(cls)):
         raise MethodError(
             "name", f"is {name}, no complete subclass of fl.method_base.method.Method, or of FedAvg"
@@ -127,16 +132,16 @@ def make_allocator(scenario: Scenario, allow_code: bool) -> Allocator:
     section = scenario.allocation
     name = section.solver
     check_options(section)
-    solver = load_object(scenario.folder, name, SOLVER, allow_code)
+    solver = find_object("solvers", scenario, name, SOLVER, allow_code)
     if solver is not None:
         if not callable(solver):
             raise ScenarioKeyError(SOLVER, f"is {name}, which is no function of a problem")
-        return partial(allocate, method=guarded(solver, name, code_path(scenario, name)))
+        return partial(allocate, method=guarded_object(solver, scenario, name))
     if name == "printed":
         problem = "is printed, which breaks its bounds and is for comparison only; use kkt"
         raise ScenarioKeyError(SOLVER, problem)
     if name not in RUN_SOLVERS:
-        allowed = f"{', '.join(RUN_SOLVERS)} or ./file.py:function"
+        allowed = f"{', '.join(RUN_SOLVERS)} or ./file.py:function{more_names('solvers')}"
         raise ScenarioKeyError(SOLVER, f"is {name}; allowed are {allowed}")
     if scenario.budget.latency_threshold_s is None and name not in solvers.WITHOUT_DEADLINE:
         free = ", ".join(sorted(solvers.WITHOUT_DEADLINE))

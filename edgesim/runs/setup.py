@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import simpy
 
 from edgesim.errors import ScenarioKeyError
+from edgesim.extensions.own_channel import find_channel
 from edgesim.extensions.selection_rule import check_selection, find_selection
 from edgesim.network.cell import Cell
-from edgesim.network.channel import Channel, make_channel
+from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet, capability_by_round, draw_fleet
 from edgesim.network.fluid_links import make_links
 from edgesim.network.planned_gains import make_planned_gains
@@ -190,7 +192,7 @@ def set_up(
     seed = scenario.seed if seed is None else seed
     seeds = Seeds(seed)
     source = find_data(scenario, data, allow_code)
-    if source.in_memory and ".py:" not in scenario.learning.dataset:
+    if data is not None and not isinstance(data, str | Path):
         scenario = with_keys(scenario, "learning", dataset=KEPT_DATA)
     own_model = find_model(scenario, model, allow_code)
     if model is not None:
@@ -198,7 +200,7 @@ def set_up(
     selection = find_selection(scenario, allow_code)
     task = replace(make_task(scenario, seeds, source, own_model, allow_code), selection=selection)
     fleet = draw_fleet(scenario.devices, seeds)
-    channel = make_channel(scenario.network, fleet, seeds)
+    channel = find_channel(scenario, fleet, seeds, allow_code)
     method = make_method(scenario, task, allow_code)
     check_selection(scenario, method)
     allocator = make_allocator(scenario, allow_code)

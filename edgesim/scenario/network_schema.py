@@ -14,6 +14,7 @@ from edgesim.scenario.per_device_values import Draw, Noise, NoiseReader, constan
 from edgesim.scenario.radio.adaptation_schema import AdaptationSection
 from edgesim.scenario.radio.carrier_schema import CarrierSection
 from edgesim.scenario.radio.channel_schema import ChannelSection
+from edgesim.scenario.radio.own_loss_schema import ChannelForms
 from edgesim.scenario.radio.placement import Placement, PlacementReader
 from edgesim.scenario.section import (
     OURS,
@@ -89,8 +90,9 @@ class NetworkSection(Section):
         DownlinkSection(mode="ideal"),
         "Liu, Section II: not charged",
     )
-    channel: ChannelSection = key(
-        "path loss, shadowing, fading", "{path_loss: {model: constant, loss: 100 dB}}"
+    channel: Annotated[ChannelSection, ChannelForms()] = key(
+        "path loss, shadowing, fading; or ./file.py:function, or {trace: rates.csv}",
+        "{path_loss: {model: constant, loss: 100 dB}}",
     )
 
     @model_validator(mode="before")

@@ -169,13 +169,13 @@ def _check_lengths(section: Section, path: KeyPath, devices: int, source: str) -
 def _check_place(each: DeviceClass, model: str, path: KeyPath) -> None:
     """Path loss by distance needs a place, and one by frequency and height reads a height."""
     by_distance = (each.distance_m is not None, each.position is not None)
-    if model == "constant":
+    if model in ("constant", "trace"):
         for name, given in zip(("distance", "position"), by_distance, strict=True):
             if given:
-                problem = "is not read with path_loss model constant"
+                problem = f"is not read with path_loss model {model}"
                 advice = "remove it, or write model: log-distance"
                 raise ValueRefusedError(f"{problem}; {advice}", keys=(*path, name))
-    elif not any(by_distance):
+    elif not any(by_distance) and model != "code":
         problem = f"is missing; path_loss model {model} needs it, such as 100 m"
         raise ValueRefusedError(problem, keys=(*path, "distance"))
     elif all(by_distance):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -219,36 +220,26 @@ class RoundCurve:
 
 def round_curve(scheme: Scheme, column: str) -> RoundCurve | None:
     """Mean over seeds at the rounds that all evaluated, with its interval; None without any."""
-    tables = [evaluated(run, column).set_index("round") for run in scheme.runs]
-    common = sorted(set.intersection(*[set(table.index) for table in tables]))
-    if not common:
+    tables = [{name: run.rounds[name].to_numpy() for name in run.rounds} for run in scheme.runs]
+    known = [table["round"][~np.isnan(table[column])] for table in tables]
+    common = reduce(np.intersect1d, known)
+    if not len(common):
         return None
-    values, times = (
-        np.stack([_at(table[name], common) for table in tables]) for name in (column, "time_s")
-    )
-    bits, joules = (
-        np.mean([_at(_running_sum(run, columns), common) for run in scheme.runs], axis=0)
-        for columns in (["bits_up", "bits_down"], ["energy_j"])
-    )
-    spread = f"{column}_std"
+    at = [np.isin(table["round"], common) for table in tables]
+
+    def of_seeds(value: Callable[[dict[str, np.ndarray]], np.ndarray]) -> np.ndarray:
+        return np.stack([value(table)[kept] for table, kept in zip(tables, at, strict=True)])
+
+    values, spread = of_seeds(lambda table: table[column]), f"{column}_std"
     return RoundCurve(
-        round=np.asarray(common),
-        time_s=times.mean(axis=0),
-        bits=bits,
-        energy_j=joules,
+        round=common,
+        time_s=of_seeds(lambda table: table["time_s"]).mean(axis=0),
+        bits=of_seeds(lambda table: np.cumsum(table["bits_up"] + table["bits_down"])).mean(axis=0),
+        energy_j=of_seeds(lambda table: np.cumsum(table["energy_j"])).mean(axis=0),
         values=values,
         mean=values.mean(axis=0),
         half=half_width(values) if len(values) >= LEAST_SEEDS else None,
-        devices_std=np.mean([_at(table[spread], common) for table in tables], axis=0)
+        devices_std=of_seeds(lambda table: table[spread]).mean(axis=0)
         if all(spread in table for table in tables)
         else None,
     )
-
-
-def _at(column: pd.Series, rounds: list[int]) -> np.ndarray:
-    return column.loc[rounds].to_numpy(dtype=float)
-
-
-def _running_sum(run: FinishedRun, columns: list[str]) -> pd.Series:
-    """Sum of some columns of rounds up to and with each round, by round."""
-    return run.rounds.set_index("round")[columns].sum(axis=1).cumsum()

@@ -67,8 +67,28 @@ def test_the_selection_rule_of_the_guide(scenario):
     assert len(asked) == 4 and asked.min() >= 5
 
 
-def test_the_path_loss_of_the_guide():
-    exec(blocks("channel.md")[0], {})
+def test_the_path_losses_of_the_guide(scenario, tmp_path):
+    free_space, bus, formula = blocks("channel.md")
+    exec(formula, {})
+    counted = "learning={dataset: none, model: mlp, batch_size: 20, method: {name: fedavg}}"
+    place = "devices.0.distance={uniform: [20 m, 200 m]}"
+    code = free_space + bus
+    changes = counted, "network.channel=./radio.py:free_space", place
+    far = simulate(scenario("radio.py", code, *changes), allow_code=True)
+    assert far.device_rounds.rate_bps.round(-1).nunique() == 10
+    changes = counted, "network.channel=./radio.py:Bus", "rounds=400"
+    stops = simulate(scenario("radio.py", code, *changes), allow_code=True).rounds
+    stopped = stops.latency_s > 1.5 * stops.latency_s.min()
+    assert stopped.iloc[0] and 0 < stopped.sum() < 200
+
+
+def test_the_trace_of_the_guide(scenario):
+    text = (GUIDES / "channel.md").read_text(encoding="utf-8")
+    trace = re.search(r"```\n(time \[ms\].*?)```", text, re.DOTALL)[1]
+    counted = "learning={dataset: none, model: mlp, batch_size: 20, method: {name: fedavg}}"
+    changes = counted, "network.channel={trace: rates.csv}", "devices.0.count=2"
+    run = simulate(scenario("rates.csv", trace, *changes))
+    assert run.device_rounds.rate_bps.to_numpy() == pytest.approx([17.1e6, 4.05e6] * 2)
 
 
 def test_the_clock_of_the_guide(scenario, monkeypatch):

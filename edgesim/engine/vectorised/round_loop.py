@@ -47,7 +47,8 @@ def needs_processes(cell: Cell, clock: str, trained: bool) -> bool:
     """True if anything is trained, a device can depend on another or fail, or for another clock."""
     coupled = cell.uplink.reclaims or not isinstance(cell.downlink, IdealDownlink)
     fails = bool(np.any(cell.fleet.failure_rate_hz > 0.0))
-    return trained or coupled or fails or clock not in CLOCKS
+    irregular = not cell.channel.by_blocks
+    return trained or coupled or irregular or fails or clock not in CLOCKS
 
 
 def serve(

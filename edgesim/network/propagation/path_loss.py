@@ -13,7 +13,11 @@ from edgesim.network.device import Fleet, draw
 from edgesim.network.propagation.large_scale import LargeScale, large_scale
 from edgesim.network.propagation.tr38901_path_loss import SCOPES
 from edgesim.scenario.network_schema import NetworkSection
-from edgesim.scenario.radio.channel_schema import Tr38901PathLoss
+from edgesim.scenario.radio.channel_schema import (
+    ConstantPathLoss,
+    LogDistancePathLoss,
+    Tr38901PathLoss,
+)
 from fl.contracts import Array, Streams
 
 
@@ -42,23 +46,30 @@ def log_distance_db(
     )
 
 
-def large_scale_of(network: NetworkSection, fleet: Fleet, streams: Streams) -> LargeScale:
+def large_scale_of(
+    network: NetworkSection, fleet: Fleet, streams: Streams, given_db: Array | None = None
+) -> LargeScale:
     """Path loss and shadowing of all devices; drawn once per run.
 
     Args:
         network: the scenario's ``network``.
         fleet: the devices, with their places.
         streams: random streams of the run.
+        given_db: path losses from elsewhere [K], dB; None: by the scenario's model.
     """
     section, loss, count = network.channel, network.channel.path_loss, len(fleet)
     if isinstance(loss, Tr38901PathLoss):
         return _tr38901(network, loss, fleet, streams)
-    if loss.model == "constant":
+    if given_db is not None:
+        loss_db = given_db
+    elif isinstance(loss, ConstantPathLoss):
         loss_db = draw(loss.loss_db, count, streams.stream("path-loss"))
-    else:
+    elif isinstance(loss, LogDistancePathLoss):
         loss_db = log_distance_db(
             fleet.distance_m, loss.reference_loss_db, loss.reference_distance_m, loss.exponent
         )
+    else:
+        raise ValueError(f"path losses of the model {loss.model} come from elsewhere; give them")
     normal = streams.stream("shadowing").standard_normal(count)
     shadowing_db = float(section.shadowing_db or 0.0) * normal
     clear, k_db = np.zeros(count, dtype=bool), section.fading.k_db

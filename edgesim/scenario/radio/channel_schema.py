@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from edgesim.scenario.fields import Quantity, Word
 from edgesim.scenario.per_device_values import Draw, per_device
+from edgesim.scenario.radio.own_loss_schema import CodePathLoss, TracePathLoss
 from edgesim.scenario.section import (
     OURS,
     PER_SECTION,
@@ -100,7 +101,7 @@ class Tr38901PathLoss(Section):
         return self
 
 
-PathLoss = ConstantPathLoss | LogDistancePathLoss | Tr38901PathLoss
+PathLoss = ConstantPathLoss | LogDistancePathLoss | Tr38901PathLoss | CodePathLoss | TracePathLoss
 
 
 class QuantityOrTable(Quantity):

@@ -3,6 +3,7 @@
 import pytest
 
 import edgesim
+from edgesim.network.fading.processes import BlockFading
 from edgesim.results.run_files import read_event_log
 from edgesim.runs.setup import set_up
 from edgesim.verification.check_result import FAILED, PASSED, SKIPPED
@@ -46,7 +47,7 @@ def test_finish_times_follow_from_cycles_and_bits(planned):
 
 def test_where_the_channel_fades_the_finish_is_not_checked(planned):
     setup, rounds, plans = planned
-    setup.channel.coherence_s = 0.01
+    setup.channel.fading = BlockFading(setup.seeds, len(setup.fleet), step_s=0.01)
     check = check_finish(setup, rounds, plans)
     assert check == ("finish, Liu (28)", SKIPPED, "the channel fades")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -91,17 +92,25 @@ def test_dropout_follows_from_the_seed_of_the_step(residual):
     assert torch.equal(residual.logits(w, x), residual.logits(w, x))
 
 
-def test_passes_on_several_threads_do_not_mix(residual):
-    """Each thread has weights and seeds of its own."""
-    x, each = torch.rand(8, 1, 4, 4), [weights(residual, seed) for seed in range(8)]
+class Meeting(nn.Linear):
+    """Two passes at a time: each goes on only when the other one has its weights too."""
 
-    def run(seed):
-        return residual.in_training([seed] * 20).logits(each[seed], x)
+    meet = None
 
-    alone = [run(seed) for seed in range(8)]
-    with ThreadPoolExecutor(4) as pool:
-        for _ in range(5):
-            assert all(map(torch.equal, pool.map(run, range(8)), alone))
+    def forward(self, x):
+        if self.meet is not None:
+            self.meet.wait(timeout=10)
+        return super().forward(x)
+
+
+def test_passes_on_several_threads_do_not_mix(own, monkeypatch):
+    model, x = own(lambda: Meeting(6, 3)), torch.rand(4, 6)
+    each = [weights(model, seed) for seed in range(2)]
+    alone = [model.logits(w, x) for w in each]
+    monkeypatch.setattr(Meeting, "meet", Barrier(2))
+    with ThreadPoolExecutor(2) as pool:
+        together = list(pool.map(lambda w: model.logits(w, x), each))
+    assert all(map(torch.equal, together, alone))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""What `edgesim init` writes."""

@@ -1,0 +1,161 @@
+"""Methods, solvers, models, data sets, channels and selection rules of installed packages.
+
+A package registers them as entry points, such as ``[project.entry-points."edgesim.methods"]``. What
+is installed is trusted: it needs no --allow-code. Nothing of it is imported before it is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Collection
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import solvers
+from edgesim.errors import ScenarioKeyError
+from edgesim.extensions.user_code import code_path, guarded, load_object
+from edgesim.scenario.loader import Scenario
+from edgesim.scenario.radio.own_loss_schema import CodePathLoss
+from fl import methods
+from fl.data import datasets
+from fl.models import architectures
+from fl.selection.selection_rules import RULES
+
+Key = tuple[str, ...]
+SHIPPED: dict[str, Callable[[], Collection[str]]] = {  # by kind: names that stay this project's own
+    "methods": methods.available,
+    "solvers": lambda: solvers.METHODS,
+    "models": lambda: architectures.MODELS,
+    "datasets": lambda: [*datasets.DATASETS, datasets.NONE],
+    "channels": list,
+    "selection": lambda: RULES,
+}
+
+
+def group_of(kind: str) -> str:
+    """The group of the entry points of a kind."""
+    return f"edgesim.{kind}"
+
+
+def registered(kind: str) -> dict[str, list[EntryPoint]]:
+    """Name -> the entry points of that name, of one kind."""
+    found: dict[str, list[EntryPoint]] = {}
+    for entry in entry_points(group=group_of(kind)):
+        found.setdefault(entry.name, []).append(entry)
+    return dict(sorted(found.items()))
+
+
+def find_object(kind: str, scenario: Scenario, name: str, key: Key, allow_code: bool) -> Any | None:
+    """The object that a name stands for: ``./file.py:name``, or what a package registers.
+
+    Args:
+        kind: one of SHIPPED.
+        scenario: paths are relative to its folder.
+        name: as it stands in the scenario.
+        key: path of the key that has it.
+        allow_code: the user's code may run; what is installed needs no permission.
+
+    Returns:
+        The object; None where the name is a shipped one, or nobody knows it.
+
+    Raises:
+        ScenarioKeyError: it may not run, cannot be loaded, or several packages register it.
+    """
+    own = load_object(scenario.folder, name, key, allow_code)
+    entry = entry_of(kind, name, key) if own is None else None
+    if entry is None:
+        return own
+    try:
+        return entry.load()
+    except (Exception, SystemExit) as error:
+        problem = f"is {name}, which {package_of(entry)} cannot load: {one_line(error)}"
+        raise ScenarioKeyError(key, f"{problem}; install that package again") from error
+
+
+def guarded_object(own: Callable, scenario: Scenario, name: str) -> Callable:
+    """A function of `find_object`; what it raises becomes a UserCodeError."""
+    path = code_path(scenario, name) if ".py:" in name else Path(inspect.getfile(own))
+    return guarded(own, name, path)
+
+
+def entry_of(kind: str, name: str, key: Key) -> EntryPoint | None:
+    """The entry point that a name stands for, not loaded; None where it is not of a package."""
+    if ".py:" in name or name in SHIPPED[kind]():
+        return None
+    entries = registered(kind).get(name, [])
+    if len(entries) > 1:
+        packages = " and ".join(sorted(map(package_of, entries)))
+        raise ScenarioKeyError(key, f"is {name}, which {packages} register; remove one of them")
+    return entries[0] if entries else None
+
+
+def entries_named(scenario: Scenario) -> list[EntryPoint]:
+    """The entry points that a scenario uses."""
+    learning, loss = scenario.learning, scenario.network.channel.path_loss
+    names = {
+        "methods": learning.method.name,
+        "solvers": scenario.allocation.solver,
+        "models": learning.model,
+        "datasets": learning.dataset,
+        "channels": loss.code if isinstance(loss, CodePathLoss) else "",
+        "selection": learning.selection,
+    }
+    found = [entry_of(kind, name, (kind,)) for kind, name in names.items()]
+    return [entry for entry in found if entry is not None]
+
+
+def package_files(scenario: Scenario) -> list[Path]:
+    """The modules of installed packages that a scenario uses."""
+    specs = [find_spec(entry.module) for entry in entries_named(scenario)]
+    return [Path(spec.origin) for spec in specs if spec and spec.origin]
+
+
+def more_names(kind: str) -> str:
+    """What an error adds to the names that are allowed: ``, or of installed packages: mine``."""
+    names = [name for name in registered(kind) if name not in SHIPPED[kind]()]
+    return f", or of installed packages: {', '.join(names)}" if names else ""
+
+
+def installed_rows(kind: str) -> list[tuple[str, str, str]]:
+    """(name, one line, package) of what installed packages register, also of what is broken."""
+    rows = []
+    for name, entries in registered(kind).items():
+        for entry in entries:
+            rows.append((name, _line_of(entry, name in SHIPPED[kind]()), package_of(entry)))
+    return rows
+
+
+def package_of(entry: EntryPoint) -> str:
+    """Name and version of the package of an entry point."""
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.module
+
+
+def identity_of(entry: EntryPoint) -> str:
+    """What decides what an entry point does: its package, its version and its module's content."""
+    content = b""
+    spec = find_spec(entry.module.partition(".")[0])
+    for place in (spec and spec.submodule_search_locations) or ():
+        for path in sorted(Path(place).rglob("*.py")):
+            content += path.read_bytes()
+    if spec and spec.origin and not spec.submodule_search_locations:
+        content = Path(spec.origin).read_bytes()
+    return f"{package_of(entry)} {entry.value} {hashlib.sha256(content).hexdigest()}"
+
+
+def one_line(error: BaseException) -> str:
+    """Kind and first line of an exception."""
+    message = str(error).splitlines()[0] if str(error) else "no message"
+    return f"{type(error).__name__}: {message}"
+
+
+def _line_of(entry: EntryPoint, hidden: bool) -> str:
+    if hidden:
+        return "not used: a shipped one has this name; the package should choose another"
+    try:
+        loaded = entry.load()
+    except (Exception, SystemExit) as error:
+        return f"cannot be loaded: {one_line(error)}"
+    return (getattr(loaded, "__doc__", None) or "no description").strip().split("\n")[0]

@@ -1,0 +1,104 @@
+"""The channel of a scenario: by formula, from a measured trace, or from code of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from edgesim.errors import RunError, ScenarioKeyError
+from edgesim.extensions.entry_points import find_object, guarded_object, more_names
+from edgesim.network.channel import Channel, make_channel
+from edgesim.network.device import Fleet
+from edgesim.network.given_losses.trace_file import (
+    RATE,
+    TracedLosses,
+    TraceFileError,
+    losses_of_rates,
+    read_trace,
+)
+from edgesim.network.given_losses.varying_channel import (
+    LossProcess,
+    checked_losses,
+    make_varying_channel,
+)
+from edgesim.scenario.loader import Scenario
+from edgesim.scenario.radio.own_loss_schema import CodePathLoss, TracePathLoss
+from fl.contracts import Streams
+
+PATH_LOSS = ("network", "channel", "path_loss")
+
+
+def find_channel(scenario: Scenario, fleet: Fleet, streams: Streams, allow_code: bool) -> Channel:
+    """The channel of a scenario's ``network`` section.
+
+    Args:
+        scenario: the checked scenario.
+        fleet: the devices.
+        streams: random streams of the run.
+        allow_code: the path loss may be code of the user's own.
+
+    Raises:
+        ScenarioKeyError: a file or code cannot be used, with its key.
+    """
+    loss = scenario.network.channel.path_loss
+    if isinstance(loss, TracePathLoss):
+        try:
+            process = traced_losses(scenario, loss, fleet)
+        except TraceFileError as error:
+            problem = f"is {loss.file}, which {error}"
+            raise ScenarioKeyError((*PATH_LOSS, "file"), problem) from error
+        return varying_channel(scenario, fleet, streams, process, loss.file)
+    if not isinstance(loss, CodePathLoss):
+        return make_channel(scenario.network, fleet, streams)
+    key = (*PATH_LOSS, "code")
+    own = find_object("channels", scenario, loss.code, key, allow_code)
+    if own is None:
+        allowed = f"./file.py:function{more_names('channels')}"
+        raise ScenarioKeyError(key, f"is {loss.code}; allowed is {allowed}")
+    if not callable(own):
+        problem = "which is no function of the devices and the random streams"
+        raise ScenarioKeyError(key, f"is {loss.code}, {problem}")
+    make: Callable[..., Any] = guarded_object(own, scenario, loss.code)
+    given = make(fleet, streams)
+    if hasattr(given, "loss_db") and hasattr(given, "next_change_s"):
+        return varying_channel(scenario, fleet, streams, given, loss.code)
+    try:
+        return make_channel(
+            scenario.network, fleet, streams, checked_losses(given, len(fleet), loss.code)
+        )
+    except RunError as error:
+        raise ScenarioKeyError(key, f"is {loss.code}: {error}") from error
+
+
+def varying_channel(
+    scenario: Scenario, fleet: Fleet, streams: Streams, process: LossProcess, name: str
+) -> Channel:
+    """A channel over time; a plan cannot count with a distribution that nobody has given."""
+    rate = scenario.allocation.rate
+    if rate != "now":
+        problem = f"is {rate}, which needs a distribution; {name} gives losses over time, write now"
+        raise ScenarioKeyError(("allocation", "rate"), problem)
+    return make_varying_channel(scenario.network, fleet, streams, process, name)
+
+
+def traced_losses(scenario: Scenario, loss: TracePathLoss, fleet: Fleet) -> TracedLosses:
+    """The losses of the trace that a scenario names."""
+    network = scenario.network
+    trace = read_trace(scenario.folder / loss.file, len(fleet))
+    if trace.kind != RATE:
+        return TracedLosses(trace.times_s, trace.values, loss.end)
+    channel = network.channel
+    if channel.fading.kind != "none" or channel.shadowing_db:
+        raise TraceFileError(
+            "holds rates, in which fading and shadowing are contained; remove network.channel's "
+            "fading and shadowing, or give path losses in dB"
+        )
+    if network.adaptation or network.carrier:
+        raise TraceFileError(
+            "holds rates as they were measured; remove network.adaptation and network.carrier"
+        )
+    noise_w = network.noise.power_w
+    if noise_w is None:
+        noise_w = (network.noise.density_w_per_hz or 0.0) * network.bandwidth_hz
+    rates = (trace.values, fleet.tx_power_w, noise_w, network.bandwidth_hz)
+    return TracedLosses(trace.times_s, losses_of_rates(*rates), loss.end)

@@ -1,0 +1,1 @@
+"""Path losses that change over time and come from elsewhere: a measured trace, or own code."""

@@ -1,0 +1,241 @@
+"""A measured trace: rates or path losses of every device over time, from a CSV file.
+
+The first line names the columns, each with its unit in brackets: the time, then one column per
+device in the order of their numbers. A value holds until the time of the next line.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from edgesim.errors import RunError
+from edgesim.scenario.units import UnitError, parse
+from fl.contracts import Array
+
+MAX_BYTES, MAX_VALUES = 400 * 2**20, 20_000_000
+MAX_BPS_PER_HZ = 100.0  # far above any link
+COLUMN = re.compile(r"(.*)\[(.+)\]\s*")
+RATE, LOSS = "rate", "loss"
+REPEAT, HOLD = "repeat", "hold"
+EXAMPLE = "time [s],device 0 [Mbit/s],device 1 [Mbit/s]"
+
+
+class TraceFileError(RunError):
+    """The file of a trace cannot be used."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """What a file of a trace holds.
+
+    Args:
+        times_s: when the lines begin [N], s, from 0 on.
+        values: of the devices, [N, columns]: bit/s or dB.
+        kind: rate or loss.
+    """
+
+    times_s: Array
+    values: Array
+    kind: str
+
+
+@dataclass(frozen=True, eq=False)
+class TracedLosses:
+    """The losses of a trace over simulated time.
+
+    Args:
+        times_s: when the losses begin to hold [N], s, from 0 on, rising.
+        losses_db: [N, K], dB.
+        end: repeat: the trace starts again, its last line lasting as long as the one before; or
+            hold: the last line holds for ever.
+    """
+
+    times_s: Array
+    losses_db: Array
+    end: str
+
+    @property
+    def period_s(self) -> float:
+        """Length of the trace, s; inf where it does not start again."""
+        if self.end == HOLD or len(self.times_s) == 1:
+            return math.inf
+        return float(2.0 * self.times_s[-1] - self.times_s[-2])
+
+    def loss_db(self, time_s: float) -> Array:
+        """Path loss of all devices [K] at an instant, dB."""
+        return self.losses_db[self._place(time_s)[0]]
+
+    def next_change_s(self, time_s: float) -> float:
+        """The first instant after ``time_s`` at which a line begins, s; inf: never again."""
+        line, passes = self._place(time_s)
+        if line + 1 < len(self.times_s):
+            return self._begins_s(passes, line + 1)
+        return self._begins_s(passes + 1.0, 0) if math.isfinite(self.period_s) else math.inf
+
+    def _place(self, time_s: float) -> tuple[int, float]:
+        """(line that holds, passes through the trace before it)."""
+        passes = 0.0 if math.isinf(self.period_s) else time_s // self.period_s
+        # Division rounds, and could miss the instant that next_change_s gives: compare with that.
+        if math.isfinite(self.period_s):
+            if self._begins_s(passes + 1.0, 0) <= time_s:
+                passes += 1.0
+            elif self._begins_s(passes, 0) > time_s:
+                passes -= 1.0
+        lines = range(len(self.times_s))
+        after = bisect_right(lines, time_s, key=lambda line: self._begins_s(passes, line))
+        return max(after - 1, 0), passes
+
+    def _begins_s(self, passes: float, line: int) -> float:
+        """When a line begins in a pass, s."""
+        before_s = passes * self.period_s if passes else 0.0
+        return before_s + float(self.times_s[line])
+
+
+def losses_of_rates(rate_bps: Array, power_w: Array, noise_w: float, bandwidth_hz: float) -> Array:
+    """The path loss with which the whole band carries a rate, dB: Liu, eq. (9), solved for h.
+
+    Args:
+        rate_bps: r [N, K]; 0: no connection.
+        power_w: transmit powers p [K], W.
+        noise_w: noise over the whole band, W.
+        bandwidth_hz: B, Hz.
+
+    Raises:
+        TraceFileError: a rate that no band of that width carries.
+    """
+    efficiency = rate_bps / bandwidth_hz
+    if efficiency.max(initial=0.0) > MAX_BPS_PER_HZ:
+        raise TraceFileError(
+            f"holds a rate of {rate_bps.max() / 1e6:g} Mbit/s, which is {efficiency.max():.4g} "
+            f"bit/s/Hz over the band of {bandwidth_hz / 1e6:g} MHz; at most {MAX_BPS_PER_HZ:g} "
+            "are plausible"
+        )
+    snr = np.expm1(efficiency * math.log(2.0))
+    with np.errstate(divide="ignore"):
+        return -10.0 * np.log10(snr * noise_w / power_w)
+
+
+def read_trace(path: Path, devices: int) -> Trace:
+    """Read and check a file.
+
+    Args:
+        path: of the CSV file.
+        devices: K; of further columns the file may have any number, which are not used.
+
+    Raises:
+        TraceFileError: the first thing that is wrong, without the file's name.
+    """
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise TraceFileError(f"has {size / 2**20:.0f} MiB; allowed are {MAX_BYTES >> 20}")
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            scales, kind, head = read_head(file.readline(), devices)
+            numbers = read_numbers(file.read(), len(head), devices + 1)
+    except OSError as error:
+        raise TraceFileError(f"cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise TraceFileError("is not UTF-8 text") from error
+    times_s, values = numbers[:, 0] * scales[0], numbers[:, 1:] * scales[1:]
+    check_times(times_s)
+    check_values(values, kind)
+    return Trace(times_s, values, kind)
+
+
+def read_head(line: str, devices: int) -> tuple[Array, str, list[str]]:
+    """(factors to SI of the columns that are used, rate or loss, all columns) of the first line."""
+    head = next(csv.reader([line]), [])
+    if len(head) < 2:
+        raise TraceFileError(f"has no head with units in its first line; write such as {EXAMPLE}")
+    if len(head) - 1 < devices:
+        raise TraceFileError(f"has columns for {len(head) - 1} devices; the cell has {devices}")
+    scales, kinds = [], set()
+    for place, column in enumerate(head[: devices + 1]):
+        found = COLUMN.fullmatch(column)
+        wanted = ("s",) if place == 0 else ("bit/s", "dB")
+        scale, unit = unit_of(found[2].strip(), wanted) if found else (None, "")
+        if scale is None:
+            kinds_allowed = "a time" if place == 0 else "a data rate or dB"
+            example = "time [s]" if place == 0 else "device 0 [Mbit/s]"
+            raise TraceFileError(
+                f'has in its first line "{column.strip()[:40]}" as column {place + 1}, without the '
+                f"unit of {kinds_allowed} in brackets; write such as {example}"
+            )
+        scales.append(scale)
+        kinds.add(unit)
+    kinds.discard("s")
+    if len(kinds) > 1:
+        raise TraceFileError("holds data rates and losses in dB; write one of the two")
+    return np.array(scales), LOSS if kinds == {"dB"} else RATE, head
+
+
+def unit_of(text: str, wanted: tuple[str, ...]) -> tuple[float | None, str]:
+    """(factor to SI, SI unit) of a unit that is one of a few kinds; None: it is not."""
+    for unit in wanted:
+        try:
+            return parse(f"1 {text}", unit), unit
+        except UnitError:
+            continue
+    return None, ""
+
+
+def read_numbers(text: str, columns: int, used: int) -> Array:
+    """The lines behind the first one as numbers [N, used]."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines:
+        raise TraceFileError("holds no line of values")
+    if len(lines) * used > MAX_VALUES:
+        raise TraceFileError(f"holds {len(lines) * used} values; allowed are {MAX_VALUES}")
+    try:
+        return np.loadtxt(lines, delimiter=",", usecols=range(used), ndmin=2, comments=None)
+    except ValueError:
+        raise TraceFileError(first_odd_line(text, columns)) from None
+
+
+def first_odd_line(text: str, columns: int) -> str:
+    """What is wrong with the first line that is not all numbers."""
+    for number, line in enumerate(text.splitlines(), 2):
+        cells = line.split(",") if line.strip() else []
+        if cells and len(cells) != columns:
+            return f"has {len(cells)} values in line {number}; its first line has {columns} columns"
+        for place, cell in enumerate(cells, 1):
+            try:
+                float(cell)
+            except ValueError:
+                shown = cell.strip()[:40]
+                return f'has "{shown}" in line {number}, column {place}, which is no number'
+    return "holds what is no number"
+
+
+def check_times(times_s: Array) -> None:
+    """From 0 on, each later than the one before."""
+    if not np.isfinite(times_s).all():
+        raise TraceFileError("has a time that is no number")
+    if times_s[0] != 0.0:
+        raise TraceFileError(f"begins at {times_s[0]:g} s; its first time must be 0")
+    late = np.flatnonzero(np.diff(times_s) <= 0.0)
+    if late.size:
+        line = late[0] + 1
+        raise TraceFileError(
+            f"goes from {times_s[line - 1]:g} s to {times_s[line]:g} s; times must rise"
+        )
+
+
+def check_values(values: Array, kind: str) -> None:
+    """Rates are finite and not negative, losses not negative; inf dB is no connection."""
+    least = "a rate" if kind == RATE else "a path loss"
+    bad = np.isnan(values) | (values < 0.0) | (np.isposinf(values) & (kind == RATE))
+    if bad.any():
+        row, column = (int(axis[0]) for axis in np.nonzero(bad))
+        hint = "; it seems to hold gains, whose sign is the other one" if kind == LOSS else ""
+        raise TraceFileError(
+            f"has {values[row, column]:g} for device {column} in value line {row + 1}; "
+            f"{least} is a number of at least 0{hint}"
+        )

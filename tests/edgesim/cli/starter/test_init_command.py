@@ -1,0 +1,42 @@
+"""`edgesim init`: what it writes runs at once, and it overwrites nothing."""
+
+import pytest
+
+from edgesim.cli.starter.starter_files import FILES
+from edgesim.scenario.key_docs import all_keys
+from edgesim.scenario.yaml_locations import read_file
+
+
+@pytest.mark.slow
+def test_what_it_writes_runs_at_once(folder, invoke):
+    shown = invoke("init", "start").stdout.splitlines()
+    assert shown == [
+        *("start/scenario.yaml", "start/method.py", "start/allocator.py"),
+        "now: edgesim run start/scenario.yaml --allow-code",
+    ]
+    command = shown[-1].removeprefix("now: edgesim ").split()
+    printed = invoke(*command, "--out", "runs").stdout
+    assert "mine: round 20/20" in printed and "fedavg: round 20/20" in printed
+    assert "cannot" not in invoke("check", *command[1:]).stdout.split("all 10 devices")[0]
+
+
+def test_it_overwrites_nothing(folder, invoke):
+    (folder / "start").mkdir()
+    (folder / "start" / "method.py").write_text("mine")
+    refused = invoke("init", "start", code=2).stderr
+    assert refused == "command line: start has method.py already; give another folder\n"
+    assert [path.name for path in (folder / "start").iterdir()] == ["method.py"]
+    assert "cannot be written" in invoke("init", "tiny.yaml/start", code=2).stderr
+
+
+def test_every_line_of_the_scenario_is_a_known_key_with_a_remark(tmp_path):
+    (tmp_path / "scenario.yaml").write_text(FILES["scenario.yaml"])
+    known = {info.key for info in all_keys()}
+    tree = read_file(tmp_path / "scenario.yaml").tree
+    for section in ("network", "budget", "clock", "allocation", "learning", "accounting"):
+        for key in tree[section]:
+            assert f"{section}.{key}" in known
+    lines = [line for line in FILES["scenario.yaml"].splitlines() if line.strip()]
+    bare = [line.strip() for line in lines if "#" not in line and not line.rstrip().endswith(":")]
+    plain = ("tx_power", "frequency", "- count", "mine", "allocation", "learning", "local_steps")
+    assert all(line.startswith((*plain, "lr", "decay")) for line in bare), bare

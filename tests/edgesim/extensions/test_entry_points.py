@@ -1,0 +1,167 @@
+"""A small package that registers one thing of every kind: installed, listed, run, and broken."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PROJECT = """\
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+[project]
+name = "acme-edge"
+version = "1.2"
+[tool.setuptools]
+py-modules = ["acme_edge"]
+[project.entry-points."edgesim.methods"]
+calm = "acme_edge:Calm"
+fedavg = "acme_edge:Calm"
+gone = "acme_edge:Gone"
+wrong = "acme_edge:Wrong"
+[project.entry-points."edgesim.solvers"]
+halves = "acme_edge:halves"
+[project.entry-points."edgesim.models"]
+line = "acme_edge:line"
+[project.entry-points."edgesim.datasets"]
+corners = "acme_edge:corners"
+[project.entry-points."edgesim.channels"]
+flat = "acme_edge:flat"
+[project.entry-points."edgesim.selection"]
+first = "acme_edge:first"
+"""
+CODE = '''\
+"""Parts for edgesim."""
+from dataclasses import dataclass
+import numpy as np
+from fl.method_base.method import param
+from fl.methods.fedavg import FedAvg
+
+@dataclass(frozen=True, eq=False)
+class Calm(FedAvg):
+    """FedAvg with another default."""
+    calm: float = param(0.5, "does nothing", source="ours", ge=0)
+
+class Wrong(FedAvg):
+    """A method that fails."""
+    def local_update(self, state, k, w, grant):
+        return 1 / 0
+
+def halves(problem):
+    """Equal shares, nothing is pruned."""
+    return np.full(len(problem.bits), 1 / len(problem.bits)), problem.rho_min
+
+def line(input_shape, classes):
+    """One layer."""
+    import torch
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(4, classes))
+
+def corners():
+    """Which corner of a square is bright."""
+    x = np.tile(np.eye(4, dtype=np.float32), (20, 1))
+    y = np.tile(np.arange(4), 20)
+    return x, y, x, y
+
+def flat(fleet, streams):
+    """100 dB for everybody."""
+    return np.full(len(fleet), 100.0)
+
+def first(view, count, stream):
+    """The first ones."""
+    return view.idle[:count]
+'''
+SCENARIO = """\
+name: acme
+rounds: 2
+network: {bandwidth: 1 MHz, noise: -110 dBm, channel: flat}
+devices: [{count: 4, tx_power: 28 dBm, cpu: {frequency: 3 GHz, cycles_per_weight: 5}}]
+allocation: {solver: halves}
+learning:
+  dataset: corners
+  partition: {kind: iid}
+  model: line
+  batch_size: 5
+  selection: first
+  method: {name: calm, participants: 2, lr: 0.5}
+"""
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder that the package is installed into, without network."""
+    source, site = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("site")
+    (source / "pyproject.toml").write_text(PROJECT)
+    (source / "acme_edge.py").write_text(CODE)
+    install = ["install", "--no-deps", "--no-build-isolation", "--no-index", "--target", site]
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", *map(str, install), str(source)],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return site
+
+
+@pytest.fixture
+def edgesim(site, tmp_path):
+    def run(*arguments, code=0):
+        (tmp_path / "acme.yaml").write_text(SCENARIO)
+        done = subprocess.run(
+            [sys.executable, "-m", "edgesim", *arguments],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": f"{site}:{ROOT}"},
+        )
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        return done.stdout if code == 0 else done.stderr
+
+    return run
+
+
+def test_what_is_installed_runs_without_permission(edgesim, tmp_path):
+    shown = edgesim("run", "acme.yaml", "--out", "r")
+    assert "calm: round 2/2" in shown
+    devices = (tmp_path / "r" / "devices.csv").read_text().splitlines()
+    assert [row.split(",")[2] for row in devices[1:]] == ["-100.0"] * 4
+    kept = (tmp_path / "r" / "scenario.yaml").read_text()
+    assert "acme-edge: '1.2'" in kept and "calm: 0.5" in kept
+    again = edgesim("run", "r/scenario.yaml", "--out", "again", "-q")
+    assert again == "again\n"
+    tables = [(tmp_path / name / "rounds.csv").read_bytes() for name in ("r", "again")]
+    assert tables[0] == tables[1]
+
+
+def test_what_is_installed_is_listed_with_its_package(edgesim):
+    methods = edgesim("list", "methods").splitlines()
+    assert any(
+        row.startswith("calm ") and "another default. (acme-edge 1.2)" in row for row in methods
+    )
+    assert any(row.startswith("gone ") and "cannot be loaded: Attribute" in row for row in methods)
+    assert any("not used: a shipped one has this name" in row for row in methods)
+    for kind, line in (
+        ("solvers", "nothing is pruned. (acme-edge 1.2)"),
+        ("models", "One layer. (acme-edge 1.2)"),
+        ("datasets", "Which corner of a square is bright. (acme-edge 1.2)"),
+        ("channels", "100 dB for everybody. (acme-edge 1.2)"),
+        ("selection", "The first ones. (acme-edge 1.2)"),
+    ):
+        assert line in edgesim("list", kind)
+
+
+def test_mistakes_are_one_sentence(edgesim):
+    failing = edgesim("run", "acme.yaml", "learning.method={name: wrong}", code=2)
+    assert "acme_edge.py:15: ZeroDivisionError" in failing and failing.count("\n") == 1
+    broken = edgesim("run", "acme.yaml", "learning.method={name: gone}", code=2)
+    assert "is gone, which acme-edge 1.2 cannot load: AttributeError" in broken
+    unknown = edgesim("run", "acme.yaml", "learning.method={name: clam}", code=2)
+    assert unknown.count("\n") == 1 and "or of installed packages: calm, gone, wrong" in unknown
+    solver = edgesim("run", "acme.yaml", "allocation.solver=havles", code=2)
+    assert "or ./file.py:function, or of installed packages: halves" in solver
+    channel = edgesim("run", "acme.yaml", "network.channel=flta", code=2)
+    assert "allowed is ./file.py:function, or of installed packages: flat" in channel
