@@ -58,9 +58,9 @@ def started(tmp_path):
             continue
 
 
-def in_charge(process):
+def in_charge(process, number=signal.SIGTERM):
     """Waits until the process catches the signals, which is before any library loads."""
-    while not has(process.pid, "SigCgt", signal.SIGTERM):
+    while not has(process.pid, "SigCgt", number):
         assert process.poll() is None
         time.sleep(0.002)
 
@@ -100,7 +100,7 @@ def of_session(leader):
 )
 def test_a_signal_while_modules_load(started, number, code, name):
     process = started("run", "endless.yaml", "--fresh")
-    in_charge(process)
+    in_charge(process, number)
     process.send_signal(number)
     sentence = f"{name}; the same command, without --fresh, resumes where it stopped.\n"
     assert ended(process) == (code, sentence)
