@@ -144,7 +144,8 @@ def test_the_smoke_line_of_every_shipped_scenario_runs(path):
     text = path.read_text(encoding="utf-8")
     commands = re.findall(r"edgesim run \S+\.yaml ([^\n]*learning\.dataset=digits[^\n]*)", text)
     learns = "dataset: none" not in text
-    assert commands or "dataset: digits" in text or path.stem.startswith("liu-20mhz") or not learns
+    small = ("dataset: digits", "base: ")  # laid over a file that is tested itself
+    assert commands or any(word in text for word in small) or "liu-20mhz" in path.stem or not learns
     changes = commands[0].split() if commands else ["learning.dataset=digits"] * learns
     schemes = list(expand(path, [*changes, "rounds=1", "evaluate.every=1"]))
     for _, one in {label: (label, one) for label, one in (schemes[0], schemes[-1])}.values():

@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fl.contracts import Outcome, Report, Tensor, Update, View
-from fl.masks.unit_masks import top, unit_sums
-from fl.method_base.aggregation import mean_of_differences
+from fl.masks.unit_masks import prefix, top, unit_sums
 from fl.method_base.method import State, param
 from fl.methods._submodel_method import SubmodelMethod
 from fl.methods.fedmp.e_ucb import EUcb, Record
@@ -84,16 +83,19 @@ class FedMP(SubmodelMethod):
         return self.task.streams.stream("fedmp", device=k, round=g)
 
     def kept(self, state: State | None, view: View, k: int) -> Array:
-        w = self.task.initial() if state is None else state.w
-        return self.layout.expand(
-            top(self.layout, unit_norms(w, self.layout), self.share(state, k))
-        )
+        share = self.share(state, k)
+        if state is None:  # as many units, which costs the same; which ones the weights decide
+            return self.layout.expand(prefix(self.layout, share))
+        return self.layout.expand(top(self.layout, unit_norms(state.w, self.layout), share))
 
     # --- what becomes of it ----------------------------------------------------------------------
 
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
         if not updates:
             return replace(state, g=state.g + 1)
+        # Here, since it imports torch, which pricing a scenario does without.
+        from fl.method_base.aggregation import mean_of_differences
+
         w = mean_of_differences(state.w, *self.arrived(view, updates))
         return replace(state, g=state.g + 1, w=w)
 
