@@ -58,8 +58,8 @@ def started(tmp_path):
             continue
 
 
-def in_charge(process, number=signal.SIGTERM):
-    """Waits until the process catches the signals, which is before any library loads."""
+def in_charge(process, number=signal.SIGHUP):
+    """Waits until the process catches the signals, the last of which is SIGHUP."""
     while not has(process.pid, "SigCgt", number):
         assert process.poll() is None
         time.sleep(0.002)
@@ -100,7 +100,7 @@ def of_session(leader):
 )
 def test_a_signal_while_modules_load(started, number, code, name):
     process = started("run", "endless.yaml", "--fresh")
-    in_charge(process, number)
+    in_charge(process)
     process.send_signal(number)
     sentence = f"{name}; the same command, without --fresh, resumes where it stopped.\n"
     assert ended(process) == (code, sentence)
@@ -109,7 +109,7 @@ def test_a_signal_while_modules_load(started, number, code, name):
 def test_a_signal_that_is_ignored_stays_ignored(started):
     """nohup ignores SIGHUP; a script without job control ignores SIGINT of its background jobs."""
     process = started("list", "methods", ignored=(signal.SIGHUP, signal.SIGINT))
-    in_charge(process)
+    in_charge(process, signal.SIGTERM)
     process.send_signal(signal.SIGHUP)
     process.send_signal(signal.SIGINT)
     assert ended(process) == (0, "")
