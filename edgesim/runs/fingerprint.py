@@ -17,6 +17,7 @@ from edgesim.extensions.user_code import measured_files, user_files
 from edgesim.runs.artifacts import versions
 from edgesim.runs.setup import Setup
 from fl.data.own_data import content_digest
+from fl.methods import available
 
 PACKAGES = ("edgesim", "fl", "solvers")
 ENTRY = "edgesim.runs.run"  # simulates a scenario from start to end
@@ -45,7 +46,7 @@ def training_digest(setup: Setup) -> str | None:
     """
     learning = setup.scenario.learning
     own_code = (
-        not type(setup.method).__module__.startswith("fl.")
+        learning.method.name not in available()
         or not setup.task.architecture.in_layers
         or any(".py:" in (name or "") for name in (learning.loss, learning.metric))
     )

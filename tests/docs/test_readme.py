@@ -135,7 +135,9 @@ def test_the_whole_tour_ends_in_a_report(tmp_path):
     for scheme in ("joint", "equal bandwidth", "pruning only", "personalization only", "fedavg"):
         assert scheme in page
     assert "http" not in re.sub(
-        r"http://www\.w3\.org/[^\"' ]*|https?://[^\"' ]*matplotlib[^\"' ]*", "", page
+        r"http://www\.w3\.org/[^\"' ]*|https?://[^\"' ]*(matplotlib|leeoniya/uPlot)[^\"' ]*",
+        "",
+        page,
     )
     figures = {path.name for path in (tmp_path / "report" / "figures").iterdir()}
     for name in ("accuracy", "latency", "devices", "timeline", "costs", "partition"):

@@ -158,9 +158,11 @@ def same(one, other):
 
 
 def kept(sweep):
-    """sweep.json without the names of folders, which depend on the code; and every file's bytes."""
+    """sweep.json without the names of folders, which depend on the code, and its own digest; and
+    every file's bytes.
+    """
     told, files = json.loads((sweep / "sweep.json").read_text()), {}
-    del told["scenario"]
+    del told["scenario"], told["digest"]
     for point in told["points"]:
         place, point_of = sweep / point.pop("folder"), (*point["values"].values(), point["seed"])
         paths = [path for path in place.rglob("*") if path.is_file() and path.name != "timing.json"]
