@@ -112,6 +112,9 @@ def test_sweeps_of_the_tour(command, monkeypatch, tmp_path):
     assert len(list((tmp_path / "out").rglob("summary.json"))) == 4
 
 
+OF_PLANS = ("planning-under-fading", "urban-macro")  # schemes are ways to plan, not to learn
+
+
 @pytest.mark.parametrize(
     "path", sorted((ROOT / "scenarios").glob("*.yaml")), ids=lambda path: path.stem
 )
@@ -120,7 +123,10 @@ def test_shipped_scenarios_say_what_they_are_and_are_valid(path):
 
     assert path.read_text(encoding="utf-8").startswith("# ")
     labels = [label for label, _ in expand(path)]
-    assert len(labels) >= 2 and len({*labels}) == len(labels) and all(labels)
+    if path.stem not in OF_PLANS:
+        assert "joint" in labels[0] or path.stem == "baselines"
+        assert len(labels) >= 5
+    assert len({*labels}) == len(labels) >= 2
 
 
 @pytest.mark.slow
@@ -135,7 +141,8 @@ def test_the_whole_tour_ends_in_a_report(tmp_path):
     for scheme in ("joint", "equal bandwidth", "pruning only", "personalization only", "fedavg"):
         assert scheme in page
     assert "http" not in re.sub(
-        r"http://www\.w3\.org/[^\"' ]*|https?://[^\"' ]*(matplotlib|leeoniya/uPlot)[^\"' ]*",
+        r"http://www\.w3\.org/[^\"' ]*|https?://[^\"' ]*matplotlib[^\"' ]*"
+        r"|https://github\.com/leeoniya/uPlot",
         "",
         page,
     )
