@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -62,9 +62,13 @@ class DeviceRows(Sequence[dict]):
     ) -> None:
         self.cell, self.method, self.demand, self.view = cell, method, demand, view
         self.grants, self.forecast = plan.grants, plan.forecast
-        devices = plan.grants.device.tolist() if isinstance(plan.grants, Grants) else []
-        self.place_of = {k: place for place, k in enumerate(devices)}
         self.left_out = set(plan.infeasible)
+
+    @cached_property
+    def place_of(self) -> dict[int, int]:
+        """Device -> place among the grants; made when the first row is asked for."""
+        devices = self.grants.device.tolist() if isinstance(self.grants, Grants) else []
+        return {k: place for place, k in enumerate(devices)}
 
     def __len__(self) -> int:
         return len(self.demand.devices)

@@ -71,16 +71,17 @@ def span_columns(g: int, spans: Sequence[SpanColumns]) -> dict[str, Array]:
     device = np.concatenate([span.device[span.begun] for span in spans])
     order = np.argsort(device, kind="stable")
     phases = np.array([span.phase for span in spans], dtype=object)
+    # each column is put in order at once: both forms of all of them would be the peak of a run
     columns = {
         "round": np.full(len(device), g),
-        "phase": np.repeat(phases, [span.begun.sum() for span in spans]),
+        "phase": np.repeat(phases, [span.begun.sum() for span in spans])[order],
     }
     for name in NUMBERS:
         parts = [
             np.broadcast_to(getattr(span, name), span.device.shape)[span.begun] for span in spans
         ]
-        columns[name] = np.concatenate(parts)
-    return {name: values[order] for name, values in columns.items()}
+        columns[name] = np.concatenate(parts)[order]
+    return columns
 
 
 def device_columns(
