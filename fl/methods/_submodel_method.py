@@ -9,6 +9,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
@@ -112,7 +113,12 @@ class SubmodelMethod(FedAvg):
             stages=stages,
             payload=payload,
             rho=grant.rho,
+            note=self.noted(state, view, k),
         )
+
+    def noted(self, state: State, view: View, k: int) -> Any:
+        """What the server wants to know of the dispatch when the update is used: `Job.note`."""
+        return None
 
     def phases(self, state: State, view: View, k: int, w: Tensor, kept: Array) -> tuple[Phase, ...]:
         """How device k trains its submodel ``kept`` bool [P] of w [P]."""
