@@ -43,6 +43,7 @@ class FedP3(SubmodelMethod):
     """
 
     source: ClassVar[str] = f"{YI}, Algorithm 1 (OPU), and released program"
+    stale: ClassVar[str] = "damp"
     reads: ClassVar[tuple[str, ...]] = ("mask_overhead",)
     layers: int = param(2, "layers that a device owns", source=f"{YI}: OPU2", ge=1)
     kept_share: float = param(

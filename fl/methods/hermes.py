@@ -42,6 +42,7 @@ class Hermes(AccuracyTriggeredPruning):
     """
 
     source: ClassVar[str] = LI
+    stale: ClassVar[str] = "refuse"
     prune_share: float = param(
         0.1,
         "share of a layer's units that is pruned at a time",

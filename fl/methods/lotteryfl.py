@@ -37,6 +37,7 @@ class LotteryFL(AccuracyTriggeredPruning):
     """
 
     source: ClassVar[str] = f"{LI}, Algorithm 1"
+    stale: ClassVar[str] = "damp"
     accuracy_to_prune: float = param(
         0.2,
         "accuracy from which on a device prunes; 2: never",

@@ -39,6 +39,7 @@ class MOON(FedAvg):
     """
 
     source: ClassVar[str] = f"{LI}, Algorithm 1"
+    stale: ClassVar[str] = "damp"
     cost_by_samples: ClassVar[bool] = True
     mu: float = param(1.0, "weight of the contrastive term", source=LI, ge=0, le=MAX_RATE)
     temperature: float = param(0.5, "temperature T", source=LI, gt=0, le=MAX_RATE)

@@ -36,6 +36,7 @@ class PFedMe(FedAvg):
     """
 
     source: ClassVar[str] = f"{DINH}, Algorithm 1"
+    stale: ClassVar[str] = "damp"
     cost_by_samples: ClassVar[bool] = True
     local_steps: int = param(20, "local rounds of a device per round, R", source=DINH, ge=1)
     lr: float = param(

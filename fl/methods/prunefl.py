@@ -42,6 +42,7 @@ class PruneFL(SubmodelMethod):
     """
 
     source: ClassVar[str] = f"{JIANG}, Algorithm 1, and released program"
+    stale: ClassVar[str] = "refuse"
     reads: ClassVar[tuple[str, ...]] = PRUNING
     reconfigure_every: int = param(50, "rounds from mask to mask", source=JIANG, ge=1)
     candidate_share: float = param(

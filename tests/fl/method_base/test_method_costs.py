@@ -36,7 +36,7 @@ READS |= {"cs": ["mask_overhead"], "fedlps": ["mask_overhead"], "fedpm": ["spars
 READS |= {
     "fedmap": ["sparse_efficiency"],
     "fedp3": ["mask_overhead"],
-    "lotteryfl": ["mask_overhead"],
+    "lotteryfl": ["mask_overhead", "sparse_efficiency"],
 }
 
 
