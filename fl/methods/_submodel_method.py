@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
@@ -99,7 +100,12 @@ class SubmodelMethod(FedAvg):
             stages=self.submodel_stages(view, k, kept),
             payload=self.submodel_payload(kept),
             rho=grant.rho,
+            note=self.noted(state, view, k),
         )
+
+    def noted(self, state: State, view: View, k: int) -> Any:
+        """What the server wants to know of the dispatch when the update is used: `Job.note`."""
+        return None
 
     def phases(self, state: State, view: View, k: int, w: Tensor, kept: Array) -> tuple[Phase, ...]:
         """How device k trains its submodel ``kept`` bool [P] of w [P]."""

@@ -58,7 +58,7 @@ def run(task: LearningTask, job: Job) -> Trained:
 
 def dropout_seeds(task: LearningTask, job: Job) -> Iterator[int]:
     """Seeds of what a model draws itself, one for each pass of a job: the stream dropout."""
-    rng = task.streams.stream("dropout", device=job.device, round=job.g)
+    rng = job.stream(task.streams, "dropout")
     while True:
         yield int(rng.integers(2**63))
 
@@ -73,7 +73,7 @@ def effective_weights(task: LearningTask, phase: Phase, job: Job) -> Effective |
     effective = phase.effective
     if effective is None:
         return None
-    rng = task.streams.stream(f"draws/{phase.batches}", device=job.device, round=job.g)
+    rng = job.stream(task.streams, f"draws/{phase.batches}")
     return lambda w: effective(w, rng)
 
 
@@ -97,7 +97,7 @@ def samples(task: LearningTask, phase: Phase, job: Job) -> tuple[Array, list[int
     """
     mine = task.data.train_index[job.device]
     batch = min(task.batch_size, len(mine))
-    rng = task.streams.stream(f"batches/{phase.batches}", device=job.device, round=job.g)
+    rng = job.stream(task.streams, f"batches/{phase.batches}")
     sizes, first, end = None, phase.first * batch, (phase.first + phase.steps) * batch
     if phase.ragged:
         once = [min(batch, len(mine) - start) for start in range(0, len(mine), batch)]
