@@ -12,6 +12,7 @@ from edgesim.errors import ScenarioError
 from edgesim.network.link_adaptation import TABLES, make_law, schemes
 from edgesim.scenario import load
 from edgesim.scenario.radio.adaptation_schema import AdaptationSection
+from solvers import PruningProblem, allocate
 
 FILE = Path(__file__).parents[3] / "scenarios" / "urban-macro.yaml"
 NOW = ["allocation={solver: kkt}"]
@@ -63,6 +64,16 @@ def test_rates_of_shares_at_10_db():
     found = b * law.efficiency(10.0 / b)
     assert found == pytest.approx([0.277734, 0.981151, 1.864502, 2.845081], abs=8e-4)
     assert (found < b * np.log2(1 + 10.0 / b)).all()
+
+
+def test_an_allocation_of_three_devices():
+    """c = 1, 10, 100: against a dual bisection and cvxpy, whose thresholds were not rounded."""
+    law, snr = make_law(AdaptationSection(rate="mcs")), np.array([1.0, 10.0, 100.0])
+    rate_bps = 16.8912e6 * law.efficiency(snr)
+    found = allocate(PruningProblem(2e6, 0.01, 0.06, rate_bps, snr=snr, law=law))
+    assert found.share == pytest.approx([0.0682911, 0.5053848, 0.4263241], abs=1e-4)
+    assert found.rho.sum() == pytest.approx(1.06599565, abs=2e-4)
+    assert found.certificate.residual <= 1e-12
 
 
 @pytest.mark.parametrize("rate", ["mcs", "truncated"])

@@ -57,25 +57,35 @@ class HullLaw:
             bits=np.array([corners[i][1] for i in kept[1:]]),
         )
 
+    @property
+    def least(self) -> float:
+        """The first corner."""
+        return float(self.snr[0])
+
     @cached_property
-    def _lines(self) -> tuple[Array, Array]:
+    def _points(self) -> tuple[Array, Array]:
+        """The corners from the origin on."""
+        return np.append(0.0, self.snr), np.append(0.0, self.bits)
+
+    @cached_property
+    def lines(self) -> tuple[Array, Array]:
         """Slope and intercept of eta on every segment [I + 1]; the last is flat."""
-        g, e = np.append(0.0, self.snr), np.append(0.0, self.bits)
+        g, e = self._points
         slope = np.append(np.diff(e) / np.diff(g), 0.0)
         return slope, np.append(0.0, e[1:] - slope[1:] * g[1:])
 
     def efficiency(self, snr: Array) -> Array:
-        bits: Array = np.interp(snr, np.append(0.0, self.snr), np.append(0.0, self.bits))
+        bits: Array = np.interp(snr, *self._points)
         return bits
 
     def tangents(self, snr: Array) -> tuple[Array, Array]:
-        _, intercept = self._lines
+        _, intercept = self.lines
         above = np.searchsorted(self.snr, snr, side="right")
         below = np.searchsorted(self.snr, snr, side="left")
         return intercept[above], intercept[below]
 
     def snr_for_ratio(self, ratio: Array) -> Array:
-        slope, intercept = self._lines
+        slope, intercept = self.lines
         corner = self.bits / self.snr  # falling
         place = len(corner) - np.searchsorted(corner[::-1], ratio, side="left")
         with np.errstate(divide="ignore", invalid="ignore"):
