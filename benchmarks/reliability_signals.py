@@ -3,9 +3,9 @@
 Each of `edgesim run`, `edgesim sweep` and `edgesim sweep --backend dask` is disturbed again and
 again in one folder until it ends, then the folder is compared with an undisturbed one and the next
 folder is begun. A disturbance is ``kill -9`` of the command or of one of its workers, or SIGINT,
-SIGTERM or SIGHUP for the command or for its whole process group, as a terminal sends it. The process
-by which Python's multiprocessing tracks semaphores is not killed alone: Python itself then prints
-tracebacks, though every byte is the same.
+SIGTERM or SIGHUP for the command or for its whole process group, as a terminal sends it. The
+process by which Python's multiprocessing tracks semaphores is not killed alone: Python itself then
+prints tracebacks, though every byte is the same.
 
     python benchmarks/reliability_signals.py --kills 60 --signals 60 --seed 0
 """
