@@ -8,6 +8,7 @@ process by which Python's multiprocessing tracks semaphores is not killed alone:
 prints tracebacks, though every byte is the same.
 
     python benchmarks/reliability_signals.py --kills 60 --signals 60 --seed 0
+    python benchmarks/reliability_signals.py --only sweep --untrained
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ COMMANDS = {
     "dask": ["sweep", "disturbed.yaml", *SWEEP, "--backend", "dask"],
 }
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+UNTRAINED = ["learning.dataset=none", "~learning.partition", "rounds=100"]  # loads no torch
 PATIENCE_S = 5.0  # until a command that is stopped has ended
 NOT_COMPARED = {"timing.json", "lock"}  # seconds of this machine; who writes there now
 
@@ -212,7 +214,11 @@ def main() -> None:
     for option, default in (("--kills", 60), ("--signals", 60), ("--seed", 0)):
         parser.add_argument(option, type=int, default=default)
     parser.add_argument("--only", choices=COMMANDS, help="one kind of command")
+    parser.add_argument("--untrained", action="store_true", help="runs that only count time")
     given = parser.parse_args()
+    if given.untrained:
+        for command in COMMANDS.values():
+            command.extend(UNTRAINED)
     names = [given.only] if given.only else list(COMMANDS)
     with tempfile.TemporaryDirectory(prefix="edgesim-signals-") as folder:
         campaign = Campaign(Path(folder), given.seed)
