@@ -189,6 +189,7 @@ def test_promise_4_same_seed_same_bytes(tiny, tmp_path):
     json.loads((one.folder / "trace.json").read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.needs_data
 @pytest.mark.parametrize("dataset", ["mnist", "fashion-mnist"])
 def test_liu_scenario_on_the_real_data(dataset):

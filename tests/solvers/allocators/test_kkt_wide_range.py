@@ -130,14 +130,14 @@ def check(p, factor):
 
 
 @pytest.mark.slow
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(problems(density=False), st.sampled_from([1.0, 1.01]))
 def test_optimal_where_noise_is_a_fixed_power(p, factor):
     check(p, factor)
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(problems(density=True), st.sampled_from([1.0, 1.01]))
 def test_optimal_where_noise_is_a_density(p, factor):
     check(p, factor)
