@@ -35,6 +35,10 @@ class EfficiencyLaw(Protocol):
         """eta(g), same shape."""
         ...
 
+    def snr_for_bits(self, bits: Array) -> Array:
+        """The least g with eta(g) >= bits, same shape; inf where there is none."""
+        ...
+
     def tangents(self, snr: Array) -> tuple[Array, Array]:
         """eta(g) - g eta'(g) with the slope (above g, below g): R' (to the left, to the right)."""
         ...

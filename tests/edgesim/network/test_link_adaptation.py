@@ -102,7 +102,6 @@ def test_without_a_change_of_rate_nothing_changes():
         (["network.noise=-100 dBm"], "needs a noise density"),
         (["allocation.solver=fair"], "one of the solvers kkt, equal, proportional"),
         (["allocation.resource_blocks=51"], "without resource_blocks"),
-        (["allocation={rate: mean}"], "planned for the instant only"),
         (["network.adaptation={rate: truncated, table: 64qam}"], "reads no table"),
         (["network.adaptation.table=16qam"], "64qam"),
         (["network.adaptation.implementation_loss=-1 dB"], "at least 0"),
