@@ -16,6 +16,7 @@ from reports.interactive.chart_data import as_script_text, chart_data
 from reports.report_options import ReportOptions
 from reports.run_data.missing_runs import (
     MissingRun,
+    keys_linked_by,
     listed_folders,
     missing_runs,
     nothing_finished,
@@ -59,7 +60,7 @@ def write_report(
     lacking = missing_runs(found)
     if not found.finished:
         raise ResultsError(nothing_finished(dirs, lacking))
-    every = load_schemes(found.finished, listed_folders(found))
+    every = load_schemes(found.finished, listed_folders(found), keys_linked_by(found))
     lacking += superseded_runs(found, {run.folder for s in every for run in s.runs})
     schemes = named_schemes(sliced_schemes(every, options.slice), options.schemes)
     figures, notes = report_figures(schemes, options)
@@ -84,7 +85,7 @@ def default_folder(dirs: Sequence[Path]) -> Path:
 
 
 def _write_tables(schemes: list[Scheme], options: ReportOptions, folder: Path) -> dict[str, Table]:
-    keys = swept_keys(schemes)
+    keys = swept_keys(schemes, apart=bool(options.along))
     along = find_key("along", options.along, keys) if options.along else None
     made = (
         scheme_table(schemes),
