@@ -53,7 +53,7 @@ class View:
     """What the server knows when round g starts, and nothing else.
 
     Args:
-        g: number of the round.
+        g: number of the round: the version of the model that is handed out.
         now_s: simulated time, s.
         idle: devices that are present and free, int [A].
         rate_bps: uplink rate over the whole band, bit/s [K]: r_k of Liu (9) with b = 1.
@@ -62,6 +62,9 @@ class View:
         budget_s: latency threshold T_th, s; inf where the scenario sets none.
         capability: z_k in (0, 1] [K], share of its processor that a device gives; part of cpu_hz.
         model_budget: gamma_k in (0, 1] [K], largest share of the parameters that a device holds.
+        turn: how often the server has handed out jobs before.
+        wanted: how many devices may start now; None: all that are idle.
+        in_flight: devices that are at work on an earlier job, int [F]; none of them is idle.
     """
 
     g: int
@@ -73,6 +76,22 @@ class View:
     budget_s: float
     capability: Array
     model_budget: Array
+    turn: int = 0
+    wanted: int | None = None
+    in_flight: Array = field(default_factory=lambda: np.empty(0, dtype=int))
+
+    @property
+    def occasion(self) -> int:
+        """Number that names what is drawn when jobs are handed out: with rounds that of the round.
+
+        Where jobs overlap, several are handed out of one version: each time others are drawn.
+        """
+        return self.turn or self.g
+
+    def places(self, count: int | None) -> int:
+        """How many of at most ``count`` devices can start now; None: no limit."""
+        limits = (len(self.idle), self.wanted, count)
+        return min(limit for limit in limits if limit is not None)
 
 
 @dataclass(frozen=True)
@@ -205,11 +224,12 @@ class Phase:
     Args:
         start: weights before the first step, float [P].
         mask: coordinates that are trained, bool [P].
-        steps: number of steps, one mini-batch each.
+        steps: number of steps, one mini-batch each, or ``hold`` steps on the same.
         lr: learning rate, a number or a tensor [P].
         batches: name of the stream of mini-batches: what one phase draws does not shift another's.
         loss: (w, x, y) -> scalar; None: criterion and penalty.
         first: number of the first mini-batch in that stream; a phase can continue another's stream.
+        hold: consecutive steps on each mini-batch.
         ragged: each pass over the device's data ends with a smaller batch; otherwise batches run on
             into the next pass.
         submodel: weights that compute, bool [P]; the others count as zero and are not trained.
@@ -231,6 +251,7 @@ class Phase:
     batches: str = "train"
     loss: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
     first: int = 0
+    hold: int = 1
     ragged: bool = False
     submodel: Tensor | tuple[Tensor, ...] | Callable[[list[Tensor]], Tensor] | None = None
     scale: Tensor | None = None
@@ -279,12 +300,15 @@ class Job:
 
     Args:
         device: k.
-        g: round.
+        g: round: the version of the model that it starts from.
         phases: trained in this order.
         stages: work that is charged, in this order; None: known only after training.
         payload: bits down and up.
         rho: pruning ratio.
         finish: results [P] of all phases -> w [P]; None: the result of the last phase.
+        again: how many earlier jobs of the device started from the same version.
+        note: what the method wants to know of the dispatch when the update is used; the clock
+            passes it on unread.
     """
 
     device: int
@@ -294,13 +318,25 @@ class Job:
     payload: Payload
     rho: float
     finish: Callable[[list[Tensor]], Tensor] | None = None
+    again: int = 0
+    note: Any = None
+
+    def stream(self, streams: Streams, purpose: str) -> np.random.Generator:
+        """The random stream of this job for a purpose: by device, version and repetition."""
+        name = f"{purpose}/again {self.again}" if self.again else purpose
+        return streams.stream(name, device=self.device, round=self.g)
 
 
 class Update(Protocol):
-    """Promise of a job's result: training runs when a value is first asked for."""
+    """Promise of a job's result: training runs when a value is first asked for.
 
-    job: Job
+    ``weight`` is what staleness leaves of it, 1 where nothing is damped.
+    """
 
+    @property
+    def job(self) -> Job: ...
+    @property
+    def weight(self) -> float: ...
     def result(self) -> Trained: ...
     def stages(self) -> tuple[Stage, ...]: ...
     def bits_up(self) -> float: ...
@@ -320,10 +356,13 @@ class Outcome:
     Args:
         grant: what it was allowed to use.
         update: its training; None where it never started.
-        status: arrived | late | failed | infeasible.
+        status: arrived | late | failed | infeasible, and with overlapping jobs cancelled |
+            discarded | unfinished.
         received: the server got the upload in time to aggregate it.
         trained: the device finished its computation, so that its personal part stays.
-        finish_s: time since the start of the round, s; nan where it never finished.
+        finish_s: time since its own dispatch, s; nan where it never finished.
+        staleness: versions made between its download and its use.
+        weight: what staleness left of the update.
     """
 
     grant: Grant
@@ -332,11 +371,19 @@ class Outcome:
     received: bool
     trained: bool
     finish_s: float
+    staleness: int = 0
+    weight: float = 1.0
 
 
 @dataclass(frozen=True)
 class Report:
-    """What the server learns from a round, for methods that adapt to it (`observe`)."""
+    """What the server learns from a round, for methods that adapt to it (`observe`).
+
+    Args:
+        g: number of the round, or version.
+        latency_s: time since the version before, s.
+        outcomes: of the jobs that have ended since.
+    """
 
     g: int
     latency_s: float
@@ -361,8 +408,18 @@ class Scores:
     measures: dict[str, float] = field(default_factory=dict)
 
 
+STALENESS = ("damp", "count", "refuse")  # what a method may declare as its ``stale``
+
+
 class MethodHooks(Protocol):
-    """The questions that a method answers; `fl.method_base.method.Method` answers as FedAvg."""
+    """The questions that a method answers; `fl.method_base.method.Method` answers as FedAvg.
+
+    ``stale`` says what becomes of an update that started from an older version of the model:
+    ``damp``, its change is damped and applied to the model of now; ``count``, the method reads
+    `Update.weight` itself; ``refuse``, the method has no meaning for it.
+    """
+
+    stale: str
 
     def start(self) -> State: ...
     def select(self, state: State, view: View) -> Array: ...
@@ -371,6 +428,7 @@ class MethodHooks(Protocol):
     def retain(self, state: State, updates: Sequence[Update]) -> State: ...
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State: ...
     def observe(self, state: State, report: Report) -> State: ...
+    def damped(self, update: Update, now: State, base: State, weight: float) -> Update: ...
 
 
 class Observer(Protocol):

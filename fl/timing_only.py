@@ -89,6 +89,7 @@ class Counted:
     """Selection and costs of a method, without its learning (`fl.contracts.MethodHooks`)."""
 
     method: Method
+    stale = "damp"
 
     def start(self) -> Rounds:
         return Rounds()
@@ -116,6 +117,9 @@ class Counted:
     def observe(self, state: Rounds, report: Report) -> Rounds:
         return state
 
+    def damped(self, update: Update, now: Rounds, base: Rounds, weight: float) -> Update:
+        return update
+
 
 @dataclass(frozen=True)
 class Untrained:
@@ -125,6 +129,7 @@ class Untrained:
     """
 
     job: Job
+    weight: float = 1.0
 
     def stages(self) -> tuple[Stage, ...]:
         return cast("tuple[Stage, ...]", self.job.stages)

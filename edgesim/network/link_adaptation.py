@@ -13,7 +13,7 @@ import numpy as np
 
 from edgesim.scenario.radio.adaptation_schema import AdaptationSection
 from fl.contracts import Array
-from solvers.efficiency_laws import CappedLaw, HullLaw
+from solvers.rate_laws.efficiency_laws import CappedLaw, HullLaw
 from solvers.rates import EfficiencyLaw
 
 # TS 38.214: bits per symbol Qm -> 1024 R of its schemes, and their least ratios in dB

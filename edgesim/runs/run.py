@@ -21,9 +21,9 @@ from edgesim.records.event_log import EventLog
 from edgesim.records.run_checkpoint import Checkpoint, FolderError, RunFolder
 from edgesim.runs.artifacts import (
     peak_memory_bytes,
+    resolved_scenario,
     summary_of,
     write_artifacts,
-    write_scenario,
 )
 from edgesim.runs.continuation import continuable, without_unscheduled_scores
 from edgesim.runs.error_sentences import user_errors
@@ -179,6 +179,8 @@ class PreparedRun:
         if not self.feasibility.feasible:
             raise InfeasibleScenarioError(self.feasibility.note)
         with user_errors(self.setup.scenario):
+            if out is not None:  # before torch loads, which the digest needs
+                RunFolder(Path(out)).refuse_unusable()
             setup = share_training(self.setup, shared)
             folder = None if out is None else RunFolder(Path(out), result_digest(setup))
             damage = None if fresh or folder is None else folder.damage()
@@ -193,7 +195,6 @@ class PreparedRun:
                     return finished_run(folder, saved)
                 if folder:  # without summary.json it is no finished run, whose files have digests
                     (folder.path / "summary.json").unlink(missing_ok=True)
-                    write_scenario(folder.path, setup, write_atomic)
                 if saved and damage:
                     names = ", ".join(file.name for file in damage)
                     saved.warnings.append(f"damaged files were written again: {names}")
@@ -233,6 +234,9 @@ def run_rounds(
         warnings: for summary.json.
     """
     start_s, state, first, log = 0.0, None, 0, EventLog()
+    resolved = "" if folder is None else resolved_scenario(setup)
+    if folder is not None:
+        write_atomic(folder.path / "scenario.yaml", resolved)
     if saved is not None:
         start_s, first = saved.time_s, saved.g + 1
         state = restore(setup, saved, log)
@@ -259,7 +263,7 @@ def run_rounds(
         timing["peak_memory_bytes"] = peak_memory_bytes()
         if setup.reuse:
             timing |= {"passes_taken": setup.reuse.taken, "passes_made": setup.reuse.made}
-        write_artifacts(folder.path, setup, log, state, summary, timing)
+        write_artifacts(folder.path, setup, resolved, log, state, summary, timing)
     recorder.report("end", round=setup.scenario.rounds - 1)
     return Run(folder.path if folder else None, summary, log, spent)
 

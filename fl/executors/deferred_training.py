@@ -35,6 +35,8 @@ class Executor(Protocol):
 class Promise:
     """The training of one job, now or later (`fl.contracts.Update`)."""
 
+    weight = 1.0
+
     def __init__(self, job: Job, trainer: Trainer) -> None:
         self.job = job
         self._trainer = trainer

@@ -37,6 +37,7 @@ from fl.contracts import (
 from fl.errors import MethodError
 from fl.method_base.affine_demand import affine_demand, cost_columns, total_work, upload_bits
 from fl.method_base.hyperparameter_declaration import bind, check, param, parameters
+from fl.method_base.stale_updates import MovedUpdate, WeightedUpdate
 from fl.method_base.state import State
 from fl.models.architectures import Architecture
 from fl.models.layout import Layout, Slot
@@ -60,6 +61,8 @@ class Method(metaclass=ABCMeta):
         source: Paper, and algorithm or section.
         reads: Which of the scenario's accounting keys about pruning (`PRUNING`) have an effect;
             None: all, where the method prunes.
+        stale: What becomes of updates from older versions of the model, one of
+            `fl.contracts.STALENESS`: damp | count | refuse. ``count`` overrides `damped`.
         cost_by_samples: Whether `stages` depends on the device through its number of samples
             alone, so that devices with equally many are priced once. A class that overrides
             `stages`, `planned` or `work` and does not declare it is asked for every device.
@@ -67,6 +70,7 @@ class Method(metaclass=ABCMeta):
 
     source: ClassVar[str] = "none given"
     reads: ClassVar[tuple[str, ...] | None] = None
+    stale: ClassVar[str] = "damp"
     cost_by_samples: ClassVar[bool] = True
     task: LearningTask = field(repr=False)
     participants: int | None = param(
@@ -123,10 +127,8 @@ class Method(metaclass=ABCMeta):
 
     def select(self, state: State, view: View) -> Array:
         """Devices asked in this round, int [S], in rising order: by the task's selection rule."""
-        count = len(view.idle)
-        if self.participants is not None:
-            count = min(self.participants, count)
-        stream = self.task.streams.stream("select", round=view.g)
+        count = view.places(self.participants)
+        stream = self.task.streams.stream("select", round=view.occasion)
         return np.sort(self.task.selection(view, count, stream))
 
     def observe(self, state: State, report: Report) -> State:
@@ -305,8 +307,10 @@ class Method(metaclass=ABCMeta):
 
     def retain(self, state: State, updates: Sequence[Update]) -> State:
         """The state with what stays at the devices that finished training, received or not."""
-        if not self.personal().any():
-            return state
+        return self.with_local_parts(state, updates) if self.personal().any() else state
+
+    def with_local_parts(self, state: State, updates: Sequence[Update]) -> State:
+        """The state with the `local_part` of everybody who trained."""
         parts = {update.job.device: self.local_part(update.result()) for update in updates}
         return replace(state, local=state.local | parts)
 
@@ -322,6 +326,21 @@ class Method(metaclass=ABCMeta):
         """What each update sent, and its device's weight in the mean."""
         sent = [self.encode(update.job, update.result()) for update in updates]
         return sent, [self.weight_of(view, update.job.device) for update in updates]
+
+    def damped(self, update: Update, now: State, base: State, weight: float) -> Update:
+        """An update from an older version, as it is used now.
+
+        Args:
+            update: Whose job started from ``base``.
+            now: The state that it is used in.
+            base: The state that its change is measured from.
+            weight: What staleness leaves of the change.
+        """
+        if weight == 1.0 and base.w is now.w:
+            return update
+        if self.stale == "count":
+            return WeightedUpdate(update, weight)
+        return MovedUpdate(update, weight, now.w, base.w, self.shared_mask)
 
     def weight_of(self, view: View, k: int) -> float:
         """Weight of device k in the mean: `weighting`."""

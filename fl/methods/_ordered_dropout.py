@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 
-from fl.contracts import Tensor, View
+from fl.contracts import Tensor, Update, View
 from fl.masks import unit_masks
 from fl.method_base.method import State, param
 from fl.models.layout import Layout
@@ -69,11 +69,15 @@ class DeployedSubmodels:
     width: float | None
     deploy: str
 
-    def with_widths(self, state: State, view: View) -> State:
-        """The state with the width of every device [K], as it is in this round."""
+    def with_widths(self, state: State, view: View, updates: Sequence[Update]) -> State:
+        """The state with the width of every device [K], as it is in this round.
+
+        Of a device that sent something it is the width that its job noted.
+        """
         if self.width is not None or self.deploy == "global":
             return state
         widths = np.minimum(view.capability, np.sqrt(view.model_budget))
+        widths[[each.job.device for each in updates]] = [each.job.note for each in updates]
         return replace(state, memo=state.memo | {"width": self.task.tensor(widths)})
 
     def of_device(self, state: State, k: int) -> Tensor:

@@ -31,6 +31,7 @@ class APFL(FedAvg):
     """
 
     source: ClassVar[str] = "Deng et al., arXiv 2003.13461, Algorithm 1"
+    stale: ClassVar[str] = "damp"
     cost_by_samples: ClassVar[bool] = True
     alpha: float = param(
         0.5, "share of the device's own model, at first", source="Deng et al.", ge=0, le=1

@@ -35,6 +35,7 @@ class CS(FedAvg):
     """
 
     source: ClassVar[str] = "Jiang and Borcea, AAAI 2023, and released program"
+    stale: ClassVar[str] = "refuse"
     reads: ClassVar[tuple[str, ...]] = ("mask_overhead",)
     weighting: str = weighting_by_samples("Jiang and Borcea, released program")
     sparsity: float = param(

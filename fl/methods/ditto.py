@@ -31,6 +31,7 @@ class Ditto(FedAvg):
     """
 
     source: ClassVar[str] = "Li et al., ICML 2021, Algorithm 1"
+    stale: ClassVar[str] = "damp"
     cost_by_samples: ClassVar[bool] = True
     lam: float = param(
         0.1,

@@ -31,6 +31,7 @@ class EFD(SubmodelMethod):
     """
 
     source: ClassVar[str] = "Horvath et al., NeurIPS 2021, Section 5; Caldas et al., 2018"
+    stale: ClassVar[str] = "damp"
 
     def kept(self, state: State | None, view: View, k: int) -> Array:
         rng = self.task.streams.stream("efd", k, view.g)

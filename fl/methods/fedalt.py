@@ -30,6 +30,7 @@ class FedAlt(Method):
     """
 
     source: ClassVar[str] = "Pillutla et al., ICML 2022, Algorithm 2 (FedAlt)"
+    stale: ClassVar[str] = "damp"
     cost_by_samples: ClassVar[bool] = True
     update: ClassVar[str] = "alternating"
     personal_part: str = param(

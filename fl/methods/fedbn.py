@@ -29,6 +29,7 @@ class FedBN(FedAvg):
     """
 
     source: ClassVar[str] = "Li et al., ICLR 2021, Algorithm 1"
+    stale: ClassVar[str] = "damp"
     weighting: str = weighting_by_samples("Li et al.; McMahan et al.")
 
     def personal(self) -> Array:

@@ -30,6 +30,7 @@ class FedDyn(FedAvg):
     """
 
     source: ClassVar[str] = "Acar et al., ICLR 2021, Algorithm 1"
+    stale: ClassVar[str] = "damp"
     alpha: float = param(
         0.01, "weight of the regulariser", source="Acar et al.: 0.1 to 0.01", ge=0, le=MAX_RATE
     )

@@ -29,6 +29,7 @@ class FedOpt(FedAvg):
     """
 
     source: ClassVar[str] = REDDI
+    stale: ClassVar[str] = "damp"
     rule: str = param(
         "adam",
         "optimiser of the server",

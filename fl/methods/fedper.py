@@ -28,6 +28,7 @@ class FedPer(FedAvg):
     """
 
     source: ClassVar[str] = "Arivazhagan et al., arXiv 1912.00818"
+    stale: ClassVar[str] = "damp"
     weighting: str = weighting_by_samples("Arivazhagan et al.; Collins et al., ICML 2021")
 
     def personal(self) -> Array:

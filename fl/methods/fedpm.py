@@ -55,6 +55,7 @@ class FedPM(SubmodelMethod):
     """
 
     source: ClassVar[str] = "Isik et al., ICLR 2023, Algorithms 1, 2"
+    stale: ClassVar[str] = "count"
     reads: ClassVar[tuple[str, ...]] = ("sparse_efficiency",)
     lr: float = param(0.1, "step size on the scores", source=AUTHORS, gt=0, le=MAX_RATE)
     optimiser: str = param("adam", "of the scores", source=AUTHORS, choices=("adam", "sgd"))
@@ -104,9 +105,9 @@ class FedPM(SubmodelMethod):
         used = self.sparse_model(self.first_theta, 0)
         return State(0, self.task.tensor(self.first_theta), memo={"used": used})
 
-    def drawn(self, theta: Array, purpose: str, k: int | None, g: int) -> Array:
+    def drawn(self, theta: Array, purpose: str, g: int) -> Array:
         """A mask, bool [P]."""
-        rng = self.task.streams.stream(purpose, device=k, round=g)
+        rng = self.task.streams.stream(purpose, round=g)
         return rng.random(self.layout.size, dtype=np.float32) < theta
 
     # --- what it costs ---------------------------------------------------------------------------
@@ -114,7 +115,7 @@ class FedPM(SubmodelMethod):
     def kept(self, state: State | None, view: View, k: int) -> Array:
         """What a round is planned with: one draw of the server's theta."""
         theta = state.w.cpu().numpy() if state else self.first_theta
-        return self.drawn(theta, "foretold", None, view.g)
+        return self.drawn(theta, "foretold", view.g)
 
     def submodel_payload(self, kept: Array) -> Payload:
         """theta down; the mask and its density up."""
@@ -150,7 +151,8 @@ class FedPM(SubmodelMethod):
 
     def sampled(self, job: Job, trained: Trained) -> Array:
         """The mask that a device sends, bool [P]."""
-        return self.drawn(trained.w.sigmoid().cpu().numpy(), "sent", job.device, job.g)
+        theta, rng = trained.w.sigmoid().cpu().numpy(), job.stream(self.task.streams, "sent")
+        return rng.random(self.layout.size, dtype=np.float32) < theta
 
     def encode(self, job: Job, trained: Trained) -> Sent:
         mask = self.sampled(job, trained)
@@ -158,11 +160,16 @@ class FedPM(SubmodelMethod):
         return Sent(values, trained.mask, self.submodel_payload(mask).bits_up)
 
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
-        """theta as the mode of the posterior that counts the masks: Isik et al., Algorithm 2."""
+        """theta as the mode of the posterior that counts the masks: Isik et al., Algorithm 2.
+
+        A posterior that has begun anew does not count the masks of jobs that started before.
+        """
         first, g = state.w.new_full(state.w.shape, self.prior), state.g + 1
+        begun = state.g // self.reset_rounds * self.reset_rounds
+        updates = [update for update in updates if update.job.g >= begun]
         prior = Beta(*(state.memo.get(name, first) for name in ("alpha", "beta")))
         masks = [self.encode(u.job, u.result()).values for u in updates]
-        after = counted(prior, masks, self.softening)
+        after = counted(prior, masks, self.softening, [u.weight for u in updates])
         begins_anew = g % self.reset_rounds == 0
         memo = {} if begins_anew else {"alpha": after.alpha, "beta": after.beta}
         theta = after.mode().where(self.task.tensor(self.maskable), 1.0) if updates else state.w
@@ -171,7 +178,7 @@ class FedPM(SubmodelMethod):
 
     def sparse_model(self, theta: Array, g: int) -> Tensor:
         """The weights under the mask of round g, [P]."""
-        mask = self.drawn(theta, "used", None, g)
+        mask = self.drawn(theta, "used", g)
         return self.task.tensor(np.where(mask, self.constants, np.float32(0.0)))
 
     def received(self, state: State, k: int) -> Tensor:
@@ -198,7 +205,12 @@ def logits(theta: Tensor) -> Tensor:
     return theta.logit().clamp(-CERTAIN, CERTAIN)
 
 
-def counted(prior: Beta, masks: Sequence[Any], softening: float = 0.0) -> Beta:
+def counted(
+    prior: Beta,
+    masks: Sequence[Any],
+    softening: float = 0.0,
+    weights: Sequence[float] | None = None,
+) -> Beta:
     """The posterior of the probabilities [P] after some masks: Isik et al., Algorithm 2.
 
     Args:
@@ -206,6 +218,11 @@ def counted(prior: Beta, masks: Sequence[Any], softening: float = 0.0) -> Beta:
         masks: Of 0 and 1, [P] each.
         softening: A mask counts as softening and 1 - softening instead of 0 and 1, which keeps the
             mode inside (0, 1).
+        weights: How much each mask counts; None: 1.
     """
-    used = sum(softening + (1.0 - 2.0 * softening) * mask for mask in masks)
-    return Beta(prior.alpha + used, prior.beta + (len(masks) - used))
+    each = [1.0] * len(masks) if weights is None else weights
+    used = sum(
+        weight * (softening + (1.0 - 2.0 * softening) * mask)
+        for mask, weight in zip(masks, each, strict=True)
+    )
+    return Beta(prior.alpha + used, prior.beta + (sum(each) - used))

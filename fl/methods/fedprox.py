@@ -22,6 +22,7 @@ class FedProx(FedAvg):
     """
 
     source: ClassVar[str] = "Li et al., MLSys 2020, Algorithm 2"
+    stale: ClassVar[str] = "damp"
     mu: float = param(
         0.001, "weight of the proximal term", source="FedLPS, released code", ge=0, le=MAX_RATE
     )

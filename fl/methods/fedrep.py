@@ -27,6 +27,7 @@ class FedRep(FedPer):
     """
 
     source: ClassVar[str] = "Collins et al., ICML 2021, Algorithm 1"
+    stale: ClassVar[str] = "damp"
     cost_by_samples: ClassVar[bool] = True
     head_steps: int = param(
         2,

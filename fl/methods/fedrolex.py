@@ -30,6 +30,7 @@ class FedRolex(HeteroFL):
     """
 
     source: ClassVar[str] = "Alam et al., NeurIPS 2022, Algorithm 1"
+    stale: ClassVar[str] = "damp"
 
     def kept(self, state: State | None, view: View, k: int) -> Array:
         return self.layout.expand(rolling(self.layout, self.width_of(view, k), view.g))

@@ -19,4 +19,5 @@ class FedSim(FedAlt):
     """
 
     source: ClassVar[str] = "Pillutla et al., ICML 2022, Algorithm 3 (FedSim)"
+    stale: ClassVar[str] = "damp"
     update: ClassVar[str] = "simultaneous"

@@ -41,6 +41,7 @@ class FedSpa(SubmodelMethod):
     """
 
     source: ClassVar[str] = "Huang et al., arXiv 2201.11380; no released program"
+    stale: ClassVar[str] = "damp"
     reads: ClassVar[tuple[str, ...]] = PRUNING
     density: float = param(
         0.5, "share of the weights that every device keeps", source=RECIPE, gt=0, le=1

@@ -34,6 +34,7 @@ class Fjord(SubmodelMethod):
     """
 
     source: ClassVar[str] = "Horvath et al., NeurIPS 2021, Algorithm 1"
+    stale: ClassVar[str] = "damp"
     deploy: str = deploy_parameter()
     levels: tuple[float, ...] = param(
         (0.0625, 0.125, 0.25, 0.5, 1.0),
@@ -146,9 +147,14 @@ class Fjord(SubmodelMethod):
     def deployed(self) -> DeployedSubmodels:
         return DeployedSubmodels(self.task, self.width, self.deploy)
 
+    def noted(self, state: State, view: View, k: int) -> float:
+        """The width of the device."""
+        return self.width_of(view, k)
+
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
         """The mean over holders; and the server notes the width of every device."""
-        return self.deployed.with_widths(super().aggregate(state, view, updates), view)
+        after = super().aggregate(state, view, updates)
+        return self.deployed.with_widths(after, view, updates)
 
     def received(self, state: State, k: int) -> Tensor:
         return state.w

@@ -33,6 +33,7 @@ class HeteroFL(SubmodelMethod):
     """
 
     source: ClassVar[str] = "Diao et al., ICLR 2021"
+    stale: ClassVar[str] = "damp"
     deploy: str = deploy_parameter()
     scaler: bool = param(
         True,
@@ -100,9 +101,14 @@ class HeteroFL(SubmodelMethod):
     def deployed(self) -> DeployedSubmodels:
         return DeployedSubmodels(self.task, self.width, self.deploy)
 
+    def noted(self, state: State, view: View, k: int) -> float:
+        """The width of the device."""
+        return self.width_of(view, k)
+
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
         """The mean over holders; and the server notes the width of every device."""
-        return self.deployed.with_widths(super().aggregate(state, view, updates), view)
+        after = super().aggregate(state, view, updates)
+        return self.deployed.with_widths(after, view, updates)
 
     def received(self, state: State, k: int) -> Tensor:
         return state.w

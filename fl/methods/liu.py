@@ -29,6 +29,7 @@ class Liu(ImportancePruning, FedAlt):
     """
 
     source: ClassVar[str] = "Liu et al., Algorithm 1"
+    stale: ClassVar[str] = "damp"
     update: str = param(  # type: ignore[misc]  # a parameter where FedAlt has a constant
         "alternating",
         "train the personal and the shared part in turn (LocalAlt) or in the same steps (LocalSim)",

@@ -45,6 +45,7 @@ class Local(FedAvg):
     """
 
     source: ClassVar[str] = f"{PAPER}, Section 4 (Local)"
+    stale: ClassVar[str] = "damp"
     cost_by_samples: ClassVar[bool] = True
     momentum: float = param(
         0.9, "momentum of SGD, fresh in every round", source=f"{PAPER}: 0.9", ge=0, le=0.9999

@@ -31,6 +31,7 @@ class PerFedAvg(FedAvg):
     """
 
     source: ClassVar[str] = "Fallah et al., NeurIPS 2020, Algorithm 1"
+    stale: ClassVar[str] = "damp"
     cost_by_samples: ClassVar[bool] = True
     inner_lr: float = param(
         0.01,

@@ -23,3 +23,4 @@ class PruningOnly(ImportancePruning, FedAvg):
     source: ClassVar[str] = (
         "Liu et al. 2023 (adaptive federated pruning), as compared in Liu et al., Section V"
     )
+    stale: ClassVar[str] = "damp"

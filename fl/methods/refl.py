@@ -39,6 +39,7 @@ class REFL(FedAvg):
     """
 
     source: ClassVar[str] = "Abdelmoniem et al., EuroSys 2023, and released program"
+    stale: ClassVar[str] = "refuse"
     participants: int | None = param(
         10, "devices asked per round, N_0", source="FedLPS, Section V", ge=1
     )

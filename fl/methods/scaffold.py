@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from fl.contracts import Grant, Payload, Phase, Tensor, Update, View
+from fl.contracts import Grant, Job, Payload, Phase, Tensor, Update, View
 from fl.errors import MethodError
 from fl.method_base.method import MAX_RATE, State, param
 from fl.methods.fedavg import FedAvg
@@ -31,6 +31,7 @@ class Scaffold(FedAvg):
     """
 
     source: ClassVar[str] = "Karimireddy et al., ICML 2020, Algorithm 1"
+    stale: ClassVar[str] = "damp"
     server_lr: float = param(
         1.0, "step size of the server", source="Karimireddy et al.: 1", gt=0, le=MAX_RATE
     )
@@ -61,9 +62,13 @@ class Scaffold(FedAvg):
 
         return (self.training(w, self._all, state.g, k, penalty=penalty),)
 
+    def configure(self, state: State, view: View, grant: Grant) -> Job:
+        """The order for one device, which remembers the c that it received."""
+        return replace(super().configure(state, view, grant), note=self._control(state))
+
     def retain(self, state: State, updates: Sequence[Update]) -> State:
         """The new c_k of everybody who trained."""
-        changes = {one.job.device: self._change(state, one) for one in updates}
+        changes = {one.job.device: change(one, one.job.phases[0].start) for one in updates}
         new = {k: state.local.get(k, 0.0) + change for k, change in changes.items()}
         return replace(state, local=state.local | new)
 
@@ -78,7 +83,8 @@ class Scaffold(FedAvg):
             w = state.w + self.server_lr * (w - state.w)
         control = self._control(state)
         for one in updates:
-            control = control + self._change(state, one) / self.task.devices
+            # An update that is used late was moved to the model of now, its change damped.
+            control = control + change(one, state.w) / self.task.devices
         return replace(after, w=w, memo=state.memo | {"control": control})
 
     def personalise(self, state: State, k: int) -> Tensor:
@@ -88,8 +94,14 @@ class Scaffold(FedAvg):
         """The server's c [P]."""
         return state.memo.get("control", state.w.new_zeros(len(state.w)))
 
-    def _change(self, state: State, update: Update) -> Tensor:
-        """c_k's change [P]: -c + (x - y) / (K lr), in which c_k itself does not appear."""
-        (phase,) = update.job.phases
-        moved = phase.start - update.result().w
-        return moved / (phase.steps * phase.lr) - self._control(state)
+
+def change(update: Update, start: Tensor) -> Tensor:
+    """c_k's change [P]: -c + (x - y) / (K lr), in which c_k itself does not appear.
+
+    Args:
+        update: From a job with the server's c [P] as its note.
+        start: x, from which the update is measured [P].
+    """
+    (phase,) = update.job.phases
+    moved = start - update.result().w
+    return moved / (phase.steps * phase.lr) - update.weight * update.job.note

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fl.contracts import Job, Payload, Sent, Tensor, Trained, Update, View
+from fl.contracts import Grant, Job, Payload, Sent, Tensor, Trained, Update, View
 from fl.method_base.method import State, param
 from fl.methods.local import PAPER, Local
 
@@ -40,6 +40,7 @@ class SpaFL(Local):
     """
 
     source: ClassVar[str] = f"{PAPER}, Algorithm 1"
+    stale: ClassVar[str] = "damp"
     importance_update: bool = param(
         True,
         "own weights follow the last change of the global thresholds",
@@ -110,6 +111,11 @@ class SpaFL(Local):
             return self.rows.thresholds(state.w) - state.memo["seen"][k]
         return state.memo.get("change")
 
+    def configure(self, state: State, view: View, grant: Grant) -> Job:
+        """The order for one device, which remembers the thresholds [T] that it received."""
+        job = super().configure(state, view, grant)
+        return replace(job, note=self.rows.thresholds(state.w))
+
     # --- what the server makes of it -------------------------------------------------------------
 
     def encode(self, job: Job, trained: Trained) -> Sent:
@@ -125,7 +131,7 @@ class SpaFL(Local):
         unseen = tau.new_zeros(self.task.devices, len(tau))
         seen = state.memo.get("seen", unseen).clone()
         for update in updates:
-            seen[update.job.device] = tau
+            seen[update.job.device] = update.job.note
         return replace(after, memo=after.memo | {"seen": seen})
 
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:

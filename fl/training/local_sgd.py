@@ -58,7 +58,7 @@ def run(task: LearningTask, job: Job) -> Trained:
 
 def dropout_seeds(task: LearningTask, job: Job) -> Iterator[int]:
     """Seeds of what a model draws itself, one for each pass of a job: the stream dropout."""
-    rng = task.streams.stream("dropout", device=job.device, round=job.g)
+    rng = job.stream(task.streams, "dropout")
     while True:
         yield int(rng.integers(2**63))
 
@@ -73,7 +73,7 @@ def effective_weights(task: LearningTask, phase: Phase, job: Job) -> Effective |
     effective = phase.effective
     if effective is None:
         return None
-    rng = task.streams.stream(f"draws/{phase.batches}", device=job.device, round=job.g)
+    rng = job.stream(task.streams, f"draws/{phase.batches}")
     return lambda w: effective(w, rng)
 
 
@@ -95,9 +95,16 @@ def samples(task: LearningTask, phase: Phase, job: Job) -> tuple[Array, list[int
     Returns:
         The indices, and how many each step has; None: a full batch each.
     """
+    if phase.hold > 1:
+        count = -(-phase.steps // phase.hold)
+        drawn, sizes = samples(task, replace(phase, steps=count, hold=1), job)
+        ends = np.cumsum([task.batch(job.device)] * count if sizes is None else sizes)
+        each = np.split(drawn, ends[:-1])
+        held = [each[step // phase.hold] for step in range(phase.steps)]
+        return np.concatenate(held), None if sizes is None else [len(one) for one in held]
     mine = task.data.train_index[job.device]
     batch = min(task.batch_size, len(mine))
-    rng = task.streams.stream(f"batches/{phase.batches}", device=job.device, round=job.g)
+    rng = job.stream(task.streams, f"batches/{phase.batches}")
     sizes, first, end = None, phase.first * batch, (phase.first + phase.steps) * batch
     if phase.ragged:
         once = [min(batch, len(mine) - start) for start in range(0, len(mine), batch)]

@@ -93,6 +93,11 @@ class KeyingMethod:
         return KeyedJob(**own, key=key, readings=readings)
 
 
+def pass_key(job: KeyedJob) -> str:
+    """The key of a job, which a repetition from the same version does not share."""
+    return f"{job.key}/{job.again}" if job.again else job.key
+
+
 class CachingExecutor:
     """An `Executor` of `fl.executors.deferred_training` that trains only what no run has trained."""  # noqa: E501
 
@@ -115,7 +120,7 @@ class CachingExecutor:
         keyed = [job for job in jobs if isinstance(job, KeyedJob)]
         if not keyed or len(keyed) < len(jobs):
             return self.inner.run(jobs)
-        key = self.cache.key("pass", *(job.key for job in keyed))
+        key = self.cache.key("pass", *(pass_key(job) for job in keyed))
         with self.cache.store.making(key):
             found = self.cache.store.get(key)
             if found is None:

@@ -47,6 +47,7 @@ class DepthFL(SubmodelMethod):
     """
 
     source: ClassVar[str] = "Kim et al., ICLR 2023, and released program"
+    stale: ClassVar[str] = "damp"
     alpha: float = param(
         0.1, "weight of FedDyn's regulariser; 0: none", source=AUTHORS, ge=0, le=MAX_RATE
     )

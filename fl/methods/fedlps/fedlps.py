@@ -63,6 +63,7 @@ class FedLPS(FedLPSParameters):
     """
 
     source: ClassVar[str] = "Xue et al., arXiv 2412.07216, Algorithms 1, 2"
+    stale: ClassVar[str] = "damp"
 
     @cached_property
     def ratios(self) -> RatioPolicy:
@@ -135,6 +136,10 @@ class FedLPS(FedLPSParameters):
         )
         return (phase,)
 
+    def noted(self, state: State, view: View, k: int) -> float:
+        """The ratio that the device executes."""
+        return self.ratios.share(state, view, k)
+
     def objective(self, state: State, view: View, k: int) -> PatternObjective:
         """What device k minimises in round view.g, from the model that the server sends."""
         # Here, since it imports torch, which pricing a scenario does without.
@@ -179,8 +184,7 @@ class FedLPS(FedLPSParameters):
             rng = self.task.streams.stream("noise", round=state.g)
             draws = self.task.tensor(rng.standard_normal(len(w), dtype=np.float32))
             w = w + self.noise * draws * self.shared_mask
-        notes = state.notes | {"executed": self.ratios.executed(state, view)}
-        return replace(state, g=state.g + 1, w=w, notes=notes)
+        return replace(state, g=state.g + 1, w=w)
 
     def personalise(self, state: State, k: int) -> Tensor:
         return state.local.get(k, state.w)

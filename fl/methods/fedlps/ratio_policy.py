@@ -73,13 +73,12 @@ class RatioPolicy:
 
     # --- what a round teaches --------------------------------------------------------------------
 
-    def executed(self, state: State, view: View) -> dict[str, float]:
-        """The ratio of each device that is selected in the round."""
-        chosen = self.settings.select(state, view)
-        return {str(k): self.share(state, view, int(k)) for k in chosen}
-
     def observed(self, state: State, report: Report) -> State:
         """FedLPS, Algorithm 2: the bandits of this round's devices learn and draw."""
+        executed = {
+            str(one.grant.device): one.update.job.note for one in report.outcomes if one.update
+        }
+        state = replace(state, notes=state.notes | {"executed": executed})
         if self.settings.ratio != "p-ucbv":
             return state
         notes = self._timed(state.notes, report)

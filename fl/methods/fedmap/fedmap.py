@@ -25,6 +25,7 @@ from fl.contracts import (
 )
 from fl.masks.posterior import mask_bits
 from fl.method_base.affine_demand import total_work
+from fl.method_base.stale_updates import MovedUpdate, WeightedUpdate
 from fl.method_base.state import State
 from fl.methods.fedmap import thinning
 from fl.methods.fedmap.extraction import Extraction
@@ -60,6 +61,7 @@ class FedMap(FedMapParameters):
     """
 
     source: ClassVar[str] = '"One Training Fits All" (FedMAP), ICLR submission, Algorithms 1 to 3'
+    stale: ClassVar[str] = "count"
     reads: ClassVar[tuple[str, ...]] = ("sparse_efficiency",)
 
     @cached_property
@@ -170,18 +172,33 @@ class FedMap(FedMapParameters):
         """Who took part in a mask round holds x until a model round changes it."""
         holds = state.memo["holds"] & self.learns_masks(state.g)
         if self.learns_masks(state.g):
-            holds[[update.job.device for update in updates]] = True
+            holds[[each.job.device for each in updates if self._same_phase(each, state)]] = True
         return replace(state, memo=state.memo | {"holds": holds})
 
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
-        """In a mask round the posterior counts what arrived, in a model round x moves."""
+        """In a mask round the posterior counts what arrived, in a model round x moves.
+
+        What started in an earlier phase says nothing about this one.
+        """
         memo = {"gamma": self.task.tensor(np.array(view.model_budget))}
+        updates = [each for each in updates if self._same_phase(each, state)]
         if self.learns_masks(state.g):
             counts = [self.mask_rounds.counts(update.result()) for update in updates]
-            memo |= self.p.memo(self.p.updated(state, counts))
+            memo |= self.p.memo(self.p.updated(state, counts, [each.weight for each in updates]))
             return replace(state, g=state.g + 1, memo=state.memo | memo)
         after = self._moved(state, view, updates)
         return replace(after, memo=state.memo | memo)
+
+    def _same_phase(self, update: Update, state: State) -> bool:
+        """Did the job of an update start in the phase that the state is in?"""
+        cycle, phases = self.cycle, (update.job.g, state.g)
+        return len({(g // cycle, self.learns_masks(g)) for g in phases}) == 1
+
+    def damped(self, update: Update, now: State, base: State, weight: float) -> Update:
+        """Survival counts are weighted, changes of x are moved to the x of now."""
+        if self.learns_masks(update.job.g):
+            return WeightedUpdate(update, weight)
+        return MovedUpdate(update, weight, now.w, base.w, self.shared_mask)
 
     def _moved(self, state: State, view: View, updates: Sequence[Update]) -> State:
         """x + eta_s (mean over the holders - x): FedMAP, Section 3, partial averaging."""

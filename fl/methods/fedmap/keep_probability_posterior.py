@@ -42,17 +42,23 @@ class KeepProbabilities:
         """p [J]: FedMAP, (9)."""
         return self.posterior(state, g).mode()
 
-    def updated(self, state: State, counts: Sequence[tuple[Array, int]]) -> Beta:
+    def updated(
+        self,
+        state: State,
+        counts: Sequence[tuple[Array, int]],
+        weights: Sequence[float] | None = None,
+    ) -> Beta:
         """The posterior with what arrived in a mask round: FedMAP, (9).
 
         Args:
             state: Before the round.
             counts: Survival counts m [J] and number of draws n of each device.
+            weights: How much those of each device count; None: 1.
         """
         reset, at = self.settings.reset_rounds, state.g % self.settings.cycle
         drops = reset is not None and at > 0 and at % reset == 0
         before = self.prior if drops else self.posterior(state, state.g)
-        return before.counted(counts)
+        return before.counted(counts, weights)
 
     def memo(self, posterior: Beta) -> dict[str, Any]:
         """What a state remembers of a posterior."""

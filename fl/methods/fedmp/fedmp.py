@@ -49,6 +49,7 @@ class FedMP(SubmodelMethod):
     """
 
     source: ClassVar[str] = JIANG
+    stale: ClassVar[str] = "damp"
     least_share: float = param(
         0.2, "least share of units that the bandit may keep", source=OURS, gt=0, le=0.99
     )
@@ -88,6 +89,10 @@ class FedMP(SubmodelMethod):
             return self.layout.expand(prefix(self.layout, share))
         return self.layout.expand(top(self.layout, unit_norms(state.w, self.layout), share))
 
+    def noted(self, state: State, view: View, k: int) -> float:
+        """The share that the bandit drew."""
+        return self.share(state, k)
+
     # --- what becomes of it ----------------------------------------------------------------------
 
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
@@ -108,13 +113,12 @@ class FedMP(SubmodelMethod):
         mean_s = float(np.mean([one.finish_s for one in back]))
         known = state.notes.get("bandits", {})
         learned = {
-            str(one.grant.device): self._learned(state, known, one, mean_s, report.g)
-            for one in back
+            str(one.grant.device): self._learned(known, one, mean_s, report.g) for one in back
         }
         return replace(state, notes=state.notes | {"bandits": known | learned})
 
     def _learned(
-        self, state: State, known: dict[str, Any], one: Outcome, mean_s: float, g: int
+        self, known: dict[str, Any], one: Outcome, mean_s: float, g: int
     ) -> dict[str, Any]:
         """The record of a device's bandit after a round, its next ratio and its loss."""
         k = one.grant.device
@@ -125,6 +129,6 @@ class FedMP(SubmodelMethod):
         if before and np.isfinite(loss) and np.isfinite(before["loss"]):
             away_s = max(abs(one.finish_s - mean_s), LEAST_DEVIATION * mean_s)
             reward = (before["loss"] - loss) / away_s
-            record = self.bandit.learn(record, self.share(state, k), reward)
+            record = self.bandit.learn(record, one.update.job.note, reward)
         following = self.bandit.draw(record, self._draws(k, g))
         return {"leaves": record, "next": following, "loss": loss}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import isnan
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,6 +39,7 @@ class Oort(FedAvg):
     """
 
     source: ClassVar[str] = "Lai et al., OSDI 2021, Algorithm 1, and FedScale"
+    stale: ClassVar[str] = "damp"
     participants: int | None = param(
         10, "devices asked per round", source="FedLPS, Section V", ge=1
     )
@@ -90,15 +92,16 @@ class Oort(FedAvg):
         """Some of the tried devices by their worth, and some new ones by their samples."""
         assert self.participants is not None  # see conflict
         tried = tried_in(state)
-        if not tried or self.participants >= len(view.idle):
+        count = view.places(self.participants)
+        if not tried or count == len(view.idle):
             return super().select(state, view)
         old = np.array([k for k in view.idle.tolist() if k in tried], dtype=int)
         new = np.setdiff1d(view.idle, old)
-        explored = min(len(new), int(self.participants * self.share_of_new(view.g)))
-        exploited = min(len(old), self.participants - explored)
-        rng = self.task.streams.stream("oort", round=view.g)
+        explored = min(len(new), int(count * self.share_of_new(view.g)))
+        exploited = min(len(old), count - explored)
+        rng = self.task.streams.stream("oort", round=view.occasion)
         best = self._best(rng, state, view.g, old, exploited)
-        unknown = self._unknown(rng, view, new, self.participants - exploited)
+        unknown = self._unknown(rng, view, new, count - exploited)
         return np.sort(np.concatenate([best, unknown]))
 
     def share_of_new(self, g: int) -> float:
@@ -147,7 +150,8 @@ class Oort(FedAvg):
     ) -> list[float]:
         k = outcome.grant.device
         if not outcome.received or outcome.update is None:
-            return [tried.get(k, (0.0,))[0], report.latency_s, report.g + 1]
+            lasted_s = report.latency_s if isnan(outcome.finish_s) else outcome.finish_s
+            return [tried.get(k, (0.0,))[0], lasted_s, report.g + 1]
         worth = utility.statistical(int(self.task.samples[k]), float(outcome.update.result().w[-1]))
         return [worth, outcome.finish_s, report.g + 1]
 

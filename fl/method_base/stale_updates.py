@@ -1,0 +1,61 @@
+"""Updates that started from an older version of the model, as the server uses them now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from fl.contracts import Job, Stage, Tensor, Trained, Update
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedUpdate:
+    """An update with the weight that staleness leaves of it (`fl.contracts.Update`)."""
+
+    update: Update
+    weight: float
+
+    @property
+    def job(self) -> Job:
+        return self.update.job
+
+    def result(self) -> Trained:
+        return self.update.result()
+
+    def stages(self) -> tuple[Stage, ...]:
+        return self.update.stages()
+
+    def bits_up(self) -> float:
+        return self.update.bits_up()
+
+    def abort(self) -> None:
+        self.update.abort()
+
+
+@dataclass(frozen=True, eq=False)
+class MovedUpdate(WeightedUpdate):
+    """An update whose change is damped and applied to the model of now.
+
+    Its result is now + weight (w - base) where the model is shared, in double precision, so that a
+    mean over several of them is the damped mean of changes: Nguyen et al., AISTATS 2022, Algorithm
+    1. A weight below 1 damps also where all updates are equally stale.
+
+    Args:
+        now: the server's model [P].
+        base: the model that the change is measured from [P].
+        shared: weights that travel, bool [P]; the others are the device's own.
+    """
+
+    now: Tensor
+    base: Tensor
+    shared: Tensor
+
+    def result(self) -> Trained:
+        return self._moved
+
+    @cached_property
+    def _moved(self) -> Trained:
+        trained = self.update.result()
+        now, base, w = self.now.double(), self.base.double(), trained.w.double()
+        moved = (now + self.weight * (w - base)).to(trained.w.dtype)
+        return replace(trained, w=moved.where(self.shared, trained.w))

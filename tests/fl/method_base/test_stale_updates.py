@@ -1,0 +1,75 @@
+"""Updates that started from an older version: moved, weighted, refused."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from fl.contracts import STALENESS, Job, Payload, Sent, Trained
+from fl.method_base.aggregation import mean_over_holders
+from fl.method_base.stale_updates import MovedUpdate, WeightedUpdate
+from fl.methods import available, resolve
+
+
+class Done:
+    """An update that is trained."""
+
+    weight = 1.0
+
+    def __init__(self, w):
+        self.job = Job(0, 0, (), (), Payload(0.0, 0.0), 0.0)
+        self.trained = Trained(tensor(w), torch.ones(len(w), dtype=torch.bool), 0.0)
+
+    def result(self):
+        return self.trained
+
+
+def tensor(values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def buffered(now, batch, shared=(True,)):
+    """The mean of some (weight, trained, base), as FedAvg takes it."""
+    moved = [MovedUpdate(Done([w]), s, tensor([now]), tensor([base]), torch.tensor(shared))
+             for s, w, base in batch]  # fmt: skip
+    sent = [Sent(each.result().w, torch.tensor([True])) for each in moved]
+    return float(mean_over_holders(tensor([now]), sent, [1.0] * len(sent)))
+
+
+def test_a_buffer_is_the_damped_mean_of_changes():  # FedBuff, with A 10 -> 11 and B 12 -> 13
+    assert buffered(12.0, [(2**-0.5, 11.0, 10.0), (1.0, 13.0, 12.0)]) == pytest.approx(
+        12.853553, abs=1e-6
+    )
+    assert buffered(12.0, [(1.0, 11.0, 10.0), (1.0, 13.0, 12.0)]) == 13.0
+
+
+def test_equally_stale_updates_are_damped_too():
+    assert buffered(0.0, [(0.5, 3.0, 1.0), (0.5, 5.0, 1.0)]) == 1.5
+
+
+def test_mixing_measures_from_the_model_of_now():  # FedAsync: alpha 0.6, tau 3, w 1, y 3
+    assert buffered(1.0, [(0.6 * 0.5, 3.0, 1.0)]) == pytest.approx(1.6)
+
+
+def test_a_buffer_without_any_weight_leaves_the_model():
+    assert buffered(7.0, [(0.0, 3.0, 1.0), (0.0, 5.0, 1.0)]) == 7.0
+
+
+def test_what_is_the_devices_own_is_not_moved():
+    shared = torch.tensor([True, False])
+    update = MovedUpdate(Done([2.0, 9.0]), 0.5, tensor([10.0, 0.0]), tensor([0.0, 0.0]), shared)
+    assert update.result().w.tolist() == [11.0, 9.0]
+
+
+def test_a_fresh_update_stays_the_object_that_it_was(bench):
+    method = bench.method("fedavg")
+    state, update = method.start(), Done([1.0])
+    assert method.damped(update, state, state, 1.0) is update
+    newer = replace(state, g=1, w=state.w + 1)
+    assert isinstance(method.damped(update, newer, state, 0.5), MovedUpdate)
+    assert type(bench.method("fedpm").damped(update, newer, state, 0.5)) is WeightedUpdate
+
+
+@pytest.mark.parametrize("name", available())
+def test_every_method_says_what_staleness_does_to_it(name):
+    assert vars(resolve(name)).get("stale") in STALENESS
