@@ -179,6 +179,7 @@ def digest_of(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 def test_promise_4_same_seed_same_bytes(tiny, tmp_path):
     scenario = load(tiny)
     one, two, other = (

@@ -102,6 +102,7 @@ def whole(scenario, tmp_path_factory):
 # The tests of one method stand together, for the sake of that run.
 @pytest.mark.parametrize("name", available(), scope="module")
 class TestMethod:
+    @pytest.mark.slow
     def test_a_quarter_of_the_devices_late_at_the_deadline(self, scenario, whole, name):
         """Two of eight processors are far too slow: their rounds are lost, everybody else's are
         aggregated.
@@ -120,6 +121,7 @@ class TestMethod:
             or rows.status.eq("infeasible").any()
         )
 
+    @pytest.mark.slow
     def test_interrupted_after_two_rounds_and_resumed(self, scenario, whole, name, tmp_path):
         """What a method remembers goes through the checkpoint: same bytes as in one go."""
         setup = set_up(scenario(name))
@@ -153,6 +155,7 @@ class TestMethod:
 SCENARIOS = sorted((ROOT / "scenarios").rglob("*.yaml"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_the_smoke_line_of_every_shipped_scenario_runs(path):
     """The command in the file's own comment (or the file as it is), one round of its first and of

@@ -87,6 +87,7 @@ def test_the_page_says_what_is_missing_and_what_differs(report):
     )
 
 
+@pytest.mark.slow
 def test_long_data_is_only_beside_the_page(only_figures, two_runs, tmp_path, monkeypatch):
     monkeypatch.setattr(figure_files, "MOST_LINKED", 10)
     html = write_report([two_runs], tmp_path / "out", only_figures("cdf")).read_text(

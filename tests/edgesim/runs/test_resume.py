@@ -67,6 +67,7 @@ def digest_of(folder: Path) -> dict[str, bytes]:
 COMMAND = (sys.executable, "-m", "edgesim", "run")
 
 
+@pytest.mark.slow
 def test_promise_7_kill_dash_nine_and_the_same_command(tiny, tmp_path):
     """SIGKILL somewhere in a run, again and again; the same command ends with the bytes of an
     undisturbed run.
