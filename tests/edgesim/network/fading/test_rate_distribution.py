@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from edgesim.network.adaptation.link_adaptation import make_law
 from edgesim.network.fading.rate_distribution import MANY, RateDistribution, block_rate
-from edgesim.network.link_adaptation import make_law
 from edgesim.scenario.radio.adaptation_schema import AdaptationSection
 
 TABLE = [
