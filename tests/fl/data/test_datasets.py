@@ -6,7 +6,6 @@ import gzip
 import os
 import struct
 from pathlib import Path
-from urllib.error import URLError
 
 import numpy as np
 import pytest
@@ -196,19 +195,6 @@ def test_label_counts():
 def test_unknown_data_set():
     with pytest.raises(DataError, match=r'no data set "minst".*did you mean "mnist"'):
         locate("minst")
-
-
-def test_without_files_and_without_a_network(monkeypatch):
-    def fetch(*args, **options):
-        raise URLError("no route")
-
-    monkeypatch.delenv("EDGESIM_DATA", raising=False)
-    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
-    with pytest.raises(
-        DataError, match=r"mnist_784 is not here and cannot be fetched .*no route.*EDGESIM_DATA"
-    ):
-        load("mnist")
-    assert locate("mnist") == []
 
 
 def test_the_environment_names_the_root(mnist, monkeypatch):
