@@ -179,6 +179,8 @@ class PreparedRun:
         if not self.feasibility.feasible:
             raise InfeasibleScenarioError(self.feasibility.note)
         with user_errors(self.setup.scenario):
+            if out is not None:  # before torch loads, which the digest needs
+                RunFolder(Path(out)).refuse_unusable()
             setup = share_training(self.setup, shared)
             folder = None if out is None else RunFolder(Path(out), result_digest(setup))
             damage = None if fresh or folder is None else folder.damage()
