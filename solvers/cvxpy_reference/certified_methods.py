@@ -1,8 +1,8 @@
 """`convex`, `convex-fair`, `convex-alpha-fair`, `convex-latency`, `convex-energy`, certified.
 
 Each method takes Clarabel's answers of one pass after the other until a certificate is good enough,
-else the best of them. As one unit in the tenth digit of rho is many seconds for a device with hardly
-any band, only shares and price are Clarabel's; rho is what the deadline asks for with these
+else the best of them. As one unit in the tenth digit of rho is many seconds for a device with
+hardly any band, only shares and price are Clarabel's; rho is what the deadline asks for with these
 shares, Liu, eq. (47). Answers that are not good enough are refused, as those of other methods are.
 """
 
