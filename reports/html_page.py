@@ -17,6 +17,7 @@ from reports.atomic_folder import replaced_folder
 from reports.report_options import ReportOptions
 from reports.run_data.missing_runs import (
     MissingRun,
+    keys_linked_by,
     listed_folders,
     missing_runs,
     nothing_finished,
@@ -63,7 +64,7 @@ def write_report(
     lacking = missing_runs(found)
     if not found.finished:
         raise ResultsError(nothing_finished(dirs, lacking))
-    every = load_schemes(found.finished, listed_folders(found))
+    every = load_schemes(found.finished, listed_folders(found), keys_linked_by(found))
     lacking += superseded_runs(found, {run.folder for s in every for run in s.runs})
     schemes = named_schemes(sliced_schemes(every, options.slice), options.schemes)
     from reports.figure_catalog import report_figures
@@ -93,7 +94,7 @@ def default_folder(dirs: Sequence[Path]) -> Path:
 def _write_tables(schemes: list[Scheme], options: ReportOptions, folder: Path) -> dict[str, Table]:
     from reports.figures.cell_topology import device_table
 
-    keys = swept_keys(schemes)
+    keys = swept_keys(schemes, apart=bool(options.along))
     along = find_key("along", options.along, keys) if options.along else None
     made = (
         scheme_table(schemes),

@@ -24,6 +24,7 @@ from edgesim.scenario.fields import (
 )
 from edgesim.scenario.network_schema import DeviceClass, NetworkSection
 from edgesim.scenario.per_device_values import MethodReader, MethodSpec
+from edgesim.scenario.radio.fidelity import with_rung
 from edgesim.scenario.section import OURS, PER_SECTION, Section, key, refuse
 
 
@@ -61,6 +62,14 @@ class AllocationSection(Section):
         [0, 0.25, 0.5, 0.75],
         None,
         "not set: needed with solver levels only",
+    )
+    alpha: Annotated[float | None, Quantity(high=1000.0, above=False, none=True)] = key(
+        "fairness of the solver alpha-fair: 0 least sum of rho (kkt), 1 proportional fairness, "
+        "towards infinity least largest rho (fair)",
+        2,
+        None,
+        "none: 1 with the solver alpha-fair; Mo and Walrand, IEEE/ACM ToN 2000",
+        written=False,
     )
     rate: Annotated[str, Word(("now", "mean", "quantile"))] = key(
         "the uplink rate that a round is planned with: that of the instant; the mean over the "
@@ -363,3 +372,8 @@ class ScenarioKeys(Section):
         None,
         f"{OURS}: not read",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rung_of_the_ladder(cls, given: Any) -> Any:
+        return with_rung(given)

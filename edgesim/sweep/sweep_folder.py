@@ -132,7 +132,8 @@ class SweepFolder:
     def write(self) -> None:
         plan = self.plan
         content: dict[str, Any] = {"name": plan.name, "scenario": str(plan.source)}
-        content |= {"axes": plan.axes, "points": [self._row(point) for point in plan.points]}
+        content |= {"axes": plan.axes, "linked": plan.linked}
+        content["points"] = [self._row(point) for point in plan.points]
         content["digest"] = BLANK
         write_atomic(self.path / "sweep.json", sealed(json_text(content).encode()))
 

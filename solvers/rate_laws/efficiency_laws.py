@@ -18,6 +18,7 @@ from solvers.arrays import Array
 from solvers.rates import share_for_factor
 
 MOST_SNR = 1e300
+ABOUT = 1.0 + 1e-12  # times the largest efficiency: reached but for rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +79,10 @@ class HullLaw:
         bits: Array = np.interp(snr, *self._points)
         return bits
 
+    def snr_for_bits(self, bits: Array) -> Array:
+        g, e = self._points
+        return np.where(bits <= e[-1] * ABOUT, np.interp(bits, e, g), np.inf)
+
     def tangents(self, snr: Array) -> tuple[Array, Array]:
         _, intercept = self.lines
         above = np.searchsorted(self.snr, snr, side="right")
@@ -131,6 +136,14 @@ class CappedLaw:
     @property
     def _least_bits(self) -> float:
         return self.alpha * float(np.log2(1.0 + self.least))
+
+    def snr_for_bits(self, bits: Array) -> Array:
+        bits = np.asarray(bits, dtype=float)
+        with np.errstate(over="ignore"):
+            snr = np.expm1(bits * (np.log(2.0) / self.alpha))
+        if self.least:
+            snr = np.where(bits < self._least_bits, bits * (self.least / self._least_bits), snr)
+        return np.where(snr <= self.cap * ABOUT, np.minimum(snr, self.cap), np.inf)
 
     def tangents(self, snr: Array) -> tuple[Array, Array]:
         inside = np.minimum(np.asarray(snr, dtype=float), min(self.cap, MOST_SNR))

@@ -9,12 +9,12 @@ from numpy.polynomial.hermite import hermgauss
 
 from edgesim import simulate
 from edgesim.errors import ScenarioError
-from edgesim.network.link_adaptation import TABLES, make_law, schemes
+from edgesim.network.adaptation.link_adaptation import TABLES, make_law, schemes
 from edgesim.scenario import load
 from edgesim.scenario.radio.adaptation_schema import AdaptationSection
 from solvers import PruningProblem, allocate
 
-FILE = Path(__file__).parents[3] / "scenarios" / "urban-macro.yaml"
+FILE = Path(__file__).parents[4] / "scenarios" / "urban-macro.yaml"
 NOW = ["allocation={solver: kkt}"]
 PRINTED_64 = [0.2344, 0.3066, 0.3770, 0.4902, 0.6016, 0.7402, 0.8770, 1.0273, 1.1758, 1.3262]
 NODES, WEIGHTS = hermgauss(64)
@@ -102,7 +102,6 @@ def test_without_a_change_of_rate_nothing_changes():
         (["network.noise=-100 dBm"], "needs a noise density"),
         (["allocation.solver=fair"], "one of the solvers kkt, equal, proportional"),
         (["allocation.resource_blocks=51"], "without resource_blocks"),
-        (["allocation={rate: mean}"], "planned for the instant only"),
         (["network.adaptation={rate: truncated, table: 64qam}"], "reads no table"),
         (["network.adaptation.table=16qam"], "64qam"),
         (["network.adaptation.implementation_loss=-1 dB"], "at least 0"),
