@@ -31,6 +31,10 @@ def test_a_millisecond_of_air_from_the_start():
     assert up.longest_gap_s == pytest.approx(2.5e-3 * 54 / 70)
 
 
+def test_air_that_a_period_just_gives_ends_with_it():
+    assert TddService(4.0, 2.0, 4.0).finish_s(0.0, 4.0) == 4.0
+
+
 @given(start=st.floats(0, 0.1), needed=st.floats(1e-6, 0.1), begin=st.floats(0, 0.7))
 def test_the_finish_serves_what_is_needed_and_no_later_than_the_gap(start, needed, begin):
     link = TddService(2.5e-3, begin * 2.5e-3, (begin + 0.3) * 2.5e-3)
