@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import simpy
 
-from edgesim.engine import rounds as process_rounds
+from edgesim.clocks import server_loop
 from edgesim.engine.event_estimate import event_warnings
 from edgesim.engine.vectorised import round_loop as array_rounds
 from edgesim.engine.vectorised.round_loop import SteppedEnvironment, needs_processes
@@ -190,7 +190,7 @@ class PreparedRun:
                     saved = without_unscheduled_scores(saved, setup)
                 is_last = saved is not None and saved.g == setup.scenario.rounds - 1
                 if folder and saved and damage == [] and is_last and not saved.is_older:
-                    return finished_run(folder, saved)
+                    return finished_run(setup, folder, saved)
                 if folder:  # without summary.json it is no finished run, whose files have digests
                     (folder.path / "summary.json").unlink(missing_ok=True)
                     write_scenario(folder.path, setup, write_atomic)
@@ -232,7 +232,7 @@ def run_rounds(
         progress: called with a dict after each round.
         warnings: for summary.json.
     """
-    start_s, state, first, log = 0.0, None, 0, EventLog()
+    start_s, state, first, log = 0.0, None, 0, EventLog(setup.clock.records_jobs)
     if saved is not None:
         start_s, first = saved.time_s, saved.g + 1
         state = restore(setup, saved, log)
@@ -312,17 +312,16 @@ def play(
     clock, env = setup.scenario.clock.mode, SteppedEnvironment(initial_time=start_s)
     cell = setup.cell(env)
     if needs_processes(cell, clock, trained=not setup.counts_only):
-        wait = process_rounds.CLOCKS[clock]
-        server = process_rounds.serve(
-            wait, env, cell, method, trainer, log, recorder, rounds, state
+        server = server_loop.serve(
+            setup.clock, env, cell, method, trainer, log, recorder, rounds, state
         )
         return env.run(env.process(server))
     return array_rounds.serve(clock, env, cell, method, log, recorder, rounds, state)
 
 
-def finished_run(folder: RunFolder, saved: Checkpoint) -> Run:
+def finished_run(setup: Setup, folder: RunFolder, saved: Checkpoint) -> Run:
     """A run that had ended before: nothing is computed again."""
-    log = EventLog()
+    log = EventLog(setup.clock.records_jobs)
     log.restore(saved.tables)
     summary = json.loads((folder.path / "summary.json").read_text(encoding="utf-8"))
     return Run(folder.path, summary, log)
