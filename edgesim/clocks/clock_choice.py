@@ -30,7 +30,7 @@ def make_rules(clock: ClockSection, participants: int | None, devices: int) -> R
     if clock.mode == "deadline":
         return Deadline()
     if clock.mode == "overcommit":
-        return OverCommit(needed=asked, asked=int(clock.over_commit * asked + 1e-9))
+        return OverCommit(needed=asked, asked=committed(clock, asked))
     slots = clock.in_flight or asked
     shared: dict[str, Any] = {
         "slots": slots,
@@ -47,6 +47,11 @@ def make_rules(clock: ClockSection, participants: int | None, devices: int) -> R
         return Buffered(buffer=clock.buffer or max(1, slots // 10), until_used=used, **shared)
     shared |= {"measured_from_now": clock.direction != "delta", "server_step": clock.mixing}
     return Buffered(buffer=1, **shared)
+
+
+def committed(clock: ClockSection, needed: int) -> int:
+    """m, devices that are asked where so many are needed."""
+    return int(clock.over_commit * needed + 1e-9)
 
 
 def staleness_weight(section: StalenessSection) -> StalenessWeight:
@@ -71,10 +76,8 @@ def check_clock(scenario: Scenario, method: Any) -> None:
     """
     clock, devices = scenario.clock, scenario.device_count
     given = scenario.learning.method.params
-    if clock.mode == "overcommit" and int(clock.over_commit * (method.participants or devices)) > (
-        devices
-    ):
-        needed = method.participants or devices
+    needed = method.participants or devices
+    if clock.mode == "overcommit" and committed(clock, needed) > devices:
         problem = f"is {clock.over_commit:g}, but {needed} of {devices} devices are needed"
         raise ScenarioKeyError(
             ("clock", "over_commit"), f"{problem}; lower it, or learning.method.participants"

@@ -233,6 +233,11 @@ def run_rounds(
         warnings: for summary.json.
     """
     start_s, state, first, log = 0.0, None, 0, EventLog(setup.clock.records_jobs)
+    if saved is not None and setup.clock.overlapping:
+        raise FolderError(
+            f"{folder.path if folder else 'it'} holds a run whose jobs were at work when it was "
+            f"interrupted, with clock.mode {setup.scenario.clock.mode}; use --fresh to start again"
+        )
     if saved is not None:
         start_s, first = saved.time_s, saved.g + 1
         state = restore(setup, saved, log)
