@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 export OMP_NUM_THREADS := 1
+export PYTHONDONTWRITEBYTECODE :=  # compiled once, not by every process of the tests
 
 .PHONY: demo test test-fast check bench bench-reliability docs paper-liu clean
 .DEFAULT_GOAL := demo

@@ -1,14 +1,15 @@
 """Single flipped bits in every stored file: noticed, harmless, or wrong without a word.
 
-    python benchmarks/reliability.py [FLIPS] [SEED]
+    python benchmarks/reliability.py 250 --seed 0 --only summary.json
 
 A tiny run is interrupted after two of its three rounds, and another one is finished. One bit of one
 of their files is flipped at a time, and the run is started again. It may refuse in one sentence, or
-end with the bytes of the undisturbed run; anything else counts as wrong. FLIPS is for each file.
+end with the bytes of the undisturbed run; anything else counts as wrong.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
 import shutil
@@ -160,21 +161,35 @@ def _stop_after_round_1(event: dict) -> None:
         raise InterruptedHere
 
 
-def outcomes(place: Path, flips: int, seed: int = 0) -> Iterator[tuple[str, Counter[str]]]:
-    """Name of a stored file -> how often its flips ended in what."""
+def outcomes(
+    place: Path, flips: int, seed: int = 0, only: str = ""
+) -> Iterator[tuple[str, Counter[str]]]:
+    """Name of a stored file -> how often its flips ended in what.
+
+    Args:
+        place: an empty folder.
+        flips: for each file.
+        seed: of the bits.
+        only: a part of the names of the files that are damaged.
+    """
     campaign = Campaign(place)
     for name, path, judge in campaign.files():
+        if only not in name:
+            continue
         draw = random.Random(f"{seed} {name.split(':')[0]} {path.suffix}")
         yield name, Counter(campaign.flip(path, judge, draw) for _ in range(flips))
 
 
 def main() -> None:
-    flips = int(sys.argv[1]) if len(sys.argv) > 1 else 20
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("flips", type=int, nargs="?", default=20, help="for each file")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="files with this in their name")
+    given = parser.parse_args()
     total: Counter[str] = Counter()
     print(f"{'one flipped bit in':44}", *(f"{name:>{len(name) + 2}}" for name in OUTCOMES))
     with tempfile.TemporaryDirectory() as place:
-        for name, found in outcomes(Path(place), flips, seed):
+        for name, found in outcomes(Path(place), given.flips, given.seed, given.only):
             found[WRONG] = sum(n for what, n in found.items() if what.startswith(WRONG))
             counts = (f"{found[each]:>{len(each) + 2}}" for each in OUTCOMES)
             print(f"{name:44}", *counts, flush=True)

@@ -24,7 +24,7 @@ from pathlib import Path
 
 SCENARIO = """\
 name: disturbed
-rounds: 40
+rounds: 20
 network:
   bandwidth: 20 MHz
   noise: -110 dBm
@@ -40,7 +40,7 @@ learning:
   method: {name: fedavg, local_steps: 20}
 allocation: {solver: equal}
 """
-SWEEP = ["learning.method.lr=0.05,0.1", "--seeds", "0-1", "--workers", "2"]
+SWEEP = ["network.bandwidth=20MHz,30MHz", "--seeds", "0-1", "--workers", "2"]  # training is shared
 COMMANDS = {
     "run": ["run", "disturbed.yaml"],
     "sweep": ["sweep", "disturbed.yaml", *SWEEP],

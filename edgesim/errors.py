@@ -1,6 +1,7 @@
 """Errors that a scenario, a folder or the user's code can cause; each is one sentence."""
 
 COMMAND_LINE = "command line"  # place of what was given there, as file:line is that of a file
+SHOWN_PATH = 80  # letters
 
 
 class EdgesimError(Exception):
@@ -34,6 +35,12 @@ class ScenarioKeyError(EdgesimError):
     def __init__(self, key: tuple[str | int, ...], problem: str) -> None:
         super().__init__(f"{'.'.join(map(str, key))} {problem}")
         self.key, self.problem = key, problem
+
+
+def shorten_path(path: object) -> str:
+    """A path as the sentence of an error shows it."""
+    text = str(path)
+    return text if len(text) <= SHOWN_PATH else f"{text[:SHOWN_PATH]}..."
 
 
 def shorten(given: object) -> str:

@@ -161,6 +161,17 @@ def submodel_cost(
     return StepCost(weights, 0.0, flops, 0.0)
 
 
+def forward_flops(
+    architecture: Architecture, accounting: Accounting = PLAIN, kept: Array | None = None
+) -> float:
+    """FLOPs of a forward pass of one sample; ``kept`` bool [P]: of that submodel."""
+    total = 0.0
+    for slot, part in zip(architecture.layout.slots, architecture.parts, strict=True):
+        own = None if kept is None else kept[slot.slice].reshape(slot.shape)
+        total += accounting.forward(part) * (slot.size if own is None else accounting.charged(own))
+    return total
+
+
 def slot_flops(
     architecture: Architecture, trained: Array, accounting: Accounting
 ) -> Iterator[tuple[Slot, float, float]]:

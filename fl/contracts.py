@@ -224,11 +224,12 @@ class Phase:
     Args:
         start: weights before the first step, float [P].
         mask: coordinates that are trained, bool [P].
-        steps: number of steps, one mini-batch each.
+        steps: number of steps, one mini-batch each, or ``hold`` steps on the same.
         lr: learning rate, a number or a tensor [P].
         batches: name of the stream of mini-batches: what one phase draws does not shift another's.
         loss: (w, x, y) -> scalar; None: criterion and penalty.
         first: number of the first mini-batch in that stream; a phase can continue another's stream.
+        hold: consecutive steps on each mini-batch.
         ragged: each pass over the device's data ends with a smaller batch; otherwise batches run on
             into the next pass.
         submodel: weights that compute, bool [P]; the others count as zero and are not trained.
@@ -250,6 +251,7 @@ class Phase:
     batches: str = "train"
     loss: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
     first: int = 0
+    hold: int = 1
     ragged: bool = False
     submodel: Tensor | tuple[Tensor, ...] | Callable[[list[Tensor]], Tensor] | None = None
     scale: Tensor | None = None
@@ -429,8 +431,12 @@ class MethodHooks(Protocol):
     def damped(self, update: Update, now: State, base: State, weight: float) -> Update: ...
 
 
+# Makes the arrays, and the record for JSON, of the jobs that are at work when a version is made.
+AtWork = Callable[[], tuple[dict[str, Array], dict[str, Any]]]
+
+
 class Observer(Protocol):
     """Evaluates, shows progress and writes checkpoints; costs no simulated time."""
 
     def scores(self, g: int, state: State) -> Scores | None: ...
-    def finished(self, g: int, state: State) -> None: ...
+    def finished(self, g: int, state: State, at_work: AtWork | None = None) -> None: ...

@@ -16,6 +16,9 @@ _KINDS = {
 }
 
 
+MAX_DATA_BYTES = 64 << 30  # of a data file, packed and unpacked
+
+
 class FileTooLargeError(OSError):
     """A file is larger than what is read of its kind."""
 

@@ -79,6 +79,16 @@ class Rounds:
     def to_arrays(self) -> tuple[dict[str, Array], dict[str, Any]]:
         return {}, {"g": self.g}
 
+    def bases_to_arrays(
+        self, bases: Sequence[tuple[Rounds, Sequence[int]]]
+    ) -> tuple[dict[str, Array], list[dict[str, Any]]]:
+        return {}, [{"g": base.g} for base, _ in bases]
+
+    def bases_from_arrays(
+        self, arrays: dict[str, Array], records: Sequence[dict[str, Any]]
+    ) -> list[Rounds]:
+        return [Rounds(int(record["g"])) for record in records]
+
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array], record: dict[str, Any]) -> Rounds:
         return cls(int(record["g"]))

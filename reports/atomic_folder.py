@@ -36,13 +36,30 @@ def replaced_folder(out: Path) -> Iterator[Path]:
             new.mkdir()
             with cleanup_on_stop(lambda: _take_back(out, old, Path(scratch))):
                 yield new
-                if out.exists():
-                    os.replace(out, old)
-                os.replace(new, out)
+                with _alone_in(out.parent):
+                    if out.exists():
+                        os.replace(out, old)
+                    os.replace(new, out)
     except OSError as error:
         raise _cannot_write(out, error.strerror or str(error)) from None
     finally:
         _remove_empty(made)
+
+
+@contextmanager
+def _alone_in(parent: Path) -> Iterator[None]:
+    """Of two reports that end at the same time, one moves after the other, where there is flock."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    folder = os.open(parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def _take_back(out: Path, old: Path, scratch: Path) -> None:

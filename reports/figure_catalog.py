@@ -25,7 +25,7 @@ from reports.figures import (
 from reports.report_options import ReportOptions
 from reports.run_data.metrics import ACCURACY, LATENCY, METRICS, RHO, Metric
 from reports.run_data.run_statistics import LEAST_SEEDS
-from reports.run_data.scheme_grouping import Scheme, few_schemes, swept_keys
+from reports.run_data.scheme_grouping import Scheme, few_schemes, swept_keys, tied_keys
 from reports.run_data.scheme_selection import find_key, unknown_name
 from reports.run_data.swept_keys import SweptKey, numeric_differences
 from reports.styling.figure_style import FigureStyle
@@ -61,7 +61,7 @@ def report_figures(
         ResultsError: the options name a figure or a swept key that there is not.
     """
     options = options or ReportOptions()
-    keys = swept_keys(schemes)
+    keys = swept_keys(schemes, apart=bool(options.along))
     few, chosen = few_schemes(schemes, keys)
     sweep, notes = _sweep(schemes, keys, options)
     every = [*sweep, *_other_sections(schemes, few, _shown(chosen), options)]
@@ -85,7 +85,7 @@ def _sweep(
     axes: Sequence[SweptKey] = keys
     if options.along:
         along = find_key("along", options.along, keys)
-        tied = sweep_curves.tied_keys(schemes, keys, along)
+        tied = tied_keys(schemes, keys, along)
         along = replace(along, tied=tuple(key.name for key in tied))
         axes, keys = [along], [along, *(k for k in keys if k.key != along.key and k not in tied)]
     family = find_key("family", options.family, keys) if options.family else None

@@ -1,21 +1,23 @@
-"""One self-contained HTML page from any set of runs, with figures and tables as files beside it."""
+"""One self-contained HTML page from any set of runs, with figures and tables as files beside it.
+
+What draws is imported where it is used: folders that cannot be reported are refused before
+matplotlib loads, which takes longer than to find them out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from edgesim.results.flat_scenario import versions
 from edgesim.results.run_files import ResultsError
 from edgesim.results.run_search import find_runs
 from reports.atomic_folder import replaced_folder
-from reports.figure_catalog import SECTIONS, report_figures
-from reports.figure_files import PageFigure, write_figure
-from reports.figures.cell_topology import device_table
-from reports.interactive.chart_data import as_script_text, chart_data
 from reports.report_options import ReportOptions
 from reports.run_data.missing_runs import (
     MissingRun,
+    keys_linked_by,
     listed_folders,
     missing_runs,
     nothing_finished,
@@ -28,6 +30,9 @@ from reports.text.findings import overview, rankings, threshold_notes
 from reports.text.liu_comparison import compare_with_liu
 from reports.text.summary_tables import cost_table, difference_table, scheme_table, target_table
 from reports.text.sweep_tables import sweep_pivots
+
+if TYPE_CHECKING:
+    from reports.figure_files import PageFigure
 
 MOST_ROWS = 100  # of a table on the page; the CSV has all
 Progress = Callable[[int, int, str], None]  # figures done, figures in all, name of the next
@@ -59,9 +64,12 @@ def write_report(
     lacking = missing_runs(found)
     if not found.finished:
         raise ResultsError(nothing_finished(dirs, lacking))
-    every = load_schemes(found.finished, listed_folders(found))
+    every = load_schemes(found.finished, listed_folders(found), keys_linked_by(found))
     lacking += superseded_runs(found, {run.folder for s in every for run in s.runs})
     schemes = named_schemes(sliced_schemes(every, options.slice), options.schemes)
+    from reports.figure_catalog import report_figures
+    from reports.figure_files import write_figure
+
     figures, notes = report_figures(schemes, options)
     with replaced_folder(Path(out)) as new:
         for part in ("figures", "tables"):
@@ -84,7 +92,9 @@ def default_folder(dirs: Sequence[Path]) -> Path:
 
 
 def _write_tables(schemes: list[Scheme], options: ReportOptions, folder: Path) -> dict[str, Table]:
-    keys = swept_keys(schemes)
+    from reports.figures.cell_topology import device_table
+
+    keys = swept_keys(schemes, apart=bool(options.along))
     along = find_key("along", options.along, keys) if options.along else None
     made = (
         scheme_table(schemes),
@@ -110,6 +120,9 @@ def _render(
     lacking: list[MissingRun],
 ) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    from reports.figure_catalog import SECTIONS
+    from reports.interactive.chart_data import as_script_text, chart_data
 
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),

@@ -13,8 +13,9 @@ import numpy as np
 
 from solvers.arrays import Array
 from solvers.bound_violations import check_feasible, violations
-from solvers.marginal_gains import best_response, marginal_from_slope, marginal_gain
+from solvers.marginal_gains import marginal_from_slope, marginal_gain
 from solvers.problem import FEASIBILITY_TOLERANCE, PruningProblem
+from solvers.rate_laws.best_response import best_response
 from solvers.rates import TINY
 from solvers.solution import Certificate, Solution, UncertifiedError
 

@@ -58,7 +58,7 @@ class PruningProblem(DeviceRates):
         snr: p h / (N0 B), signal-to-noise ratio over the whole band where noise is a density and
             only that in the share counts. None: noise of a fixed power, the rate is linear.
         law: spectral efficiency of link adaptation as a function of the ratio within the share,
-            `solvers.efficiency_laws`; needs snr, and rate_bps is then what it gives over the whole
+            `solvers.rate_laws`; needs snr, and rate_bps is then what it gives over the whole
             band. None: log2(1 + ratio).
         levels: the allowed values of rho, [L] for all or [K, L] padded with nan; those between
             the bounds count, and the bounds move to the outermost of them. None: all values.

@@ -26,8 +26,19 @@ TINY = 1e-290  # a share without effect, which keeps c / b finite
 class EfficiencyLaw(Protocol):
     """A concave, increasing spectral efficiency with eta(0) = 0, bit/s/Hz."""
 
+    def __hash__(self) -> int: ...
+
+    @property
+    def least(self) -> float:
+        """The g up to which eta is proportional to it: a wider share brings nothing; or 0."""
+        ...
+
     def efficiency(self, snr: Array) -> Array:
         """eta(g), same shape."""
+        ...
+
+    def snr_for_bits(self, bits: Array) -> Array:
+        """The least g with eta(g) >= bits, same shape; inf where there is none."""
         ...
 
     def tangents(self, snr: Array) -> tuple[Array, Array]:

@@ -51,8 +51,16 @@ PARAMS = {
     "fedmap": {"phase_rounds": 1},
     "spafl": {"local_epochs": 1, "lr": 0.01},
     "local": {"local_epochs": 1, "lr": 0.01},
+    "prunefl": {"reconfigure_every": 2, "lr": 0.05},
+    "lotteryfl": {"accuracy_to_prune": 0, "lr": 0.05},
+    "hermes": {"accuracy_to_prune": 0, "lr": 0.05},
+    "pfedme": {"local_steps": 3, "lr": 0.02},
 }
-TWICE_THE_BITS = {"scaffold": ("network.bandwidth=8 MHz",)}  # else nobody is in time
+WIDER_BAND = {  # else nobody is in time: twice the bits, a larger model
+    "scaffold": ("network.bandwidth=8 MHz",),
+    "prunefl": ("network.bandwidth=8 MHz",),
+    "moon": ("network.bandwidth=40 MHz",),
+}
 TABLES = (
     "rounds.csv",
     "device_rounds.parquet",
@@ -74,7 +82,7 @@ def scenario(tmp_path):
             f"{key}: {value}" for key, value in PARAMS.get(name, {"lr": 0.05}).items()
         )
         method = f"learning.method={{name: {name}, {params}}}"
-        return load(path, [method, *TWICE_THE_BITS.get(name, ()), *changes])
+        return load(path, [method, *WIDER_BAND.get(name, ()), *changes])
 
     return make
 

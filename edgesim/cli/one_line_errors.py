@@ -12,9 +12,8 @@ import typer
 from typer.core import TyperGroup
 
 from edgesim.cli.options import ExitCode, print_error
-from edgesim.errors import COMMAND_LINE
+from edgesim.errors import COMMAND_LINE, shorten_path
 
-SHOWN = 80  # letters of a path
 NAME = "edgesim"  # however it was started
 # typer exports the base of its errors about arguments under no name of its own
 _UsageError: Any = typer.BadParameter.__base__
@@ -68,8 +67,7 @@ def _refused_by_the_system(problem: OSError) -> str:
     """Such as ``xxx...: File name too long``; without a file it is the output."""
     if problem.filename is None:
         return f"the output cannot be written ({problem.strerror})."
-    path = str(problem.filename)
-    return f"{path[:SHOWN]}{'...' * (len(path) > SHOWN)}: {problem.strerror}."
+    return f"{shorten_path(problem.filename)}: {problem.strerror}."
 
 
 def _refuse_undecodable(arguments: Sequence[str]) -> None:

@@ -107,13 +107,20 @@ def sweep(
         from edgesim.runs.tensorboard_log import check_tensorboard
         from edgesim.sweep.dask_workers import check_distributed
         from edgesim.sweep.scheduling import PointScheduler
-        from edgesim.sweep.sweep_folder import DONE, INFEASIBLE, SweepFolder
+        from edgesim.sweep.sweep_folder import (
+            DONE,
+            INFEASIBLE,
+            SweepFolder,
+            refuse_unusable_sweep,
+        )
         from edgesim.sweep.sweep_plan import plan_sweep
 
         if tensorboard:
             check_tensorboard()
         if backend is Backend.dask:
             check_distributed()
+        if out and not dry_run:  # before torch loads, which the points' digests need
+            refuse_unusable_sweep(out)
         data_folder = str(data.resolve()) if data else None
         plan = plan_sweep(scenario, values or (), seeds, only or (), data_folder, allow_code)
         if select and any(point.scenario.learning.validation is None for point in plan.points):

@@ -97,14 +97,48 @@ class Desk:
     def start(self, flight: Flight) -> None:
         """Take a job whose device begins, or one of a device that was left out."""
         self.jobs, self.asked = self.jobs + 1, self.asked + 1
+        self._starts[flight.grant.device] += 1
+        self.follow(flight)
+
+    def follow(self, flight: Flight) -> None:
+        """Notice when a job ends."""
         if flight.process is None:
             self.gone.append(flight)
             return
         self.out[flight.grant.device] = flight
-        self._starts[flight.grant.device] += 1
         callbacks = flight.process.callbacks
         assert callbacks is not None  # the process has just begun
         callbacks.append(lambda event: self._land(flight))
+
+    def record(self, now: State) -> tuple[dict[str, Array], dict[str, Any]]:
+        """The jobs that are at work or wait, for a checkpoint: arrays, and a record for JSON.
+
+        Nothing of what they have done is kept: `edgesim.clocks.resumed_jobs` plays it again.
+
+        Args:
+            now: the state whose own arrays the checkpoint has anyway.
+        """
+        flights = sorted([*self.out.values(), *self.held], key=lambda flight: flight.number)
+        bases = {id(flight.base): flight.base for flight in flights}
+        place = {key: i for i, key in enumerate(bases)}
+        devices: list[list[int]] = [[] for _ in bases]
+        for flight in flights:
+            devices[place[id(flight.base)]].append(flight.grant.device)
+        arrays, states = now.bases_to_arrays(list(zip(bases.values(), devices, strict=True)))
+        jobs = [
+            {
+                "number": flight.number,
+                "version": flight.version,
+                "base": place[id(flight.base)],
+                "again": flight.update.job.again if flight.update else 0,
+                "dispatched_s": flight.dispatched_s,
+                "grant": vars(flight.grant),
+            }
+            for flight in flights
+        ]
+        counted = {"jobs": self.jobs, "turn": self.turn}
+        idle = {"idle_since_s": self.idle_since_s.tolist()}
+        return arrays, {**counted, **idle, "bases": states, "flights": jobs}
 
     def _land(self, flight: Flight) -> None:
         self._landing.append(flight)

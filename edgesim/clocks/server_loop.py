@@ -52,7 +52,7 @@ def serve(
     rounds: range,
     state: State | None = None,
 ) -> Generator[simpy.Event, Any, State]:
-    """Liu, Algorithm 1: one pass of the outer loop is one global round g, or one version.
+    """Liu, Algorithm 1: all global rounds, or versions; its value is the last state.
 
     Args:
         rules: of the clock.
@@ -64,20 +64,13 @@ def serve(
         observer: evaluates, and writes the checkpoint.
         rounds: the versions still to make.
         state: the method's state after the version before; None starts anew.
-
-    Returns:
-        The last state.
     """
-    log.attach(env)
-    state = method.start() if state is None else state
-    server = _Server(rules, env, cell, method, trainer, log, observer)
-    for g in rounds:
-        state = yield from server.next_version(g, state, is_last=g == rounds[-1])
-    return state
+    server = ServerLoop(rules, env, cell, method, trainer, log, observer)
+    return server.versions(rounds, method.start() if state is None else state)
 
 
-class _Server:
-    """The parts of `serve`, whose arguments these are."""
+class ServerLoop:
+    """The server of a run; the arguments are those of `serve`."""
 
     def __init__(
         self,
@@ -91,9 +84,16 @@ class _Server:
     ) -> None:
         self.rules, self.env, self.cell, self.method = rules, env, cell, method
         self.trainer, self.log, self.observer = trainer, log, observer
+        log.attach(env)
         self.desk = Desk(env, len(cell.fleet))
         self.plan = RoundPlan((), budget_s=cell.budget_s)  # the last since the version before
         self.view: View | None = None  # the last of the present version
+
+    def versions(self, rounds: range, state: State) -> Events:
+        """Make versions of the model, one after the other; its value is the last state."""
+        for g in rounds:
+            state = yield from self.next_version(g, state, is_last=g == rounds[-1])
+        return state
 
     def next_version(self, g: int, state: State, is_last: bool) -> Events:
         """Hand out jobs and wait until a version can be made; its value is the state after it."""
@@ -141,8 +141,11 @@ class _Server:
             desk.start(
                 Flight(desk.jobs, None, outcome.grant, state, g, self.env.now, outcome=outcome)
             )
-        if participants and np.any(cell.fleet.failure_rate_hz > 0.0):
-            self.env.process(fail(self.env, cell, g, participants))
+        if np.any(cell.fleet.failure_rate_hz > 0.0):
+            # One by one where jobs overlap, so that each fails at the same time after a resumption.
+            each = [{k: part} for k, part in participants.items()]
+            for group in each if rules.overlapping else [participants]:
+                self.env.process(fail(self.env, cell, g, group))
         desk.turn += 1
         return state
 
@@ -215,7 +218,10 @@ class _Server:
             log.close_round(*closed, jobs, waiting)
         else:
             log.close_round(*closed)
-        self.observer.finished(g, state)
+        if rules.overlapping:
+            self.observer.finished(g, state, lambda: desk.record(state))
+        else:
+            self.observer.finished(g, state)
         return state
 
     def as_used(self, flight: Flight, now: State, g: int) -> Update:

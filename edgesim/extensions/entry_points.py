@@ -103,7 +103,7 @@ def entries_named(scenario: Scenario) -> list[EntryPoint]:
         "channels": loss.code if isinstance(loss, CodePathLoss) else "",
         "selection": learning.selection,
     }
-    found = [entry_of(kind, name, (kind,)) for kind, name in names.items()]
+    found = [entry_of(kind, name, (kind,)) for kind, name in names.items() if name]
     return [entry for entry in found if entry is not None]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from edgesim.network.adaptation.link_adaptation import make_law
 from edgesim.network.device import Fleet
 from edgesim.network.fading.processes import (
     COHERENCE_RULE,
@@ -20,7 +21,6 @@ from edgesim.network.fading.processes import (
     Fading,
     doppler_hz,
 )
-from edgesim.network.link_adaptation import make_law
 from edgesim.network.propagation.large_scale import LargeScale
 from edgesim.network.propagation.path_loss import large_scale_of, linear, path_gains
 from edgesim.scenario.network_schema import NetworkSection

@@ -15,11 +15,13 @@ import numpy as np
 import simpy
 
 from edgesim.errors import RunError
+from edgesim.network.adaptation.drawn_repetitions import DrawnRepetitions
+from edgesim.network.adaptation.link_adaptation import make_repetitions
 from edgesim.network.channel import Channel
 from edgesim.network.planned_gains import PlannedGains
 from edgesim.records.span import Span
 from edgesim.scenario.network_schema import NetworkSection
-from fl.contracts import Array, Grant
+from fl.contracts import Array, Grant, Streams
 
 SHARE_SLACK = 1e-12  # rounding that an allocator may leave in the sum of shares
 Carrying = Generator[simpy.Event, Any, None]
@@ -64,7 +66,7 @@ class Link:
             StalledLinkError: the rate is 0 and will never change.
         """
         left = bits
-        self._begin(grant)
+        self._begin(grant, bits)
         try:
             while left > 0.0:
                 start_s, (share, rate_bps) = self.env.now, self._share_and_rate(grant)
@@ -78,6 +80,9 @@ class Link:
                     left -= sent
                     if self.on_segment and self.env.now > start_s:
                         self.on_segment(grant.device, start_s, self.env.now, share, rate_bps, sent)
+            tail_s = self._tail_s(grant)
+            if tail_s > 0.0:
+                yield self.env.timeout(tail_s)
         finally:
             if span is not None:
                 span.bits = bits - left
@@ -99,8 +104,12 @@ class Link:
         wake = timer if self._changed is None else timer | self._changed
         return timer if finishes else None, wake
 
-    def _begin(self, grant: Grant) -> None:
+    def _begin(self, grant: Grant, bits: float) -> None:
         """The device starts to send."""
+
+    def _tail_s(self, grant: Grant) -> float:
+        """Time after the last bit until the upload is complete, s."""
+        return 0.0
 
     def _share_and_rate(self, grant: Grant) -> tuple[float, float]:
         """(share, rate in bit/s) of the device at this instant."""
@@ -117,6 +126,7 @@ class Uplink(Link):
             done go to those that send, in proportion to their own, while those that still compute
             keep theirs reserved.
         on_segment: see `Link`.
+        repetitions: of lost blocks as they happen; None: as the rate expects them.
 
     Raises:
         ValueError: another word for ``share``.
@@ -128,6 +138,7 @@ class Uplink(Link):
         channel: Channel,
         share: str = "fixed",
         on_segment: SegmentObserver | None = None,
+        repetitions: DrawnRepetitions | None = None,
     ) -> None:
         super().__init__(env, channel, on_segment)
         if share not in ("fixed", "reclaim"):
@@ -137,6 +148,8 @@ class Uplink(Link):
         self._sending: dict[int, float] = {}
         self._freed: dict[int, float] = {}
         self._gain_factor = 1.0
+        self.repetitions = repetitions
+        self._drawn: dict[int, tuple[float, float]] = {}  # device -> (factor of its rate, tail)
 
     @property
     def reclaims(self) -> bool:
@@ -157,10 +170,21 @@ class Uplink(Link):
             self._freed[device] = held
             self._redistribute()
 
-    def _begin(self, grant: Grant) -> None:
+    def _begin(self, grant: Grant, bits: float) -> None:
         self._waiting.pop(grant.device, None)
         self._sending[grant.device] = grant.share
+        if self.repetitions is not None:
+            used_hz = grant.share * self.channel.bandwidth_hz
+            gain = float(self.channel.gains(self.env.now)[grant.device])
+            noise_w = used_hz * float(self.channel.noise_w_per_hz or 0.0)
+            snr = gain * grant.power_w / noise_w if noise_w > 0.0 else 0.0
+            self._drawn[grant.device] = self.repetitions.draw(
+                grant.device, self.env.now, snr, used_hz, bits
+            )
         self._redistribute()
+
+    def _tail_s(self, grant: Grant) -> float:
+        return self._drawn.pop(grant.device, (1.0, 0.0))[1]
 
     def _redistribute(self) -> None:
         """Give the freed band to the devices that send, and wake them."""
@@ -176,7 +200,10 @@ class Uplink(Link):
     def _share_and_rate(self, grant: Grant) -> tuple[float, float]:
         share = self._sending[grant.device] * self._gain_factor
         gain = self.channel.gains(self.env.now)[grant.device]
-        return share, float(self.channel.rate_bps(share, grant.power_w, gain))
+        rate_bps = float(self.channel.rate_bps(share, grant.power_w, gain))
+        if grant.device in self._drawn:
+            rate_bps *= self._drawn[grant.device][0]
+        return share, rate_bps
 
 
 class Downlink(Link):
@@ -260,10 +287,11 @@ def check_shares(shares: Sequence[float]) -> None:
 
 
 def make_links(
-    env: simpy.Environment, network: NetworkSection, channel: Channel
+    env: simpy.Environment, network: NetworkSection, channel: Channel, streams: Streams
 ) -> tuple[Uplink, Downlink]:
     """(uplink, downlink) of a scenario's ``network`` section."""
-    uplink, down = Uplink(env, channel, network.uplink.share), network.downlink
+    repetitions, down = make_repetitions(network, streams), network.downlink
+    uplink = Uplink(env, channel, network.uplink.share, repetitions=repetitions)
     if down.mode == "ideal" or down.tx_power_w is None:
         return uplink, IdealDownlink(env, channel)
     share = network.carrier.resource_shares[1] if network.carrier else 1.0

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgesim.network.channel import Channel
-from edgesim.network.fading.rate_distribution import RateDistribution
+from edgesim.network.fading.rate_distribution import RateDistribution, snr_at
 from edgesim.network.fading.weakest_gain import weakest_mean_rate_gain, weakest_quantile
 from edgesim.scenario.schema import AllocationSection
 from fl.contracts import Array
@@ -109,7 +109,7 @@ class PlannedGains:
             return float(self.channel.gains(time_s)[devices].min(initial=np.inf))
         gains, k_factor = self.channel.path_gain[devices], self._k_factor(devices)
         if self.rate == MEAN:
-            return weakest_mean_rate_gain(gains, snr_per_gain, k_factor)
+            return weakest_mean_rate_gain(gains, snr_per_gain, k_factor, self.channel.law)
         return weakest_quantile(gains, self.late_share / 2.0, k_factor)
 
     def late_probability(
@@ -155,21 +155,20 @@ class PlannedGains:
         blocks, k_factor = np.clip(seen, 1.0, MOST_BLOCKS), self._k_factor(devices)
         with np.errstate(divide="ignore"):
             k_db = np.floor(K_STEPS * 10.0 * np.log10(k_factor)) / K_STEPS
+        law = self.channel.law
         kinds, kind = np.unique(np.stack([blocks, k_db], axis=1), axis=0, return_inverse=True)
         return [
-            (RateDistribution(int(n), float(10.0 ** (k / 10.0))), np.flatnonzero(kind == i))
+            (RateDistribution(int(n), float(10.0 ** (k / 10.0)), law), np.flatnonzero(kind == i))
             for i, (n, k) in enumerate(kinds.tolist())
         ]
 
     def _at_mean_rate(self, gains: Array, snr_per_gain: Array, law: RateDistribution) -> Array:
-        efficiency = law.mean(gains * snr_per_gain)
-        return np.expm1(efficiency * math.log(2.0)) / snr_per_gain
+        return snr_at(law.mean(gains * snr_per_gain), law.law) / snr_per_gain
 
     def _at_quantile(
         self, gains: Array, snr_per_gain: Array, law: RateDistribution, eps: float
     ) -> Array:
-        efficiency = law.quantile(eps, gains * snr_per_gain)
-        return np.expm1(efficiency * math.log(2.0)) / snr_per_gain
+        return snr_at(law.quantile(eps, gains * snr_per_gain), law.law) / snr_per_gain
 
 
 def make_planned_gains(section: AllocationSection, channel: Channel) -> PlannedGains:

@@ -240,6 +240,10 @@ class EventLog:
             raise LogError(f"the log cannot be frozen: {self._open_spans()}")
         self._frozen = True
 
+    def forget_closed_spans(self) -> None:
+        """Leave out of the next round's rows what a checkpoint's log has already."""
+        self._closed = []
+
     def drain(self) -> dict[str, Columns]:
         """The rows recorded since the last drain: table -> column -> list or array."""
         fresh = {name: joined(blocks, self.schemas[name]) for name, blocks in self._fresh.items()}

@@ -18,7 +18,7 @@ from typing import IO
 
 import numpy as np
 
-from edgesim.errors import RunError
+from edgesim.errors import RunError, shorten_path
 from edgesim.records.atomic_files import write_atomic
 from edgesim.records.checkpoint_log import CheckpointLog, Tables
 from edgesim.records.checksums import SUMS, FileDamage, damaged_files
@@ -52,6 +52,35 @@ class FolderInUseError(FolderError):
     """Another process is running in the folder."""
 
 
+def unusable(path: Path, error: OSError) -> FolderError:
+    """What the system says of a folder, as a sentence."""
+    reason = error.strerror or error
+    return FolderError(f"{shorten_path(path)} cannot be used ({reason}); give --out a folder")
+
+
+def refuse_unusable(path: Path, kind: str, mark: Path, lock: Path) -> None:
+    """Before anything is computed, refuse a path where no run or sweep can be kept; writes nothing.
+
+    Args:
+        path: of the folder.
+        kind: run or sweep.
+        mark: a file of every folder of this kind.
+        lock: which a command leaves, empty, that was killed before it wrote the mark.
+
+    Raises:
+        FolderError: it holds something else, it is a file, or one of its parents is.
+    """
+    try:
+        if path.exists() and not path.is_dir():
+            raise FolderError(f"{path} is a file; give --out a folder")
+        os.listdir(next(place for place in path.absolute().parents if place.exists()))
+        others = (file for file in path.rglob("*") if not file.is_dir())
+        if not mark.exists() and any(file != lock or file.stat().st_size for file in others):
+            raise FolderError(f"{path} is not empty and holds no {kind}; give --out a new folder")
+    except OSError as error:
+        raise unusable(path, error) from error
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """The state after round g.
@@ -80,10 +109,11 @@ class RunFolder:
 
     Args:
         path: of the folder.
-        fingerprint: hash of all that decides the run's results, by which the folder is recognised.
+        fingerprint: hash of all that decides the run's results, by which the folder is recognised;
+            it is not needed where nothing is resumed.
     """
 
-    def __init__(self, path: Path, fingerprint: str) -> None:
+    def __init__(self, path: Path, fingerprint: str = "") -> None:
         self.path = Path(path)
         self.fingerprint = fingerprint
         self.state_file = self.path / "checkpoint" / "state.safetensors"
@@ -108,8 +138,8 @@ class RunFolder:
             FolderError: it holds another run, or files that are not a run's; it is in use, or
                 cannot be written.
         """
+        self.refuse_unusable()
         try:
-            self._refuse_other_files()
             self.state_file.parent.mkdir(parents=True, exist_ok=True)
             self._acquire_lock()
             if fresh:
@@ -127,10 +157,12 @@ class RunFolder:
             if saved is None:
                 self.log.clear()
         except OSError as error:
-            raise FolderError(
-                f"{self.path} cannot be used ({error.strerror or error}); give --out a folder"
-            ) from error
+            raise unusable(self.path, error) from error
         return saved
+
+    def refuse_unusable(self) -> None:
+        """Refuse a folder that holds something else; see `refuse_unusable`."""
+        refuse_unusable(self.path, "run", self.log_file, self.lock_file)
 
     def close(self) -> None:
         """Release the lock of the folder."""
@@ -147,14 +179,6 @@ class RunFolder:
     def is_finished(self) -> bool:
         """True if every file of a finished run is there, as it was written."""
         return self.damage() == []
-
-    def _refuse_other_files(self) -> None:
-        """Raise FolderError unless the folder is empty or holds a run, which has a log."""
-        if self.path.exists() and not self.path.is_dir():
-            raise FolderError(f"{self.path} is a file; give --out a folder")
-        files = {path for path in self.path.rglob("*") if not path.is_dir()}
-        if files - {self.lock_file} and not self.log_file.exists():
-            raise FolderError(f"{self.path} is not empty and holds no run; give --out a new folder")
 
     def _acquire_lock(self) -> None:
         """Keep other processes out of the folder, where the system has flock."""

@@ -34,6 +34,26 @@ def sweep_points(sweep: Path) -> list[dict[str, Any]]:
     return points
 
 
+def linked_keys(sweep: Path) -> list[tuple[str, ...]]:
+    """The keys that the sweep changed together, as in ``a:b=1:2,3:4``; none in older files.
+
+    Raises:
+        ResultsError: the file is broken.
+    """
+    path = sweep / "sweep.json"
+    groups = read_json(path).get("linked", [])
+    is_right = isinstance(groups, list) and all(
+        isinstance(group, list) and group and all(map(_is_text, group)) and None not in group
+        for group in groups
+    )
+    if not is_right:
+        raise ResultsError(
+            f"{path} is damaged: linked is {shorten(groups)}, not lists of keys; run "
+            "the sweep again."
+        )
+    return [tuple(group) for group in groups]
+
+
 def _is_folder(value: Any) -> bool:
     """A path below the sweep's folder."""
     if not isinstance(value, str) or not value or "\0" in value or len(value) > MAX_LETTERS:

@@ -6,7 +6,7 @@ import math
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -34,13 +34,20 @@ KEPT_BYTES = 4 << 20  # of data that are copied into a run's folder, every point
 
 
 def write_artifacts(
-    path: Path, setup: Setup, log: EventLog, state: State, summary: dict, timing: dict[str, Any]
+    path: Path,
+    setup: Setup,
+    resolved: str,
+    log: EventLog,
+    state: State,
+    summary: dict,
+    timing: dict[str, Any],
 ) -> None:
     """Write all files of a finished run; summary.json comes last and marks it finished.
 
     Args:
         path: of the run's folder.
         setup: what was run.
+        resolved: content of scenario.yaml, from `resolved_scenario`.
         log: the event log, frozen.
         state: the method's last state.
         summary: content of summary.json.
@@ -53,7 +60,7 @@ def write_artifacts(
     files = SummedFiles()
     log.write_tables(path, files.write)
     keep_own_files(path, setup, files)
-    write_scenario(path, setup, files.write)
+    files.write(path / "scenario.yaml", resolved)
     files.write(path / "model.safetensors", save(arrays))
     files.write(path / "trace.json", trace_json(log.columns("spans")))
     if not setup.counts_only:
@@ -67,18 +74,12 @@ def write_artifacts(
     write_atomic(path / "summary.json", text)
 
 
-def write_scenario(path: Path, setup: Setup, write: Callable[[Path, str], None]) -> None:
-    """Write scenario.yaml: every key with its value, the seed, and what made the run.
-
-    Args:
-        path: of the run's folder.
-        setup: what is run.
-        write: called with path and content.
-    """
+def resolved_scenario(setup: Setup) -> str:
+    """scenario.yaml: every key with its value, the seed, and what made the run."""
     packages = [entry.dist for entry in entries_named(setup.scenario) if entry.dist]
     provenance = {**versions(), **{each.name: each.version for each in packages}}
     provenance |= {"git": git_state()}
-    write(path / "scenario.yaml", setup.scenario.to_yaml(provenance, seed=setup.seed))
+    return setup.scenario.to_yaml(provenance, seed=setup.seed)
 
 
 def keep_own_files(path: Path, setup: Setup, files: SummedFiles) -> None:
@@ -192,8 +193,12 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in names}}
 
 
+@cache
 def git_state() -> str:
-    """Commit of the code, +changes where the work tree differs; unknown without checkout or git."""
+    """Commit of the code, +changes where the work tree differs; unknown without checkout or git.
+
+    Asked once, as the process keeps its code.
+    """
     folder = str(Path(__file__).parent)
     git = ["git", "-C", folder, "describe", "--always", "--dirty=+changes", "--exclude=*"]
     try:

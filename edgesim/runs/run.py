@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import simpy
 
-from edgesim.clocks import server_loop
+from edgesim.clocks.resumed_jobs import first_dispatch_s, play_again
+from edgesim.clocks.server_loop import ServerLoop
 from edgesim.engine.event_estimate import event_warnings
 from edgesim.engine.vectorised import round_loop as array_rounds
 from edgesim.engine.vectorised.round_loop import SteppedEnvironment, needs_processes
@@ -21,9 +22,9 @@ from edgesim.records.event_log import EventLog
 from edgesim.records.run_checkpoint import Checkpoint, FolderError, RunFolder
 from edgesim.runs.artifacts import (
     peak_memory_bytes,
+    resolved_scenario,
     summary_of,
     write_artifacts,
-    write_scenario,
 )
 from edgesim.runs.continuation import continuable, without_unscheduled_scores
 from edgesim.runs.error_sentences import user_errors
@@ -179,6 +180,8 @@ class PreparedRun:
         if not self.feasibility.feasible:
             raise InfeasibleScenarioError(self.feasibility.note)
         with user_errors(self.setup.scenario):
+            if out is not None:  # before torch loads, which the digest needs
+                RunFolder(Path(out)).refuse_unusable()
             setup = share_training(self.setup, shared)
             folder = None if out is None else RunFolder(Path(out), result_digest(setup))
             damage = None if fresh or folder is None else folder.damage()
@@ -193,7 +196,6 @@ class PreparedRun:
                     return finished_run(setup, folder, saved)
                 if folder:  # without summary.json it is no finished run, whose files have digests
                     (folder.path / "summary.json").unlink(missing_ok=True)
-                    write_scenario(folder.path, setup, write_atomic)
                 if saved and damage:
                     names = ", ".join(file.name for file in damage)
                     saved.warnings.append(f"damaged files were written again: {names}")
@@ -233,11 +235,9 @@ def run_rounds(
         warnings: for summary.json.
     """
     start_s, state, first, log = 0.0, None, 0, EventLog(setup.clock.records_jobs)
-    if saved is not None and setup.clock.overlapping:
-        raise FolderError(
-            f"{folder.path if folder else 'it'} holds a run whose jobs were at work when it was "
-            f"interrupted, with clock.mode {setup.scenario.clock.mode}; use --fresh to start again"
-        )
+    resolved = "" if folder is None else resolved_scenario(setup)
+    if folder is not None:
+        write_atomic(folder.path / "scenario.yaml", resolved)
     if saved is not None:
         start_s, first = saved.time_s, saved.g + 1
         state = restore(setup, saved, log)
@@ -249,7 +249,7 @@ def run_rounds(
     )
     recorder.report("start", round=first)
     rounds = range(first, setup.scenario.rounds)
-    state = play(setup, start_s, setup.rules(), trainer, log, recorder, rounds, state)
+    state = play(setup, start_s, setup.rules(), trainer, log, recorder, rounds, state, saved)
     log.freeze()
     summary = summary_of(setup, log, [*warnings, *damage], trainer.fallbacks)
     recorder.report("trained", executor=trainer.executor_name, detours=list(trainer.fallbacks))
@@ -264,7 +264,7 @@ def run_rounds(
         timing["peak_memory_bytes"] = peak_memory_bytes()
         if setup.reuse:
             timing |= {"passes_taken": setup.reuse.taken, "passes_made": setup.reuse.made}
-        write_artifacts(folder.path, setup, log, state, summary, timing)
+        write_artifacts(folder.path, setup, resolved, log, state, summary, timing)
     recorder.report("end", round=setup.scenario.rounds - 1)
     return Run(folder.path if folder else None, summary, log, spent)
 
@@ -298,6 +298,7 @@ def play(
     recorder: Recorder,
     rounds: range,
     state: State | None,
+    saved: Checkpoint | None = None,
 ) -> State:
     """Play rounds by one process per device, or as arrays where that gives the same tables.
 
@@ -310,17 +311,22 @@ def play(
         recorder: observes the rounds.
         rounds: the rounds still to play.
         state: the method's state after the round before; None starts anew.
+        saved: the checkpoint of that state, for the jobs that were at work.
 
     Returns:
         The last state.
     """
-    clock, env = setup.scenario.clock.mode, SteppedEnvironment(initial_time=start_s)
+    at_work = saved.facts.get("at_work") if saved else None
+    first_s = first_dispatch_s(at_work, start_s) if at_work else start_s
+    clock, env = setup.scenario.clock.mode, SteppedEnvironment(initial_time=first_s)
     cell = setup.cell(env)
     if needs_processes(cell, clock, trained=not setup.counts_only):
-        server = server_loop.serve(
-            setup.clock, env, cell, method, trainer, log, recorder, rounds, state
-        )
-        return env.run(env.process(server))
+        server = ServerLoop(setup.clock, env, cell, method, trainer, log, recorder)
+        state = method.start() if state is None else state
+        if saved and at_work:
+            jobs = server.desk, env, cell, method, trainer, log, state, saved.arrays, at_work
+            play_again(*jobs, start_s)
+        return env.run(env.process(server.versions(rounds, state)))
     return array_rounds.serve(clock, env, cell, method, log, recorder, rounds, state)
 
 

@@ -76,7 +76,7 @@ class Setup:
 
     def cell(self, env: simpy.Environment) -> Cell:
         """The cell of this scenario at the time of ``env``."""
-        uplink, downlink = make_links(env, self.scenario.network, self.channel)
+        uplink, downlink = make_links(env, self.scenario.network, self.channel, self.seeds)
         threshold_s = self.scenario.budget.latency_threshold_s
         return Cell(
             env=env,

@@ -131,9 +131,6 @@ def _check_adaptation(scenario: ScenarioKeys) -> None:
     if network.noise.density_w_per_hz is None:
         problem = f"{given} needs a noise density; write for instance noise: -174 dBm/Hz"
         raise ValueRefusedError(problem, keys=path)
-    if allocation.rate != "now" and network.channel.fading.kind != "none":
-        problem = f"{given} is planned for the instant only; write allocation.rate: now, or shannon"
-        raise ValueRefusedError(problem, keys=path)
     own = "." in allocation.solver or "/" in allocation.solver
     if not own and (allocation.solver not in WITH_LAWS or allocation.resource_blocks):
         allowed = f"{', '.join(WITH_LAWS)}, without resource_blocks"

@@ -15,13 +15,18 @@ from shutil import rmtree
 from typing import Any
 
 from edgesim.records.atomic_files import json_text, write_atomic
-from edgesim.records.run_checkpoint import FolderError, RunFolder
+from edgesim.records.run_checkpoint import FolderError, RunFolder, refuse_unusable, unusable
 from edgesim.results.sweep_table import write_sweep_table
 from edgesim.sweep.sweep_plan import SweepPlan
 from edgesim.sweep.sweep_point import SweepPoint
 from fl.stored_files import BLANK, sealed
 
 DONE, FAILED, INFEASIBLE, MISSING = "done", "failed", "infeasible", "missing"
+
+
+def refuse_unusable_sweep(path: Path) -> None:
+    """Refuse a folder that holds something else; see `refuse_unusable`."""
+    refuse_unusable(path, "sweep", path / "sweep.json", path / "lock")
 
 
 class SweepFolder:
@@ -48,7 +53,7 @@ class SweepFolder:
     def _found(self, point: SweepPoint) -> tuple[str, str | None]:
         if point.infeasible:
             return INFEASIBLE, point.infeasible
-        finished = RunFolder(self.of(point), point.fingerprint).is_finished()
+        finished = RunFolder(self.of(point)).is_finished()
         return DONE if finished else MISSING, None
 
     def to_run(self) -> list[SweepPoint]:
@@ -64,20 +69,13 @@ class SweepFolder:
             FolderError: it is no sweep, another one is running in it, or it cannot be written.
         """
         path = self.path
-        if path.exists() and not path.is_dir():
-            raise FolderError(f"{path} is a file; give --out a folder")
+        refuse_unusable_sweep(path)
         try:
-            known = not path.exists() or (path / "sweep.json").exists()
-            if not known and any(path.iterdir()):
-                raise FolderError(
-                    f"{path} is not empty and holds no sweep; give --out a new folder"
-                )
             (path / "points").mkdir(parents=True, exist_ok=True)
             self._hold()
             self.write()
         except OSError as error:
-            reason = error.strerror or error
-            raise FolderError(f"{path} cannot be used ({reason}); give --out a folder") from error
+            raise unusable(path, error) from error
 
     def _hold(self) -> None:
         lock = open(self.path / "lock", "a")  # noqa: SIM115 (held until close)
@@ -134,7 +132,8 @@ class SweepFolder:
     def write(self) -> None:
         plan = self.plan
         content: dict[str, Any] = {"name": plan.name, "scenario": str(plan.source)}
-        content |= {"axes": plan.axes, "points": [self._row(point) for point in plan.points]}
+        content |= {"axes": plan.axes, "linked": plan.linked}
+        content["points"] = [self._row(point) for point in plan.points]
         content["digest"] = BLANK
         write_atomic(self.path / "sweep.json", sealed(json_text(content).encode()))
 

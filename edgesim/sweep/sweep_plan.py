@@ -28,6 +28,7 @@ class SweepPlan:
         name: of the scenario.
         source: its file.
         axes: key -> its values as texts, of the keys that vary.
+        linked: the keys of each axis that changes several together.
         points: in the order in which they are listed.
         notes: what the user should know before the sweep starts.
     """
@@ -35,6 +36,7 @@ class SweepPlan:
     name: str
     source: Path
     axes: dict[str, list[str]]
+    linked: list[tuple[str, ...]]
     points: list[SweepPoint]
     notes: list[str] = field(default_factory=list)
 
@@ -75,11 +77,14 @@ def plan_sweep(
     for value in (value for axis in every if varies(axis) for row in axis.rows for value in row):
         shown.setdefault(value.key, [])
         shown[value.key] += [value.text] if value.text not in shown[value.key] else []
+    linked = [axis.keys for axis in every if varies(axis) and len(axis.keys) > 1]
     notes = []
     if "schemes" in document.tree and METHOD_KEY in shown:
         labels = ", ".join(dict.fromkeys(point.label for point in points))
         notes.append(f"{METHOD_KEY} chooses among the schemes of {path}: {labels}")
-    return SweepPlan(points[0].scenario.name, path, shown, points, notes)
+    return SweepPlan(
+        points[0].scenario.name, path, shown, list(dict.fromkeys(linked)), points, notes
+    )
 
 
 def combine(

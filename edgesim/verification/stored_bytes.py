@@ -37,7 +37,7 @@ def check_files(folder: Path) -> CheckResult:
 
 def check_checkpoint(folder: Path) -> tuple[CheckResult, dict[str, Any] | None]:
     """The states and the log; and the facts of the last state, where they are whole."""
-    run, damage, seen = RunFolder(folder, ""), [], []
+    run, damage, seen = RunFolder(folder), [], []
     for file in (run.state_file, run.previous_file):
         if not file.exists():
             continue
@@ -65,7 +65,7 @@ def check_log(folder: Path, facts: dict[str, Any], tables: dict[str, pd.DataFram
         tables: as they were read.
     """
     log = EventLog("job" in tables["spans"])
-    log.restore(read_blocks(RunFolder(folder, "").log_file, facts["log_bytes"]))
+    log.restore(read_blocks(RunFolder(folder).log_file, facts["log_bytes"]))
     for name, table in tables.items():
         logged = log.table(name)
         if len(logged) != len(table):

@@ -14,9 +14,10 @@ import numpy as np
 from fl.data.datasets import Samples
 from fl.data.own_data import NEEDED, OPTIONAL, StoredArray, samples_of
 from fl.errors import DataError
+from fl.regular_files import MAX_DATA_BYTES, open_regular
 
 HOW = "numpy.savez(file, x_train=..., y_train=..., x_test=..., y_test=...) writes such a file"
-DAMAGED = (OSError, ValueError, EOFError, zlib.error, zipfile.BadZipFile, KeyError)
+DAMAGED = (OSError, ValueError, EOFError, zlib.error, zipfile.BadZipFile, KeyError, MemoryError)
 
 
 def is_array_file(dataset: str) -> bool:
@@ -96,10 +97,14 @@ def opened(path: Path, member: str | None, source: str, use: Callable[[IO[bytes]
     """What ``use`` makes of the open file; its errors name the array."""
     try:
         if member is None:
-            with path.open("rb") as file:
+            with open_regular(path, MAX_DATA_BYTES) as file:
                 return use(file)
-        with zipfile.ZipFile(path) as archive, archive.open(member) as file:
-            return use(file)
+        with (
+            open_regular(path, MAX_DATA_BYTES) as content,
+            zipfile.ZipFile(content) as archive,
+            archive.open(member) as packed,
+        ):
+            return use(packed)
     except DAMAGED as error:
         raise DataError(f"{source} cannot be read: {str(error).rstrip('.')}") from error
 

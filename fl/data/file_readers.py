@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from fl.errors import DataError
+from fl.regular_files import MAX_DATA_BYTES, open_regular
 
 Array = np.ndarray
 CIFAR_ROW = 1 + 3 * 32 * 32  # one label byte, then the red, green and blue planes
@@ -33,11 +34,15 @@ def find(
     )
 
 
-def contents(path: Path, limit: int = -1) -> bytes:
-    """The first ``limit`` bytes of a file (all: -1), unpacked where it ends in .gz."""
+def contents(path: Path, limit: int | None = None) -> bytes:
+    """The first ``limit`` bytes of a file, unpacked where it ends in .gz.
+
+    None: as many as its size or its trailer states, and one more, by which a longer file is seen.
+    """
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            return file.read(limit)
+        limit = unpacked_bytes(path) + 1 if limit is None else limit
+        with open_regular(path, MAX_DATA_BYTES) as file:
+            return gzip.open(file).read(limit) if path.suffix == ".gz" else file.read(limit)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path} cannot be read: {str(error).rstrip('.')}") from error
 
@@ -49,7 +54,7 @@ def unpacked_bytes(path: Path) -> int:
         return size
     if size < 18:
         raise DataError(f"{path} is truncated: expected at least 18 bytes of gzip, found {size}")
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         file.seek(-4, 2)
         return struct.unpack("<I", file.read(4))[0]
 

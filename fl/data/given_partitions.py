@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 import zipfile
+from io import TextIOWrapper
 from pathlib import Path
 
 import numpy as np
+from numpy.lib.npyio import NpzFile
 
 from fl.errors import DataError
+from fl.regular_files import open_regular
 
+MAX_PARTITION_BYTES = 1 << 30
 Array = np.ndarray
 Parts = list[Array]
 
@@ -74,9 +78,12 @@ def by_file(path: Path, samples: tuple[int, int], devices: int) -> tuple[Parts, 
 def owners_of_npz(path: Path, samples: tuple[int, int], devices: int) -> tuple[Array, Array | None]:
     """The device of each training and test sample, -1: nobody's."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open_regular(path, MAX_PARTITION_BYTES) as content:
+            file = np.load(content, allow_pickle=False)
+            if not isinstance(file, NpzFile):
+                raise ValueError("it is no archive of arrays")
             arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, MemoryError) as error:
         raise DataError(f"{path} cannot be read: {str(error).rstrip('.')}") from error
     if "train" not in arrays or set(arrays) - {"train", "test"}:
         raise DataError(f"{path} has {', '.join(arrays) or 'nothing'}; it needs train, and test")
@@ -99,8 +106,8 @@ def owners_of_csv(path: Path, samples: tuple[int, int], devices: int) -> tuple[A
     """The device of each training and test sample, -1: nobody's."""
     owners = {"train": np.full(samples[0], -1), "test": np.full(samples[1], -1)}
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            table = csv.reader(file)
+        with open_regular(path, MAX_PARTITION_BYTES) as content:
+            table = csv.reader(TextIOWrapper(content, newline="", encoding="utf-8-sig"))
             header = [name.strip() for name in next(table, [])]
             if header not in (["sample", "device"], ["sample", "device", "part"]):
                 shown = ",".join(header)[:60]

@@ -90,7 +90,8 @@ def unit_sums(layout: Layout, values: Array) -> Units:
     index, sizes = owners(layout), [group.units for group in hidden(layout).values()]
     owned = index >= 0
     sums = np.bincount(index[owned], weights=values[: len(index)][owned], minlength=sum(sizes))
-    return dict(zip(hidden(layout), np.split(sums, np.cumsum(sizes)[:-1]), strict=True))
+    pieces = np.split(sums, np.cumsum(sizes))[: len(sizes)]  # none without hidden layers
+    return dict(zip(hidden(layout), pieces, strict=True))
 
 
 def owners(layout: Layout, kinds: Sequence[str] = ("weight", "embedding")) -> Array:

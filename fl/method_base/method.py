@@ -307,8 +307,10 @@ class Method(metaclass=ABCMeta):
 
     def retain(self, state: State, updates: Sequence[Update]) -> State:
         """The state with what stays at the devices that finished training, received or not."""
-        if not self.personal().any():
-            return state
+        return self.with_local_parts(state, updates) if self.personal().any() else state
+
+    def with_local_parts(self, state: State, updates: Sequence[Update]) -> State:
+        """The state with the `local_part` of everybody who trained."""
         parts = {update.job.device: self.local_part(update.result()) for update in updates}
         return replace(state, local=state.local | parts)
 

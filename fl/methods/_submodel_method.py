@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
 from typing import Any
 
@@ -51,21 +52,32 @@ class SubmodelMethod(FedAvg):
             return self.width
         return min(float(view.capability[k]), sqrt(float(view.model_budget[k])))
 
+    @cached_property
+    def weight_places(self) -> Array:
+        """The weights of all layers, without biases and norms, bool [P]."""
+        return self.layout.where(lambda slot: slot.kind in ("weight", "embedding"))
+
     # --- what it costs ---------------------------------------------------------------------------
 
     def demand(self, state: State | None, view: View, chosen: Array) -> Demand:
         """What the submodels of the chosen devices need."""
         masks = [self.kept(state, view, int(k)) for k in chosen]
-        each = [
-            total_work(self.submodel_stages(view, int(k), mask))
-            for k, mask in zip(chosen, masks, strict=True)
-        ]
-        payloads = [self.submodel_payload(mask) for mask in masks]
-        return decided_demand(chosen, each, payloads, np.array(list(map(self.pruned_share, masks))))
+        costs = [self.costs(state, view, int(k), m) for k, m in zip(chosen, masks, strict=True)]
+        works = [total_work(stages) for stages, _ in costs]
+        payloads = [payload for _, payload in costs]
+        return decided_demand(
+            chosen, works, payloads, np.array(list(map(self.pruned_share, masks)))
+        )
 
     def forecast(self, view: View, k: int, rho: float) -> tuple[Stage, ...]:
         """The computation of device k before round 0."""
-        return self.submodel_stages(view, k, self.kept(None, view, k))
+        return self.costs(None, view, k, self.kept(None, view, k))[0]
+
+    def costs(
+        self, state: State | None, view: View, k: int, kept: Array
+    ) -> tuple[tuple[Stage, ...], Payload]:
+        """What device k computes and what travels where its submodel is ``kept`` bool [P]."""
+        return self.submodel_stages(view, k, kept), self.submodel_payload(kept)
 
     def pruned_share(self, kept: Array) -> float:
         """rho: the share of the shared weights that a submodel bool [P] leaves out."""
@@ -93,12 +105,13 @@ class SubmodelMethod(FedAvg):
         """The order for one device: training its submodel."""
         k = grant.device
         kept = self.kept(state, view, k)
+        stages, payload = self.costs(state, view, k, kept)
         return Job(
             device=k,
             g=view.g,
             phases=self.phases(state, view, k, self.received(state, k), kept),
-            stages=self.submodel_stages(view, k, kept),
-            payload=self.submodel_payload(kept),
+            stages=stages,
+            payload=payload,
             rho=grant.rho,
             note=self.noted(state, view, k),
         )

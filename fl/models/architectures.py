@@ -119,11 +119,17 @@ class Architecture:
         Returns:
             Logits [B, classes].
         """
+        return self.features(tensors, x, norms)[1]
+
+    def features(
+        self, tensors: Sequence[Tensor], x: Tensor, norms: Norms | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """What the last layer receives [B, ...], and the logits [B, classes], as `forward`."""
         normalise = batch_norm if norms is None else norms.begin(len(x))
-        rest = iter(tensors)
+        rest, before = iter(tensors), x
         for layer, (parts, _) in zip(self.layers, self._wired, strict=True):
-            x = layer.apply(x, tuple(next(rest) for _ in parts), normalise)
-        return x
+            before, x = x, layer.apply(x, tuple(next(rest) for _ in parts), normalise)
+        return before, x
 
     def logits(self, w: Tensor, x: Tensor, norms: Norms | None = None) -> Tensor:
         """Logits [B, classes] of the flat model w [P or more]."""

@@ -95,6 +95,13 @@ def samples(task: LearningTask, phase: Phase, job: Job) -> tuple[Array, list[int
     Returns:
         The indices, and how many each step has; None: a full batch each.
     """
+    if phase.hold > 1:
+        count = -(-phase.steps // phase.hold)
+        drawn, sizes = samples(task, replace(phase, steps=count, hold=1), job)
+        ends = np.cumsum([task.batch(job.device)] * count if sizes is None else sizes)
+        each = np.split(drawn, ends[:-1])
+        held = [each[step // phase.hold] for step in range(phase.steps)]
+        return np.concatenate(held), None if sizes is None else [len(one) for one in held]
     mine = task.data.train_index[job.device]
     batch = min(task.batch_size, len(mine))
     rng = job.stream(task.streams, f"batches/{phase.batches}")

@@ -87,19 +87,6 @@ def sweep_lines(
     return lines_found[:MOST_SERIES], ", ".join(chosen)
 
 
-def tied_keys(schemes: list[Scheme], keys: Sequence[SweptKey], along: SweptKey) -> list[SweptKey]:
-    """The keys that have one value at each value of another one, in every series."""
-    tied = []
-    for key in keys:
-        found: dict[tuple[str, float | None], set[float | None]] = {}
-        for scheme in schemes:
-            place = scheme.series, along.of(scheme.values)
-            found.setdefault(place, set()).add(key.of(scheme.values))
-        if key.key != along.key and all(len(values) == 1 for values in found.values()):
-            tied.append(key)
-    return tied
-
-
 def series_label(scheme: Scheme, keys: Sequence[SweptKey]) -> str:
     """The series, with the scheme's values of some keys."""
     parts = [

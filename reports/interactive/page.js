@@ -53,11 +53,11 @@
     const nearest = (_, i, at) => {
       if (!i) return at;
       const known = columns[i - 1];
-      for (let step = 0; step < known.length; step += 1) {
-        if (known[at - step] != null) return at - step;
-        if (known[at + step] != null) return at + step;
-      }
-      return at;
+      let [left, right] = [at, at];
+      while (left >= 0 && known[left] == null) left -= 1;
+      while (right < known.length && known[right] == null) right += 1;
+      if (left < 0) return right;
+      return right < known.length && x[right] - x[at] < x[at] - x[left] ? right : left;
     };
     const size = () => ({ width: place.clientWidth, height: place.clientWidth < 500 ? 260 : 340 });
     const pad = (x[x.length - 1] - x[0]) * 0.02 || Math.abs(x[0]) * 0.1 || 1;

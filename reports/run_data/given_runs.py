@@ -11,7 +11,12 @@ from typing import Any
 from edgesim.results.finished_run import FinishedRun
 from edgesim.results.run_files import ResultsError
 from edgesim.results.run_search import find_runs
-from reports.run_data.missing_runs import listed_folders, missing_runs, nothing_finished
+from reports.run_data.missing_runs import (
+    keys_linked_by,
+    listed_folders,
+    missing_runs,
+    nothing_finished,
+)
 from reports.run_data.scheme_grouping import Scheme, group_runs, load_schemes
 
 GivenRuns = Any  # a folder, a run (anything with a folder, or summary and tables), many, or a dict
@@ -43,7 +48,7 @@ def schemes_of(runs: GivenRuns) -> list[Scheme]:
     found = find_runs(places)
     if not found.finished:
         raise ResultsError(nothing_finished(places, missing_runs(found)))
-    return load_schemes(found.finished, listed_folders(found))
+    return load_schemes(found.finished, listed_folders(found), keys_linked_by(found))
 
 
 def _is_single(runs: GivenRuns) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from edgesim.results.run_search import RunFolders
-from edgesim.results.sweep_file import point_folder, point_name, sweep_points
+from edgesim.results.sweep_file import linked_keys, point_folder, point_name, sweep_points
 
 DONE, UNFINISHED = "done", "unfinished"
 
@@ -66,6 +66,12 @@ def listed_folders(found: RunFolders) -> list[Path]:
     sweeps.
     """
     return [point_folder(sweep, point) for sweep in found.sweeps for point in sweep_points(sweep)]
+
+
+def keys_linked_by(found: RunFolders) -> list[tuple[str, ...]]:
+    """Keys that the sweeps changed together."""
+    groups = [group for sweep in found.sweeps for group in linked_keys(sweep)]
+    return list(dict.fromkeys(groups))
 
 
 def nothing_finished(places: Sequence[Path], lacking: Sequence[MissingRun]) -> str:

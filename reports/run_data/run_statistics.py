@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -119,6 +119,11 @@ class Estimate:
     def dots(self) -> tuple[float, ...]:
         """What a figure shows in place of an interval: the values of two seeds."""
         return self.values if 1 < self.n < LEAST_SEEDS else ()
+
+
+def can_be_ranked(schemes: Sequence[Scheme]) -> bool:
+    """Has every scheme the seeds of an interval? Chance may decide which of fewer is best."""
+    return min(len(scheme.runs) for scheme in schemes) >= LEAST_SEEDS
 
 
 def estimate(scheme: Scheme, value: Callable[[FinishedRun], float]) -> Estimate:

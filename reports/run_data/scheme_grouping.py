@@ -33,6 +33,7 @@ class Scheme:
     values: the resolved scenario, key -> text.
     numbers: the numeric keys that tell it from others of its label -> text.
     point: these numbers as words, "bandwidth 10 MHz".
+    linked: groups of keys that its sweep changed together.
     """
 
     label: str
@@ -42,6 +43,7 @@ class Scheme:
     values: FlatScenario = field(default_factory=dict)
     numbers: FlatScenario = field(default_factory=dict)
     point: str = ""
+    linked: tuple[tuple[str, ...], ...] = ()
 
     @property
     def first(self) -> FinishedRun:
@@ -52,7 +54,11 @@ class Scheme:
         return self.first.threshold_s
 
 
-def load_schemes(folders: Sequence[Path], listed: Collection[Path] = ()) -> list[Scheme]:
+def load_schemes(
+    folders: Sequence[Path],
+    listed: Collection[Path] = (),
+    linked: Sequence[tuple[str, ...]] = (),
+) -> list[Scheme]:
     """Read the runs and group them by scenario.
 
     Schemes come in the order of Liu et al., where they are asked to stand beside them, then in
@@ -62,14 +68,19 @@ def load_schemes(folders: Sequence[Path], listed: Collection[Path] = ()) -> list
         folders: folders of finished runs.
         listed: resolved folders that a sweep lists, in its order; of runs with the same scheme
             and seed, others give way to them.
+        linked: groups of keys that a sweep changed together.
 
     Raises:
         ResultsError: runs with different target accuracies, or two of one scheme and seed.
     """
-    return group_runs([read_run(folder) for folder in folders], listed)
+    return group_runs([read_run(folder) for folder in folders], listed, linked)
 
 
-def group_runs(runs: Sequence[FinishedRun], listed: Collection[Path] = ()) -> list[Scheme]:
+def group_runs(
+    runs: Sequence[FinishedRun],
+    listed: Collection[Path] = (),
+    linked: Sequence[tuple[str, ...]] = (),
+) -> list[Scheme]:
     """`load_schemes` of runs that are read already."""
     _check_targets(runs)
     groups: dict[tuple, list[FinishedRun]] = {}
@@ -86,20 +97,59 @@ def group_runs(runs: Sequence[FinishedRun], listed: Collection[Path] = ()) -> li
         for key in sorted(groups, key=lambda key: (role_rank(key[0]), first[key], *key[1:]))
     ]
     named = _labels([group[0] for group in ordered])
-    schemes = [_scheme(group, *name) for group, name in zip(ordered, named, strict=True)]
+    schemes = [
+        replace(_scheme(group, *name), linked=tuple(linked))
+        for group, name in zip(ordered, named, strict=True)
+    ]
     keys = swept_keys(schemes)
     series = list(dict.fromkeys((scheme.role, scheme.series) for scheme in schemes))
     return sorted(schemes, key=lambda s: (series.index((s.role, s.series)), _place(s, keys)))
 
 
-def swept_keys(schemes: Sequence[Scheme]) -> list[SweptKey]:
-    """The numeric keys in which schemes of one label differ, in the order of the scenario."""
+def swept_keys(schemes: Sequence[Scheme], apart: bool = False) -> list[SweptKey]:
+    """The numeric keys in which schemes of one label differ, in the order of the scenario.
+
+    Of keys that a sweep changed together only the first one is left, with the names of the
+    others, unless they are wanted ``apart``.
+    """
     keys = dict.fromkeys(key for scheme in schemes for key in scheme.numbers)
     names, made = short_names(keys), []
     for key in keys:
         texts = [scheme.values[key] for scheme in schemes if key in scheme.values]
         made.append(swept_key(key, texts, names[key]))
-    return [key for key in made if key is not None]
+    found = [key for key in made if key is not None]
+    for group in () if apart or not schemes else schemes[0].linked:
+        found = _merged(schemes, found, group)
+    return found
+
+
+def _merged(
+    schemes: Sequence[Scheme], keys: list[SweptKey], group: Sequence[str]
+) -> list[SweptKey]:
+    """The keys with only the first of this group, where its value says those of the others."""
+    first = next((key for key in keys if key.key == group[0]), None)
+    if first is None:
+        return keys
+    tied = [key for key in tied_keys(schemes, keys, first) if key.key in group]
+    if len(tied) < len(group) - 1:
+        return keys
+    axis = replace(first, tied=tuple(key.name for key in tied))
+    return [axis if key is first else key for key in keys if key not in tied]
+
+
+def tied_keys(
+    schemes: Sequence[Scheme], keys: Sequence[SweptKey], along: SweptKey
+) -> list[SweptKey]:
+    """The keys that have one value at each value of another one, in every series."""
+    tied = []
+    for key in keys:
+        found: dict[tuple[str, float | None], set[float | None]] = {}
+        for scheme in schemes:
+            place = scheme.series, along.of(scheme.values)
+            found.setdefault(place, set()).add(key.of(scheme.values))
+        if key.key != along.key and all(len(values) == 1 for values in found.values()):
+            tied.append(key)
+    return tied
 
 
 def at_middle_value(schemes: list[Scheme], key: SweptKey) -> tuple[list[Scheme], list[str]]:

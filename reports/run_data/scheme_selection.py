@@ -53,7 +53,7 @@ def sliced_schemes(schemes: list[Scheme], at: Mapping[str, str]) -> list[Scheme]
         ResultsError: a key that was not swept, or a value that no run has.
     """
     for name, text in at.items():
-        key = find_key("slice", name, swept_keys(schemes))
+        key = find_key("slice", name, swept_keys(schemes, apart=True))
         number = _number(key, text)
         kept = [scheme for scheme in schemes if key.of(scheme.values) in (number, None)]
         if number is None or not any(key.of(scheme.values) == number for scheme in kept):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,8 @@ def scheme_table(schemes: list[Scheme]) -> Table:
 
 
 def _by_scheme(name: str, caption: str, schemes: list[Scheme], cells: Cells) -> Table:
-    columns = tuple(column for column, _ in cells)
+    ranked = stats.can_be_ranked(schemes)
+    columns = tuple(column if ranked else replace(column, best="") for column, _ in cells)
     rows = tuple(tuple(value(scheme) for _, value in cells) for scheme in schemes)
     return Table(name, caption, columns, rows)
 
@@ -165,7 +167,8 @@ def target_table(schemes: list[Scheme]) -> Table | None:
     ]
     rows = tuple(_target_row(scheme, float(target)) for target in targets for scheme in schemes)
     # a mean over the lucky seeds is not better than one over all
-    best = "min" if {row[2] for row in rows} <= {"yes", "not reached"} else ""
+    everywhere = {row[2] for row in rows} <= {"yes", "not reached"}
+    best = "min" if everywhere and stats.can_be_ranked(schemes) else ""
     for name, title, show in TARGET_COSTS:
         columns += [
             Column(name, title, show, best=best),

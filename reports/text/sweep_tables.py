@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from reports.run_data.metrics import METRICS, Metric
-from reports.run_data.run_statistics import Estimate, estimate
+from reports.run_data.run_statistics import Estimate, can_be_ranked, estimate
 from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.swept_keys import SweptKey
 from reports.styling.table_formats import Column, Table, decimals, significant
@@ -62,13 +62,14 @@ def _pivot(
     if not any(len(found) > 1 for found in cells.values()):
         return None
     show = decimals(1, metric.scale) if metric.scale == 100 else significant(4, metric.scale)
+    best = metric.best if can_be_ranked(schemes) else ""
     columns = [Column("scheme", "Scheme", number=False)]
     columns += [Column(key.key, key.title, lambda value: f"{value:g}") for key in down]
     for value in values:
         name = f"{metric.column} at {across.key} {value:g} {across.unit}".rstrip()
         title = f"{value:g} {across.unit}".rstrip()
         columns += [
-            Column(name, title, show, best=metric.best),
+            Column(name, title, show, best=best),
             Column(f"{name}, ci95", "± 95 %", show, half_of=name),
         ]
     rows = []

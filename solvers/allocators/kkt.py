@@ -7,7 +7,7 @@ The optimal share is (54) clipped to its bounds. In mu = lambda^(-1/2) it is a c
 so that sum_k b_k(mu) = 1 is piecewise linear and increasing: Newton's method, kept inside a
 bracket, ends at the root. Where G = 0, rho is linear in b, and b_k(mu) jumps from low to cap at
 mu_k = q / sqrt(w (A q + f G) r). Where noise is a density b_k(mu) is smooth and has no closed form
-(`DensityResponse`); the search is the same.
+(`DensityResponse`); the search is the same, as it is for a rate with kinks (`law_response`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import numpy as np
 from solvers.arrays import Array, Mask
 from solvers.certificate import certified_solution
 from solvers.deadline_feasibility import fitting_bounds
-from solvers.marginal_gains import DensityResponse, best_response, marginal_gain
+from solvers.marginal_gains import marginal_gain
 from solvers.problem import FULL_BAND, PruningProblem
+from solvers.rate_laws.best_response import DensityResponse, law_response
 from solvers.solution import Solution
 
 EPS = float(np.finfo(float).eps)
@@ -41,12 +42,16 @@ def kkt(problem: PruningProblem) -> Solution:
     """
     problem.refuse_levels("kkt")
     low, cap = fitting_bounds(problem, most=AMPLE)
+    if problem.law is not None and problem.snr is not None and problem.law.least:
+        cap = np.minimum(cap, np.maximum(low, problem.snr / problem.law.least))
     if cap.sum() <= 1:  # every device gets all that is of use
         share, multiplier = cap, 0.0
     elif low.sum() >= FULL_BAND:  # no device can get more than the least
         share, multiplier = low.copy(), largest_marginal_gain(problem, low, cap)
-    elif problem.law is not None:
-        share, multiplier = _kinked_shares(problem, low, cap)
+    elif problem.law is not None and problem.snr is not None:
+        respond = law_response(problem, problem.law, problem.snr, low, cap)
+        share, mu = _fill_band(respond.at, low, cap, respond.ends, 0.0)
+        multiplier = mu**-2
     elif problem.snr is None:
         share, multiplier = _power_shares(problem, low, cap)
     else:
@@ -115,28 +120,6 @@ def _density_shares(
     def ends() -> tuple[float, float]:
         at_low, at_cap = respond.at_low.max(), respond.at_cap.min()
         return 0.5 * float(np.exp(-0.5 * at_low)), 2.0 * float(np.exp(-0.5 * at_cap))
-
-    share, mu = _fill_band(shares, low, cap, ends, 0.0)
-    return share, mu**-2
-
-
-def _kinked_shares(problem: PruningProblem, low: Array, cap: Array) -> tuple[Array, float]:
-    """The same for a rate with kinks, on which optimal shares like to lie: bisection of mu."""
-    flat = np.zeros_like(low)
-    free = cap > low
-    highest = float(marginal_gain(problem, low, more=True).max(where=free, initial=0.0))
-    lowest = float(marginal_gain(problem, cap).min(where=free, initial=highest))
-
-    known = {0.0: low, np.inf: cap}  # shares rise with mu: those found bracket the others
-
-    def shares(mu: float) -> tuple[Array, Array]:
-        least = known[max(each for each in known if each <= mu)]
-        most = known[min(each for each in known if each >= mu)]
-        known[mu] = best_response(problem, mu**-2, least, most)
-        return known[mu], flat
-
-    def ends() -> tuple[float, float]:
-        return 0.5 * highest**-0.5, 2.0 * max(lowest, 1e-12 * highest) ** -0.5
 
     share, mu = _fill_band(shares, low, cap, ends, 0.0)
     return share, mu**-2

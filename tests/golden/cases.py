@@ -84,6 +84,10 @@ PARAMS = {
     "fedmap": "phase_rounds: 1, lr: 0.05",
     "spafl": "local_epochs: 1, lr: 0.01",
     "local": "local_epochs: 1, lr: 0.01",
+    "prunefl": "lr: 0.05, reconfigure_every: 1",
+    "lotteryfl": "lr: 0.05, accuracy_to_prune: 0",
+    "hermes": "lr: 0.05, accuracy_to_prune: 0",
+    "pfedme": "local_steps: 3, lr: 0.02",
 }
 ONE_ROUND = ("rounds=1", "evaluate.every=1")
 DIGITS = ("learning.dataset=digits", "learning.model=digits-cnn", *ONE_ROUND)

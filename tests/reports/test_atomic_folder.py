@@ -1,5 +1,8 @@
 """A report is there as a whole or not at all."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
 import pytest
 
 from edgesim.results.run_files import ResultsError
@@ -60,3 +63,23 @@ def test_folders_made_for_a_report_that_failed_are_taken_back(tmp_path):
 def test_a_place_that_cannot_be_written(run):
     with pytest.raises(ResultsError, match="The report cannot be written to /proc/report"):
         write_report([run], "/proc/report")
+
+
+def test_reports_that_end_at_the_same_time(tmp_path):
+    """Each is there as a whole, one after the other, and nothing else is left."""
+    out, count = tmp_path / "out", 8
+    together = Barrier(count)
+
+    def report(number):
+        with replaced_folder(out) as new:
+            (new / "index.html").write_text(f"<title>edgesim: {number}</title>")
+            (new / "figures").mkdir()
+            (new / "figures" / "cdf.csv").write_text(str(number))
+            together.wait()
+
+    with ThreadPoolExecutor(count) as pool:
+        for _ in range(10):
+            list(pool.map(report, range(count)))
+    number = (out / "figures" / "cdf.csv").read_text()
+    assert (out / "index.html").read_text() == f"<title>edgesim: {number}</title>"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -23,13 +23,13 @@ def test_two_keys_that_end_alike_give_two_sets_of_figures(tmp_path, write_run):
     assert {"rho-by-devices-0-cpu-frequency", "rho-by-devices-1-cpu-frequency"} <= set(names)
 
 
-def changed_together(tmp_path, write_run):
+def changed_together(tmp_path, write_run, linked=()):
     """Two runs that differ in rounds between evaluations and in the band: the README's tour."""
     for every, band in ((1, "3.2 MHz"), (2, "6 MHz")):
         write_run(
             tmp_path / "runs" / str(every), bandwidth=band, extra=f"evaluate: {{every: {every}}}"
         )
-    return load_schemes(find_runs([tmp_path / "runs"]).finished)
+    return load_schemes(find_runs([tmp_path / "runs"]).finished, linked=linked)
 
 
 def test_no_axis_from_runs_that_differ_in_another_key_too(tmp_path, write_run):
@@ -48,3 +48,26 @@ def test_asked_for_the_axis_names_the_keys_that_change_along(tmp_path, write_run
     (panel,) = latency.draw(SCREEN).axes
     assert panel.get_xlabel() == "every, with bandwidth"
     assert panel.lines[0].get_xdata().tolist() == [1, 2]
+
+
+def test_keys_that_a_sweep_links_are_one_axis(tmp_path, write_run):
+    linked = [("network.bandwidth", "evaluate.every")]
+    figures, notes = report_figures(changed_together(tmp_path, write_run, linked))
+    names = {figure.name for figure in figures if "-by-" in figure.name}
+    assert "latency-by-bandwidth" in names and not any("every" in name for name in names)
+    latency = next(figure for figure in figures if figure.name == "latency-by-bandwidth")
+    (panel,) = latency.draw(SCREEN).axes
+    assert panel.get_xlabel() == "bandwidth (MHz), with every"
+    assert panel.lines[0].get_xdata().tolist() == [3.2, 6]
+    assert notes == []
+
+
+def test_linked_keys_stay_apart_where_other_runs_break_the_link(tmp_path, write_run):
+    """The same band with another second value: the first key no longer says the second."""
+    write_run(tmp_path / "runs" / "more", bandwidth="6 MHz", extra="evaluate: {every: 3}")
+    linked = [("network.bandwidth", "evaluate.every")]
+    figures, _ = report_figures(changed_together(tmp_path, write_run, linked))
+    latency = next(figure for figure in figures if figure.name == "latency-by-every")
+    (panel,) = latency.draw(SCREEN).axes
+    assert panel.get_xlabel() == "every"
+    assert [2, 3] in [line.get_xdata().tolist() for line in panel.lines]

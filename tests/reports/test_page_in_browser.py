@@ -48,7 +48,7 @@ def browser():
 
 
 @pytest.fixture(params=WIDTHS)
-def opened(browser, request):
+def opened(browser, request, tmp_path):
     """opened(page) -> the page, as a screen of that width shows it; complaints fail the test."""
     screen = browser.new_page(viewport={"width": WIDTHS[request.param], "height": 1000})
     complaints, asked = [], []
@@ -61,7 +61,7 @@ def opened(browser, request):
         return screen
 
     yield visit
-    place = Path(os.environ.get("EDGESIM_ARTEFACTS") or request.getfixturevalue("tmp_path"))
+    place = Path(os.environ.get("EDGESIM_ARTEFACTS") or tmp_path)
     screen.screenshot(path=place / f"{request.node.originalname}-{request.param}.png")
     outside = [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]
     screen.close()
@@ -109,6 +109,15 @@ def test_the_values_under_the_pointer_are_those_of_the_nearest_point(opened, swe
     }
     point_at(screen, 0, 0.98)
     assert legend(screen, 0)["liu, latency threshold 15 ms"] == "50.5"
+
+
+def test_at_the_end_of_the_slowest_a_faster_line_shows_its_last_point(opened, swept_page):
+    screen = opened(swept_page)
+    point_at(screen, 1, 0.99)
+    shown = legend(screen, 1)
+    assert shown["liu (bandwidth 10 MHz, latency threshold 15 ms)"] == "20.5"
+    assert shown["fedavg (bandwidth 40 MHz, latency threshold 15 ms)"] == "40.5"
+    assert len(shown) == 12 and all(map(float, shown.values()))
 
 
 def test_a_name_in_the_legend_switches_its_line(opened, swept_page):

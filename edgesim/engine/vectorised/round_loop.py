@@ -47,7 +47,7 @@ def needs_processes(cell: Cell, clock: str, trained: bool) -> bool:
     """True if anything is trained, a device can depend on another or fail, or for another clock."""
     coupled = cell.uplink.reclaims or not isinstance(cell.downlink, IdealDownlink)
     fails = bool(np.any(cell.fleet.failure_rate_hz > 0.0))
-    irregular = not cell.channel.by_blocks
+    irregular = not cell.channel.by_blocks or cell.uplink.repetitions is not None
     return trained or coupled or irregular or fails or clock not in CLOCKS
 
 

@@ -1,4 +1,6 @@
-"""Distribution of the spectral efficiency log2(1 + snr |h|^2), and of its mean over N blocks.
+"""Distribution of the spectral efficiency eta(snr |h|^2), and of its mean over N blocks.
+
+eta(g) is log2(1 + g), or the law of link adaptation.
 
 Over one block everything has a closed form in the distribution of |h|^2. The mean over N
 independent blocks is a sum of N equal distributions: their densities are convolved on a grid for
@@ -11,6 +13,7 @@ the devices of a cell have as many ratios as there are devices.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
@@ -21,24 +24,29 @@ import scipy  # its parts are loaded on first use
 
 from edgesim.network.fading.power_distribution import RAYLEIGH, power_below, power_quantile
 from fl.contracts import Array
+from solvers.rates import EfficiencyLaw
 
 BINS = 4096  # of the density of one block
 NEGLIGIBLE = 1e-16  # probability of the powers beyond the grid
 MANY = 32  # blocks from which the Cornish-Fisher expansion is exact enough
+FEW_SKEW = 0.5  # of skewness and excess of a mean: beyond, the expansion is not trusted
+LOGITS = np.linspace(-14.0, 14.0, 113)  # of the probabilities at which quantiles are inverted
 LOWEST_DB, HIGHEST_DB = -60, 150  # of the ratios whose distributions are computed
 
 
 @dataclass(frozen=True, eq=False)
 class RateDistribution:
-    """Mean over ``blocks`` independent blocks of log2(1 + snr |h|^2), bit/s/Hz.
+    """Mean over ``blocks`` independent blocks of eta(snr |h|^2), bit/s/Hz.
 
     Args:
         blocks: N, at least 1.
         k_factor: K of the fading, linear; 0 is Rayleigh.
+        law: eta; None: log2(1 + g).
     """
 
     blocks: int = 1
     k_factor: float = RAYLEIGH
+    law: EfficiencyLaw | None = None
 
     def mean(self, snr: Any) -> Array:
         """Ergodic spectral efficiency, shape of ``snr``.
@@ -47,21 +55,21 @@ class RateDistribution:
         Vehicular Technology 1999, eq. (34).
         """
         snr = np.asarray(snr, dtype=float)
-        if self.k_factor == RAYLEIGH:
+        if self.k_factor == RAYLEIGH and self.law is None:
             with np.errstate(divide="ignore"):
                 inverse = np.where(snr > 0.0, 1.0 / snr, np.inf)
             # U(1, 1, x) = e^x E1(x), which does not overflow
             return np.where(snr > 1e-300, scipy.special.hyperu(1.0, 1.0, inverse), 0.0) / np.log(
                 2.0
             )
-        return self._interpolated(snr, partial(block_mean, k_factor=self.k_factor))
+        return self._interpolated(snr, partial(block_mean, k_factor=self.k_factor, law=self.law))
 
     def quantile(self, probability: float, snr: Any) -> Array:
         """What the mean over the blocks is below with this probability, shape of ``snr``."""
         snr = np.asarray(snr, dtype=float)
         if self.blocks == 1:
-            return np.log1p(snr * power_quantile(probability, self.k_factor)) / np.log(2.0)
-        law = (self.k_factor, self.blocks, float(probability))
+            return efficiency_at(snr * power_quantile(probability, self.k_factor), self.law)
+        law = (self.k_factor, self.blocks, float(probability), self.law)
         return self._interpolated(snr, lambda decibel: block_quantile(decibel, *law))
 
     def below(self, efficiency: Any, snr: Any) -> Array:
@@ -71,17 +79,30 @@ class RateDistribution:
         )
         if self.blocks == 1:
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                power = np.expm1(efficiency * np.log(2.0)) / snr
+                power = snr_at(efficiency, self.law) / snr
             return np.where(efficiency <= 0.0, 0.0, power_below(power, self.k_factor))
+        if self.law is not None:
+            return self._below_by_quantiles(efficiency, snr)
         decibels, weights = cubic_weights(snr)
         share, result = efficiency / np.maximum(self.mean(snr), 1e-300), np.zeros(snr.shape)
         for decibel in np.unique(decibels):
             at = decibels == decibel
             # the same share of the mean at the neighbouring ratio
-            each, here = block_rate(int(decibel), self.k_factor), np.any(at, axis=-1)
+            each, here = block_rate(int(decibel), self.k_factor, self.law), np.any(at, axis=-1)
             value = each.below(share[here] * each.cumulants[0], self.blocks)
             result[here] += (weights[here] * at[here]).sum(axis=-1) * value
         return np.clip(np.where(efficiency <= 0.0, 0.0, result), 0.0, 1.0)
+
+    def _below_by_quantiles(self, efficiency: Array, snr: Array) -> Array:
+        """The inverse of the quantiles, which may jump where a law is at its largest value."""
+        grid = scipy.special.expit(LOGITS)
+        quantiles = np.stack([self.quantile(each, snr) for each in grid])
+        flat = quantiles.reshape(len(grid), -1).T
+        below = [
+            np.interp(e, q, grid, left=0.0, right=1.0)
+            for e, q in zip(efficiency.ravel(), flat, strict=True)
+        ]
+        return np.where(efficiency <= 0.0, 0.0, np.reshape(below, efficiency.shape))
 
     def _interpolated(self, snr: Array, value: Callable[[int], float]) -> Array:
         """A positive function of whole decibels between those of ``snr``."""
@@ -90,6 +111,16 @@ class RateDistribution:
         known = np.log([value(int(each)) for each in whole])
         nodes = known[place].reshape(decibels.shape)
         return np.where(snr > 0.0, np.exp((nodes * weights).sum(axis=-1)), 0.0)
+
+
+def efficiency_at(snr: Array, law: EfficiencyLaw | None = None) -> Array:
+    """eta(g), bit/s/Hz, same shape."""
+    return np.log1p(snr) / np.log(2.0) if law is None else law.efficiency(snr)
+
+
+def snr_at(efficiency: Array, law: EfficiencyLaw | None = None) -> Array:
+    """The least g with eta(g) >= efficiency, same shape; inf where there is none."""
+    return np.expm1(efficiency * np.log(2.0)) if law is None else law.snr_for_bits(efficiency)
 
 
 def cubic_weights(snr: Array) -> tuple[Array, Array]:
@@ -117,10 +148,12 @@ class BlockRate:
     Args:
         width: of a bin, bit/s/Hz.
         density: probability of each bin [BINS]; bin i is at (i + 1/2) width.
+        most: what a block never exceeds.
     """
 
     width: float
     density: Array
+    most: float = math.inf
 
     @cached_property
     def cumulants(self) -> tuple[float, float, float, float]:
@@ -132,10 +165,11 @@ class BlockRate:
 
     def quantile(self, probability: float, blocks: int) -> float:
         """What the mean over the blocks is below with this probability."""
-        if blocks >= MANY:
-            return self._expanded(float(scipy.special.ndtri(probability)), blocks)
-        edges, below = summed(self, blocks)
-        return float(np.interp(probability, below, edges)) / blocks
+        if blocks >= MANY and self._expands(blocks):
+            return float(self._expanded(float(scipy.special.ndtri(probability)), blocks))
+        # Fewer blocks vary more: where many are all but constant, that is on the safe side.
+        edges, below = summed(self, blocks := min(blocks, MANY - 1))
+        return min(float(np.interp(probability, below, edges)) / blocks, self.most)
 
     def below(self, efficiency: Array, blocks: int) -> Array:
         """P(mean over the blocks < efficiency) [S]."""
@@ -145,6 +179,16 @@ class BlockRate:
         z = np.linspace(-9.0, 9.0, 1801)
         expanded = self._expanded(z, blocks)
         return np.interp(efficiency, expanded, scipy.special.ndtr(z), left=0.0, right=1.0)
+
+    def _expands(self, blocks: int) -> bool:
+        """Whether the mean is so near to a normal distribution that the expansion holds."""
+        if self.most == math.inf:
+            return True
+        _, variance, third, fourth = self.cumulants
+        if variance <= 0.0:
+            return False
+        skewness, excess = third / variance**1.5 / blocks**0.5, fourth / variance**2 / blocks
+        return max(abs(skewness), abs(excess)) <= FEW_SKEW
 
     def _expanded(self, z: Any, blocks: int) -> Any:
         """The quantile of the mean at the normal quantile z: Cornish and Fisher, 1938."""
@@ -161,25 +205,28 @@ class BlockRate:
 
 
 @lru_cache(maxsize=1024)
-def block_rate(decibel: int, k_factor: float) -> BlockRate:
+def block_rate(decibel: int, k_factor: float, law: EfficiencyLaw | None = None) -> BlockRate:
     """The density of one block at a whole number of decibels of snr."""
     snr = 10.0 ** (decibel / 10.0)
-    most = power_quantile(1.0 - NEGLIGIBLE, k_factor)
-    edges = np.linspace(0.0, float(np.log1p(snr * most)) / np.log(2.0), BINS + 1)
-    below = power_below(np.expm1(edges * np.log(2.0)) / snr, k_factor)
+    most = float(efficiency_at(snr * power_quantile(1.0 - NEGLIGIBLE, k_factor), law))
+    # What a law gives at most has a probability of its own: it is in the middle of the last bin.
+    edges = np.linspace(0.0, most if law is None else most * BINS / (BINS - 0.5), BINS + 1)
+    below = power_below(snr_at(edges, law) / snr, k_factor)
     below[-1] = 1.0
-    return BlockRate(float(edges[1]), np.diff(below))
+    return BlockRate(float(edges[1]), np.diff(below), math.inf if law is None else most)
 
 
-def block_mean(decibel: int, k_factor: float) -> float:
+def block_mean(decibel: int, k_factor: float, law: EfficiencyLaw | None = None) -> float:
     """Mean spectral efficiency at a whole number of decibels."""
-    return block_rate(decibel, k_factor).cumulants[0]
+    return block_rate(decibel, k_factor, law).cumulants[0]
 
 
 @lru_cache(maxsize=65536)
-def block_quantile(decibel: int, k_factor: float, blocks: int, probability: float) -> float:
+def block_quantile(
+    decibel: int, k_factor: float, blocks: int, probability: float, law: EfficiencyLaw | None = None
+) -> float:
     """`BlockRate.quantile` at a whole number of decibels."""
-    return block_rate(decibel, k_factor).quantile(probability, blocks)
+    return block_rate(decibel, k_factor, law).quantile(probability, blocks)
 
 
 @lru_cache(maxsize=1024)

@@ -9,7 +9,9 @@ import numpy as np
 import scipy  # its parts are loaded on first use
 
 from edgesim.network.fading.power_distribution import RAYLEIGH, power_below, power_quantile
+from edgesim.network.fading.rate_distribution import efficiency_at, snr_at
 from fl.contracts import Array
+from solvers.rates import EfficiencyLaw
 
 POINTS = 2049  # of the integral over the distribution
 
@@ -42,19 +44,23 @@ def weakest_quantile(gains: Array, probability: float, k_factor: Any = RAYLEIGH)
     return math.exp(scipy.optimize.brentq(excess, low, high))
 
 
-def weakest_mean_rate_gain(gains: Array, snr_per_gain: float, k_factor: Any = RAYLEIGH) -> float:
+def weakest_mean_rate_gain(
+    gains: Array, snr_per_gain: float, k_factor: Any = RAYLEIGH, law: EfficiencyLaw | None = None
+) -> float:
     """The constant gain with the mean spectral efficiency of the smallest of ``gains`` |h|^2.
 
     Args:
         gains: mean gains [S], linear.
         snr_per_gain: signal-to-noise ratio of a gain of 1.
         k_factor: K of the fading, linear, a number or [S].
+        law: spectral efficiency; None: log2(1 + g).
     """
     if not len(gains) or np.any(gains <= 0.0):
         return 0.0 if len(gains) else math.inf
     most = float(np.min(gains * power_quantile(1.0 - 1e-16, k_factor)))
-    efficiency = np.linspace(0.0, math.log1p(snr_per_gain * most) / math.log(2.0), POINTS)
-    gain = np.expm1(efficiency * math.log(2.0)) / snr_per_gain
+    whole = efficiency_at(np.asarray(snr_per_gain * most), law)
+    efficiency = np.linspace(0.0, float(whole), POINTS)
+    gain = snr_at(efficiency, law) / snr_per_gain
     log_survival = np.zeros(POINTS)
     with np.errstate(divide="ignore"):
         links = np.stack(np.broadcast_arrays(gains, k_factor), axis=1)
@@ -62,4 +68,4 @@ def weakest_mean_rate_gain(gains: Array, snr_per_gain: float, k_factor: Any = RA
             log_survival += count * np.log1p(-np.minimum(power_below(gain / each, k), 1.0))
     # the mean of a variable that is not negative is the integral of its survival function
     mean = float(np.trapezoid(np.exp(log_survival), efficiency))
-    return math.expm1(mean * math.log(2.0)) / snr_per_gain
+    return float(snr_at(np.asarray(mean), law)) / snr_per_gain

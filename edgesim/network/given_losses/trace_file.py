@@ -7,6 +7,7 @@ device in the order of their numbers. A value holds until the time of the next l
 from __future__ import annotations
 
 import csv
+import io
 import math
 import re
 from bisect import bisect_right
@@ -18,6 +19,7 @@ import numpy as np
 from edgesim.errors import RunError
 from edgesim.scenario.units import UnitError, parse
 from fl.contracts import Array
+from fl.regular_files import read_regular
 
 MAX_BYTES, MAX_VALUES = 400 * 2**20, 20_000_000
 MAX_BPS_PER_HZ = 100.0  # far above any link
@@ -133,12 +135,9 @@ def read_trace(path: Path, devices: int) -> Trace:
         TraceFileError: the first thing that is wrong, without the file's name.
     """
     try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise TraceFileError(f"has {size / 2**20:.0f} MiB; allowed are {MAX_BYTES >> 20}")
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            scales, kind, head = read_head(file.readline(), devices)
-            numbers = read_numbers(file.read(), len(head), devices + 1)
+        file = io.StringIO(read_regular(path, MAX_BYTES).decode("utf-8-sig"), newline="")
+        scales, kind, head = read_head(file.readline(), devices)
+        numbers = read_numbers(file.read(), len(head), devices + 1)
     except OSError as error:
         raise TraceFileError(f"cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:

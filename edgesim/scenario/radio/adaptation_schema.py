@@ -6,8 +6,33 @@ from typing import Annotated
 
 from pydantic import model_validator
 
-from edgesim.scenario.fields import Quantity, Word
-from edgesim.scenario.section import OURS, Section, key, refuse
+from edgesim.scenario.fields import Quantity, WholeNumber, Word
+from edgesim.scenario.section import OURS, PER_SECTION, Section, key, refuse
+
+
+class HarqSection(Section):
+    most: Annotated[int, WholeNumber(1, 16)] = key(
+        "transmissions of a block at most",
+        2,
+        4,
+        f"{OURS}: as in LTE, 3GPP TS 36.321, and common in NR",
+        written=False,
+    )
+    combining: Annotated[str, Word(("chase", "none"))] = key(
+        "chase: the energy of all transmissions of a block is combined; none: each stands alone",
+        "none",
+        "chase",
+        "Chase, IEEE Transactions on Communications 1985",
+        written=False,
+    )
+    round_trip_s: Annotated[float, Quantity("s", above=False)] = key(
+        "from a transmission to its repetition, after the last block of an upload; other blocks "
+        "hide it; read with errors: drawn",
+        "8 ms",
+        4e-3,
+        f"{OURS}: 8 slots of 0.5 ms",
+        written=False,
+    )
 
 
 class AdaptationSection(Section):
@@ -31,8 +56,27 @@ class AdaptationSection(Section):
         written=False,
     )
 
+    errors: Annotated[str, Word(("none", "expected", "drawn"))] = key(
+        "block errors of rate: mcs. none: every block arrives at its least ratio; expected: the "
+        "goodput of repeated blocks; drawn: planned with the expected one, and drawn per upload",
+        "expected",
+        "none",
+        f"{OURS}: the rate alone",
+        written=False,
+    )
+    harq: HarqSection = key(
+        "how lost blocks are repeated", "{most: 4}", HarqSection(), PER_SECTION, written=False
+    )
+
     @model_validator(mode="after")
     def _reads_its_table(self) -> AdaptationSection:
         if self.rate != "mcs" and "table" in self.model_fields_set:
             raise refuse(self.rate, ", which reads no table; remove it or write rate: mcs", "rate")
+        if self.rate != "mcs" and self.errors != "none":
+            raise refuse(
+                self.rate, ", which has no blocks; write rate: mcs, or errors: none", "rate"
+            )
+        if self.errors == "none" and "harq" in self.model_fields_set:
+            problem = ", which repeats no blocks; remove harq, or write errors: expected"
+            raise refuse(self.errors, problem, "errors")
         return self

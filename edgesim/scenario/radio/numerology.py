@@ -35,6 +35,11 @@ def occupied_hz(blocks: int, spacing_hz: float) -> float:
     return SUBCARRIERS * blocks * spacing_hz
 
 
+def slot_seconds(spacing_hz: float) -> float:
+    """Length of a slot of 14 symbols, 1 ms / 2^mu, s."""
+    return 15.0 * KHZ / spacing_hz * 1e-3
+
+
 def resource_share(overhead: float, air_share: float = 1.0) -> float:
     """Part of W log2(1 + SINR) that carries data: (14/15)(1 - OH) x share of time.
 

@@ -54,3 +54,30 @@ finally:
         [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": str(ROOT)}
     )
     assert done.stdout == "here\n[]\n", done.stderr
+
+
+def test_a_refusal_waits_for_no_heavy_library(folder):
+    """They take seconds to load, and a folder that cannot be used is found out without them."""
+    heavy = {"torch", "pandas", "matplotlib", "sklearn", "cvxpy"}
+    data = ["learning.dataset=digits", "learning.partition={kind: iid}"]
+    refused = [
+        ["run", "tiny.yaml", *data, "--out", "tiny.yaml"],
+        ["sweep", "tiny.yaml", *data, "seed=1,2", "--out", "tiny.yaml/below"],
+        ["report", "nowhere"],
+        ["compare", "nowhere", "."],
+        ["verify", "nowhere"],
+    ]
+    code = f"""
+import sys
+from edgesim.cli.app import app
+for command in {refused}:
+    try:
+        app(args=command)
+    except SystemExit as end:
+        print(command[0], end.code, sorted({heavy} & set(sys.modules)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": str(ROOT)}
+    )
+    assert done.stdout.splitlines() == [f"{command[0]} 2 []" for command in refused], done.stderr
+    assert done.stderr.count("\n") == len(refused)

@@ -178,7 +178,7 @@ def test_a_scenario_becomes_links(built):
     from edgesim.network.fluid_links import BroadcastDownlink, make_links
 
     network, _, air = built()
-    _, downlink = make_links(simpy.Environment(), network, air)
+    _, downlink = make_links(simpy.Environment(), network, air, Seeds(0))
     assert isinstance(downlink, BroadcastDownlink)
     assert (downlink.tx_power_w, downlink.bandwidth_hz) == (pytest.approx(10.0), 10e6)
 

@@ -55,6 +55,8 @@ def test_lius_cell_keeps_what_is_promised(cell, label):
             marks=pytest.mark.slow,
         ),
         ["clock.mode=deadline"],
+        [DENSITY, "network.adaptation={rate: mcs}"],
+        [DENSITY, "network.adaptation={rate: truncated}"],
     ],
     ids=str,
 )

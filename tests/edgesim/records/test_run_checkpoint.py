@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edgesim.records.checkpoint_log import read_blocks
-from edgesim.records.run_checkpoint import FolderError, RunFolder
+from edgesim.records.run_checkpoint import FolderError, RunFolder, refuse_unusable
 
 ROWS = {
     "rounds": {"round": [0], "time_s": [0.1]},
@@ -195,3 +195,14 @@ def test_places_where_no_folder_can_be(tmp_path, name):
     (tmp_path / "file").write_text("x")
     with pytest.raises(FolderError, match=r"cannot be used|is a file"):
         RunFolder(tmp_path / name, "abc").open()
+
+
+def test_what_a_kill_leaves_before_the_first_file_is_no_other_folder(tmp_path):
+    """A sweep makes its folder of points and its lock before sweep.json."""
+    sweep, lock = tmp_path / "sweep", tmp_path / "sweep" / "lock"
+    (sweep / "points").mkdir(parents=True)
+    lock.touch()
+    refuse_unusable(sweep, "sweep", sweep / "sweep.json", lock)
+    lock.write_text("somebody's")
+    with pytest.raises(FolderError, match="is not empty and holds no sweep"):
+        refuse_unusable(sweep, "sweep", sweep / "sweep.json", lock)

@@ -12,7 +12,7 @@ import pytest
 
 from edgesim.errors import ResultsError
 from edgesim.results.finished_run import read_run
-from edgesim.results.sweep_file import sweep_points
+from edgesim.results.sweep_file import linked_keys, sweep_points
 
 PIPED = ("summary.json", "rounds.csv", "spans.parquet", "scenario.yaml")
 
@@ -167,6 +167,13 @@ def test_a_point_of_sweep_json(tmp_path, point):
     (tmp_path / "sweep.json").write_text(json.dumps({"points": [{"folder": "a"}, point]}))
     with pytest.raises(ResultsError, match=r"sweep.json is damaged: \w+ of point 2 is"):
         sweep_points(tmp_path)
+
+
+@pytest.mark.parametrize("linked", ["ab", [["a", 3]], [[]], {"a": "b"}])
+def test_the_linked_keys_of_sweep_json(tmp_path, linked):
+    (tmp_path / "sweep.json").write_text(json.dumps({"points": [], "linked": linked}))
+    with pytest.raises(ResultsError, match=r"sweep.json is damaged: linked is .*, not lists"):
+        linked_keys(tmp_path)
 
 
 def test_a_sealed_sweep_json_with_a_flipped_bit(tmp_path):

@@ -51,6 +51,7 @@ def test_the_documented_commands_and_block(folder, sweep):
     )
     planned = plan_sweep(Path("documented.yaml"))
     assert len(planned.points) == 4 * 4 * 2 * 5
+    assert planned.linked == [("devices.0.count", "rounds")]
     assert {(p.scenario.device_count, p.scenario.rounds) for p in planned.points} == {
         (10, 100),
         (20, 50),

@@ -13,6 +13,7 @@ import pytest
 
 from edgesim.seeds import Seeds
 from fl.data import datasets as data
+from fl.data import file_readers
 from fl.data.datasets import federated, load, locate
 from fl.errors import DataError
 
@@ -105,6 +106,14 @@ def test_a_missing_file_is_named_with_what_to_do(mnist):
     root, write = mnist
     write("train-images-idx3-ubyte", b"").unlink()
     refused(root, "train-images-idx3-ubyte is missing.*EDGESIM_DATA")
+
+
+def test_a_gz_unpacks_no_further_than_its_trailer_says(tmp_path):
+    """64 MB of zeros behind a first member of eight bytes; the trailer is that of eight bytes."""
+    path = tmp_path / "x.gz"
+    zeros = gzip.compress(b"12345678") + gzip.compress(bytes(1 << 26))
+    path.write_bytes(zeros[:-4] + (8).to_bytes(4, "little"))
+    assert len(file_readers.contents(path)) == 9  # one more than the eight
 
 
 def test_a_truncated_gz(mnist):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -96,3 +99,18 @@ def test_what_is_wrong_in_an_npz_file_is_one_sentence(tmp_path, arrays, sentence
     np.savez(tmp_path / "split.npz", **arrays)
     with pytest.raises(DataError, match=sentence):
         by_file(tmp_path / "split.npz", (4, 4), 2)
+
+
+def test_an_npz_file_that_is_none_or_promises_too_much_is_one_sentence(tmp_path):
+    path = tmp_path / "split.npz"
+    with open(path, "wb") as file:  # a bare array
+        np.save(file, np.zeros(4, int))
+    with pytest.raises(DataError, match=r"split.npz cannot be read: it is no archive of arrays"):
+        by_file(path, (4, 4), 2)
+    header = io.BytesIO()
+    promised = {"descr": "<i8", "fortran_order": False, "shape": (1 << 50,)}
+    np.lib.format.write_array_header_1_0(header, promised)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("train.npy", header.getvalue())
+    with pytest.raises(DataError, match=r"split.npz cannot be read: Unable to allocate 8.00 PiB"):
+        by_file(path, (4, 4), 2)

@@ -33,7 +33,11 @@ def demand_of(bench, name, accounting=None, **params):
 
 READS = {name: ["mask_overhead", "sparse_efficiency"] for name in ("liu", "pruning-only", "fedspa")}
 READS |= {"cs": ["mask_overhead"], "fedlps": ["mask_overhead"], "fedpm": ["sparse_efficiency"]}
-READS |= {"fedmap": ["sparse_efficiency"]}
+READS |= {
+    "fedmap": ["sparse_efficiency"],
+    "fedp3": ["mask_overhead"],
+    "lotteryfl": ["mask_overhead", "sparse_efficiency"],
+}
 
 
 def charged_at(bench, name, **accounting) -> str:

@@ -15,6 +15,8 @@ KEEP |= {
     "depthfl",
 }  # its next mask; the update that it still has to send; its linear term
 KEEP |= {"scaffold", "feddyn", "apfl"}  # its control variate; its linear term; its own model
+KEEP |= {"pfedme", "fedp3", "moon"}  # theta; its own layers; the model that it trained last
+KEEP |= {"lotteryfl", "hermes"}  # its mask; its mask and model
 OF_ITS_OWN = {  # what stays where it is not a part of the model: of the update, and the method
     "scaffold": lambda moved, method: -moved / (method.local_steps * method.lr),
     "feddyn": lambda moved, method: -method.alpha * moved,

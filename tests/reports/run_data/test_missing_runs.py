@@ -6,7 +6,7 @@ import pytest
 
 from edgesim.results.run_files import ResultsError
 from edgesim.results.run_search import find_runs
-from reports import html_page as page
+from reports import figure_catalog
 from reports.html_page import write_report
 from reports.run_data.missing_runs import listed_folders, missing_runs, superseded_runs
 from reports.run_data.scheme_grouping import load_schemes
@@ -67,7 +67,7 @@ def test_points_of_an_earlier_sweep_are_reported_unless_a_listed_one_is_the_same
     assert [(one.what, one.status) for one in superseded_runs(found, reported)] == [
         ("old", "superseded")
     ]
-    monkeypatch.setattr(page, "report_figures", lambda schemes, options: ([], []))
+    monkeypatch.setattr(figure_catalog, "report_figures", lambda schemes, options: ([], []))
     html = write_report([sweep], tmp_path / "out").read_text(encoding="utf-8")
     assert "<td>superseded</td>" in html and "Not complete" not in html  # nothing is lacking for it
 

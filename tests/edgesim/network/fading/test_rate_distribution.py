@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from edgesim.network.adaptation.link_adaptation import make_law
 from edgesim.network.fading.rate_distribution import MANY, RateDistribution, block_rate
+from edgesim.scenario.radio.adaptation_schema import AdaptationSection
 
 TABLE = [
     # snr in dB: mean, standard deviation, 1 %, 5 % and 10 % quantile of one block
@@ -55,3 +57,31 @@ def test_no_gain_carries_nothing():
         assert law.mean(0.0) == law.quantile(0.05, 0.0) == 0.0
         assert law.below(0.0, 10.0) == 0.0
         assert law.below(np.inf, 10.0) == 1.0
+
+
+LAWS = {
+    "mcs": make_law(AdaptationSection(rate="mcs")),
+    "truncated": make_law(AdaptationSection(rate="truncated")),
+}
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+@pytest.mark.parametrize("decibel", [-4.0, 9.3, 24.0])
+@pytest.mark.parametrize("blocks", [1, 6, 50])
+def test_link_adaptation_against_drawn_means(law, decibel, blocks):
+    """60,000 means of eta(snr |h|^2); their standard error is below half a percent."""
+    snr = 10.0 ** (decibel / 10.0)
+    power = np.random.default_rng(7).exponential(size=(60_000, blocks))
+    drawn = law.efficiency(snr * power).mean(axis=1)
+    rates = RateDistribution(blocks, 0.0, law)
+    assert rates.mean(snr) == pytest.approx(drawn.mean(), rel=5e-3)
+    assert rates.quantile(0.05, snr) == pytest.approx(np.quantile(drawn, 0.05), rel=1.5e-2)
+    quarter = float(np.quantile(drawn, 0.25))  # below what the highest scheme gives
+    assert rates.below(quarter, snr) == pytest.approx(0.25, abs=1e-2)
+
+
+def test_the_inverse_of_an_efficiency():
+    bits = np.array([0.01, 0.5, 2.0, 2.9])
+    for law in LAWS.values():
+        assert law.efficiency(law.snr_for_bits(bits)) == pytest.approx(bits, rel=1e-12)
+        assert law.snr_for_bits(np.array([99.0])) == np.inf

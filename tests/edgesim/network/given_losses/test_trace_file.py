@@ -1,6 +1,7 @@
 """Traces: units, holding and repeating, rates as losses, and one sentence per mistake."""
 
 import math
+import os
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from edgesim.network.channel import Channel
 from edgesim.network.given_losses.trace_file import (
+    MAX_BYTES,
     TracedLosses,
     TraceFileError,
     losses_of_rates,
@@ -57,6 +59,23 @@ def test_mistakes(trace, text, sentence):
     with pytest.raises(TraceFileError) as problem:
         trace(text)
     assert sentence in str(problem.value) and "\n" not in str(problem.value)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_only_regular_files_are_read(tmp_path, kind):
+    if kind == "pipe":
+        os.mkfifo(tmp_path / "t.csv")
+    else:
+        (tmp_path / "t.csv").symlink_to("/dev/zero")
+    with pytest.raises(TraceFileError, match=f"it is a {kind}, and only regular files are read"):
+        read_trace(tmp_path / "t.csv", 2)
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path):
+    with open(tmp_path / "t.csv", "wb") as file:
+        file.truncate(MAX_BYTES + 1)
+    with pytest.raises(TraceFileError, match="it has 400 MiB, more than the 400 MiB allowed"):
+        read_trace(tmp_path / "t.csv", 2)
 
 
 def losses(times_s, end="repeat"):

@@ -18,6 +18,7 @@ from solvers.arrays import Array
 from solvers.rates import share_for_factor
 
 MOST_SNR = 1e300
+ABOUT = 1.0 + 1e-12  # times the largest efficiency: reached but for rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,25 +58,39 @@ class HullLaw:
             bits=np.array([corners[i][1] for i in kept[1:]]),
         )
 
+    @property
+    def least(self) -> float:
+        """The first corner."""
+        return float(self.snr[0])
+
     @cached_property
-    def _lines(self) -> tuple[Array, Array]:
+    def _points(self) -> tuple[Array, Array]:
+        """The corners from the origin on."""
+        return np.append(0.0, self.snr), np.append(0.0, self.bits)
+
+    @cached_property
+    def lines(self) -> tuple[Array, Array]:
         """Slope and intercept of eta on every segment [I + 1]; the last is flat."""
-        g, e = np.append(0.0, self.snr), np.append(0.0, self.bits)
+        g, e = self._points
         slope = np.append(np.diff(e) / np.diff(g), 0.0)
         return slope, np.append(0.0, e[1:] - slope[1:] * g[1:])
 
     def efficiency(self, snr: Array) -> Array:
-        bits: Array = np.interp(snr, np.append(0.0, self.snr), np.append(0.0, self.bits))
+        bits: Array = np.interp(snr, *self._points)
         return bits
 
+    def snr_for_bits(self, bits: Array) -> Array:
+        g, e = self._points
+        return np.where(bits <= e[-1] * ABOUT, np.interp(bits, e, g), np.inf)
+
     def tangents(self, snr: Array) -> tuple[Array, Array]:
-        _, intercept = self._lines
+        _, intercept = self.lines
         above = np.searchsorted(self.snr, snr, side="right")
         below = np.searchsorted(self.snr, snr, side="left")
         return intercept[above], intercept[below]
 
     def snr_for_ratio(self, ratio: Array) -> Array:
-        slope, intercept = self._lines
+        slope, intercept = self.lines
         corner = self.bits / self.snr  # falling
         place = len(corner) - np.searchsorted(corner[::-1], ratio, side="left")
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -121,6 +136,14 @@ class CappedLaw:
     @property
     def _least_bits(self) -> float:
         return self.alpha * float(np.log2(1.0 + self.least))
+
+    def snr_for_bits(self, bits: Array) -> Array:
+        bits = np.asarray(bits, dtype=float)
+        with np.errstate(over="ignore"):
+            snr = np.expm1(bits * (np.log(2.0) / self.alpha))
+        if self.least:
+            snr = np.where(bits < self._least_bits, bits * (self.least / self._least_bits), snr)
+        return np.where(snr <= self.cap * ABOUT, np.minimum(snr, self.cap), np.inf)
 
     def tangents(self, snr: Array) -> tuple[Array, Array]:
         inside = np.minimum(np.asarray(snr, dtype=float), min(self.cap, MOST_SNR))

@@ -9,11 +9,12 @@ from numpy.polynomial.hermite import hermgauss
 
 from edgesim import simulate
 from edgesim.errors import ScenarioError
-from edgesim.network.link_adaptation import TABLES, make_law, schemes
+from edgesim.network.adaptation.link_adaptation import TABLES, make_law, schemes
 from edgesim.scenario import load
 from edgesim.scenario.radio.adaptation_schema import AdaptationSection
+from solvers import PruningProblem, allocate
 
-FILE = Path(__file__).parents[3] / "scenarios" / "urban-macro.yaml"
+FILE = Path(__file__).parents[4] / "scenarios" / "urban-macro.yaml"
 NOW = ["allocation={solver: kkt}"]
 PRINTED_64 = [0.2344, 0.3066, 0.3770, 0.4902, 0.6016, 0.7402, 0.8770, 1.0273, 1.1758, 1.3262]
 NODES, WEIGHTS = hermgauss(64)
@@ -65,6 +66,16 @@ def test_rates_of_shares_at_10_db():
     assert (found < b * np.log2(1 + 10.0 / b)).all()
 
 
+def test_an_allocation_of_three_devices():
+    """c = 1, 10, 100: against a dual bisection and cvxpy, whose thresholds were not rounded."""
+    law, snr = make_law(AdaptationSection(rate="mcs")), np.array([1.0, 10.0, 100.0])
+    rate_bps = 16.8912e6 * law.efficiency(snr)
+    found = allocate(PruningProblem(2e6, 0.01, 0.06, rate_bps, snr=snr, law=law))
+    assert found.share == pytest.approx([0.0682911, 0.5053848, 0.4263241], abs=1e-4)
+    assert found.rho.sum() == pytest.approx(1.06599565, abs=2e-4)
+    assert found.certificate.residual <= 1e-12
+
+
 @pytest.mark.parametrize("rate", ["mcs", "truncated"])
 def test_a_run_with_link_adaptation_meets_its_certified_plan(rate):
     changes = [*NOW, "rounds=2", "network.channel.fading=none", "devices.0.count=5"]
@@ -91,7 +102,6 @@ def test_without_a_change_of_rate_nothing_changes():
         (["network.noise=-100 dBm"], "needs a noise density"),
         (["allocation.solver=fair"], "one of the solvers kkt, equal, proportional"),
         (["allocation.resource_blocks=51"], "without resource_blocks"),
-        (["allocation={rate: mean}"], "planned for the instant only"),
         (["network.adaptation={rate: truncated, table: 64qam}"], "reads no table"),
         (["network.adaptation.table=16qam"], "64qam"),
         (["network.adaptation.implementation_loss=-1 dB"], "at least 0"),

@@ -11,9 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from edgesim.network.adaptation.block_errors import Harq, RepeatedSchemes
+from edgesim.network.adaptation.drawn_repetitions import SLOT_S, DrawnRepetitions
+from edgesim.scenario.network_schema import NetworkSection
 from edgesim.scenario.radio.adaptation_schema import AdaptationSection
-from fl.contracts import Array
-from solvers.efficiency_laws import CappedLaw, HullLaw
+from edgesim.scenario.radio.numerology import slot_seconds
+from fl.contracts import Array, Streams
+from solvers.rate_laws.efficiency_laws import CappedLaw, HullLaw
 from solvers.rates import EfficiencyLaw
 
 # TS 38.214: bits per symbol Qm -> 1024 R of its schemes, and their least ratios in dB
@@ -65,4 +69,26 @@ def make_law(section: AdaptationSection | None) -> EfficiencyLaw | None:
     if section.rate == "truncated":
         alpha, least_db, most_db = TRUNCATED_UP
         return CappedLaw(alpha, 10.0 ** (most_db / 10.0), 10.0 ** (least_db / 10.0))
-    return HullLaw(*schemes(section.table))
+    repeated = repeated_schemes(section)
+    return HullLaw(*(schemes(section.table) if repeated is None else repeated.curve()))
+
+
+def repeated_schemes(section: AdaptationSection | None) -> RepeatedSchemes | None:
+    """The schemes with their repetitions; None: no block is lost."""
+    if section is None or section.errors == "none":
+        return None
+    harq = Harq(section.harq.most, section.harq.combining == "chase")
+    return RepeatedSchemes(*schemes(section.table), harq)
+
+
+def make_repetitions(network: NetworkSection, streams: Streams) -> DrawnRepetitions | None:
+    """Repetitions as they happen, by a scenario's ``network`` section; None: only expected ones."""
+    section, carrier = network.adaptation, network.carrier
+    repeated = repeated_schemes(section)
+    if section is None or repeated is None or section.errors != "drawn":
+        return None
+    slot_s, overhead = SLOT_S, 0.0
+    if carrier is not None and carrier.bandwidth_hz is not None:
+        slot_s, overhead = slot_seconds(carrier.scs_hz), carrier.overhead_up
+    trip_s = section.harq.round_trip_s
+    return DrawnRepetitions(repeated, streams, slot_s, trip_s, overhead)

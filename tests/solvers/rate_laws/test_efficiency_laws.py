@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from solvers import PruningProblem, allocate
 from solvers.certificate import certify
-from solvers.efficiency_laws import CappedLaw, HullLaw
+from solvers.rate_laws.efficiency_laws import CappedLaw, HullLaw
 
 BAND_HZ = 16.8912e6
 STAIRS = HullLaw(np.array([0.25, 1.0, 3.0, 10.0]), np.array([0.25, 0.8, 1.5, 2.5]))
@@ -81,7 +81,7 @@ def test_a_hull_against_a_convex_program(snr):
     """rho >= 1 - A R / (R G + q), which is convex in R, and R below every line of the hull."""
     problem = three(STAIRS, snr)
     share, rate = cp.Variable(3), cp.Variable(3)
-    slope, intercept = STAIRS._lines
+    slope, intercept = STAIRS.lines
     lines = [rate <= a * share + s * np.array(snr) for s, a in zip(slope, intercept, strict=True)]
     q, g_s, a_s = 2e6 / BAND_HZ, 0.01, 0.06
     pruned = 1 - a_s / g_s + (a_s * q / g_s) * cp.inv_pos(g_s * rate + q)

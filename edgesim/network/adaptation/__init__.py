@@ -1,0 +1,1 @@
+"""Link adaptation: spectral efficiency by signal-to-noise ratio, block errors, repetitions."""

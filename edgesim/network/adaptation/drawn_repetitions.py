@@ -1,0 +1,65 @@
+"""Repetitions of an upload as they happen, instead of their expectation.
+
+An upload of N blocks takes T = mean of N numbers of transmissions: normal with mean E[T] and
+variance Var[T] / N, within [1, M]. Its rate is the expected one times E[T] / T, and its last block
+ends (T_last - 1) round trips later. Drawn per upload, from device and starting time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from edgesim.network.adaptation.block_errors import RepeatedSchemes
+from edgesim.scenario.radio.numerology import PREFIX_SHARE
+from fl.contracts import Streams
+
+NANOSECONDS = 1e9
+SLOT_S = 1e-3  # without a resource grid
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnRepetitions:
+    """Draws the repetitions of uploads.
+
+    Args:
+        schemes: and how their blocks are repeated.
+        streams: random streams of the run.
+        slot_s: length of a transport block, s.
+        round_trip_s: from a transmission to its repetition, s.
+        overhead: share of the resource elements that carries no data.
+    """
+
+    schemes: RepeatedSchemes
+    streams: Streams
+    slot_s: float = SLOT_S
+    round_trip_s: float = 4e-3
+    overhead: float = 0.0
+
+    def draw(
+        self, device: int, time_s: float, snr: float, used_hz: float, bits: float
+    ) -> tuple[float, float]:
+        """(factor of the expected rate, time after the last bit, s) of an upload.
+
+        Args:
+            device: its number.
+            time_s: when the upload starts.
+            snr: signal-to-noise ratio within the share, linear.
+            used_hz: band of the share, Hz.
+            bits: to send.
+        """
+        if not (snr > 0.0 and used_hz > 0.0 and bits > 0.0):
+            return 1.0, 0.0
+        schemes, snr_db = self.schemes, 10.0 * float(np.log10(snr))
+        best = schemes.best(snr_db)
+        lost = schemes.harq.lost(snr_db, schemes.half_db[best])
+        mean, variance = (float(each) for each in schemes.harq.transmissions(lost))
+        per_block = used_hz * PREFIX_SHARE * (1.0 - self.overhead) * self.slot_s
+        blocks = max(bits / (per_block * float(schemes.bits[best])), 1.0)
+        stream = self.streams.stream("harq", device=device, round=round(time_s * NANOSECONDS))
+        normal, last = stream.standard_normal(), stream.random()
+        taken = mean + (variance / blocks) ** 0.5 * normal
+        taken = min(max(taken, 1.0), float(schemes.harq.most))
+        repeated = int((last < lost[:-1]).sum())
+        return mean / taken, repeated * self.round_trip_s

@@ -1,0 +1,1 @@
+"""Spectral efficiency of link adaptation, and shares at a price under it."""
