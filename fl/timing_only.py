@@ -6,6 +6,7 @@ Neither torch nor data is needed, and the number of devices is free.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -140,6 +141,7 @@ class Untrained:
 
     job: Job
     weight: float = 1.0
+    is_trained: bool = False
 
     def stages(self) -> tuple[Stage, ...]:
         return cast("tuple[Stage, ...]", self.job.stages)
@@ -163,6 +165,9 @@ class NoTrainer:
 
     def restore_fallbacks(self, counts: Sequence[tuple[str, int]]) -> None:
         pass
+
+    def uncounted(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def submit(self, jobs: Sequence[Job]) -> list[Untrained]:
         return [Untrained(job) for job in jobs]

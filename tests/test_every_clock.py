@@ -39,7 +39,12 @@ PARAMS = {
 USED = "clock={mode: buffered, buffer: 3, slot: until_used}"
 STALE = "clock={mode: buffered, buffer: 2}"
 SINGLE = "clock={mode: asynchronous}"
-TAKES_STALE = [name for name in available() if resolve(name).stale != "refuse"]
+FAST = ("fedavg", "liu", "scaffold", "fedpm")
+TAKES_STALE = [
+    pytest.param(name, marks=() if name in FAST else pytest.mark.slow)
+    for name in available()
+    if resolve(name).stale != "refuse"
+]
 
 
 @pytest.fixture

@@ -132,6 +132,7 @@ class Desk:
                 "base": place[id(flight.base)],
                 "again": flight.update.job.again if flight.update else 0,
                 "dispatched_s": flight.dispatched_s,
+                "trained": bool(flight.update and flight.update.is_trained),
                 "grant": vars(flight.grant),
             }
             for flight in flights

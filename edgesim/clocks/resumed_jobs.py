@@ -59,6 +59,9 @@ def play_again(
         job = method.configure(base, cell.view(g), grant)
         job = replace(job, again=each["again"]) if each["again"] else job
         (update,) = trainer.submit([job])
+        if each["trained"]:  # and with it all that were handed out before, so that nothing waits
+            with trainer.uncounted():
+                update.result()
         cell.begin_round(RoundPlan((grant,)), others_go_on=True)
         log.begin_job(grant.device, each["number"])
         process = env.process(take_part(env, cell, update, grant, log))

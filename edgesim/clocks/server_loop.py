@@ -218,7 +218,7 @@ class ServerLoop:
             log.close_round(*closed, jobs, waiting)
         else:
             log.close_round(*closed)
-        if rules.overlapping:
+        if rules.records_jobs:
             self.observer.finished(g, state, lambda: desk.record(state))
         else:
             self.observer.finished(g, state)
