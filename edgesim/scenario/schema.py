@@ -25,6 +25,7 @@ from edgesim.scenario.fields import (
 )
 from edgesim.scenario.network_schema import DeviceClass, NetworkSection
 from edgesim.scenario.per_device_values import MethodReader, MethodSpec
+from edgesim.scenario.radio.fidelity import with_rung
 from edgesim.scenario.section import OURS, PER_SECTION, Section, key, refuse
 
 
@@ -355,3 +356,8 @@ class ScenarioKeys(Section):
         None,
         f"{OURS}: not read",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rung_of_the_ladder(cls, given: Any) -> Any:
+        return with_rung(given)

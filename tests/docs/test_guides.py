@@ -67,6 +67,7 @@ def test_the_selection_rule_of_the_guide(scenario):
     assert len(asked) == 4 and asked.min() >= 5
 
 
+@pytest.mark.slow
 def test_the_path_losses_of_the_guide(scenario, tmp_path):
     free_space, bus, formula = blocks("channel.md")
     exec(formula, {})

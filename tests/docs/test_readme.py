@@ -42,6 +42,7 @@ def test_quoted_files_are_the_files(language, file):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["own_scenario", "own_allocator", "own_method"])
 def test_examples_run(name, tmp_path):
     out = tmp_path / "run"
@@ -125,7 +126,7 @@ def test_shipped_scenarios_say_what_they_are_and_are_valid(path):
     labels = [label for label, _ in expand(path)]
     if path.stem not in OF_PLANS:
         assert "joint" in labels[0] or path.stem == "baselines"
-        assert len(labels) >= 5
+        assert len(labels) >= 4
     assert len({*labels}) == len(labels) >= 2
 
 

@@ -101,6 +101,7 @@ SHORT = {
     "baselines": (*ONE_ROUND, "learning.method.local_steps=5"),
     "demo": ONE_ROUND,
     "four-papers": ONE_ROUND,
+    "ladder": (*ONE_ROUND, "network.fidelity=errors"),
     "liu-20mhz-per-device": DIGITS,
     "liu-20mhz-shared": DIGITS,
     "fedlps-fig9-mnist": TEN,

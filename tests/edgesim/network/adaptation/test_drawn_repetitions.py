@@ -15,7 +15,7 @@ from edgesim.seeds import Seeds
 
 FILE = Path(__file__).parents[4] / "scenarios" / "urban-macro.yaml"
 STATIC = ["allocation={solver: kkt}", "rounds=2", "network.channel.fading=none"]
-STATIC += ["devices.0.count=5"]
+STATIC += ["devices.0.count=5", "budget.latency_threshold=1 s"]
 BLOCK_S = 1e-3
 
 

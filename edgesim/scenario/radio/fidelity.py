@@ -1,0 +1,88 @@
+"""The ladder `network.fidelity`: each rung gives defaults to the radio keys of a scenario.
+
+A key that is written wins over its rung, and a path loss, fading or noise that is written is taken
+whole. Beside the section network a rung sets `allocation.rate` and the devices' `position`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+RUNGS = ("paper", "cell", "adapted", "errors")
+WHOLE = ("model", "kind", "mode")  # keys by which a section is one of several kinds
+PAPER = {
+    "bandwidth": "200 MHz",
+    "noise": "-110 dBm",
+    "channel": {"path_loss": {"model": "constant", "loss": "100 dB"}},
+}
+CELL = {
+    "carrier": {"frequency": "3.5 GHz"},
+    "noise": "-169 dBm/Hz",  # thermal noise of -174 dBm/Hz, and a noise figure of 5 dB
+    "channel": {
+        "path_loss": {"model": "uma", "antenna_gain": "8 dB"},
+        "fading": {"kind": "rician", "k": "table", "speed": "3 km/h"},
+    },
+}
+BAND = {"bandwidth": "20 MHz"}
+ADAPTED = {"adaptation": {"rate": "mcs", "implementation_loss": "2 dB"}}
+ERRORS = {"adaptation": {"errors": "drawn"}}
+POSITION = {"ring": ["35 m", "290 m"]}  # the area of a hexagon with 500 m between sites
+
+
+def with_rung(tree: Any) -> Any:
+    """A scenario's YAML tree with the defaults of its rung; unchanged without one."""
+    network = tree.get("network") if isinstance(tree, dict) else None
+    rung = network.get("fidelity") if isinstance(network, dict) else None
+    if not isinstance(network, dict) or rung not in RUNGS:
+        return tree
+    if rung == "paper":
+        return {**tree, "network": _filled(network, PAPER)}
+    network = _filled(network, CELL)
+    if rung == "cell":
+        network = _filled(network, BAND)
+    else:
+        network = _filled(_on_a_carrier(network), ADAPTED if rung == "adapted" else {})
+        network = network if rung == "adapted" else _filled(_filled(network, ERRORS), ADAPTED)
+    tree = {**tree, "network": network}
+    budget = tree.get("budget")
+    if isinstance(budget, dict) and "latency_threshold" in budget:
+        tree = _filled(tree, {"allocation": {"rate": "quantile"}})
+    return {**tree, "devices": _placed(tree.get("devices"), network)}
+
+
+def _filled(given: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """The mapping with defaults for what it lacks, section by section."""
+    filled = dict(given)
+    for name, default in defaults.items():
+        value = given.get(name)
+        if name not in given:
+            filled[name] = default
+        elif isinstance(value, dict) and isinstance(default, dict):
+            other_kind = any(k in value and value[k] != default.get(k) for k in WHOLE)
+            filled[name] = value if other_kind else _filled(value, default)
+    return filled
+
+
+def _on_a_carrier(network: dict[str, Any]) -> dict[str, Any]:
+    """With the band as that of an NR carrier."""
+    carrier = network["carrier"]
+    if not isinstance(carrier, dict) or "bandwidth" in carrier:
+        return network
+    rest = {name: value for name, value in network.items() if name != "bandwidth"}
+    bandwidth = network.get("bandwidth", BAND["bandwidth"])
+    return {**rest, "carrier": {**carrier, "bandwidth": bandwidth}}
+
+
+def _placed(devices: Any, network: dict[str, Any]) -> Any:
+    """The device classes, each with a place where the path loss needs one."""
+    channel = network["channel"]
+    loss = channel.get("path_loss") if isinstance(channel, dict) else None
+    by_place = isinstance(loss, dict) and loss.get("model") not in ("constant", "trace", "code")
+    if not by_place or not isinstance(devices, list):
+        return devices
+    return [
+        {**each, "position": POSITION}
+        if isinstance(each, dict) and not {"position", "distance"} & set(each)
+        else each
+        for each in devices
+    ]

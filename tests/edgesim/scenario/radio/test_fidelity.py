@@ -1,0 +1,75 @@
+"""The ladder: what a rung sets, what wins over it, and that every rung runs."""
+
+from pathlib import Path
+
+import pytest
+
+from edgesim import simulate
+from edgesim.errors import ScenarioError
+from edgesim.scenario import load
+
+FILE = Path(__file__).parents[4] / "scenarios" / "ladder.yaml"
+TIMING = ["learning.dataset=none", "learning.partition=none", "rounds=2"]
+
+
+def rung(name, *changes):
+    return load(FILE, [f"network.fidelity={name}", *changes], label="joint")
+
+
+def test_rungs_set_what_they_say():
+    paper, cell, adapted, errors = map(rung, ("paper", "cell", "adapted", "errors"))
+    assert paper.network.noise.power_w == pytest.approx(1e-14) and paper.network.carrier is None
+    assert paper.network.channel.path_loss.loss_db.values == (100.0,)
+    assert paper.allocation.rate == "now" and cell.allocation.rate == "quantile"
+    assert cell.network.channel.path_loss.model == "uma" and cell.network.adaptation is None
+    assert cell.network.channel.fading.k_db == "table" and cell.devices[0].position.radius_m == 290
+    assert cell.network.bandwidth_hz == 5e6 and adapted.network.bandwidth_hz == 3.96e6
+    assert adapted.network.adaptation.rate == "mcs" and adapted.network.adaptation.errors == "none"
+    assert errors.network.adaptation.errors == "drawn"
+    assert errors.network.adaptation.implementation_loss_db == 2.0
+
+
+def test_a_written_key_wins_over_its_rung():
+    own = rung(
+        "errors",
+        "network.channel.path_loss={model: log-distance, reference_loss: 38 dB, exponent: 3}",
+        "network.channel.fading=none",
+        "network.adaptation.errors=expected",
+        "allocation.rate=mean",
+        "devices.0.distance=80 m",
+    )
+    assert own.network.channel.path_loss.exponent == 3.0 and own.devices[0].position is None
+    assert own.network.adaptation.errors == "expected" and own.allocation.rate == "mean"
+    assert own.network.channel.fading.kind == "none"
+
+
+def test_a_resolved_rung_reads_back_to_the_same_digest(tmp_path):
+    for name in ("paper", "cell", "adapted", "errors"):
+        resolved = tmp_path / f"{name}.yaml"
+        resolved.write_text(rung(name).to_yaml(), "utf-8")
+        assert load(resolved).digest() == rung(name).digest()
+
+
+def test_every_rung_runs_and_costs_more_pruning_than_the_one_below():
+    pruned = [
+        simulate(rung(name, *TIMING)).summary["rho_mean"]
+        for name in ("paper", "cell", "adapted", "errors")
+    ]
+    assert pruned == sorted(pruned) and pruned[-1] > pruned[0] + 0.3
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        (["network.fidelity=network"], "paper or cell or adapted or errors"),
+        (["network.fidelity=adapted", "network.bandwidth=7 MHz"], "channels of 5, 10"),
+        (["network.fidelity=adapted", "allocation.solver=fair"], "one of the solvers kkt"),
+        (["network.fidelity=paper", "devices.0.position.disc=40 m"], "is not read with path_loss"),
+        (["network.fidelity=cell", "network.channel=4"], "write"),
+        (["network.fidelity=cell", "network.channel.path_loss.height=-3 m"], "height"),
+    ],
+)
+def test_what_does_not_fit_is_one_sentence(changes, part):
+    with pytest.raises(ScenarioError) as refused:
+        load(FILE, changes, label="joint")
+    assert part in str(refused.value) and "\n" not in str(refused.value)
