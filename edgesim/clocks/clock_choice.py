@@ -9,7 +9,7 @@ from edgesim.clocks import staleness_weights
 from edgesim.clocks.rules import Buffered, Deadline, OverCommit, Rules, Windowed
 from edgesim.clocks.staleness_weights import StalenessWeight
 from edgesim.errors import ScenarioKeyError
-from edgesim.scenario.clock_schema import OVERLAPPING, ClockSection, StalenessSection
+from edgesim.scenario.clock.clock_schema import OVERLAPPING, ClockSection, StalenessSection
 from edgesim.scenario.loader import Scenario
 from fl.errors import MethodError
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from edgesim.scenario.clock_schema import ClockSection
+from edgesim.scenario.clock.clock_schema import ClockSection
 from edgesim.scenario.fields import (
     LABEL,
     NAME,

@@ -7,7 +7,7 @@ from edgesim.clocks.clock_choice import make_rules
 from edgesim.clocks.rules import Buffered, Deadline, OverCommit, Windowed
 from edgesim.errors import EdgesimError
 from edgesim.runs.setup import set_up
-from edgesim.scenario.clock_schema import ClockSection
+from edgesim.scenario.clock.clock_schema import ClockSection
 from fl.errors import LearningError
 
 CELL = """
