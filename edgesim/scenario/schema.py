@@ -64,6 +64,14 @@ class AllocationSection(Section):
         None,
         "not set: needed with solver levels only",
     )
+    alpha: Annotated[float | None, Quantity(high=1000.0, above=False, none=True)] = key(
+        "fairness of the solver alpha-fair: 0 least sum of rho (kkt), 1 proportional fairness, "
+        "towards infinity least largest rho (fair)",
+        2,
+        None,
+        "none: 1 with the solver alpha-fair; Mo and Walrand, IEEE/ACM ToN 2000",
+        written=False,
+    )
     rate: Annotated[str, Word(("now", "mean", "quantile"))] = key(
         "the uplink rate that a round is planned with: that of the instant; the mean over the "
         "fading; the one that a device gets with probability reliability in the time that it has",
