@@ -7,6 +7,7 @@ are read at once, images only when they are used, so that a scenario is checked 
 from __future__ import annotations
 
 import gzip
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -230,7 +231,11 @@ def from_openml(name: str, train: int, shape: tuple[int, ...], classes: tuple[st
     from sklearn.datasets import fetch_openml
 
     try:
-        bunch = fetch_openml(name, version=1, as_frame=False, n_retries=1, delay=0.0)
+        # labels as text: scikit-learn 1.9 fails on the whole numbers of pandas 3.1 categories
+        labels_as_text = {"dtype": {math.prod(shape): str}}
+        bunch = fetch_openml(
+            name, version=1, as_frame=False, n_retries=1, read_csv_kwargs=labels_as_text
+        )
     except (OSError, ValueError) as error:
         raise DataError(
             f"data set {name} is not here and cannot be fetched from OpenML "

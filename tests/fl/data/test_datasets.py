@@ -6,7 +6,6 @@ import gzip
 import os
 import struct
 from pathlib import Path
-from urllib.error import URLError
 
 import numpy as np
 import pytest
@@ -198,19 +197,6 @@ def test_unknown_data_set():
         locate("minst")
 
 
-def test_without_files_and_without_a_network(monkeypatch):
-    def fetch(*args, **options):
-        raise URLError("no route")
-
-    monkeypatch.delenv("EDGESIM_DATA", raising=False)
-    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
-    with pytest.raises(
-        DataError, match=r"mnist_784 is not here and cannot be fetched .*no route.*EDGESIM_DATA"
-    ):
-        load("mnist")
-    assert locate("mnist") == []
-
-
 def test_the_environment_names_the_root(mnist, monkeypatch):
     root, _ = mnist
     monkeypatch.setenv("EDGESIM_DATA", str(root))
@@ -221,6 +207,7 @@ def test_the_environment_names_the_root(mnist, monkeypatch):
 REAL = Path(os.environ.get("EDGESIM_DATA", ""))
 
 
+@pytest.mark.slow
 @pytest.mark.needs_data
 @pytest.mark.parametrize("dataset", ["mnist", "fashion-mnist"])
 def test_the_real_files(dataset):
