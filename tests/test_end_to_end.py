@@ -179,6 +179,7 @@ def digest_of(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 def test_promise_4_same_seed_same_bytes(tiny, tmp_path):
     scenario = load(tiny)
     one, two, other = (
@@ -189,6 +190,7 @@ def test_promise_4_same_seed_same_bytes(tiny, tmp_path):
     json.loads((one.folder / "trace.json").read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.needs_data
 @pytest.mark.parametrize("dataset", ["mnist", "fashion-mnist"])
 def test_liu_scenario_on_the_real_data(dataset):

@@ -5,6 +5,7 @@ shipped scenarios.
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from edgesim.runs.run import run_rounds
 from edgesim.runs.setup import set_up
 from edgesim.scenario.loader import expand
 from fl.methods import available
+from reports.html_page import write_report
 
 ROOT = Path(__file__).parent.parent
 CELL = """
@@ -72,9 +74,9 @@ TABLES = (
 SLOW = [6, 7]
 
 
-@pytest.fixture
-def scenario(tmp_path):
-    path = tmp_path / "eight.yaml"
+@pytest.fixture(scope="module")
+def scenario(tmp_path_factory):
+    path = tmp_path_factory.mktemp("every") / "eight.yaml"
     path.write_text(CELL)
 
     def make(name, *changes):
@@ -87,63 +89,91 @@ def scenario(tmp_path):
     return make
 
 
-@pytest.mark.parametrize("name", available())
-def test_a_quarter_of_the_devices_late_at_the_deadline(scenario, name):
-    """Two of eight processors are far too slow: their rounds are lost, everybody else's are
-    aggregated.
-    """
-    run = simulate(scenario(name, "clock.mode=deadline"))
-    rows = run.device_rounds
-    assert len(run.rounds) == 4 and (run.rounds.latency_s <= 0.06 * (1 + 2e-6)).all()
-    assert rows[rows.device.isin(SLOW)].status.isin(["late", "infeasible"]).mean() >= 0.5
-    assert (rows[~rows.device.isin(SLOW)].status == "arrived").mean() > 0.5
-    assert run.rounds.accuracy.between(0, 1).all() and np.isfinite(run.rounds.loss).all()
-    assert run.rounds.bits_down.gt(0).all() or name == "local"
-    waits = simulate(scenario(name))
-    assert (waits.rounds.arrived + waits.rounds.infeasible == 8).all()
-    assert (
-        waits.rounds.time_s.iloc[-1] > run.rounds.time_s.iloc[-1]
-        or rows.status.eq("infeasible").any()
-    )
+@pytest.fixture(scope="module")
+def whole(scenario, tmp_path_factory):
+    """whole(name): a finished run that waits for everybody, made once for all tests of a method."""
+
+    @cache
+    def of(name):
+        return simulate(scenario(name), out=tmp_path_factory.mktemp(name) / "whole")
+
+    return of
 
 
-@pytest.mark.parametrize("name", available())
-def test_interrupted_after_two_rounds_and_resumed(scenario, name, tmp_path):
-    """What a method remembers goes through the checkpoint: same bytes as in one go."""
-    whole = simulate(scenario(name), out=tmp_path / "whole")
-    setup = set_up(scenario(name))
+# The tests of one method stand together, for the sake of that run.
+@pytest.mark.parametrize("name", available(), scope="module")
+class TestMethod:
+    @pytest.mark.slow
+    def test_a_quarter_of_the_devices_late_at_the_deadline(self, scenario, whole, name):
+        """Two of eight processors are far too slow: their rounds are lost, everybody else's are
+        aggregated.
+        """
+        run = simulate(scenario(name, "clock.mode=deadline"))
+        rows = run.device_rounds
+        assert len(run.rounds) == 4 and (run.rounds.latency_s <= 0.06 * (1 + 2e-6)).all()
+        assert rows[rows.device.isin(SLOW)].status.isin(["late", "infeasible"]).mean() >= 0.5
+        assert (rows[~rows.device.isin(SLOW)].status == "arrived").mean() > 0.5
+        assert run.rounds.accuracy.between(0, 1).all() and np.isfinite(run.rounds.loss).all()
+        assert run.rounds.bits_down.gt(0).all() or name == "local"
+        waits = whole(name)
+        assert (waits.rounds.arrived + waits.rounds.infeasible == 8).all()
+        assert (
+            waits.rounds.time_s.iloc[-1] > run.rounds.time_s.iloc[-1]
+            or rows.status.eq("infeasible").any()
+        )
 
-    def stop(event):
-        if event["kind"] == "round" and event["round"] == 1:
-            raise KeyboardInterrupt
+    @pytest.mark.slow
+    def test_interrupted_after_two_rounds_and_resumed(self, scenario, whole, name, tmp_path):
+        """What a method remembers goes through the checkpoint: same bytes as in one go."""
+        setup = set_up(scenario(name))
 
-    folder = RunFolder(tmp_path / "parts", result_digest(setup))
-    with pytest.raises(KeyboardInterrupt):
-        run_rounds(setup, folder, folder.open(), stop, [])
-    folder.close()
-    parts = simulate(scenario(name), out=tmp_path / "parts")
-    for table in TABLES:
-        assert (parts.folder / table).read_bytes() == (whole.folder / table).read_bytes(), table
+        def stop(event):
+            if event["kind"] == "round" and event["round"] == 1:
+                raise KeyboardInterrupt
+
+        folder = RunFolder(tmp_path / "parts", result_digest(setup))
+        with pytest.raises(KeyboardInterrupt):
+            run_rounds(setup, folder, folder.open(), stop, [])
+        folder.close()
+        parts = simulate(scenario(name), out=tmp_path / "parts")
+        for table in TABLES:
+            same = (parts.folder / table).read_bytes() == (whole(name).folder / table).read_bytes()
+            assert same, table
+
+    def test_what_is_charged_was_sent_and_computed(self, whole, name):
+        """Bits and FLOPs of the rounds are the sums over devices, and nobody computes or sends for
+        nothing.
+        """
+        rounds, rows = whole(name).rounds, whole(name).device_rounds
+        took_part = rows[rows.status != "infeasible"]
+        assert rounds.flops.to_numpy() == pytest.approx(
+            rows.groupby("round").flops.sum().to_numpy(), rel=1e-12
+        )
+        assert took_part.flops.gt(0).all() and took_part.compute_s.gt(0).all()
+        assert (took_part.bits_up.eq(0) == (name == "local")).all()
 
 
-@pytest.mark.parametrize("name", available())
-def test_what_is_charged_was_sent_and_computed(scenario, name):
-    """Bits and FLOPs of the rounds are the sums over devices, and nobody computes or sends for
-    nothing.
-    """
-    run = simulate(scenario(name))
-    rows = run.device_rounds
-    took_part = rows[rows.status != "infeasible"]
-    assert run.rounds.flops.to_numpy() == pytest.approx(
-        rows.groupby("round").flops.sum().to_numpy(), rel=1e-12
-    )
-    assert took_part.flops.gt(0).all() and took_part.compute_s.gt(0).all()
-    assert (took_part.bits_up.eq(0) == (name == "local")).all()
+def test_one_scenario_has_every_method():
+    schemes = [one for _, one in expand(ROOT / "scenarios" / "all-methods.yaml", [])]
+    assert sorted(one.learning.method.name for one in schemes) == available()
+
+
+@pytest.mark.slow
+def test_that_scenario_runs_with_every_method_and_makes_a_report(tmp_path):
+    short = ["rounds=2", "evaluate.every=1"]
+    folders = []
+    for label, one in expand(ROOT / "scenarios" / "all-methods.yaml", short):
+        run = simulate(one, out=tmp_path / label.replace(" ", "-"))
+        assert len(run.rounds) == 2 and run.rounds.accuracy.between(0, 1).all()
+        folders.append(run.folder)
+    page = write_report(folders, tmp_path / "page")
+    assert "SCAFFOLD" in page.read_text(encoding="utf-8")
 
 
 SCENARIOS = sorted((ROOT / "scenarios").rglob("*.yaml"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_the_smoke_line_of_every_shipped_scenario_runs(path):
     """The command in the file's own comment (or the file as it is), one round of its first and of

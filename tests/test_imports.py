@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections import defaultdict
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -33,18 +34,23 @@ def modules_of(root: Path) -> dict[str, Path]:
     return found
 
 
-def names_imported(path: Path) -> set[str]:
+def names_imported(path: Path) -> frozenset[str]:
     """Dotted names that a file imports at any depth, lazily or for types; `from a import b` is
     a.b.
     """
+    return names_in(path.read_text(encoding="utf-8"))
+
+
+@cache
+def names_in(code: str) -> frozenset[str]:
     names = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
+            assert node.level == 0, f"relative import of {[alias.name for alias in node.names]}"
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return names
+    return frozenset(names)
 
 
 def arrows_of(root: Path) -> dict[str, set[str]]:

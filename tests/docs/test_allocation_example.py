@@ -32,6 +32,7 @@ def test_it_says_what_binds(example):
     assert "the deadline is met" in example["explained"]()
 
 
+@pytest.mark.slow
 def test_it_draws(example, tmp_path):
     from matplotlib.image import imread
 

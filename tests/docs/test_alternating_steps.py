@@ -3,9 +3,12 @@
 import runpy
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parents[2] / "examples" / "alternating_steps.py"
 
 
+@pytest.mark.slow
 def test_the_example_prints_a_line_for_each_method(capsys, monkeypatch):
     monkeypatch.chdir(SCRIPT.parents[1])
     example = runpy.run_path(str(SCRIPT))

@@ -31,6 +31,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label", ["liu", "fedavg", "heterofl"])
 def test_the_three_files(folder, label):
     run = simulate(load("own.yaml", ["rounds=1"], label=label), allow_code=True)
@@ -43,6 +44,7 @@ def test_the_three_files(folder, label):
         assert sent[0] == weights["total"] and sent[-1] < 0.3 * weights["total"]
 
 
+@pytest.mark.slow
 def test_the_session(folder, capsys):
     exec((folder / "session.py").read_text(), {"__name__": "session"})
     for name in ("net", "windows"):
@@ -123,6 +125,7 @@ class Bert(nn.Module):
         return SimpleNamespace(loss=None, logits=self.classifier(self.dropout(x[:, 0])))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fedavg", "heterofl"])
 def test_a_model_of_hugging_face(folder, monkeypatch, method):
     parts = {"BertConfig": SimpleNamespace, "BertForSequenceClassification": Bert}

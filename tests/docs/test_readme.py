@@ -42,6 +42,7 @@ def test_quoted_files_are_the_files(language, file):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["own_scenario", "own_allocator", "own_method"])
 def test_examples_run(name, tmp_path):
     out = tmp_path / "run"

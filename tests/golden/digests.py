@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
-import subprocess
-import sys
+from collections.abc import Iterator
+from contextlib import chdir
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
+from typer.testing import CliRunner
 
 from edgesim import load, simulate
+from edgesim.cli.app import app
+from edgesim.results.run_search import find_runs
+from reports.figure_catalog import report_figures
+from reports.run_data.scheme_grouping import load_schemes
+from reports.styling.figure_style import STYLES
 from tests.golden.cases import CLOCKS, EIGHT, TEXTS, Case
 
 KEPT = Path(__file__).with_name("digests.json")
@@ -29,7 +34,6 @@ PLAIN = (
     "trace.json",
 )
 PROSE = ("warnings", "training")  # keys of summary.json that say how, in words
-MAIN = "from edgesim.cli import main; main()"
 SWEPT = "budget.latency_threshold:learning.method.lr=40ms:0.02,60ms:0.05"
 
 
@@ -87,15 +91,24 @@ def of_command_line(folder: Path) -> dict[str, str]:
     _command(folder, *sweep, "--quiet", "--out", "swept")
     plan = json.loads((folder / "swept" / "sweep.json").read_text(encoding="utf-8"))
     points = [folder / "swept" / point["folder"] for point in plan["points"]]
-    _command(folder, "report", "swept", "--out", "of-sweep")
-    _command(folder, "report", str(points[0].relative_to(folder)), "--out", "of-run")
+    reported = {"of-sweep": "swept", "of-run": str(points[0].relative_to(folder))}
+    for report, given in reported.items():
+        _command(folder, "report", given, "figures=cdf", "--out", report)
     found = {"sweep.json": sha(canonical(_results(plan)))}
     for i, point in enumerate(points):
         found |= {f"point {i}: {name}": digest for name, digest in of_run(point).items()}
-    for report in ("of-sweep", "of-run"):
+    for report, given in reported.items():
         tables = [path for path in (folder / report).rglob("*") if path.suffix in (".csv", ".tex")]
         found |= {str(path.relative_to(folder)): sha(path.read_bytes()) for path in tables}
+        found |= {f"{report}/figures/{name}": sha(text) for name, text in _numbers(folder / given)}
     return found
+
+
+def _numbers(given: Path) -> Iterator[tuple[str, bytes]]:
+    """Files of numbers beside the figures of a report, whose drawings are not kept."""
+    for figure in report_figures(load_schemes(find_runs([given]).finished))[0]:
+        if figure.draw(STYLES["screen"]) is not None:
+            yield f"{figure.name}.csv", figure.table().csv().encode()
 
 
 def _results(plan: dict) -> dict:
@@ -105,16 +118,9 @@ def _results(plan: dict) -> dict:
 
 
 def _command(folder: Path, *words: str) -> None:
-    path = os.pathsep.join(each for each in sys.path if each)
-    settings = {"OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg", "PYTHONPATH": path}
-    done = subprocess.run(
-        [sys.executable, "-c", MAIN, *words],
-        cwd=folder,
-        env={**os.environ, **settings},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    with chdir(folder):
+        done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
 
 
 def arithmetic() -> dict[str, dict[str, str]]:

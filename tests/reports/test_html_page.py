@@ -87,6 +87,7 @@ def test_the_page_says_what_is_missing_and_what_differs(report):
     )
 
 
+@pytest.mark.slow
 def test_long_data_is_only_beside_the_page(only_figures, two_runs, tmp_path, monkeypatch):
     monkeypatch.setattr(figure_files, "MOST_LINKED", 10)
     html = write_report([two_runs], tmp_path / "out", only_figures("cdf")).read_text(
@@ -96,17 +97,25 @@ def test_long_data_is_only_beside_the_page(only_figures, two_runs, tmp_path, mon
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "names"),
-    [("screen", ("accuracy", "decomposition", "topology")), ("ieee", ("pareto", "costs"))],
-)
-def test_the_same_runs_give_the_same_bytes(only_figures, two_runs, tmp_path, kind, names):
-    options = only_figures(*names, style=kind)
+def test_the_same_runs_give_the_same_bytes(only_figures, two_runs, tmp_path):
+    options = only_figures("pareto", "costs", style="ieee")
     one, two = (write_report([two_runs], tmp_path / n, options).parent for n in ("one", "two"))
     files = sorted(path.relative_to(one) for path in one.rglob("*.*"))
-    assert len(files) == 1 + 4 * len(names) + 15
+    assert len(files) == 1 + 4 * 2 + 15
     for file in files:
         assert (one / file).read_bytes() == (two / file).read_bytes(), file
+
+
+@pytest.mark.slow
+def test_a_figure_alone_has_the_bytes_that_it_has_among_all(
+    only_figures, two_runs, report, tmp_path
+):
+    names = ("accuracy", "decomposition", "topology")
+    alone = write_report([two_runs], tmp_path / "out", only_figures(*names)).parent
+    files = [path.relative_to(alone) for path in alone.rglob("*.*") if path.suffix != ".html"]
+    assert len(files) == 4 * len(names) + 15
+    for file in files:
+        assert (alone / file).read_bytes() == (report / file).read_bytes(), file
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ def test_a_file_that_may_not_grow_stops_the_report_in_one_sentence(run, tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_the_style(run, tmp_path):
     result = CliRunner().invoke(
         app, ["report", str(run), "figures=cdf", "--out", str(tmp_path / "out"), "--style", "ieee"]

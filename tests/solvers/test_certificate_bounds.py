@@ -52,6 +52,7 @@ def joules(gains, cycles=4e8):
     return PruningProblem(1e6, 0.0, 1.0, rate_bps, rho_max=0.0, energy=terms)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(
     st.integers(0, 2**32 - 1),

@@ -100,7 +100,7 @@ def test_several_schemes_with_out_and_only(folder):
 def test_one_scheme_goes_to_out_itself_and_can_be_reported(folder):
     invoke("run", "tiny.yaml", "rounds=1", "--out", "here", "--quiet")
     assert (folder / "here" / "summary.json").is_file()
-    page = invoke("report", "here").stdout
+    page = invoke("report", "here", "figures=cdf").stdout
     assert (
         page == "report: here/report/index.html\n"
         and (folder / "here" / "report" / "index.html").is_file()

@@ -80,6 +80,7 @@ def test_liu_28_for_a_device_by_hand(path):
     )
 
 
+@pytest.mark.slow
 def test_neither_torch_nor_data_is_needed(path, tmp_path):
     code = f"""
 import sys

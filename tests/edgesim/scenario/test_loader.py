@@ -205,6 +205,7 @@ SCALARS = (
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(SCALARS)
 def test_method_parameters_survive_the_resolved_file(tmp_path_factory, text, value):

@@ -207,6 +207,7 @@ def test_the_environment_names_the_root(mnist, monkeypatch):
 REAL = Path(os.environ.get("EDGESIM_DATA", ""))
 
 
+@pytest.mark.slow
 @pytest.mark.needs_data
 @pytest.mark.parametrize("dataset", ["mnist", "fashion-mnist"])
 def test_the_real_files(dataset):

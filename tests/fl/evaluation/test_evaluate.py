@@ -55,6 +55,7 @@ def test_one_pass_for_all_gives_the_numbers_of_one_by_one(bench):
     )
 
 
+@pytest.mark.slow
 def test_personal_models_are_tested_on_their_own_data(bench):
     method, state = bench.play(
         "fedsim", rounds=12, personal_steps=10, global_steps=10, personal_lr=0.1, global_lr=0.1
@@ -224,6 +225,7 @@ class Probing(FedAvg):
         return {"density": 0.25}
 
 
+@pytest.mark.slow
 def test_probes_and_measures(bench):
     _, state = bench.play("fedavg", rounds=10, local_steps=20, lr=0.1)
     scores = evaluate(bench.task, bind(Probing, bench.task, {"local_steps": 1, "lr": 0.1}), state)

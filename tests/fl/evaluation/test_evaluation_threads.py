@@ -54,6 +54,7 @@ def bytes_of(scores) -> bytes:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "whose", [[0] * 5, [0, 1, 2, 3, 4], [0, 0, 1, 1, 0]], ids=["one", "own", "some share"]
 )

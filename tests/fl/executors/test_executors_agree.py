@@ -22,6 +22,9 @@ MAKERS = {
     "batched": Batched,
     "batched, two threads": lambda task: Batched(task, 2, memory=1),
 }
+EXECUTORS = [
+    pytest.param(each, marks=[pytest.mark.slow] if "threads" in each else []) for each in MAKERS
+]
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +66,7 @@ def rounds(benches):
 class TestEveryMethod:
     """A round of four devices, as the method orders it."""
 
-    @pytest.mark.parametrize("executor", MAKERS)
+    @pytest.mark.parametrize("executor", EXECUTORS)
     def test_the_weights_after_a_round(self, rounds, model, name, executor):
         method, state, view, jobs, expected = rounds(model, name)
         trained = MAKERS[executor](method.task).run(jobs)

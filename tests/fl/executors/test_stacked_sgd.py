@@ -140,6 +140,7 @@ def test_neighbours_and_chunks_change_no_byte(model):
         assert same(Batched(task, memory=1 << 20).run(jobs), together)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimiser", OPTIMISERS, ids=str)
 @pytest.mark.parametrize("ragged", [False, True])
 @pytest.mark.parametrize(

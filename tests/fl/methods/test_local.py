@@ -117,6 +117,7 @@ def test_one_device_without_the_importance_update_is_local(tiny_bench):
     assert not method.rows.alive(alone.local[0]).all()
 
 
+@pytest.mark.slow
 def test_local_ignores_the_others(bench):
     method, together = bench.play("local", rounds=2, **QUICK)
     alone = method.start()

@@ -87,6 +87,7 @@ def test_outputs_and_a_step_of_sgd(name, choose):
         assert not torch.equal(got, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["spafl-conv4", "vgg11", "resnet18"])
 def test_outputs_with_frozen_statistics(name):
     architecture, _, _, dense, small, (x, _) = narrow(name, random_units, seed=1)

@@ -104,6 +104,7 @@ def test_another_band_trains_nothing_again_and_gives_the_same_bytes(cell, tmp_pa
     )  # another band: other latencies
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", available())
 def test_every_method_runs_again_without_training_and_with_the_same_bytes(cell, tmp_path, name):
     """The strictest case of equal orders; whoever reads more than it shows would differ, or would

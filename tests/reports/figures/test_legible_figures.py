@@ -25,7 +25,7 @@ UNIT = re.compile(r"\((%|s|ms|MHz|GHz|Mbit|Mbit/s|J|m|points per (MHz|ms))[),:]|
 def legible(figure: Figure) -> list[str]:
     """What is wrong with a figure's texts."""
     canvas = FigureCanvasAgg(figure)
-    canvas.draw()
+    figure.draw_without_rendering()
     width, height = canvas.get_width_height()
     unseen = {id(label) for axes in figure.axes for label in _unseen(axes)}
     texts = [

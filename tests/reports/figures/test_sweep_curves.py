@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import pytest
 from pytest import approx
 
 from edgesim.results.run_search import find_runs
@@ -36,6 +37,7 @@ def test_three_seeds_have_the_interval_of_the_t_table(write_sweep):
     assert lines[0].y[0].dots == ()
 
 
+@pytest.mark.slow
 def test_too_many_lines_leave_the_middle_of_the_other_key(write_sweep):
     sweep = write_sweep(thresholds=tuple(f"{t} ms" for t in (10, 15, 20, 25, 30)), seeds=(0,))
     schemes = schemes_of(sweep)

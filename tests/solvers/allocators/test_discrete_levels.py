@@ -52,6 +52,7 @@ def test_enumeration_finds_nothing_better(seed, count, own, density):
     assert (p.finish_s(a.share, a.rho)[on] <= p.slack_s[on] * (1 + 1e-9)).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 4))
 def test_what_fills_the_band_and_5e_10_more_is_not_taken(seed, count):

@@ -64,6 +64,7 @@ def test_nobody_at_the_top_and_nobody_to_move():
         assert a.rho == approx(1 - p.slack_s / p.compute_s, rel=1e-12) and a.multiplier == 0
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(problems())
 @example(

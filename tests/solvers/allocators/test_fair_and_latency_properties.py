@@ -47,6 +47,7 @@ def test_density_by_hand(method):
     assert a.objective == approx(expected[method], rel=1e-13)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @pytest.mark.parametrize("method", METHODS)
 @given(p=problems(8))
@@ -67,6 +68,7 @@ def test_the_reference_agrees(method, p):
     assert a.certificate.gap <= max(b.certificate.gap, 1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_the_reference_is_certified_on_nearly_all(method):
     refused = 0

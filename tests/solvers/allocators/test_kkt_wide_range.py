@@ -130,14 +130,14 @@ def check(p, factor):
 
 
 @pytest.mark.slow
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(problems(density=False), st.sampled_from([1.0, 1.01]))
 def test_optimal_where_noise_is_a_fixed_power(p, factor):
     check(p, factor)
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(problems(density=True), st.sampled_from([1.0, 1.01]))
 def test_optimal_where_noise_is_a_density(p, factor):
     check(p, factor)
@@ -170,9 +170,9 @@ def agree(problems, solved_at_least):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(10))
-def test_convex_agrees_on_two_thousand(part):
-    """Always the same 2,000. The reference certified each where this was written; other processors
+@pytest.mark.parametrize("part", range(5))
+def test_convex_agrees_on_a_thousand(part):
+    """Always the same 1,000. The reference certified each where this was written; other processors
     round otherwise.
     """
     seeds = range(200 * part, 200 * (part + 1))
@@ -185,6 +185,7 @@ def test_convex_agrees_on_two_thousand(part):
     )
 
 
+@pytest.mark.slow
 def test_convex_agrees_with_more_devices():
     agree(
         (
@@ -258,6 +259,7 @@ def test_two_equal_devices_under_a_density_by_hand():
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(problems(density=True, most=6), st.floats(1, 3))
 def test_more_band_hurts_nobodys_objective_under_a_density(p, factor):
@@ -267,6 +269,7 @@ def test_more_band_hurts_nobodys_objective_under_a_density(p, factor):
     assert b.objective <= a.objective * (1 + 1e-9) + 1e-9 * p.weight.max()
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(problems(density=True, most=6), st.randoms())
 def test_permuted_devices_get_permuted_answers_under_a_density(p, random):

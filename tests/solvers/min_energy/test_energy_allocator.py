@@ -81,6 +81,7 @@ def test_every_answer_is_certified_and_in_time(p):
     assert used_s[busy] == approx(task.time_s[busy], rel=1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(problems(4))
 def test_no_other_solver_finds_less(p):
@@ -136,6 +137,7 @@ def test_no_other_solver_finds_less(p):
         assert found.fun >= 1 - 1e-7
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(problems())
 def test_the_reference_agrees(p):
@@ -150,6 +152,7 @@ def test_the_reference_agrees(p):
     assert a.objective == approx(b.objective, rel=1e-8)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(problems(), st.randoms())
 def test_permuted_devices_get_permuted_answers(p, random):
@@ -189,6 +192,7 @@ def test_units_do_not_matter(p, bits, seconds, joules):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(problems(), st.floats(1, 3), st.floats(0, 0.2))
 def test_more_band_or_time_never_costs_more(p, factor, extra_s):

@@ -111,6 +111,7 @@ def test_the_least_shares_of_all_bring_the_proof_closer():
             assert certify_energy(task, *answer)[1].dual >= proof.dual
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.booleans(), st.sampled_from([1, 0, 0.5, 2]))
 def test_the_gap_is_no_less_than_the_joules_that_are_lost(seed, count, density, factor):

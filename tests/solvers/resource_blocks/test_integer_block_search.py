@@ -62,6 +62,7 @@ def ways(count, blocks):
         yield from ((n, *rest) for rest in ways(count - 1, blocks - n))
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(problems(), st.integers(1, 12))
 def test_enumeration_finds_nothing_better(p, blocks):

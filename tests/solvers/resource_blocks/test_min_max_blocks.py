@@ -66,6 +66,7 @@ def test_latency_blocks_against_enumeration(seed, count, blocks, density):
     )
 
 
+@pytest.mark.slow
 def test_six_devices_and_twelve_blocks():
     """All 12-block splits of six devices, by the counts themselves: 12 choose 6 and more."""
     p = instance(3, 6, False)
