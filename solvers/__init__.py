@@ -1,6 +1,14 @@
 """Band shares and pruning ratios of the devices of a cell: `allocate(PruningProblem(...))`."""
 
-from solvers.allocation import ABOUT, IN_BLOCKS, METHODS, WITHOUT_DEADLINE, Allocation, allocate
+from solvers.allocation import (
+    ABOUT,
+    IN_BLOCKS,
+    METHODS,
+    WITH_ALPHA,
+    WITHOUT_DEADLINE,
+    Allocation,
+    allocate,
+)
 from solvers.energy_terms import EnergyTerms
 from solvers.problem import PruningProblem
 from solvers.problem_checks import NumberRangeError
@@ -18,6 +26,7 @@ __all__ = [
     "IN_BLOCKS",
     "METHODS",
     "WITHOUT_DEADLINE",
+    "WITH_ALPHA",
     "Allocation",
     "Certificate",
     "EnergyTerms",

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from solvers.allocators.alpha_fair import alpha_fair
 from solvers.allocators.discrete_levels import levels
 from solvers.allocators.equal import equal
 from solvers.allocators.fair import fair
@@ -21,6 +22,7 @@ from solvers.arrays import Array
 from solvers.certificate import feasible_solution
 from solvers.cvxpy_reference.certified_methods import (
     convex,
+    convex_alpha_fair,
     convex_energy,
     convex_fair,
     convex_latency,
@@ -35,6 +37,7 @@ from solvers.solution import InvalidAllocationError, Solution
 METHODS: dict[str, Callable[[PruningProblem], Solution]] = {
     "kkt": kkt,
     "fair": fair,
+    "alpha-fair": alpha_fair,
     "latency": latency,
     "energy": energy,
     "levels": levels,
@@ -43,6 +46,7 @@ METHODS: dict[str, Callable[[PruningProblem], Solution]] = {
     "printed": printed,
     "convex": convex,
     "convex-fair": convex_fair,
+    "convex-alpha-fair": convex_alpha_fair,
     "convex-latency": convex_latency,
     "convex-energy": convex_energy,
 }
@@ -56,6 +60,10 @@ IN_BLOCKS: dict[str, Callable[[PruningProblem, int], Solution]] = {
 ABOUT = {
     "kkt": ("least total pruning, exact and certified", "Liu, eqs. (54), (58), with all bounds"),
     "fair": ("least pruning of the most pruned device, ties by the sum", "beside Liu, Remark 3"),
+    "alpha-fair": (
+        "between kkt (alpha 0) and fair (alpha inf): the largest sum of U(1 - rho)",
+        "Mo and Walrand, IEEE/ACM ToN 2000",
+    ),
     "latency": ("the last device is back earliest, at the least pruning", "Liu, eqs. (28), (29)"),
     "energy": (
         "least joules within the threshold, over band, clock and power",
@@ -78,6 +86,10 @@ ABOUT = {
         "Liu, eqs. (43)-(47)",
     ),
     "convex-fair": ("the same problem as fair by cvxpy and Clarabel", "beside Liu, Remark 3"),
+    "convex-alpha-fair": (
+        "the same problem as alpha-fair by cvxpy and Clarabel",
+        "Mo and Walrand, IEEE/ACM ToN 2000",
+    ),
     "convex-latency": ("the same problem as latency by cvxpy and Clarabel", "Liu, eqs. (28), (29)"),
     "convex-energy": (
         "the same problem as energy by cvxpy and Clarabel",
@@ -86,6 +98,10 @@ ABOUT = {
 }  # name -> (one line, source); `printed` is for comparison in Python and not for runs
 
 WITH_LAWS = ("kkt", "equal", "proportional")  # methods for a law of link adaptation
+WITH_ALPHA: dict[str, Callable[..., Solution]] = {
+    "alpha-fair": alpha_fair,
+    "convex-alpha-fair": convex_alpha_fair,
+}
 WITHOUT_DEADLINE = frozenset({"equal", "proportional", "latency", "convex-latency"})
 
 
@@ -111,6 +127,7 @@ def allocate(
     problem: PruningProblem,
     method: str | Callable[[PruningProblem], Any] = "kkt",
     blocks: int | None = None,
+    alpha: float | None = None,
 ) -> Allocation:
     """Band shares and pruning ratios of least total pruning within the latency budget.
 
@@ -123,12 +140,14 @@ def allocate(
         method: `kkt` (exact, fast), `fair` (the most pruned device is pruned least), `latency`
             (the last is back earliest), `energy` (least joules), `levels` (rho one of given
             levels), `equal` (equal shares), `proportional` (shares by the bits to send),
-            `printed` (the paper's formula, unclipped, for comparison only), `convex`,
-            `convex-fair`, `convex-latency`, `convex-energy` (cvxpy, the reference); or a function
+            `alpha-fair` (between kkt and fair, by alpha), `printed` (the paper's formula,
+            unclipped, for comparison only), `convex`, `convex-fair`, `convex-alpha-fair`,
+            `convex-latency`, `convex-energy` (cvxpy, the reference); or a function
             of the problem that returns (share, rho) or an Allocation. The answer of a function
             must keep the bounds, but a device may finish late.
         blocks: N; every share is a whole number of resource blocks of 1 / N. None: shares of any
             size.
+        alpha: of `alpha-fair`, at least 0, or inf; None: 1.
 
     Returns:
         Allocation with share b [K] in [0, 1], rho [K] in [rho_min, rho_max], the multiplier and
@@ -172,12 +191,18 @@ def allocate(
         raise ValueError(
             f"{method} does not know whole blocks; leave blocks away or choose {names}."
         )
+    if alpha is not None and method not in WITH_ALPHA:
+        names = ", ".join(WITH_ALPHA)
+        raise ValueError(f"{method} reads no alpha; leave alpha away or choose {names}.")
     try:
         # what is not finite is refused, by a certificate at the latest
         with np.errstate(all="ignore"):
-            found = (
-                METHODS[method](problem) if blocks is None else IN_BLOCKS[method](problem, blocks)
-            )
+            if blocks is not None:
+                found = IN_BLOCKS[method](problem, blocks)
+            elif alpha is not None:
+                found = WITH_ALPHA[method](problem, alpha)
+            else:
+                found = METHODS[method](problem)
     except ArithmeticError as error:
         raise range_error(method, problem) from error
     return Allocation(**vars(found))

@@ -18,7 +18,11 @@ from edgesim.runs.run import run_rounds
 from edgesim.runs.setup import set_up
 from edgesim.scenario.loader import expand
 from fl.methods import available
+<<<<<<< HEAD
 from tests.golden.cases import EIGHT
+=======
+from reports.html_page import write_report
+>>>>>>> main
 
 ROOT = Path(__file__).parent.parent
 PARAMS = {
@@ -126,6 +130,23 @@ class TestMethod:
         )
         assert took_part.flops.gt(0).all() and took_part.compute_s.gt(0).all()
         assert (took_part.bits_up.eq(0) == (name == "local")).all()
+
+
+def test_one_scenario_has_every_method():
+    schemes = [one for _, one in expand(ROOT / "scenarios" / "all-methods.yaml", [])]
+    assert sorted(one.learning.method.name for one in schemes) == available()
+
+
+@pytest.mark.slow
+def test_that_scenario_runs_with_every_method_and_makes_a_report(tmp_path):
+    short = ["rounds=2", "evaluate.every=1"]
+    folders = []
+    for label, one in expand(ROOT / "scenarios" / "all-methods.yaml", short):
+        run = simulate(one, out=tmp_path / label.replace(" ", "-"))
+        assert len(run.rounds) == 2 and run.rounds.accuracy.between(0, 1).all()
+        folders.append(run.folder)
+    page = write_report(folders, tmp_path / "page")
+    assert "SCAFFOLD" in page.read_text(encoding="utf-8")
 
 
 SCENARIOS = sorted((ROOT / "scenarios").rglob("*.yaml"))

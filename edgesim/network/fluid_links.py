@@ -48,8 +48,13 @@ class Link:
         self.env, self.channel, self.on_segment = env, channel, on_segment
         self._changed: simpy.Event | None = None  # None: shares never change within a round
 
-    def begin_round(self, grants: Sequence[Grant]) -> None:
-        """Take the grants of a round, and forget those of the round before."""
+    def begin_round(self, grants: Sequence[Grant], others_go_on: bool = False) -> None:
+        """Take the grants of a round.
+
+        Args:
+            grants: of the devices that start.
+            others_go_on: the grants in use stay; otherwise those of the round before are forgotten.
+        """
 
     def release(self, device: int) -> None:
         """The device needs its share no longer in this round."""
@@ -151,10 +156,12 @@ class Uplink(Link):
         """True where the band of devices that are done goes to the others."""
         return self._changed is not None
 
-    def begin_round(self, grants: Sequence[Grant]) -> None:
-        check_shares([grant.share for grant in grants])
-        self._waiting = {grant.device: grant.share for grant in grants}
-        self._sending, self._freed, self._gain_factor = {}, {}, 1.0
+    def begin_round(self, grants: Sequence[Grant], others_go_on: bool = False) -> None:
+        if not others_go_on:
+            self._waiting, self._sending, self._freed, self._gain_factor = {}, {}, {}, 1.0
+        in_use = [*self._waiting.values(), *self._sending.values()]
+        check_shares([*in_use, *(grant.share for grant in grants)])
+        self._waiting |= {grant.device: grant.share for grant in grants}
 
     def release(self, device: int) -> None:
         held = self._waiting.pop(device, None)
@@ -246,7 +253,7 @@ class BroadcastDownlink(Downlink):
         self._listeners = np.empty(0, dtype=int)
         self._cached: tuple[float, float] | None = None  # (valid until, rate)
 
-    def begin_round(self, grants: Sequence[Grant]) -> None:
+    def begin_round(self, grants: Sequence[Grant], others_go_on: bool = False) -> None:
         self._listeners = np.array([grant.device for grant in grants], dtype=int)
         self._cached = None
 

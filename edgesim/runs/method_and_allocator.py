@@ -149,7 +149,7 @@ def make_allocator(scenario: Scenario, allow_code: bool) -> Allocator:
         raise ScenarioKeyError(SOLVER, problem)
     if section.levels is not None:
         return partial(allocate_levels, levels=section.levels)
-    return partial(allocate, method=name, blocks=section.resource_blocks)
+    return partial(allocate, method=name, blocks=section.resource_blocks, alpha=section.alpha)
 
 
 def check_options(section: AllocationSection) -> None:
@@ -159,6 +159,10 @@ def check_options(section: AllocationSection) -> None:
         takes = ", ".join(solvers.IN_BLOCKS)
         problem = f"is {blocks}, which the solver {solver} does not take; remove it, or use {takes}"
         raise ScenarioKeyError(("allocation", "resource_blocks"), problem)
+    if section.alpha is not None and solver not in solvers.WITH_ALPHA:
+        takes = ", ".join(solvers.WITH_ALPHA)
+        problem = f"is not read by the solver {solver}; remove it, or use {takes}"
+        raise ScenarioKeyError(("allocation", "alpha"), problem)
     if section.levels is not None and solver != "levels":
         problem = f"is not read by the solver {solver}; remove it, or use levels"
         raise ScenarioKeyError(("allocation", "levels"), problem)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from edgesim.scenario.clock.clock_schema import ClockSection
 from edgesim.scenario.fields import (
     LABEL,
     NAME,
@@ -62,6 +63,14 @@ class AllocationSection(Section):
         [0, 0.25, 0.5, 0.75],
         None,
         "not set: needed with solver levels only",
+    )
+    alpha: Annotated[float | None, Quantity(high=1000.0, above=False, none=True)] = key(
+        "fairness of the solver alpha-fair: 0 least sum of rho (kkt), 1 proportional fairness, "
+        "towards infinity least largest rho (fair)",
+        2,
+        None,
+        "none: 1 with the solver alpha-fair; Mo and Walrand, IEEE/ACM ToN 2000",
+        written=False,
     )
     rate: Annotated[str, Word(("now", "mean", "quantile"))] = key(
         "the uplink rate that a round is planned with: that of the instant; the mean over the "
@@ -264,15 +273,6 @@ class AccountingSection(Section):
         "true",
         False,
         f"{OURS}: torch's own counter agrees",
-    )
-
-
-class ClockSection(Section):
-    mode: Annotated[str, Word(("synchronous", "deadline"))] = key(
-        "synchronous: wait for everyone; deadline: the round ends at the threshold",
-        "deadline",
-        "synchronous",
-        "Liu, eq. (29)",
     )
 
 

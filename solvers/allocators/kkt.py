@@ -156,10 +156,10 @@ def _fill_band(
                 low_mu, high_mu = ends()
                 below, above = max(below, min(low_mu, previous)), min(above, max(high_mu, previous))
             mu = float(np.sqrt(below) * np.sqrt(above))
-    return _mixture(shares, below, above, mu), mu
+    return mixture(shares, below, above, mu), mu
 
 
-def _mixture(shares: Shares, below: float, above: float, mu: float) -> Array:
+def mixture(shares: Shares, below: float, above: float, mu: float) -> Array:
     """A mixture of the shares at two neighbouring mu, one short and one in excess of the band.
 
     Every mixture has its marginal gains between the two multipliers, so it satisfies the KKT

@@ -1,8 +1,8 @@
-"""`convex`, `convex-fair`, `convex-latency`, `convex-energy`: Clarabel's answers, certified.
+"""`convex`, `convex-fair`, `convex-alpha-fair`, `convex-latency`, `convex-energy`, certified.
 
-Each method takes the answers of one pass after the other until a certificate is good enough, else
-the best of them. As one unit in the tenth digit of rho is many seconds for a device with hardly
-any band, only shares and price are Clarabel's; rho is what the deadline asks for with these
+Each method takes Clarabel's answers of one pass after the other until a certificate is good enough,
+else the best of them. As one unit in the tenth digit of rho is many seconds for a device with
+hardly any band, only shares and price are Clarabel's; rho is what the deadline asks for with these
 shares, Liu, eq. (47). Answers that are not good enough are refused, as those of other methods are.
 """
 
@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from solvers.allocators.alpha_fair import alpha_fair_solution, certified_tangent
 from solvers.allocators.fair import certify_fair, with_rho_at_most
 from solvers.allocators.kkt import largest_marginal_gain
 from solvers.allocators.min_max_latency import certify_latency, time_before, upload_work
@@ -25,6 +26,7 @@ from solvers.cvxpy_reference.pruning_and_latency import (
     least_largest,
     least_latency,
     least_pruning,
+    most_utility,
     spread,
 )
 from solvers.deadline_feasibility import fitting_bounds
@@ -137,6 +139,25 @@ def _keeping(problem: PruningProblem, bound: float, low: Array) -> Solution:
         answer = convex(tied)
     objective, multiplier, proof = certify_fair(problem, answer)
     return replace(answer, objective=objective, multiplier=multiplier, certificate=proof)
+
+
+def convex_alpha_fair(problem: PruningProblem, alpha: float = 1.0) -> Solution:
+    """The largest weighted sum of U(1 - rho), as `solvers.allocators.alpha_fair`.
+
+    Raises:
+        InfeasibleError, UncertifiedError, ValueError: as `convex`.
+    """
+    if alpha in (0.0, np.inf):
+        return convex(problem) if alpha == 0 else convex_fair(problem)
+    problem.refuse_levels("convex-alpha-fair")
+    low, cap = fitting_bounds(problem)
+    if low.sum() >= 1.0 - FEASIBILITY_TOLERANCE:
+        answers: Iterable[tuple[Array, float]] = [(_squeezed(problem, low, cap)[0], np.inf)]
+    else:
+        answers = most_utility(problem, alpha)
+    proven = (certified_tangent(problem, alpha, *answer) for answer in answers)
+    found = best(proven, lambda each: max(abs(each[2].gap), each[2].dual * GOOD / STATIONARITY))
+    return alpha_fair_solution(problem, *found, "convex-alpha-fair", STATIONARITY)
 
 
 def convex_latency(problem: PruningProblem) -> Solution:

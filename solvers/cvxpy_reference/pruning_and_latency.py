@@ -13,17 +13,23 @@ from collections.abc import Iterator
 import numpy as np
 
 from solvers.arrays import Array
-from solvers.cvxpy_reference.statements import least_maximum, least_sum, least_time
+from solvers.cvxpy_reference.statements import (
+    largest_utility,
+    least_maximum,
+    least_sum,
+    least_time,
+)
 from solvers.problem import PruningProblem
 
 PASSES = 10  # at most
 CLEARLY = 1.5  # factor between marginal and price that holds a device at its bound
 NOISE = 1e-6  # accuracy of a price, relative to the largest weight of the statement
 FAR = 1e4  # no share grows or shrinks by more in one pass
+LEAST_UNIT = 1e-3  # of the kept share
 FULL = 1.0 - 1e-9  # a band that is filled less has the price 0
 IDLE = {
     "part": 0.0, "weight": 0.0, "kappa": 0.0, "t_max": 1.0, "t_min": -1.0, "rho0": 0.0,
-    "slope": 0.0, "log_snr": 1.0, "noise": 0.5, "signal": 0.5,
+    "slope": 0.0, "start": 1.0, "turn": 0.0, "log_snr": 1.0, "noise": 0.5, "signal": 0.5,
 }  # fmt: skip
 
 
@@ -157,6 +163,39 @@ def least_largest(problem: PruningProblem) -> Iterator[float]:
         beta, top, _ = statement.solve(**values, part=part, band=min(band, FAR))
         yield max(floor, float(top))
         share = filled(np.where(live, b0 * beta, low), low, cap)
+        b0 = np.where(live, np.clip(share, b0 / FAR, b0 * FAR), b0)
+
+
+def most_utility(problem: PruningProblem, alpha: float) -> Iterator[tuple[Array, float]]:
+    """(shares [K], logarithm of the price of the band) of the largest sum of w U(1 - rho).
+
+    Raises:
+        UncertifiedError: Clarabel found no answer.
+    """
+    bounds = Range(problem)
+    low, cap, live = bounds.low, bounds.cap, bounds.live
+    if not live.any():
+        yield low, -np.inf
+        return
+    statement, b0 = largest_utility(len(low), problem.snr is not None, alpha), bounds.start(problem)
+    for _ in range(PASSES):
+        at, widest = pruning_units(problem, b0), float(b0[live].max())
+        unit = np.maximum(1.0 - at["rho0"], LEAST_UNIT)
+        weight = problem.weight * unit ** (1.0 - alpha)
+        scale = float(weight[live].max())
+        values = at | {
+            "start": (1.0 - at["rho0"]) / unit,
+            "turn": at["slope"] / unit,
+            "weight": weight / scale,
+            "part": b0 / widest,
+        }
+        values = {name: np.where(live, value, IDLE[name]) for name, value in values.items()}
+        values = {name: values[name] for name in statement.parameters if name != "band"}
+        band = (1.0 - float(low[~live].sum())) / widest
+        beta, price = statement.solve(**values, band=min(band, FAR))
+        share = filled(np.where(live, b0 * beta, low), low, cap)
+        known = price > 0 and share.sum() >= FULL
+        yield share, float(np.log(price * scale / widest)) if known else -np.inf
         b0 = np.where(live, np.clip(share, b0 / FAR, b0 * FAR), b0)
 
 

@@ -134,6 +134,21 @@ def least_sum(count: int, density: bool) -> Statement:
 
 
 @lru_cache(maxsize=CACHED)
+def largest_utility(count: int, density: bool, alpha: float) -> Statement:
+    """Largest sum of w U(x): U is x^(1 - alpha) / (1 - alpha), at alpha = 1 log x.
+
+    In units of a kept share nearby, x = unit (start + turn t), so that U is of order one.
+    """
+    s = Statement(count, density)
+    x = s.cp.Variable(count)  # DPP takes no parameters within U
+    s.constraints.append(
+        x == s.given("start", signed=True) + s.cp.multiply(s.given("turn"), _kept(s))
+    )
+    utility = s.cp.log(x) if alpha == 1 else s.cp.power(x, 1.0 - alpha) / (1.0 - alpha)
+    return s.minimise(-(s.given("weight") @ utility))
+
+
+@lru_cache(maxsize=CACHED)
 def least_maximum(count: int, density: bool) -> Statement:
     """Least maximal rho, which is the second result."""
     s = Statement(count, density)

@@ -98,6 +98,7 @@ TEN = (
     "learning.method.local_steps=3",
 )
 SHORT = {
+    "all-methods": ONE_ROUND,
     "baselines": (*ONE_ROUND, "learning.method.local_steps=5"),
     "demo": ONE_ROUND,
     "four-papers": ONE_ROUND,
@@ -120,7 +121,7 @@ SHORT = {
     "urban-macro": ("rounds=1",),
 }  # file -> what makes it short; DIGITS where it is not named
 
-SLOW = {"fedmap-lenet-fmnist"}  # first and last scheme only
+SLOW = {"all-methods", "fedmap-lenet-fmnist"}  # first and last scheme only
 
 LIU = "learning.method={name: liu}"
 DENSITY = "network.noise=-180 dBm/Hz"
@@ -151,6 +152,8 @@ FOURS = {
     "kkt-stop": _by("kkt", LIU, TIGHT, STOP),
     "fair": _by("fair", LIU, TIGHT),
     "fair-density-deadline": _by("fair", LIU, TIGHT, DENSITY, DEADLINE, FADING),
+    "alpha-fair": _by("alpha-fair", LIU, TIGHT, "allocation.alpha=2"),
+    "alpha-fair-density": _by("alpha-fair", LIU, TIGHT, DENSITY, FADING),
     "fair-too-short": _by("fair", LIU, TOO_SHORT),
     "latency": _by("latency", NONE),
     "latency-density": _by("latency", NONE, DENSITY, FADING),
