@@ -18,11 +18,8 @@ from edgesim.runs.run import run_rounds
 from edgesim.runs.setup import set_up
 from edgesim.scenario.loader import expand
 from fl.methods import available
-<<<<<<< HEAD
-from tests.golden.cases import EIGHT
-=======
 from reports.html_page import write_report
->>>>>>> main
+from tests.golden.cases import EIGHT
 
 ROOT = Path(__file__).parent.parent
 PARAMS = {
