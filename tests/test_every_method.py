@@ -19,6 +19,7 @@ from edgesim.runs.setup import set_up
 from edgesim.scenario.loader import expand
 from fl.methods import available
 from reports.html_page import write_report
+from reports.report_options import options_from
 from tests.golden.cases import EIGHT
 
 ROOT = Path(__file__).parent.parent
@@ -142,7 +143,7 @@ def test_that_scenario_runs_with_every_method_and_makes_a_report(tmp_path):
         run = simulate(one, out=tmp_path / label.replace(" ", "-"))
         assert len(run.rounds) == 2 and run.rounds.accuracy.between(0, 1).all()
         folders.append(run.folder)
-    page = write_report(folders, tmp_path / "page")
+    page = write_report(folders, tmp_path / "page", options_from({"figures": ["costs"]}))
     assert "SCAFFOLD" in page.read_text(encoding="utf-8")
 
 
