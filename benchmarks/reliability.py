@@ -147,13 +147,18 @@ class Campaign:
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(root, copy)
         damaged = copy / path.relative_to(root)
-        content = bytearray(damaged.read_bytes())
-        content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
-        damaged.write_bytes(content)
+        damaged.write_bytes(flipped(damaged.read_bytes(), draw))
         try:
             return judge(copy)
         except Exception as error:  # a traceback for the user
             return f"{WRONG}: {type(error).__name__}"
+
+
+def flipped(content: bytes, draw: random.Random) -> bytes:
+    """The bytes with one bit changed."""
+    changed = bytearray(content)
+    changed[draw.randrange(len(changed))] ^= 1 << draw.randrange(8)
+    return bytes(changed)
 
 
 def _stop_after_round_1(event: dict) -> None:

@@ -3,9 +3,12 @@
 Each of `edgesim run`, `edgesim sweep` and `edgesim sweep --backend dask` is disturbed again and
 again in one folder until it ends, then the folder is compared with an undisturbed one and the next
 folder is begun. A disturbance is ``kill -9`` of the command or of one of its workers, or SIGINT,
-SIGTERM or SIGHUP for the command or for its whole process group, as a terminal sends it.
+SIGTERM or SIGHUP for the command or for its whole process group, as a terminal sends it. The
+process by which Python's multiprocessing tracks semaphores is not killed alone: Python itself then
+prints tracebacks, though every byte is the same.
 
     python benchmarks/reliability_signals.py --kills 60 --signals 60 --seed 0
+    python benchmarks/reliability_signals.py --only sweep --untrained
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 SCENARIO = """\
@@ -47,6 +51,7 @@ COMMANDS = {
     "dask": ["sweep", "disturbed.yaml", *SWEEP, "--backend", "dask"],
 }
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+UNTRAINED = ["learning.dataset=none", "~learning.partition", "rounds=100"]  # loads no torch
 PATIENCE_S = 5.0  # until a command that is stopped has ended
 NOT_COMPARED = {"timing.json", "lock"}  # seconds of this machine; who writes there now
 
@@ -63,19 +68,20 @@ class Campaign:
         self.folder, self.random = folder, random.Random(seed)
         self.tried: Counter[str] = Counter()
         self.wrong: list[str] = []
-        self.slowest_s = 0.0
+        self.slowest_s = 0.0  # end after a signal
+        self.seconds = 0.0  # that an undisturbed command takes
         (folder / "disturbed.yaml").write_text(SCENARIO)
 
     def disturb(self, name: str, kills: int, stops: int) -> None:
         """One kind of command, so many times."""
         start_s = time.monotonic()
         start(self.folder, name, "reference").communicate()
-        seconds = time.monotonic() - start_s
+        self.seconds = time.monotonic() - start_s
         expected = files_of(self.folder / "reference")
         kinds = ["kill"] * kills + ["stop"] * stops
         self.random.shuffle(kinds)
         while kinds:
-            while kinds and not self._once(name, kinds[-1], seconds):
+            while kinds and not self._once(name, kinds[-1]):
                 kinds.pop()
             process = start(self.folder, name, "disturbed")
             _, complaint = process.communicate()
@@ -84,15 +90,18 @@ class Campaign:
             differ = [path for path in expected if found.get(path) != expected[path]]
             self._note(not differ, f"{name}: other bytes in {differ[:3]}")
             self.tried["folders compared"] += 1
+            print(f"{name}: {kills + stops - len(kinds)} of {kills + stops}", flush=True)
             shutil.rmtree(self.folder / "disturbed")
         shutil.rmtree(self.folder / "reference")
 
-    def _once(self, name: str, kind: str, seconds: float) -> bool:
+    def _once(self, name: str, kind: str) -> bool:
         """Start or resume the command and disturb it; True where it had ended before."""
-        process = start(self.folder, name, "disturbed")
-        time.sleep(self.random.uniform(0.1, seconds))
-        if process.poll() is not None:
-            process.communicate()
+        is_new = not (self.folder / "disturbed").exists()
+        process, start_s = start(self.folder, name, "disturbed"), time.monotonic()
+        with suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=self.random.uniform(0.1, self.seconds))
+            if is_new:  # the machine was busier when the undisturbed command was timed
+                self.seconds = min(self.seconds, time.monotonic() - start_s + 0.1)
             return True
         label = self._kill(process) if kind == "kill" else self._stop(process)
         self.tried[f"{name}: {label}"] += 1
@@ -106,7 +115,8 @@ class Campaign:
 
     def _kill(self, process: subprocess.Popen[str]) -> str:
         """A worker that dies is replaced, and the command goes on to its end."""
-        victim = self.random.choice(session_of(process.pid) or [process.pid])
+        killable = [pid for pid in session_of(process.pid) if not tracks_semaphores(pid)]
+        victim = self.random.choice(killable or [process.pid])
         try:
             os.kill(victim, signal.SIGKILL)
         except ProcessLookupError:
@@ -172,6 +182,14 @@ def catches_signals(pid: int) -> bool:
     return bool(caught >> (signal.SIGHUP - 1) & 1)
 
 
+def tracks_semaphores(pid: int) -> bool:
+    """Is it the resource tracker of multiprocessing?"""
+    try:
+        return b"resource_tracker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
 def session_of(leader: int) -> list[int]:
     """Processes of a session that have not ended."""
     found = []
@@ -200,7 +218,11 @@ def main() -> None:
     for option, default in (("--kills", 60), ("--signals", 60), ("--seed", 0)):
         parser.add_argument(option, type=int, default=default)
     parser.add_argument("--only", choices=COMMANDS, help="one kind of command")
+    parser.add_argument("--untrained", action="store_true", help="runs that only count time")
     given = parser.parse_args()
+    if given.untrained:
+        for command in COMMANDS.values():
+            command.extend(UNTRAINED)
     names = [given.only] if given.only else list(COMMANDS)
     with tempfile.TemporaryDirectory(prefix="edgesim-signals-") as folder:
         campaign = Campaign(Path(folder), given.seed)

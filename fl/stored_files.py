@@ -40,6 +40,11 @@ def sealed(raw: bytes) -> bytes:
     return b"".join((before, MARK, hashlib.sha256(raw).hexdigest().encode(), after))
 
 
+def is_sealed(raw: bytes) -> bool:
+    """Do the bytes hold a digest, whatever the damage around it?"""
+    return _DIGEST.search(raw) is not None
+
+
 def check_seal(raw: bytes) -> None:
     """Compare the digest in the bytes with that of the bytes.
 

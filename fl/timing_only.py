@@ -6,6 +6,7 @@ Neither torch nor data is needed, and the number of devices is free.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -81,6 +82,16 @@ class Rounds:
     def to_arrays(self) -> tuple[dict[str, Array], dict[str, Any]]:
         return {}, {"g": self.g}
 
+    def bases_to_arrays(
+        self, bases: Sequence[tuple[Rounds, Sequence[int]]]
+    ) -> tuple[dict[str, Array], list[dict[str, Any]]]:
+        return {}, [{"g": base.g} for base, _ in bases]
+
+    def bases_from_arrays(
+        self, arrays: dict[str, Array], records: Sequence[dict[str, Any]]
+    ) -> list[Rounds]:
+        return [Rounds(int(record["g"])) for record in records]
+
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array], record: dict[str, Any]) -> Rounds:
         return cls(int(record["g"]))
@@ -132,6 +143,7 @@ class Untrained:
 
     job: Job
     weight: float = 1.0
+    is_trained: bool = False
 
     def stages(self) -> tuple[Stage, ...]:
         return cast("tuple[Stage, ...]", self.job.stages)
@@ -155,6 +167,9 @@ class NoTrainer:
 
     def restore_fallbacks(self, counts: Sequence[tuple[str, int]]) -> None:
         pass
+
+    def uncounted(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def submit(self, jobs: Sequence[Job]) -> list[Untrained]:
         return [Untrained(job) for job in jobs]

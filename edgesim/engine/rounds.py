@@ -1,13 +1,14 @@
-"""The server's rounds, `serve`, and one device in one round, `take_part`, as SimPy processes.
+"""One device in one round, `take_part`, as a SimPy process, and the plan of who takes part.
 
-No formula for latency stands here: time passes where devices compute and links carry bits. A device
-is late when its upload ends after T_th (1 + 1e-6); the slack only covers rounding.
+The server's loop around them is `edgesim.clocks.server_loop.serve`. No formula for latency stands
+here: time passes where devices compute and links carry bits. A device is late when its upload ends
+after T_th (1 + 1e-6); the slack only covers rounding.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,8 @@ from edgesim.records.event_log import EventLog
 from fl.contracts import (
     Grant,
     Job,
-    JobTrainer,
     MethodHooks,
-    Observer,
     Outcome,
-    Report,
     RoundPlan,
     State,
     Update,
@@ -31,10 +29,10 @@ from fl.contracts import (
 )
 
 SLACK = 1e-6  # of the threshold, for rounding
-LATE, FAILED = "late", "failed"  # why a device was interrupted
+# why a device was interrupted
+LATE, FAILED, CANCELLED, UNFINISHED = "late", "failed", "cancelled", "unfinished"
 Participants = dict[int, simpy.Process]  # device -> its take_part
 SimPyProcess = Generator[simpy.Event, Any, None]
-Wait = Callable[[simpy.Environment, Cell, int, Participants], SimPyProcess]
 
 
 class SelectionError(RunError):
@@ -43,57 +41,6 @@ class SelectionError(RunError):
 
 class NoParticipantsError(RunError):
     """No device can take part in a round, and no threshold ends that round."""
-
-
-def serve(
-    wait: Wait,
-    env: simpy.Environment,
-    cell: Cell,
-    method: MethodHooks,
-    trainer: JobTrainer,
-    log: EventLog,
-    observer: Observer,
-    rounds: range,
-    state: State | None = None,
-) -> Generator[simpy.Event, Any, State]:
-    """Liu, Algorithm 1: one pass of the loop is one global round g. Its value is the last state.
-
-    Args:
-        wait: how a round ends, one of `CLOCKS`.
-        env: the simulation environment.
-        cell: devices, links and band.
-        method: the method's hooks.
-        trainer: takes the jobs of a round.
-        log: takes the spans and rows.
-        observer: evaluates, and writes the checkpoint.
-        rounds: the rounds still to play.
-        state: the method's state after the round before; None starts anew.
-    """
-    log.attach(env)
-    state = method.start() if state is None else state
-    for g in rounds:
-        start_s = env.now
-        view = cell.view(g)  # h_k, f_k, D_k, who is there
-        plan = make_plan(cell, method, state, view)  # b_k (54), rho_k (58)
-        updates = trainer.submit([method.configure(state, view, grant) for grant in plan.grants])
-        cell.begin_round(plan)
-        participants = {
-            grant.device: env.process(take_part(env, cell, update, grant, log))
-            for update, grant in zip(updates, plan.grants, strict=True)
-        }
-        yield from (wait if participants else until_the_threshold)(env, cell, g, participants)
-        outcomes = conclude(cell, view, plan, participants)
-        charge_idle_power(cell, log, view, outcomes, start_s)
-        trained = [each.update for each in outcomes if each.update and each.trained]
-        received = [each.update for each in outcomes if each.update and each.received]
-        state = method.retain(state, trained)
-        state = method.aggregate(state, view, received)  # (26)
-        state = method.observe(state, Report(g, env.now - start_s, outcomes))
-        log.close_round(
-            g, start_s, env.now, plan, outcomes, observer.scores(g, state), cell.budget_s
-        )
-        observer.finished(g, state)
-    return state
 
 
 def take_part(
@@ -154,6 +101,9 @@ def make_plan(cell: Cell, method: MethodHooks, state: State, view: View) -> Roun
         SelectionError: the method selected a device that is not idle, or one twice.
     """
     chosen = method.select(state, view) if len(view.idle) else view.idle
+    if view.wanted is not None and len(chosen) > view.wanted:  # it does not read `View.wanted`
+        lots = cell.streams.stream("dispatch", round=view.occasion).random(len(cell.fleet))
+        chosen = np.sort(chosen[np.argsort(lots[chosen], kind="stable")[: view.wanted]])
     if not np.isin(chosen, view.idle).all() or len(np.unique(chosen)) != len(chosen):
         raise SelectionError(
             f"the method selected {list(chosen)[:20]}; allowed are idle devices, each once"
@@ -161,38 +111,6 @@ def make_plan(cell: Cell, method: MethodHooks, state: State, view: View) -> Roun
     if not len(chosen):
         return RoundPlan((), budget_s=cell.budget_s)
     return cell.plan(method.demand(state, view, chosen), view)
-
-
-def until_all_are_back(
-    env: simpy.Environment, cell: Cell, g: int, participants: Participants
-) -> SimPyProcess:
-    """The clock ``synchronous``: T_g = max_k T_k, Liu, eq. (29); late uploads are aggregated."""
-    failures = env.process(fail(env, cell, g, participants))
-    yield env.all_of(participants.values())
-    if failures.is_alive:
-        failures.interrupt()
-
-
-def until_the_deadline(
-    env: simpy.Environment, cell: Cell, g: int, participants: Participants
-) -> SimPyProcess:
-    """The clock ``deadline``: at T_th at the latest; late devices are interrupted."""
-    all_back = env.process(until_all_are_back(env, cell, g, participants))
-    yield all_back | env.timeout(cell.budget_s * (1.0 + SLACK))
-    for process in participants.values():
-        if process.is_alive:
-            process.interrupt(LATE)
-    yield all_back
-
-
-CLOCKS: dict[str, Wait] = {"synchronous": until_all_are_back, "deadline": until_the_deadline}
-
-
-def until_the_threshold(
-    env: simpy.Environment, cell: Cell, g: int, participants: Participants
-) -> SimPyProcess:
-    """A round without participants lasts as long as the threshold."""
-    yield env.timeout(empty_round_s(cell, g))
 
 
 def empty_round_s(cell: Cell, g: int) -> float:
@@ -210,39 +128,20 @@ def empty_round_s(cell: Cell, g: int) -> float:
 
 
 def fail(env: simpy.Environment, cell: Cell, g: int, participants: Participants) -> SimPyProcess:
-    """Interrupt the devices that fail in round g, one after the other, until the round is over."""
+    """Interrupt the devices that fail in round g, one after the other, unless they are done."""
     start_s, after_s = env.now, cell.failures_s(g)
-    try:
-        for wait_s, k in sorted((after_s[k], k) for k in participants if after_s[k] < math.inf):
-            yield env.timeout(max(start_s + wait_s - env.now, 0.0))
-            if participants[k].is_alive:
-                participants[k].interrupt(FAILED)
-    except simpy.Interrupt:
-        return
+    for wait_s, k in sorted((after_s[k], k) for k in participants if after_s[k] < math.inf):
+        yield env.timeout(max(start_s + wait_s - env.now, 0.0))
+        if participants[k].is_alive:
+            participants[k].interrupt(FAILED)
 
 
-def conclude(
-    cell: Cell, view: View, plan: RoundPlan, participants: Participants
-) -> tuple[Outcome, ...]:
-    """How the round ended for every device that was asked, in device order."""
-    finished: list[Any] = [process.value for process in participants.values()]
-    outcomes: list[Outcome] = finished
-    for k in plan.infeasible:
+def left_out(cell: Cell, view: View, plan: RoundPlan) -> list[Outcome]:
+    """The outcomes of devices that cannot meet the threshold, by device."""
+    outcomes = []
+    for k in sorted(plan.infeasible):
         grant = Grant(k, 0.0, 0.0, float(view.cpu_hz[k]), float(cell.fleet.tx_power_w[k]))
         outcomes.append(
             Outcome(grant, None, "infeasible", received=False, trained=False, finish_s=math.nan)
         )
-    # By device and not by arrival, so that sums over updates do not depend on the channel.
-    return tuple(sorted(outcomes, key=lambda outcome: outcome.grant.device))
-
-
-def charge_idle_power(
-    cell: Cell, log: EventLog, view: View, outcomes: Sequence[Outcome], start_s: float
-) -> None:
-    """Charge idle power until now to every device that is present and has not failed."""
-    failed = {outcome.grant.device for outcome in outcomes if outcome.status == FAILED}
-    busy_until = log.busy_until()
-    for k in view.idle[cell.fleet.idle_power_w[view.idle] > 0.0].tolist():
-        since_s = busy_until.get(k, start_s)
-        if k not in failed and since_s < log.now():
-            log.add_idle(view.g, k, since_s, cell.ledger.idle(k))
+    return outcomes

@@ -108,10 +108,10 @@ class Cell:
         """Shares and pruning ratios of a round: `edgesim.network.planner.Planner.plan`."""
         return self.planner.plan(demand, view)
 
-    def begin_round(self, plan: RoundPlan) -> None:
-        """Give the links the grants of the round."""
-        self.uplink.begin_round(plan.grants)
-        self.downlink.begin_round(plan.grants)
+    def begin_round(self, plan: RoundPlan, others_go_on: bool = False) -> None:
+        """Give the links the grants of the round, or further ones beside those in use."""
+        self.uplink.begin_round(plan.grants, others_go_on)
+        self.downlink.begin_round(plan.grants, others_go_on)
 
     def failures_s(self, g: int) -> Array:
         """When each device [K] fails after the start of round g, s: exponential; inf: never."""

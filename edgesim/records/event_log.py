@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,16 +19,27 @@ from edgesim.errors import EdgesimError
 from edgesim.records.atomic_files import write_atomic
 from edgesim.records.rows_from_spans import (
     COUNTED,
+    JobRecord,
     device_row,
     forecast_columns,
+    job_columns,
     measure_columns,
     plan_row,
+    round_columns,
     round_row,
     score_columns,
     total,
 )
 from edgesim.records.span import Span
-from edgesim.records.table_files import SCHEMAS, Columns, frame, joined, typed, write_tables
+from edgesim.records.table_files import (
+    ROUND_SCHEMAS,
+    SCHEMAS,
+    Columns,
+    frame,
+    joined,
+    typed,
+    write_tables,
+)
 from fl.contracts import METRIC, Outcome, RoundPlan, Scores
 
 if TYPE_CHECKING:
@@ -42,14 +54,23 @@ class LogError(EdgesimError):
 
 
 class EventLog:
-    """The log of one run."""
+    """The log of one run.
 
-    def __init__(self) -> None:
+    Args:
+        numbers_jobs: the tables have the columns `table_files.JOB_COLUMNS`, for clocks with
+            cancelled or overlapping jobs.
+    """
+
+    def __init__(self, numbers_jobs: bool = False) -> None:
         self._env: simpy.Environment | None = None
         self.open: set[Span] = set()
+        self.numbers_jobs = numbers_jobs
+        self.schemas = SCHEMAS if numbers_jobs else ROUND_SCHEMAS
         self._blocks: dict[str, list[Columns]] = {name: [] for name in SCHEMAS}
         self._fresh: dict[str, list[Columns]] = {name: [] for name in SCHEMAS}  # not yet drained
         self._closed: list[Span] = []  # spans of the round in progress
+        self._job_of: dict[int, int] = {}  # device -> its job
+        self._of_job: dict[int, list[Span]] = {}  # closed spans of jobs that are not yet rows
         self._frozen = False
 
     def attach(self, env: simpy.Environment) -> None:
@@ -61,6 +82,11 @@ class EventLog:
         if self._env is None:
             raise LogError("the log has no clock yet; attach it to an environment first")
         return self._env.now
+
+    def begin_job(self, device: int, number: int) -> None:
+        """Count the spans of a device, from now on, to a job."""
+        if self.numbers_jobs:
+            self._job_of[device] = number
 
     @contextmanager
     def span(
@@ -85,6 +111,7 @@ class EventLog:
             planned_s: how long the whole activity takes, s.
         """
         span = Span(g, device, phase, cycles, flops, planned_s, start_s=self.now())
+        span.job = self._job_of.get(device, -1)
         self.open.add(span)
         interrupted = True
         try:
@@ -104,19 +131,14 @@ class EventLog:
             )
         self.open.discard(span)
         self._closed.append(span)
+        if span.job >= 0:
+            self._of_job.setdefault(span.job, []).append(span)
         if energy is not None:
             span.energy_j = energy(span)
 
     def add_idle(self, g: int, k: int, start_s: float, energy: Callable[[Span], float]) -> None:
         """Record that device k has waited from ``start_s`` until now, which is known only now."""
         self.close(Span(g, k, "idle", start_s=start_s, end_s=self.now()), energy)
-
-    def busy_until(self) -> dict[int, float]:
-        """When each device's last span of the round in progress ended, s."""
-        ends: dict[int, float] = {}
-        for span in self._closed:
-            ends[span.device] = max(span.end_s, ends.get(span.device, -math.inf))
-        return ends
 
     def close_round(
         self,
@@ -127,8 +149,13 @@ class EventLog:
         outcomes: Sequence[Outcome],
         scores: Scores | None = None,
         threshold_s: float = math.inf,
+        jobs: Sequence[JobRecord] = (),
+        waiting: Mapping[str, int] | None = None,
     ) -> None:
         """Write the rows of round g: its spans, device rounds, the round itself and its scores.
+
+        Where jobs are numbered, a span belongs to the round in which it ends, and a job to the one
+        in which it is used, or, unused, ends.
 
         Args:
             g: number of the round.
@@ -138,36 +165,53 @@ class EventLog:
             outcomes: how the round ended for each device that was asked, by device.
             scores: of the evaluation after the round, if there was one.
             threshold_s: T_th, s; a plan for a longer time counts as stretched.
+            jobs: where jobs are numbered, what else is known of those of the outcomes.
+            waiting: the columns dispatched, held and in_flight.
 
         Raises:
-            LogError: a span is still open.
+            LogError: a span is still open, and jobs do not overlap.
         """
-        if self.open:
+        if self.open and not self.numbers_jobs:
             raise LogError(f"round {g} cannot be closed: {self._open_spans()}")
         by_device: dict[int, list[Span]] = {}
         for span in sorted(self._closed, key=lambda span: (span.device, span.start_s)):
             by_device.setdefault(span.device, []).append(span)
         spans = [span for device_spans in by_device.values() for span in device_spans]
-        rows = [
-            device_row(g, outcome, by_device.get(outcome.grant.device, ())) for outcome in outcomes
-        ]
+        if self.numbers_jobs:
+            for span in spans:
+                span.g = g
+            rows = [
+                device_row(g, outcome, self._of_job.pop(job.job, ())) | job_columns(job, outcome)
+                for outcome, job in zip(outcomes, jobs, strict=True)
+            ]
+        else:
+            rows = [
+                device_row(g, outcome, by_device.get(outcome.grant.device, ()))
+                for outcome in outcomes
+            ]
         totals = {name: total(row[name] for row in rows) for name in COUNTED}
         totals["energy_j"] = total(span.energy_j for span in spans)
         status = Counter(outcome.status for outcome in outcomes)
         received = sum(outcome.received for outcome in outcomes)
         rho = [grant.rho for grant in plan.grants]
+        if self.numbers_jobs:
+            rho = [each.grant.rho for each in outcomes if each.status != "infeasible"]
+            plan = replace(plan, forecast=None)
         block: dict[str, Columns] = {
             "spans": {
                 column: [getattr(span, name) for span in spans]
                 for column, name in SPAN_FIELDS.items()
+                if column in self.schemas["spans"]
             },
             "device_rounds": {
-                column: [row[column] for row in rows] for column in SCHEMAS["device_rounds"]
+                column: [row[column] for row in rows] for column in self.schemas["device_rounds"]
             },
             "rounds": round_row(g, start_s, end_s, plan, status, received, rho, totals, scores),
             "plans": plan_row(g, plan, threshold_s),
             "upload_forecasts": forecast_columns(g, plan),
         }
+        if self.numbers_jobs:
+            block["rounds"] |= round_columns(outcomes, jobs, status, waiting or {})
         if scores is not None:
             block |= {"scores": score_columns(g, scores), "measures": measure_columns(g, scores)}
         self.add(block)
@@ -178,7 +222,9 @@ class EventLog:
         if self._frozen:
             raise LogError("the log is frozen; nothing can be added")
         for name, columns in block.items():
-            rows = {column: typed(columns[column], kind) for column, kind in SCHEMAS[name].items()}
+            rows = {
+                column: typed(columns[column], kind) for column, kind in self.schemas[name].items()
+            }
             if len(rows["round"]):
                 self._blocks[name].append(rows)
                 self._fresh[name].append(rows)
@@ -194,9 +240,13 @@ class EventLog:
             raise LogError(f"the log cannot be frozen: {self._open_spans()}")
         self._frozen = True
 
+    def forget_closed_spans(self) -> None:
+        """Leave out of the next round's rows what a checkpoint's log has already."""
+        self._closed = []
+
     def drain(self) -> dict[str, Columns]:
         """The rows recorded since the last drain: table -> column -> list or array."""
-        fresh = {name: joined(blocks, SCHEMAS[name]) for name, blocks in self._fresh.items()}
+        fresh = {name: joined(blocks, self.schemas[name]) for name, blocks in self._fresh.items()}
         self._fresh = {name: [] for name in SCHEMAS}
         return fresh
 
@@ -210,7 +260,7 @@ class EventLog:
         """One table by its name in `table_files.SCHEMAS`, column -> list or array."""
         blocks = self._blocks[table]
         if len(blocks) != 1:
-            blocks[:] = [joined(blocks, SCHEMAS[table])]
+            blocks[:] = [joined(blocks, self.schemas[table])]
         return blocks[0]
 
     @property
@@ -236,9 +286,8 @@ class EventLog:
     def table(self, name: str) -> pandas.DataFrame:
         """One table as a data frame."""
         columns = self._rounds() if name == "rounds" else self.columns(name)
-        return frame(
-            columns, SCHEMAS[name] | dict.fromkeys(set(columns) - set(SCHEMAS[name]), float)
-        )
+        schema = self.schemas[name]
+        return frame(columns, schema | dict.fromkeys(set(columns) - set(schema), float))
 
     def write_tables(
         self, folder: Path, write: Callable[[Path, bytes | str], None] = write_atomic

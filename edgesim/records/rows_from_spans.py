@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,57 @@ from fl.contracts import Array, Outcome, RoundPlan, Scores
 
 NAN = float("nan")
 RADIO = {"download": "download_s", "upload": "upload_s"}
+ENDINGS = ("discarded", "cancelled", "unfinished")  # of jobs, with clocks that number them
 COUNTED = ("bits_up", "bits_down", "flops", "cycles")  # columns that a round sums over devices
+
+
+class JobRecord(NamedTuple):
+    """What the tables say of a job beside its outcome.
+
+    Args:
+        job: its number.
+        version_in: version of the model that its device downloaded.
+        version_out: version that was made with its update; -1: it was not used.
+        dispatched_s: simulated time of its dispatch, s.
+    """
+
+    job: int
+    version_in: int
+    version_out: int
+    dispatched_s: float
+
+
+def job_columns(record: JobRecord, outcome: Outcome) -> dict[str, Any]:
+    """Further columns of a row of device_rounds."""
+    return {
+        **record._asdict(),
+        "staleness": outcome.staleness,
+        "weight": outcome.weight if record.version_out >= 0 else 0.0,
+    }
+
+
+def round_columns(
+    outcomes: Sequence[Outcome],
+    jobs: Sequence[JobRecord],
+    status: Mapping[str, int],
+    waiting: Mapping[str, int],
+) -> Columns:
+    """Further columns of the row of rounds, column -> [value].
+
+    Args:
+        outcomes: of the jobs that ended.
+        jobs: what else is known of them.
+        status: status -> number of jobs.
+        waiting: the columns dispatched, held, in_flight.
+    """
+    stale = [
+        outcome.staleness
+        for outcome, job in zip(outcomes, jobs, strict=True)
+        if job.version_out >= 0
+    ]
+    row: dict[str, float] = {**waiting, **{name: status.get(name, 0) for name in ENDINGS}}
+    row |= {"staleness_mean": _known(np.mean, stale), "staleness_max": _known(np.max, stale)}
+    return {name: [value] for name, value in row.items()}
 
 
 def device_row(g: int, outcome: Outcome, spans: Sequence[Span]) -> dict[str, Any]:

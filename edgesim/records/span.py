@@ -21,6 +21,7 @@ class Span:
         end_s: simulated time of its end, s; nan while it is open.
         bits: what a link has carried, bit.
         energy_j: what it costs, J.
+        job: number of the job that it belongs to; -1: none, or jobs are not numbered.
     """
 
     g: int
@@ -33,6 +34,7 @@ class Span:
     end_s: float = math.nan
     bits: float = 0.0
     energy_j: float = 0.0
+    job: int = -1
 
     @property
     def seconds(self) -> float:

@@ -28,7 +28,7 @@ SPANS = {
 DEVICE_ROUNDS = {
     "round": int,
     "device": int,
-    "status": str,  # arrived | late | failed | infeasible
+    "status": str,  # arrived | late | failed | infeasible | cancelled | discarded | unfinished
     "share": float,
     "rho": float,
     "rate_bps": float,
@@ -75,7 +75,29 @@ UPLOAD_FORECASTS = {  # of plans that count with fading, see UploadForecast
     "late_probability": float,
     "pruning_per_late": float,
 }
-SCHEMAS = {
+# Columns of clocks with cancelled or overlapping jobs; tables of other clocks lack them.
+JOB_COLUMNS: dict[str, dict[str, type]] = {
+    "rounds": {
+        "dispatched": int,
+        "discarded": int,
+        "cancelled": int,
+        "unfinished": int,
+        "held": int,
+        "in_flight": int,
+        "staleness_mean": float,
+        "staleness_max": float,
+    },
+    "device_rounds": {
+        "job": int,
+        "version_in": int,
+        "version_out": int,  # -1: not used
+        "staleness": int,
+        "weight": float,
+        "dispatched_s": float,
+    },
+    "spans": {"job": int},  # -1: none
+}
+ROUND_SCHEMAS: dict[str, dict[str, type]] = {  # of clocks without them
     "rounds": ROUNDS,
     "device_rounds": DEVICE_ROUNDS,
     "spans": SPANS,
@@ -84,6 +106,7 @@ SCHEMAS = {
     "plans": PLANS,
     "upload_forecasts": UPLOAD_FORECASTS,
 }
+SCHEMAS = {name: kinds | JOB_COLUMNS.get(name, {}) for name, kinds in ROUND_SCHEMAS.items()}
 FILES = {  # table -> file in a run's folder
     "rounds": "rounds.csv",
     "device_rounds": "device_rounds.parquet",
@@ -130,7 +153,8 @@ def write_tables(
         as_csv, table = file.endswith(".csv"), tables[name]
         if name in ONLY_WITH_ROWS and not len(table["round"]):
             continue
-        write(folder / file, csv_text(table) if as_csv else parquet(table, SCHEMAS[name]))
+        schema = {column: kind for column, kind in SCHEMAS[name].items() if column in table}
+        write(folder / file, csv_text(table) if as_csv else parquet(table, schema))
 
 
 def frame(columns: Mapping[str, list | np.ndarray], schema: Mapping[str, type]) -> pandas.DataFrame:

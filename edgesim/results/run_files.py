@@ -11,7 +11,7 @@ from edgesim.errors import EdgesimError, ResultsError, ScenarioError, shorten
 from edgesim.records.checksums import read_summed
 from edgesim.scenario.yaml_locations import MAX_RESOLVED_BYTES, document_of
 from edgesim.tables.table_reading import one_line, read_event_log
-from fl.stored_files import MAX_JSON_BYTES, DamagedFileError, check_seal
+from fl.stored_files import MAX_JSON_BYTES, DamagedFileError, check_seal, is_sealed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +43,7 @@ def read_json(path: Path) -> dict[str, Any]:
     content = _content(path, MAX_JSON_BYTES)
     try:
         value = json.loads(content)
-        if isinstance(value, dict) and "digest" in value:
+        if is_sealed(content) or (isinstance(value, dict) and "digest" in value):
             check_seal(content)
     except DamagedFileError as error:
         raise ResultsError(f"{path} is damaged: {error}.") from None

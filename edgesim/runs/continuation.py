@@ -43,6 +43,11 @@ def continuable(setup: Setup, path: Path) -> Callable[[Checkpoint], None]:
                 f"{path} holds this run with {before} rounds, and rounds is "
                 f"{setup.scenario.rounds}; rounds can only be raised there, or {CURE}"
             )
+        if setup.clock.overlapping and saved.g == before - 1:
+            raise FolderError(
+                f"{path} holds this run with {before} rounds, at whose end the jobs at work were "
+                f"interrupted (clock.mode {setup.scenario.clock.mode}); {CURE}"
+            )
         setup.check_before_training()
 
     return check

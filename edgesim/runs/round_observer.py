@@ -9,7 +9,7 @@ from typing import Any
 from edgesim.records.event_log import EventLog
 from edgesim.records.run_checkpoint import RunFolder
 from edgesim.scenario.loader import Scenario
-from fl.contracts import Observer, Scores, State
+from fl.contracts import AtWork, Observer, Scores, State
 
 Progress = Callable[[dict[str, Any]], None]
 PROGRESS_COLUMNS = (
@@ -68,8 +68,8 @@ class Recorder(Observer):
         self.evaluate_s += time.perf_counter() - start_s
         return scores
 
-    def finished(self, g: int, state: State) -> None:
-        """Write the checkpoint of round g and report its figures."""
+    def finished(self, g: int, state: State, at_work: AtWork | None = None) -> None:
+        """Write the checkpoint of round g, with the jobs at work, and report its figures."""
         rows = self.log.drain()
         row = {name: values[-1] for name, values in rows["rounds"].items()}
         if row["accuracy"] == row["accuracy"]:  # not nan
@@ -83,6 +83,9 @@ class Recorder(Observer):
                 "detours": self.detours(),
                 "warnings": self.warnings,
             }
+            if at_work is not None:
+                more, facts["at_work"] = at_work()
+                arrays = arrays | more
             self.folder.save(g, row["time_s"], arrays, facts, rows)
         self.report("round", round=g, **{name: row[name] for name in PROGRESS_COLUMNS})
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import simpy
 
-from edgesim.engine import rounds as process_rounds
+from edgesim.clocks.resumed_jobs import first_dispatch_s, play_again
+from edgesim.clocks.server_loop import ServerLoop
 from edgesim.engine.event_estimate import event_warnings
 from edgesim.engine.vectorised import round_loop as array_rounds
 from edgesim.engine.vectorised.round_loop import SteppedEnvironment, needs_processes
@@ -179,20 +180,22 @@ class PreparedRun:
         if not self.feasibility.feasible:
             raise InfeasibleScenarioError(self.feasibility.note)
         with user_errors(self.setup.scenario):
-            if out is not None:  # before torch loads, which the digest needs
-                RunFolder(Path(out)).refuse_unusable()
+            damage = None
+            if out is not None:  # before what trains loads, which the digests need
+                place = RunFolder(Path(out))
+                place.refuse_unusable()
+                damage = None if fresh else place.damage()
+            if damage != []:
+                self.setup.check_before_training()
             setup = share_training(self.setup, shared)
             folder = None if out is None else RunFolder(Path(out), result_digest(setup))
-            damage = None if fresh or folder is None else folder.damage()
-            if damage != []:
-                setup.check_before_training()
             try:
                 saved = folder.open(fresh, continuable(setup, folder.path)) if folder else None
                 if saved:
                     saved = without_unscheduled_scores(saved, setup)
                 is_last = saved is not None and saved.g == setup.scenario.rounds - 1
                 if folder and saved and damage == [] and is_last and not saved.is_older:
-                    return finished_run(folder, saved)
+                    return finished_run(setup, folder, saved)
                 if folder:  # without summary.json it is no finished run, whose files have digests
                     (folder.path / "summary.json").unlink(missing_ok=True)
                 if saved and damage:
@@ -233,7 +236,7 @@ def run_rounds(
         progress: called with a dict after each round.
         warnings: for summary.json.
     """
-    start_s, state, first, log = 0.0, None, 0, EventLog()
+    start_s, state, first, log = 0.0, None, 0, EventLog(setup.clock.records_jobs)
     resolved = "" if folder is None else resolved_scenario(setup)
     if folder is not None:
         write_atomic(folder.path / "scenario.yaml", resolved)
@@ -248,7 +251,7 @@ def run_rounds(
     )
     recorder.report("start", round=first)
     rounds = range(first, setup.scenario.rounds)
-    state = play(setup, start_s, setup.rules(), trainer, log, recorder, rounds, state)
+    state = play(setup, start_s, setup.rules(), trainer, log, recorder, rounds, state, saved)
     log.freeze()
     summary = summary_of(setup, log, [*warnings, *damage], trainer.fallbacks)
     recorder.report("trained", executor=trainer.executor_name, detours=list(trainer.fallbacks))
@@ -297,6 +300,7 @@ def play(
     recorder: Recorder,
     rounds: range,
     state: State | None,
+    saved: Checkpoint | None = None,
 ) -> State:
     """Play rounds by one process per device, or as arrays where that gives the same tables.
 
@@ -309,24 +313,28 @@ def play(
         recorder: observes the rounds.
         rounds: the rounds still to play.
         state: the method's state after the round before; None starts anew.
+        saved: the checkpoint of that state, for the jobs that were at work.
 
     Returns:
         The last state.
     """
-    clock, env = setup.scenario.clock.mode, SteppedEnvironment(initial_time=start_s)
+    at_work = saved.facts.get("at_work") if saved else None
+    first_s = first_dispatch_s(at_work, start_s) if at_work else start_s
+    clock, env = setup.scenario.clock.mode, SteppedEnvironment(initial_time=first_s)
     cell = setup.cell(env)
     if needs_processes(cell, clock, trained=not setup.counts_only):
-        wait = process_rounds.CLOCKS[clock]
-        server = process_rounds.serve(
-            wait, env, cell, method, trainer, log, recorder, rounds, state
-        )
-        return env.run(env.process(server))
+        server = ServerLoop(setup.clock, env, cell, method, trainer, log, recorder)
+        state = method.start() if state is None else state
+        if saved and at_work:
+            jobs = server.desk, env, cell, method, trainer, log, state, saved.arrays, at_work
+            play_again(*jobs, start_s)
+        return env.run(env.process(server.versions(rounds, state)))
     return array_rounds.serve(clock, env, cell, method, log, recorder, rounds, state)
 
 
-def finished_run(folder: RunFolder, saved: Checkpoint) -> Run:
+def finished_run(setup: Setup, folder: RunFolder, saved: Checkpoint) -> Run:
     """A run that had ended before: nothing is computed again."""
-    log = EventLog()
+    log = EventLog(setup.clock.records_jobs)
     log.restore(saved.tables)
     summary = json.loads((folder.path / "summary.json").read_text(encoding="utf-8"))
     return Run(folder.path, summary, log)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import simpy
 
+from edgesim.clocks.clock_choice import check_clock, make_rules
+from edgesim.clocks.rules import Overlapping
+from edgesim.clocks.rules import Rules as ClockRules
 from edgesim.errors import ScenarioKeyError
 from edgesim.extensions.own_channel import find_channel
 from edgesim.extensions.selection_rule import check_selection, find_selection
@@ -37,6 +40,8 @@ from fl.method_base.method import Method
 from fl.task import LearningTask
 from fl.timing_only import Counted, NoTrainer, Rounds
 from fl.training_cache.cache import CachingExecutor, KeyingMethod, TrainingCache
+from solvers import allocate
+from solvers.allocators.equal import equal
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,7 @@ class Setup:
             env=env,
             channel=self.channel,
             fleet=self.fleet,
-            allocator=self.allocator,
+            allocator=self._solver,
             budget_s=float("inf") if threshold_s is None else threshold_s,
             when_infeasible=self.scenario.allocation.when_infeasible,
             uplink=uplink,
@@ -87,6 +92,19 @@ class Setup:
             capability=capability_by_round(self.scenario.devices, self.fleet, self.seeds),
             planned_gains=make_planned_gains(self.scenario.allocation, self.channel),
         )
+
+    @cached_property
+    def clock(self) -> ClockRules:
+        """The rules of the clock."""
+        section, devices = self.scenario.clock, self.scenario.device_count
+        return make_rules(section, self.method.participants, devices)
+
+    @property
+    def _solver(self) -> Allocator:
+        """The scenario's, or, where jobs overlap, that of equal slots."""
+        if not isinstance(self.clock, Overlapping):
+            return self.allocator
+        return partial(allocate, method=partial(equal, slots=self.clock.slots))
 
     @property
     def counts_only(self) -> bool:
@@ -203,6 +221,7 @@ def set_up(
     channel = find_channel(scenario, fleet, seeds, allow_code)
     method = make_method(scenario, task, allow_code)
     check_selection(scenario, method)
+    check_clock(scenario, method)
     allocator = make_allocator(scenario, allow_code)
     # what is written into the run's folder, and what a run is recognised by, has the defaults too
     scenario = scenario.with_method(in_full(type(method), scenario.learning.method.params))

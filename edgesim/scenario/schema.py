@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from edgesim.scenario.clock.clock_schema import ClockSection
 from edgesim.scenario.fields import (
     LABEL,
     NAME,
@@ -280,15 +281,6 @@ class AccountingSection(Section):
         "true",
         False,
         f"{OURS}: torch's own counter agrees",
-    )
-
-
-class ClockSection(Section):
-    mode: Annotated[str, Word(("synchronous", "deadline"))] = key(
-        "synchronous: wait for everyone; deadline: the round ends at the threshold",
-        "deadline",
-        "synchronous",
-        "Liu, eq. (29)",
     )
 
 

@@ -12,6 +12,7 @@ import math
 import os
 import time
 import uuid
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import suppress
@@ -78,7 +79,9 @@ class DaskWorkers:
         self._longest_wait_s = longest_wait_s
         try:
             if scheduler is None:
-                with one_thread_each(), interrupts_blocked():
+                with one_thread_each(), interrupts_blocked(), warnings.catch_warnings():
+                    # another sweep runs here, and the scheduler takes another port by itself
+                    warnings.filterwarnings("ignore", "Port .* is already in use")
                     self._cluster = LocalCluster(
                         n_workers=count,
                         host=LOOPBACK,  # a scheduler runs the code of whoever can reach it

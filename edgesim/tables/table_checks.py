@@ -18,7 +18,9 @@ from edgesim.records.table_files import SCHEMAS
 MAX_NUMBER = 1e100  # of seconds, bits, joules: sums and squares stay finite
 MAX_COUNT = 2**53
 MAX_TEXT = 200  # letters of a name
-STATUSES = frozenset({"arrived", "late", "failed", "infeasible"})
+STATUSES = frozenset(
+    {"arrived", "late", "failed", "infeasible", "cancelled", "discarded", "unfinished"}
+)
 
 
 class Range(NamedTuple):
@@ -51,7 +53,11 @@ RANGES: dict[str, Range] = {
     **dict.fromkeys(("share", "rho"), SHARE),
     "finish_s": Range(0.0, math.inf, True),
     "solver_residual": Range(0.0, math.inf, True),
-}  # of all tables alike; other columns of floats hold any number
+    **dict.fromkeys(("job", "version_out"), Range(-1, MAX_COUNT)),
+    **dict.fromkeys(("staleness_mean", "staleness_max"), AMOUNT_OR_NAN),
+    "weight": SHARE,
+    "dispatched_s": AMOUNT,
+}  # of all tables alike; other columns of floats hold any number, of integers counts
 KEYS = {  # columns by which the rows of a table are sorted
     "rounds": ("round",),
     "device_rounds": ("round", "device"),
@@ -86,7 +92,7 @@ def check_table(name: str, table: Mapping[str, np.ndarray]) -> None:
         elif values.dtype.kind not in ("iu" if kind is int else "iuf"):
             raise TableError(f"column {column} holds {_kind(values)}, not {KINDS[kind]}")
         else:
-            allowed = INTEGER if kind is int else RANGES.get(column, ANY)
+            allowed = RANGES.get(column, INTEGER if kind is int else ANY)
             _check_range(column, values, allowed)
     _check_order(name, table)
 
@@ -131,7 +137,10 @@ def _check_order(name: str, table: Mapping[str, np.ndarray]) -> None:
     """Rows are sorted by their key, and but for some tables no key stands twice."""
     if not KEYS.get(name) or not all(column in table for column in KEYS[name]):
         return
-    columns = [np.asarray(table[column]) for column in KEYS[name]]
+    keys = KEYS[name]
+    if name == "device_rounds" and "job" in table:  # a device can end several jobs in one round
+        keys = (*keys, "job")
+    columns = [np.asarray(table[column]) for column in keys]
     later = np.zeros(max(len(columns[0]) - 1, 0), dtype=bool)
     equal = ~later
     for values in columns:
@@ -141,9 +150,7 @@ def _check_order(name: str, table: Mapping[str, np.ndarray]) -> None:
     if not good.all():
         row = int(np.argmin(good)) + 1
         found = ", ".join(
-            f"{column} {values[row]}" for column, values in zip(KEYS[name], columns, strict=True)
+            f"{column} {values[row]}" for column, values in zip(keys, columns, strict=True)
         )
         what = "stands twice" if equal[row - 1] else "stands behind a later one"
-        raise TableError(
-            f"row {row + 1}: {found} {what}; rows are sorted by {', '.join(KEYS[name])}"
-        )
+        raise TableError(f"row {row + 1}: {found} {what}; rows are sorted by {', '.join(keys)}")

@@ -36,7 +36,7 @@ def check_device_rounds(tables: Tables) -> CheckResult:
     """Bits, seconds, cycles and joules of every device in every round are those of its spans."""
     rows, spans = tables["device_rounds"], spans_by_device(tables["spans"])
     derived = [
-        device_row(row["round"], _outcome(row), spans.get((row["round"], row["device"]), ()))
+        device_row(row["round"], _outcome(row), spans.get(_owner(row), ()))
         for row in rows.to_dict("records")
     ]
     for column in (name for name in FROM_SPANS if name in rows):
@@ -48,15 +48,20 @@ def check_device_rounds(tables: Tables) -> CheckResult:
     return CheckResult(DEVICE_ROUNDS, PASSED, f"{len(rows)} rows from {len(tables['spans'])} spans")
 
 
+def _owner(row: dict[str, Any]) -> tuple[int, int]:
+    """Whose spans: of a device in a round, or, where jobs are numbered, of a job."""
+    return (-1, row["job"]) if "job" in row else (row["round"], row["device"])
+
+
 def spans_by_device(table: pd.DataFrame) -> dict[tuple[int, int], list[Span]]:
-    """(round, device) -> its spans, in order."""
+    """(round, device), or (-1, job) -> its spans, in order."""
     found: dict[tuple[int, int], list[Span]] = {}
     for row in table.to_dict("records"):
         g, k = row["round"], row["device"]
         span = Span(g, k, row["phase"], cycles=row.get("cycles", 0.0))
         span.start_s, span.end_s = row["start_s"], row["end_s"]
         span.bits, span.energy_j = row.get("bits", 0.0), row["energy_j"]
-        found.setdefault((g, k), []).append(span)
+        found.setdefault(_owner(row), []).append(span)
     return found
 
 

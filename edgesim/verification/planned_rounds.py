@@ -90,6 +90,9 @@ def check_planned_rounds(
         allow_code: a method or solver of the user's own may run.
     """
     rounds = recorded_rounds(tables)
+    if jobs_overlap(tables["device_rounds"]):
+        reason = "jobs of several versions overlap, each in its slot of the band"
+        return [CheckResult(name, SKIPPED, reason) for name in (ALLOCATIONS, FINISH)]
     if problem := outside_bounds(rounds):
         return [CheckResult(ALLOCATIONS, FAILED, problem)]
     try:
@@ -99,6 +102,14 @@ def check_planned_rounds(
         return [CheckResult(ALLOCATIONS, SKIPPED, reason), CheckResult(FINISH, SKIPPED, str(error))]
     planned, plans = check_allocations(setup, rounds)
     return [planned, check_finish(setup, rounds, plans)]
+
+
+def jobs_overlap(rows: pd.DataFrame) -> bool:
+    """Has a job gone on while a version was made, or a device begun two in one?"""
+    if "job" not in rows:
+        return False
+    crossed = (rows["version_in"] != rows["round"]).any()
+    return bool(crossed or rows.duplicated(["round", "device"]).any())
 
 
 def outside_bounds(rounds: list[RecordedRound]) -> str:

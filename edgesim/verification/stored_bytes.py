@@ -64,7 +64,7 @@ def check_log(folder: Path, facts: dict[str, Any], tables: dict[str, pd.DataFram
         facts: of its last state.
         tables: as they were read.
     """
-    log = EventLog()
+    log = EventLog("job" in tables["spans"])
     log.restore(read_blocks(RunFolder(folder).log_file, facts["log_bytes"]))
     for name, table in tables.items():
         logged = log.table(name)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from time import perf_counter
 from typing import Protocol
 
@@ -36,6 +37,10 @@ class Promise:
     """The training of one job, now or later (`fl.contracts.Update`)."""
 
     weight = 1.0
+
+    @property
+    def is_trained(self) -> bool:
+        return self.trained is not None
 
     def __init__(self, job: Job, trainer: Trainer) -> None:
         self.job = job
@@ -113,6 +118,15 @@ class Trainer:
     def restore_fallbacks(self, counts: Sequence[tuple[str, int]]) -> None:
         """Adds what the same run had reported before it was interrupted."""
         self._executor.fallbacks.merge(dict(counts))
+
+    @contextmanager
+    def uncounted(self) -> Iterator[None]:
+        """What is trained meanwhile was trained before: it is not reported once more."""
+        fallbacks = self._executor.fallbacks
+        before = fallbacks.take()
+        yield
+        fallbacks.take()
+        fallbacks.merge(before)
 
     def submit(self, jobs: Sequence[Job]) -> list[Promise]:
         """One promise per job; nothing is trained yet."""

@@ -19,6 +19,10 @@ class WeightedUpdate:
     def job(self) -> Job:
         return self.update.job
 
+    @property
+    def is_trained(self) -> bool:
+        return self.update.is_trained
+
     def result(self) -> Trained:
         return self.update.result()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from edgesim import load, simulate
-from edgesim.engine import rounds
+from edgesim.clocks import clock_choice
 
 ROOT = Path(__file__).parent.parent.parent
 GUIDES = ROOT / "docs" / "guide"
@@ -96,7 +96,7 @@ def test_the_clock_of_the_guide(scenario, monkeypatch):
     """Half of ten devices arrive, the others are late, in every round."""
     names = {}
     exec(blocks("clock.md")[0], names)
-    monkeypatch.setitem(rounds.CLOCKS, "deadline", names["until_half_are_back"])
+    monkeypatch.setattr(clock_choice, "Deadline", names["HalfAreBack"])
     own = scenario(
         "none.py",
         "",

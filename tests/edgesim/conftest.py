@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import simpy
 
-from edgesim.engine.rounds import CLOCKS, serve
+from edgesim.clocks.rules import Deadline, Rules
+from edgesim.clocks.server_loop import serve
 from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel
 from edgesim.network.fading.processes import BlockFading
@@ -194,7 +195,8 @@ def play(
     )
     method = method or TimingMethod()
     trainer = TimingTrainer(method.charged)
-    server = serve(CLOCKS[clock], env, cell, method, trainer, log, SilentObserver(), rounds, state)
+    rules = {"synchronous": Rules(), "deadline": Deadline()}.get(clock, clock)
+    server = serve(rules, env, cell, method, trainer, log, SilentObserver(), rounds, state)
     state = env.run(env.process(server))
     return Played(env, cell, log, state, segments, trainer.updates)
 

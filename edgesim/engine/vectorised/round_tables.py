@@ -18,11 +18,11 @@ from edgesim.records.rows_from_spans import (
     round_row,
     total,
 )
-from edgesim.records.table_files import SCHEMAS, Columns
+from edgesim.records.table_files import ROUND_SCHEMAS, Columns
 from fl.contracts import Array, RoundPlan, Scores
 
 STATUS = np.array(["arrived", "late", "infeasible"], dtype=object)
-NUMBERS = [name for name in SCHEMAS["spans"] if name not in ("round", "phase")]
+NUMBERS = [name for name in ROUND_SCHEMAS["spans"] if name not in ("round", "phase")]
 
 
 def round_tables(
@@ -122,7 +122,7 @@ def device_columns(
         }
     columns["energy_j"] = energies(device, spans, idle, size)
     order = np.argsort(device, kind="stable")
-    return {name: columns[name][order] for name in SCHEMAS["device_rounds"]}
+    return {name: columns[name][order] for name in ROUND_SCHEMAS["device_rounds"]}
 
 
 def energies(device: Array, spans: Sequence[SpanColumns], idle: SpanColumns, size: int) -> Array:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
+LONGEST_WAIT_S = 60.0  # for a process to get somewhere, on a machine that is busy
 ENDLESS = """\
 name: endless
 rounds: 1000000000
@@ -58,11 +59,17 @@ def started(tmp_path):
             continue
 
 
+def wait_for(moment, process):
+    """Until this holds of a process that has not ended."""
+    end_s = time.monotonic() + LONGEST_WAIT_S
+    while not moment():
+        assert process.poll() is None and time.monotonic() < end_s
+        time.sleep(0.002)
+
+
 def in_charge(process, number=signal.SIGHUP):
     """Waits until the process catches the signals, the last of which is SIGHUP."""
-    while not has(process.pid, "SigCgt", number):
-        assert process.poll() is None
-        time.sleep(0.002)
+    wait_for(lambda: has(process.pid, "SigCgt", number), process)
 
 
 def has(pid, kind, number):
@@ -136,9 +143,7 @@ def workers_load(process, folder):
 )
 def test_a_sweep_ends_with_its_workers(started, tmp_path, number, send, moment):
     process = started("sweep", "endless.yaml", "seed=1,2", "--workers", "2", "--out", "s")
-    while not moment(process, tmp_path):
-        assert process.poll() is None
-        time.sleep(0.02)
+    wait_for(lambda: moment(process, tmp_path), process)
     workers = set(of_session(process.pid)) - {process.pid}
     assert all(has(pid, "SigBlk", signal.SIGINT) or has(pid, "SigIgn", 2) for pid in workers)
     send(process.pid, number)
@@ -156,9 +161,7 @@ def test_process_1_of_a_container(started, tmp_path):
     if subprocess.run([*namespace, "true"], capture_output=True, check=False).returncode:
         pytest.skip("no namespaces for processes here")
     process = started("run", "endless.yaml", "--out", "r", before=namespace)
-    while not (tmp_path / "r" / "checkpoint" / "state.safetensors").exists():
-        assert process.poll() is None
-        time.sleep(0.05)
+    wait_for((tmp_path / "r" / "checkpoint" / "state.safetensors").exists, process)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     os.kill(int(children[0]), signal.SIGTERM)
     assert ended(process) == (
@@ -171,9 +174,7 @@ def test_process_1_of_a_container(started, tmp_path):
 def test_a_report_that_is_stopped_leaves_nothing(started, tmp_path):
     assert started("run", "endless.yaml", "rounds=3", "--out", "r").wait(30) == 0
     process = started("report", "r", "--out", "page")
-    while not list(tmp_path.glob(".page-*/new/*")):
-        assert process.poll() is None
-        time.sleep(0.01)
+    wait_for(lambda: list(tmp_path.glob(".page-*/new/*")), process)
     process.send_signal(signal.SIGTERM)
     assert ended(process) == (143, "ended by SIGTERM.\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["endless.yaml", "r"]

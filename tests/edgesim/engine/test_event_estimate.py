@@ -68,3 +68,10 @@ def test_many_rounds_are_warned_about(cell):
 def test_too_many_rounds_and_devices_are_refused(cell):
     with pytest.raises(ScenarioError, match=r"rounds is 1000000000: .* write fewer rounds"):
         prepared(cell, "rounds=1000000000", "devices.0.count=10000")
+
+
+def test_one_round_without_an_end_is_refused(cell):
+    """No checkpoint is written within a round."""
+    fading = "network.channel.fading={kind: rayleigh, coherence: 10 ns}"
+    with pytest.raises(ScenarioError, match=r"coherence is 10 ns: .* a round\); write a longer"):
+        prepared(cell, fading, "rounds=1")

@@ -8,7 +8,7 @@ import simpy
 
 from edgesim.errors import ResultsError
 from edgesim.records.event_log import EventLog, LogError
-from edgesim.records.table_files import SCHEMAS
+from edgesim.records.table_files import ROUND_SCHEMAS as SCHEMAS
 from edgesim.tables.table_reading import read_event_log
 from fl.contracts import Grant, Outcome, RoundPlan, Scores
 

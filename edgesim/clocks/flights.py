@@ -1,0 +1,200 @@
+"""The jobs of a run: which devices are out, what has arrived and waits, what has ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import simpy
+
+from fl.contracts import Array, Grant, Outcome, State, Update
+
+DISCARDED = "discarded"
+AT_THE_END: Any = 9  # priority of an event behind all of its instant; SimPy's own are 0 and 1
+
+
+@dataclass(eq=False)
+class Flight:
+    """One job of one device, from its dispatch to its end.
+
+    Args:
+        number: of the job, in the order of dispatch.
+        update: promise of its result; None: the device was left out as infeasible.
+        grant: what the device may use.
+        base: the method's state when the job was handed out.
+        version: of the model that the device downloaded.
+        dispatched_s: simulated time of the dispatch, s.
+        process: the device's part; its value is the outcome.
+        outcome: how it ended; None: the device is still at work.
+    """
+
+    number: int
+    update: Update | None
+    grant: Grant
+    base: State
+    version: int
+    dispatched_s: float
+    process: simpy.Process | None = None
+    outcome: Outcome | None = None
+
+    @property
+    def ended(self) -> Outcome:
+        """The outcome of a job that has ended."""
+        assert self.outcome is not None  # only flights that have landed are asked
+        return self.outcome
+
+
+def in_device_order(flights: Sequence[Flight]) -> list[Flight]:
+    """Sorted by device, and of one device by dispatch: never by arrival."""
+    return sorted(flights, key=lambda flight: (flight.grant.device, flight.number))
+
+
+class Desk:
+    """Where the server keeps its jobs.
+
+    Args:
+        env: the simulation environment.
+        devices: K, devices of the cell.
+
+    Attributes:
+        out: device -> its job, of devices at work.
+        held: jobs that have arrived and are not used yet, in order of arrival.
+        gone: jobs that have ended since the last version and will not be used.
+        to_retain: jobs whose devices have finished training, for `MethodHooks.retain`.
+        version: g, of the model that is handed out now.
+        jobs: how many jobs were handed out.
+        turn: on how many occasions.
+        asked: how many jobs were handed out since the last version.
+        tick: an instant that the clock has set itself; None: none.
+        idle_since_s: when each device that is not out began to wait [K], s.
+    """
+
+    def __init__(self, env: simpy.Environment, devices: int) -> None:
+        self.env = env
+        self.out: dict[int, Flight] = {}
+        self.held: list[Flight] = []
+        self.gone: list[Flight] = []
+        self.to_retain: list[Flight] = []
+        self.version = self.jobs = self.turn = self.asked = 0
+        self.tick: simpy.Event | None = None
+        self.idle_since_s: Array = np.full(devices, env.now)
+        self._landing: list[Flight] = []
+        self._bell = env.event()
+        self._starts: Counter[int] = Counter()  # of each device from the present version
+
+    def begin_version(self, version: int, tick: simpy.Event | None) -> None:
+        """Go on to the next version of the model."""
+        self.version, self.tick, self.asked = version, tick, 0
+        self._starts.clear()
+
+    def again(self, device: int) -> int:
+        """How many jobs of the device have started from the present version."""
+        return self._starts[device]
+
+    def start(self, flight: Flight) -> None:
+        """Take a job whose device begins, or one of a device that was left out."""
+        self.jobs, self.asked = self.jobs + 1, self.asked + 1
+        self._starts[flight.grant.device] += 1
+        self.follow(flight)
+
+    def follow(self, flight: Flight) -> None:
+        """Notice when a job ends."""
+        if flight.process is None:
+            self.gone.append(flight)
+            return
+        self.out[flight.grant.device] = flight
+        callbacks = flight.process.callbacks
+        assert callbacks is not None  # the process has just begun
+        callbacks.append(lambda event: self._land(flight))
+
+    def record(self, now: State) -> tuple[dict[str, Array], dict[str, Any]]:
+        """The jobs that are at work or wait, for a checkpoint: arrays, and a record for JSON.
+
+        Nothing of what they have done is kept: `edgesim.clocks.resumed_jobs` plays it again.
+
+        Args:
+            now: the state whose own arrays the checkpoint has anyway.
+        """
+        flights = sorted([*self.out.values(), *self.held], key=lambda flight: flight.number)
+        bases = {id(flight.base): flight.base for flight in flights}
+        place = {key: i for i, key in enumerate(bases)}
+        devices: list[list[int]] = [[] for _ in bases]
+        for flight in flights:
+            devices[place[id(flight.base)]].append(flight.grant.device)
+        arrays, states = now.bases_to_arrays(list(zip(bases.values(), devices, strict=True)))
+        jobs = [
+            {
+                "number": flight.number,
+                "version": flight.version,
+                "base": place[id(flight.base)],
+                "again": flight.update.job.again if flight.update else 0,
+                "dispatched_s": flight.dispatched_s,
+                "trained": bool(flight.update and flight.update.is_trained),
+                "grant": vars(flight.grant),
+            }
+            for flight in flights
+        ]
+        counted = {"jobs": self.jobs, "turn": self.turn}
+        idle = {"idle_since_s": self.idle_since_s.tolist()}
+        return arrays, {**counted, **idle, "bases": states, "flights": jobs}
+
+    def _land(self, flight: Flight) -> None:
+        self._landing.append(flight)
+        if not self._bell.triggered:
+            self._bell.succeed()
+
+    def until_something_happens(self) -> simpy.Event:
+        """The next end of a job, or the clock's own tick."""
+        self._bell = self.env.event()
+        if self._landing:
+            self._bell.succeed()
+        waiting = self.tick is not None and not self.tick.processed
+        return self._bell | self.tick if waiting and self.tick is not None else self._bell
+
+    @property
+    def ticked(self) -> bool:
+        """Has the instant that the clock had set itself passed?"""
+        return self.tick is not None and self.tick.processed
+
+    def collect(self, max_staleness: int | None) -> None:
+        """Take in all jobs that have ended, in device order.
+
+        Args:
+            max_staleness: older updates are discarded; None: none are.
+        """
+        for flight in in_device_order(self._landing):
+            assert flight.process is not None  # it has just ended
+            del self.out[flight.grant.device]
+            self.idle_since_s[flight.grant.device] = self.env.now
+            outcome: Any = flight.process.value
+            stale = max_staleness is not None and self.version - flight.version > max_staleness
+            if outcome.received and stale:
+                staleness = self.version - flight.version
+                outcome = replace(outcome, status=DISCARDED, received=False, staleness=staleness)
+            flight.outcome = outcome
+            (self.held if outcome.received else self.gone).append(flight)
+            if outcome.trained:
+                self.to_retain.append(flight)
+        self._landing = []
+
+    def interrupt(self, cause: str) -> simpy.Event:
+        """Interrupt every device that is out; the event of the last one's end."""
+        working = [each.process for each in self.out.values() if each.process is not None]
+        for process in working:
+            if process.is_alive:
+                process.interrupt(cause)
+        return self.env.all_of(working)
+
+    def end_of_this_instant(self) -> simpy.Event:
+        """An event behind every other of this instant, also those that are still to be made.
+
+        SimPy orders events by time, priority and number: arrivals of one instant are then taken in
+        together, whatever chains of events of no length lead to them.
+        """
+        event = simpy.Event(self.env)
+        event._ok, event._value = True, None  # triggered here, as simpy.Timeout does
+        self.env.schedule(event, priority=AT_THE_END)
+        return event

@@ -1,0 +1,118 @@
+"""Jobs of given durations under a clock, without radio and without learning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pytest
+
+from edgesim.network.device import make_fleet
+from edgesim.records.event_log import EventLog
+from fl.contracts import Demand, Job, Payload, Stage, Work
+from solvers.allocators.equal import equal
+
+
+@dataclass(frozen=True)
+class GivenDurations:
+    """Device k computes for durations[k] seconds; what it sends takes no time."""
+
+    durations: tuple[float, ...]
+    stale = "damp"
+
+    def start(self):
+        return 0
+
+    def select(self, state, view):
+        return view.idle[: view.places(None)]
+
+    def demand(self, state, view, chosen):
+        zeros, ones = np.zeros(len(chosen)), np.ones(len(chosen))
+        seconds = np.array(self.durations)[chosen]
+        return Demand(chosen, zeros, zeros, Work(seconds), Work(zeros), zeros, zeros, ones, zeros)
+
+    def configure(self, state, view, grant):
+        stages = (Stage("train", Work(self.durations[grant.device])),)
+        return Job(grant.device, view.g, (), stages, Payload(0.0, 0.0), 0.0)
+
+    def charged(self, job):
+        raise NotImplementedError
+
+    def retain(self, state, updates):
+        return state
+
+    def aggregate(self, state, view, updates):
+        return state + 1
+
+    def observe(self, state, report):
+        return state
+
+    def damped(self, update, now, base, weight):
+        return update
+
+
+@dataclass
+class Traced:
+    """What a clock did with jobs of given durations."""
+
+    log: EventLog
+
+    @property
+    def rounds(self):
+        return self.log.table("rounds")
+
+    @property
+    def jobs(self):
+        return self.log.table("device_rounds")
+
+    @property
+    def spans(self):
+        return self.log.table("spans")
+
+    @property
+    def versions(self):
+        """(time, {device: staleness of what was used of it}) of every version."""
+        used = self.jobs[self.jobs.version_out >= 0]
+        return [
+            (time_s, dict(zip(rows.device, rows.staleness, strict=True)))
+            for g, time_s in zip(self.rounds["round"], self.rounds.time_s, strict=True)
+            for rows in [used[used["round"] == g]]
+        ]
+
+    @property
+    def staleness(self):
+        return self.jobs.staleness[self.jobs.version_out >= 0].tolist()
+
+    @property
+    def still_out(self):
+        """Age of what was not used at the end, in versions."""
+        last = len(self.rounds)
+        unused = self.jobs[self.jobs.version_out < 0]
+        return int((last - unused.version_in).sum())
+
+
+@pytest.fixture(scope="session")
+def traced(engine):
+    """traced(durations, rules, versions) -> `Traced`; ``fleet`` are properties of the devices."""
+
+    def run(durations, rules, versions, **fleet):
+        devices = make_fleet(
+            tx_power_w=1.0, cpu_hz=[1.0] * len(durations), cycles_per_weight=1.0, **fleet
+        )
+        log = EventLog(numbers_jobs=rules.records_jobs)
+        slots = getattr(rules, "slots", 1)
+        engine.play(
+            devices,
+            1e-10,
+            GivenDurations(tuple(durations)),
+            solver=partial(equal, slots=slots),
+            budget_s=float("inf"),
+            clock=rules,
+            rounds=range(versions),
+            log=log,
+        )
+        log.freeze()
+        return Traced(log)
+
+    return run

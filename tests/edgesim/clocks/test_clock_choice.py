@@ -1,0 +1,99 @@
+"""The keys of a clock: what each mode reads, and what it does not go with."""
+
+import pytest
+
+from edgesim import load
+from edgesim.clocks.clock_choice import make_rules
+from edgesim.clocks.rules import Buffered, Deadline, OverCommit, Windowed
+from edgesim.errors import EdgesimError
+from edgesim.runs.setup import set_up
+from edgesim.scenario.clock.clock_schema import ClockSection
+from fl.errors import LearningError
+
+CELL = """
+name: ten
+rounds: 2
+network: {bandwidth: 4 MHz, noise: -110 dBm, channel: {path_loss: {model: constant, loss: 95 dB}}}
+devices: [{count: 10, tx_power: 23 dBm, cpu: {frequency: 2 GHz, flops_per_cycle: 4}}]
+allocation: {solver: equal}
+learning: {dataset: none, model: mlp, batch_size: 10, method: {name: fedavg}}
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    path = tmp_path / "ten.yaml"
+    path.write_text(CELL)
+    return lambda *changes: load(path, changes)
+
+
+@pytest.mark.parametrize(
+    ("section", "sentence"),
+    [
+        ("{buffer: 3}", "which reads no buffer; remove it or write mode: buffered"),
+        (
+            "{mode: asynchronous, server_lr: 1}",
+            "which reads no server_lr; remove it or write mode: buffered or",
+        ),
+        ("{mode: buffered, window: 1 s}", "which reads no window; remove it"),
+        ("{mode: window}", "needs a window; write for instance window: 1 s"),
+        ("{mode: window, window: 0 s}", "allowed is more than 0"),
+        ("{mode: buffered, in_flight: 4, buffer: 5}", "allowed is at most in_flight (4)"),
+        ("{mode: asynchronous, mixing: 1.5}", "allowed is more than 0 and at most 1"),
+        ("{mode: buffered, staleness: {exponent: 11}}", "allowed is at least 0 and at most 10"),
+        ("{mode: buffered, staleness: {weight: hinge, slope: -1}}", "allowed is at least 0"),
+        ("{mode: buffered, staleness: {weight: hinge, exponent: 1}}", "reads no exponent"),
+        ("{mode: overcommit, over_commit: 0.9}", "allowed is at least 1"),
+    ],
+)
+def test_a_key_without_effect_or_out_of_bounds_is_one_sentence(scenario, section, sentence):
+    with pytest.raises(EdgesimError) as refused:
+        scenario(f"clock={section}")
+    assert sentence in str(refused.value) and "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (["allocation.solver=kkt", "budget.latency_threshold=1 s"], "write solver: equal"),
+        (["network.uplink.share=reclaim"], "write share: fixed"),
+        (["network.downlink={mode: broadcast, tx_power: 40 dBm}"], "write downlink: ideal"),
+        (["clock.in_flight=11"], "is 11, but the cell has 10 devices"),
+        (["clock.in_flight=4", "learning.method.participants=5"], "keep one of the two"),
+        (["clock.buffer=8", "learning.method.participants=5"], "is 8, but 5 devices are in flight"),
+    ],
+)
+def test_what_a_clock_with_slots_does_not_go_with(scenario, changes, sentence):
+    with pytest.raises(EdgesimError) as refused:
+        set_up(scenario("clock.mode=buffered", *changes))
+    assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["refl", "cs"])
+def test_methods_without_a_use_for_stale_updates_are_refused_in_one_sentence(scenario, name):
+    learning = "learning={dataset: digits, partition: {kind: iid}, model: mlp, batch_size: 10, "
+    changes = f"{learning} method: {{name: {name}}}}}", "clock.mode=asynchronous"
+    with pytest.raises((EdgesimError, LearningError)) as refused:
+        set_up(scenario(*changes))
+    assert f"is {name}, which has no use for updates from older versions" in str(refused.value)
+    set_up(scenario(changes[0], "clock.mode=synchronous"))
+
+
+def test_more_devices_than_there_are_cannot_be_asked(scenario):
+    with pytest.raises(EdgesimError, match=r"is 1.3, but 9 of 10 devices are needed"):
+        set_up(scenario("clock.mode=overcommit", "learning.method.participants=9"))
+
+
+def test_rules_by_mode():
+    def rules(**keys):
+        return make_rules(ClockSection(**keys), 10, 40)
+
+    assert type(rules(mode="synchronous")).__name__ == "Rules"
+    assert isinstance(rules(mode="deadline"), Deadline)
+    assert rules(mode="overcommit") == OverCommit(needed=10, asked=13)
+    fedbuff, fedasync = rules(mode="buffered", in_flight=20), rules(mode="asynchronous")
+    assert isinstance(fedbuff, Buffered) and isinstance(fedasync, Buffered)
+    assert (fedbuff.slots, fedbuff.buffer, fedbuff.step, fedbuff.from_now) == (20, 2, 1.0, False)
+    assert (fedasync.slots, fedasync.buffer, fedasync.step, fedasync.from_now) == (10, 1, 0.6, True)
+    assert fedasync.weight(3) == 0.5
+    assert isinstance(rules(mode="window", window="2 s"), Windowed)

@@ -1,0 +1,119 @@
+"""A run that was killed with jobs at work gives the bytes of one that was not."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from edgesim import load, simulate
+from edgesim.errors import EdgesimError
+
+CELL = """
+name: four
+rounds: 5
+network:
+  bandwidth: 4 MHz
+  noise: -110 dBm
+  channel: {path_loss: {model: constant, loss: 95 dB}, fading: {kind: rayleigh, coherence: 2 ms}}
+devices:
+  - count: 4
+    tx_power: 23 dBm
+    idle_power: 0.1 W
+    failure_rate: 20 Hz
+    cpu: {frequency: [2 GHz, 1 GHz, 700 MHz, 100 MHz], flops_per_cycle: 4}
+budget: {latency_threshold: 20 s}
+allocation: {solver: equal}
+learning:
+  dataset: digits
+  partition: {kind: labels, labels_per_device: 3}
+  samples_per_device: 20
+  model: mlp
+  batch_size: 10
+  method: {name: fedavg}
+"""
+TABLES = ("rounds.csv", "device_rounds.parquet", "spans.parquet", "scores.parquet", "summary.json")
+CLOCKS = {
+    "buffered": "clock={mode: buffered, buffer: 2}",
+    "until used": "clock={mode: buffered, buffer: 2, slot: until_used, in_flight: 3}",
+    "asynchronous": "clock={mode: asynchronous, max_staleness: 1}",
+    "window": "clock={mode: window, window: 2 ms}",
+    "overcommit": "clock={mode: overcommit, over_commit: 1.4}",
+}
+METHODS = {
+    "fedavg": "{name: fedavg, lr: 0.05}",
+    "scaffold": "{name: scaffold, lr: 0.05}",
+    "spafl": "{name: spafl, local_epochs: 1, lr: 0.01, delta: since_last}",
+    "liu": "{name: liu, personal_lr: 0.05, global_lr: 0.05}",
+    "fedlps": "{name: fedlps, lr: 0.05}",
+    "fedpm": "{name: fedpm, reset_rounds: 4}",
+}
+
+
+class KilledError(Exception):
+    """Stands for kill -9: nothing is written after a checkpoint."""
+
+
+def killed_after(version):
+    def progress(event):
+        if event["kind"] == "round" and event["round"] == version:
+            raise KilledError
+
+    return progress
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    path = tmp_path / "four.yaml"
+    path.write_text(CELL)
+
+    def make(clock, method="fedavg", *changes):
+        asked = ["learning.method.participants=3"] if clock == "overcommit" else []
+        return load(path, [f"learning.method={METHODS[method]}", *asked, CLOCKS[clock], *changes])
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("clock", "method"),
+    [
+        *((clock, "fedavg") for clock in CLOCKS),
+        ("buffered", "liu"),
+        *(
+            pytest.param("buffered", method, marks=pytest.mark.slow)
+            for method in ("scaffold", "spafl", "fedlps", "fedpm")
+        ),
+    ],
+)
+def test_killed_at_versions_it_goes_on_with_the_same_bytes(scenario, tmp_path, clock, method):
+    given = scenario(clock, method)
+    simulate(given, out=tmp_path / "whole")
+    for version in (0, 3):
+        with pytest.raises(KilledError):
+            simulate(given, out=tmp_path / "killed", progress=killed_after(version))
+    simulate(given, out=tmp_path / "killed")
+    for name in (*TABLES, "model.safetensors"):
+        whole, killed = (tmp_path / run / name for run in ("whole", "killed"))
+        assert whole.read_bytes() == killed.read_bytes(), name
+
+
+def test_without_learning_too(scenario, tmp_path):
+    nothing = "learning={dataset: none, model: mlp, batch_size: 10, method: {name: fedavg}}"
+    given = scenario("buffered", "fedavg", nothing, "rounds=12")
+    simulate(given, out=tmp_path / "whole")
+    for version in (5, 9):
+        with pytest.raises(KilledError):
+            simulate(given, out=tmp_path / "killed", progress=killed_after(version))
+    simulate(given, out=tmp_path / "killed")
+    for name in ("rounds.csv", "device_rounds.parquet", "spans.parquet", "summary.json"):
+        whole, killed = (tmp_path / run / name for run in ("whole", "killed"))
+        assert whole.read_bytes() == killed.read_bytes(), name
+
+
+def test_a_run_that_has_ended_cannot_be_made_longer_since_its_jobs_were_interrupted(
+    scenario, tmp_path
+):
+    simulate(scenario("buffered", "fedavg", "rounds=2"), out=tmp_path / "run")
+    shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    with pytest.raises(EdgesimError, match="jobs at work were interrupted"):
+        simulate(scenario("buffered", "fedavg", "rounds=3"), out=tmp_path / "copy")
