@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from solvers import PruningProblem, allocate
@@ -44,6 +44,7 @@ def test_no_share_of_a_grid_is_better(law, price, compute_s):
     compute_s=st.sampled_from([0.0, 1e-4, 0.01, 0.05]),
     bits_fixed=st.sampled_from([0.0, 1e4]),
 )
+@example(snr=[0.125], compute_s=0.0, bits_fixed=0.0)  # half of the band is of no use
 def test_allocations_are_certified(law, snr, compute_s, bits_fixed):
     each = problem(law, snr, compute_s, bits_fixed)
     try:
