@@ -23,6 +23,7 @@ from edgesim.network.fading.processes import (
 )
 from edgesim.network.propagation.large_scale import LargeScale
 from edgesim.network.propagation.path_loss import large_scale_of, linear, path_gains
+from edgesim.network.tdd_service import TddService, make_services
 from edgesim.scenario.network_schema import NetworkSection
 from fl.contracts import Array, Streams
 from solvers.rates import EfficiencyLaw
@@ -40,6 +41,7 @@ class Channel:
         links: what path_gain was made of, where it is known.
         resource_share: part of B log2(1 + SNR) that carries data.
         law: spectral efficiency instead of log2(1 + SNR); needs a noise density.
+        services: when uplink and downlink may send; None: always, at the mean rate.
 
     Raises:
         ValueError: both or neither of the noises, or a step of fading that is not positive.
@@ -57,12 +59,13 @@ class Channel:
         links: LargeScale | None = None,
         resource_share: float = 1.0,
         law: EfficiencyLaw | None = None,
+        services: tuple[TddService | None, TddService | None] = (None, None),
     ) -> None:
         if (noise_w is None) == (noise_w_per_hz is None):
             raise ValueError(
                 "a channel needs a noise power or a noise density, exactly one of the two"
             )
-        self.fading, self.links = fading, links
+        self.fading, self.links, self.services = fading, links, services
         self.resource_share, self.law = float(resource_share), law
         if law is not None and noise_w_per_hz is None:
             raise ValueError("a law of spectral efficiency needs a noise density")
@@ -81,6 +84,12 @@ class Channel:
         if self.noise_w_per_hz is None:
             return float(self.noise_w or 0.0)
         return self.noise_w_per_hz * self.bandwidth_hz
+
+    @property
+    def upload_lag_s(self) -> float:
+        """By how much an upload can end later than at its mean rate, s."""
+        uplink = self.services[0]
+        return 0.0 if uplink is None else uplink.longest_gap_s
 
     @property
     def static(self) -> bool:
@@ -176,6 +185,7 @@ def channel_options(network: NetworkSection, links: LargeScale, streams: Streams
         "links": links,
         "resource_share": network.carrier.resource_shares[0] if network.carrier else 1.0,
         "law": make_law(adaptation),
+        "services": make_services(network.carrier),
     }
 
 

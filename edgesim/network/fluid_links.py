@@ -19,6 +19,7 @@ from edgesim.network.adaptation.drawn_repetitions import DrawnRepetitions
 from edgesim.network.adaptation.link_adaptation import make_repetitions
 from edgesim.network.channel import Channel
 from edgesim.network.planned_gains import PlannedGains
+from edgesim.network.tdd_service import TddService
 from edgesim.records.span import Span
 from edgesim.scenario.network_schema import NetworkSection
 from fl.contracts import Array, Grant, Streams
@@ -47,6 +48,7 @@ class Link:
     ) -> None:
         self.env, self.channel, self.on_segment = env, channel, on_segment
         self._changed: simpy.Event | None = None  # None: shares never change within a round
+        self.service: TddService | None = None  # when it may send; None: always
 
     def begin_round(self, grants: Sequence[Grant], others_go_on: bool = False) -> None:
         """Take the grants of a round.
@@ -76,7 +78,7 @@ class Link:
                 finally:
                     # Rate x time rounds: where the timer of the last bit rang, all bits are sent.
                     done = finish is not None and finish.processed
-                    sent = left if done else min(rate_bps * (self.env.now - start_s), left)
+                    sent = left if done else min(rate_bps * self._served_s(start_s), left)
                     left -= sent
                     if self.on_segment and self.env.now > start_s:
                         self.on_segment(grant.device, start_s, self.env.now, share, rate_bps, sent)
@@ -93,6 +95,8 @@ class Link:
     ) -> tuple[simpy.Event | None, simpy.Event]:
         """(event of the last bit, or None if a change comes first; the event to wait for)."""
         needed_s = bits / rate_bps if rate_bps > 0.0 else math.inf
+        if self.service is not None:
+            needed_s = self.service.finish_s(self.env.now, needed_s) - self.env.now
         edge_s = self.channel.next_change_s(self.env.now)
         if math.isinf(needed_s) and (math.isinf(edge_s) or share <= 0.0):
             raise StalledLinkError(
@@ -103,6 +107,12 @@ class Link:
         timer = self.env.timeout(needed_s if finishes else edge_s - self.env.now)
         wake = timer if self._changed is None else timer | self._changed
         return timer if finishes else None, wake
+
+    def _served_s(self, start_s: float) -> float:
+        """Time from ``start_s`` until now at the mean rate, s."""
+        if self.service is not None:
+            return self.service.served_s(start_s, self.env.now)
+        return self.env.now - start_s
 
     def _begin(self, grant: Grant, bits: float) -> None:
         """The device starts to send."""
@@ -148,6 +158,7 @@ class Uplink(Link):
         self._sending: dict[int, float] = {}
         self._freed: dict[int, float] = {}
         self._gain_factor = 1.0
+        self.service = channel.services[0]
         self.repetitions = repetitions
         self._drawn: dict[int, tuple[float, float]] = {}  # device -> (factor of its rate, tail)
 
@@ -250,6 +261,7 @@ class BroadcastDownlink(Downlink):
         super().__init__(env, channel, on_segment)
         self.tx_power_w, self.resource_share = tx_power_w, resource_share
         self.bandwidth_hz = channel.bandwidth_hz if bandwidth_hz is None else bandwidth_hz
+        self.service = channel.services[1]
         self._listeners = np.empty(0, dtype=int)
         self._cached: tuple[float, float] | None = None  # (valid until, rate)
 
@@ -263,7 +275,9 @@ class BroadcastDownlink(Downlink):
         snr_per_gain = self.tx_power_w / float(noise_w or 0.0)
         worst = gains.worst_listener(self.env.now, devices, snr_per_gain)
         rate_bps = self._rate_bps(worst)
-        return np.where(bits > 0, np.divide(bits, rate_bps) if rate_bps > 0 else np.inf, 0.0)
+        lag_s = 0.0 if self.service is None else self.service.longest_gap_s
+        seconds = np.divide(bits, rate_bps) + lag_s if rate_bps > 0 else np.inf
+        return np.where(bits > 0, seconds, 0.0)
 
     def _share_and_rate(self, grant: Grant) -> tuple[float, float]:
         if self._cached is None or self.env.now >= self._cached[0]:

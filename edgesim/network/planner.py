@@ -111,7 +111,7 @@ class Planner:
         """Time [S] that no pruning shortens, s: the download and the unprunable work."""
         devices = np.asarray(demand.devices, dtype=int)
         compute_s = self.fleet.seconds(devices, demand.work_fixed, view.cpu_hz)
-        return compute_s + self._download_s(demand)
+        return compute_s + self._download_s(demand) + self.channel.upload_lag_s
 
     def _download_s(self, demand: Demand) -> Array:
         """Time [S] until the model is there, s."""
@@ -122,7 +122,7 @@ class Planner:
     def _uploads(self, demand: Demand, view: View, served: Array) -> RoundUploads:
         """The uploads of the devices of a demand at these positions."""
         eps = self.gains.probability(served.size, not isinstance(self.downlink, IdealDownlink))
-        download_s = self._download_s(demand)
+        download_s = self._download_s(demand) + self.channel.upload_lag_s
         return RoundUploads(
             self.gains, self.fleet, demand, view, served, download_s, self.budget_s, eps
         )

@@ -5,6 +5,7 @@ Equations and units: docs/models.md. Checks between sections are in validation.p
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any
 
 from pydantic import ValidationError, model_validator
@@ -28,6 +29,8 @@ from edgesim.scenario.section import (
     yaml_key,
 )
 from edgesim.scenario.units import format_quantity
+
+THERMAL_DBM = -174.0  # per hertz: k T at 290 K is -173.975
 
 
 class UplinkSection(Section):
@@ -111,6 +114,9 @@ class NetworkSection(Section):
         if isinstance(given, dict) and "bandwidth" not in given:
             occupied = _occupied(given.get("carrier"))
             given = given if occupied is None else {**given, "bandwidth": occupied}
+        if isinstance(given, dict) and "noise" not in given:
+            figure_db = _noise_figure_db(given.get("carrier"))
+            given = given if figure_db is None else {**given, "noise": density(figure_db)}
         down = given.get("downlink") if isinstance(given, dict) else None
         if isinstance(down, dict) and down.get("mode") == "broadcast" and "bandwidth" in given:
             return {**given, "downlink": {"bandwidth": given["bandwidth"], **down}}
@@ -122,7 +128,27 @@ class NetworkSection(Section):
         if occupied_hz not in (None, self.bandwidth_hz):
             problem = "stands beside carrier.bandwidth, whose resource blocks give the band"
             raise ValueRefusedError(f"{problem}; remove one of the two", keys=["bandwidth"])
+        figure_db = self.carrier.noise_figure_db if self.carrier else None
+        expected = None if figure_db is None else NoiseReader().read(density(figure_db))
+        given_w = self.noise.density_w_per_hz or 0.0
+        if expected and not math.isclose(given_w, expected.density_w_per_hz or 0.0, rel_tol=1e-9):
+            problem = "stands beside carrier.noise_figure, which gives the noise"
+            raise ValueRefusedError(f"{problem}; remove one of the two", keys=["noise"])
         return self
+
+
+def density(figure_db: float) -> str:
+    """Noise density -174 dBm/Hz plus a noise figure in dB, as one would write it."""
+    density_w_per_hz = NoiseReader().read(f"{THERMAL_DBM + figure_db!r} dBm/Hz").density_w_per_hz
+    return format_quantity(float(density_w_per_hz or 0.0), "W/Hz")
+
+
+def _noise_figure_db(carrier: object) -> float | None:
+    """The noise figure of a carrier that is otherwise right, dB."""
+    try:
+        return CarrierSection.model_validate(carrier).noise_figure_db
+    except ValidationError:  # of which the section itself reports
+        return None
 
 
 def _occupied(carrier: object) -> str | None:

@@ -39,6 +39,7 @@ DIMENSIONS = {
     "J": _Dimension("an energy", "J", {"J": 1}, {}, {}),
     "bit": _Dimension("an amount of data", "Mbit", {"bit": 1, "byte": 8}, {}, {}),
     "bit/s": _Dimension("a data rate", "Mbit/s", {"bit/s": 1, "byte/s": 8}, {}, {}),
+    "deg": _Dimension("an angle", "deg", {}, {"deg": 1}, {}),
     "dB": _Dimension("a ratio in decibel", "dB", {}, {"dB": 1}, {}),
 }
 

@@ -48,6 +48,7 @@ def needs_processes(cell: Cell, clock: str, trained: bool) -> bool:
     coupled = cell.uplink.reclaims or not isinstance(cell.downlink, IdealDownlink)
     fails = bool(np.any(cell.fleet.failure_rate_hz > 0.0))
     irregular = not cell.channel.by_blocks or cell.uplink.repetitions is not None
+    irregular = irregular or cell.uplink.service is not None
     return trained or coupled or irregular or fails or clock not in CLOCKS
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from edgesim.errors import ScenarioKeyError
 from edgesim.network.device import Fleet, draw
+from edgesim.network.propagation.antenna import antenna_gain_db
 from edgesim.network.propagation.large_scale import LargeScale, large_scale
 from edgesim.network.propagation.tr38901_path_loss import SCOPES
 from edgesim.scenario.network_schema import NetworkSection
@@ -83,12 +84,14 @@ def _tr38901(
     section, scope = network.channel, SCOPES[loss.model]
     carrier_hz = network.carrier.frequency_hz if network.carrier else math.nan
     height_m = np.where(np.isnan(fleet.height_m), scope.device_height_m, fleet.height_m)
+    base_m = scope.base_height_m if loss.height_m is None else loss.height_m
+    position_m = np.stack([fleet.x_m, fleet.y_m], axis=1)
     given_db = section.shadowing_db
     found = large_scale(
         loss.model,
-        np.stack([fleet.x_m, fleet.y_m], axis=1),
+        position_m,
         height_m,
-        scope.base_height_m if loss.height_m is None else loss.height_m,
+        base_m,
         carrier_hz / 1e9,
         streams,
         loss.los,
@@ -96,7 +99,10 @@ def _tr38901(
         loss.walls.high_loss,
         None if isinstance(given_db, str) else given_db,
     )
-    found = replace(found, path_loss_db=found.path_loss_db - loss.antenna_gain_db)
+    gain_db: Any = loss.antenna_gain_db
+    if loss.antenna is not None:
+        gain_db = antenna_gain_db(loss.antenna, position_m, base_m - height_m)
+    found = replace(found, path_loss_db=found.path_loss_db - gain_db)
     k_db = section.fading.k_db
     if isinstance(k_db, str):
         return found

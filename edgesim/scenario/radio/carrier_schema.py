@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import model_validator
 
-from edgesim.scenario.fields import Quantity, Word
+from edgesim.scenario.fields import Quantity, WholeNumber, Word
 from edgesim.scenario.radio.numerology import (
     RESOURCE_BLOCKS,
     SYMBOLS,
@@ -18,7 +18,7 @@ from edgesim.scenario.radio.numerology import (
 )
 from edgesim.scenario.section import OURS, Section, key, refuse
 
-OF_THE_GRID = ("scs", "overhead_up", "overhead_down", "tdd", "special")
+OF_THE_GRID = ("scs", "overhead_up", "overhead_down", "tdd", "special", "tdd_clock", "layers")
 
 
 class CarrierSection(Section):
@@ -67,6 +67,29 @@ class CarrierSection(Section):
         written=False,
     )
 
+    tdd_clock: Annotated[str, Word(("fluid", "slots"))] = key(
+        "fluid: the rate is the mean over the pattern; slots: bits travel in the slots of their "
+        "direction only, and plans leave time for the longest gap",
+        "slots",
+        "fluid",
+        f"{OURS}: a mean; an upload ends up to one pattern later",
+        written=False,
+    )
+    layers: Annotated[int, WholeNumber(1, 8)] = key(
+        "streams that are sent at once over the same resource blocks, each with the rate of one",
+        2,
+        1,
+        f"{OURS}: one antenna; 3GPP TS 38.306, clause 4.1.2, has up to 4 up and 8 down",
+        written=False,
+    )
+    noise_figure_db: Annotated[float | None, Quantity("dB", 0.0, 40.0, above=False)] = key(
+        "of the base station: network.noise is then -174 dBm/Hz plus this",
+        "5 dB",
+        None,
+        "not set: network.noise says it; ITU-R M.2412 has 5 dB",
+        written=False,
+    )
+
     @model_validator(mode="after")
     def _is_a_grid(self) -> CarrierSection:
         if self.bandwidth_hz is None:
@@ -91,6 +114,8 @@ class CarrierSection(Section):
             raise refuse(self.special, problem, "special")
         if self.tdd is None and "special" in self.model_fields_set:
             raise refuse(self.special, " is read with tdd only; remove it, or give one", "special")
+        if self.tdd is None and self.tdd_clock == "slots":
+            raise refuse("slots", " is read with tdd only; remove it, or give one", "tdd_clock")
         if self.tdd is not None and not is_pattern(self.tdd):
             raise refuse(self.tdd, "; write slots such as DDDSU: D, at most one S, then U", "tdd")
         return self
@@ -119,4 +144,7 @@ class CarrierSection(Section):
         if self.bandwidth_hz is None:
             return 1.0, 1.0
         up, down = air_shares(self.tdd, self.special_symbols) if self.tdd else (1.0, 1.0)
-        return resource_share(self.overhead_up, up), resource_share(self.overhead_down, down)
+        return (
+            self.layers * resource_share(self.overhead_up, up),
+            self.layers * resource_share(self.overhead_down, down),
+        )

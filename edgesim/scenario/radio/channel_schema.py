@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from edgesim.scenario.fields import Quantity, Word
 from edgesim.scenario.per_device_values import Draw, per_device
+from edgesim.scenario.radio.antenna_schema import AntennaSection
 from edgesim.scenario.radio.own_loss_schema import CodePathLoss, TracePathLoss
 from edgesim.scenario.section import (
     OURS,
@@ -89,12 +90,21 @@ class Tr38901PathLoss(Section):
         0.0,
         f"{OURS}: isotropic; one element of 3GPP TR 38.901, Table 7.3-1, has at most 8 dB",
     )
+    antenna: AntennaSection | None = key(
+        "pattern of the base station's antenna, instead of antenna_gain",
+        "{kind: column, azimuth: 30 deg}",
+        None,
+        f"{OURS}: none; antenna_gain is the same in every direction",
+    )
     walls: WallsSection = key(
         "who is behind walls", "{indoor: 0.8}", WallsSection(indoor=0.0), PER_SECTION
     )
 
     @model_validator(mode="after")
     def _has_walls(self) -> Tr38901PathLoss:
+        if self.antenna is not None and self.antenna_gain_db:
+            problem = "stands beside antenna, whose pattern gives the gain; remove one of the two"
+            raise ValueRefusedError(problem, keys=["antenna_gain"])
         if self.model == "inh" and "walls" in self.model_fields_set and self.walls.indoor > 0.0:
             problem = ", which reads no walls; remove them, or write another model"
             raise refuse(self.model, problem, "model")

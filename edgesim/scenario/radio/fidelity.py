@@ -37,7 +37,9 @@ def with_rung(tree: Any) -> Any:
         return tree
     if rung == "paper":
         return {**tree, "network": _filled(network, PAPER)}
-    network = _filled(network, CELL)
+    carrier = network.get("carrier")
+    has_noise = isinstance(carrier, dict) and "noise_figure" in carrier
+    network = _filled(network, {k: v for k, v in CELL.items() if k != "noise" or not has_noise})
     if rung == "cell":
         network = _filled(network, BAND)
     else:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from solvers import PruningProblem, allocate
@@ -37,12 +37,14 @@ def test_no_share_of_a_grid_is_better(law, price, compute_s):
     assert float(each.rho_at(best)[0] + price * best[0]) <= cost.min() + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 @given(
     snr=st.lists(st.floats(1e-2, 1e4), min_size=1, max_size=6),
     compute_s=st.sampled_from([0.0, 1e-4, 0.01, 0.05]),
     bits_fixed=st.sampled_from([0.0, 1e4]),
 )
+@example(snr=[0.125], compute_s=0.0, bits_fixed=0.0)  # half of the band is of no use
 def test_allocations_are_certified(law, snr, compute_s, bits_fixed):
     each = problem(law, snr, compute_s, bits_fixed)
     try:
