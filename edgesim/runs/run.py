@@ -180,13 +180,15 @@ class PreparedRun:
         if not self.feasibility.feasible:
             raise InfeasibleScenarioError(self.feasibility.note)
         with user_errors(self.setup.scenario):
-            if out is not None:  # before torch loads, which the digest needs
-                RunFolder(Path(out)).refuse_unusable()
+            damage = None
+            if out is not None:  # before what trains loads, which the digests need
+                place = RunFolder(Path(out))
+                place.refuse_unusable()
+                damage = None if fresh else place.damage()
+            if damage != []:
+                self.setup.check_before_training()
             setup = share_training(self.setup, shared)
             folder = None if out is None else RunFolder(Path(out), result_digest(setup))
-            damage = None if fresh or folder is None else folder.damage()
-            if damage != []:
-                setup.check_before_training()
             try:
                 saved = folder.open(fresh, continuable(setup, folder.path)) if folder else None
                 if saved:

@@ -11,7 +11,7 @@ from typing import Any
 
 from reports.run_data.metrics import RHO
 
-DASH = "\N{EN DASH}"
+DASH, THIN = "\N{EN DASH}", "\N{THIN SPACE}"
 LATEX = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -83,7 +83,7 @@ class Table:
         text = self.columns[i].show(row[i])
         if half is None or _is_empty(row[half]):
             return text
-        return f"{text} ± {self.columns[half].show(row[half])}"
+        return f"{text} ± {_like(text, self.columns[half].show(row[half]))}"
 
     def filled(self) -> list[int]:
         """Indices of the columns with at least one value: what the page shows."""
@@ -163,6 +163,14 @@ def _tex(text: str) -> str:
     return "".join(LATEX.get(char, char) for char in text)
 
 
+def _like(mean: str, half: str) -> str:
+    """Half an interval with as many decimals as the mean before it."""
+    if "e" in mean:
+        return half
+    places = len(mean.partition(".")[2])
+    return f"{float(half.replace(THIN, '')):,.{places}f}".replace(",", THIN)
+
+
 def _bold(cell: str) -> str:
     """The mean in bold, the interval as it is."""
     mean, sign, half = cell.partition(" $\\pm$ ")
@@ -198,6 +206,6 @@ def significant(n: int, scale: float = 1.0) -> Callable[[float], str]:
         if not 1e-4 <= abs(value) < 1e9:
             return f"{value:.{n - 1}e}"
         places = max(0, n - 1 - math.floor(math.log10(abs(value))))
-        return f"{value:,.{places}f}".replace(",", "\u2009")
+        return f"{value:,.{places}f}".replace(",", THIN)
 
     return show

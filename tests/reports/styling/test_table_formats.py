@@ -23,3 +23,17 @@ def test_latex_is_escaped(scheme_of):
 )
 def test_four_significant_figures(value, text):
     assert tables.significant(4)(value) == text
+
+
+@pytest.mark.parametrize(
+    ("mean", "half", "text"),
+    [
+        (161.2, 7.65, "161.2 ± 7.7"),
+        (0.025, 5e-17, "25.00 ± 0.00"),  # what rounding leaves of equal seeds
+        (12_345.0, 1234.5, "12\u2009340 ± 1\u2009234"),
+    ],
+)
+def test_an_interval_has_the_decimals_of_its_mean(mean, half, text):
+    show = tables.significant(4, 1e3 if mean < 1 else 1)
+    columns = tables.Column("x", "X", show), tables.Column("h", "H", show, half_of="x")
+    assert tables.Table("t", "", columns, ((mean, half),)).cells()[0][0] == text
