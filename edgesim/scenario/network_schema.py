@@ -66,14 +66,13 @@ class DownlinkSection(Section):
         return self
 
 
-def _needs_no_more_with_a_rung(schema: dict[str, Any]) -> None:
-    """In the JSON schema a rung stands for the keys that must be given without one."""
-    required = schema.pop("required", [])
-    schema["anyOf"] = [{"required": ["fidelity"]}, {"required": required}]
+def _without_required(schema: dict[str, Any]) -> None:
+    """A rung, or a carrier, stands for the keys that must be given without one."""
+    schema.pop("required", None)
 
 
 class NetworkSection(Section):
-    model_config = ConfigDict(json_schema_extra=_needs_no_more_with_a_rung)
+    model_config = ConfigDict(json_schema_extra=_without_required)
 
     fidelity: Annotated[str | None, Word(RUNGS)] = key(
         "a rung of the ladder, which gives defaults to the other keys. paper: Liu's cell; cell: "
