@@ -29,6 +29,8 @@ NATURAL: dict[str, tuple[tuple[int, ...], int]] = {
     **dict.fromkeys(("mlp", "digits-cnn"), ((1, 8, 8), 10)),
     **dict.fromkeys(("liu-cnn", "fedlps-cnn", "lenet5-caffe"), MNIST),
     **dict.fromkeys(("spafl-conv4", "vgg11", "resnet18"), CIFAR_10),
+    "vgg13": ((3, 32, 32), 100),  # CIFAR-100
+    "vgg16": ((3, 64, 64), 200),  # Tiny-ImageNet
     "shakespeare-lstm": ((CONTEXT,), 65),
 }
 COST_HOOKS = ("configure", "observe", "demand", "charged")

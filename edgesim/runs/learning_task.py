@@ -106,6 +106,7 @@ def divide_data(
         "validation": learning.validation,
     }
     try:
+        samples = datasets.rescaled(samples, learning.inputs)
         return datasets.spread(samples, scenario.device_count, seeds, **options)
     except DataError as error:
         raise PartitionError(str(error)) from error

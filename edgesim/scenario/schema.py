@@ -193,6 +193,14 @@ class LearningSection(Section):
         None,
         "not set: all training samples are trained on",
     )
+    inputs: Annotated[str, Word(("unit", "standard", "bytes"))] = key(
+        "scale of the pixels: unit: [0, 1]; standard: less the mean of each channel of the "
+        "training pictures, over its deviation; bytes: [0, 255]",
+        "standard",
+        "unit",
+        f"{OURS}; FedLPS's program standardises, SpaFL's trains on bytes",
+        written=False,
+    )
     model: Annotated[str, Word(looks="the name of a model, see edgesim list models")] = key(
         "the network; ./file.py:name for a torch.nn.Module of your own", "mlp"
     )

@@ -137,6 +137,36 @@ def to_unit(images: Array) -> Array:
     return images.astype(np.float32) / np.float32(255)
 
 
+def rescaled(samples: Samples, inputs: str) -> Samples:
+    """The same samples with their images, in [0, 1], on another scale.
+
+    Args:
+        samples: images.
+        inputs: unit: as they are; standard: less the mean of each channel of the training images,
+            divided by its standard deviation; bytes: times 255.
+
+    Raises:
+        DataError: the samples are texts, which have no scale.
+    """
+    if inputs == "unit":
+        return samples
+    if samples.text:
+        raise DataError(f"inputs is {inputs}, but texts have no scale; remove it")
+
+    def images() -> tuple[Array, Array]:
+        train, test = samples.images()
+        if inputs == "bytes":
+            return train * np.float32(255), test * np.float32(255)
+        axes = (0, *range(2, train.ndim))
+        mean = train.mean(axis=axes, keepdims=True, dtype=np.float64)
+        deviation = train.std(axis=axes, keepdims=True, dtype=np.float64)
+        deviation[deviation == 0] = 1.0  # a channel that is the same everywhere
+        shift, scale = mean.astype(np.float32), deviation.astype(np.float32)
+        return (train - shift) / scale, (test - shift) / scale
+
+    return replace(samples, images=images)
+
+
 def digits(root: Path | None) -> Samples:
     """Handwritten digits of scikit-learn, 1797 images of 8x8; 80 % train, whatever the seed."""
     table = digits_table()
@@ -208,6 +238,49 @@ def cifar10(root: Path | None) -> Samples:
     return Samples(y_train, y_test, lambda: (to_unit(x_train), to_unit(x_test)), (3, 32, 32), CIFAR)
 
 
+def cifar100_paths(root: Path | None) -> list[Path]:
+    """train.bin and test.bin of CIFAR-100, checked; the pickles of its Python version are refused.
+
+    Raises:
+        DataError: they are not there, or of a wrong size.
+    """
+    official = (
+        "it is cifar-100-binary.tar.gz (168,513,733 bytes, md5 03b5dce01913d631647c71ecec9e9cb8) "
+        "of https://www.cs.toronto.edu/~kriz/cifar.html"
+    )
+    if root is None:
+        raise DataError(
+            "data set cifar100 is not here: set EDGESIM_DATA or --data to a folder with "
+            f"cifar-100-binary/train.bin and test.bin; {official}"
+        )
+    folders = root / "cifar100", root / "cifar-100-binary"
+    folder = next((f for f in folders if any(f.glob("train.bin*"))), folders[1])
+    if not folder.exists() and (root / "cifar-100-python").exists():
+        raise DataError(
+            f"{root / 'cifar-100-python'} holds pickles, which are not read: unpack the binary "
+            f"version beside it; {official}"
+        )
+    otherwise = f"; {official}"
+    return [
+        files.cifar_file(folder, f"{part}.bin", files.CIFAR100_ROW, otherwise)
+        for part in ("train", "test")
+    ]
+
+
+def cifar100(root: Path | None) -> Samples:
+    """CIFAR-100 in its binary version, in ROOT/cifar100 or ROOT/cifar-100-binary; fine labels."""
+    train, test = cifar100_paths(root)
+    (x_train, y_train, _), (x_test, y_test, _) = map(files.read_cifar100, (train, test))
+    names = train.parent / "fine_label_names.txt"
+    classes = tuple(map(str, range(100)))
+    if names.is_file():
+        classes = tuple(files.contents(names).decode("ascii", "replace").split())
+        if len(classes) != 100:
+            raise DataError(f"{names} has {len(classes)} names; expected 100")
+    images = lambda: (to_unit(x_train), to_unit(x_test))  # noqa: E731
+    return Samples(y_train, y_test, images, (3, 32, 32), classes)
+
+
 def shakespeare_path(root: Path | None) -> Path:
     if root is not None:
         return files.text_file(root / "shakespeare", "input.txt")
@@ -270,6 +343,11 @@ DATASETS: dict[str, tuple[Callable[[Path | None], Samples], str, str]] = {
         "Xiao et al., 2017",
     ),
     "cifar10": (cifar10, "32x32 colour pictures, 50,000 + 10,000", "Krizhevsky, 2009"),
+    "cifar100": (
+        cifar100,
+        "32x32 colour pictures of 100 classes, 50,000 + 10,000",
+        "Krizhevsky, 2009",
+    ),
     "shakespeare": (
         shakespeare,
         "80 characters of a speaker to the next one, by speaker",
@@ -305,6 +383,8 @@ def locate(dataset: str, root: str | Path | None = None) -> list[Path]:
     folder = data_root(root)
     if dataset == "shakespeare":
         return [shakespeare_path(folder)]
+    if dataset == "cifar100":
+        return cifar100_paths(folder)
     if dataset == "digits" or folder is None:
         return []
     if dataset == "cifar10":

@@ -1,4 +1,4 @@
-"""Readers of data files: IDX (MNIST, Fashion-MNIST), the binary version of CIFAR-10, text.
+"""Readers of data files: IDX (MNIST, Fashion-MNIST), binary CIFAR-10 and CIFAR-100, text.
 
 A check looks only at the header and the size, for .gz at the size in its trailer, so that it is
 quick; a read checks again what it got. Errors name the file, the expected and the found bytes.
@@ -18,7 +18,9 @@ from fl.errors import DataError
 from fl.regular_files import MAX_DATA_BYTES, open_regular
 
 Array = np.ndarray
-CIFAR_ROW = 1 + 3 * 32 * 32  # one label byte, then the red, green and blue planes
+PIXELS = 3 * 32 * 32  # of CIFAR: the red, green and blue planes
+CIFAR_ROW = 1 + PIXELS  # one label byte in front
+CIFAR100_ROW = 2 + PIXELS  # the coarse and the fine label in front
 
 
 def find(
@@ -116,15 +118,17 @@ def check_labels(labels: Array, path: Path, classes: int = 10) -> Array:
     return labels.astype(np.int64)
 
 
-def cifar_file(folder: Path, name: str) -> Path:
-    """File of one batch of the binary version of CIFAR-10, checked."""
-    path = find(folder, name)
-    size = unpacked_bytes(path)
-    if size == 0 or size % CIFAR_ROW:
-        raise DataError(
-            f"{path} is damaged: expected a multiple of {CIFAR_ROW} bytes, found {size}"
-        )
+def cifar_file(folder: Path, name: str, row: int = CIFAR_ROW, otherwise: str | None = None) -> Path:
+    """File of one batch of the binary version of CIFAR, checked; ``row``: bytes of a picture."""
+    path = find(folder, name) if otherwise is None else find(folder, name, otherwise)
+    check_rows(path, unpacked_bytes(path), row)
     return path
+
+
+def check_rows(path: Path, size: int, row: int) -> None:
+    """DataError where a file of so many bytes is not made of rows of so many."""
+    if size == 0 or size % row:
+        raise DataError(f"{path} is damaged: expected a multiple of {row} bytes, found {size}")
 
 
 def read_cifar(paths: list[Path]) -> tuple[Array, Array]:
@@ -132,14 +136,27 @@ def read_cifar(paths: list[Path]) -> tuple[Array, Array]:
     images, labels = [], []
     for path in paths:
         data = np.frombuffer(contents(path), dtype=np.uint8)
-        if data.size == 0 or data.size % CIFAR_ROW:
-            raise DataError(
-                f"{path} is damaged: expected a multiple of {CIFAR_ROW} bytes, found {data.size}"
-            )
+        check_rows(path, data.size, CIFAR_ROW)
         rows = data.reshape(-1, CIFAR_ROW)
         labels.append(check_labels(rows[:, 0], path))
         images.append(rows[:, 1:].reshape(-1, 3, 32, 32))
     return np.concatenate(images), np.concatenate(labels)
+
+
+def read_cifar100(path: Path) -> tuple[Array, Array, Array]:
+    """Images uint8 [N, 3, 32, 32], fine labels int64 [N] and coarse labels int64 [N].
+
+    Raises:
+        DataError: a label is out of range, or a fine class lies in two coarse ones.
+    """
+    data = np.frombuffer(contents(path), dtype=np.uint8)
+    check_rows(path, data.size, CIFAR100_ROW)
+    rows = data.reshape(-1, CIFAR100_ROW)
+    coarse, fine = check_labels(rows[:, 0], path, 20), check_labels(rows[:, 1], path, 100)
+    pairs = np.unique(np.stack([fine, coarse]), axis=1)
+    if len(np.unique(pairs[0])) < pairs.shape[1]:
+        raise DataError(f"{path} is damaged: a fine label stands beside two coarse ones")
+    return rows[:, 2:].reshape(-1, 3, 32, 32), fine, coarse
 
 
 def text_file(folder: Path, name: str) -> Path:

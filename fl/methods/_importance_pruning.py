@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fl.contracts import Grant, Payload, Phase, Stage, Tensor, Work
+from fl.contracts import Grant, Payload, Phase, Stage, Tensor, Update, View, Work
 from fl.method_base.affine_demand import total_work, upload_bits
 from fl.method_base.method import Method, State, param
 
@@ -46,6 +47,14 @@ class ImportancePruning(Method):
         True,
         "plan with the warm-up's time; false: as Liu, eq. (46), which overruns by it",
         source="Liu et al., eq. (24)",
+    )
+
+    pruned_counts: str = param(
+        "holders",
+        "mean of a weight over the devices that kept it, or over all, where who pruned it counts "
+        "as not having moved it",
+        source="Liu et al., eq. (26)",
+        choices=("holders", "all"),
     )
 
     @classmethod
@@ -104,6 +113,16 @@ class ImportancePruning(Method):
             return value_of(last.mask, done[:before]) & kept(received, done[before])
 
         return replace(last, start=start, mask=mask)
+
+    def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
+        """The mean of each weight: ``pruned_counts``."""
+        if self.pruned_counts == "holders" or not updates:
+            return super().aggregate(state, view, updates)
+        # Here, since it imports torch, which pricing a scenario does without.
+        from fl.method_base.aggregation import mean_of_differences
+
+        w = mean_of_differences(state.w, *self.arrived(view, updates))
+        return replace(state, g=state.g + 1, w=w)
 
 
 def value_of(tensor: Any, done: list[Tensor]) -> Tensor:

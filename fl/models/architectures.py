@@ -214,6 +214,18 @@ def vgg11(shape: Shape, classes: int) -> Sequence[Layer]:
     return *features, Flatten(), Linear(flat(shape, features), classes)
 
 
+def vgg13(shape: Shape, classes: int) -> Sequence[Layer]:
+    plan = "64 64 M 128 128 M 256 256 M 512 512 M 512 512 M"
+    features = normalised(shape[0], plan, side=3, padding=1, bias=True)
+    return *features, Flatten(), Linear(flat(shape, features), classes)
+
+
+def vgg16(shape: Shape, classes: int) -> Sequence[Layer]:
+    plan = "64 64 M 128 128 M 256 256 256 M 512 512 512 M 512 512 512 M"
+    features = normalised(shape[0], plan, side=3, padding=1, bias=True)
+    return *features, Flatten(), Linear(flat(shape, features), classes)
+
+
 def resnet18(shape: Shape, classes: int) -> Sequence[Layer]:
     stages = (64, 64, 1), (64, 128, 2), (128, 256, 2), (256, 512, 2)
     blocks = [
@@ -241,7 +253,7 @@ MODELS: dict[str, tuple[Builder, str, str]] = {
     "liu-cnn": (
         liu_cnn,
         "5x5 conv 32, 5x5 conv 64 (features), FC 128, output (classifier)",
-        "Liu et al., Section V",
+        "Liu et al., Section V; the side of 5 is ours",
     ),
     "fedlps-cnn": (
         fedlps_cnn,
@@ -259,6 +271,8 @@ MODELS: dict[str, tuple[Builder, str, str]] = {
         "SpaFL, CIFAR-10",
     ),
     "vgg11": (vgg11, "VGG-11 with batch norm and one classifier", "FedLPS, CIFAR-10"),
+    "vgg13": (vgg13, "VGG-13 with batch norm and one classifier", "FedLPS, CIFAR-100"),
+    "vgg16": (vgg16, "VGG-16 with batch norm and one classifier", "FedLPS, Tiny-ImageNet"),
     "resnet18": (
         resnet18,
         "ResNet-18 of width 64 for 32x32 pictures, static batch norm",

@@ -172,6 +172,20 @@ class FedLPS(FedLPSParameters):
         """The masked model (12) with its scores and pattern."""
         return trained.w
 
+    def retain(self, state: State, updates: Sequence[Update]) -> State:
+        """Scores always stay; the masked model where its share is above ``use_above``."""
+        after = super().retain(state, updates)
+        if self.use_above == 0:
+            return after
+        wide = {one.job.device for one in updates if one.job.note > self.use_above}
+        narrow = {one.job.device for one in updates} - wide
+        older = {
+            k: state.local[k].where(self.shared_mask, after.local[k])
+            for k in narrow & state.local.keys()
+        }
+        used = sorted(wide.union(state.notes.get("used", [])))
+        return replace(after, local=after.local | older, notes=after.notes | {"used": used})
+
     def encode(self, job: Job, trained: Trained) -> Sent:
         return Sent(trained.w, self.patterns.held(trained.w) & self.shared_mask)
 
@@ -187,6 +201,8 @@ class FedLPS(FedLPSParameters):
         return replace(state, g=state.g + 1, w=w)
 
     def personalise(self, state: State, k: int) -> Tensor:
+        if self.use_above and k not in state.notes.get("used", []):
+            return state.w
         return state.local.get(k, state.w)
 
     def probes(self, state: State) -> dict[str, Tensor]:

@@ -43,6 +43,14 @@ class FedLPSParameters(SubmodelMethod):
         gt=0,
         le=1,
     )
+    use_above: float = param(
+        0.0,
+        "a device uses its own model once it trained with a larger share of the units; 0.25 in the "
+        "released code",
+        source="FedLPS, eq. (12): at once",
+        ge=0,
+        le=0.99,
+    )
     partitions: int = param(
         5,
         "partitions of the arm space at first, I_0",

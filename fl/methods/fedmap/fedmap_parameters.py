@@ -88,6 +88,13 @@ class FedMapParameters(SubmodelMethod):
         source="FedMAP, (7)",
         choices=("draws", "survivals"),
     )
+    indicator: str = param(
+        "candidates",
+        "places with a gradient (7): those that survived all draws before the last, or as printed "
+        "those whose count is at most 1 below the largest",
+        source="FedMAP, Proposition 4.1",
+        choices=("candidates", "printed"),
+    )
     surrogate: str = param(
         "fedpm",
         "backward pass of a draw: its probability, or 1",
@@ -206,7 +213,11 @@ class FedMapParameters(SubmodelMethod):
     @property
     def rules(self) -> ThinningRules:
         return ThinningRules(
-            0 if self.literal_thinning else 1, self.exponent, self.surrogate, self.mask_scaler
+            0 if self.literal_thinning else 1,
+            self.exponent,
+            self.surrogate,
+            self.mask_scaler,
+            self.indicator,
         )
 
     @cached_property

@@ -87,7 +87,10 @@ class MaskSteps:
         cost = self.cost(kept, places.expand(parent.mask))
         self.seen.append((draws, cost.flops, cost.weights))
         value, candidate = (torch.from_numpy(mask).to(p.device) for mask in (child, parent.mask))
-        exponent = draws if rules.exponent == "draws" else draws - 1 + value.to(p.dtype)
+        survivals = torch.from_numpy(parent.survived).to(p) + value.to(p.dtype)
+        if rules.indicator == "printed":
+            candidate = survivals >= survivals.max() - 1
+        exponent = draws if rules.exponent == "draws" else survivals
         back = slope(p, exponent, rules.surrogate) * candidate
         x = w[self.x].detach()
         if rules.scaled:

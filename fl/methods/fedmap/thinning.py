@@ -40,12 +40,14 @@ class ThinningRules:
         exponent: n of (7): draws, or survivals as printed.
         surrogate: fedpm | identity.
         scaled: Whether the kept weights are scaled.
+        indicator: which places get a gradient (7): candidates | printed.
     """
 
     least: int = 1
     exponent: str = "draws"
     surrogate: str = "fedpm"
     scaled: bool = True
+    indicator: str = "candidates"
 
 
 @dataclass(frozen=True)

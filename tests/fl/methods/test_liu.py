@@ -6,6 +6,7 @@ import torch
 
 from fl.contracts import View
 from fl.executors.deferred_training import Trainer
+from tests.fl.conftest import view_of
 
 PARTIAL = {"personal_steps": 3, "global_steps": 3, "personal_lr": 0.2, "global_lr": 0.1}
 
@@ -56,3 +57,17 @@ def test_late_devices_keep_their_personal_part(bench):
     nobody = method.aggregate(method.retain(state, updates[:1]), view, [])
     assert torch.equal(nobody.w, state.w)
     assert nobody.g == 1
+
+
+def test_a_pruned_weight_counts_as_not_having_moved(bench):
+    """Mean over all: where n of 4 keep a weight it moves n / 4 of the mean over those holders."""
+    params = {"personal_steps": 1, "global_steps": 2}
+    method = bench.method("liu", **params)
+    everyone = bench.method("liu", pruned_counts="all", **params)
+    start, view = method.start(), view_of(bench.task)
+    updates = Trainer(bench.task).submit(bench.jobs(method, start, rho=0.5))
+    holders = sum(method.encode(u.job, u.result()).travels.double() for u in updates)
+    moved = method.aggregate(start, view, updates).w.double() - start.w.double()
+    over_all = everyone.aggregate(start, view, updates).w.double() - start.w.double()
+    assert torch.allclose(over_all, moved * holders / 4, atol=1e-7)
+    assert 0 < holders[holders > 0].min() < 4

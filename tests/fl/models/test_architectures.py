@@ -14,7 +14,14 @@ from fl.models.batch_norm import batch_norm
 from fl.models.layers import Conv, Linear, Lstm, Norm, Residual, Signal
 
 MNIST, CIFAR, TEXT = (1, 28, 28), (3, 32, 32), (80,)
-SHAPES = {"vgg11": CIFAR, "resnet18": CIFAR, "spafl-conv4": CIFAR, "shakespeare-lstm": TEXT}
+SHAPES = {
+    "vgg11": CIFAR,
+    "vgg13": CIFAR,
+    "vgg16": CIFAR,
+    "resnet18": CIFAR,
+    "spafl-conv4": CIFAR,
+    "shakespeare-lstm": TEXT,
+}
 
 
 def of_kind(layout, kind):

@@ -15,6 +15,8 @@ from fl.models.batch_norm import Collected
 
 SHAPES = {
     "vgg11": (3, 32, 32),
+    "vgg13": (3, 32, 32),
+    "vgg16": (3, 32, 32),
     "resnet18": (3, 8, 8),
     "spafl-conv4": (3, 28, 28),
     "shakespeare-lstm": (12,),

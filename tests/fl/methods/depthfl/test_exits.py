@@ -23,6 +23,8 @@ DEPTHS = {
     "lenet5-caffe": 3,
     "spafl-conv4": 4,
     "vgg11": 5,
+    "vgg13": 5,
+    "vgg16": 5,
     "resnet18": 4,  # the stages, as the authors
     "shakespeare-lstm": 2,
 }

@@ -206,3 +206,18 @@ def test_it_learns_and_unknown_devices_use_the_global_model(bench):
     scores = evaluate(bench.task, method, state)
     assert scores.accuracy.mean() > 0.8
     assert set(scores.measures) == {"accuracy global", "mean ratio", "never trained"}
+
+
+def test_a_device_uses_its_own_model_once_it_was_wide_enough(bench):
+    """The released rule: models of small shares are not used, and scores always stay."""
+    fixed = {"ratio": "fixed", "width": 0.25, "use_above": 0.25, "local_steps": 2}
+    method, state = bench.play("fedlps", rounds=1, **fixed)
+    assert all(torch.equal(method.personalise(state, k), state.w) for k in range(4))
+    wide = bench.method("fedlps", **(fixed | {"width": 0.5}))
+    after = bench.round(wide, state)
+    assert torch.equal(wide.personalise(after, 1), after.local[1])
+    again = bench.round(method, after)
+    shared = method.shared_mask
+    assert torch.equal(again.local[1][shared], after.local[1][shared])  # the wide one, kept
+    assert not torch.equal(again.local[1][~shared], after.local[1][~shared])  # with new scores
+    assert torch.equal(method.personalise(again, 1), again.local[1])

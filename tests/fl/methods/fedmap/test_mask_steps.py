@@ -31,8 +31,8 @@ def weights(count, least=0):
     return PerWeight(Layout((Slot("w", (count, 1), 0, "weight", "classifier", 0),)), least)
 
 
-def mask_steps(exponent="draws", scaled=False, gamma=0.5):
-    rules = ThinningRules(1, exponent, "fedpm", scaled)
+def mask_steps(exponent="draws", scaled=False, gamma=0.5, indicator="candidates"):
+    rules = ThinningRules(1, exponent, "fedpm", scaled, indicator)
     return MaskSteps(
         0,
         weights(4),
@@ -81,6 +81,14 @@ def test_the_printed_exponent_counts_survivals():
     """E4: a candidate that the shrink draw removed has n - 1."""
     assert mask_gradient(mask_steps("survivals"), [1, 1, 1, 0.2])[0][3] == 4000 * 0.1640625
     assert mask_gradient(mask_steps("survivals"), [1, 1, 1, 0.9])[0][3] == 4000 * 0.15625
+
+
+def test_the_printed_indicator_fails_where_nothing_survives_the_last_draw():
+    """Counts 1, 0, 1, 3: the fourth alone. Counts 1, 0, 1, 2: also the first and the third."""
+    printed = mask_steps(indicator="printed")
+    assert np.nonzero(mask_gradient(printed, [1, 1, 1, 0.2])[0])[0].tolist() == [3]
+    gradient, _ = mask_gradient(mask_steps(indicator="printed"), [1, 1, 1, 0.9])
+    assert gradient == pytest.approx([each * 0.1640625 for each in (1, 0, 300, 4000)])
 
 
 def test_the_scaler_multiplies_what_the_child_keeps():

@@ -1,0 +1,43 @@
+"""Scales of the pixels: by hand, and what is refused."""
+
+import numpy as np
+import pytest
+
+from fl.data.datasets import Samples, load, rescaled
+from fl.errors import DataError
+
+
+def pictures():
+    """Two channels: 0 and 1 (mean 0.5, deviation 0.5), and 0.25 everywhere."""
+    train = np.zeros((2, 2, 1, 1), dtype=np.float32)
+    train[1, 0], train[:, 1] = 1.0, 0.25
+    labels = np.array([0, 1])
+    return Samples(labels, labels, lambda: (train, 0.5 * train), (2, 1, 1), ("a", "b"))
+
+
+def test_standard_by_hand():
+    """The test pictures are moved by the mean and deviation of the training pictures."""
+    train, test = rescaled(pictures(), "standard").images()
+    assert train[:, 0].ravel().tolist() == [-1.0, 1.0] and test[:, 0].ravel().tolist() == [
+        -1.0,
+        0.0,
+    ]
+    assert train[:, 1].ravel().tolist() == [0.0, 0.0]  # the same everywhere: not divided by 0
+    assert train.dtype == np.float32
+
+
+def test_bytes_and_unit():
+    train, _ = rescaled(pictures(), "bytes").images()
+    assert train[:, 0].ravel().tolist() == [0.0, 255.0]
+    assert rescaled(same := pictures(), "unit") is same
+
+
+def test_the_digits_have_mean_zero_and_deviation_one():
+    train, _ = rescaled(load("digits"), "standard").images()
+    assert abs(train.mean()) < 1e-5 and abs(train.std() - 1) < 1e-4
+
+
+def test_texts_have_no_scale():
+    texts = Samples(np.zeros(1), np.zeros(1), lambda: None, (3,), ("a",), text=True)
+    with pytest.raises(DataError, match="inputs is bytes, but texts have no scale"):
+        rescaled(texts, "bytes")
