@@ -1,15 +1,61 @@
-"""Settings of hypothesis: no deadlines, and the same examples at each run.
+"""Settings of hypothesis, and a tiny cell that learns.
 
-HYPOTHESIS_SEARCH=1 in the environment tries new examples instead.
+Hypothesis has no deadlines and tries the same examples at each run; with HYPOTHESIS_SEARCH=1 in the
+environment it tries new ones instead.
 """
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("search", **patient)
 settings.register_profile("repeatable", derandomize=True, **patient)
 settings.load_profile("search" if os.environ.get("HYPOTHESIS_SEARCH") else "repeatable")
+
+TINY = """
+name: tiny
+rounds: 3
+network:
+  bandwidth: 1.5 MHz
+  noise: -110 dBm
+  channel: {path_loss: {model: constant, loss: [95 dB, 100 dB, 104 dB, 107 dB]}}
+devices:
+  - {count: 4, tx_power: 23 dBm, idle_power: 0.1 W,
+     cpu: {frequency: {uniform: [1 GHz, 3 GHz]}, cycles_per_weight: 100}}
+budget: {latency_threshold: 20 ms}
+learning:
+  dataset: digits
+  partition: {kind: labels, labels_per_device: 3}
+  samples_per_device: 60
+  model: digits-cnn
+  batch_size: 10
+  method: {name: liu, personal_lr: 0.05, global_lr: 0.05}
+"""
+RESULTS = (
+    *("rounds.csv", "device_rounds.parquet", "spans.parquet", "scores.parquet", "measures.csv"),
+    *("summary.json", "model.safetensors", "trace.json", "scenario.yaml", "partition.json"),
+    "devices.csv",
+)
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """The file of a cell of four devices that learns the digits in three rounds."""
+    path = tmp_path / "tiny.yaml"
+    path.write_text(TINY)
+    return path
+
+
+@pytest.fixture(scope="session")
+def bytes_of():
+    """bytes_of(folder): file -> content, of all results of a finished run."""
+
+    def read(folder: Path) -> dict[str, bytes]:
+        return {name: (folder / name).read_bytes() for name in RESULTS}
+
+    return read

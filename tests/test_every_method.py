@@ -19,33 +19,10 @@ from edgesim.runs.setup import set_up
 from edgesim.scenario.loader import expand
 from fl.methods import available
 from reports.html_page import write_report
+from reports.report_options import options_from
+from tests.golden.cases import EIGHT
 
 ROOT = Path(__file__).parent.parent
-CELL = """
-name: eight
-rounds: 4
-network:
-  bandwidth: 4 MHz
-  noise: -110 dBm
-  channel: {path_loss: {model: constant, loss: 95 dB}, fading: {kind: rayleigh, coherence: 9 ms}}
-devices:
-  - count: 6
-    tx_power: 23 dBm
-    cpu: {frequency: 2 GHz, flops_per_cycle: 4}
-    capability: {choice: [1, 0.5]}
-    capability_drawn: round
-    model_budget: [1, 1, 0.25, 0.25, 0.0625, 0.0625]
-  - {count: 2, tx_power: 23 dBm, cpu: {frequency: 10 MHz, flops_per_cycle: 1}}
-budget: {latency_threshold: 60 ms}
-allocation: {solver: equal}
-learning:
-  dataset: digits
-  partition: {kind: labels, labels_per_device: 3}
-  samples_per_device: 40
-  model: digits-cnn
-  batch_size: 10
-  method: {name: fedavg}
-"""
 PARAMS = {
     "liu": {"personal_lr": 0.05, "global_lr": 0.05},
     "fedalt": {"personal_lr": 0.05, "global_lr": 0.05},
@@ -77,14 +54,14 @@ SLOW = [6, 7]
 @pytest.fixture(scope="module")
 def scenario(tmp_path_factory):
     path = tmp_path_factory.mktemp("every") / "eight.yaml"
-    path.write_text(CELL)
+    path.write_text(EIGHT)
 
     def make(name, *changes):
         params = ", ".join(
             f"{key}: {value}" for key, value in PARAMS.get(name, {"lr": 0.05}).items()
         )
         method = f"learning.method={{name: {name}, {params}}}"
-        return load(path, [method, *WIDER_BAND.get(name, ()), *changes])
+        return load(path, [method, "rounds=4", *WIDER_BAND.get(name, ()), *changes])
 
     return make
 
@@ -166,7 +143,7 @@ def test_that_scenario_runs_with_every_method_and_makes_a_report(tmp_path):
         run = simulate(one, out=tmp_path / label.replace(" ", "-"))
         assert len(run.rounds) == 2 and run.rounds.accuracy.between(0, 1).all()
         folders.append(run.folder)
-    page = write_report(folders, tmp_path / "page")
+    page = write_report(folders, tmp_path / "page", options_from({"figures": ["costs"]}))
     assert "SCAFFOLD" in page.read_text(encoding="utf-8")
 
 

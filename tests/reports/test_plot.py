@@ -94,6 +94,7 @@ def test_what_cannot_be_drawn_is_one_sentence(two_runs, call, sentence):
         call(two_runs)
 
 
+@pytest.mark.slow
 def test_a_figure_of_the_report_takes_its_options(swept_folder):
     options = {
         "style": "ieee",
@@ -108,6 +109,7 @@ def test_a_figure_of_the_report_takes_its_options(swept_folder):
         plot.figure(swept_folder, "pareta")
 
 
+@pytest.mark.slow
 def test_a_report_from_python(two_runs, tmp_path):
     page = plot.report(two_runs, {"figures": "cdf"}, tmp_path / "out")
     assert page == tmp_path / "out" / "index.html"

@@ -35,6 +35,7 @@ def adjusted(swept_folder, tmp_path_factory):
     return place / "out"
 
 
+@pytest.mark.slow
 def test_only_the_chosen_figures_schemes_and_points_are_there(adjusted):
     names = {path.stem for path in (adjusted / "figures").iterdir()}
     assert names == {"accuracy", "latency-by-latency-threshold"}
@@ -47,12 +48,14 @@ def test_only_the_chosen_figures_schemes_and_points_are_there(adjusted):
     ]
 
 
+@pytest.mark.slow
 def test_a_display_name_is_escaped_in_latex_and_on_the_page(adjusted):
     text = (adjusted / "tables" / "schemes.tex").read_text(encoding="utf-8")
     assert r"Ours, \$\textbackslash{}rho\$ \& 100 \%" in text
     assert r"Ours, $\rho$ &amp; 100 %" in (adjusted / "index.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_figure_over_two_columns_is_that_wide(adjusted):
     svg = (adjusted / "figures" / "accuracy.svg").read_text(encoding="utf-8")
     assert float(re.search(r'width="([\d.]+)pt"', svg)[1]) == pytest.approx(7.16 * 72)
@@ -60,6 +63,7 @@ def test_a_figure_over_two_columns_is_that_wide(adjusted):
     assert b"STIX" in pdf and b"/Subtype /CIDFontType2" in pdf  # TrueType, as papers must have
 
 
+@pytest.mark.slow
 def test_the_file_beside_the_results_is_read_by_itself(two_runs, tmp_path):
     results = shutil.copytree(two_runs / "a", tmp_path / "results" / "a").parent
     (results / "report.yaml").write_text("figures: costs\npanels: apart\n", encoding="utf-8")
@@ -89,6 +93,7 @@ def test_a_wrong_option_is_one_sentence_with_its_line(tmp_path, text, sentence):
     assert str(error.value).removeprefix(f"{tmp_path}/").startswith(sentence)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

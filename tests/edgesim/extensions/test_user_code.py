@@ -117,6 +117,7 @@ def test_allocators_that_are_no_plain_functions(tmp_path, thing):
     assert_refused(result, out, r"my.py:[24]: ZeroDivisionError")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["allocator", "method"])
 def test_the_resolved_scenario_runs_again_with_the_same_bytes(tmp_path, kind):
     first, second = tmp_path / "first", tmp_path / "second"

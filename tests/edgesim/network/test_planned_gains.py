@@ -30,6 +30,7 @@ def cell():
     return partial(load, FILE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label", LIU)
 def test_lius_cell_keeps_what_is_promised(cell, label):
     run = simulate(cell(["rounds=60"], label=label)).summary

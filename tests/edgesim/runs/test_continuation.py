@@ -46,6 +46,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()} | {"timing.json": b""}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clock", ["synchronous", "deadline"])
 @pytest.mark.parametrize("changes", [[], NOTHING_LEARNED, BANDIT], ids=["liu", "none", "oort"])
 def test_more_rounds_end_with_the_bytes_of_a_run_that_had_them_from_the_start(

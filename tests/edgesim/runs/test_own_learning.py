@@ -87,6 +87,7 @@ def test_a_run_on_arrays_keeps_them(own, tmp_path):
     assert tables(simulate(load(tmp_path / "run/scenario.yaml"))) == tables(run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["liu", "heterofl", "spafl", "fedpm", "oort"])
 def test_methods_train_a_module_with_the_same_bytes_on_any_number_of_threads(own, method):
     own_model = own(*OWN_CODE, f"learning.method={{name: {method}}}")

@@ -13,33 +13,6 @@ from edgesim.errors import InfeasibleScenarioError, RunError, ScenarioError
 
 ROOT = Path(__file__).parents[3]
 
-SCENARIO = """
-name: tiny
-rounds: 3
-network:
-  bandwidth: 1.5 MHz
-  noise: -110 dBm
-  channel: {path_loss: {model: constant, loss: [95 dB, 100 dB, 104 dB, 107 dB]}}
-devices:
-  - {count: 4, tx_power: 23 dBm, idle_power: 0.1 W,
-     cpu: {frequency: {uniform: [1 GHz, 3 GHz]}, cycles_per_weight: 100}}
-budget: {latency_threshold: 20 ms}
-learning:
-  dataset: digits
-  partition: {kind: labels, labels_per_device: 3}
-  samples_per_device: 60
-  model: digits-cnn
-  batch_size: 10
-  method: {name: liu, personal_lr: 0.05, global_lr: 0.05}
-"""
-
-
-@pytest.fixture
-def tiny(tmp_path):
-    path = tmp_path / "tiny.yaml"
-    path.write_text(SCENARIO)
-    return path
-
 
 def test_devices_out_of_reach_are_named(tiny):
     scenario = load(

@@ -18,57 +18,12 @@ from edgesim.errors import RunError, ScenarioError
 
 ROOT = Path(__file__).parents[3]
 
-SCENARIO = """
-name: tiny
-rounds: 3
-network:
-  bandwidth: 1.5 MHz
-  noise: -110 dBm
-  channel: {path_loss: {model: constant, loss: [95 dB, 100 dB, 104 dB, 107 dB]}}
-devices:
-  - {count: 4, tx_power: 23 dBm, idle_power: 0.1 W,
-     cpu: {frequency: {uniform: [1 GHz, 3 GHz]}, cycles_per_weight: 100}}
-budget: {latency_threshold: 20 ms}
-learning:
-  dataset: digits
-  partition: {kind: labels, labels_per_device: 3}
-  samples_per_device: 60
-  model: digits-cnn
-  batch_size: 10
-  method: {name: liu, personal_lr: 0.05, global_lr: 0.05}
-"""
-
-TABLES = (
-    "rounds.csv",
-    "device_rounds.parquet",
-    "spans.parquet",
-    "scores.parquet",
-    "measures.csv",
-    "summary.json",
-)
-
-TABLES += ("model.safetensors", "trace.json")
-
-
-@pytest.fixture
-def tiny(tmp_path):
-    path = tmp_path / "tiny.yaml"
-    path.write_text(SCENARIO)
-    return path
-
-
-def digest_of(folder: Path) -> dict[str, bytes]:
-    return {
-        name: (folder / name).read_bytes()
-        for name in (*TABLES, "scenario.yaml", "partition.json", "devices.csv")
-    }
-
 
 COMMAND = (sys.executable, "-m", "edgesim", "run")
 
 
 @pytest.mark.slow
-def test_promise_7_kill_dash_nine_and_the_same_command(tiny, tmp_path):
+def test_promise_7_kill_dash_nine_and_the_same_command(tiny, tmp_path, bytes_of):
     """SIGKILL somewhere in a run, again and again; the same command ends with the bytes of an
     undisturbed run.
     """
@@ -90,7 +45,7 @@ def test_promise_7_kill_dash_nine_and_the_same_command(tiny, tmp_path):
         assert begun < seen < 40
     assert not (tmp_path / "killed" / "summary.json").exists()
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    assert digest_of(tmp_path / "killed") == digest_of(whole.folder)
+    assert bytes_of(tmp_path / "killed") == bytes_of(whole.folder)
 
 
 def rounds_done(state: Path) -> int:
@@ -150,20 +105,22 @@ def test_other_data_is_another_run(tiny, tmp_path):
         simulate(scenario, data=folders[1], out=tmp_path / "out")
 
 
-def test_a_finished_folder_that_lost_a_file_gets_it_back(tiny, tmp_path):
+def test_a_finished_folder_that_lost_a_file_gets_it_back(tiny, tmp_path, bytes_of):
     out = tmp_path / "out"
     simulate(load(tiny), out=out)
-    before = digest_of(out)
+    before = bytes_of(out)
     (out / "spans.parquet").unlink()
     (out / "model.safetensors").unlink()
     simulate(load(tiny), out=out)
-    assert digest_of(out) == before
+    assert bytes_of(out) == before
 
 
-def test_a_damaged_file_of_a_finished_run_is_written_again_and_summary_says_so(tiny, tmp_path):
+def test_a_damaged_file_of_a_finished_run_is_written_again_and_summary_says_so(
+    tiny, tmp_path, bytes_of
+):
     out = tmp_path / "out"
     simulate(load(tiny), out=out)
-    before = digest_of(out)
+    before = bytes_of(out)
     (out / "summary.json").write_text("{")
     table = bytearray((out / "spans.parquet").read_bytes())
     table[len(table) // 2] ^= 1
@@ -171,17 +128,19 @@ def test_a_damaged_file_of_a_finished_run_is_written_again_and_summary_says_so(t
     again = simulate(load(tiny), out=out)
     warning = "damaged files were written again: spans.parquet, summary.json"
     assert again.summary["warnings"] == [warning]
-    after = digest_of(out)
+    after = bytes_of(out)
     assert json.loads(after.pop("summary.json"))["warnings"] == [warning]
     del before["summary.json"]
     assert after == before
 
 
-def test_a_damaged_checkpoint_goes_on_from_the_one_before_to_the_same_bytes(tiny, tmp_path):
+def test_a_damaged_checkpoint_goes_on_from_the_one_before_to_the_same_bytes(
+    tiny, tmp_path, bytes_of
+):
     """The last state is damaged, then the log after it: round 2 is computed again each time."""
     out = tmp_path / "out"
     simulate(load(tiny), out=out)
-    before = digest_of(out)
+    before = bytes_of(out)
     del before["summary.json"]
     for name, reason in (
         ("state.safetensors", "its bytes do not match their digest"),
@@ -197,7 +156,7 @@ def test_a_damaged_checkpoint_goes_on_from_the_one_before_to_the_same_bytes(tiny
             "the run went on from the one before it, after round 1"
         )
         assert warning in again.summary["warnings"]
-        after = digest_of(out)
+        after = bytes_of(out)
         assert warning in json.loads(after.pop("summary.json"))["warnings"]
         assert after == before
 
@@ -219,13 +178,13 @@ def test_a_whole_checkpoint_of_another_version_is_refused(tiny, tmp_path, monkey
         simulate(load(tiny), out=tmp_path / "out")
 
 
-def test_fresh_keeps_a_finished_run_until_the_new_one_can_begin(tiny, tmp_path):
+def test_fresh_keeps_a_finished_run_until_the_new_one_can_begin(tiny, tmp_path, bytes_of):
     out = tmp_path / "out"
     simulate(load(tiny), out=out)
-    before = digest_of(out)
+    before = bytes_of(out)
     with pytest.raises(ScenarioError, match="torch cannot use"):
         simulate(load(tiny, ["learning.device=cuda:77"]), out=out, fresh=True)
-    assert digest_of(out) == before
+    assert bytes_of(out) == before
     (out / "checkpoint" / "state.safetensors").unlink()
     simulate(load(tiny), out=out)
-    assert digest_of(out) == before
+    assert bytes_of(out) == before

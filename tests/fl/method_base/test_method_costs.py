@@ -49,6 +49,7 @@ def charged_at(bench, name, **accounting) -> str:
     return repr((method.demand(state, view, np.arange(4)), job.stages, job.payload))
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(
     st.floats(0, 1),

@@ -37,6 +37,7 @@ def test_no_share_of_a_grid_is_better(law, price, compute_s):
     assert float(each.rho_at(best)[0] + price * best[0]) <= cost.min() + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 @given(
     snr=st.lists(st.floats(1e-2, 1e4), min_size=1, max_size=6),
