@@ -185,7 +185,8 @@ def catches_signals(pid: int) -> bool:
 def tracks_semaphores(pid: int) -> bool:
     """Is it the resource tracker of multiprocessing?"""
     try:
-        return b"resource_tracker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        # as an option of warnings the name stands in the command of a worker too
+        return b"multiprocessing.resource_tracker" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
 

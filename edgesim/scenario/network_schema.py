@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any
 
-from pydantic import ValidationError, model_validator
+from pydantic import ConfigDict, ValidationError, model_validator
 
 from edgesim.scenario.fields import Quantity, WholeNumber, Word
 from edgesim.scenario.per_device_values import Draw, Noise, NoiseReader, constant, per_device
@@ -66,7 +66,14 @@ class DownlinkSection(Section):
         return self
 
 
+def _without_required(schema: dict[str, Any]) -> None:
+    """A rung, or a carrier, stands for the keys that must be given without one."""
+    schema.pop("required", None)
+
+
 class NetworkSection(Section):
+    model_config = ConfigDict(json_schema_extra=_without_required)
+
     fidelity: Annotated[str | None, Word(RUNGS)] = key(
         "a rung of the ladder, which gives defaults to the other keys. paper: Liu's cell; cell: "
         "3GPP TR 38.901 with fading from 3 km/h, planned for the 5 % quantile; adapted: an NR "
@@ -156,7 +163,9 @@ def _occupied(carrier: object) -> str | None:
     try:
         occupied_hz = CarrierSection.model_validate(carrier).occupied_hz
     except ValidationError:
-        return "1 Hz"  # any: the section itself reports what is wrong, not that this is missing
+        # The section itself reports what is wrong with its band, and not that this is missing.
+        has_band = isinstance(carrier, dict) and "bandwidth" in carrier
+        return "1 Hz" if has_band else None
     return None if occupied_hz is None else format_quantity(occupied_hz, "Hz")
 
 

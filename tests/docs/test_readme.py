@@ -115,7 +115,11 @@ def test_sweeps_of_the_tour(command, monkeypatch, tmp_path):
     assert len(list((tmp_path / "out").rglob("summary.json"))) == 4
 
 
-OF_PLANS = ("planning-under-fading", "urban-macro")  # schemes are ways to plan, not to learn
+OF_PLANS = (
+    "clocks",
+    "planning-under-fading",
+    "urban-macro",
+)  # schemes are ways to plan, not to learn
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ class SilentObserver:
     def scores(self, g, state):
         return None
 
-    def finished(self, g, state):
+    def finished(self, g, state, at_work=None):
         pass
 
 

@@ -100,6 +100,7 @@ TEN = (
 SHORT = {
     "all-methods": ONE_ROUND,
     "baselines": (*ONE_ROUND, "learning.method.local_steps=5"),
+    "clocks": ("rounds=4", "evaluate.every=2"),
     "demo": ONE_ROUND,
     "four-papers": ONE_ROUND,
     "ladder": (*ONE_ROUND, "network.fidelity=errors"),
