@@ -17,9 +17,8 @@ from typer.testing import CliRunner
 
 from edgesim import load, simulate
 from edgesim.cli.app import app
-from edgesim.results.run_search import find_runs
 from reports.figure_catalog import report_figures
-from reports.run_data.scheme_grouping import load_schemes
+from reports.run_data.given_runs import schemes_of
 from reports.styling.figure_style import STYLES
 from tests.golden.cases import CLOCKS, EIGHT, TEXTS, Case
 
@@ -106,7 +105,7 @@ def of_command_line(folder: Path) -> dict[str, str]:
 
 def _numbers(given: Path) -> Iterator[tuple[str, bytes]]:
     """Files of numbers beside the figures of a report, whose drawings are not kept."""
-    for figure in report_figures(load_schemes(find_runs([given]).finished))[0]:
+    for figure in report_figures(schemes_of(given))[0]:
         if figure.draw(STYLES["screen"]) is not None:
             yield f"{figure.name}.csv", figure.table().csv().encode()
 
@@ -114,7 +113,7 @@ def _numbers(given: Path) -> Iterator[tuple[str, bytes]]:
 def _results(plan: dict) -> dict:
     """sweep.json without the path and the folders, which the code's digest names."""
     points = [{key: row[key] for key in row if key != "folder"} for row in plan["points"]]
-    return {**{key: plan[key] for key in ("name", "axes")}, "points": points}
+    return {**{key: plan[key] for key in ("name", "axes", "linked")}, "points": points}
 
 
 def _command(folder: Path, *words: str) -> None:

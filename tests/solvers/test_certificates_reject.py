@@ -18,6 +18,7 @@ from solvers import (
     UncertifiedError,
     allocate,
 )
+from solvers.allocators.alpha_fair import tangent_problem
 from solvers.allocators.discrete_levels import certify_levels
 from solvers.allocators.fair import certify_fair, with_rho_at_most
 from solvers.allocators.kkt import largest_marginal_gain
@@ -48,6 +49,13 @@ def sparing():
 
 def least_sum(a):
     proof = certify(a.problem, a.share, a.rho, a.multiplier)
+    return max(proof.primal, proof.complementarity, proof.gap)
+
+
+def most_utility(a):
+    """Of proportional fairness, on the tangent at the answer."""
+    tangent, _ = tangent_problem(a.problem, 1.0, a.share)
+    proof = certify(tangent, a.share, a.rho, a.multiplier)
     return max(proof.primal, proof.complementarity, proof.gap)
 
 
@@ -89,6 +97,8 @@ OF = {
     "convex": (least_sum, problem),
     "fair": (least_max, problem),
     "convex-fair": (least_max, problem),
+    "alpha-fair": (most_utility, problem),
+    "convex-alpha-fair": (most_utility, problem),
     "latency": (least_time, problem),
     "convex-latency": (least_time, problem),
     "energy": (least_joules, sparing),
@@ -103,7 +113,7 @@ OWN = {"convex-energy": 1e-4}  # what the method itself may show; 1e-8 for the o
 
 def with_share(a, share):
     """The same with other shares, and the pruning that the deadline then asks for."""
-    pruned = a.method in ("kkt", "convex", "fair", "convex-fair", "printed")
+    pruned = OF[a.method][0] in (least_sum, most_utility, least_max)
     return replace(a, share=share, rho=a.problem.rho_at(share) if pruned else a.rho)
 
 

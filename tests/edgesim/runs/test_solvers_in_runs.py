@@ -194,7 +194,7 @@ def test_which_solvers_need_a_threshold(tmp_path):
     [
         (
             ["allocation.solver=nine"],
-            "allowed are kkt, fair, latency, energy, levels, equal, proportional, convex, ",
+            "allowed are kkt, fair, alpha-fair, latency, energy, levels, equal, proportional, ",
         ),
         (["allocation.solver=printed"], "breaks its bounds and is for comparison only; use kkt"),
         (["allocation.solver=levels"], "is levels, which needs allocation.levels; write for"),
