@@ -18,6 +18,7 @@ def commands(name):
     return [words[2:] for words in lines if words[:2] == ["edgesim", name]]
 
 
+@pytest.mark.slow
 def test_its_runs_and_its_sweep_are_accepted(monkeypatch):
     monkeypatch.chdir(ROOT)
     runs = [expand(Path(words[0]), words[1:]) for words in commands("run")]

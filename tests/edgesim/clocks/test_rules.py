@@ -99,6 +99,7 @@ def test_overcommit_is_as_long_as_the_order_statistic_of_exponential_times(trace
 durations = st.lists(st.floats(0.1, 10.0), min_size=2, max_size=7, unique=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(durations, st.data())
 def test_staleness_sums_to_the_number_of_those_at_work(traced, lengths, data):

@@ -96,6 +96,7 @@ def test_methods_train_a_module_with_the_same_bytes_on_any_number_of_threads(own
     assert np.isfinite(first.rounds.loss).all()
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_of_a_module_ends_with_the_same_bytes(own, tmp_path):
     whole = simulate(own(*OWN_CODE), out=tmp_path / "whole", allow_code=True)
 

@@ -61,7 +61,7 @@ def rounds(benches):
     return make
 
 
-@pytest.mark.parametrize("model", [MLP, CNN])
+@pytest.mark.parametrize("model", [MLP, pytest.param(CNN, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", methods.available())
 class TestEveryMethod:
     """A round of four devices, as the method orders it."""
