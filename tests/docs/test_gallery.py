@@ -4,6 +4,8 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 from edgesim.scenario.loader import expand
 from edgesim.sweep.sweep_plan import plan_sweep
 
