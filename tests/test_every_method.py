@@ -78,9 +78,9 @@ def whole(scenario, tmp_path_factory):
 
 
 # The tests of one method stand together, for the sake of that run.
+@pytest.mark.slow
 @pytest.mark.parametrize("name", available(), scope="module")
 class TestMethod:
-    @pytest.mark.slow
     def test_a_quarter_of_the_devices_late_at_the_deadline(self, scenario, whole, name):
         """Two of eight processors are far too slow: their rounds are lost, everybody else's are
         aggregated.
@@ -99,7 +99,6 @@ class TestMethod:
             or rows.status.eq("infeasible").any()
         )
 
-    @pytest.mark.slow
     def test_interrupted_after_two_rounds_and_resumed(self, scenario, whole, name, tmp_path):
         """What a method remembers goes through the checkpoint: same bytes as in one go."""
         setup = set_up(scenario(name))
