@@ -68,6 +68,7 @@ def test_promise_1_simulated_finish_is_liu_28(tiny):
     assert run.rounds.latency_s.to_numpy() == pytest.approx(20e-3, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clock", ["synchronous", "deadline"])
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_runs_under_every_clock(tiny, name, clock):

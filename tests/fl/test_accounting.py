@@ -49,6 +49,7 @@ def counted_by_torch(architecture, trained, x):
     return counter.get_total_flops() / len(x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize(("name", "shape"), SHAPES)
 def test_flops_are_those_that_torch_counts_in_the_real_step(name, shape, part, bench):

@@ -112,6 +112,7 @@ def test_edits_of_other_methods_commands_and_reports_change_nothing(copy, digest
     assert digest_of("liu") == before
 
 
+@pytest.mark.slow
 def test_a_new_import_is_followed(copy, digest_of):
     before = digest_of("liu")
     (copy / "fl" / "new.py").write_text("VALUE = 1\n")

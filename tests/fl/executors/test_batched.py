@@ -38,6 +38,7 @@ def test_the_memory_that_stays_moves_no_byte():
         assert same(stays.run(one), Batched(task).run(one))
 
 
+@pytest.mark.slow
 def test_a_pass_leaves_no_garbage_behind():
     """Models in cycles would wait for the collector; what is freed is used again at once."""
     task = task_of(MLP)

@@ -23,6 +23,7 @@ OF_ITS_OWN = {  # what stays where it is not a part of the model: of the update,
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", available())
 def test_the_server_never_hears_of_what_a_late_device_trained_and_the_device_keeps_it(bench, name):
     method = bench.method(name, participants=4)

@@ -44,6 +44,7 @@ def test_the_largest_scores_are_kept(share, kept):
     assert units.top(torch.ones(4), 0.5).tolist() == [1, 1, 0, 0]  # ties: the lower index
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["fedlps-cnn", "digits-cnn", "lenet5-caffe", "shakespeare-lstm", "resnet18"]
 )
