@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -91,7 +92,7 @@ def sweep():
 
 LONG = """\
 name: long
-rounds: 150
+rounds: 450
 network:
   bandwidth: 20 MHz
   noise: -110 dBm
@@ -173,8 +174,11 @@ def kept(sweep):
 def holds(pid, checkpoints):
     """Has the process one of these points' locks open?"""
     locks = {str(path.with_name("lock")) for path in checkpoints}
-    links = [os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir()]
-    return bool(locks & set(links))
+    links = set()
+    for path in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            links.add(os.readlink(path))
+    return bool(locks & links)
 
 
 class Silent:

@@ -66,13 +66,13 @@ def test_a_worker_that_is_killed_is_replaced_and_its_point_resumes(
 ):
     (tmp_path / "long.yaml").write_text(long_sweep.text)
     command = long_sweep.started(tmp_path, "--workers", "2")
-    long_sweep.wait_until(lambda: long_sweep.in_progress(tmp_path), command)
-    busy = [
-        pid
-        for pid in children(command.pid)
-        if long_sweep.holds(pid, long_sweep.in_progress(tmp_path))
-    ]
-    os.kill(busy[0], signal.SIGKILL)
+
+    def busy():
+        points = long_sweep.in_progress(tmp_path)
+        return [pid for pid in children(command.pid) if long_sweep.holds(pid, points)]
+
+    long_sweep.wait_until(busy, command)
+    os.kill(busy()[0], signal.SIGKILL)
     printed, complaint = command.communicate(timeout=60)
     assert (command.returncode, complaint) == (0, "")
     assert "its process ended by signal 9; another one goes on with it" in printed

@@ -93,7 +93,9 @@ class TestEveryMethod:
 
 
 class Executed:
-    """An update that is there already."""
+    """An update that is there already, and as fresh as the model that it changes."""
+
+    weight = 1.0
 
     def __init__(self, job, trained):
         self.job, self.trained = job, trained
