@@ -13,6 +13,7 @@ from typing import NamedTuple
 from edgesim.errors import RunError
 from edgesim.records.atomic_files import write_atomic
 from fl.regular_files import open_regular, read_regular
+from fl.stored_files import is_sealed
 
 SUMS = "SHA256SUMS"
 MAX_SUMS_BYTES = 1 << 20
@@ -55,10 +56,15 @@ def read_sums(folder: Path) -> dict[str, str] | None:
     """File name -> digest; None where the folder has no SHA256SUMS, as before there were any.
 
     Raises:
-        DamagedRunError: the file is not as it was written, or cannot be read.
+        DamagedRunError: the file is not as it was written, cannot be read, or was there once.
     """
     path = folder / SUMS
     if not path.exists():
+        if _had_sums(folder):
+            raise DamagedRunError(
+                f"{path} is missing, so that nothing shows whether the other files are whole; run "
+                "the scenario into this folder again, and it is written anew from the checkpoint"
+            )
         return None
     try:
         lines = read_regular(path, MAX_SUMS_BYTES).decode().splitlines()
@@ -66,9 +72,22 @@ def read_sums(folder: Path) -> dict[str, str] | None:
         raise DamagedRunError(f"{path} cannot be read ({error})") from None
     pairs = [line.partition("  ") for line in lines]
     # A name with a folder in it would lead elsewhere.
-    if not all(len(digest) == 64 and name and Path(name).name == name for digest, _, name in pairs):
+    if not all(len(digest) == 64 and _is_name(name) for digest, _, name in pairs):
         raise DamagedRunError(f"{path} is damaged: it has a line without digest and file name")
     return {name: digest for digest, _, name in pairs}
+
+
+def _had_sums(folder: Path) -> bool:
+    """Was this run finished by a version that wrote sums? Its timing.json has a digest then."""
+    try:
+        timing = read_regular(folder / "timing.json", MAX_SUMS_BYTES)
+    except OSError:
+        return False
+    return is_sealed(timing) and (folder / "summary.json").exists()
+
+
+def _is_name(name: str) -> bool:
+    return bool(name) and name.isprintable() and Path(name).name == name
 
 
 def damaged_files(folder: Path) -> list[FileDamage]:

@@ -43,6 +43,7 @@ def read_json(path: Path) -> dict[str, Any]:
     content = _content(path, MAX_JSON_BYTES)
     try:
         value = json.loads(content)
+        json.dumps(value, ensure_ascii=False).encode()  # no half of a character of UTF-16
         if is_sealed(content) or (isinstance(value, dict) and "digest" in value):
             check_seal(content)
     except DamagedFileError as error:

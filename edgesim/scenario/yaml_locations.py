@@ -18,6 +18,8 @@ MAX_BYTES = 256 * 1024
 MAX_RESOLVED_BYTES = 4 << 20  # of scenario.yaml in a run's folder, where traces are written out
 MAX_DEPTH = 20
 LARGE = "put long lists into a file and name it by {trace: file.csv}"
+NO_CHARACTER = "an escape that is no character; write the character itself"
+_SURROGATE = re.compile("[\ud800-\udfff]")  # half a character of UTF-16
 _INTEGER = re.compile(r"[-+]?[0-9]{1,400}")
 _REAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _SPECIAL = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
@@ -152,6 +154,8 @@ def read_text(text: str, source: str, numbered: bool = True) -> Document:
         place = builder.line_place(text.count("\n", 0, getattr(error, "position", 0)))
         problem = "not valid YAML (a control character); write plain text"
         raise ScenarioError(f"{place}: {problem}.") from None
+    except (ValueError, OverflowError):  # from chr() of an escape beyond Unicode
+        raise ScenarioError(f"{source}: {NO_CHARACTER}.") from None
     if not builder.documents:
         raise ScenarioError(
             f"{source}: the file is empty; write a scenario, for a start copy scenarios/demo.yaml."
@@ -205,6 +209,8 @@ class _DocumentBuilder:
             self.documents += 1
             if self.documents > 1:
                 raise self._error(line, "a second document starts; one file holds one scenario")
+        elif kind == "ScalarEvent" and _SURROGATE.search(event.value):
+            raise self._error(line, NO_CHARACTER)
         elif kind == "ScalarEvent" and self._expects_key():
             self._add_key(event.value, line)
         elif kind == "ScalarEvent":

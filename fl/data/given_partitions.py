@@ -132,7 +132,7 @@ def assign(owners: dict[str, Array], row: list[str], devices: int, place: str) -
         ("sample", row[0], len(owners[part])),
         ("device", row[1], devices),
     ):
-        if not text.isdecimal() or int(text) >= count:
+        if not text.isdecimal() or len(text) > 18 or int(text) >= count:
             raise DataError(f"{place}: {name} is {text[:20]}; allowed are 0 to {count - 1}")
         numbers.append(int(text))
     sample, device = numbers

@@ -11,6 +11,7 @@ from edgesim.records.checksums import (
     read_summed,
     read_sums,
 )
+from fl.stored_files import BLANK, sealed
 
 
 @pytest.fixture
@@ -59,7 +60,18 @@ def test_a_folder_without_sums_says_so(tmp_path):
     assert "has no SHA256SUMS" in damaged_files(tmp_path)[0].problem
 
 
-@pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "a/b", ""])
+def test_sums_that_are_lost_are_missed(folder):
+    """By what only a version that writes sums leaves: the digest in timing.json."""
+    (folder / "SHA256SUMS").unlink()
+    (folder / "summary.json").write_text("{}")
+    assert read_sums(folder) is None
+    (folder / "timing.json").write_bytes(sealed(f'{{"digest": "{BLANK}"}}'.encode()))
+    with pytest.raises(DamagedRunError, match="SHA256SUMS is missing"):
+        read_sums(folder)
+    assert "SHA256SUMS is missing" in damaged_files(folder)[0].problem
+
+
+@pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "a/b", "", "a\0b"])
 def test_sums_lead_to_no_other_folder(tmp_path, name):
     (tmp_path / "SHA256SUMS").write_text(f"{'0' * 64}  {name}\n")
     with pytest.raises(DamagedRunError, match="a line without digest and file name"):

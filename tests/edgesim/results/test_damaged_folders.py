@@ -136,6 +136,8 @@ def test_deep_json_and_an_alias_bomb_are_refused_at_once(run):
     assert "it has 5.7" in sentence(run) and "more than the 4 MiB allowed" in sentence(run)
     (run / "scenario.yaml").write_text(text.partition("provenance")[0] + "provenance: [1]\n")
     assert "scenario.yaml is damaged: provenance is a list, not a mapping" in sentence(run)
+    (run / "summary.json").write_text('{"scheme": "\\ud800"}')
+    assert "summary.json cannot be read" in sentence(run)
     (run / "summary.json").write_text("[" * 200_000)
     assert "summary.json cannot be read: it is nested too deep" in sentence(run)
 

@@ -11,6 +11,9 @@ EDITS = {  # name -> old, new, part of the sentence
     "two colons": ("rounds: 3", "rounds: a: 3", "bad.yaml:2: not valid YAML"),
     "tab": ("  noise", "\tnoise", "bad.yaml:5: not valid YAML"),
     "control character": ("name: cell", "name: c\x01ell", "bad.yaml:1: not valid YAML"),
+    "half a character": ("name: cell", 'name: "\\ud800"', "bad.yaml:1: an escape that is no"),
+    "beyond Unicode": ("name: cell", 'name: "\\U00110000"', "an escape that is no character"),
+    "beyond all": ("name: cell", 'name: "\\UFFFFFFFF"', "an escape that is no character"),
     "tag": ("rounds: 3", "rounds: !!python/object/apply:os.getcwd []", "bad.yaml:2: the tag"),
     "duplicate key": (
         "rounds: 3",

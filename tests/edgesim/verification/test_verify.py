@@ -64,6 +64,9 @@ def test_a_flipped_bit_in_the_checkpoint_is_wrong(copied):
 def test_a_folder_from_before_digests_says_so(copied):
     (copied / SUMS).unlink()
     result = invoke(copied)
+    assert result.exit_code == 1 and "SHA256SUMS is missing" in " ".join(result.stdout.split())
+    (copied / "timing.json").unlink()
+    result = invoke(copied)
     assert result.exit_code == 1
     assert "no digests: there is no SHA256SUMS" in result.stdout
 
@@ -131,6 +134,11 @@ def test_a_sweep_with_its_points_and_their_table(static_scenario, tmp_path):
     assert result.stdout.splitlines()[-1] == "3 runs and sweeps, 0 wrong, 0 not checked"
     points = pd.read_parquet(tmp_path / "s" / "sweep.parquet")
     points.assign(energy_j=1.0).to_parquet(tmp_path / "s" / "sweep.parquet", index=False)
+    assert [check.outcome for check in check_sweep(tmp_path / "s")] == [PASSED, FAILED]
+    table = (tmp_path / "s" / "sweep.parquet").read_bytes()
+    damaged = table.replace(b"pandas_type", b"qandas_type")  # pandas answers with a KeyError
+    (tmp_path / "s" / "sweep.parquet").write_bytes(damaged)
+    assert damaged != table
     assert [check.outcome for check in check_sweep(tmp_path / "s")] == [PASSED, FAILED]
     (tmp_path / "s" / "sweep.parquet").unlink()
     assert [check.outcome for check in check_sweep(tmp_path / "s")] == [PASSED, SKIPPED]

@@ -73,6 +73,10 @@ def test_an_npz_file_assigns_samples(tmp_path):
         ("0,1\n", r"split.csv:1: is 0,1; write sample,device"),
         ("sample,device\n0,0\n0,1\n", "split.csv:3: sample 0 of train is named twice"),
         ("sample,device\n9,0\n", "split.csv:2: sample is 9; allowed are 0 to 3"),
+        (
+            f"sample,device\n{'9' * 5000},0\n",
+            "split.csv:2: sample is 9999999999",
+        ),
         ("sample,device\n0,x\n", "split.csv:2: device is x; allowed are 0 to 1"),
         ("sample,device\n0\n", "split.csv:2: is 0; write sample,device"),
         ("sample,device,part\n0,0,val\n", r"split.csv:2: is 0,0,val; write"),
