@@ -21,7 +21,8 @@ def invoke(*arguments):
 def two(real_runs, tmp_path):
     """A real run, and a copy of it to change, without digests of the files."""
     copy = shutil.copytree(real_runs / "5MHz-s0", tmp_path / "copy")
-    (copy / "SHA256SUMS").unlink()
+    for name in ("SHA256SUMS", "timing.json"):  # whose digest says that there were sums
+        (copy / name).unlink()
     return real_runs / "5MHz-s0", copy
 
 
@@ -197,7 +198,8 @@ def test_bad_input_is_one_sentence(real_runs, tmp_path):
     with pytest.raises(ResultsError, match="no run in common"):
         named = tmp_path / "named"
         shutil.copytree(run, named / "run")
-        (named / "run" / "SHA256SUMS").unlink()
+        for name in ("SHA256SUMS", "timing.json"):
+            (named / "run" / name).unlink()
         summary = json.loads((named / "run" / "summary.json").read_text()) | {"scheme": "other"}
         (named / "run" / "summary.json").write_text(json.dumps(summary))
         compare(named, real_runs)

@@ -92,7 +92,7 @@ def sweep():
 
 LONG = """\
 name: long
-rounds: 450
+rounds: 150
 network:
   bandwidth: 20 MHz
   noise: -110 dBm
@@ -144,9 +144,13 @@ def wait_until(true, process=None, seconds=40):
 
 
 def in_progress(folder):
-    """Has a point a checkpoint, but no summary?"""
-    points = list((folder / "s" / "points").glob("*/checkpoint/state.safetensors"))
-    return [path for path in points if not (path.parents[1] / "summary.json").exists()]
+    """A state of each point that has a checkpoint, but no summary.
+
+    There are moments with the state before the last one alone.
+    """
+    states = (folder / "s" / "points").glob("*/checkpoint/*state.safetensors")
+    points = {path.parent: path for path in states}
+    return [path for path in points.values() if not (path.parents[1] / "summary.json").exists()]
 
 
 def same(one, other):
