@@ -181,7 +181,8 @@ class ServerLoop:
         """Aggregate a batch, and close version g: its rows, its evaluation, its checkpoint."""
         rules, desk, cell, log = self.rules, self.desk, self.cell, self.log
         batch = in_device_order(batch)
-        desk.held = [flight for flight in desk.held if flight not in batch]
+        used_numbers = {flight.number for flight in batch}
+        desk.held = [flight for flight in desk.held if flight.number not in used_numbers]
         unused = [*desk.gone, *(desk.held if is_last else ())]
         desk.gone = []
         view = self.view or cell.view(g)
@@ -199,29 +200,17 @@ class ServerLoop:
         state = self.method.observe(state, Report(g, self.env.now - start_s, outcomes))
         scores = self.observer.scores(g, state)
         closed = g, start_s, self.env.now, self.plan, outcomes, scores, cell.budget_s
-        if rules.records_jobs:
-            numbers = {each.number for each in batch}
-            jobs = [
-                JobRecord(
-                    each.number,
-                    each.version,
-                    g + 1 if each.number in numbers else -1,
-                    each.dispatched_s,
-                )
-                for each in rows
-            ]
-            waiting = {
-                "dispatched": desk.asked,
-                "held": len(desk.held),
-                "in_flight": len(desk.out),
-            }
-            log.close_round(*closed, jobs, waiting)
-        else:
+        if not rules.records_jobs:
             log.close_round(*closed)
-        if rules.records_jobs:
-            self.observer.finished(g, state, lambda: desk.record(state))
-        else:
             self.observer.finished(g, state)
+            return state
+        jobs = []
+        for each in rows:
+            made = g + 1 if each.number in used_numbers else -1
+            jobs.append(JobRecord(each.number, each.version, made, each.dispatched_s))
+        waiting = {"dispatched": desk.asked, "held": len(desk.held), "in_flight": len(desk.out)}
+        log.close_round(*closed, jobs, waiting)
+        self.observer.finished(g, state, lambda: desk.record(state))
         return state
 
     def as_used(self, flight: Flight, now: State, g: int) -> Update:

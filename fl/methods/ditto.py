@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from fl.contracts import Grant, Phase, Stage, Tensor
 from fl.method_base.method import MAX_RATE, State, param
-from fl.methods.fedavg import FedAvg
-from fl.models.layout import Slot
+from fl.methods._personal_copy import PersonalCopyMethod
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class Ditto(FedAvg):
+class Ditto(PersonalCopyMethod):
     """FedAvg, beside which a device trains a model of its own, held near the received one.
 
     Li, Hu, Beirami, Smith, "Ditto: Fair and Robust Federated Learning Through Personalization",
@@ -40,20 +38,6 @@ class Ditto(FedAvg):
         ge=0,
         le=MAX_RATE,
     )
-
-    def extra(self) -> tuple[Slot, ...]:
-        return (Slot("personal.model", (self.task.layout.size,), 0, "copy", "personal", -1),)
-
-    def start(self) -> State:
-        state = super().start()
-        return replace(state, w=state.w[: self.task.layout.size].repeat(2))
-
-    def personal(self) -> Array:
-        return self._copy
-
-    @cached_property
-    def _copy(self) -> Array:
-        return self.layout.role("personal")
 
     # --- what it costs, and how a device trains --------------------------------------------------
 

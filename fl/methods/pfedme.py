@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from fl.contracts import Grant, Job, Phase, Sent, Stage, Tensor, Trained, Update, View
 from fl.method_base.method import MAX_RATE, State, param
-from fl.methods.fedavg import FedAvg
-from fl.models.layout import Slot
+from fl.methods._personal_copy import PersonalCopyMethod
 
 Array = np.ndarray
 DINH = "T. Dinh et al., NeurIPS 2020"
 
 
 @dataclass(frozen=True, eq=False)
-class PFedMe(FedAvg):
+class PFedMe(PersonalCopyMethod):
     """A device works with theta_k, the minimiser of F_k(theta) + lam / 2 |theta - w|^2.
 
     T. Dinh, Tran, Nguyen, "Personalized Federated Learning with Moreau Envelopes", NeurIPS 2020.
@@ -52,20 +50,6 @@ class PFedMe(FedAvg):
     server_mix: float = param(
         1.0, "share of the way to the mean that the server goes, beta", source=DINH, gt=0, le=10
     )
-
-    def extra(self) -> tuple[Slot, ...]:
-        return (Slot("personal.model", (self.task.layout.size,), 0, "copy", "personal", -1),)
-
-    def start(self) -> State:
-        state = super().start()
-        return replace(state, w=state.w[: self.task.layout.size].repeat(2))
-
-    def personal(self) -> Array:
-        return self._copy
-
-    @cached_property
-    def _copy(self) -> Array:
-        return self.layout.role("personal")
 
     # --- what it costs, and how a device trains --------------------------------------------------
 

@@ -158,7 +158,7 @@ class ClockSection(Section):
             raise refuse(
                 self.mode, ", which needs a window; write for instance window: 1 s", "mode"
             )
-        if None not in (self.in_flight, self.buffer) and self.buffer > self.in_flight:  # type: ignore[operator]
-            problem = f"; allowed is at most in_flight ({self.in_flight})"
-            raise refuse(self.buffer, problem, "buffer")
+        most = self.in_flight
+        if most is not None and self.buffer is not None and self.buffer > most:
+            raise refuse(self.buffer, f"; allowed is at most in_flight ({most})", "buffer")
         return self
