@@ -192,14 +192,14 @@ def main() -> None:
     parser.add_argument("--only", default="", help="files with this in their name")
     given = parser.parse_args()
     total: Counter[str] = Counter()
-    print(f"{'one flipped bit in':44}", *(f"{name:>{len(name) + 2}}" for name in OUTCOMES))
+    print(f"{'one flipped bit in':56}", *(f"{name:>{len(name) + 2}}" for name in OUTCOMES))
     with tempfile.TemporaryDirectory() as place:
         for name, found in outcomes(Path(place), given.flips, given.seed, given.only):
             found[WRONG] = sum(n for what, n in found.items() if what.startswith(WRONG))
             counts = (f"{found[each]:>{len(each) + 2}}" for each in OUTCOMES)
-            print(f"{name:44}", *counts, flush=True)
+            print(f"{name:56}", *counts, flush=True)
             total.update({each: found[each] for each in OUTCOMES})
-    print(f"{'all':44}", *(f"{total[each]:>{len(each) + 2}}" for each in OUTCOMES))
+    print(f"{'all':56}", *(f"{total[each]:>{len(each) + 2}}" for each in OUTCOMES))
     sys.exit(bool(total[WRONG]))
 
 
