@@ -38,7 +38,7 @@ $(VENV)/.docs: $(VENV)/.installed
 
 bench: $(VENV)/.installed  ## ratios measured in one run; never part of the tests
 	$(BIN)/python benchmarks/rounds.py
-	$(BIN)/python benchmarks/solvers.py
+	$(BIN)/python benchmarks/allocators.py
 	$(BIN)/python benchmarks/training.py
 
 bench-reliability: $(VENV)/.installed  ## flipped bits, kills, signals: make bench-reliability FLIPS=250 KILLS=60 SIGNALS=60

@@ -33,8 +33,11 @@ class ScenarioKeyError(EdgesimError):
     """
 
     def __init__(self, key: tuple[str | int, ...], problem: str) -> None:
-        super().__init__(f"{'.'.join(map(str, key))} {problem}")
+        super().__init__(key, problem)  # SimPy makes errors of processes again from their arguments
         self.key, self.problem = key, problem
+
+    def __str__(self) -> str:
+        return f"{'.'.join(map(str, self.key))} {self.problem}"
 
 
 def shorten_path(path: object) -> str:

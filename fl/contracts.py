@@ -66,6 +66,8 @@ class View:
         turn: how often the server has handed out jobs before.
         wanted: how many devices may start now; None: all that are idle.
         in_flight: devices that are at work on an earlier job, int [F]; none of them is idle.
+        battery_j: energy in the battery of each device [K], J; inf: it has no battery. None: not
+            known.
     """
 
     g: int
@@ -80,6 +82,7 @@ class View:
     turn: int = 0
     wanted: int | None = None
     in_flight: Array = field(default_factory=lambda: np.empty(0, dtype=int))
+    battery_j: Array | None = None
 
     @property
     def occasion(self) -> int:
@@ -90,8 +93,14 @@ class View:
         return self.turn or self.g
 
     def places(self, count: int | None) -> int:
-        """How many of at most ``count`` devices can start now; None: no limit."""
-        limits = (len(self.idle), self.wanted, count)
+        """How many devices to ask: those that the clock wants, or else the method's own count.
+
+        A clock that asks for more than the method needs wants more: ``overcommit``.
+
+        Args:
+            count: the method's participants; None: no limit.
+        """
+        limits = (len(self.idle), count if self.wanted is None else self.wanted)
         return min(limit for limit in limits if limit is not None)
 
 
@@ -123,6 +132,28 @@ class Demand:
     rho_max: Array
     weight: Array
     bits_down: Any = 0.0
+
+    def without(self, devices: Array) -> Demand:
+        """The demand of all other devices than these."""
+        kept = ~np.isin(self.devices, devices)
+
+        def column(values: Any) -> Array:
+            return np.broadcast_to(np.asarray(values, dtype=float), kept.shape)[kept]
+
+        def work(given: Work) -> Work:
+            return Work(column(given.weight_steps), column(given.flops))
+
+        return Demand(
+            np.asarray(self.devices)[kept],
+            column(self.bits_fixed),
+            column(self.bits_prunable),
+            work(self.work_fixed),
+            work(self.work_prunable),
+            column(self.rho_min),
+            column(self.rho_max),
+            column(self.weight),
+            column(self.bits_down),
+        )
 
 
 @dataclass(frozen=True)
@@ -331,7 +362,9 @@ class Job:
 class Update(Protocol):
     """Promise of a job's result: training runs when a value is first asked for.
 
-    ``weight`` is what staleness leaves of it, 1 where nothing is damped.
+    ``weight`` is what staleness leaves of it, 1 where nothing is damped. ``truncate`` leaves the
+    whole steps in the first ``fraction`` of the last phase, and returns their number; with 0 the
+    job stays as it is, and whoever asked aborts it.
     """
 
     @property
@@ -343,6 +376,7 @@ class Update(Protocol):
     def result(self) -> Trained: ...
     def stages(self) -> tuple[Stage, ...]: ...
     def bits_up(self) -> float: ...
+    def truncate(self, fraction: float) -> int: ...
     def abort(self) -> None: ...
 
 
@@ -433,6 +467,7 @@ class MethodHooks(Protocol):
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State: ...
     def observe(self, state: State, report: Report) -> State: ...
     def damped(self, update: Update, now: State, base: State, weight: float) -> Update: ...
+    def recovered(self, saved: State, now: State) -> State: ...
 
 
 # Makes the arrays, and the record for JSON, of the jobs that are at work when a version is made.

@@ -9,7 +9,7 @@ import numpy as np
 
 from fl.accounting import Accounting
 from fl.contracts import Array, Streams, Tensor
-from fl.data.datasets import Federated
+from fl.data.samples import Federated
 from fl.models.architectures import Architecture
 from fl.models.layout import Layout
 from fl.objective import Objective

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -75,26 +75,35 @@ def check_countable(method: Method) -> None:
 
 @dataclass(frozen=True)
 class Rounds:
-    """State after ``g`` rounds that learned nothing; see `fl.method_base.state.State`."""
+    """State after ``g`` rounds that learned nothing; see `fl.method_base.state.State`.
+
+    Args:
+        g: rounds done.
+        notes: what a selection rule remembers, fit for JSON.
+    """
 
     g: int = 0
+    notes: dict[str, Any] = field(default_factory=dict)
 
     def to_arrays(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        return {}, {"g": self.g}
+        return {}, self._record()
+
+    def _record(self) -> dict[str, Any]:
+        return {"g": self.g} | ({"notes": self.notes} if self.notes else {})
 
     def bases_to_arrays(
         self, bases: Sequence[tuple[Rounds, Sequence[int]]]
     ) -> tuple[dict[str, Array], list[dict[str, Any]]]:
-        return {}, [{"g": base.g} for base, _ in bases]
+        return {}, [base._record() for base, _ in bases]
 
     def bases_from_arrays(
         self, arrays: dict[str, Array], records: Sequence[dict[str, Any]]
     ) -> list[Rounds]:
-        return [Rounds(int(record["g"])) for record in records]
+        return [Rounds.from_arrays(arrays, record) for record in records]
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array], record: dict[str, Any]) -> Rounds:
-        return cls(int(record["g"]))
+        return cls(int(record["g"]), dict(record.get("notes", {})))
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +138,9 @@ class Counted:
 
     def observe(self, state: Rounds, report: Report) -> Rounds:
         return state
+
+    def recovered(self, saved: Rounds, now: Rounds) -> Rounds:
+        return replace(saved, g=now.g)
 
     def damped(self, update: Update, now: Rounds, base: Rounds, weight: float) -> Update:
         return update

@@ -66,7 +66,11 @@ def _take_back(out: Path, old: Path, scratch: Path) -> None:
     """What is left of a report that a signal stops: the one before, if there was one."""
     if old.exists() and not out.exists():
         os.replace(old, out)
-    shutil.rmtree(scratch, ignore_errors=True)
+    # Under another name first: another thread may still write files into the folder by its path,
+    # and what it adds while the folder is deleted would stay.
+    gone = scratch.with_name(f"{scratch.name}-gone")
+    os.replace(scratch, gone)
+    shutil.rmtree(gone, ignore_errors=True)
 
 
 def _cannot_write(out: Path, why: str) -> ResultsError:

@@ -26,9 +26,11 @@ from reports.run_data.missing_runs import (
 from reports.run_data.scheme_grouping import Scheme, load_schemes, swept_keys
 from reports.run_data.scheme_selection import find_key, named_schemes, sliced_schemes
 from reports.styling.table_formats import Table
+from reports.text.difference_table import difference_table
 from reports.text.findings import overview, rankings, threshold_notes
+from reports.text.ladder_tables import ladder_tables
 from reports.text.liu_comparison import compare_with_liu
-from reports.text.summary_tables import cost_table, difference_table, scheme_table, target_table
+from reports.text.summary_tables import cost_table, scheme_table, target_table
 from reports.text.sweep_tables import sweep_pivots
 
 if TYPE_CHECKING:
@@ -101,6 +103,7 @@ def _write_tables(schemes: list[Scheme], options: ReportOptions, folder: Path) -
         cost_table(schemes),
         target_table(schemes),
         device_table(schemes[0].first),
+        *ladder_tables(schemes),
         difference_table(schemes),
         *sweep_pivots(schemes, keys, along),
     )
@@ -121,7 +124,7 @@ def _render(
 ) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    from reports.figure_catalog import SECTIONS
+    from reports.catalog.report_figure import SECTIONS
     from reports.interactive.chart_data import as_script_text, chart_data
 
     environment = Environment(

@@ -180,6 +180,11 @@ def allocate(
         raise ValueError(
             f"There is no allocation method {method!r}; choose {names} or pass a function."
         )
+    if problem.full_power_share is not None and (method not in WITH_LAWS or blocks is not None):
+        raise ValueError(
+            f"{method} knows no power control; leave full_power_share away, or take "
+            f"{', '.join(WITH_LAWS)} in shares of any size."
+        )
     if problem.law is not None and (method not in WITH_LAWS or blocks is not None):
         names = ", ".join(WITH_LAWS)
         raise ValueError(

@@ -113,7 +113,7 @@ def _stationarity(
     else:
         m = marginal_from_slope(problem, problem.slope_at(share), busy)
     profit = gained = m - price
-    if problem.law is not None:
+    if problem.has_kinks:
         # at a kink of the rate more band is worth less than the last of it was
         worth, worth_more = _around(problem, inside)
         profit, gained = worth - price, worth_more - price
@@ -125,7 +125,7 @@ def _stationarity(
     np.minimum(less, 0.0, out=less)  # at its lower bound but for rounding is at it
     less *= profit
     drawn = np.fmax(more, less, out=more)
-    if problem.law is not None:
+    if problem.has_kinks:
         drawn = np.fmax(drawn, 0.0)  # on a kink neither way is worth the price
     if not problem.all_active:  # the tangent of those left out may be infinite
         drawn = np.where(cap > low, drawn, 0.0)
@@ -158,7 +158,7 @@ def _excess(problem: PruningProblem, share: Array, rho: Array, price: float) -> 
     best = best_response(problem, price, low, cap)
     step = best - inside
     worth = marginal_gain(problem, inside)
-    if problem.law is not None:
+    if problem.has_kinks:
         last, following = _around(problem, inside)
         worth = np.where(step > 0, following, last)
     tangent = np.fmax((worth - price) * step, 0.0)

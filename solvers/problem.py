@@ -60,6 +60,10 @@ class PruningProblem(DeviceRates):
         law: spectral efficiency of link adaptation as a function of the ratio within the share,
             `solvers.rate_laws`; needs snr, and rate_bps is then what it gives over the whole
             band. None: log2(1 + ratio).
+        full_power_share: the least share with which a device sends with all its power; with less,
+            power falls with the share, as under 3GPP TS 38.213, clause 7.1.1. Above 0 and at most
+            1; needs snr, and rate_bps is that of the whole band with all power. None: all power
+            whatever the share.
         levels: the allowed values of rho, [L] for all or [K, L] padded with nan; those between
             the bounds count, and the bounds move to the outermost of them. None: all values.
         energy: clocks and powers, for the method `energy`.
@@ -83,6 +87,7 @@ class PruningProblem(DeviceRates):
     levels: Array | None
     energy: EnergyTerms | None
     before_s: Array | None
+    full_power_share: Array | None
 
     def __init__(
         self,
@@ -99,17 +104,23 @@ class PruningProblem(DeviceRates):
         energy: EnergyTerms | None = None,
         before_s: ArrayLike | None = None,
         law: EfficiencyLaw | None = None,
+        full_power_share: ArrayLike | None = None,
     ) -> None:
         given = {"bits": bits, "compute_s": compute_s, "slack_s": slack_s, "rate_bps": rate_bps}
         given |= {"weight": 1.0 if weight is None else weight, "bits_fixed": bits_fixed}
         given |= {"rho_min": rho_min, "rho_max": rho_max}
-        optional = {"snr": snr, "before_s": before_s}
+        optional = {"snr": snr, "before_s": before_s, "full_power_share": full_power_share}
         given |= {name: value for name, value in optional.items() if value is not None}
         columns = vars(self)
         fixed = {"levels": None, "energy": energy, "law": law}
         columns.update(optional | fixed | broadcast(given))
         if law is not None and snr is None:
             raise ValueError("law is given without snr; a law of the ratio needs both.")
+        if full_power_share is not None:
+            if snr is None:
+                raise ValueError("full_power_share is given without snr; power control needs both.")
+            require_positive("full_power_share", columns["full_power_share"])
+            require_between("full_power_share", columns["full_power_share"], 0.0, 1.0, "at most 1")
         for name in ("bits", "compute_s", "bits_fixed", "before_s"):
             if name in given:
                 require_between(name, columns[name], 0.0, FINITE, "finite and not negative")

@@ -61,6 +61,9 @@ class DeviceRates:
         bits_fixed: f [K], bit.
         snr: signal-to-noise ratio over the whole band [K]; None where noise is a fixed power.
         law: spectral efficiency as a function of the ratio; None: log2(1 + g).
+        full_power_share: k [K], the share from which on a device sends with all its power, and
+            below which with a power in proportion to the share (power control): R(b) = R(k) b / k.
+            None: with all its power whatever the share.
     """
 
     bits: Array
@@ -70,15 +73,23 @@ class DeviceRates:
     bits_fixed: Array
     snr: Array | None
     law: EfficiencyLaw | None
+    full_power_share: Array | None
+
+    @property
+    def has_kinks(self) -> bool:
+        """Whether the slope of R may jump."""
+        return self.law is not None or self.full_power_share is not None
 
     def rate_at(self, share: Array) -> Array:
-        """Rate R(b) [K] of these shares [K], bit/s: Liu, eq. (9), or b log2(1 + snr / b)."""
-        if self.snr is None:
-            return self.rate_bps * share
-        if self.law is not None:
-            per_bit = self.rate_bps / self.law.efficiency(self.snr)
-            return per_bit * (share * self.law.efficiency(ratio_at(share, self.snr)))
-        return self.rate_bps * rate_factor(np.asarray(share, dtype=float), self.snr)
+        """Rate R(b) [K] of these shares [K], bit/s: Liu, eq. (9), or b log2(1 + snr / b).
+
+        Below the share of full power the power falls with the share, and so does the rate.
+        """
+        if self.full_power_share is None:
+            return self._rate_at_full_power(share)
+        kink = self.full_power_share
+        full_bps = self._rate_at_full_power(np.maximum(share, kink))
+        return full_bps * np.minimum(share / kink, 1.0)
 
     def slope_at(self, share: Array, more: bool = False) -> Array:
         """dR/db [K], bit/s per unit of share.
@@ -87,6 +98,36 @@ class DeviceRates:
             share: b [K].
             more: at a kink, the slope towards more band; else that towards less, which is larger.
         """
+        if self.full_power_share is None:
+            return self._slope_at_full_power(share, more)
+        kink = self.full_power_share
+        narrow = share < kink if more else share <= kink
+        wide_bps = self._slope_at_full_power(np.maximum(share, kink), more)
+        steepest_bps = self._rate_at_full_power(kink) / kink
+        # R is concave: at a smooth corner both slopes are equal, and must not round the other way.
+        return np.where(narrow, steepest_bps, np.minimum(wide_bps, steepest_bps))
+
+    def share_for_rate(self, rate_bps: Array) -> Array:
+        """The share [K] with which R(b) is this rate [K], bit/s.
+
+        Above 1 for more than the whole band gives, inf for more than any band would give.
+        """
+        if self.full_power_share is None:
+            return self._share_at_full_power(rate_bps)
+        kink = self.full_power_share
+        part = rate_bps / self._rate_at_full_power(kink)
+        wide = self._share_at_full_power(rate_bps)
+        return np.where(part <= 1.0, part * kink, np.maximum(wide, kink))
+
+    def _rate_at_full_power(self, share: Array) -> Array:
+        if self.snr is None:
+            return self.rate_bps * share
+        if self.law is not None:
+            per_bit = self.rate_bps / self.law.efficiency(self.snr)
+            return per_bit * (share * self.law.efficiency(ratio_at(share, self.snr)))
+        return self.rate_bps * rate_factor(np.asarray(share, dtype=float), self.snr)
+
+    def _slope_at_full_power(self, share: Array, more: bool) -> Array:
         if self.snr is None:
             return self.rate_bps
         if self.law is not None:
@@ -94,11 +135,7 @@ class DeviceRates:
             return self.rate_bps / self.law.efficiency(self.snr) * slopes[int(more)]
         return self.rate_bps * slope_factor(np.asarray(share, dtype=float), self.snr)
 
-    def share_for_rate(self, rate_bps: Array) -> Array:
-        """The share [K] with which R(b) is this rate [K], bit/s.
-
-        Above 1 for more than the whole band gives, inf for more than any band would give.
-        """
+    def _share_at_full_power(self, rate_bps: Array) -> Array:
         factor = rate_bps / self.rate_bps
         if self.law is not None and self.snr is not None:
             with np.errstate(divide="ignore"):

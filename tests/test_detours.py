@@ -26,7 +26,7 @@ learning:
   dataset: digits
   partition: {kind: iid}
   samples_per_device: 20
-  model: digits-cnn
+  model: liu-cnn
   batch_size: 10
   method: {name: fedavg, lr: 0.1, local_steps: 2}
 """
@@ -111,7 +111,7 @@ def unknown(monkeypatch) -> None:
     ("trouble", "model", "reference", "reported"),
     [
         (too_small, "mlp", "batched", "too large for the memory"),
-        (unknown, "digits-cnn", "resident", "no batching rule for aten::knead"),
+        (unknown, "liu-cnn", "resident", "no batching rule for aten::knead"),
     ],
 )
 def test_a_detour_is_reported_and_changes_nothing(

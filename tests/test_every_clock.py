@@ -63,6 +63,12 @@ def scenario(tmp_path):
 def test_a_full_buffer_of_all_devices_is_the_synchronous_clock(scenario, name):
     """K = M = N, slots taken until used: every column that both have, bit for bit."""
     rounds, buffered = (simulate(scenario(name, *changes)) for changes in ([], [USED]))
+    assert_the_same(rounds, buffered)
+    assert (buffered.rounds.staleness_max == 0).all() and (buffered.rounds.held == 0).all()
+
+
+def assert_the_same(rounds, buffered):
+    """Every column that both have, bit for bit."""
     for table in ("rounds", "scores", "measures"):
         one, two = getattr(rounds, table), getattr(buffered, table)
         for column in one.columns:
@@ -70,7 +76,45 @@ def test_a_full_buffer_of_all_devices_is_the_synchronous_clock(scenario, name):
                 table,
                 column,
             )
-    assert (buffered.rounds.staleness_max == 0).all() and (buffered.rounds.held == 0).all()
+
+
+RANDOM_WORK = ("fjord", "fedmap", "fedpm", "fedlps", "fedmp", "lotteryfl")
+
+
+@pytest.mark.parametrize("name", TAKES_STALE)
+def test_equal_job_times_make_freed_slots_no_difference(scenario, name):
+    """K = M = N on equal devices, `until_arrival`: all arrive at one instant, as in a round."""
+    if name in RANDOM_WORK:
+        pytest.skip("its jobs take different times on equal devices")
+    equal = ["devices.0.cpu.frequency=1 GHz", "devices.0.model_budget=1"]
+    clock = "clock={mode: buffered, buffer: 3, slot: until_arrival}"
+    rounds, buffered = (simulate(scenario(name, *equal, *more)) for more in ([], [clock]))
+    assert rounds.device_rounds.groupby("round").finish_s.nunique().max() == 1
+    assert_the_same(rounds, buffered)
+
+
+@pytest.mark.parametrize("name", TAKES_STALE)
+def test_one_slot_and_a_buffer_of_one_are_rounds_of_one_participant(scenario, name):
+    """M = K = 1: everything that the learning sees is the same, bit for bit, any s with s(0) = 1;
+    so are the times. The band is divided among one.
+    """
+    if resolve(name).__dataclass_fields__.get("participants") is None:
+        pytest.skip("takes no participants")
+    clock = "clock={mode: buffered, buffer: 1, slot: until_arrival, staleness: {weight: hinge}}"
+    one = scenario(name, "learning.method.participants=1", "rounds=4")
+    rounds = simulate(one)
+    single = simulate(scenario(name, "learning.method.participants=1", "rounds=4", clock))
+    assert_the_same(rounds, single)
+
+
+@pytest.mark.parametrize("name", TAKES_STALE)
+def test_tiers_by_speed_learn(scenario, name):
+    for clock in ("{mode: tt-fed, window: 20 ms}", "{mode: speed-tiers, speed_tiers: 2}"):
+        if "speed" in clock and resolve(name).stale != "damp":
+            continue
+        run = simulate(scenario(name, f"clock={clock}", "rounds=3"))
+        assert np.isfinite(run.rounds.loss).all() and run.rounds.accuracy.between(0, 1).all()
+        assert (run.device_rounds.version_out >= 0).any()
 
 
 @pytest.mark.parametrize("name", TAKES_STALE)

@@ -113,14 +113,18 @@ def check(
     """Check a scenario and print what each device can reach in a round; runs nothing."""
     with exit_on_error():
         chosen = _chosen(_schemes(scenario, overrides, seed), only, scenario)
+        from edgesim.cli.console import print_line
         from edgesim.cli.feasibility_table import print_feasibility, print_legend
         from edgesim.runs.run import feasibility
+        from edgesim.scenario.radio.fidelity import LEAVES_OUT
 
         feasible = True
         for label, each in chosen:
             table = feasibility(each, data=str(data) if data else None, allow_code=allow_code)
             name = label or each.learning.method.name
             print_feasibility(name, table, None if every else SHOWN_DEVICES)
+            if rung := each.network.fidelity:
+                print_line(f"rung {rung}: leaves out, unless written, {LEAVES_OUT[rung]}")
             feasible = feasible and table.feasible
         print_legend()
     if not feasible:

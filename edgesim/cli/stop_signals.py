@@ -22,6 +22,7 @@ NAMES = ("SIGINT", "SIGTERM", "SIGHUP")  # exit codes 130, 143 and 129
 _NEW_LINE = "\x1b[?25h\n"  # with the cursor shown, which a progress bar hides
 
 _cleanups: list[Callable[[], object]] = []
+_ending = threading.Event()  # a signal ends the command, in its own thread
 
 
 def install(sentence: str) -> None:
@@ -60,6 +61,10 @@ def cleanup_on_stop(action: Callable[[], object]) -> Iterator[None]:
     try:
         yield
     finally:
+        if _ending.is_set():
+            # The action takes away what the block works on: its errors are not the user's, and the
+            # exit code is that of the signal.
+            threading.Event().wait()
         _cleanups.remove(action)
 
 
@@ -76,6 +81,7 @@ def _wait(receiver: int, numbers: frozenset[int], sentence: str) -> None:
 
 def _end(number: int, sentence: str) -> None:
     """Print the sentence, end the children, and exit."""
+    _ending.set()
     try:
         with suppress(OSError):
             os.write(2, _text(number, sentence).encode("utf-8", "backslashreplace"))

@@ -102,6 +102,7 @@ def sweep(
             SweepProgress,
             print_end,
             print_plan,
+            print_start,
             select_and_print,
         )
         from edgesim.runs.tensorboard_log import check_tensorboard
@@ -134,6 +135,8 @@ def sweep(
             print_plan(folder, count, every)
             return
         folder.open()
+        if not quiet:
+            print_start(folder)
         try:
             if todo := len(folder.to_run()):
                 count = min(count, todo)

@@ -134,6 +134,13 @@ def counts(folder: SweepFolder, running: int = 0) -> str:
     return ", ".join([done, *(f"{count} {kind}" for kind, count in others.items() if count)])
 
 
+def print_start(folder: SweepFolder) -> None:
+    """What an earlier start of the sweep has left to do; nothing at the first one."""
+    todo, every = len(folder.to_run()), len(folder.plan.points)
+    if todo < every:
+        print_line(f"{every - todo} of {every} points are finished already, {todo} to run")
+
+
 def print_end(folder: SweepFolder, seconds: float, quiet: bool) -> None:
     """How the sweep went, on stderr which points failed and why, and its folder."""
     errors = Console(stderr=True, highlight=False, width=None)

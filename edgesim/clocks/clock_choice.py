@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from edgesim.clocks import staleness_weights
 from edgesim.clocks.rules import Buffered, Deadline, OverCommit, Rules, Windowed
+from edgesim.clocks.speed_tiers import SpeedTiers, TimeTriggered, slots_needed, tiers_by_speed
 from edgesim.clocks.staleness_weights import StalenessWeight
 from edgesim.errors import ScenarioKeyError
 from edgesim.scenario.clock.clock_schema import OVERLAPPING, ClockSection, StalenessSection
 from edgesim.scenario.loader import Scenario
+from fl.contracts import Array
+from fl.data.datasets import NONE
 from fl.errors import MethodError
 
-MODE = ("clock", "mode")
+SHARE, SOLVER = ("network", "uplink", "share"), ("allocation", "solver")
+CHOOSE_CLOCKS = ("energy", "convex-energy")  # solvers that choose processor clocks, too
 
 
-def make_rules(clock: ClockSection, participants: int | None, devices: int) -> Rules:
+def make_rules(
+    clock: ClockSection,
+    participants: int | None,
+    devices: int,
+    seconds: Callable[[int], Array] | None = None,
+) -> Rules:
     """The rules of a clock.
 
     Args:
         clock: the scenario's section.
         participants: devices that the method asks at a time; None: all.
         devices: K, devices of the cell.
+        seconds: number of slots -> time of a job of each device [K], s; asked where the clock has
+            tiers by speed.
     """
     asked = min(participants or devices, devices)
     if clock.mode == "synchronous":
         return Rules()
     if clock.mode == "deadline":
-        return Deadline()
+        steps, jobs = clock.partial == "planned", clock.partial == "cut"
+        return Deadline(cuts_steps=steps, cuts_jobs=jobs)
     if clock.mode == "overcommit":
         return OverCommit(needed=asked, asked=committed(clock, asked))
     slots = clock.in_flight or asked
@@ -39,9 +52,17 @@ def make_rules(clock: ClockSection, participants: int | None, devices: int) -> R
         "measured_from_now": clock.direction == "model",
         "server_step": clock.server_lr,
     }
-    if clock.mode == "window":
+    if clock.mode == "speed-tiers":
+        assert seconds is not None  # a run gives them
+        tiers = tiers_by_speed(seconds(devices), min(clock.speed_tiers, devices))
+        return SpeedTiers(slots=devices, tier_of=tiers)
+    if clock.mode in ("window", "tt-fed"):
         assert clock.window_s is not None  # ClockSection refuses a window of no length
-        return Windowed(window_s=clock.window_s, **shared)
+        shared["window_s"] = clock.window_s
+        if clock.mode == "window":
+            return Windowed(**shared)
+        assert seconds is not None  # a run gives them
+        return TimeTriggered(needs=slots_needed(seconds(slots), clock.window_s), **shared)
     if clock.mode == "buffered":
         used = clock.slot == "until_used"
         return Buffered(buffer=clock.buffer or max(1, slots // 10), until_used=used, **shared)
@@ -82,7 +103,12 @@ def check_clock(scenario: Scenario, method: Any) -> None:
         raise ScenarioKeyError(
             ("clock", "over_commit"), f"{problem}; lower it, or learning.method.participants"
         )
+    if clock.partial != "none":
+        _check_partial_work(scenario, method)
     if clock.mode not in OVERLAPPING:
+        if scenario.network.uplink.share == "slots":
+            problem = f"is slots, but with clock.mode {clock.mode} each round divides the band"
+            raise ScenarioKeyError(SHARE, f"{problem}; write share: fixed")
         return
     if method.stale == "refuse":
         name = scenario.learning.method.name
@@ -97,8 +123,36 @@ def check_clock(scenario: Scenario, method: Any) -> None:
             if name in clock.model_fields_set:
                 problem = f"is not read by {scenario.learning.method.name}, which counts updates"
                 raise ScenarioKeyError(("clock", name), f"{problem}; remove it")
+    if clock.mode == "speed-tiers":
+        _check_tiers(scenario, method)
     _check_places(scenario, method, given)
     _check_network(scenario)
+
+
+def _check_tiers(scenario: Scenario, method: Any) -> None:
+    """All of a tier take part in its rounds, and a tier's model is a mean."""
+    clock, name = scenario.clock, scenario.learning.method.name
+    if method.stale != "damp":
+        problem = f"is {name}, whose model is no mean, so that tiers have none of their own; use "
+        raise MethodError("name", f"{problem}another clock than speed-tiers, or another method")
+    if (method.participants or scenario.device_count) < scenario.device_count:
+        problem = f"is {method.participants}, but with clock.mode speed-tiers all of a tier take "
+        raise MethodError("participants", f"{problem}part; write {scenario.device_count}")
+    if clock.speed_tiers > scenario.device_count and "speed_tiers" in clock.model_fields_set:
+        problem = f"is {clock.speed_tiers}, but the cell has {scenario.device_count} devices"
+        raise ScenarioKeyError(("clock", "speed_tiers"), f"{problem}; write at most as many")
+
+
+def _check_partial_work(scenario: Scenario, method: Any) -> None:
+    """Fewer steps than planned for have a meaning for the method, and are trained."""
+    path, partial = ("clock", "partial"), scenario.clock.partial
+    if scenario.learning.dataset == NONE:
+        problem = f"is {partial}, but with learning.dataset: none there are no steps to leave out"
+        raise ScenarioKeyError(path, f"{problem}; remove it")
+    if not vars(type(method)).get("partial_work", False):
+        name = scenario.learning.method.name
+        problem = f"is {partial}, and {name} has no meaning for fewer steps of some devices"
+        raise ScenarioKeyError(path, f"{problem}; use fedavg, fedprox or fednova, or remove it")
 
 
 def _check_places(scenario: Scenario, method: Any, given: dict[str, Any]) -> None:
@@ -117,18 +171,28 @@ def _check_places(scenario: Scenario, method: Any, given: dict[str, Any]) -> Non
 
 
 def _check_network(scenario: Scenario) -> None:
-    """Every job has its slot of the band, whatever others do."""
-    slot = f"and with clock.mode {scenario.clock.mode} every device has its slot of the band"
+    """A job has its slot of the band, what is promised to it, or its part among those that send."""
+    mode, share = scenario.clock.mode, scenario.network.uplink.share
+    slot = f"and with clock.mode {mode} devices start at any time"
     solver = scenario.allocation.solver
-    if solver != "equal":
-        problem = f"is {solver}, {slot}; write solver: equal"
-        raise ScenarioKeyError(("allocation", "solver"), problem)
+    if share == "reclaim":
+        problem = f"is reclaim, {slot}; write share: fair, or fixed"
+        raise ScenarioKeyError(SHARE, problem)
+    if share != "fixed" and solver != "equal":
+        problem = f"is {solver}, {slot} and have equal parts with share: {share}"
+        raise ScenarioKeyError(SOLVER, f"{problem}; write solver: equal, or share: fixed")
+    if solver != "equal" and mode in ("tt-fed", "speed-tiers"):
+        problem = f"is {solver}, but clock.mode {mode} makes tiers by the time of a job in its slot"
+        raise ScenarioKeyError(SOLVER, f"{problem}; write solver: equal")
+    if solver in CHOOSE_CLOCKS:
+        problem = f"is {solver}, which plans a whole round, {slot}; write solver: kkt, or equal"
+        raise ScenarioKeyError(SOLVER, problem)
+    if scenario.allocation.resource_blocks and solver != "equal":
+        problem = f"is {scenario.allocation.resource_blocks}, {slot} in what is left of the band"
+        raise ScenarioKeyError(("allocation", "resource_blocks"), f"{problem}; remove it")
     if scenario.allocation.rate != "now":
         problem = f"is {scenario.allocation.rate}, {slot}; write rate: now"
         raise ScenarioKeyError(("allocation", "rate"), problem)
-    if scenario.network.uplink.share != "fixed":
-        problem = f"is {scenario.network.uplink.share}, {slot}; write share: fixed"
-        raise ScenarioKeyError(("network", "uplink", "share"), problem)
     if scenario.network.downlink.mode != "ideal":
         problem = f"is {scenario.network.downlink.mode}, {slot}; write downlink: ideal"
         raise ScenarioKeyError(("network", "downlink", "mode"), problem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +30,8 @@ class Flight:
         dispatched_s: simulated time of the dispatch, s.
         process: the device's part; its value is the outcome.
         outcome: how it ended; None: the device is still at work.
+        at_start: state of its hardware when it began; empty: it has none.
+        landed_s: simulated time at which it ended, s; nan: the device is still at work.
     """
 
     number: int
@@ -39,6 +42,8 @@ class Flight:
     dispatched_s: float
     process: simpy.Process | None = None
     outcome: Outcome | None = None
+    at_start: Sequence[float] = ()
+    landed_s: float = math.nan
 
     @property
     def ended(self) -> Outcome:
@@ -68,6 +73,8 @@ class Desk:
         jobs: how many jobs were handed out.
         turn: on how many occasions.
         asked: how many jobs were handed out since the last version.
+        void: how many more were, before the server failed.
+        saved: the state that the server has stored; None: it never fails.
         tick: an instant that the clock has set itself; None: none.
         idle_since_s: when each device that is not out began to wait [K], s.
     """
@@ -78,7 +85,8 @@ class Desk:
         self.held: list[Flight] = []
         self.gone: list[Flight] = []
         self.to_retain: list[Flight] = []
-        self.version = self.jobs = self.turn = self.asked = 0
+        self.version = self.jobs = self.turn = self.asked = self.void = 0
+        self.saved: State = None
         self.tick: simpy.Event | None = None
         self.idle_since_s: Array = np.full(devices, env.now)
         self._landing: list[Flight] = []
@@ -87,7 +95,7 @@ class Desk:
 
     def begin_version(self, version: int, tick: simpy.Event | None) -> None:
         """Go on to the next version of the model."""
-        self.version, self.tick, self.asked = version, tick, 0
+        self.version, self.tick, self.asked, self.void = version, tick, 0, 0
         self._starts.clear()
 
     def again(self, device: int) -> int:
@@ -120,6 +128,8 @@ class Desk:
         """
         flights = sorted([*self.out.values(), *self.held], key=lambda flight: flight.number)
         bases = {id(flight.base): flight.base for flight in flights}
+        if self.saved is not None:
+            bases[id(self.saved)] = self.saved
         place = {key: i for i, key in enumerate(bases)}
         devices: list[list[int]] = [[] for _ in bases]
         for flight in flights:
@@ -132,12 +142,16 @@ class Desk:
                 "base": place[id(flight.base)],
                 "again": flight.update.job.again if flight.update else 0,
                 "dispatched_s": flight.dispatched_s,
+                "landed_s": None if math.isnan(flight.landed_s) else flight.landed_s,
                 "trained": bool(flight.update and flight.update.is_trained),
                 "grant": vars(flight.grant),
+                **({"at_start": list(flight.at_start)} if flight.at_start else {}),
             }
             for flight in flights
         ]
         counted = {"jobs": self.jobs, "turn": self.turn}
+        if self.saved is not None:
+            counted["saved"] = place[id(self.saved)]
         idle = {"idle_since_s": self.idle_since_s.tolist()}
         return arrays, {**counted, **idle, "bases": states, "flights": jobs}
 
@@ -146,13 +160,14 @@ class Desk:
         if not self._bell.triggered:
             self._bell.succeed()
 
-    def until_something_happens(self) -> simpy.Event:
-        """The next end of a job, or the clock's own tick."""
+    def until_something_happens(self, also: simpy.Event | None = None) -> simpy.Event:
+        """The next end of a job, the clock's own tick, or another event."""
         self._bell = self.env.event()
         if self._landing:
             self._bell.succeed()
         waiting = self.tick is not None and not self.tick.processed
-        return self._bell | self.tick if waiting and self.tick is not None else self._bell
+        happens = self._bell | self.tick if waiting and self.tick is not None else self._bell
+        return happens if also is None else happens | also
 
     @property
     def ticked(self) -> bool:
@@ -174,7 +189,7 @@ class Desk:
             if outcome.received and stale:
                 staleness = self.version - flight.version
                 outcome = replace(outcome, status=DISCARDED, received=False, staleness=staleness)
-            flight.outcome = outcome
+            flight.outcome, flight.landed_s = outcome, self.env.now
             (self.held if outcome.received else self.gone).append(flight)
             if outcome.trained:
                 self.to_retain.append(flight)

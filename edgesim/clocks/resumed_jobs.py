@@ -1,24 +1,32 @@
 """The jobs that were at work at a checkpoint, played again up to it.
 
-Where every device has its slot of the band, a job depends on nothing but its dispatch: it is handed
-out again at its own time, with its own grant, by the state that it started from, and everything
-that it had done until the checkpoint happens once more, to the last bit. What was written of it
-then is not written again.
+Where every device has its own part of the band, a job depends on nothing but its dispatch: it is
+handed out again at its own time, with its own grant, by the state that it started from, and
+everything that it had done until the checkpoint happens once more, to the last bit. What was
+written of it then is not written again.
+
+Where the band belongs to those that send, an upload depends on others, which may be gone: uploads
+then begin again and carry nothing until the band is put back to its last change.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from edgesim.clocks.flights import Desk, Flight
-from edgesim.engine.rounds import fail, take_part
+from edgesim.engine.interruptions import watch
+from edgesim.engine.rounds import take_part
 from edgesim.engine.vectorised.round_loop import SteppedEnvironment
 from edgesim.network.cell import Cell
 from edgesim.records.event_log import EventLog
 from fl.contracts import Array, Grant, JobTrainer, MethodHooks, RoundPlan, State
+
+Moment = tuple[float, Callable[[], None]]  # (simulated time, s; what happens at the end of it)
 
 
 def first_dispatch_s(record: dict[str, Any], otherwise_s: float) -> float:
@@ -53,8 +61,9 @@ def play_again(
         until_s: simulated time of the checkpoint, s.
     """
     bases = state.bases_from_arrays(arrays, record["bases"])
+    moments = _moments_of_the_band(cell, record)
     for each in record["flights"]:
-        _advance(env, each["dispatched_s"])
+        _advance(env, each["dispatched_s"], moments)
         grant, base, g = Grant(**each["grant"]), bases[each["base"]], each["version"]
         job = method.configure(base, cell.view(g), grant)
         job = replace(job, again=each["again"]) if each["again"] else job
@@ -64,20 +73,56 @@ def play_again(
                 update.result()
         cell.begin_round(RoundPlan((grant,)), others_go_on=True)
         log.begin_job(grant.device, each["number"])
+        if "at_start" in each:
+            cell.running.restore(grant.device, each["at_start"])
         process = env.process(take_part(env, cell, update, grant, log))
-        desk.follow(Flight(each["number"], update, grant, base, g, env.now, process))
-        if np.any(cell.fleet.failure_rate_hz > 0.0):
-            env.process(fail(env, cell, g, {grant.device: process}))
-    _advance(env, until_s)
+        flight = Flight(each["number"], update, grant, base, g, env.now, process)
+        flight.at_start = each.get("at_start", ())
+        desk.follow(flight)
+        watch(env, cell, [job], {grant.device: process}, one_by_one=True)
+    _advance(env, until_s, moments)
+    for _, act in moments:  # at the instant of the checkpoint
+        act()
+    _advance(env, until_s, [])
     desk.collect(None)  # what waits in the buffer was not too stale when it came
+    landed_s = {each["number"]: each["landed_s"] for each in record["flights"]}
+    for flight in desk.held:
+        flight.landed_s = landed_s[flight.number]
+    desk.held.sort(key=lambda flight: (flight.landed_s, flight.grant.device))
     desk.to_retain = []
     desk.jobs, desk.turn = record["jobs"], record["turn"]
+    if "saved" in record:
+        desk.saved = bases[record["saved"]]
     desk.idle_since_s = np.array(record["idle_since_s"])
+    cell.running.restore_arrays(arrays, at_work=desk.out)
     log.forget_closed_spans()
 
 
-def _advance(env: SteppedEnvironment, time_s: float) -> None:
-    """Let everything happen until the end of an instant."""
+def _moments_of_the_band(cell: Cell, record: dict[str, Any]) -> list[Moment]:
+    """What happens to the band by others than those that are played again, in order of time."""
+    if (band := record.get("band")) is None:
+        return []
+    uplink = cell.uplink
+    uplink.park()
+    waited_s = dict(band["held_waited_s"])
+    moments: list[Moment] = [
+        (
+            each["landed_s"],
+            partial(uplink.arrive, each["grant"]["device"], waited_s[each["number"]]),
+        )
+        for each in record["flights"]
+        if each["landed_s"] is not None
+    ]
+    moments.append((band["since_s"], partial(uplink.unpark, band)))
+    return sorted(moments, key=lambda moment: moment[0])
+
+
+def _advance(env: SteppedEnvironment, time_s: float, moments: list[Moment]) -> None:
+    """Let everything happen until the end of an instant, and the moments before it."""
+    while moments and moments[0][0] < time_s:
+        at_s, act = moments.pop(0)
+        _advance(env, max(at_s, env.now), [])  # an empty band may have changed long ago
+        act()
     while env.peek() <= time_s:
         env.step()
     env.advance_to(time_s)

@@ -20,14 +20,24 @@ class Rules:
     overlapping = False  # can a device be at work while a version is made?
     records_jobs = False  # do the tables say more of each job than that it was in time or late?
     max_staleness: int | None = None  # older updates are discarded
+    cuts_steps = False  # are steps left out that a device has no time for?
+    cuts_jobs = False  # is a device told to send what it has while there is time to?
 
     def room(self, desk: Desk) -> int | None:
         """How many devices may start now; None: all that the method asks."""
         return 0 if desk.asked else None
 
+    def waiting(self, desk: Desk) -> list[int]:
+        """Devices that are back and keep their place."""
+        return []
+
     def taken(self, desk: Desk) -> list[int]:
         """Devices that cannot be asked now."""
-        return [*desk.out]
+        return [*desk.out, *self.waiting(desk)]
+
+    def quiet_landings(self, desk: Desk) -> float:
+        """So many jobs can arrive before the clock may act; 0: it may at each of them."""
+        return 0.0
 
     def tick_s(self, threshold_s: float) -> float:
         """Seconds from a version until the clock acts by itself; inf: never."""
@@ -58,7 +68,16 @@ class Rules:
 
 @dataclass(frozen=True)
 class Deadline(Rules):
-    """A round ends at T_th at the latest; late devices are interrupted."""
+    """A round ends at T_th at the latest; late devices are interrupted.
+
+    Args:
+        cuts_steps: devices leave out steps that they have no time for.
+        cuts_jobs: devices that still compute when an upload would just end in time send what they
+            have.
+    """
+
+    cuts_steps: bool = False
+    cuts_jobs: bool = False
 
     def tick_s(self, threshold_s: float) -> float:
         return threshold_s * (1.0 + SLACK)
@@ -137,12 +156,16 @@ class Buffered(Overlapping):
     buffer: int = 1
     until_used: bool = False
 
-    def taken(self, desk: Desk) -> list[int]:
-        waiting = [flight.grant.device for flight in desk.held] if self.until_used else []
-        return [*desk.out, *waiting]
+    def waiting(self, desk: Desk) -> list[int]:
+        return [flight.grant.device for flight in desk.held] if self.until_used else []
 
     def room(self, desk: Desk) -> int | None:
-        return self.slots - len(self.taken(desk))
+        return self.slots - len(desk.out) - (len(desk.held) if self.until_used else 0)
+
+    def quiet_landings(self, desk: Desk) -> float:
+        # Otherwise an arrival, or one that is discarded, makes room.
+        waits = self.until_used and self.max_staleness is None and self.room(desk) == 0
+        return max(0, self.buffer - len(desk.held) - 1) if waits else 0.0
 
     def batch(self, desk: Desk) -> list[Flight] | None:
         # The first to arrive; those of one instant were taken in by device.
@@ -161,6 +184,9 @@ class Windowed(Overlapping):
 
     def room(self, desk: Desk) -> int | None:
         return 0 if desk.asked else super().room(desk)
+
+    def quiet_landings(self, desk: Desk) -> float:
+        return math.inf if desk.asked else 0.0
 
     def tick_s(self, threshold_s: float) -> float:
         return self.window_s

@@ -13,20 +13,23 @@ from typing import Any
 import numpy as np
 import simpy
 
-from edgesim.clocks.flights import Desk, Flight, in_device_order
+from edgesim.clocks.flights import AT_THE_END, Desk, Flight, in_device_order
+from edgesim.clocks.partial_work import planned_part, start_of_upload_s
 from edgesim.clocks.rules import Rules
+from edgesim.clocks.server_failures import ServerFailures, discard_everything, until_back
+from edgesim.engine.interruptions import FAILED, event_at, watch
 from edgesim.engine.rounds import (
-    FAILED,
     UNFINISHED,
     empty_round_s,
-    fail,
     left_out,
     make_plan,
     take_part,
 )
+from edgesim.engine.stop_rule import StopRule
+from edgesim.errors import RunError
 from edgesim.network.cell import Cell
 from edgesim.records.event_log import EventLog
-from edgesim.records.rows_from_spans import JobRecord
+from edgesim.records.rows_from_spans import JobRecord, state_columns
 from fl.contracts import (
     JobTrainer,
     MethodHooks,
@@ -37,6 +40,13 @@ from fl.contracts import (
     Update,
     View,
 )
+
+MOST_JOBS = 5_000  # and 100 for each device
+
+
+class NoProgressError(RunError):
+    """Jobs fail so often that no version of the model is ever made."""
+
 
 Events = Generator[simpy.Event, Any, Any]
 
@@ -51,6 +61,8 @@ def serve(
     observer: Observer,
     rounds: range,
     state: State | None = None,
+    stop: StopRule | None = None,
+    failures: ServerFailures | None = None,
 ) -> Generator[simpy.Event, Any, State]:
     """Liu, Algorithm 1: all global rounds, or versions; its value is the last state.
 
@@ -64,8 +76,10 @@ def serve(
         observer: evaluates, and writes the checkpoint.
         rounds: the versions still to make.
         state: the method's state after the version before; None starts anew.
+        stop: ends the run before its last version.
+        failures: of the server; None: it never fails.
     """
-    server = ServerLoop(rules, env, cell, method, trainer, log, observer)
+    server = ServerLoop(rules, env, cell, method, trainer, log, observer, stop, failures)
     return server.versions(rounds, method.start() if state is None else state)
 
 
@@ -81,7 +95,10 @@ class ServerLoop:
         trainer: JobTrainer,
         log: EventLog,
         observer: Observer,
+        stop: StopRule | None = None,
+        failures: ServerFailures | None = None,
     ) -> None:
+        self.stop, self.failures, self.failed = stop or StopRule(), failures, 0
         self.rules, self.env, self.cell, self.method = rules, env, cell, method
         self.trainer, self.log, self.observer = trainer, log, observer
         log.attach(env)
@@ -91,31 +108,82 @@ class ServerLoop:
 
     def versions(self, rounds: range, state: State) -> Events:
         """Make versions of the model, one after the other; its value is the last state."""
+        if self.failures is not None and self.desk.saved is None:
+            self.desk.saved = state
         for g in rounds:
             state = yield from self.next_version(g, state, is_last=g == rounds[-1])
+            if self.stop.reached:
+                break
         return state
 
     def next_version(self, g: int, state: State, is_last: bool) -> Events:
         """Hand out jobs and wait until a version can be made; its value is the state after it."""
         rules, desk, env = self.rules, self.desk, self.env
-        start_s, tick_s = env.now, rules.tick_s(self.cell.budget_s)
-        desk.begin_version(g, env.timeout(tick_s) if np.isfinite(tick_s) else None)
+        start_s = env.now
+        self.begin_version(g)
         self.plan, self.view = RoundPlan((), budget_s=self.cell.budget_s), None
         while (batch := rules.batch(desk)) is None:
+            if self.failures is not None and self.failures.is_down(env.now):
+                state = yield from self.recovered(g, state, self.failures)
             if rules.room(desk) != 0:
+                self.check_progress(g)
                 state = self.hand_out(g, state)
             if not desk.out and not (rules.overlapping and desk.tick):
                 # Nobody is at work, and nobody can start: no buffer will fill.
+                if np.isfinite(back_s := self.cell.next_return_s()):
+                    yield event_at(env, min(back_s, self.next_failure_s()), AT_THE_END)
+                    self.begin_tick()
+                    continue
                 if not desk.held:
                     yield env.timeout(empty_round_s(self.cell, g))
                 batch = list(desk.held)
                 break
             yield from self.until_the_next_instant()
+        is_last = self.stop.look(env.now, desk.jobs) or is_last
         if is_last and desk.out:
             yield desk.interrupt(UNFINISHED)
             yield desk.end_of_this_instant()
             desk.collect(rules.max_staleness)
         return self.make_version(g, state, batch, start_s, is_last)
+
+    def check_progress(self, g: int) -> None:
+        """Refuse to hand out jobs for ever of which next to none ends.
+
+        Raises:
+            NoProgressError: there were far more jobs than a version can need.
+        """
+        handed_out = self.desk.asked + self.desk.void
+        if handed_out > MOST_JOBS + 100 * len(self.cell.fleet):
+            raise NoProgressError(
+                f"{handed_out} jobs were handed out by {self.env.now:g} s of simulated time "
+                f"without a version {g} of the model, since next to none of them ends; make "
+                "devices, or the server, fail or leave less often, or let jobs go on with "
+                "on_leave or on_failure: resume"
+            )
+
+    def begin_version(self, g: int) -> None:
+        """Nobody was asked yet, and the clock's own time begins."""
+        self.desk.begin_version(g, None)
+        self.begin_tick()
+        self.failed = 0
+
+    def begin_tick(self) -> None:
+        """The clock's own time begins."""
+        tick_s = self.rules.tick_s(self.cell.budget_s)
+        self.desk.tick = self.env.timeout(tick_s) if np.isfinite(tick_s) else None
+
+    def next_failure_s(self) -> float:
+        """When the server, which is up, fails next, s."""
+        return self.failures.next_change_s(self.env.now) if self.failures else np.inf
+
+    def recovered(self, g: int, state: State, failures: ServerFailures) -> Events:
+        """The server fails and comes back; its value is the state that it then has."""
+        self.failed += 1
+        yield from discard_everything(self.desk)
+        state = self.method.recovered(self.desk.saved, self.retained(state))
+        yield until_back(self.env, failures)
+        self.begin_tick()
+        return state
 
     def hand_out(self, g: int, state: State) -> State:
         """Start jobs on devices that are there and free; the state with what has ended before."""
@@ -128,24 +196,27 @@ class ServerLoop:
             replace(job, again=again) if (again := desk.again(job.device)) else job
             for job in (method.configure(state, view, grant) for grant in plan.grants)
         ]
+        if rules.cuts_steps:
+            pairs = zip(jobs, plan.grants, strict=True)
+            jobs = [planned_part(cell, job, grant) for job, grant in pairs]
         updates = self.trainer.submit(jobs)
         cell.begin_round(plan, others_go_on=rules.overlapping)
         participants = {}
         for update, grant in zip(updates, plan.grants, strict=True):
             self.charge_idle_power(g, [grant.device])
+            self.charge_waiting(g, [grant.device])
             self.log.begin_job(grant.device, desk.jobs)
-            part = take_part(self.env, cell, update, grant, self.log)
+            cut_s = start_of_upload_s(cell, update.job, grant) if rules.cuts_jobs else np.inf
+            part = take_part(self.env, cell, update, grant, self.log, cut_s)
             participants[grant.device] = process = self.env.process(part)
-            desk.start(Flight(desk.jobs, update, grant, state, g, self.env.now, process))
+            flight = Flight(desk.jobs, update, grant, state, g, self.env.now, process)
+            flight.at_start = cell.running.snapshot(grant.device)
+            desk.start(flight)
         for outcome in left_out(cell, view, plan):
             desk.start(
                 Flight(desk.jobs, None, outcome.grant, state, g, self.env.now, outcome=outcome)
             )
-        if np.any(cell.fleet.failure_rate_hz > 0.0):
-            # One by one where jobs overlap, so that each fails at the same time after a resumption.
-            each = [{k: part} for k, part in participants.items()]
-            for group in each if rules.overlapping else [participants]:
-                self.env.process(fail(self.env, cell, g, group))
+        watch(self.env, cell, jobs, participants, one_by_one=rules.overlapping)
         desk.turn += 1
         return state
 
@@ -154,14 +225,20 @@ class ServerLoop:
         rules, desk, view = self.rules, self.desk, self.cell.view(g)
         if not rules.overlapping:
             return replace(view, wanted=rules.room(desk))
-        free = np.setdiff1d(view.idle, rules.taken(desk))
+        is_free = np.ones(len(self.cell.fleet), dtype=bool)
+        is_free[rules.taken(desk)] = False
+        free = view.idle[is_free[view.idle]]
         out = np.array(sorted(desk.out), dtype=int)
         return replace(view, idle=free, turn=desk.turn, wanted=rules.room(desk), in_flight=out)
 
     def until_the_next_instant(self) -> Events:
         """Wait for arrivals or the clock's tick, then take in everything of that instant."""
         rules, desk = self.rules, self.desk
-        yield desk.until_something_happens()
+        wake_s = self.next_failure_s()
+        if rules.room(desk):
+            wake_s = min(wake_s, self.cell.next_return_s())
+        also = event_at(self.env, wake_s) if np.isfinite(wake_s) else None
+        yield desk.until_something_happens(also)
         yield desk.end_of_this_instant()
         desk.collect(rules.max_staleness)
         if cause := rules.interrupts(desk):
@@ -186,9 +263,12 @@ class ServerLoop:
         unused = [*desk.gone, *(desk.held if is_last else ())]
         desk.gone = []
         view = self.view or cell.view(g)
-        failed = {each.grant.device for each in unused if each.ended.status == FAILED}
-        present = [k for k in view_of_everybody(cell, view, g) if k not in failed]
+        present = view_of_everybody(cell, view, g, rules.overlapping)
+        if not (rules.overlapping or cell.absences):  # who fails is gone for the rest of a round
+            failed = {each.grant.device for each in unused if each.ended.status == FAILED}
+            present = [k for k in present if k not in failed]
         self.charge_idle_power(g, [k for k in present if k not in desk.out])
+        self.charge_waiting(g, [k for k in cell.running.states if k not in desk.out])
         free = np.ones(len(cell.fleet), dtype=bool)
         free[list(desk.out)] = False
         desk.idle_since_s[free] = self.env.now
@@ -199,19 +279,36 @@ class ServerLoop:
         outcomes = tuple(each.ended for each in rows)
         state = self.method.observe(state, Report(g, self.env.now - start_s, outcomes))
         scores = self.observer.scores(g, state)
+        log.add({"device_states": state_columns(g, *cell.running.table())})
         closed = g, start_s, self.env.now, self.plan, outcomes, scores, cell.budget_s
-        if not rules.records_jobs:
+        if not log.numbers_jobs:
             log.close_round(*closed)
-            self.observer.finished(g, state)
+            states = cell.running.arrays()
+            self.observer.finished(g, state, (lambda: (states, {})) if states else None)
             return state
         jobs = []
         for each in rows:
             made = g + 1 if each.number in used_numbers else -1
             jobs.append(JobRecord(each.number, each.version, made, each.dispatched_s))
-        waiting = {"dispatched": desk.asked, "held": len(desk.held), "in_flight": len(desk.out)}
+        if self.failures is not None and (g + 1) % self.failures.save_every == 0:
+            desk.saved = state
+        waiting = {
+            "dispatched": desk.asked + desk.void,
+            "held": len(desk.held),
+            "in_flight": len(desk.out),
+        }
+        waiting["server_failures"] = self.failed
         log.close_round(*closed, jobs, waiting)
-        self.observer.finished(g, state, lambda: desk.record(state))
+        self.observer.finished(g, state, lambda: self.at_work(state))
         return state
+
+    def at_work(self, state: State) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The jobs that are at work or wait, the devices and the band, for a checkpoint."""
+        arrays, record = self.desk.record(state)
+        if (band := self.cell.uplink.record()) is not None:
+            held = {flight.number: self.log.waited_s(flight.number) for flight in self.desk.held}
+            record["band"] = band | {"held_waited_s": [*held.items()]}
+        return arrays | self.cell.running.arrays(), record
 
     def as_used(self, flight: Flight, now: State, g: int) -> Update:
         """An update as it is aggregated: as it came, or damped by its staleness."""
@@ -229,13 +326,28 @@ class ServerLoop:
         """Charge idle power until now to devices that have waited."""
         power_w, since_s = self.cell.fleet.idle_power_w, self.desk.idle_since_s
         for k in devices:
+            if k in self.cell.running.states:  # `charge_waiting`
+                continue
             if power_w[k] > 0.0 and since_s[k] < self.env.now:
-                self.log.add_idle(g, k, float(since_s[k]), self.cell.ledger.idle(k))
+                for start_s, end_s in self.cell.there(k, float(since_s[k]), self.env.now):
+                    self.log.add_span(g, k, "idle", start_s, end_s, self.cell.ledger.idle(k))
+
+    def charge_waiting(self, g: int, devices: Sequence[int]) -> None:
+        """Record how devices with a state have waited, or were off, until now."""
+        for k in devices:
+            for piece in self.cell.running.pieces(k):
+                self.log.add_waiting(g, k, *piece)
 
 
-def view_of_everybody(cell: Cell, view: View, g: int) -> list[int]:
-    """The devices that are there in version g and draw idle power."""
+def view_of_everybody(cell: Cell, view: View, g: int, overlapping: bool = False) -> list[int]:
+    """The devices that are there in version g and draw idle power.
+
+    Where jobs overlap, those that the view calls idle are only those that may start.
+    """
     if not cell.fleet.idle_power_w.any():
         return []
-    idle = cell.view(g).idle if len(view.in_flight) else view.idle
+    if cell.absences is not None:  # whoever has left has waited before
+        idle = np.arange(len(cell.fleet))
+    else:
+        idle = cell.view(g).idle if overlapping else view.idle
     return idle[cell.fleet.idle_power_w[idle] > 0.0].tolist()

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import simpy
 
+from edgesim.engine.interruptions import CUT, cut_off, stay_away
 from edgesim.errors import RunError
 from edgesim.network.cell import Cell
+from edgesim.presence.absences import Away
 from edgesim.records.event_log import EventLog
 from fl.contracts import (
     Grant,
@@ -29,9 +32,8 @@ from fl.contracts import (
 )
 
 SLACK = 1e-6  # of the threshold, for rounding
-# why a device was interrupted
-LATE, FAILED, CANCELLED, UNFINISHED = "late", "failed", "cancelled", "unfinished"
-Participants = dict[int, simpy.Process]  # device -> its take_part
+# why a device was interrupted, beside `edgesim.engine.interruptions`
+LATE, CANCELLED, UNFINISHED = "late", "cancelled", "unfinished"
 SimPyProcess = Generator[simpy.Event, Any, None]
 
 
@@ -44,54 +46,137 @@ class NoParticipantsError(RunError):
 
 
 def take_part(
-    env: simpy.Environment, cell: Cell, update: Update, grant: Grant, log: EventLog
+    env: simpy.Environment,
+    cell: Cell,
+    update: Update,
+    grant: Grant,
+    log: EventLog,
+    cut_s: float = math.inf,
 ) -> Generator[simpy.Event, Any, Outcome]:
     """One device in one round; its value is the Outcome.
 
-    On a channel that does not change within the round it takes the time of Liu, eq. (28).
+    On a channel that does not change within the round it takes the time of Liu, eq. (28). If it
+    still computes at ``cut_s``, s, it sends the whole steps that it has made; without one it is
+    late.
     """
-    job, start_s, trained = update.job, env.now, False
-    try:
-        yield from download(cell, job, grant, log)
-        yield from compute(env, cell, update, grant, log)
-        trained = True
-        yield from upload(cell, update, grant, log)
-    except simpy.Interrupt as stop:
-        if not trained:
-            update.abort()
-        status = str(stop.cause)
-        return Outcome(grant, update, status, received=False, trained=trained, finish_s=math.nan)
-    finally:
-        cell.uplink.release(grant.device)
+    job, start_s, done = update.job, env.now, Progress()
+    away: Away | None = None
+    if math.isfinite(cut_s) and (process := env.active_process):
+        env.process(cut_off(env, process, cut_s, lambda: done.trained))
+    while True:
+        try:
+            if away is not None:
+                yield from stay_away(env, cell, job, away, log)
+            with cell.running.at_work(grant.device):
+                yield from work(cell, update, grant, log, done)
+            break
+        except simpy.Interrupt as stop:
+            if isinstance(stop.cause, Away):
+                away = stop.cause
+                done = done if away.keeps_work else Progress(trained=done.trained)
+                continue
+            if not done.trained:
+                update.abort()
+            why = LATE if stop.cause == CUT else str(stop.cause)
+            return Outcome(grant, update, why, False, done.trained, finish_s=math.nan)
+        finally:
+            cell.uplink.release(grant.device)
     finish_s = env.now - start_s
     status = LATE if finish_s > cell.budget_s * (1.0 + SLACK) else "arrived"
     return Outcome(grant, update, status, received=True, trained=True, finish_s=finish_s)
 
 
-def download(cell: Cell, job: Job, grant: Grant, log: EventLog) -> SimPyProcess:
+@dataclass
+class Progress:
+    """What a device has done of a job: where it goes on after an absence.
+
+    Args:
+        has_model: the download is over.
+        bits_down: received, bit.
+        stages: finished stages of the computation.
+        part: finished share of the stage behind them.
+        bits_up: sent, bit.
+        trained: the computation was over at some time.
+    """
+
+    has_model: bool = False
+    bits_down: float = 0.0
+    stages: int = 0
+    part: float = 0.0
+    bits_up: float = 0.0
+    trained: bool = False
+
+
+def work(cell: Cell, update: Update, grant: Grant, log: EventLog, done: Progress) -> SimPyProcess:
+    """What is left of a job: download, computation, upload."""
+    if not done.has_model:
+        yield from download(cell, update.job, grant, log, done)
+        done.has_model = True
+    try:
+        yield from compute(cell, update, grant, log, done)
+    except simpy.Interrupt as stop:
+        if stop.cause != CUT or not cut_short(update, done):
+            raise
+    done.trained = True
+    yield from upload(cell, update, grant, log, done)
+
+
+def download(cell: Cell, job: Job, grant: Grant, log: EventLog, done: Progress) -> SimPyProcess:
     """The model arrives at the device."""
     with log.span(job.g, grant.device, "download", cell.ledger.receiving(grant.device)) as span:
-        yield from cell.downlink.carry(job.payload.bits_down, grant, span)
+        cell.running.receive(grant.device)
+        try:
+            yield from cell.downlink.carry(job.payload.bits_down - done.bits_down, grant, span)
+        finally:
+            done.bits_down += span.bits
 
 
 def compute(
-    env: simpy.Environment, cell: Cell, update: Update, grant: Grant, log: EventLog
+    cell: Cell, update: Update, grant: Grant, log: EventLog, done: Progress
 ) -> SimPyProcess:
     """The stages of the job, one after the other: Liu, eq. (24)."""
     job, device = update.job, cell.fleet.device(grant.device)
     # Where the work is known only after training, asking for the stages trains.
-    for stage in update.stages():
-        seconds, cycles = device.seconds(stage.work, grant.cpu_hz), device.cycles(stage.work)
-        energy, flops = cell.ledger.computing(grant), float(stage.work.flops)
-        with log.span(job.g, grant.device, stage.name, energy, cycles, flops, seconds):
-            yield env.timeout(seconds)
+    for stage in update.stages()[done.stages :]:
+        left, whole_s = 1.0 - done.part, device.seconds(stage.work, grant.cpu_hz)
+        cycles, flops = device.cycles(stage.work) * left, float(stage.work.flops) * left
+        energy, seconds = cell.ledger.computing(grant), whole_s * left
+        with log.span(job.g, grant.device, stage.name, energy, cycles, flops, seconds) as span:
+            try:
+                yield from cell.running.compute(grant, cycles, seconds, span)
+            except simpy.Interrupt:
+                by_time = (cell.env.now - span.start_s) / whole_s if whole_s > 0.0 else 0.0
+                done.part += by_time if span.done is None else span.done * left
+                raise
+        done.stages, done.part = done.stages + 1, 0.0
 
 
-def upload(cell: Cell, update: Update, grant: Grant, log: EventLog) -> SimPyProcess:
+def cut_short(update: Update, done: Progress) -> int:
+    """Leave the steps of the last stage that are finished; returns their number."""
+    stages = len(update.stages())
+    steps = update.truncate(done.part) if done.stages == stages - 1 else 0
+    if steps:
+        done.stages, done.part = stages, 0.0
+    return steps
+
+
+def upload(cell: Cell, update: Update, grant: Grant, log: EventLog, done: Progress) -> SimPyProcess:
     """The update travels to the server: Liu, eq. (25)."""
-    # Where the bits are known only after training, asking for them trains.
-    with log.span(update.job.g, grant.device, "upload", cell.ledger.sending(grant)) as span:
-        yield from cell.uplink.carry(update.bits_up(), grant, span)
+    g, k = update.job.g, grant.device
+    while True:
+        # Where the bits are known only after training, asking for them trains.
+        with log.span(g, k, "upload", cell.ledger.sending(grant)) as span:
+            cell.running.send(grant)
+            try:
+                yield from cell.uplink.carry(update.bits_up() - done.bits_up, grant, span)
+            finally:
+                done.bits_up += span.bits
+        pause_s = cell.uplink.pause_s(k)
+        if pause_s is None:
+            return
+        with log.span(g, k, "handover", cell.ledger.receiving(k)):
+            cell.running.receive(k)
+            yield cell.env.timeout(pause_s)
 
 
 def make_plan(cell: Cell, method: MethodHooks, state: State, view: View) -> RoundPlan:
@@ -125,15 +210,6 @@ def empty_round_s(cell: Cell, g: int) -> float:
             "give budget.latency_threshold, or raise the availability of the devices"
         )
     return cell.budget_s
-
-
-def fail(env: simpy.Environment, cell: Cell, g: int, participants: Participants) -> SimPyProcess:
-    """Interrupt the devices that fail in round g, one after the other, unless they are done."""
-    start_s, after_s = env.now, cell.failures_s(g)
-    for wait_s, k in sorted((after_s[k], k) for k in participants if after_s[k] < math.inf):
-        yield env.timeout(max(start_s + wait_s - env.now, 0.0))
-        if participants[k].is_alive:
-            participants[k].interrupt(FAILED)
 
 
 def left_out(cell: Cell, view: View, plan: RoundPlan) -> list[Outcome]:

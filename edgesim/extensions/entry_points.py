@@ -21,6 +21,7 @@ from edgesim.scenario.loader import Scenario
 from edgesim.scenario.radio.own_loss_schema import CodePathLoss
 from fl import methods
 from fl.data import datasets
+from fl.learned_selection.catalogue import LEARNING_RULES
 from fl.models import architectures
 from fl.selection.selection_rules import RULES
 
@@ -31,7 +32,7 @@ SHIPPED: dict[str, Callable[[], Collection[str]]] = {  # by kind: names that sta
     "models": lambda: architectures.MODELS,
     "datasets": lambda: [*datasets.DATASETS, datasets.NONE],
     "channels": list,
-    "selection": lambda: RULES,
+    "selection": lambda: [*RULES, *LEARNING_RULES],
 }
 
 
@@ -101,7 +102,7 @@ def entries_named(scenario: Scenario) -> list[EntryPoint]:
         "models": learning.model,
         "datasets": learning.dataset,
         "channels": loss.code if isinstance(loss, CodePathLoss) else "",
-        "selection": learning.selection,
+        "selection": learning.selection.name,
     }
     found = [entry_of(kind, name, (kind,)) for kind, name in names.items() if name]
     return [entry for entry in found if entry is not None]

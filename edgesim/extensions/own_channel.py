@@ -21,6 +21,9 @@ from edgesim.network.given_losses.varying_channel import (
     checked_losses,
     make_varying_channel,
 )
+from edgesim.network.interference.make_network import make_sector_channel
+from edgesim.network.mobility.movement import Movement
+from edgesim.network.mobility.moving_channel import make_moving_channel
 from edgesim.scenario.loader import Scenario
 from edgesim.scenario.radio.own_loss_schema import CodePathLoss, TracePathLoss
 from fl.contracts import Streams
@@ -28,7 +31,13 @@ from fl.contracts import Streams
 PATH_LOSS = ("network", "channel", "path_loss")
 
 
-def find_channel(scenario: Scenario, fleet: Fleet, streams: Streams, allow_code: bool) -> Channel:
+def find_channel(
+    scenario: Scenario,
+    fleet: Fleet,
+    streams: Streams,
+    allow_code: bool,
+    movement: Movement | None = None,
+) -> Channel:
     """The channel of a scenario's ``network`` section.
 
     Args:
@@ -36,11 +45,14 @@ def find_channel(scenario: Scenario, fleet: Fleet, streams: Streams, allow_code:
         fleet: the devices.
         streams: random streams of the run.
         allow_code: the path loss may be code of the user's own.
+        movement: where the devices are over time; None: nobody moves.
 
     Raises:
         ScenarioKeyError: a file or code cannot be used, with its key.
     """
     loss = scenario.network.channel.path_loss
+    if scenario.network.layout.kind != "single":
+        return make_sector_channel(scenario.network, fleet, streams, movement)
     if isinstance(loss, TracePathLoss):
         try:
             process = traced_losses(scenario, loss, fleet)
@@ -48,6 +60,8 @@ def find_channel(scenario: Scenario, fleet: Fleet, streams: Streams, allow_code:
             problem = f"is {loss.file}, which {error}"
             raise ScenarioKeyError((*PATH_LOSS, "file"), problem) from error
         return varying_channel(scenario, fleet, streams, process, loss.file)
+    if movement is not None:
+        return make_moving_channel(scenario.network, fleet, streams, movement)
     if not isinstance(loss, CodePathLoss):
         return make_channel(scenario.network, fleet, streams)
     key = (*PATH_LOSS, "code")

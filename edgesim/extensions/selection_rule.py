@@ -8,16 +8,23 @@ import numpy as np
 
 from edgesim.errors import ScenarioKeyError
 from edgesim.extensions.entry_points import find_object, guarded_object, more_names
+from edgesim.scenario.clock.clock_schema import OVERLAPPING
 from edgesim.scenario.loader import Scenario
 from fl.contracts import Array, View
+from fl.data import datasets
+from fl.errors import MethodError
+from fl.learned_selection.catalogue import LEARNING_RULES
+from fl.learned_selection.learning_rule import LearningRule
+from fl.method_base.hyperparameter_declaration import check
 from fl.method_base.method import Method
 from fl.selection.selection_rules import RULES, SelectionRule
 
 SELECTION = ("learning", "selection")
 DEFAULT = "uniform"
+SHIPPED = [*RULES, *LEARNING_RULES]
 
 
-def find_selection(scenario: Scenario, allow_code: bool) -> SelectionRule:
+def find_selection(scenario: Scenario, allow_code: bool) -> SelectionRule | LearningRule:
     """The rule of ``learning.selection``.
 
     Args:
@@ -27,16 +34,26 @@ def find_selection(scenario: Scenario, allow_code: bool) -> SelectionRule:
     Raises:
         ScenarioKeyError: there is no such rule, or the user's code cannot be loaded.
     """
-    name = scenario.learning.selection
+    name, given = scenario.learning.selection.name, scenario.learning.selection.params
+    if name in LEARNING_RULES:
+        rule = LEARNING_RULES[name]
+        try:
+            return rule(**check(rule, given))
+        except MethodError as error:
+            problem = error.problem.replace("this method", name)
+            raise ScenarioKeyError((*SELECTION, error.key), problem) from error
     own = find_object("selection", scenario, name, SELECTION, allow_code)
+    if given:
+        key = (*SELECTION, next(iter(given)))
+        raise ScenarioKeyError(key, f"is no parameter of {name}, which has none; remove it")
     if own is not None:
         if not callable(own):
             raise ScenarioKeyError(SELECTION, f"is {name}, which is no function of a view")
         return checked(guarded_object(own, scenario, name), name)
     if name not in RULES:
-        near = get_close_matches(name, RULES, n=1)
+        near = get_close_matches(name, SHIPPED, n=1)
         hint = f'; did you mean "{near[0]}"?' if near else ""
-        allowed = f"{', '.join(RULES)} or ./file.py:function{more_names('selection')}"
+        allowed = f"{', '.join(SHIPPED)} or ./file.py:function{more_names('selection')}"
         raise ScenarioKeyError(SELECTION, f"is {name}; allowed are {allowed}{hint}")
     return RULES[name][0]
 
@@ -69,10 +86,26 @@ def check_selection(scenario: Scenario, method: Method) -> None:
     Raises:
         ScenarioKeyError: with the key to remove.
     """
-    rule, name = scenario.learning.selection, scenario.learning.method.name
+    rule, name = scenario.learning.selection.name, scenario.learning.method.name
     if rule != DEFAULT and type(method).select is not Method.select:
         problem = f"is {rule}, which {name} does not read: it selects by a rule of its own"
         raise ScenarioKeyError(SELECTION, f"{problem}; remove it")
     if rule == "all" and method.participants is not None:
         problem = f"is {method.participants}, which the selection all does not read; remove it"
         raise ScenarioKeyError(("learning", "method", "participants"), problem)
+    if rule in LEARNING_RULES:
+        check_learning_rule(scenario, rule)
+
+
+def check_learning_rule(scenario: Scenario, name: str) -> None:
+    """Refuse a rule with a memory that the scenario does not tell what it needs."""
+    rule, problem = LEARNING_RULES[name], ""
+    if rule.needs_threshold and scenario.budget.latency_threshold_s is None:
+        problem = "which needs budget.latency_threshold; give one, or use another rule"
+    elif rule.needs_training and scenario.learning.dataset == datasets.NONE:
+        problem = "which reads what training gives; name a data set, or use another rule"
+    elif rule.needs_rounds and scenario.clock.mode in OVERLAPPING:
+        problem = f"which plans rounds that do not overlap, and clock.mode {scenario.clock.mode} "
+        problem += "lets them; use another rule, or clock.mode synchronous"
+    if problem:
+        raise ScenarioKeyError(SELECTION, f"is {name}, {problem}")

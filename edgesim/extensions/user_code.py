@@ -12,6 +12,7 @@ from typing import Any
 
 from edgesim.errors import RunError, ScenarioKeyError
 from edgesim.scenario.loader import Scenario
+from edgesim.scenario.presence.presence_schema import TracePresence
 from edgesim.scenario.radio.own_loss_schema import CodePathLoss, TracePathLoss
 
 
@@ -98,7 +99,7 @@ def user_files(scenario: Scenario) -> list[Path]:
         scenario.allocation.solver,
         learning.dataset,
         learning.model,
-        learning.selection,
+        learning.selection.name,
         learning.loss,
         learning.metric,
     )
@@ -108,7 +109,11 @@ def user_files(scenario: Scenario) -> list[Path]:
 def measured_files(scenario: Scenario) -> list[Path]:
     """The files of measured values that a scenario names."""
     loss = scenario.network.channel.path_loss
-    return [scenario.folder / loss.file] if isinstance(loss, TracePathLoss) else []
+    names = [loss.file] if isinstance(loss, TracePathLoss) else []
+    names += [cls.mobility.trace for cls in scenario.devices if cls.mobility and cls.mobility.trace]
+    presences = [each.presence for each in scenario.devices]
+    names += [each.file for each in presences if isinstance(each, TracePresence)]
+    return [scenario.folder / name for name in names]
 
 
 def files_below(scenario: Scenario, paths: Iterable[Path]) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,14 @@ import simpy
 from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet
 from edgesim.network.fluid_links import Downlink, Uplink
+from edgesim.network.grants import Grants, granted_amounts
+from edgesim.network.hardware.clock_levels import ClockLevels
+from edgesim.network.hardware.device_state import DeviceHardware
+from edgesim.network.hardware.running_devices import RunningDevices
 from edgesim.network.planned_gains import PlannedGains
-from edgesim.network.planner import Allocator, Planner
+from edgesim.network.planner import Allocator, Planner, RoundPlanner
 from edgesim.network.span_energy import Ledger
+from edgesim.presence.absences import Absences
 from fl.contracts import Array, Demand, RoundPlan, Streams, View
 
 if TYPE_CHECKING:
@@ -38,6 +44,10 @@ class Cell:
         when_infeasible: see `edgesim.network.planner.Planner`.
         capability: g -> z [K] in round g; None: the fleet's, in every round.
         planned_gains: what plans take for the channel; None: the gains of the instant.
+        hardware: device -> what it is made of, of devices whose state changes as they work.
+        keeps_promises: plans divide only what devices at work leave of the band.
+        absences: how devices come, go and crash; None: by availability and failures alone.
+        levels: clocks that the processors have; None: every one.
     """
 
     def __init__(
@@ -54,14 +64,20 @@ class Cell:
         when_infeasible: str = "stretch",
         capability: Callable[[int], Array] | None = None,
         planned_gains: PlannedGains | None = None,
+        hardware: Mapping[int, DeviceHardware] | None = None,
+        keeps_promises: bool = False,
+        absences: Absences | None = None,
+        levels: ClockLevels | None = None,
     ) -> None:
         self.env, self.channel, self.fleet = env, channel, fleet
         self.uplink, self.downlink = uplink, downlink
         self.samples, self.streams = np.asarray(samples), streams
-        self.budget_s = float(budget_s)
+        self.budget_s, self.absences = float(budget_s), absences
         self.capability = capability or (lambda g: fleet.capability)
-        self.ledger = Ledger(fleet)
-        self.planner = Planner(
+        self.running = RunningDevices(env, hardware)
+        self.ledger = Ledger(fleet, self.running)
+        self.keeps_promises = keeps_promises
+        self.sector_planner = Planner(
             allocator,
             channel,
             fleet,
@@ -69,7 +85,9 @@ class Cell:
             self.budget_s,
             when_infeasible,
             planned_gains or PlannedGains(channel),
+            levels,
         )
+        self.planner: RoundPlanner = self.sector_planner
 
     @cached_property
     def topology(self) -> networkx.Graph:
@@ -89,24 +107,81 @@ class Cell:
         if not everyone and np.any(self.fleet.availability < 1.0):
             stream = self.streams.stream("availability", round=g)
             present = stream.random(len(self.fleet)) < self.fleet.availability
+        if not everyone and self.absences is not None:
+            present &= self.absences.presence.at(self.env.now)
         capability = self.capability(g)
-        snr_per_gain = self.fleet.tx_power_w / self.channel.band_noise_w
+        present, cpu_hz, battery_j = self.running.seen(present, self.fleet.cpu_hz * capability)
+        power_w = self.channel.sent_w(1.0, self.fleet.tx_power_w, self.env.now)
+        snr_per_gain = power_w / self.channel.band_noise_w
         gains = self.planner.gains.at_start(self.env.now, snr_per_gain)
         return View(
             g=g,
             now_s=self.env.now,
             idle=np.flatnonzero(present),
-            rate_bps=self.channel.rate_bps(1.0, self.fleet.tx_power_w, gains),
-            cpu_hz=self.fleet.cpu_hz * capability,
+            rate_bps=self.channel.rate_bps(1.0, power_w, gains),
+            cpu_hz=cpu_hz,
             samples=self.samples,
             budget_s=self.budget_s,
             capability=capability,
             model_budget=self.fleet.model_budget,
+            battery_j=battery_j,
+        )
+
+    def there(self, k: int, start_s: float, end_s: float) -> list[tuple[float, float]]:
+        """When device k is there between two instants: (start, end) in s, in order."""
+        if self.absences is None:
+            return [(start_s, end_s)]
+        return self.absences.presence.intervals(k, start_s, end_s)
+
+    def next_return_s(self) -> float:
+        """Before this instant none of the absent devices returns, s; inf: never."""
+        return (
+            math.inf
+            if self.absences is None
+            else self.absences.presence.next_return_s(self.env.now)
         )
 
     def plan(self, demand: Demand, view: View) -> RoundPlan:
-        """Shares and pruning ratios of a round: `edgesim.network.planner.Planner.plan`."""
-        return self.planner.plan(demand, view)
+        """Shares and pruning ratios of a round: `edgesim.network.planner.Planner.plan`.
+
+        Devices whose plan takes more energy than their battery holds are left out, and the others
+        are planned again without them.
+        """
+        band = self.uplink.free_share if self.keeps_promises else 1.0
+        plan, weak = self.planner.plan(demand, view, band), np.empty(0, dtype=int)
+        while len(found := self._too_weak(demand, view, plan)):
+            weak = np.union1d(weak, found)
+            demand = demand.without(found)
+            plan = self.planner.plan(demand, view, band)
+        left_out = tuple(sorted({*plan.infeasible, *weak.tolist()}))
+        return replace(plan, infeasible=left_out) if len(weak) else plan
+
+    def _too_weak(self, demand: Demand, view: View, plan: RoundPlan) -> Array:
+        """Devices [W] whose batteries hold less than the plan takes."""
+        grants = plan.grants
+        if not (isinstance(grants, Grants) and len(grants) and self.running.has_batteries):
+            return np.empty(0, dtype=int)
+        cycles, bits_up, bits_down = granted_amounts(self.fleet, demand, grants)
+        whole_band_w = self.channel.sent_w(1.0, self.fleet.tx_power_w, view.now_s)
+        snr_per_gain = whole_band_w / self.channel.band_noise_w
+        gain = self.planner.gains.at_start(view.now_s, snr_per_gain)[grants.device]
+        channel = self.planned_channel(plan)
+        rate_bps = channel.rate_bps(grants.share, grants.power_w, gain)
+        if plan.forecast is not None:
+            rate_bps = plan.forecast.rate_bps
+        up_s = np.divide(bits_up, rate_bps, out=np.zeros(len(grants)), where=bits_up > 0.0)
+        down_s = self.downlink.seconds(bits_down, grants.device, self.planner.gains)
+        needed_j = self.running.planned_j(grants, cycles, up_s, down_s)
+        assert view.battery_j is not None  # `view` gives it
+        return grants.device[needed_j > view.battery_j[grants.device]]
+
+    def planned_channel(self, plan: RoundPlan) -> Channel:
+        """The channel for which a plan was made: with the interference that it counts with."""
+        return self.channel
+
+    def sharers(self) -> Array:
+        """How many devices share the band with each device, itself included, int [K]."""
+        return np.full(len(self.fleet), len(self.fleet))
 
     def begin_round(self, plan: RoundPlan, others_go_on: bool = False) -> None:
         """Give the links the grants of the round, or further ones beside those in use."""

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from edgesim.network.adaptation.link_adaptation import make_law
+from edgesim.network.adaptation.channel_estimate import ChannelEstimate
+from edgesim.network.adaptation.link_adaptation import make_estimate, make_law
+from edgesim.network.adaptation.power_control import PowerControl, make_power_control
 from edgesim.network.device import Fleet
 from edgesim.network.fading.processes import (
     COHERENCE_RULE,
@@ -42,12 +44,17 @@ class Channel:
         resource_share: part of B log2(1 + SNR) that carries data.
         law: spectral efficiency instead of log2(1 + SNR); needs a noise density.
         services: when uplink and downlink may send; None: always, at the mean rate.
+        estimate: what is known of the fading; None: all.
+        power_control: of the uplink; None: devices send with all their power.
 
     Raises:
         ValueError: both or neither of the noises, or a step of fading that is not positive.
     """
 
     by_blocks = True  # the gains change at multiples of coherence_s, or never
+    refresh_s, top_speed_m_per_s = math.inf, 0.0  # of devices that move
+    k_by_place = False  # the K factors of devices that move change with their places
+    k_now: Array | None = None  # K factors of this instant where they do [K]
 
     def __init__(
         self,
@@ -60,6 +67,8 @@ class Channel:
         resource_share: float = 1.0,
         law: EfficiencyLaw | None = None,
         services: tuple[TddService | None, TddService | None] = (None, None),
+        estimate: ChannelEstimate | None = None,
+        power_control: PowerControl | None = None,
     ) -> None:
         if (noise_w is None) == (noise_w_per_hz is None):
             raise ValueError(
@@ -67,8 +76,12 @@ class Channel:
             )
         self.fading, self.links, self.services = fading, links, services
         self.resource_share, self.law = float(resource_share), law
+        self.estimate = estimate
         if law is not None and noise_w_per_hz is None:
             raise ValueError("a law of spectral efficiency needs a noise density")
+        if power_control is not None and noise_w_per_hz is None:
+            raise ValueError("power control needs a noise density")
+        self.power_control = power_control
         self.coherence_s = math.inf if fading is None else float(fading.step_s)
         if not self.coherence_s > 0.0:
             raise ValueError(f"fading needs a positive coherence time; it is {self.coherence_s} s")
@@ -92,17 +105,18 @@ class Channel:
         return 0.0 if uplink is None else uplink.longest_gap_s
 
     @property
+    def beyond_scope(self) -> tuple[str, ...]:
+        """Sentences on devices where the model of the path loss does not hold."""
+        return self.links.beyond_scope if self.links else ()
+
+    @property
     def static(self) -> bool:
         """True without fading."""
         return self.fading is None
 
     def block(self, time_s: float) -> int:
         """Number n of the coherence block with n c <= t < (n + 1) c."""
-        # Division rounds, and could put an edge into the block before it: multiply instead.
-        n = math.floor(time_s / self.coherence_s)
-        if (n + 1) * self.coherence_s <= time_s:
-            return n + 1
-        return n - 1 if n * self.coherence_s > time_s else n
+        return step_of(time_s, self.coherence_s)
 
     def blocks(self, time_s: Array) -> Array:
         """`block` of many times, as floats of the same shape."""
@@ -112,9 +126,17 @@ class Channel:
 
     def next_change_s(self, time_s: float) -> float:
         """When the gains change next, s, always later than ``time_s``; inf without fading."""
-        if self.static:
-            return math.inf
+        return math.inf if self.static else self.next_block_s(time_s)
+
+    def next_block_s(self, time_s: float) -> float:
+        """When the coherence block after that of ``time_s`` begins, s."""
         return max((self.block(time_s) + 1) * self.coherence_s, math.nextafter(time_s, math.inf))
+
+    def large_scale_at(self, time_s: float) -> tuple[Array, Array]:
+        """(path gain x shadowing [K], linear; K factor [K], linear) at ``time_s``."""
+        k_factor: Any = 0.0 if self.fading is None else self.fading.k_factor
+        k_factor = k_factor if self.k_now is None else self.k_now
+        return self.path_gain, np.broadcast_to(k_factor, self.path_gain.shape)
 
     def gains(self, time_s: float) -> Array:
         """h of all devices [K] at ``time_s``, linear: path loss x shadowing x fading power."""
@@ -123,6 +145,63 @@ class Channel:
             if self._block != n:
                 self._block, self._gain = n, self.path_gain * self.fading.power(n)
         return self._gain
+
+    def sent_w(self, share: Any, most_w: Any, time_s: float, devices: Any = slice(None)) -> Any:
+        """Power of devices [S] over shares b of the band [S], at most Pmax, ``most_w`` [S], W."""
+        if self.power_control is None:
+            return most_w
+        path_gain = self.large_scale_at(time_s)[0][devices]
+        return self.power_control.sent_w(share * self.bandwidth_hz, most_w, path_gain)
+
+    def known_gains(self, time_s: float, snr_per_gain: Any, devices: Array) -> Array:
+        """h of devices [S] as a server knows it at ``time_s``, linear.
+
+        Args:
+            time_s: simulated time.
+            snr_per_gain: p / (N0 b B) over the band of each one's pilots [S], or one for all.
+            devices: their numbers [S].
+        """
+        if self.estimate is None:
+            return self.gains(time_s)[devices]
+        gain, power = self._known_power(time_s, devices, snr_per_gain)
+        return gain * power
+
+    def _known_power(self, time_s: float, devices: Any, snr_per_gain: Any) -> tuple[Any, Any]:
+        """Path gains, and |h|^2 of the fading as it is known, of some devices."""
+        assert self.estimate is not None  # the caller asks where there is one
+        gain, k_factor = (each[devices] for each in self.large_scale_at(time_s))
+        k_factor = k_factor if self.k_by_place else None
+        sent = gain * snr_per_gain, devices, k_factor
+        return gain, self.estimate.power(self.block(time_s), *sent)
+
+    def flow_bps(self, time_s: float, devices: Any, share: Any, power_w: Any, gain: Any) -> Any:
+        """Rate at which uploads get on, bit/s: `rate_bps`, or with schemes chosen by estimates.
+
+        Args:
+            time_s: simulated time.
+            devices: numbers, an array or one.
+            share: b, same shape.
+            power_w: p, same shape.
+            gain: h, with which noise does what noise and interference do, same shape.
+        """
+        if self.estimate is None:
+            return self.rate_bps(share, power_w, gain)
+        used_hz = share * self.bandwidth_hz
+        snr, known = self.true_and_known_snr(time_s, devices, used_hz, power_w, gain)
+        efficiency = self.estimate.efficiency(snr, known)
+        return np.where(snr > 0.0, used_hz * efficiency, 0.0) * self.resource_share
+
+    def true_and_known_snr(
+        self, time_s: float, devices: Any, used_hz: Any, power_w: Any, gain: Any
+    ) -> tuple[Any, Any]:
+        """Signal-to-noise ratios within the band in use as they are, and as they are known."""
+        noise_w = float(self.noise_w_per_hz or math.nan) * np.where(used_hz > 0.0, used_hz, 1.0)
+        snr = np.where(used_hz > 0.0, gain * power_w / noise_w, 0.0)
+        if self.estimate is None:
+            return snr, snr
+        per_gain = snr / self.gains(time_s)[devices]
+        gain, power = self._known_power(time_s, devices, per_gain)
+        return snr, per_gain * gain * power
 
     def rate_bps(
         self,
@@ -157,6 +236,17 @@ class Channel:
         return rate_bps * (self.resource_share if resource_share is None else resource_share)
 
 
+def step_of(time_s: float, length_s: float) -> int:
+    """Number n of the step with n c <= t < (n + 1) c, of steps of the length c from 0 on."""
+    if math.isinf(length_s):
+        return 0
+    # Division rounds, and could put an edge into the step before it: multiply instead.
+    n = math.floor(time_s / length_s)
+    if (n + 1) * length_s <= time_s:
+        return n + 1
+    return n - 1 if n * length_s > time_s else n
+
+
 def make_channel(
     network: NetworkSection, fleet: Fleet, streams: Streams, losses_db: Array | None = None
 ) -> Channel:
@@ -174,19 +264,36 @@ def make_channel(
 
 def channel_options(network: NetworkSection, links: LargeScale, streams: Streams) -> dict[str, Any]:
     """The arguments of `Channel` by a scenario's ``network`` section, for these links."""
-    adaptation = network.adaptation
-    loss_db = adaptation.implementation_loss_db if adaptation else 0.0
+    options = radio_options(network, links.k_factor, streams)
+    return {**options, "path_gain": mean_gains(network, links), "links": links}
+
+
+def radio_options(network: NetworkSection, k_factor: Array, streams: Streams) -> dict[str, Any]:
+    """Those that do not depend on the devices' path losses."""
+    fading = make_fading(network, k_factor, streams)
     return {
         "bandwidth_hz": network.bandwidth_hz,
-        "path_gain": path_gains(links) / (linear(loss_db) if loss_db else 1.0),
         "noise_w": network.noise.power_w,
         "noise_w_per_hz": network.noise.density_w_per_hz,
-        "fading": make_fading(network, links.k_factor, streams),
-        "links": links,
+        "fading": fading,
         "resource_share": network.carrier.resource_shares[0] if network.carrier else 1.0,
-        "law": make_law(adaptation),
+        "law": make_law(network.adaptation),
         "services": make_services(network.carrier),
+        "estimate": make_estimate(network, fading, streams),
+        "power_control": make_power_control(network),
     }
+
+
+def mean_gains(network: NetworkSection, links: LargeScale) -> Array:
+    """Path loss x shadowing of all devices [K], linear, less what the receiver loses."""
+    return path_gains(links) / receiver_loss(network)
+
+
+def receiver_loss(network: NetworkSection) -> float:
+    """By how much a receiver needs more than the theory says, linear."""
+    adaptation = network.adaptation
+    loss_db = adaptation.implementation_loss_db if adaptation else 0.0
+    return float(linear(loss_db)) if loss_db else 1.0
 
 
 def make_fading(network: NetworkSection, k_factor: Array, streams: Streams) -> Fading | None:

@@ -65,6 +65,7 @@ class Fleet:
     height_m: Array  # h_UT
     idle_power_w: Array
     receive_power_w: Array
+    static_power_w: Array  # of the processor while it computes, beside kappa f^3
     availability: Array  # probability of being there when a round starts
     failure_rate_hz: Array  # hazard while taking part
     capability: Array  # z_k in (0, 1], share of the processor; of round 0 where drawn per round
@@ -119,6 +120,7 @@ def make_fleet(
     height_m: Any = np.nan,
     idle_power_w: Any = 0.0,
     receive_power_w: Any = 0.0,
+    static_power_w: Any = 0.0,
     availability: Any = 1.0,
     failure_rate_hz: Any = 0.0,
     capability: Any = 1.0,
@@ -169,13 +171,22 @@ def draw(quantity: Draw | float | None, count: int, stream: np.random.Generator)
     )
 
 
-def draw_fleet(classes: Sequence[DeviceClass], streams: Streams) -> Fleet:
+# (least distance to a site, or None; count; purpose of the streams) -> positions [count, 2], m
+Drop = Callable[[float | None, int, str], Array]
+
+
+def draw_fleet(classes: Sequence[DeviceClass], streams: Streams, drop: Drop | None = None) -> Fleet:
     """The fleet of a scenario's ``devices``.
 
     Each (class, quantity) has its own stream, so that a device added at the end of the last class
     changes nobody else's values.
+
+    Args:
+        classes: of devices.
+        streams: random streams of the run.
+        drop: positions over the cells of a layout, for classes that stand there.
     """
-    rows = [_columns(cls, index, streams) for index, cls in enumerate(classes)]
+    rows = [_columns(cls, index, streams, drop) for index, cls in enumerate(classes)]
     return Fleet(*(np.concatenate(column) for column in zip(*rows, strict=True)))
 
 
@@ -200,11 +211,16 @@ def capability_by_round(
     return capability
 
 
-def place_of(cls: DeviceClass, index: int, streams: Streams) -> dict[str, Array]:
+def place_of(
+    cls: DeviceClass, index: int, streams: Streams, drop: Drop | None = None
+) -> dict[str, Array]:
     """The columns distance_m, x_m and y_m of a class: a distance lies in a random direction."""
-    if cls.position is not None:
-        stream = streams.stream(f"devices/{index}/position")
-        position_m = draw_positions(cls.position, cls.count, stream)
+    purpose = f"devices/{index}/position"
+    placement, no_distance = cls.position, cls.distance_m is None
+    if drop and no_distance and (placement is None or placement.kind == "cells"):
+        position_m = drop(placement.inner_m if placement else None, cls.count, purpose)
+    elif cls.position is not None:
+        position_m = draw_positions(cls.position, cls.count, streams.stream(purpose))
     else:
         distance_m = draw(cls.distance_m, cls.count, streams.stream(f"devices/{index}/distance_m"))
         turn = streams.stream(f"devices/{index}/direction").random(cls.count)
@@ -214,17 +230,18 @@ def place_of(cls: DeviceClass, index: int, streams: Streams) -> dict[str, Array]
     return {"distance_m": np.hypot(x, y), "x_m": x, "y_m": y}
 
 
-def _columns(cls: DeviceClass, index: int, streams: Streams) -> list[Array]:
+def _columns(cls: DeviceClass, index: int, streams: Streams, drop: Drop | None) -> list[Array]:
     """The columns of one device class, in the order of Fleet's fields."""
     own_names = {  # of quantities that the scenario calls otherwise
-        "cpu_hz": cls.cpu.frequency_hz,
+        "cpu_hz": cls.cpu.governed_hz,
         "min_cpu_hz": cls.cpu.min_frequency_hz,
         "cycles_per_weight": cls.cpu.cycles_per_weight,
         "flops_per_cycle": cls.cpu.flops_per_cycle,
         "capacitance": cls.cpu.capacitance,
+        "static_power_w": cls.cpu.static_power_w,
         "failure_rate_hz": cls.failure_rate,
     }
-    place, columns = place_of(cls, index, streams), []
+    place, columns = place_of(cls, index, streams, drop), []
     for name in (field.name for field in fields(Fleet)):
         if name in place:
             columns.append(place[name])

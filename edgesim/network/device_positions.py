@@ -17,14 +17,22 @@ def draw_positions(placement: Placement, count: int, stream: np.random.Generator
         placement: disc, ring, hexagon, or the points themselves.
         count: number of devices.
         stream: the random stream of these positions.
+
+    Raises:
+        ValueError: over the cells of a layout, see `edgesim.network.layout.cell_drop`.
     """
+    if placement.kind == "cells":
+        raise ValueError("positions over cells need the sites of a layout")
     if placement.kind in ("list", "csv"):
         return np.array(placement.points_m[:count], dtype=float).reshape(-1, 2)
-    u, v = stream.random((count, 2)).T
-    if placement.kind == "hexagon":
-        return in_hexagon(placement.radius_m, u, v)
-    inner, outer = placement.inner_m, placement.radius_m
-    radius = np.sqrt(inner**2 + (outer**2 - inner**2) * u)
+    return points_in(placement, *stream.random((count, 2)).T)
+
+
+def points_in(area: Placement, u: Array, v: Array) -> Array:
+    """Points [K, 2] that fill a disc, ring or hexagon evenly, from uniform numbers u and v [K]."""
+    if area.kind == "hexagon":
+        return in_hexagon(area.radius_m, u, v)
+    radius = np.sqrt(area.inner_m**2 + (area.radius_m**2 - area.inner_m**2) * u)
     return around(radius, v)
 
 

@@ -16,13 +16,11 @@ import simpy
 
 from edgesim.errors import RunError
 from edgesim.network.adaptation.drawn_repetitions import DrawnRepetitions
-from edgesim.network.adaptation.link_adaptation import make_repetitions
 from edgesim.network.channel import Channel
 from edgesim.network.planned_gains import PlannedGains
 from edgesim.network.tdd_service import TddService
 from edgesim.records.span import Span
-from edgesim.scenario.network_schema import NetworkSection
-from fl.contracts import Array, Grant, Streams
+from fl.contracts import Array, Grant
 
 SHARE_SLACK = 1e-12  # rounding that an allocator may leave in the sum of shares
 Carrying = Generator[simpy.Event, Any, None]
@@ -87,7 +85,7 @@ class Link:
                 yield self.env.timeout(tail_s)
         finally:
             if span is not None:
-                span.bits = bits - left
+                span.bits, span.transmissions = bits - left, self._taken(grant.device)
             self.release(grant.device)
 
     def _wait(
@@ -120,6 +118,10 @@ class Link:
     def _tail_s(self, grant: Grant) -> float:
         """Time after the last bit until the upload is complete, s."""
         return 0.0
+
+    def _taken(self, device: int) -> float:
+        """Mean number of transmissions of a block; nan: not known."""
+        return math.nan
 
     def _share_and_rate(self, grant: Grant) -> tuple[float, float]:
         """(share, rate in bit/s) of the device at this instant."""
@@ -161,11 +163,44 @@ class Uplink(Link):
         self.service = channel.services[0]
         self.repetitions = repetitions
         self._drawn: dict[int, tuple[float, float]] = {}  # device -> (factor of its rate, tail)
+        self._transmissions: dict[int, float] = {}  # of a block of each upload, on average
 
     @property
     def reclaims(self) -> bool:
         """True where the band of devices that are done goes to the others."""
         return self._changed is not None
+
+    @property
+    def coupled(self) -> bool:
+        """True where the time of an upload depends on other devices."""
+        return self.reclaims
+
+    @property
+    def free_share(self) -> float:
+        """What is left of the band beside those who compute or send."""
+        return max(1.0 - math.fsum([*self._waiting.values(), *self._sending.values()]), 0.0)
+
+    def pause_s(self, device: int) -> float | None:
+        """How long a device that was just cut off stays without a link, s; None: it was not."""
+        return None
+
+    def record(self) -> dict[str, Any] | None:
+        """What a checkpoint must know of uploads on the way; None: they depend on nobody else."""
+        return None
+
+    def park(self) -> None:
+        """From now on uploads begin and nothing is sent: a checkpoint is played again."""
+
+    def arrive(self, device: int, waited_s: float = 0.0) -> None:
+        """The upload of a device ends now, as it did before the checkpoint.
+
+        Args:
+            device: k.
+            waited_s: time for which it had no band, s.
+        """
+
+    def unpark(self, record: dict[str, Any]) -> None:
+        """Go on as it was when `record` was made, at its time ``since_s``."""
 
     def begin_round(self, grants: Sequence[Grant], others_go_on: bool = False) -> None:
         if not others_go_on:
@@ -184,15 +219,27 @@ class Uplink(Link):
     def _begin(self, grant: Grant, bits: float) -> None:
         self._waiting.pop(grant.device, None)
         self._sending[grant.device] = grant.share
-        if self.repetitions is not None:
-            used_hz = grant.share * self.channel.bandwidth_hz
-            gain = float(self.channel.gains(self.env.now)[grant.device])
-            noise_w = used_hz * float(self.channel.noise_w_per_hz or 0.0)
-            snr = gain * grant.power_w / noise_w if noise_w > 0.0 else 0.0
-            self._drawn[grant.device] = self.repetitions.draw(
-                grant.device, self.env.now, snr, used_hz, bits
-            )
+        if self.repetitions is not None or self.channel.estimate is not None:
+            self._repeat(grant, bits)
         self._redistribute()
+
+    def _repeat(self, grant: Grant, bits: float) -> None:
+        """Note how often blocks of an upload that begins now are sent."""
+        device, used_hz = grant.device, grant.share * self.channel.bandwidth_hz
+        gain = float(self.channel.gains(self.env.now)[device])
+        sent = (self.env.now, device, used_hz, grant.power_w, gain)
+        snr, known = map(float, self.channel.true_and_known_snr(*sent))
+        factor = 1.0
+        if self.repetitions is not None:
+            drawn = (device, self.env.now, snr, used_hz, bits, known)
+            self._drawn[device] = self.repetitions.draw(*drawn)
+            factor = self._drawn[device][0]
+        if self.channel.estimate is not None:
+            mean = self.channel.estimate.schemes.mean_transmissions(snr, known)
+            self._transmissions[device] = mean / factor
+
+    def _taken(self, device: int) -> float:
+        return self._transmissions.pop(device, math.nan)
 
     def _tail_s(self, grant: Grant) -> float:
         return self._drawn.pop(grant.device, (1.0, 0.0))[1]
@@ -211,7 +258,8 @@ class Uplink(Link):
     def _share_and_rate(self, grant: Grant) -> tuple[float, float]:
         share = self._sending[grant.device] * self._gain_factor
         gain = self.channel.gains(self.env.now)[grant.device]
-        rate_bps = float(self.channel.rate_bps(share, grant.power_w, gain))
+        sent = (self.env.now, grant.device, share, grant.power_w, gain)
+        rate_bps = float(self.channel.flow_bps(*sent))
         if grant.device in self._drawn:
             rate_bps *= self._drawn[grant.device][0]
         return share, rate_bps
@@ -298,17 +346,3 @@ def check_shares(shares: Sequence[float]) -> None:
         raise ValueError(
             f"the band shares sum to {total!r}; they must be at least 0 and sum to at most 1"
         )
-
-
-def make_links(
-    env: simpy.Environment, network: NetworkSection, channel: Channel, streams: Streams
-) -> tuple[Uplink, Downlink]:
-    """(uplink, downlink) of a scenario's ``network`` section."""
-    repetitions, down = make_repetitions(network, streams), network.downlink
-    uplink = Uplink(env, channel, network.uplink.share, repetitions=repetitions)
-    if down.mode == "ideal" or down.tx_power_w is None:
-        return uplink, IdealDownlink(env, channel)
-    share = network.carrier.resource_shares[1] if network.carrier else 1.0
-    return uplink, BroadcastDownlink(
-        env, channel, down.tx_power_w, down.bandwidth_hz, resource_share=share
-    )

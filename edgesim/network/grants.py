@@ -6,7 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fl.contracts import Array, Grant
+import numpy as np
+
+from edgesim.network.device import Fleet
+from fl.contracts import Array, Demand, Grant
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,3 +36,23 @@ class Grants(Sequence[Grant]):
         return (
             Grant(*row) for row in zip(*(column.tolist() for column in self.columns), strict=True)
         )
+
+
+def granted_amounts(fleet: Fleet, demand: Demand, grants: Grants) -> tuple[Array, Array, Array]:
+    """Cycles, bits up and bits down of the devices of grants [K], by their pruning ratios.
+
+    Args:
+        fleet: all devices.
+        demand: of those devices, and maybe of others.
+        grants: of K devices.
+    """
+    everybody, kept = np.asarray(demand.devices, dtype=int), 1.0 - grants.rho
+    order = np.argsort(everybody, kind="stable")
+    here = order[np.searchsorted(everybody[order], grants.device)]
+    fixed, prunable = (
+        np.broadcast_to(fleet.cycles(everybody, work), everybody.shape)[here]
+        for work in (demand.work_fixed, demand.work_prunable)
+    )
+    bits_up = demand.bits_fixed[here] + kept * demand.bits_prunable[here]
+    bits_down = np.broadcast_to(np.asarray(demand.bits_down, float), everybody.shape)[here]
+    return fixed + kept * prunable, bits_up, bits_down

@@ -4,7 +4,8 @@
 is over. `mean` plans with the mean rate, `quantile` with the rate that a device gets with
 probability 1 - eps in the time that it has. Both are expressed as a gain: the constant one with
 which the share would carry the planned rate. So the pruning problem, its solvers and its
-certificate are those of a channel that does not change.
+certificate are those of a channel that does not change. A device that moves is taken to stay where
+it is when the round is planned: its path gain and K factor are those of that instant.
 
 A device that sends for U seconds over blocks of T_c sees at least floor(U / T_c) whole blocks,
 whose rates are independent: the quantile is that of their mean. (Clarke's fading varies no less
@@ -40,17 +41,19 @@ class PlannedGains:
         rate: now, mean or quantile.
         late_share: 1 - reliability, the probability of being late that is planned for.
         for_round: it holds for all devices of a round at once, not for each of them.
+        among: how many devices that round has; 0: those that are planned together.
     """
 
     channel: Channel
     rate: str = NOW
     late_share: float = 0.05
     for_round: bool = False
+    among: int = 0
 
     @property
     def counts_with_fading(self) -> bool:
         """False where the gains of the instant are planned with."""
-        return self.rate != NOW and not self.channel.static
+        return self.rate != NOW and self.channel.fading is not None
 
     def at_start(self, time_s: float, snr_per_gain: Array) -> Array:
         """What the server takes for the gains [K] before it plans.
@@ -60,9 +63,11 @@ class PlannedGains:
             snr_per_gain: p / (N0 B) of each device over the whole band [K].
         """
         if not self.counts_with_fading:
-            return self.channel.gains(time_s)
-        gains, planned = self.channel.path_gain, np.empty(len(snr_per_gain))
-        for law, here in self._laws(np.arange(len(gains)), np.zeros(len(gains))):
+            everybody = np.arange(len(snr_per_gain))
+            return self.channel.known_gains(time_s, snr_per_gain, everybody)
+        gains, k_factor = self.channel.large_scale_at(time_s)
+        planned = np.empty(len(gains))
+        for law, here in self._laws(k_factor, np.zeros(len(gains))):
             planned[here] = self._at_mean_rate(gains[here], snr_per_gain[here], law)
         return planned
 
@@ -72,7 +77,10 @@ class PlannedGains:
         The broadcast and the uploads take half of the late share each (Bonferroni). Where the
         share holds for a round of S devices, 1 - (1 - eps)^(1 / S) is left for each of them.
         """
-        eps = self.late_share / 2.0 if broadcast else self.late_share
+        eps, devices = (
+            self.late_share / 2.0 if broadcast else self.late_share,
+            self.among or devices,
+        )
         return -math.expm1(math.log1p(-eps) / max(devices, 1)) if self.for_round else eps
 
     def uploads(
@@ -88,9 +96,10 @@ class PlannedGains:
             eps: probability of being late.
         """
         if not self.counts_with_fading:
-            return self.channel.gains(time_s)[devices]
-        gains, planned = self.channel.path_gain[devices], np.empty(len(devices))
-        for law, here in self._laws(devices, window_s):
+            return self.channel.known_gains(time_s, snr_per_gain, devices)
+        gains, k_factor = (each[devices] for each in self.channel.large_scale_at(time_s))
+        planned = np.empty(len(devices))
+        for law, here in self._laws(k_factor, window_s):
             if self.rate == MEAN:
                 planned[here] = self._at_mean_rate(gains[here], snr_per_gain[here], law)
             else:
@@ -106,14 +115,16 @@ class PlannedGains:
             snr_per_gain: p / (N0 B) of the broadcast.
         """
         if not self.counts_with_fading:
-            return float(self.channel.gains(time_s)[devices].min(initial=np.inf))
-        gains, k_factor = self.channel.path_gain[devices], self._k_factor(devices)
+            known = self.channel.known_gains(time_s, snr_per_gain, devices)
+            return float(known.min(initial=np.inf))
+        gains, k_factor = (each[devices] for each in self.channel.large_scale_at(time_s))
         if self.rate == MEAN:
             return weakest_mean_rate_gain(gains, snr_per_gain, k_factor, self.channel.law)
         return weakest_quantile(gains, self.late_share / 2.0, k_factor)
 
     def late_probability(
         self,
+        time_s: float,
         devices: Array,
         snr_per_gain: Array,
         window_s: Array,
@@ -124,6 +135,7 @@ class PlannedGains:
         """(probability of being late [S], derivative of the objective by eps [S]).
 
         Args:
+            time_s: simulated time of the plan.
             devices: their numbers [S].
             snr_per_gain: p / (N0 b B) over the band that each uses [S].
             window_s: time in which each sends, s [S].
@@ -131,28 +143,23 @@ class PlannedGains:
             price: derivative of the objective by the logarithm of the planned rate [S].
             eps: the probability planned for.
         """
-        snr, late = self.channel.path_gain[devices] * snr_per_gain, np.empty(len(devices))
+        gains, k_factor = (each[devices] for each in self.channel.large_scale_at(time_s))
+        snr, late = gains * snr_per_gain, np.empty(len(devices))
         slopes = np.full(len(devices), math.nan)
-        for law, here in self._laws(devices, window_s):
+        for law, here in self._laws(k_factor, window_s):
             late[here] = law.below(needed[here], snr[here])
             if self.rate == QUANTILE:
                 less, more = (law.quantile(eps * (1.0 + s), snr[here]) for s in (-STEP, STEP))
                 slopes[here] = price[here] * np.log(more / less) / (2.0 * STEP * eps)
         return late, slopes
 
-    def _k_factor(self, devices: Array) -> Array:
-        """K factors [S], linear."""
-        fading = self.channel.fading
-        everybody = np.broadcast_to(fading.k_factor if fading else 0.0, len(self.channel.path_gain))
-        return everybody[devices]
-
-    def _laws(self, devices: Array, window_s: Array) -> list[tuple[RateDistribution, Array]]:
+    def _laws(self, k_factor: Array, window_s: Array) -> list[tuple[RateDistribution, Array]]:
         """Positions of the devices [S] by the distribution of what they see in their time [S], s.
 
         K factors are rounded down to half a decibel, so that there are few of them.
         """
         seen = self.channel.fading.blocks_in(window_s) if self.channel.fading else window_s
-        blocks, k_factor = np.clip(seen, 1.0, MOST_BLOCKS), self._k_factor(devices)
+        blocks = np.clip(seen, 1.0, MOST_BLOCKS)
         with np.errstate(divide="ignore"):
             k_db = np.floor(K_STEPS * 10.0 * np.log10(k_factor)) / K_STEPS
         law = self.channel.law

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
 from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet
 from edgesim.network.fluid_links import Downlink, IdealDownlink
-from edgesim.network.grants import Grants
+from edgesim.network.grants import Grants, granted_amounts
+from edgesim.network.hardware.clock_levels import ClockLevels
 from edgesim.network.planned_gains import PlannedGains
 from edgesim.network.round_uploads import RoundUploads
 from fl.contracts import Array, Demand, RoundPlan, View
@@ -19,8 +21,30 @@ from solvers import Allocation, EnergyTerms, InfeasibleError, PruningProblem
 from solvers.deadline_feasibility import seconds_rounded_up
 
 REPLANS, SAME_GAIN = 4, 1e-4  # of a plan whose gains depend on it; relative change that ends them
+LEAST_BAND = 1e-6  # part of the band with less than which nobody starts
 SHORTEST_S = 1e-9  # slack that a device keeps whose fixed work alone exceeds the threshold, s
 Allocator = Callable[[PruningProblem], Allocation]
+
+
+class RoundPlanner(Protocol):
+    """What plans rounds, of one cell or of a network of sectors; see `Planner`."""
+
+    @property
+    def gains(self) -> PlannedGains: ...
+    def plan(self, demand: Demand, view: View, band: float = 1.0) -> RoundPlan: ...
+    def unprunable_s(self, demand: Demand, view: View) -> Array: ...
+
+
+@dataclass(frozen=True)
+class PricedPlan(RoundPlan):
+    """A plan for gains that were given.
+
+    Args:
+        price: derivative of the objective by the logarithm of each planned rate [S]; nan: not
+            known.
+    """
+
+    price: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +60,7 @@ class Planner:
         when_infeasible: ``stretch`` plans for the least threshold that fits the band where T_th is
             too short; ``stop`` raises.
         gains: what the plan takes for the channel.
+        levels: clocks that the processors have; None: every one.
 
     Raises:
         ValueError: another word for ``when_infeasible``.
@@ -48,6 +73,7 @@ class Planner:
     budget_s: float
     when_infeasible: str
     gains: PlannedGains
+    levels: ClockLevels | None = None
 
     def __post_init__(self) -> None:
         if self.when_infeasible not in ("stretch", "stop"):
@@ -55,7 +81,9 @@ class Planner:
                 f"when_infeasible is {self.when_infeasible}; allowed are stretch and stop"
             )
 
-    def plan(self, demand: Demand, view: View) -> RoundPlan:
+    def plan(
+        self, demand: Demand, view: View, band: float = 1.0, given: Array | None = None
+    ) -> RoundPlan:
         """Shares b, Liu, eq. (54), and pruning ratios rho, eq. (58), of the devices of a demand.
 
         Devices that cannot finish their unprunable work in time (A_k <= 0), or whose rate is 0, are
@@ -64,10 +92,15 @@ class Planner:
         Args:
             demand: bits and work of the chosen devices, with bounds of their pruning ratios.
             view: what the server knows when the round starts.
+            band: beta, what is not promised to devices at work. Where the others do not fit into
+                less than the whole band, none of them starts: the plan is empty.
+            given: gains to plan with [S], linear; None: found with the plan, and forecast with it.
 
         Raises:
             solvers.InfeasibleError: the least shares do not fit, and ``when_infeasible`` is stop.
         """
+        if band < LEAST_BAND:
+            return RoundPlan((), budget_s=self.budget_s)
         devices = np.asarray(demand.devices, dtype=int)
         fixed_s = self.unprunable_s(demand, view)
         slack_s = self.budget_s - fixed_s  # A_k
@@ -80,15 +113,22 @@ class Planner:
         left_out = tuple(np.delete(devices, served).tolist())
         if not served.size:
             return RoundPlan((), left_out, budget_s=self.budget_s)
-        uploads = self._uploads(demand, view, served)
+        uploads = self.uploads(demand, view, served)
         here, full_hz = devices[served], view.cpu_hz[devices[served]]
-        gain = uploads.gains(1.0 / served.size, demand.rho_min[served], full_hz)
-        problem = self.pruning_problem(demand, view, served, slack_s, fixed_s, gain)
+        if given is None:
+            gain = uploads.gains(1.0 / served.size, demand.rho_min[served], full_hz)
+        else:
+            gain = given[served]
+        problem = self.pruning_problem(demand, view, served, slack_s, fixed_s, gain, band)
+        if band < 1.0:
+            return self._beside_promises(problem, here, left_out, demand, view, band)
         answer, extra_s = self._allocate(problem, before_s)
         for _ in range(REPLANS):
             # The gain that carries the planned rate depends on the band in use where noise is a
             # density, and on the time left for sending: again with those found.
-            if not self.gains.counts_with_fading or (problem.snr is None and answer.cpu_hz is None):
+            if given is not None or not self.gains.counts_with_fading:
+                break
+            if problem.snr is None and answer.cpu_hz is None:
                 break
             cpu_hz = full_hz if answer.cpu_hz is None else answer.cpu_hz
             before, gain = gain, uploads.gains(answer.share, answer.rho, cpu_hz)
@@ -99,13 +139,37 @@ class Planner:
         if self.when_infeasible == "stop":
             self._refuse_late(problem, answer, here, before_s)
         grants = self._grants(here, answer, view)
+        grants = self._on_levels(grants, demand, view, problem, answer, before_s)
         residual, budget_s = float(answer.certificate.residual), self.budget_s + extra_s
         # The plan was stretched: more band would shorten it, and nobody would be pruned less.
         per_hz, per_s = (math.nan, math.nan) if extra_s else self._slopes(answer)
         forecast = None
+        if given is not None:
+            price = self._prices(problem, answer, extra_s)
+            return PricedPlan(grants, left_out, residual, budget_s, per_hz, per_s, price=price)
         if self.gains.counts_with_fading:
             forecast = uploads.forecast(grants, gain, self._prices(problem, answer, extra_s))
         return RoundPlan(grants, left_out, residual, budget_s, per_hz, per_s, forecast)
+
+    def _beside_promises(
+        self,
+        problem: PruningProblem,
+        devices: Array,
+        left_out: tuple[int, ...],
+        demand: Demand,
+        view: View,
+        band: float,
+    ) -> RoundPlan:
+        """The plan of newcomers: the same problem with B replaced by beta B, b = beta b'."""
+        try:
+            answer = self.allocator(problem)
+        except InfeasibleError:
+            return RoundPlan((), budget_s=self.budget_s)
+        grants = self._grants(devices, answer, view, band)
+        grants = self._on_levels(grants, demand, view, problem, answer)
+        residual = float(answer.certificate.residual)
+        slopes = self._slopes(answer, band)
+        return RoundPlan(grants, left_out, residual, self.budget_s, *slopes)
 
     def unprunable_s(self, demand: Demand, view: View) -> Array:
         """Time [S] that no pruning shortens, s: the download and the unprunable work."""
@@ -119,7 +183,7 @@ class Planner:
         bits_down = np.broadcast_to(np.asarray(demand.bits_down, dtype=float), devices.shape)
         return self.downlink.seconds(bits_down, devices, self.gains)
 
-    def _uploads(self, demand: Demand, view: View, served: Array) -> RoundUploads:
+    def uploads(self, demand: Demand, view: View, served: Array) -> RoundUploads:
         """The uploads of the devices of a demand at these positions."""
         eps = self.gains.probability(served.size, not isinstance(self.downlink, IdealDownlink))
         download_s = self._download_s(demand) + self.channel.upload_lag_s
@@ -135,6 +199,7 @@ class Planner:
         slack_s: Array,
         fixed_s: Array,
         gain: Array,
+        band: float = 1.0,
     ) -> PruningProblem:
         """The pruning problem of some devices of a demand: Liu, eqs. (43) to (47).
 
@@ -145,12 +210,13 @@ class Planner:
             slack_s: A, time left for what pruning shortens [S], s.
             fixed_s: `unprunable_s` [S], s.
             gain: channel gains to plan with [K], linear.
+            band: part of the band that is divided, of which the shares are fractions.
         """
         everybody = np.asarray(demand.devices, dtype=int)
         devices = everybody[served]
         # SNR over the whole band per watt sent, 1/W
         gain_per_w = gain / self.channel.band_noise_w
-        power_w = self.fleet.tx_power_w[devices]
+        power_w, full_share = self._powers(devices, view, band)
         prunable, fixed = (
             self.fleet.cycles(everybody, work) for work in (demand.work_prunable, demand.work_fixed)
         )
@@ -159,14 +225,15 @@ class Planner:
             bits=demand.bits_prunable[served],
             compute_s=self.fleet.seconds(everybody, demand.work_prunable, view.cpu_hz)[served],
             slack_s=slack_s[served],
-            rate_bps=self.channel.rate_bps(1.0, power_w, gain),
+            rate_bps=self.channel.rate_bps(band, power_w, gain),
             weight=demand.weight[served],
             rho_min=demand.rho_min[served],
             rho_max=demand.rho_max[served],
             bits_fixed=demand.bits_fixed[served],
-            snr=None if self.channel.noise_w is not None else power_w * gain_per_w,
+            snr=None if self.channel.noise_w is not None else power_w * gain_per_w / band,
             before_s=fixed_s[served],
             law=self.channel.law,
+            full_power_share=full_share,
             energy=EnergyTerms(
                 cycles=cycles[served],
                 kappa=self.fleet.capacitance[devices],
@@ -176,6 +243,18 @@ class Planner:
                 gain=gain_per_w,
             ),
         )
+
+    def _powers(self, devices: Array, view: View, band: float) -> tuple[Array, Array | None]:
+        """(power over this part of the band [K], W; share of it from which on that is sent [K]).
+
+        The second is None where devices send with all their power whatever the share.
+        """
+        most_w = self.fleet.tx_power_w[devices]
+        power_w = self.channel.sent_w(band, most_w, view.now_s, devices)
+        if self.channel.power_control is None:
+            return power_w, None
+        unlimited_w = self.channel.sent_w(band, np.inf, view.now_s, devices)
+        return power_w, np.minimum(most_w / unlimited_w, 1.0)
 
     def _allocate(self, problem: PruningProblem, before_s: float) -> tuple[Allocation, float]:
         """(solution, time beyond T_th that it was stretched by, s)."""
@@ -194,11 +273,11 @@ class Planner:
             stretched = replace(problem, slack_s=problem.slack_s + short.extra_s)
             return self.allocator(stretched), extra_s
 
-    def _slopes(self, answer: Allocation) -> tuple[float, float]:
+    def _slopes(self, answer: Allocation, band: float = 1.0) -> tuple[float, float]:
         """Change of the summed pruning per hertz of band and per second of T_th; nan: not known."""
         if not answer.is_differentiable:
             return math.nan, math.nan
-        slopes = answer.sensitivity(self.channel.bandwidth_hz)
+        slopes = answer.sensitivity(band * self.channel.bandwidth_hz)
         return slopes.per_hz, slopes.per_s
 
     def _prices(self, problem: PruningProblem, answer: Allocation, extra_s: float) -> Array:
@@ -225,10 +304,34 @@ class Planner:
             )
             raise InfeasibleError(message, tuple(devices[late].tolist()), worst_s)
 
-    def _grants(self, devices: Array, answer: Allocation, view: View) -> Grants:
+    def _on_levels(
+        self,
+        grants: Grants,
+        demand: Demand,
+        view: View,
+        problem: PruningProblem,
+        answer: Allocation,
+        before_s: float = 0.0,
+    ) -> Grants:
+        """The grants with clocks that the processors have: nobody computes longer than planned, but
+        who may use up the time that is left.
+        """
+        if self.levels is None:
+            return grants
+        spare_s = problem.slack_s - before_s - problem.finish_s(answer.share, answer.rho)
+        devices, (cycles, *_) = grants.device, granted_amounts(self.fleet, demand, grants)
+        asked_hz = self.levels.just_in_time(devices, grants.cpu_hz, cycles, spare_s)
+        cpu_hz = self.levels.rounded_up(devices, asked_hz, view.capability[devices])
+        return replace(grants, cpu_hz=np.minimum(cpu_hz, view.cpu_hz[devices]))
+
+    def _grants(self, devices: Array, answer: Allocation, view: View, band: float = 1.0) -> Grants:
         share = np.asarray(answer.share)
         if share.sum() > 1.0 + 1e-12:  # rounding of the user's own solver
             share = share / share.sum()
+        share = share * band
         cpu_hz = view.cpu_hz[devices] if answer.cpu_hz is None else answer.cpu_hz
-        power_w = self.fleet.tx_power_w[devices] if answer.power_w is None else answer.power_w
+        power_w = answer.power_w
+        if power_w is None:
+            most_w = self.fleet.tx_power_w[devices]
+            power_w = self.channel.sent_w(share, most_w, view.now_s, devices)
         return Grants(devices, share, np.asarray(answer.rho), cpu_hz, power_w)

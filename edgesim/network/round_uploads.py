@@ -45,7 +45,9 @@ class RoundUploads:
 
     def gains(self, share: Array | float, rho: Array, cpu_hz: Array) -> Array:
         """Gains [K] with which uploads over these shares, ratios and clocks [K] are planned."""
-        power_w = self.fleet.tx_power_w[self.devices]
+        most_w, now_s = self.fleet.tx_power_w[self.devices], self.view.now_s
+        share = np.maximum(share, SMALLEST_SHARE)
+        power_w = self.rule.channel.sent_w(share, most_w, now_s, self.devices)
         return self.rule.uploads(
             self.view.now_s,
             self.devices,
@@ -71,9 +73,13 @@ class RoundUploads:
         needed = np.where(bits > 0.0, needed, np.where(window_s < 0.0, np.inf, 0.0))
         # The last bit of a plan that just meets the threshold is in time.
         needed = needed * (1.0 - 1e-9)
+        # Who needs no band sends with no power under power control: any ratio is enough for it.
+        most_w = self.fleet.tx_power_w[self.devices]
+        power_w = np.where(grants.power_w > 0.0, grants.power_w, most_w)
         late, slopes = self.rule.late_probability(
+            self.view.now_s,
             self.devices,
-            self._snr_per_gain(grants.power_w, grants.share),
+            self._snr_per_gain(power_w, grants.share),
             window_s,
             needed,
             price,

@@ -1,19 +1,22 @@
 """The ledger: the joules of a span. Nothing else computes joules.
 
     computing     kappa f^2 per cycle        (dynamic power kappa f^3 of a CMOS core at clock f)
-    sending       transmit power x air time  (the radio is on for the whole upload, also in a fade)
+                  + static power x time
+    sending       transmit power x air time  (the radio is on for the whole upload, also in a fade;
+                  idle power while others have the whole band)
     receiving     receive power x air time
     idle          idle power x time
 
 Idle power is what a device draws while it waits for the others; it is not added to the power of
-computing or sending.
+computing or sending. What devices with a state (`edgesim.network.hardware`) use is the integral of
+their power over the span.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,6 +27,17 @@ from fl.contracts import Array, Grant
 Joules = Callable[
     [Any], Any
 ]  # closed span(s) -> joules: a float, or an array [S] of spans as columns
+
+
+class RunningMeter(Protocol):
+    """Devices with a state, such as `edgesim.network.hardware.running_devices.RunningDevices`."""
+
+    @property
+    def states(self) -> Mapping[int, Any]: ...
+
+    def joules(self, k: int) -> float:
+        """What device k has used since its activity began, J."""
+        ...
 
 
 def compute_j(capacitance: Any, cpu_hz: Any, cycles: Any) -> Any:
@@ -49,24 +63,53 @@ class Ledger:
 
     With one grant or device: of a `edgesim.records.span.Span`. With `Grants`, or devices [S]: of
     the columns of their spans (`edgesim.engine.vectorised.device_spans.SpanColumns`).
+
+    Args:
+        fleet: all devices.
+        running: those with a state, which know what they have used.
     """
 
     fleet: Fleet
+    running: RunningMeter | None = None
 
     def computing(self, grant: Grant | Grants) -> Joules:
+        if (metered := self._metered(grant.device)) is not None:
+            return metered
         capacitance = _of(self.fleet.capacitance, grant.device)
-        return lambda span: compute_j(capacitance, grant.cpu_hz, span.cycles)
+        static_w = _of(self.fleet.static_power_w, grant.device)
+        if not np.any(static_w):
+            return lambda span: compute_j(capacitance, grant.cpu_hz, span.cycles)
+        return lambda span: (
+            compute_j(capacitance, grant.cpu_hz, span.cycles) + power_j(static_w, span.seconds)
+        )
 
     def sending(self, grant: Grant | Grants) -> Joules:
-        return lambda span: power_j(grant.power_w, span.seconds)
+        if (metered := self._metered(grant.device)) is not None:
+            return metered
+        idle_w = _of(self.fleet.idle_power_w, grant.device)
+
+        def energy(span: Any) -> Any:
+            sent_j = power_j(grant.power_w, span.seconds - span.waited_s)
+            return sent_j + power_j(idle_w, span.waited_s)
+
+        return energy
 
     def receiving(self, device: int | Array) -> Joules:
+        if (metered := self._metered(device)) is not None:
+            return metered
         power_w = _of(self.fleet.receive_power_w, device)
         return lambda span: power_j(power_w, span.seconds)
 
     def idle(self, device: int | Array) -> Joules:
         power_w = _of(self.fleet.idle_power_w, device)
         return lambda span: power_j(power_w, span.seconds)
+
+    def _metered(self, device: int | Array) -> Joules | None:
+        """The price of a span of a device that knows what it has used; None: it does not."""
+        running = self.running
+        if running is None or isinstance(device, np.ndarray) or device not in running.states:
+            return None
+        return lambda span: running.joules(device)
 
 
 def _of(column: Array, device: int | Array) -> Any:

@@ -10,8 +10,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from edgesim.scenario.radio.carrier_schema import CarrierSection
 from edgesim.scenario.radio.numerology import SYMBOLS, slot_seconds
+from fl.contracts import Array
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,15 @@ class TddService:
     def served_s(self, start_s: float, end_s: float) -> float:
         """What is served from start to end, in seconds at the mean rate."""
         return max(self._air_s(end_s) - self._air_s(start_s), 0.0) / self.share
+
+    def served_each_s(self, start_s: Array, end_s: float) -> Array:
+        """`served_s` from several starts [N] on."""
+        air = [self._air_s(each) for each in start_s.tolist()]
+        return np.maximum(self._air_s(end_s) - np.array(air), 0.0) / self.share
+
+    def finishes_s(self, start_s: float, needed_s: Array) -> Array:
+        """`finish_s` of several needs [N]."""
+        return np.array([self.finish_s(start_s, each) for each in needed_s.tolist()])
 
     def finish_s(self, start_s: float, needed_s: float) -> float:
         """When so many seconds at the mean rate are served from ``start_s`` on; inf for inf."""

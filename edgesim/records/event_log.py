@@ -32,11 +32,19 @@ from edgesim.records.rows_from_spans import (
 )
 from edgesim.records.span import Span
 from edgesim.records.table_files import (
-    ROUND_SCHEMAS,
+    ABSENCE_COLUMNS,
+    ERROR_COLUMNS,
+    HANDOVER_COLUMNS,
+    JOB_COLUMNS,
     SCHEMAS,
+    SECTOR_COLUMNS,
+    SERVER_COLUMNS,
+    TIER_COLUMNS,
     Columns,
     frame,
     joined,
+    rows_of,
+    schemas_with,
     typed,
     write_tables,
 )
@@ -46,7 +54,9 @@ if TYPE_CHECKING:
     import pandas
     import simpy
 
-SPAN_FIELDS = {name: "g" if name == "round" else name for name in SCHEMAS["spans"]}
+SPAN_FIELDS = {
+    name: "g" if name == "round" else name for name in schemas_with(JOB_COLUMNS)["spans"]
+}
 
 
 class LogError(EdgesimError):
@@ -59,13 +69,33 @@ class EventLog:
     Args:
         numbers_jobs: the tables have the columns `table_files.JOB_COLUMNS`, for clocks with
             cancelled or overlapping jobs.
+        tiers: the tables have the columns `table_files.TIER_COLUMNS`.
+        counts_absences: they have the columns `table_files.ABSENCE_COLUMNS`; jobs are numbered.
+        errors: they have the columns `table_files.ERROR_COLUMNS`.
+        server_failures: they have the columns `table_files.SERVER_COLUMNS`; jobs are numbered.
+        sectors: they have the columns `table_files.SECTOR_COLUMNS`.
+        handovers: they have the columns `table_files.HANDOVER_COLUMNS`.
     """
 
-    def __init__(self, numbers_jobs: bool = False) -> None:
+    def __init__(
+        self,
+        numbers_jobs: bool = False,
+        tiers: bool = False,
+        counts_absences: bool = False,
+        errors: bool = False,
+        server_failures: bool = False,
+        sectors: bool = False,
+        handovers: bool = False,
+    ) -> None:
         self._env: simpy.Environment | None = None
         self.open: set[Span] = set()
         self.numbers_jobs = numbers_jobs
-        self.schemas = SCHEMAS if numbers_jobs else ROUND_SCHEMAS
+        more = [JOB_COLUMNS] * numbers_jobs + [TIER_COLUMNS] * tiers
+        more += [ABSENCE_COLUMNS] * counts_absences + [SERVER_COLUMNS] * server_failures
+        more += [ERROR_COLUMNS] * errors
+        more += [SECTOR_COLUMNS] * sectors
+        more += [HANDOVER_COLUMNS] * handovers
+        self.schemas = schemas_with(*more)
         self._blocks: dict[str, list[Columns]] = {name: [] for name in SCHEMAS}
         self._fresh: dict[str, list[Columns]] = {name: [] for name in SCHEMAS}  # not yet drained
         self._closed: list[Span] = []  # spans of the round in progress
@@ -136,9 +166,23 @@ class EventLog:
         if energy is not None:
             span.energy_j = energy(span)
 
-    def add_idle(self, g: int, k: int, start_s: float, energy: Callable[[Span], float]) -> None:
-        """Record that device k has waited from ``start_s`` until now, which is known only now."""
-        self.close(Span(g, k, "idle", start_s=start_s, end_s=self.now()), energy)
+    def add_waiting(
+        self, g: int, k: int, phase: str, start_s: float, end_s: float, energy_j: float
+    ) -> None:
+        """Record that device k has waited, or was off, for a while that is over."""
+        self.close(Span(g, k, phase, start_s=start_s, end_s=end_s), lambda span: energy_j)
+
+    def add_span(
+        self,
+        g: int,
+        k: int,
+        phase: str,
+        start_s: float,
+        end_s: float,
+        energy: Callable[[Span], float] | None = None,
+    ) -> None:
+        """Record what device k was doing, such as waiting, where that is known only afterwards."""
+        self.close(Span(g, k, phase, start_s=start_s, end_s=end_s), energy)
 
     def close_round(
         self,
@@ -212,6 +256,7 @@ class EventLog:
         }
         if self.numbers_jobs:
             block["rounds"] |= round_columns(outcomes, jobs, status, waiting or {})
+            block["rounds"]["left"] = [status["left"]]
         if scores is not None:
             block |= {"scores": score_columns(g, scores), "measures": measure_columns(g, scores)}
         self.add(block)
@@ -225,7 +270,7 @@ class EventLog:
             rows = {
                 column: typed(columns[column], kind) for column, kind in self.schemas[name].items()
             }
-            if len(rows["round"]):
+            if rows_of(rows):
                 self._blocks[name].append(rows)
                 self._fresh[name].append(rows)
 
@@ -240,9 +285,22 @@ class EventLog:
             raise LogError(f"the log cannot be frozen: {self._open_spans()}")
         self._frozen = True
 
+    def waited_s(self, job: int) -> float:
+        """How long the uploads of a job that is not yet a row had no band, s."""
+        return sum(span.waited_s for span in self._of_job.get(job, ()))
+
     def forget_closed_spans(self) -> None:
         """Leave out of the next round's rows what a checkpoint's log has already."""
         self._closed = []
+
+    def take_closed_spans(self) -> Columns:
+        """The spans that ended after the last round was closed, which are then forgotten."""
+        closed, self._closed = self._closed, []
+        return {
+            column: [getattr(span, name) for span in closed]
+            for column, name in SPAN_FIELDS.items()
+            if column in self.schemas["spans"]
+        }
 
     def drain(self) -> dict[str, Columns]:
         """The rows recorded since the last drain: table -> column -> list or array."""

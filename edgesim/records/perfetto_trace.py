@@ -9,7 +9,7 @@ import numpy as np
 
 from edgesim.records.table_files import Columns, as_list
 
-RADIO = {"download", "upload"}
+RADIO = {"download", "upload", "handover"}
 TRACKS = {"cpu": 0, "radio": 1}
 MAX_DEVICES = 1000  # in a trace: more tracks cannot be read
 

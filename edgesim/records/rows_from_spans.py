@@ -13,7 +13,8 @@ from edgesim.records.table_files import SCHEMAS, Columns
 from fl.contracts import Array, Outcome, RoundPlan, Scores
 
 NAN = float("nan")
-RADIO = {"download": "download_s", "upload": "upload_s"}
+RADIO = {"download": "download_s", "upload": "upload_s", "handover": "upload_s"}
+WAITING = ("idle", "off", "repair")  # phases without a job; off: the battery is empty
 ENDINGS = ("discarded", "cancelled", "unfinished")  # of jobs, with clocks that number them
 COUNTED = ("bits_up", "bits_down", "flops", "cycles")  # columns that a round sums over devices
 
@@ -72,7 +73,7 @@ def device_row(g: int, outcome: Outcome, spans: Sequence[Span]) -> dict[str, Any
     grant, left_out = outcome.grant, outcome.status == "infeasible"
     seconds = {"download_s": 0.0, "compute_s": 0.0, "upload_s": 0.0}
     for span in spans:
-        if span.phase != "idle":
+        if span.phase not in WAITING:
             seconds[RADIO.get(span.phase, "compute_s")] += span.seconds
     up_bits = total(span.bits for span in spans if span.phase == "upload")
     return {
@@ -89,7 +90,24 @@ def device_row(g: int, outcome: Outcome, spans: Sequence[Span]) -> dict[str, Any
         "flops": total(span.flops for span in spans),
         "cycles": total(span.cycles for span in spans),
         "energy_j": total(span.energy_j for span in spans),
+        "transmissions": _transmissions(spans),
+        **_sector(spans),
+        "handovers": sum(span.phase == "handover" for span in spans),
     }
+
+
+def _sector(spans: Sequence[Span]) -> dict[str, Any]:
+    """The sector that served the last upload, and its ratio of signal to interference and noise."""
+    uploads = [span for span in spans if span.phase == "upload"]
+    last = uploads[-1] if uploads else None
+    return {"sector": last.sector if last else -1, "sinr_db": last.sinr_db if last else NAN}
+
+
+def _transmissions(spans: Sequence[Span]) -> float:
+    """Mean number of transmissions of a block of the uploads, by their bits; nan: not known."""
+    known = [span for span in spans if span.transmissions > 0.0 and span.bits > 0.0]
+    bits = total(span.bits for span in known)
+    return total(span.bits * span.transmissions for span in known) / bits if bits else NAN
 
 
 def round_row(
@@ -158,6 +176,19 @@ def forecast_columns(g: int, plan: RoundPlan) -> Columns:
         "late_probability": said.late[order],
         "pruning_per_late": said.pruning_per_late[order],
     }
+
+
+def state_columns(g: int, devices: Sequence[int], states: Sequence[Any]) -> Columns:
+    """Rows of device_states.
+
+    Args:
+        g: number of the round.
+        devices: their numbers, ascending.
+        states: of each, with the other columns of the table as attributes.
+    """
+    names = [name for name in SCHEMAS["device_states"] if name not in ("round", "device")]
+    columns: Columns = {name: [getattr(each, name) for each in states] for name in names}
+    return {"round": [g] * len(devices), "device": list(devices), **columns}
 
 
 def score_columns(g: int, scores: Scores) -> Columns:

@@ -31,6 +31,8 @@ RUN_FILES = [
     "spans.parquet",
     "scores.parquet",
     "measures.csv",
+    "upload_forecasts.parquet",
+    "presence.parquet",
     "summary.json",
     "timing.json",
     "partition.json",
@@ -41,7 +43,8 @@ RUN_FILES = [
     "checkpoint",
 ]
 
-ONLY_WITH_DATA = {"partition.json"}  # absent where nothing is learned
+# absent where nothing is learned, no plan counts with fading, or no device comes and goes
+OPTIONAL = {"partition.json", "upload_forecasts.parquet", "presence.parquet"}
 
 
 class FolderError(RunError):
@@ -172,7 +175,7 @@ class RunFolder:
 
     def damage(self) -> list[FileDamage] | None:
         """Damaged files of a run that has ended here; None: none has ended, or files are gone."""
-        needed = set(RUN_FILES) - ONLY_WITH_DATA
+        needed = set(RUN_FILES) - OPTIONAL
         there = self.state_file.exists() and all((self.path / name).exists() for name in needed)
         return damaged_files(self.path) if there else None
 

@@ -22,6 +22,11 @@ class Span:
         bits: what a link has carried, bit.
         energy_j: what it costs, J.
         job: number of the job that it belongs to; -1: none, or jobs are not numbered.
+        sector: that a link of a network carried it to or from; -1: none.
+        sinr_db: mean ratio of signal to interference and noise of that link, dB.
+        done: part of its cycles that was done, where the device counts them; None: by time.
+        transmissions: of a block of an upload on average, where blocks are lost; nan: not known.
+        waited_s: part of an upload in which others had the whole band, s.
     """
 
     g: int
@@ -35,6 +40,11 @@ class Span:
     bits: float = 0.0
     energy_j: float = 0.0
     job: int = -1
+    sector: int = -1
+    sinr_db: float = math.nan
+    done: float | None = None
+    waited_s: float = 0.0
+    transmissions: float = math.nan
 
     @property
     def seconds(self) -> float:
@@ -43,4 +53,5 @@ class Span:
     def charge_done_part(self) -> None:
         """Reduce cycles and FLOPs to the part that was done until the interruption."""
         done = min(self.seconds / self.planned_s, 1.0) if self.planned_s > 0.0 else 0.0
+        done = done if self.done is None else self.done
         self.cycles, self.flops = self.cycles * done, self.flops * done

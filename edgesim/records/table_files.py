@@ -28,7 +28,8 @@ SPANS = {
 DEVICE_ROUNDS = {
     "round": int,
     "device": int,
-    "status": str,  # arrived | late | failed | infeasible | cancelled | discarded | unfinished
+    "status": str,  # arrived | late | failed | left | infeasible, and with jobs that are numbered
+    #                 cancelled | discarded | unfinished
     "share": float,
     "rho": float,
     "rate_bps": float,
@@ -75,6 +76,29 @@ UPLOAD_FORECASTS = {  # of plans that count with fading, see UploadForecast
     "late_probability": float,
     "pruning_per_late": float,
 }
+DEVICE_STATES = {  # at the end of each round, of devices whose state changes as they work
+    "round": int,
+    "device": int,
+    "time_s": float,
+    "temperature_c": float,
+    "throttled": int,
+    "battery_j": float,
+    "alive": int,
+    "used_j": float,  # these four since the start of the run
+    "charged_j": float,
+    "throttled_s": float,
+    "off_s": float,
+}
+BACKHAUL = {  # transfers between edges and cloud
+    "round": int,
+    "edge": int,
+    "direction": str,  # down | up
+    "start_s": float,
+    "end_s": float,
+    "bits": float,
+    "energy_j": float,
+}
+PRESENCE = {"device": int, "start_s": float, "end_s": float}  # where devices come and go
 # Columns of clocks with cancelled or overlapping jobs; tables of other clocks lack them.
 JOB_COLUMNS: dict[str, dict[str, type]] = {
     "rounds": {
@@ -97,6 +121,24 @@ JOB_COLUMNS: dict[str, dict[str, type]] = {
     },
     "spans": {"job": int},  # -1: none
 }
+# Columns of runs with edge servers below a cloud; tables of other runs lack them.
+TIER_COLUMNS: dict[str, dict[str, type]] = {
+    "rounds": {
+        "backhaul_bits_up": float,
+        "backhaul_bits_down": float,
+        "backhaul_energy_j": float,
+    },
+    "device_rounds": {"edge": int, "edge_round": int},
+    "spans": {"edge": int, "edge_round": int},  # -1: waits for other edges
+}
+# Columns of runs in which devices move between sectors.
+HANDOVER_COLUMNS: dict[str, dict[str, type]] = {"device_rounds": {"handovers": int}}
+# Columns of runs in which blocks are lost by an estimate of the channel.
+ERROR_COLUMNS: dict[str, dict[str, type]] = {"device_rounds": {"transmissions": float}}
+# Columns of networks of several sectors.
+SECTOR_COLUMNS: dict[str, dict[str, type]] = {
+    "device_rounds": {"sector": int, "sinr_db": float}  # -1: no upload
+}
 ROUND_SCHEMAS: dict[str, dict[str, type]] = {  # of clocks without them
     "rounds": ROUNDS,
     "device_rounds": DEVICE_ROUNDS,
@@ -105,8 +147,33 @@ ROUND_SCHEMAS: dict[str, dict[str, type]] = {  # of clocks without them
     "measures": MEASURES,
     "plans": PLANS,
     "upload_forecasts": UPLOAD_FORECASTS,
+    "device_states": DEVICE_STATES,
+    "backhaul": BACKHAUL,
+    "presence": PRESENCE,
 }
-SCHEMAS = {name: kinds | JOB_COLUMNS.get(name, {}) for name, kinds in ROUND_SCHEMAS.items()}
+# Columns of runs whose devices come and go by `edgesim.presence`; other tables lack them.
+ABSENCE_COLUMNS: dict[str, dict[str, type]] = {"rounds": {"left": int}}
+SERVER_COLUMNS: dict[str, dict[str, type]] = {"rounds": {"server_failures": int}}  # if it can fail
+
+
+def schemas_with(*more: Mapping[str, Mapping[str, type]]) -> dict[str, dict[str, type]]:
+    """The columns of every table, those of `ROUND_SCHEMAS` first."""
+    found = {name: dict(kinds) for name, kinds in ROUND_SCHEMAS.items()}
+    for columns in more:
+        for name, kinds in columns.items():
+            found[name] |= kinds
+    return found
+
+
+SCHEMAS = schemas_with(
+    JOB_COLUMNS,
+    TIER_COLUMNS,
+    ABSENCE_COLUMNS,
+    SERVER_COLUMNS,
+    ERROR_COLUMNS,
+    SECTOR_COLUMNS,
+    HANDOVER_COLUMNS,
+)  # every column that a run can have
 FILES = {  # table -> file in a run's folder
     "rounds": "rounds.csv",
     "device_rounds": "device_rounds.parquet",
@@ -114,10 +181,19 @@ FILES = {  # table -> file in a run's folder
     "scores": "scores.parquet",
     "measures": "measures.csv",
     "upload_forecasts": "upload_forecasts.parquet",
+    "device_states": "device_states.parquet",
+    "backhaul": "backhaul.csv",
+    "presence": "presence.parquet",
 }
-ONLY_WITH_ROWS = ("upload_forecasts",)  # tables without a file where there is nothing to say
+# Tables without a file where there is nothing to say.
+ONLY_WITH_ROWS = ("upload_forecasts", "device_states", "backhaul", "presence")
 DTYPES = {int: np.int64, float: np.float64, str: object}
 Columns = dict[str, list | np.ndarray]
+
+
+def rows_of(columns: Mapping[str, Any]) -> int:
+    """How many rows a table has."""
+    return len(next(iter(columns.values())))
 
 
 def typed(values: Any, kind: type) -> list | np.ndarray:
@@ -151,7 +227,7 @@ def write_tables(
     folder.mkdir(parents=True, exist_ok=True)
     for name, file in FILES.items():
         as_csv, table = file.endswith(".csv"), tables[name]
-        if name in ONLY_WITH_ROWS and not len(table["round"]):
+        if name in ONLY_WITH_ROWS and not rows_of(table):
             continue
         schema = {column: kind for column, kind in SCHEMAS[name].items() if column in table}
         write(folder / file, csv_text(table) if as_csv else parquet(table, schema))

@@ -132,6 +132,17 @@ class LoadedResults:
         return self._stacked(lambda folder: read_event_log(folder, [name])[name])
 
     @cached_property
+    def device_states(self) -> pd.DataFrame:
+        """One row for each device whose state changes as it works, at the end of a round."""
+        name = "device_states"
+        return self._stacked(lambda folder: read_event_log(folder, [name])[name])
+
+    @cached_property
+    def presence(self) -> pd.DataFrame:
+        """One row for each interval in which a device that comes and goes was there."""
+        return self._stacked(lambda folder: read_event_log(folder, ["presence"])["presence"])
+
+    @cached_property
     def devices(self) -> pd.DataFrame:
         """One row a device, as it is in round 0."""
         return self._stacked(lambda folder: read_devices(folder / "devices.csv"))

@@ -16,6 +16,9 @@ import numpy as np
 
 from edgesim.extensions.entry_points import entries_named
 from edgesim.extensions.user_code import files_below, measured_files, user_files
+from edgesim.hierarchy.edge_cells import gathered
+from edgesim.network.device import Fleet
+from edgesim.network.interference.sector_channel import SectorChannel
 from edgesim.records.atomic_files import json_text, write_atomic
 from edgesim.records.checksums import SummedFiles
 from edgesim.records.event_log import EventLog
@@ -26,8 +29,8 @@ from edgesim.runs.setup import Setup
 from edgesim.scenario.radio.channel_schema import Tr38901PathLoss
 from fl.contracts import State
 from fl.data.array_files import npz
-from fl.data.datasets import Federated
 from fl.data.own_data import own_arrays
+from fl.data.samples import Federated
 from fl.stored_files import BLANK, sealed
 
 KEPT_BYTES = 4 << 20  # of data that are copied into a run's folder, every point of a sweep its own
@@ -116,8 +119,9 @@ def summary_of(
         "method": scenario.learning.method.name,
         "solver": scenario.allocation.solver,
         "seed": setup.seed,
-        "rounds": scenario.rounds,
+        "rounds": len(log.columns("rounds")["round"]),
         "devices": len(setup.fleet),
+        **({"edges": len(setup.edges)} if setup.edges else {}),
         "weights": setup.method.weights(),
         "training": {"arithmetic": setup.arithmetic(), "detours": list(detours)},
         "warnings": warnings,
@@ -136,8 +140,27 @@ def partition(data: Federated) -> dict:
 
 def devices_csv(setup: Setup) -> str:
     """The devices of the cell in round 0, one a line; the rate is that over the whole band."""
+    columns = device_columns(setup)
+    lines = [",".join(["device", *columns, "samples"])]
+    texts = [
+        ["" if x != x else repr(x) for x in np.asarray(column).tolist()]
+        for column in columns.values()
+    ]
+    for k, row in enumerate(zip(*texts, setup.task.samples.tolist(), strict=True)):
+        lines.append(f"{k},{','.join(row[:-1])},{row[-1]}")
+    return "\n".join(lines) + "\n"
+
+
+def device_columns(setup: Setup) -> dict[str, Any]:
+    """Columns [K] of devices.csv; with tiers, as each device's own edge sees it."""
+    if setup.hierarchy:
+        edges, here = setup.hierarchy.edges, [device_columns(edge) for edge in setup.edges]
+        columns = {name: gathered(edges, [each[name] for each in here]) for name in here[0]}
+        if "x_m" in columns:
+            columns |= {"x_m": setup.fleet.x_m, "y_m": setup.fleet.y_m}
+        return columns | {"edge": setup.hierarchy.edge_of}
     fleet, channel = setup.fleet, setup.channel
-    columns = {
+    return {
         "distance_m": fleet.distance_m,
         "path_gain_db": [
             10 * math.log10(gain) if gain else -math.inf for gain in channel.path_gain
@@ -146,29 +169,34 @@ def devices_csv(setup: Setup) -> str:
         "cpu_hz": fleet.cpu_hz,
         "capability": fleet.capability,
         "model_budget": fleet.model_budget,
-        "rate_bps": channel.rate_bps(1.0, fleet.tx_power_w, channel.gains(0.0)),
+        "rate_bps": channel.rate_bps(
+            1.0, channel.sent_w(1.0, fleet.tx_power_w, 0.0), channel.gains(0.0)
+        ),
         **placed(setup),
     }
-    lines = [",".join(["device", *columns, "samples"])]
-    texts = [
-        ["" if math.isnan(x) else repr(x) for x in np.asarray(column).tolist()]
-        for column in columns.values()
-    ]
-    for k, row in enumerate(zip(*texts, setup.task.samples.tolist(), strict=True)):
-        lines.append(f"{k},{','.join(row[:-1])},{row[-1]}")
-    return "\n".join(lines) + "\n"
 
 
 def placed(setup: Setup) -> dict[str, np.ndarray]:
     """Columns on the places of the devices, where the scenario gives places."""
     scenario, fleet, links = setup.scenario, setup.fleet, setup.channel.links
     columns: dict[str, np.ndarray] = {}
+    if isinstance(setup.channel, SectorChannel):
+        return sectors(setup.channel, fleet)
     by_position = isinstance(scenario.network.channel.path_loss, Tr38901PathLoss)
     if by_position or any(each.position is not None for each in scenario.devices):
         columns |= {"x_m": fleet.x_m, "y_m": fleet.y_m}
     if by_position and links is not None:
         columns |= {"line_of_sight": links.line_of_sight * 1, "indoor": links.indoor * 1}
         columns |= {"shadowing_db": links.shadowing_db}
+    return columns
+
+
+def sectors(channel: SectorChannel, fleet: Fleet) -> dict[str, np.ndarray]:
+    """The same columns in a network: those towards the sector that serves a device at the start."""
+    columns = {"x_m": fleet.x_m, "y_m": fleet.y_m, "sector": channel.couplings.serving}
+    if channel.sites is not None:
+        columns["distance_m"] = channel.sites.distance_m
+        columns["line_of_sight"] = channel.sites.line_of_sight * 1
     return columns
 
 

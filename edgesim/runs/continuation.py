@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -78,18 +79,22 @@ def without_unscheduled_scores(saved: Checkpoint, setup: Setup) -> Checkpoint:
 
     The last round is always evaluated: in a run that goes on, it may be none of ``evaluate.every``.
     """
-    scenario = setup.scenario
+    if saved.facts.get("ended"):  # by stop: no round follows
+        return saved
+    rounds = [block["rounds"] for block in saved.tables if "rounds" in block]
+    ends_s = [0.0, *(float(time_s) for rows in rounds for time_s in rows["time_s"])]
+    due = [is_evaluated(setup.scenario, g, *pair) for g, pair in enumerate(pairwise(ends_s))]
     return replace(
         saved,
         tables=[
-            {name: _scheduled(name, rows, scenario) for name, rows in block.items()}
+            {name: _scheduled(name, rows, due) for name, rows in block.items()}
             for block in saved.tables
         ],
     )
 
 
-def _scheduled(name: str, rows: Columns, scenario: Any) -> Columns:
-    due = [is_evaluated(scenario, int(g)) for g in rows["round"]]
+def _scheduled(name: str, rows: Columns, of_rounds: list[bool]) -> Columns:
+    due = [of_rounds[int(g)] for g in rows["round"]]
     if all(due) or name not in ("rounds", "scores", "measures"):
         return rows
     if name == "rounds":

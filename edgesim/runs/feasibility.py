@@ -62,13 +62,20 @@ class DeviceRows(Sequence[dict]):
     ) -> None:
         self.cell, self.method, self.demand, self.view = cell, method, demand, view
         self.grants, self.forecast = plan.grants, plan.forecast
-        self.left_out = set(plan.infeasible)
+        self.left_out, self.channel = set(plan.infeasible), cell.planned_channel(plan)
 
     @cached_property
     def place_of(self) -> dict[int, int]:
         """Device -> place among the grants; made when the first row is asked for."""
         devices = self.grants.device.tolist() if isinstance(self.grants, Grants) else []
         return {k: place for place, k in enumerate(devices)}
+
+    @cached_property
+    def gains(self) -> tuple[Array, Array]:
+        """Gains that the server takes, over the whole band and over fair shares [K], linear."""
+        fair = 1.0 / self.cell.sharers()
+        whole = np.ones(len(fair))
+        return gains_at(self.cell, self.view, whole), gains_at(self.cell, self.view, fair)
 
     def __len__(self) -> int:
         return len(self.demand.devices)
@@ -83,9 +90,10 @@ class DeviceRows(Sequence[dict]):
         if granted is not None and self.forecast is not None:
             planned_bps = float(self.forecast.rate_bps[granted])
         elif grant is not None:
-            gain = self.cell.channel.gains(self.view.now_s)[k]
-            planned_bps = float(self.cell.channel.rate_bps(grant.share, grant.power_w, gain))
-        row = device_row(self.cell, self.method, self.demand, self.view, grant, planned_bps, place)
+            gain = self.channel.gains(self.view.now_s)[k]
+            planned_bps = float(self.channel.rate_bps(grant.share, grant.power_w, gain))
+        asked = self.cell, self.method, self.demand, self.view
+        row = device_row(*asked, grant, planned_bps, place, self.gains)
         return {**row, "feasible": k not in self.left_out}
 
 
@@ -115,12 +123,43 @@ def feasibility_table(cell: Cell, method: Method, redrawn: bool = False) -> Feas
     note += "; this is round 0, and capabilities are drawn anew in every round" if redrawn else ""
     if left_out:
         warnings.append(note)
-    warnings += stale_plan(cell)
-    warnings += cell.channel.links.beyond_scope if cell.channel.links else ()
+    warnings += stale_plan(cell) + moving_plan(cell)
+    warnings += cell.channel.beyond_scope
     rows = DeviceRows(cell, method, demand, view, plan)
     feasible = len(left_out) < count and not refused
     events = round_events(cell, demand, view, plan)
     return Feasibility(rows, view.budget_s * MS, note, feasible, warnings, events)
+
+
+def joined_feasibility(
+    tables: Sequence[Feasibility], members: Sequence[tuple[int, Sequence[int]]]
+) -> Feasibility:
+    """The tables of the cells of several edges as one, with the devices' own numbers.
+
+    Args:
+        tables: one per edge.
+        members: number and devices of each edge.
+    """
+    rows = [
+        {**row, "device": devices[row["device"]], "edge": e}
+        for table, (e, devices) in zip(tables, members, strict=True)
+        for row in table.rows
+    ]
+    rows.sort(key=lambda row: row["device"])
+    notes = [f"edge {e}: {each.note}" for each, (e, _) in zip(tables, members, strict=True)]
+    warnings = [
+        f"edge {e}: {warning}"
+        for each, (e, _) in zip(tables, members, strict=True)
+        for warning in each.warnings
+    ]
+    return Feasibility(
+        rows,
+        min(each.threshold_ms for each in tables),
+        "; ".join(notes),
+        any(each.feasible for each in tables),
+        warnings,
+        sum(each.round_events for each in tables),
+    )
 
 
 def device_row(
@@ -131,6 +170,7 @@ def device_row(
     grant: Grant | None,
     planned_bps: float,
     i: int,
+    gains_of: tuple[Array, Array],
 ) -> dict[str, Any]:
     """The row of one device.
 
@@ -142,10 +182,11 @@ def device_row(
         grant: of the device in the plan of round 0, if it has one.
         planned_bps: rate of its upload in that plan, bit/s.
         i: position of the device in the demand.
+        gains_of: what the server takes, over the whole band and over fair shares [K], linear.
     """
     k = int(demand.devices[i])
     device, rate_bps, gains = cell.fleet.device(k), view.rate_bps[k], cell.planner.gains
-    gain = gain_at(cell, view, k, 1.0)
+    gain, fair_gain = (float(each[k]) for each in gains_of)
 
     @cache  # most methods ask for one rho only, and to price a submodel takes a while
     def seconds(rho: float, cpu_hz: float = view.cpu_hz[k]) -> dict[str, float]:
@@ -156,10 +197,9 @@ def device_row(
         return bits / bps if bps else math.inf if bits else 0.0
 
     # With noise as a density a share of the band carries more than that share of its rate.
-    fair = 1.0 / len(demand.devices)
-    fair_bps = float(
-        cell.channel.rate_bps(fair, cell.fleet.tx_power_w[k], gain_at(cell, view, k, fair))
-    )
+    fair = 1.0 / float(cell.sharers()[k])
+    fair_w = cell.channel.sent_w(fair, cell.fleet.tx_power_w[k], view.now_s, k)
+    fair_bps = float(cell.channel.rate_bps(fair, fair_w, fair_gain))
     download_s = float(cell.downlink.seconds(demand.bits_down[[i]], demand.devices, gains)[0])
     rho_min, rho_max = demand.rho_min[i], demand.rho_max[i]
     unpruned_s = {"download": download_s, **seconds(rho_min), "uplink": upload_s(rho_min, fair_bps)}
@@ -201,12 +241,25 @@ def stale_plan(cell: Cell) -> list[str]:
     ]
 
 
-def gain_at(cell: Cell, view: View, k: int, share: float) -> float:
-    """What the server takes for the gain of device k on a share of the band, linear."""
+def moving_plan(cell: Cell) -> list[str]:
+    """The warning about devices that go far within a round, if they do."""
+    channel = cell.channel
+    if channel.refresh_s >= cell.budget_s:  # inf where nobody moves
+        return []
+    speed, length_s = channel.top_speed_m_per_s, cell.budget_s
+    far = "as far as they like" if math.isinf(length_s) else f"{speed * length_s:.3g} m"
+    return [
+        f"devices go up to {far} within a round, and are planned for where they stand at its "
+        "start: shadowing and line of sight change on the way, which no reliability counts with"
+    ]
+
+
+def gains_at(cell: Cell, view: View, share: Array) -> Array:
+    """What the server takes for the gains of the devices on these shares of the band [K]."""
     channel = cell.channel
     noise_w = channel.band_noise_w * (1.0 if channel.noise_w_per_hz is None else share)
-    snr_per_gain = np.broadcast_to(cell.fleet.tx_power_w[k] / noise_w, len(cell.fleet))
-    return float(cell.planner.gains.at_start(view.now_s, snr_per_gain)[k])
+    power_w = channel.sent_w(share, cell.fleet.tx_power_w, view.now_s)
+    return cell.planner.gains.at_start(view.now_s, power_w / noise_w)
 
 
 def participation(count: int, left_out: list[int], view: View, unprunable_s: Array) -> str:
@@ -214,10 +267,14 @@ def participation(count: int, left_out: list[int], view: View, unprunable_s: Arr
     if not left_out:
         return f"all {count} devices can take part"
     silent = [k for k in left_out if view.rate_bps[k] == 0.0]
-    slow = [k for k in left_out if view.rate_bps[k] != 0.0]
+    there = [k for k in left_out if view.rate_bps[k] != 0.0]
+    slow = [k for k in there if unprunable_s[k] >= view.budget_s]
+    weak = [k for k in there if unprunable_s[k] < view.budget_s]
     parts = []
     if silent:
         parts.append(f"devices {first_ten(silent)} are out of reach: their rate is 0 bit/s")
+    if weak:
+        parts.append(f"the batteries of devices {first_ten(weak)} hold less than their plan takes")
     if slow:
         needed_ms = unprunable_s[slow].max() * MS
         parts.append(

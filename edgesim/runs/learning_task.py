@@ -12,11 +12,13 @@ from edgesim.extensions.user_code import load_object
 from edgesim.records.table_files import ROUNDS
 from edgesim.runs.error_sentences import PartitionError
 from edgesim.scenario.loader import Scenario
-from edgesim.scenario.schema import FilePartition
+from edgesim.scenario.schema import FilePartition, NaturalPartition
 from edgesim.seeds import Seeds
 from fl.accounting import Accounting
 from fl.data import array_files, datasets
+from fl.data.given_partitions import surplus_clients
 from fl.data.own_data import own_samples
+from fl.data.samples import Federated, Samples, rescaled
 from fl.errors import DataError
 from fl.models import architectures
 from fl.objective import CROSS_ENTROPY, ERRORS, LOSSES, Objective, PerSample
@@ -38,7 +40,7 @@ class DataSource:
         root: folder of the shipped data sets; None: EDGESIM_DATA.
     """
 
-    samples: datasets.Samples | None
+    samples: Samples | None
     files: tuple[Path, ...] = ()
     in_memory: bool = False
     root: str | Path | None = None
@@ -90,9 +92,7 @@ def _partition_file(scenario: Scenario) -> tuple[Path, ...]:
     return (path,)
 
 
-def divide_data(
-    scenario: Scenario, samples: datasets.Samples | None, seeds: Seeds
-) -> datasets.Federated | Unseen:
+def divide_data(scenario: Scenario, samples: Samples | None, seeds: Seeds) -> Federated | Unseen:
     """The data set and who holds what; without a data set D_k samples each, or one batch."""
     learning = scenario.learning
     if samples is None or learning.partition is None:
@@ -106,10 +106,19 @@ def divide_data(
         "validation": learning.validation,
     }
     try:
-        samples = datasets.rescaled(samples, learning.inputs)
+        samples = rescaled(samples, learning.inputs)
         return datasets.spread(samples, scenario.device_count, seeds, **options)
     except DataError as error:
         raise PartitionError(str(error)) from error
+
+
+def data_warnings(scenario: Scenario, samples: datasets.Samples | None) -> list[str]:
+    """What a user should know of how the data are divided, in a sentence each."""
+    partition = scenario.learning.partition
+    if samples is None or samples.owners is None or not isinstance(partition, NaturalPartition):
+        return []
+    sentence = surplus_clients(samples.owners[0], scenario.device_count)
+    return [f"learning.partition: {sentence}"] if sentence else []
 
 
 def find_model(scenario: Scenario, given: Any, allow_code: bool) -> Any | None:

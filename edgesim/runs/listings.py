@@ -12,6 +12,7 @@ from edgesim.scenario.key_docs import KeyInfo
 from edgesim.scenario.radio.channel_schema import PathLoss
 from fl import methods
 from fl.data import datasets
+from fl.learned_selection.catalogue import LEARNING_RULES
 from fl.method_base.method import parameters
 from fl.models import architectures as models
 from fl.selection.selection_rules import RULES
@@ -32,10 +33,12 @@ def shipped_rows(kind: str) -> list[tuple[str, str, str]]:
     if kind == "channels":
         about = (model.model_fields["model"].description or "" for model in get_args(PathLoss))
         return [(*text.split(": ", 1), "network.channel.path_loss.model") for text in about]
+    if kind == "selection":
+        learning = [(name, rule.about, rule.source) for name, rule in LEARNING_RULES.items()]
+        return [*((name, line, source) for name, (_, line, source) in RULES.items()), *learning]
     table: Any = {
         "datasets": datasets.DATASETS,
         "models": models.MODELS,
-        "selection": RULES,
     }[kind]
     rows = [(name, line, source) for name, (_, line, source) in table.items()]
     return [*rows, ABOUT_NONE] if kind == "datasets" else rows

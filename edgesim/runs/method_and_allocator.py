@@ -13,6 +13,7 @@ from edgesim.errors import ScenarioKeyError
 from edgesim.extensions.entry_points import find_object, guarded_object, more_names
 from edgesim.network.planner import Allocator
 from edgesim.scenario.loader import Scenario
+from edgesim.scenario.network_schema import DeviceClass
 from edgesim.scenario.schema import AllocationSection
 from fl import methods
 from fl.data import datasets
@@ -114,9 +115,26 @@ def check_read(scenario: Scenario, method: Method) -> None:
         if any(each.cpu.min_frequency_hz.values) and solver not in CHOOSE_CLOCKS:
             problem = f"is not read by the solver {solver}; remove it, or use energy"
             raise ScenarioKeyError(("devices", i, "cpu", "min_frequency"), problem)
+        if solver in CHOOSE_CLOCKS:
+            _refuse_uncounted(each, solver, ("devices", i))
         if any(each.receive_power_w.values) and ideal:
             problem = "is not read with downlink: ideal; remove it"
             raise ScenarioKeyError(("devices", i, "receive_power"), problem)
+
+
+def _refuse_uncounted(each: DeviceClass, solver: str, path: tuple[str | int, ...]) -> None:
+    """Refuse what a solver that chooses clocks and powers for their joules does not count."""
+    cpu = each.cpu
+    uncounted = {
+        ("cpu", "static_power"): any(cpu.static_power_w.values),
+        ("cpu", "background"): cpu.background is not None,
+        ("cpu", "governor"): cpu.governor != "performance",
+        ("radio",): each.radio is not None,
+    }
+    for key, given in uncounted.items():
+        if given:
+            problem = f"is not counted by the solver {solver}, which chooses clocks and powers"
+            raise ScenarioKeyError((*path, *key), f"{problem}; remove it, or use another solver")
 
 
 def make_allocator(scenario: Scenario, allow_code: bool) -> Allocator:

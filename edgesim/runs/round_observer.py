@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from edgesim.engine.stop_rule import StopRule
 from edgesim.records.event_log import EventLog
 from edgesim.records.run_checkpoint import RunFolder
 from edgesim.scenario.loader import Scenario
@@ -36,6 +38,7 @@ class Recorder(Observer):
         progress: called with a dict after each round; None: not at all.
         detours: what the training has done in another way than chosen, for the checkpoint.
         warnings: on damage that was found when the run was resumed, for the checkpoint.
+        stop: says that the round in progress is the last one.
     """
 
     def __init__(
@@ -47,12 +50,16 @@ class Recorder(Observer):
         progress: Progress | None,
         detours: Callable[[], list] = list,
         warnings: Sequence[str] = (),
+        stop: StopRule | None = None,
     ) -> None:
+        self.stop = stop or StopRule()
         self.scenario, self.log, self.evaluate, self.folder = scenario, log, evaluate, folder
         self.progress, self.detours = progress or (lambda event: None), detours
         self.warnings = list(warnings)
         self.evaluate_s = 0.0
         self._accuracy: float | None = None  # the last that is known, for listings
+        times_s = log.columns("rounds")["time_s"]
+        self._before_s = float(times_s[-1]) if len(times_s) else 0.0  # end of the last round
         self.started_s = time.perf_counter()
 
     @property
@@ -60,8 +67,9 @@ class Recorder(Observer):
         return time.perf_counter() - self.started_s
 
     def scores(self, g: int, state: State) -> Scores | None:
-        """Loss and accuracy every `evaluate.every` rounds and in the last one."""
-        if not is_evaluated(self.scenario, g):
+        """Loss and accuracy by `evaluate.every`, and in the last round."""
+        due = is_evaluated(self.scenario, g, self._before_s, self.log.now())
+        if not due and not self.stop.reached:
             return None
         start_s = time.perf_counter()
         scores = self.evaluate(state)
@@ -72,6 +80,7 @@ class Recorder(Observer):
         """Write the checkpoint of round g, with the jobs at work, and report its figures."""
         rows = self.log.drain()
         row = {name: values[-1] for name, values in rows["rounds"].items()}
+        self._before_s = float(row["time_s"])
         if row["accuracy"] == row["accuracy"]:  # not nan
             self._accuracy = float(row["accuracy"])
         if self.folder is not None:
@@ -83,6 +92,8 @@ class Recorder(Observer):
                 "detours": self.detours(),
                 "warnings": self.warnings,
             }
+            if self.stop.reached:
+                facts["ended"] = True
             if at_work is not None:
                 more, facts["at_work"] = at_work()
                 arrays = arrays | more
@@ -99,6 +110,18 @@ class Recorder(Observer):
         self.progress({"kind": kind, **about, **facts})
 
 
-def is_evaluated(scenario: Scenario, g: int) -> bool:
-    """Is round g followed by an evaluation: every `evaluate.every` rounds, and after the last?"""
-    return (g + 1) % scenario.evaluate.every == 0 or g == scenario.rounds - 1
+def is_evaluated(scenario: Scenario, g: int, before_s: float, now_s: float) -> bool:
+    """Is round g followed by an evaluation?
+
+    Args:
+        scenario: what is run; `evaluate.every` is a number of rounds or a time.
+        g: number of the round; the last one always is.
+        before_s: end of the round before, s.
+        now_s: end of the round, s.
+    """
+    every = scenario.evaluate.every
+    if g == scenario.rounds - 1:
+        return True
+    if isinstance(every, int):
+        return (g + 1) % every == 0
+    return math.floor(now_s / every) > math.floor(before_s / every)

@@ -11,15 +11,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import simpy
 
+from edgesim.clocks.heap_loop import HeapLoop
 from edgesim.clocks.resumed_jobs import first_dispatch_s, play_again
 from edgesim.clocks.server_loop import ServerLoop
 from edgesim.engine.event_estimate import event_warnings
 from edgesim.engine.vectorised import round_loop as array_rounds
 from edgesim.engine.vectorised.round_loop import SteppedEnvironment, needs_processes
 from edgesim.errors import InfeasibleScenarioError
+from edgesim.hierarchy.cloud_loop import CloudLoop
+from edgesim.hierarchy.edge_cells import Hierarchy
+from edgesim.hierarchy.edge_server import EdgeServer
+from edgesim.network.interference.sector_channel import SectorChannel
 from edgesim.records.atomic_files import write_atomic
 from edgesim.records.event_log import EventLog
 from edgesim.records.run_checkpoint import Checkpoint, FolderError, RunFolder
+from edgesim.records.table_files import rows_of
 from edgesim.runs.artifacts import (
     peak_memory_bytes,
     resolved_scenario,
@@ -28,8 +34,9 @@ from edgesim.runs.artifacts import (
 )
 from edgesim.runs.continuation import continuable, without_unscheduled_scores
 from edgesim.runs.error_sentences import user_errors
-from edgesim.runs.feasibility import Feasibility, feasibility_table
+from edgesim.runs.feasibility import Feasibility, feasibility_table, joined_feasibility
 from edgesim.runs.fingerprint import result_digest, training_digest
+from edgesim.runs.learning_task import data_warnings
 from edgesim.runs.round_observer import Progress, Recorder
 from edgesim.runs.setup import Setup, set_up
 from edgesim.scenario.loader import Scenario
@@ -88,8 +95,16 @@ class Run:
         return self.log.table("spans")
 
     @cached_property
+    def device_states(self) -> pd.DataFrame:
+        return self.log.table("device_states")
+
+    @cached_property
     def scores(self) -> pd.DataFrame:
         return self.log.table("scores")
+
+    @cached_property
+    def presence(self) -> pd.DataFrame:
+        return self.log.table("presence")
 
     @cached_property
     def measures(self) -> pd.DataFrame:
@@ -157,9 +172,24 @@ def prepare(
     setup = set_up(scenario, seed, data, allow_code, processes, model)
     redrawn = any(each.capability_drawn == "round" for each in scenario.devices)
     with user_errors(scenario):
-        table = feasibility_table(setup.cell(simpy.Environment()), setup.method, redrawn)
+        table = feasibility_of(setup, redrawn)
+        table.warnings.extend(data_warnings(scenario, setup.source.samples))
         table.warnings.extend(event_warnings(scenario, table.round_events))
+        if (said := setup.meaning_of_shares()) and table.note not in table.warnings:
+            table = replace(table, note=f"{table.note}; {said}")
     return PreparedRun(setup, table)
+
+
+def feasibility_of(setup: Setup, redrawn: bool) -> Feasibility:
+    """The table of round 0 of a cell, or of the cells of all edges."""
+    if setup.hierarchy is None:
+        return feasibility_table(setup.cell(simpy.Environment()), setup.method, redrawn)
+    tables = [
+        feasibility_table(edge.cell(simpy.Environment()), edge.method, redrawn)
+        for edge in setup.edges
+    ]
+    members = [(edge.number, edge.members.tolist()) for edge in setup.hierarchy.edges]
+    return joined_feasibility(tables, members)
 
 
 @dataclass(frozen=True)
@@ -193,7 +223,7 @@ class PreparedRun:
                 saved = folder.open(fresh, continuable(setup, folder.path)) if folder else None
                 if saved:
                     saved = without_unscheduled_scores(saved, setup)
-                is_last = saved is not None and saved.g == setup.scenario.rounds - 1
+                is_last = saved is not None and has_ended(setup, saved)
                 if folder and saved and damage == [] and is_last and not saved.is_older:
                     return finished_run(setup, folder, saved)
                 if folder:  # without summary.json it is no finished run, whose files have digests
@@ -213,7 +243,9 @@ def share_training(setup: Setup, folder: str | Path | None) -> Setup:
     See `fl.training_cache.cache`. Without a folder, or with code of the user's own, nothing is
     shared.
     """
-    identity = None if folder is None else training_digest(setup)
+    # A job with fewer steps has the key of the whole one.
+    alone = bool(setup.edges) or setup.scenario.clock.partial != "none"
+    identity = None if folder is None or alone else training_digest(setup)
     if folder is None or identity is None:
         return setup
     store = ArrayStore(Path(folder) / identity[:16])
@@ -236,7 +268,7 @@ def run_rounds(
         progress: called with a dict after each round.
         warnings: for summary.json.
     """
-    start_s, state, first, log = 0.0, None, 0, EventLog(setup.clock.records_jobs)
+    start_s, state, first, log = 0.0, None, 0, new_log(setup)
     resolved = "" if folder is None else resolved_scenario(setup)
     if folder is not None:
         write_atomic(folder.path / "scenario.yaml", resolved)
@@ -247,11 +279,20 @@ def run_rounds(
     trainer.restore_fallbacks(saved.facts.get("detours", ()) if saved else ())
     damage = saved.warnings if saved else []
     recorder = Recorder(
-        setup.scenario, log, setup.evaluate, folder, progress, trainer.fallback_counts, damage
+        setup.scenario,
+        log,
+        setup.evaluate,
+        folder,
+        progress,
+        trainer.fallback_counts,
+        damage,
+        setup.stop_rule(),
     )
     recorder.report("start", round=first)
-    rounds = range(first, setup.scenario.rounds)
+    over = saved is not None and has_ended(setup, saved)
+    rounds = range(first, first if over else setup.scenario.rounds)
     state = play(setup, start_s, setup.rules(), trainer, log, recorder, rounds, state, saved)
+    setup.add_presence(log)
     log.freeze()
     summary = summary_of(setup, log, [*warnings, *damage], trainer.fallbacks)
     recorder.report("trained", executor=trainer.executor_name, detours=list(trainer.fallbacks))
@@ -267,8 +308,24 @@ def run_rounds(
         if setup.reuse:
             timing |= {"passes_taken": setup.reuse.taken, "passes_made": setup.reuse.made}
         write_artifacts(folder.path, setup, resolved, log, state, summary, timing)
-    recorder.report("end", round=setup.scenario.rounds - 1)
+    recorder.report("end", round=summary["rounds"] - 1)
     return Run(folder.path if folder else None, summary, log, spent)
+
+
+def has_ended(setup: Setup, saved: Checkpoint) -> bool:
+    """Is the checkpoint that of the last round?"""
+    return saved.g == setup.scenario.rounds - 1 or bool(saved.facts.get("ended"))
+
+
+def new_log(setup: Setup) -> EventLog:
+    """An empty log with the columns of this run."""
+    absent, adaptation = setup.absences is not None, setup.scenario.network.adaptation
+    errors = adaptation is not None and adaptation.csi is not None
+    fails = setup.scenario.server is not None
+    jobs = setup.clock.records_jobs or absent or fails
+    sectors = setup.scenario.network.layout.kind != "single"
+    moves = isinstance(setup.channel, SectorChannel) and setup.channel.moving is not None
+    return EventLog(jobs, bool(setup.edges), absent, errors, fails, sectors, moves)
 
 
 def restore(setup: Setup, saved: Checkpoint, log: EventLog) -> State:
@@ -280,7 +337,7 @@ def restore(setup: Setup, saved: Checkpoint, log: EventLog) -> State:
     try:
         log.restore(saved.tables)
         for name, columns in log.tables.items():
-            if len(columns["round"]):
+            if rows_of(columns):
                 check_table(name, {c: np.asarray(values) for c, values in columns.items()})
         return setup.restored(saved)
     except (KeyError, TypeError, ValueError) as error:
@@ -318,23 +375,66 @@ def play(
     Returns:
         The last state.
     """
+    if setup.hierarchy:
+        env = SteppedEnvironment(initial_time=start_s)
+        cloud = make_cloud(setup, setup.hierarchy, env, trainer, log, recorder)
+        return env.run(env.process(cloud.rounds(rounds, state or cloud.start())))
     at_work = saved.facts.get("at_work") if saved else None
     first_s = first_dispatch_s(at_work, start_s) if at_work else start_s
     clock, env = setup.scenario.clock.mode, SteppedEnvironment(initial_time=first_s)
     cell = setup.cell(env)
-    if needs_processes(cell, clock, trained=not setup.counts_only):
-        server = ServerLoop(setup.clock, env, cell, method, trainer, log, recorder)
+    jobs_before = int(np.sum(log.columns("rounds")["selected"], dtype=int))
+    tells_outcomes = not setup.counts_only or setup.selector is not None
+    tells_outcomes = tells_outcomes or setup.scenario.server is not None
+    if needs_processes(cell, clock, trained=tells_outcomes):
+        if saved and not at_work:
+            cell.running.restore_arrays(saved.arrays)
+        parts = setup.clock, env, cell, method, trainer, log, recorder
+        server = ServerLoop(*parts, recorder.stop, setup.server_failures())
         state = method.start() if state is None else state
+        server.desk.jobs = jobs_before
         if saved and at_work:
             jobs = server.desk, env, cell, method, trainer, log, state, saved.arrays, at_work
             play_again(*jobs, start_s)
         return env.run(env.process(server.versions(rounds, state)))
-    return array_rounds.serve(clock, env, cell, method, log, recorder, rounds, state)
+    if clock in array_rounds.CLOCKS:
+        ends = recorder.stop, jobs_before
+        return array_rounds.serve(clock, env, cell, method, log, recorder, rounds, state, *ends)
+    env.advance_to(start_s)
+    loop = HeapLoop(setup.clock, env, cell, method, log, recorder, recorder.stop)
+    state = method.start() if state is None else state
+    if saved and at_work:
+        loop.restore(state, saved.arrays, at_work, start_s)
+    return loop.versions(rounds, state)
+
+
+def make_cloud(
+    setup: Setup,
+    hierarchy: Hierarchy,
+    env: simpy.Environment,
+    trainer: Any,
+    log: EventLog,
+    recorder: Recorder,
+) -> CloudLoop:
+    """The cloud of a scenario with tiers and its edges, at the time of ``env``."""
+    bits, weights = hierarchy.model_bits, []
+    servers = []
+    for edge, own, trains in zip(hierarchy.edges, setup.edges, trainer.of_edges, strict=True):
+        cell = own.cell(env)
+        parts = own.clock, env, cell, own.rules(), trains
+        servers.append(EdgeServer(edge, *parts, hierarchy.local_rounds, bits))
+        view = cell.view(0, everyone=True)
+        weights.append(sum(own.method.weight_of(view, k) for k in range(len(own.fleet))))
+    shared = None if setup.counts_only else setup.method.shared_mask
+    jobs_before = int(np.sum(log.columns("rounds")["selected"], dtype=int))
+    ends = recorder.stop, jobs_before
+    return CloudLoop(env, hierarchy, servers, shared, weights, log, recorder, *ends)
 
 
 def finished_run(setup: Setup, folder: RunFolder, saved: Checkpoint) -> Run:
     """A run that had ended before: nothing is computed again."""
-    log = EventLog(setup.clock.records_jobs)
+    log = new_log(setup)
     log.restore(saved.tables)
+    setup.add_presence(log)
     summary = json.loads((folder.path / "summary.json").read_text(encoding="utf-8"))
     return Run(folder.path, summary, log)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -12,15 +14,33 @@ import simpy
 from edgesim.clocks.clock_choice import check_clock, make_rules
 from edgesim.clocks.rules import Overlapping
 from edgesim.clocks.rules import Rules as ClockRules
+from edgesim.clocks.server_failures import ServerFailures, failing
+from edgesim.clocks.speed_tiers import SpeedTiers, job_seconds
+from edgesim.clocks.tier_models import TierModels
+from edgesim.engine.stop_rule import StopRule
 from edgesim.errors import ScenarioKeyError
+from edgesim.extensions.device_presence import check_absences, find_absences
 from edgesim.extensions.own_channel import find_channel
+from edgesim.extensions.selection_costs import expected_costs, spent_energy
 from edgesim.extensions.selection_rule import check_selection, find_selection
+from edgesim.hierarchy.edge_cells import EdgeCell, Hierarchy, check_method_of_tiers, make_hierarchy
+from edgesim.hierarchy.edge_trainers import EdgeTrainers
+from edgesim.hierarchy.tiered_state import TieredState, joined_scores
+from edgesim.network.band.link_choice import make_links
 from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet, capability_by_round, draw_fleet
-from edgesim.network.fluid_links import make_links
+from edgesim.network.hardware.clock_levels import make_clock_levels
+from edgesim.network.hardware.device_state import DeviceHardware
+from edgesim.network.hardware.drawn_hardware import draw_hardware
+from edgesim.network.interference.make_network import make_network
+from edgesim.network.interference.sector_channel import SectorChannel
+from edgesim.network.layout.cell_drop import make_drop
+from edgesim.network.mobility.movement import make_movement
 from edgesim.network.planned_gains import make_planned_gains
 from edgesim.network.planner import Allocator
+from edgesim.presence.absences import Absences
+from edgesim.records.event_log import EventLog
 from edgesim.records.run_checkpoint import Checkpoint
 from edgesim.runs.error_sentences import locate_user_errors
 from edgesim.runs.learning_task import (
@@ -32,9 +52,12 @@ from edgesim.runs.learning_task import (
 )
 from edgesim.runs.method_and_allocator import make_allocator, make_method
 from edgesim.scenario.loader import Scenario
+from edgesim.scenario.network_schema import AMONG_SENDERS
 from edgesim.seeds import Seeds
-from fl.contracts import Scores, State
+from fl.contracts import Array, Scores, State, Streams
 from fl.data import datasets
+from fl.learned_selection.choosing_method import ChoosingMethod
+from fl.learned_selection.learning_rule import LearningRule
 from fl.method_base.hyperparameter_declaration import in_full
 from fl.method_base.method import Method
 from fl.task import LearningTask
@@ -60,11 +83,15 @@ class Setup:
         source: where the data came from.
         processes: threads that may train, or evaluate, at once; None: one per core.
         reuse: what other runs have trained already.
+        hierarchy: the edges of a scenario with tiers; None: one server.
+        capability: g -> z [K] in round g; None: by the scenario's device classes.
+        absences: how devices come, go and crash; None: by availability and failures alone.
+        selector: chooses the devices; None: the method, by a rule without a memory.
     """
 
     scenario: Scenario
     seed: int
-    seeds: Seeds
+    seeds: Streams
     fleet: Fleet
     channel: Channel
     task: LearningTask
@@ -73,36 +100,118 @@ class Setup:
     source: DataSource
     processes: int | None = None
     reuse: TrainingCache | None = None
+    hierarchy: Hierarchy | None = None
+    capability: Callable[[int], Array] | None = None
+    absences: Absences | None = None
+    selector: LearningRule | None = None
 
     def cell(self, env: simpy.Environment) -> Cell:
         """The cell of this scenario at the time of ``env``."""
-        uplink, downlink = make_links(env, self.scenario.network, self.channel, self.seeds)
+        return self._cell(env, self._solver, self.keeps_promises)
+
+    def _cell(self, env: simpy.Environment, allocator: Allocator, keeps_promises: bool) -> Cell:
+        network, allocation = self.scenario.network, self.scenario.allocation
         threshold_s = self.scenario.budget.latency_threshold_s
-        return Cell(
-            env=env,
-            channel=self.channel,
-            fleet=self.fleet,
-            allocator=self._solver,
-            budget_s=float("inf") if threshold_s is None else threshold_s,
-            when_infeasible=self.scenario.allocation.when_infeasible,
-            uplink=uplink,
-            downlink=downlink,
-            samples=self.task.samples,
-            streams=self.seeds,
-            capability=capability_by_round(self.scenario.devices, self.fleet, self.seeds),
-            planned_gains=make_planned_gains(self.scenario.allocation, self.channel),
-        )
+        budget_s = float("inf") if threshold_s is None else threshold_s
+        options: dict[str, Any] = {
+            "fleet": self.fleet,
+            "allocator": allocator,
+            "budget_s": budget_s,
+            "when_infeasible": allocation.when_infeasible,
+            "samples": self.task.samples,
+            "capability": self.capability
+            or capability_by_round(self.scenario.devices, self.fleet, self.seeds),
+            "hardware": self.hardware,
+            "absences": self.absences,
+            "levels": make_clock_levels(self.scenario.devices, self.hardware),
+        }
+        if isinstance(self.channel, SectorChannel):
+            return make_network(env, network, allocation, self.channel, self.seeds, **options)
+        uplink, downlink = make_links(env, network, self.channel, self.seeds, budget_s)
+        gains = make_planned_gains(allocation, self.channel)
+        options |= {"uplink": uplink, "downlink": downlink, "planned_gains": gains}
+        options["keeps_promises"] = keeps_promises
+        return Cell(env=env, channel=self.channel, streams=self.seeds, **options)
+
+    def server_failures(self) -> ServerFailures | None:
+        """When the server fails; None: never."""
+        given = self.scenario.server
+        if given is None:
+            return None
+        return ServerFailures(failing(given.up_s, given.repair_s, self.seeds), given.save_every)
+
+    def stop_rule(self) -> StopRule:
+        """What ends the run before its last round."""
+        stop = self.scenario.stop
+        if stop is None:
+            return StopRule()
+        time_s = math.inf if stop.time_s is None else stop.time_s
+        return StopRule(time_s, math.inf if stop.jobs is None else stop.jobs)
+
+    def add_presence(self, log: EventLog) -> None:
+        """Write into a log when devices were there, until the end of its last round."""
+        if self.absences is not None:
+            end_s = float(log.columns("rounds")["time_s"][-1])
+            log.add({"presence": self.absences.presence.table(end_s)})
+
+    @cached_property
+    def hardware(self) -> dict[int, DeviceHardware]:
+        """What devices are made of whose state changes as they work."""
+        return draw_hardware(self.scenario.devices, self.fleet, self.seeds)
 
     @cached_property
     def clock(self) -> ClockRules:
         """The rules of the clock."""
-        section, devices = self.scenario.clock, self.scenario.device_count
-        return make_rules(section, self.method.participants, devices)
+        asked = self.method.participants
+        return make_rules(self.scenario.clock, asked, len(self.fleet), self._job_seconds)
+
+    def _job_seconds(self, slots: int) -> Array:
+        """Time of a job of each device in a slot of the band [K], s."""
+        return job_seconds(
+            self._cell(simpy.Environment(), self.allocator, False), self.method, slots
+        )
+
+    @cached_property
+    def edges(self) -> tuple[Setup, ...]:
+        """What is run at each edge of a scenario with tiers: a cell of its own; else nothing."""
+        return tuple(map(self._edge, self.hierarchy.edges)) if self.hierarchy else ()
+
+    def _edge(self, edge: EdgeCell) -> Setup:
+        threshold_s = edge.threshold_s if math.isfinite(edge.threshold_s) else None
+        scenario = with_keys(self.scenario, "budget", latency_threshold_s=threshold_s)
+        scenario = scenario.model_copy(update={"network": edge.network, "tiers": None})
+        return replace(
+            self,
+            scenario=scenario,
+            seeds=edge.streams,
+            fleet=edge.fleet,
+            channel=edge.channel,
+            task=edge.method.task,
+            method=edge.method,
+            hierarchy=None,
+            capability=edge.capability,
+        )
+
+    @property
+    def keeps_promises(self) -> bool:
+        """Do newcomers divide what those at work leave of the band, and have no slots?"""
+        return self.clock.overlapping and self.scenario.allocation.solver != "equal"
+
+    def meaning_of_shares(self) -> str:
+        """What a planned share is where jobs overlap; "": the share of a round."""
+        if not isinstance(self.clock, Overlapping):
+            return ""
+        if self.keeps_promises:
+            return "later devices divide what those at work leave of the band"
+        slot = f"1 / {self.clock.slots} of the band"
+        if self.scenario.network.uplink.share in AMONG_SENDERS:
+            return f"plans count with {slot} each, and those that send divide all of it"
+        return f"shares are slots: {slot} while a device is at work"
 
     @property
     def _solver(self) -> Allocator:
-        """The scenario's, or, where jobs overlap, that of equal slots."""
-        if not isinstance(self.clock, Overlapping):
+        """The scenario's, or that of equal slots."""
+        if not isinstance(self.clock, Overlapping) or self.keeps_promises:
             return self.allocator
         return partial(allocate, method=partial(equal, slots=self.clock.slots))
 
@@ -113,12 +222,22 @@ class Setup:
 
     def rules(self) -> Any:
         """The method's hooks as the rounds call them."""
+        method: Any = self.method
         if self.counts_only:
-            return Counted(self.method)
-        return KeyingMethod(self.method, self.reuse) if self.reuse else self.method
+            method = Counted(method)
+        elif isinstance(self.clock, SpeedTiers):
+            method = TierModels(method, self.clock.tier_of, method.shared_mask)
+        elif self.reuse:
+            method = KeyingMethod(method, self.reuse)
+        if self.selector is None:
+            return method
+        told = expected_costs(self.fleet), spent_energy(self.fleet), not self.counts_only
+        return ChoosingMethod(method, self.selector, self.method.participants, self.seeds, *told)
 
     def trainer(self) -> Any:
         """What trains the jobs of this task."""
+        if self.edges:
+            return EdgeTrainers([edge.trainer() for edge in self.edges])
         if self.counts_only:
             return NoTrainer()
         import torch
@@ -148,6 +267,9 @@ class Setup:
         """Personalised loss and accuracy of every device; None where nothing is learned."""
         if self.counts_only:
             return None
+        if self.edges:
+            scores = [edge.evaluate(own) for edge, own in zip(self.edges, state.edges, strict=True)]
+            return joined_scores([each for each in scores if each], state.members)
         from fl.evaluation.evaluate import evaluate
 
         if self.reuse:
@@ -158,11 +280,19 @@ class Setup:
 
     def restored(self, saved: Checkpoint) -> State:
         """The method's state of a checkpoint."""
+        return self.state_of(saved.arrays, saved.facts["state"])
+
+    def state_of(self, arrays: dict[str, Array], record: dict[str, Any]) -> State:
+        """The state that `fl.contracts.State.to_arrays` wrote."""
+        if self.hierarchy:
+            members = [edge.members for edge in self.hierarchy.edges]
+            restore = [edge.state_of for edge in self.edges]
+            return TieredState.from_arrays(arrays, record, members, restore)
         if self.counts_only:
-            return Rounds.from_arrays(saved.arrays, saved.facts["state"])
+            return Rounds.from_arrays(arrays, record)
         from fl.method_base.state import State as MethodState
 
-        return MethodState.from_arrays(saved.arrays, saved.facts["state"], self.task.device)
+        return MethodState.from_arrays(arrays, record, self.task.device)
 
     def check_before_training(self) -> None:
         """Find damaged images, and an accelerator that is absent, before the first round.
@@ -215,18 +345,55 @@ def set_up(
     own_model = find_model(scenario, model, allow_code)
     if model is not None:
         scenario = with_keys(scenario, "learning", model=model_name(model))
+    task, selector = make_task(scenario, seeds, source, own_model, allow_code), None
     selection = find_selection(scenario, allow_code)
-    task = replace(make_task(scenario, seeds, source, own_model, allow_code), selection=selection)
-    fleet = draw_fleet(scenario.devices, seeds)
-    channel = find_channel(scenario, fleet, seeds, allow_code)
+    if isinstance(selection, LearningRule):
+        selector = selection
+    else:
+        task = replace(task, selection=selection)
+    fleet = draw_fleet(scenario.devices, seeds, make_drop(scenario.network, seeds))
+    movement = make_movement(scenario.devices, fleet, seeds, scenario.folder)
+    fleet = movement.placed(fleet) if movement else fleet
     method = make_method(scenario, task, allow_code)
     check_selection(scenario, method)
     check_clock(scenario, method)
     allocator = make_allocator(scenario, allow_code)
+    hierarchy = None
+    if scenario.tiers is None:
+        channel = find_channel(scenario, fleet, seeds, allow_code, movement)
+    else:
+        check_method_of_tiers(scenario.learning.method.name, method)
+        if draw_hardware(scenario.devices, fleet, seeds):
+            problem = "have heat, other load, a battery or a modem, which tiers do not know"
+            raise ScenarioKeyError(("devices",), f"{problem}; remove those keys, or tiers")
+        if find_absences(scenario, seeds) is not None:
+            problem = "come and go, which tiers do not know; remove presence and on_failure, or"
+            raise ScenarioKeyError(("devices",), f"{problem} tiers")
+        if movement is not None:
+            problem = "have a mobility, and devices stay with their edge servers so far"
+            raise ScenarioKeyError(("devices",), f"{problem}; remove it, or tiers")
+        hierarchy = make_hierarchy(scenario, scenario.tiers, seeds, fleet, method, allocator)
+        channel = hierarchy.edges[0].channel  # not used: every edge has its own
     # what is written into the run's folder, and what a run is recognised by, has the defaults too
     scenario = scenario.with_method(in_full(type(method), scenario.learning.method.params))
+    if selector is not None:
+        spec = scenario.learning.selection
+        in_words = replace(spec, params=in_full(type(selector), spec.params))
+        scenario = with_keys(scenario, "learning", selection=in_words)
+    if hierarchy is None:
+        check_absences(scenario, draw_hardware(scenario.devices, fleet, seeds))
+    drawn = seed, seeds, fleet, channel
     return Setup(
-        scenario, seed, seeds, fleet, channel, method.task, method, allocator, source, processes
+        scenario,
+        *drawn,
+        method.task,
+        method,
+        allocator,
+        source,
+        processes,
+        hierarchy=hierarchy,
+        absences=find_absences(scenario, seeds),
+        selector=selector,
     )
 
 

@@ -130,6 +130,26 @@ class WholeNumber(Reader[int | None]):
         return _or_none(number, self.none)
 
 
+class RoundsOrTime(Reader[int | float]):
+    """A whole number of rounds, or a simulated time: an int, or a float in s."""
+
+    allowed = f"{WholeNumber().allowed} (rounds), or a time such as 60 s"
+
+    def read(self, given: object) -> int | float:
+        if isinstance(given, str) and not given.strip().isdigit():
+            return Quantity("s").number(given)
+        found = WholeNumber().read(given) if isinstance(given, int) else None
+        if found is None:
+            raise refuse(given, f"; write {self.allowed}")
+        return found
+
+    def write(self, value: int | float) -> Any:
+        return value if isinstance(value, int) else Quantity("s").write(value)
+
+    def json_schema(self) -> dict[str, Any]:
+        return {"anyOf": [WholeNumber().json_schema(), Quantity("s").json_schema()]}
+
+
 class Boolean(Reader[bool]):
     """true or false."""
 
@@ -268,6 +288,42 @@ class NumberList(Reader[tuple[float, ...]]):
             ("minimum", "maximum") if self.closed else ("exclusiveMinimum", "exclusiveMaximum")
         )
         return {"type": "array", "items": {"type": "number", low: 0, high: 1}}
+
+
+@dataclass(frozen=True)
+class QuantityList(Reader[tuple[float, ...]]):
+    """An ascending list of quantities above 0, at least one.
+
+    Args:
+        unit: the SI unit of each.
+    """
+
+    unit: str = PLAIN
+
+    @property
+    def allowed(self) -> str:
+        return f"an ascending list, each {Quantity(self.unit).allowed}"
+
+    def read(self, given: object) -> tuple[float, ...]:
+        if not isinstance(given, list):
+            raise refuse(given, f"; write {self.allowed}")
+        if not given:
+            raise ValueRefusedError("; write at least one value", "an empty list")
+        numbers: list[float] = []
+        for i, item in enumerate(given):
+            try:
+                numbers.append(Quantity(self.unit).number(item))
+            except ValueRefusedError as problem:
+                raise problem.below(i) from None
+            if i and not numbers[i - 1] < numbers[i]:
+                raise refuse(item, "; the list must ascend", i)
+        return tuple(numbers)
+
+    def write(self, value: tuple[float, ...] | None) -> Any:
+        return None if value is None else [Quantity(self.unit).write(item) for item in value]
+
+    def json_schema(self) -> dict[str, Any]:
+        return {"type": "array", "items": Quantity(self.unit).json_schema(), "minItems": 1}
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from edgesim.scenario.overrides import (
     scheme_labels,
 )
 from edgesim.scenario.per_device_values import MethodSpec
+from edgesim.scenario.radio.own_loss_schema import written_key
 from edgesim.scenario.schema import ScenarioKeys
 from edgesim.scenario.section import Section, is_written, reader_of
 from edgesim.scenario.validation import check_sections, validated
@@ -84,7 +85,8 @@ class Scenario(ScenarioKeys):
             key: dotted, or its path.
             problem: begins with a verb, such as ``is -1; ...``.
         """
-        return self._document.error(_path(key if isinstance(key, tuple) else (key,)), problem)
+        path = _path(key if isinstance(key, tuple) else (key,))
+        return self._document.error(written_key(self._document.tree, path), problem)
 
     def digest(self, sections: Sequence[str] | None = None) -> str:
         """SHA-256 [64 hex digits] of all that shapes a result.

@@ -8,14 +8,21 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, ValidationError, model_validator
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
+from edgesim.scenario.cells.handover_schema import HandoverSection
+from edgesim.scenario.cells.interference_schema import Interference, InterferenceReader
 from edgesim.scenario.fields import Quantity, WholeNumber, Word
+from edgesim.scenario.hardware.power_schema import BatterySection, RadioSection
+from edgesim.scenario.hardware.processor_schema import CpuSection
 from edgesim.scenario.per_device_values import Draw, Noise, NoiseReader, constant, per_device
+from edgesim.scenario.presence.presence_schema import AnyPresence
 from edgesim.scenario.radio.adaptation_schema import AdaptationSection
 from edgesim.scenario.radio.carrier_schema import CarrierSection
 from edgesim.scenario.radio.channel_schema import ChannelSection
 from edgesim.scenario.radio.fidelity import RUNGS
+from edgesim.scenario.radio.layout_schema import Layout, PowerControlSection, SingleLayout
+from edgesim.scenario.radio.mobility_schema import MobilitySection
 from edgesim.scenario.radio.own_loss_schema import ChannelForms
 from edgesim.scenario.radio.placement import Placement, PlacementReader
 from edgesim.scenario.section import (
@@ -32,10 +39,17 @@ from edgesim.scenario.units import format_quantity
 
 THERMAL_DBM = -174.0  # per hertz: k T at 290 K is -173.975
 
+JOB_ENDS = ("lost", "restart", "resume")
+
+
+AMONG_SENDERS = ("fair", "edf")  # shares of the band that only those have who send
+
 
 class UplinkSection(Section):
-    share: Annotated[str, Word(("fixed", "reclaim"))] = key(
-        "fixed: b_k for the whole round; reclaim: freed band goes to those still sending",
+    share: Annotated[str, Word(("fixed", "reclaim", "slots", *AMONG_SENDERS))] = key(
+        "fixed: b_k from start to end of a device's part; reclaim: freed band goes to those still "
+        "sending; slots: 1 / in_flight each, with clocks whose jobs overlap; fair: all of the band "
+        "to those that send, in proportion to b_k; edf: all of it to the upload that is due first",
         "fixed",
         "fixed",
         "Liu, eq. (9)",
@@ -77,7 +91,8 @@ class NetworkSection(Section):
     fidelity: Annotated[str | None, Word(RUNGS)] = key(
         "a rung of the ladder, which gives defaults to the other keys. paper: Liu's cell; cell: "
         "3GPP TR 38.901 with fading from 3 km/h, planned for the 5 % quantile; adapted: an NR "
-        "carrier and its modulation and coding schemes; errors: lost blocks too, drawn",
+        "carrier and its modulation and coding schemes; errors: lost blocks too, drawn; network: "
+        "57 sectors that disturb each other, with power control",
         "cell",
         None,
         f"{OURS}: every key stands for itself",
@@ -97,6 +112,39 @@ class NetworkSection(Section):
         "{rate: mcs, implementation_loss: 2 dB}",
         None,
         "not set: log2(1 + g), Liu, eq. (9)",
+    )
+    layout: Annotated[
+        Annotated[Layout, Field(discriminator="kind")],
+        WordOrSection("single", "kind", "{kind: hex}"),
+    ] = key(
+        "where the base stations stand, and their sectors",
+        "{kind: hex, rings: 2, isd: 500 m}",
+        SingleLayout(kind="single"),
+        "Liu, Section II: one cell",
+        written=False,
+    )
+    power_control: PowerControlSection | None = key(
+        "fractional uplink power control, 3GPP TS 38.213, clause 7.1.1: the density that a device "
+        "sends with, up to tx_power in all",
+        "{p0: -85 dBm, alpha: 0.8}",
+        None,
+        "not set: tx_power whatever the share, Liu, eq. (9)",
+        written=False,
+    )
+    interference: Annotated[Interference | None, InterferenceReader()] = key(
+        "of whom an upload hears. none: nobody; full: everybody who takes part, all the time; "
+        "load: everybody, for the part of the threshold that its upload takes; {refresh: 10 ms}: "
+        "who was sending at the last multiple of this; events: who is sending",
+        "events",
+        None,
+        "not set: events where network.layout has several cells, which changes at every event",
+        written=False,
+    )
+    handover: HandoverSection | None = key(
+        "when devices that move go to another sector of network.layout",
+        "{offset: 3 dB, time_to_trigger: 160 ms}",
+        None,
+        "not set: with the defaults of its keys where devices move between several cells",
     )
     uplink: UplinkSection = key(
         "how devices share the band", "{share: fixed}", UplinkSection(), PER_SECTION
@@ -169,43 +217,6 @@ def _occupied(carrier: object) -> str | None:
     return None if occupied_hz is None else format_quantity(occupied_hz, "Hz")
 
 
-class CpuSection(Section):
-    frequency_hz: Annotated[Draw, per_device("Hz")] = key("clock f_k of the processor", "3 GHz")
-    min_frequency_hz: Annotated[Draw, per_device("Hz", above=False)] = key(
-        "least clock f_min that the solver energy may choose; f_k is the largest",
-        "500 MHz",
-        constant(0.0),
-        "Yang et al., Energy Efficient FL Over Wireless Communication Networks, IEEE TWC 2021: "
-        "0 <= f_k <= f_k^max",
-    )
-    cycles_per_weight: Annotated[Draw | None, per_device("1")] = key(
-        "cycles per weight and SGD step, C_k of Liu (8)",
-        5,
-        None,
-        "not set: this or flops_per_cycle",
-    )
-    flops_per_cycle: Annotated[Draw | None, per_device("1")] = key(
-        "floating point operations per cycle", 4, None, "not set: this or cycles_per_weight"
-    )
-    capacitance: Annotated[Draw, per_device("1", above=False)] = key(
-        "kappa in J s^2: a cycle at f costs kappa f^2 joule",
-        1e-28,
-        constant(1e-28),
-        "Yang et al., Energy Efficient FL Over Wireless Communication Networks, IEEE TWC 2021, "
-        "Section V",
-    )
-
-    @model_validator(mode="after")
-    def _one_cost(self) -> CpuSection:
-        if self.cycles_per_weight is not None and self.flops_per_cycle is not None:
-            problem = "stands beside cycles_per_weight; keep exactly one of the two"
-            raise ValueRefusedError(problem, keys=["flops_per_cycle"])
-        if self.cycles_per_weight is None and self.flops_per_cycle is None:
-            problem = "has no cost of computing; write cycles_per_weight: 5 or flops_per_cycle: 4"
-            raise ValueRefusedError(problem)
-        return self
-
-
 class DeviceClass(Section):
     count: Annotated[int, WholeNumber(1, 10_000_000)] = key("number of devices of this class", 10)
     tx_power_w: Annotated[Draw, per_device("W")] = key("transmit power p_k", "28 dBm")
@@ -222,6 +233,12 @@ class DeviceClass(Section):
         "{ring: [35 m, 250 m]}",
         None,
         "not set: this or distance, with a path_loss model that needs it",
+    )
+    mobility: MobilitySection | None = key(
+        "how the devices move, within position or by a trace; with path losses by place",
+        "{waypoint: {speed: {uniform: [0.5 m/s, 1.5 m/s]}}}",
+        None,
+        f"{OURS}: they stand still",
     )
     height_m: Annotated[Draw | None, per_device("m", high=1000.0)] = key(
         "height h_UT of the device above ground; read by path_loss models of TR 38.901",
@@ -261,6 +278,71 @@ class DeviceClass(Section):
         constant(1.0),
         "Liu: every device holds the whole model",
     )
+    battery: BatterySection | None = key(
+        "energy that the device has: it dies when it is used up",
+        "{capacity: 15.4 Wh, start: {uniform: [0.2, 1]}}",
+        None,
+        "not set: Liu et al.: energy is not considered",
+        written=False,
+    )
+    radio: RadioSection | None = key(
+        "what the modem draws beside its transmit power",
+        "{circuit_power: 100 mW, efficiency: 0.35}",
+        None,
+        "not set: the transmit power alone is charged, Yang et al., IEEE TWC 2021",
+        written=False,
+    )
+    presence: AnyPresence | None = key(
+        "when devices are there, as a process in time; instead of availability",
+        "{kind: onoff, on: 300 s, off: 100 s}",
+        None,
+        f"{OURS}: always, or by availability",
+        written=False,
+    )
+    on_leave: Annotated[str, Word(JOB_ENDS)] = key(
+        "a job whose device leaves is lost; or starts again, or goes on, when the device is back",
+        "resume",
+        "lost",
+        f"{OURS}: the server does not know whether it will come back",
+        written=False,
+    )
+    on_failure: Annotated[str, Word(JOB_ENDS)] = key(
+        "a job whose device crashes is lost; or starts again, or goes on, after repair",
+        "restart",
+        "lost",
+        "Liu, Algorithm 1",
+        written=False,
+    )
+    repair_s: Annotated[float, Quantity("s", above=False)] = key(
+        "time from a crash until the job starts again or goes on; read by on_failure restart and "
+        "resume",
+        "30 s",
+        0.0,
+        f"{OURS}: at once",
+        written=False,
+    )
+
+    @property
+    def has_state(self) -> bool:
+        """Do its devices change as they work: by heat, other load, a battery or a modem?"""
+        parts = (self.cpu.thermal, self.cpu.background, self.battery, self.radio)
+        return any(part is not None for part in parts)
+
+    @model_validator(mode="after")
+    def _comes_and_goes(self) -> DeviceClass:
+        if self.presence is not None and self.availability != constant(1.0):
+            problem = "stands beside availability; keep one of the two"
+            raise ValueRefusedError(problem, keys=["presence"])
+        if self.presence is None and self.on_leave != "lost":
+            problem = ", but without presence no device leaves; remove it, or give presence"
+            raise refuse(self.on_leave, problem, "on_leave")
+        if self.on_failure != "lost" and not any(self.failure_rate.values):
+            problem = ", but without failure_rate no device crashes; remove it, or give one"
+            raise refuse(self.on_failure, problem, "on_failure")
+        if self.on_failure == "lost" and "repair_s" in self.model_fields_set:
+            problem = "is not read with on_failure: lost; remove it, or write restart or resume"
+            raise ValueRefusedError(problem, keys=["repair"])
+        return self
 
     @model_validator(mode="after")
     def _something_to_draw(self) -> DeviceClass:

@@ -188,17 +188,24 @@ class MethodSpec:
 class MethodReader(Reader[MethodSpec]):
     """``fedavg``, or {name: liu, personal_steps: 5, ...}."""
 
-    allowed = "a name, or {name: ..., parameters of the method}; see edgesim list methods"
+    what, listed, example = "method", "methods", "{name: liu, personal_steps: 5}"
+
+    @property
+    def allowed(self) -> str:
+        return f"a name, or {{name: ..., parameters of the {self.what}}}; see {self._list}"
+
+    @property
+    def _list(self) -> str:
+        return f"edgesim list {self.listed}"
 
     def read(self, given: object) -> MethodSpec:
         given = {"name": given} if isinstance(given, str) else given
         if not isinstance(given, dict) or "name" not in given:
-            example = "{name: liu, personal_steps: 5}"
-            problem = f"; write a mapping with the method's name, for instance {example}"
+            problem = f"; write a mapping with the {self.what}'s name, for instance {self.example}"
             raise refuse(given, problem)
         name, params = given["name"], {key: value for key, value in given.items() if key != "name"}
         if not isinstance(name, str) or not name.strip():
-            raise refuse(name, "; write the name of a method, see edgesim list methods", "name")
+            raise refuse(name, f"; write the name of a {self.what}, see {self._list}", "name")
         for key, value in params.items():
             for one in value if isinstance(value, list) else [value]:
                 if not isinstance(one, int | float | bool | str):
@@ -219,3 +226,12 @@ class MethodReader(Reader[MethodSpec]):
             "additionalProperties": {"type": ["number", "boolean", "string", "array"]},
         }
         return {"anyOf": [{"type": "string", "minLength": 1}, spec]}
+
+
+class SelectionReader(MethodReader):
+    """``uniform``, or {name: tifl, tiers: 5}."""
+
+    what, listed, example = "selection rule", "selection", "{name: tifl, tiers: 5}"
+
+    def write(self, value: MethodSpec) -> Any:
+        return super().write(value) if value.params else value.name

@@ -18,13 +18,15 @@ from edgesim.scenario.fields import (
     Boolean,
     NumberList,
     Quantity,
+    RoundsOrTime,
     WholeNumber,
     Word,
     WordList,
     WordMapping,
 )
+from edgesim.scenario.hierarchy.tiers_schema import TiersSection
 from edgesim.scenario.network_schema import DeviceClass, NetworkSection
-from edgesim.scenario.per_device_values import MethodReader, MethodSpec
+from edgesim.scenario.per_device_values import MethodReader, MethodSpec, SelectionReader
 from edgesim.scenario.radio.fidelity import with_rung
 from edgesim.scenario.section import OURS, PER_SECTION, Section, key, refuse
 
@@ -92,6 +94,15 @@ class AllocationSection(Section):
         "round",
         "device",
         f"{OURS}: each device by itself",
+        written=False,
+    )
+
+    interference: Annotated[str, Word(("full", "load"))] = key(
+        "what plans of a network count with: full, everybody sends all the time, so that nobody is "
+        "later than planned; load, everybody sends for the part of the threshold that it needs",
+        "load",
+        "full",
+        f"{OURS}: safe",
         written=False,
     )
 
@@ -229,13 +240,12 @@ class LearningSection(Section):
     method: Annotated[MethodSpec, MethodReader()] = key(
         "the algorithm and its parameters", "{name: fedavg}"
     )
-    selection: Annotated[
-        str, Word(looks="the name of a selection rule, see edgesim list selection")
-    ] = key(
-        "which of the idle devices take part, as many as the method's participants; "
-        "./file.py:function for a rule of your own; oort and refl have their own",
+    selection: Annotated[MethodSpec, SelectionReader()] = key(
+        "which of the idle devices take part, as many as the method's participants, with the "
+        "rule's parameters; ./file.py:function for a rule of your own; oort and refl have their "
+        "own",
         "best-channel",
-        "uniform",
+        MethodSpec("uniform"),
         "McMahan et al., AISTATS 2017, Algorithm 1",
         written=False,
     )
@@ -285,11 +295,46 @@ class AccountingSection(Section):
 
 
 class EvaluationSection(Section):
-    every: Annotated[int, WholeNumber()] = key(
-        "rounds between two evaluations", 5, 1, f"{OURS}: every round"
+    every: Annotated[int | float, RoundsOrTime()] = key(
+        "rounds between two evaluations; or a simulated time: after the round in which it, or a "
+        "multiple of it, has passed",
+        5,
+        1,
+        f"{OURS}: every round",
     )
     targets: Annotated[tuple[float, ...], NumberList("accuracies")] = key(
         "accuracies whose time, bits and joules are reported", [0.8, 0.9], (0.8, 0.9), OURS
+    )
+
+
+class StopSection(Section):
+    time_s: Annotated[float | None, Quantity("s")] = key(
+        "the run ends with the round in which this simulated time has passed",
+        "1 h",
+        None,
+        "not set: by rounds",
+    )
+    jobs: Annotated[int | None, WholeNumber(1, 10**12)] = key(
+        "the run ends with the round in which the jobs that were handed out reach this number",
+        100_000,
+        None,
+        "not set: by rounds",
+    )
+
+
+class ServerSection(Section):
+    up_s: Annotated[float, Quantity("s")] = key(
+        "mean time from a return of the server to its next failure, exponential", "1 h"
+    )
+    repair_s: Annotated[float, Quantity("s")] = key(
+        "time from a failure until the server is back", "30 s"
+    )
+    save_every: Annotated[int, WholeNumber()] = key(
+        "rounds, or versions, between two states that the server stores: with the last one it "
+        "goes on after a failure",
+        10,
+        1,
+        f"{OURS}: every one",
     )
 
 
@@ -340,8 +385,30 @@ class ScenarioKeys(Section):
     clock: ClockSection = key(
         "when a round ends", "{mode: synchronous}", ClockSection(), PER_SECTION
     )
+    tiers: TiersSection | None = key(
+        "edge servers between the devices and a cloud, each with a cell of its own; a round is "
+        "then an exchange of the edges with the cloud",
+        "{edges: [{position: [-200 m, 0 m]}, {position: [200 m, 0 m]}], local_rounds: 5}",
+        None,
+        f"{OURS}: one server",
+    )
     evaluate: EvaluationSection = key(
         "when accuracy is measured", "{every: 1}", EvaluationSection(), PER_SECTION
+    )
+    server: ServerSection | None = key(
+        "failures of the server: jobs at work and updates that wait are lost, and versions since "
+        "the last stored state are void",
+        "{up: 1 h, repair: 30 s, save_every: 10}",
+        None,
+        f"{OURS}: it never fails",
+        written=False,
+    )
+    stop: StopSection | None = key(
+        "ends the run before the last of its rounds",
+        "{time: 1 h}",
+        None,
+        f"{OURS}: all rounds are played",
+        written=False,
     )
     schemes: Annotated[dict[str, Any], AnyMapping()] = key(
         "label -> keys to change: one file compares several methods",

@@ -102,7 +102,7 @@ def is_written(field: FieldInfo, value: object) -> bool:
 
 def yaml_key(name: str) -> str:
     """The key of a field: its name without the SI unit at its end."""
-    return re.sub(r"_(hz|s|m|w|db|deg|m_per_s)$", "", name)
+    return re.sub(r"_(hz|s|m|w|j|c|k|db|deg|bps|m_per_s|k_per_w|j_per_k)$", "", name)
 
 
 def key(

@@ -36,7 +36,11 @@ DIMENSIONS = {
     "m/s": _Dimension("a speed", "km/h", {}, {"m/s": 1, "km/h": 1 / Decimal("3.6")}, {}),
     "W": _Dimension("a power", "dBm", {"W": 1}, {}, {"dBm": 30, "dBW": 0}),
     "W/Hz": _Dimension("a power density", "dBm/Hz", {"W/Hz": 1}, {}, {"dBm/Hz": 30, "dBW/Hz": 0}),
-    "J": _Dimension("an energy", "J", {"J": 1}, {}, {}),
+    "J": _Dimension("an energy", "J", {"J": 1, "Wh": 3600}, {}, {}),
+    "K": _Dimension("a difference of temperatures", "K", {}, {"K": 1}, {}),
+    "degC": _Dimension("a temperature", "degC", {}, {"degC": 1, "°C": 1}, {}),
+    "K/W": _Dimension("a thermal resistance", "K/W", {}, {"K/W": 1}, {}),
+    "J/K": _Dimension("a heat capacity", "J/K", {}, {"J/K": 1}, {}),
     "bit": _Dimension("an amount of data", "Mbit", {"bit": 1, "byte": 8}, {}, {}),
     "bit/s": _Dimension("a data rate", "Mbit/s", {"bit/s": 1, "byte/s": 8}, {}, {}),
     "deg": _Dimension("an angle", "deg", {}, {"deg": 1}, {}),
@@ -62,7 +66,8 @@ def parse(value: str | int | float, unit: str) -> float:
 
     Args:
         value: number and unit in one text; a bare number is an error.
-        unit: the SI unit of the result, one of Hz, s, m, m/s, W, W/Hz, J, bit, bit/s, dB.
+        unit: the SI unit of the result, one of Hz, s, m, m/s, W, W/Hz, J, K, degC, K/W,
+            J/K, bit, bit/s, deg, dB.
 
     Raises:
         UnitError: no number, no unit, a unit of another kind, or a number too large for a float.

@@ -99,6 +99,14 @@ def work_of(setup: Setup) -> RoundWork:
     """Counted from the method's forecast; nothing where nothing is trained."""
     if setup.counts_only:
         return RoundWork()
+    if setup.edges:
+        tiers = setup.scenario.tiers
+        parts, rounds = [work_of(edge) for edge in setup.edges], tiers.local_rounds if tiers else 1
+        return RoundWork(
+            rounds * sum(part.training_flops for part in parts),
+            rounds * sum(part.sgd_steps for part in parts),
+            sum(part.evaluation_flops for part in parts),
+        )
     task, view = setup.task, setup.cell(simpy.Environment()).view(0, everyone=True)
     # devices with as many samples compute as much: one forecast for all of them
     _, first, count = np.unique(task.samples, return_index=True, return_counts=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
+from edgesim.scenario.loader import Scenario
 from edgesim.sweep.sweep_folder import DONE, SweepFolder
 from edgesim.sweep.sweep_point import SweepPoint
 from fl.stored_files import read_sealed_json
@@ -61,7 +62,7 @@ def kind(point: SweepPoint) -> tuple:
 def counted_s(point: SweepPoint) -> float:
     """Seconds of a round, from the FLOPs that it trains and evaluates."""
     work, scenario = point.work, point.scenario
-    computed = work.training_flops + work.evaluation_flops / scenario.evaluate.every
+    computed = work.training_flops + work.evaluation_flops / evaluated_every(scenario)
     engine_s = ROUND_S + DEVICE_S * scenario.device_count
     return computed / FLOPS_PER_S + work.sgd_steps * STEP_S + engine_s
 
@@ -77,3 +78,9 @@ def in_words(seconds: float) -> str:
 def groups(points: Sequence[SweepPoint]) -> int:
     """In how many groups points fall that may share their training."""
     return len({point.group for point in points if point.group is not None})
+
+
+def evaluated_every(scenario: Scenario) -> int:
+    """Rounds between two evaluations; 1, the most that there can be, where it is a time."""
+    every = scenario.evaluate.every
+    return every if isinstance(every, int) else 1

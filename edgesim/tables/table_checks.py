@@ -19,7 +19,7 @@ MAX_NUMBER = 1e100  # of seconds, bits, joules: sums and squares stay finite
 MAX_COUNT = 2**53
 MAX_TEXT = 200  # letters of a name
 STATUSES = frozenset(
-    {"arrived", "late", "failed", "infeasible", "cancelled", "discarded", "unfinished"}
+    {"arrived", "late", "failed", "infeasible", "left", "cancelled", "discarded", "unfinished"}
 )
 
 
@@ -57,6 +57,11 @@ RANGES: dict[str, Range] = {
     **dict.fromkeys(("staleness_mean", "staleness_max"), AMOUNT_OR_NAN),
     "weight": SHARE,
     "dispatched_s": AMOUNT,
+    **dict.fromkeys(("used_j", "charged_j", "throttled_s", "off_s"), AMOUNT),
+    "battery_j": AMOUNT_OR_NAN,
+    **dict.fromkeys(("throttled", "alive"), Range(0, 1)),
+    **dict.fromkeys(("edge_round", "sector"), Range(-1, MAX_COUNT)),
+    **dict.fromkeys(("backhaul_bits_up", "backhaul_bits_down", "backhaul_energy_j"), AMOUNT),
 }  # of all tables alike; other columns of floats hold any number, of integers counts
 KEYS = {  # columns by which the rows of a table are sorted
     "rounds": ("round",),
@@ -65,8 +70,11 @@ KEYS = {  # columns by which the rows of a table are sorted
     "scores": ("round", "device"),
     "measures": ("round",),
     "upload_forecasts": ("round", "device"),
+    "device_states": ("round", "device"),
+    "backhaul": ("round", "edge", "start_s"),
+    "presence": ("device", "start_s"),
 }
-REPEATED = frozenset({"spans", "measures"})  # tables in which a key may stand twice
+REPEATED = frozenset({"spans", "measures", "backhaul"})  # tables in which a key may stand twice
 
 
 class TableError(ValueError):
@@ -140,6 +148,8 @@ def _check_order(name: str, table: Mapping[str, np.ndarray]) -> None:
     keys = KEYS[name]
     if name == "device_rounds" and "job" in table:  # a device can end several jobs in one round
         keys = (*keys, "job")
+    if name == "device_rounds" and "edge_round" in table:
+        keys = (*keys, "edge_round")
     columns = [np.asarray(table[column]) for column in keys]
     later = np.zeros(max(len(columns[0]) - 1, 0), dtype=bool)
     equal = ~later

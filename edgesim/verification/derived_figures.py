@@ -29,7 +29,7 @@ FROM_SPANS = (  # of device_rounds; spans have no FLOPs
     *("rate_bps", "download_s", "compute_s", "upload_s"),
     *("bits_up", "bits_down", "cycles", "energy_j"),
 )
-STATUSES = ("late", "failed", "infeasible")
+STATUSES = ("late", "failed", "infeasible", "left")
 
 
 def check_device_rounds(tables: Tables) -> CheckResult:
@@ -48,14 +48,16 @@ def check_device_rounds(tables: Tables) -> CheckResult:
     return CheckResult(DEVICE_ROUNDS, PASSED, f"{len(rows)} rows from {len(tables['spans'])} spans")
 
 
-def _owner(row: dict[str, Any]) -> tuple[int, int]:
-    """Whose spans: of a device in a round, or, where jobs are numbered, of a job."""
-    return (-1, row["job"]) if "job" in row else (row["round"], row["device"])
+def _owner(row: dict[str, Any]) -> tuple[int, int, int]:
+    """Whose spans: of a device in a round, with tiers of its edge; or of a numbered job."""
+    if "job" in row:
+        return -1, row["job"], 0
+    return row["round"], row["device"], row.get("edge_round", 0)
 
 
-def spans_by_device(table: pd.DataFrame) -> dict[tuple[int, int], list[Span]]:
-    """(round, device), or (-1, job) -> its spans, in order."""
-    found: dict[tuple[int, int], list[Span]] = {}
+def spans_by_device(table: pd.DataFrame) -> dict[tuple[int, int, int], list[Span]]:
+    """(round, device, round of its edge), or (-1, job, 0) -> its spans, in order."""
+    found: dict[tuple[int, int, int], list[Span]] = {}
     for row in table.to_dict("records"):
         g, k = row["round"], row["device"]
         span = Span(g, k, row["phase"], cycles=row.get("cycles", 0.0))

@@ -7,6 +7,7 @@ method's demand does not depend on its state, which is recorded of the last roun
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -15,6 +16,7 @@ import numpy as np
 
 from edgesim.engine.vectorised.round_loop import SteppedEnvironment
 from edgesim.errors import EdgesimError
+from edgesim.hierarchy.edge_cells import EdgeCell, Hierarchy
 from edgesim.network.cell import Cell
 from edgesim.runs.setup import Setup, set_up
 from edgesim.scenario.loader import load
@@ -26,6 +28,7 @@ from edgesim.verification.check_result import (
     CheckResult,
     first_difference,
 )
+from edgesim.verification.device_states import STATES, put_back
 from fl.contracts import Array, RoundPlan
 
 if TYPE_CHECKING:
@@ -59,12 +62,15 @@ class RecordedRound:
         start_s: simulated time of its start, s.
         rows: of device_rounds, by device.
         residual: of the certificate.
+        states: of devices with a state when the round begins; None: it is the first round, or there
+            are none.
     """
 
     g: int
     start_s: float
     rows: pd.DataFrame
     residual: float
+    states: pd.DataFrame | None = None
 
 
 def recorded_rounds(tables: dict[str, pd.DataFrame]) -> list[RecordedRound]:
@@ -72,8 +78,11 @@ def recorded_rounds(tables: dict[str, pd.DataFrame]) -> list[RecordedRound]:
     rounds, rows = tables["rounds"], tables["device_rounds"]
     start_s = [0.0, *rounds["time_s"].tolist()[:-1]]
     ends = np.searchsorted(rows["round"].to_numpy(), np.arange(len(rounds) + 1))
+    states = dict(list(tables[STATES].groupby("round"))) if STATES in tables else {}
     return [
-        RecordedRound(g, start_s[g], rows.iloc[ends[g] : ends[g + 1]], float(residual))
+        RecordedRound(
+            g, start_s[g], rows.iloc[ends[g] : ends[g + 1]], float(residual), states.get(g - 1)
+        )
         for g, residual in enumerate(rounds["solver_residual"].tolist())
     ]
 
@@ -100,8 +109,52 @@ def check_planned_rounds(
     except EdgesimError as error:
         reason = f"shares and ratios keep their bounds; not planned again: {error}"
         return [CheckResult(ALLOCATIONS, SKIPPED, reason), CheckResult(FINISH, SKIPPED, str(error))]
+    if setup.hierarchy:
+        return check_edges(setup, setup.hierarchy, tables)
     planned, plans = check_allocations(setup, rounds)
     return [planned, check_finish(setup, rounds, plans)]
+
+
+def check_edges(
+    setup: Setup, hierarchy: Hierarchy, tables: dict[str, pd.DataFrame]
+) -> list[CheckResult]:
+    """The two checks of every edge's rounds; the first that fails, or all together."""
+    found: list[list[CheckResult]] = []
+    for edge, own in zip(hierarchy.edges, setup.edges, strict=True):
+        rounds = rounds_of_edge(edge, hierarchy.local_rounds, tables)
+        planned, plans = check_allocations(own, rounds)
+        found.append([planned, check_finish(own, rounds, plans)])
+    return [_together(checks, hierarchy) for checks in zip(*found, strict=True)]
+
+
+def _together(checks: Sequence[CheckResult], hierarchy: Hierarchy) -> CheckResult:
+    """One check of several edges as one line."""
+    worst = next((each for each in checks if each.outcome == FAILED), checks[0])
+    details = [
+        f"edge {edge.number}: {each.detail}"
+        for edge, each in zip(hierarchy.edges, checks, strict=True)
+        if each.outcome == worst.outcome
+    ]
+    return CheckResult(worst.name, worst.outcome, "; ".join(details))
+
+
+def rounds_of_edge(
+    edge: EdgeCell, local_rounds: int, tables: dict[str, pd.DataFrame]
+) -> list[RecordedRound]:
+    """The rounds of an edge, with its own numbers of rounds and devices."""
+    rows, spans = tables["device_rounds"], tables["spans"]
+    rows, spans = rows[rows["edge"] == edge.number], spans[spans["edge"] == edge.number]
+    begun = spans[spans["phase"] != "idle"].groupby(["round", "edge_round"])["start_s"].min()
+    place = {k: n for n, k in enumerate(edge.members.tolist())}
+    return [
+        RecordedRound(
+            g * local_rounds + local,
+            float(begun.get((g, local), 0.0)),
+            own.assign(device=own["device"].map(place)).reset_index(drop=True),
+            math.nan,
+        )
+        for (g, local), own in rows.groupby(["round", "edge_round"])
+    ]
 
 
 def jobs_overlap(rows: pd.DataFrame) -> bool:
@@ -115,7 +168,12 @@ def jobs_overlap(rows: pd.DataFrame) -> bool:
 def outside_bounds(rounds: list[RecordedRound]) -> str:
     """The first round whose shares sum to more than 1, or whose certificate is too weak."""
     for each in rounds:
-        total = math.fsum(each.rows["share"])
+        bands = [each.rows]
+        if "edge" in each.rows:  # each round of each edge has its own
+            bands = [rows for _, rows in each.rows.groupby(["edge", "edge_round"])]
+        elif "sector" in each.rows:  # the sector of a device that sent nothing is not known
+            bands = [rows for sector, rows in each.rows.groupby("sector") if sector >= 0]
+        total = max((math.fsum(rows["share"]) for rows in bands), default=0.0)
         if total > 1.0 + 1e-12:
             return f"round {each.g}: the shares sum to {total}"
         if each.residual > MAX_RESIDUAL:
@@ -133,6 +191,7 @@ def check_allocations(
         if not len(each.rows):
             continue
         cell = cell_at(setup, each.start_s)
+        put_back(cell, each.states)
         devices = each.rows["device"].to_numpy(int)
         try:
             view = cell.view(each.g)
@@ -181,9 +240,13 @@ def check_finish(
     """
     network = setup.scenario.network
     moving = {
-        "the channel fades": not setup.channel.static,
+        "the channel changes": not setup.channel.static,
+        "uploads of other sectors disturb each other": network.layout.kind != "single",
         "the band is divided anew within a round": network.uplink.share != "fixed",
         "the downlink takes time": network.downlink.mode != "ideal",
+        "processors are throttled, or run other programs": any(
+            each.thermal or each.load for each in setup.hardware.values()
+        ),
         "the plans could not be made again": not plans,
     }
     if reasons := [reason for reason, holds in moving.items() if holds]:

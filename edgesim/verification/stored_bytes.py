@@ -64,7 +64,10 @@ def check_log(folder: Path, facts: dict[str, Any], tables: dict[str, pd.DataFram
         facts: of its last state.
         tables: as they were read.
     """
-    log = EventLog("job" in tables["spans"])
+    spans, rows = tables["spans"], tables["device_rounds"]
+    left, fails = ("left" in tables["rounds"], "server_failures" in tables["rounds"])
+    more = "transmissions" in rows, fails, "sector" in rows, "handovers" in rows
+    log = EventLog("job" in spans, "edge" in spans, left, *more)
     log.restore(read_blocks(RunFolder(folder).log_file, facts["log_bytes"]))
     for name, table in tables.items():
         logged = log.table(name)

@@ -7,15 +7,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from edgesim.errors import ResultsError
+from edgesim.records.table_files import FILES
 from edgesim.results.finished_run import FinishedRun, read_run
 from edgesim.results.loaded_results import load_sweep
-from edgesim.results.run_files import read_json
+from edgesim.results.run_files import read_event_log, read_json
 from edgesim.results.run_search import find_runs
 from edgesim.results.sweep_file import point_folder, sweep_points
 from edgesim.results.sweep_table import SWEEP_TABLE
 from edgesim.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult
 from edgesim.verification.derived_figures import check_device_rounds, check_rounds, check_summary
+from edgesim.verification.device_states import STATES, check_states
 from edgesim.verification.planned_rounds import check_planned_rounds
+from edgesim.verification.presence_check import check_presence
 from edgesim.verification.stored_bytes import check_checkpoint, check_files, check_log
 
 TABLES, SWEEP, POINTS = "tables", "sweep.json", SWEEP_TABLE
@@ -49,14 +52,19 @@ def check_run(folder: Path, data: str | None, allow_code: bool) -> list[CheckRes
     checks = [check_files(folder), checkpoint]
     try:
         run = read_run(folder)
+        tables = tables_of(run)
+        if (folder / FILES[STATES]).exists():
+            tables |= read_event_log(folder, [STATES])
     except ResultsError as error:
         return [*checks, CheckResult(TABLES, FAILED, str(error))]
-    tables = tables_of(run)
     checks.append(CheckResult(TABLES, PASSED, f"{sum(map(len, tables.values()))} rows"))
     if facts is not None:
         checks.append(check_log(folder, facts, tables))
     checks += [check_device_rounds(tables), check_rounds(tables)]
     checks.append(check_summary(run.summary, tables))
+    if STATES in tables:
+        checks.append(check_states(tables))
+    checks += check_presence(folder, tables)
     if all(check.outcome != FAILED for check in checks):
         checks += check_planned_rounds(folder, tables, data, allow_code)
     return checks

@@ -11,8 +11,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from fl.data.datasets import Samples
 from fl.data.own_data import NEEDED, OPTIONAL, StoredArray, samples_of
+from fl.data.samples import Samples
 from fl.errors import DataError
 from fl.regular_files import MAX_DATA_BYTES, open_regular
 

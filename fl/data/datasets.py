@@ -10,9 +10,9 @@ import gzip
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache, cached_property
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,151 +20,21 @@ import numpy as np
 
 from fl.contracts import Streams
 from fl.data import file_readers as files
+from fl.data.array_files import array_paths, read_array_files
 from fl.data.partitions import hold_out, partition
+from fl.data.samples import Federated, Samples, to_unit
 from fl.data.shakespeare_text import CONTEXT, read_play
 from fl.errors import DataError
 
-__all__ = ["DATASETS", "NONE", "DataError", "Federated", "federated", "load", "locate"]
+__all__ = ["DATASETS", "NONE", "DataError", "Federated", "Samples", "federated", "load", "locate"]
 
 Array = np.ndarray
-Images = Callable[[], tuple[Array, Array]]
 DIGITS = tuple("0123456789")
 CLOTHES = (
     *("t-shirt", "trouser", "pullover", "dress", "coat"),
     *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
 )
 CIFAR = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-
-
-@dataclass(frozen=True, eq=False)
-class Samples:
-    """A data set before it is divided.
-
-    Args:
-        y_train: labels, int [N]; or real targets, float32 [N, outputs].
-        y_test: the same.
-        images: reads the images (train, test), float32 [N, *input_shape].
-        input_shape: of one sample.
-        classes: their names; empty where the targets are real numbers.
-        owners: speaker or client of each sample (train, test), int [N]; test may be None. None:
-            the data have none.
-        text: samples are codes, int [T].
-    """
-
-    y_train: Array
-    y_test: Array
-    images: Images
-    input_shape: tuple[int, ...]
-    classes: tuple[str, ...]
-    owners: tuple[Array, Array | None] | None = None
-    text: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class Federated:
-    """A data set that is divided among K devices.
-
-    Args:
-        y_train: labels, int [N]; or real targets, float32 [N, outputs].
-        y_test: the same.
-        images: reads the images (train, test), float32 [N, *input_shape].
-        input_shape: of one sample.
-        train_index: per device the indices of its training samples, int.
-        test_index: per device the indices of its test samples, int.
-        classes: their names; empty where the targets are real numbers.
-        text: samples are codes, int [T].
-        validation_index: per device the indices of training samples that are held out from
-            training, int; empty: nothing is held out.
-    """
-
-    y_train: Array
-    y_test: Array
-    images: Images
-    input_shape: tuple[int, ...]
-    train_index: list[Array]
-    test_index: list[Array]
-    classes: tuple[str, ...]
-    text: bool = False
-    validation_index: Sequence[Array] = ()
-
-    @property
-    def outputs(self) -> int:
-        """Values that a model gives for a sample: one per class, or one per real target."""
-        return len(self.classes) or self.y_train.shape[1]
-
-    @cached_property
-    def _images(self) -> tuple[Array, Array]:
-        return self.images()
-
-    @property
-    def x_train(self) -> Array:
-        return self._images[0]
-
-    @property
-    def x_test(self) -> Array:
-        return self._images[1]
-
-    @cached_property
-    def samples(self) -> Array:
-        """Training samples of every device, D_k [K]."""
-        return np.array([len(index) for index in self.train_index])
-
-    @property
-    def held_out(self) -> Federated | None:
-        """The same devices, tested on the samples that they hold out; None where nobody does."""
-        if not any(map(len, self.validation_index)):
-            return None
-        return replace(
-            self,
-            y_test=self.y_train,
-            images=lambda: (self.x_train, self.x_train),
-            test_index=list(self.validation_index),
-            validation_index=(),
-        )
-
-    def label_counts(self) -> Array:
-        """Training samples of every device and class [K, classes]; without classes [K, 1]."""
-        if not self.classes:
-            return self.samples[:, None]
-        size = len(self.classes)
-        return np.stack(
-            [np.bincount(self.y_train[index], minlength=size) for index in self.train_index]
-        )
-
-
-def to_unit(images: Array) -> Array:
-    """Bytes to float32 in [0, 1]."""
-    return images.astype(np.float32) / np.float32(255)
-
-
-def rescaled(samples: Samples, inputs: str) -> Samples:
-    """The same samples with their images, in [0, 1], on another scale.
-
-    Args:
-        samples: images.
-        inputs: unit: as they are; standard: less the mean of each channel of the training images,
-            divided by its standard deviation; bytes: times 255.
-
-    Raises:
-        DataError: the samples are texts, which have no scale.
-    """
-    if inputs == "unit":
-        return samples
-    if samples.text:
-        raise DataError(f"inputs is {inputs}, but texts have no scale; remove it")
-
-    def images() -> tuple[Array, Array]:
-        train, test = samples.images()
-        if inputs == "bytes":
-            return train * np.float32(255), test * np.float32(255)
-        axes = (0, *range(2, train.ndim))
-        mean = train.mean(axis=axes, keepdims=True, dtype=np.float64)
-        deviation = train.std(axis=axes, keepdims=True, dtype=np.float64)
-        deviation[deviation == 0] = 1.0  # a channel that is the same everywhere
-        shift, scale = mean.astype(np.float32), deviation.astype(np.float32)
-        return (train - shift) / scale, (test - shift) / scale
-
-    return replace(samples, images=images)
 
 
 def digits(root: Path | None) -> Samples:
@@ -281,6 +151,55 @@ def cifar100(root: Path | None) -> Samples:
     return Samples(y_train, y_test, images, (3, 32, 32), classes)
 
 
+@dataclass(frozen=True)
+class DecodedPictures:
+    """A set of picture files, decoded once into arrays: ROOT/folder/*.npy.
+
+    Args:
+        folder: below the root.
+        official: the archive, its bytes and its md5.
+        source: the folder that the archive unpacks to.
+    """
+
+    folder: str
+    official: str
+    source: str
+
+    def path(self, root: Path | None) -> Path:
+        """The folder of the arrays.
+
+        Raises:
+            DataError: it is not there.
+        """
+        how = (
+            f"unpack {self.official} and run: python -m fl.data.decode_pictures {self.source} "
+            f"ROOT/{self.folder}"
+        )
+        if root is None:
+            raise DataError(
+                f"data set {self.folder} is not here: set EDGESIM_DATA or --data to a folder ROOT "
+                f"with {self.folder}/x_train.npy; {how}"
+            )
+        if not (root / self.folder / "x_train.npy").is_file():
+            raise DataError(f"{root / self.folder / 'x_train.npy'} is missing: {how}")
+        return root / self.folder
+
+    def __call__(self, root: Path | None) -> Samples:
+        return read_array_files(self.path(root))
+
+
+TINY_IMAGENET = DecodedPictures(
+    "tiny-imagenet",
+    "tiny-imagenet-200.zip (248,100,043 bytes, md5 90528d7ca1a48142e341f4ef8d21d0de)",
+    "tiny-imagenet-200",
+)
+CINIC10 = DecodedPictures(
+    "cinic10",
+    "CINIC-10.tar.gz (687,544,992 bytes, md5 6ee4d0c996905fe93221de577967a372)",
+    "CINIC-10",
+)
+
+
 def shakespeare_path(root: Path | None) -> Path:
     if root is not None:
         return files.text_file(root / "shakespeare", "input.txt")
@@ -348,6 +267,16 @@ DATASETS: dict[str, tuple[Callable[[Path | None], Samples], str, str]] = {
         "32x32 colour pictures of 100 classes, 50,000 + 10,000",
         "Krizhevsky, 2009",
     ),
+    "cinic10": (
+        CINIC10,
+        "32x32 colour pictures of CIFAR-10's classes, 90,000 + 90,000, decoded once",
+        "Darlow et al., 2018",
+    ),
+    "tiny-imagenet": (
+        TINY_IMAGENET,
+        "64x64 colour pictures of 200 classes, 100,000 + 10,000, decoded once",
+        "Stanford CS231n, 2015",
+    ),
     "shakespeare": (
         shakespeare,
         "80 characters of a speaker to the next one, by speaker",
@@ -385,6 +314,8 @@ def locate(dataset: str, root: str | Path | None = None) -> list[Path]:
         return [shakespeare_path(folder)]
     if dataset == "cifar100":
         return cifar100_paths(folder)
+    if isinstance(decoded := DATASETS[dataset][0], DecodedPictures):
+        return array_paths(decoded.path(folder))
     if dataset == "digits" or folder is None:
         return []
     if dataset == "cifar10":

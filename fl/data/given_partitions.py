@@ -48,6 +48,24 @@ def by_client(
     return parts, None if test is None else [np.flatnonzero(test == client) for client in chosen]
 
 
+def surplus_clients(train: Array, devices: int) -> str | None:
+    """A sentence about the clients for which there is no device; None where there is one for all.
+
+    Args:
+        train: number of the client of each training sample, int [N].
+        devices: K.
+    """
+    sizes = np.sort(np.bincount(train))[::-1]
+    clients, lost = np.count_nonzero(sizes), int(sizes[devices:].sum())
+    if clients <= devices:
+        return None
+    return (
+        f"{devices} of {clients} clients take part, those with most samples: "
+        f"{clients - devices} with {lost} of {len(train)} training samples are left out; "
+        f"devices with a count of {clients} in all would have them"
+    )
+
+
 def by_file(path: Path, samples: tuple[int, int], devices: int) -> tuple[Parts, Parts | None]:
     """Training and test indices of the devices as a file assigns them.
 

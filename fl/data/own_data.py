@@ -15,16 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from fl.data.datasets import Samples, to_unit
+from fl.data.given_arrays import NEEDED, as_array, parts_of
+from fl.data.samples import Samples, to_unit
 from fl.errors import DataError
 
 Array = np.ndarray
-NEEDED = ("x_train", "y_train", "x_test", "y_test")
 OPTIONAL = ("clients_train", "clients_test", "classes")
-FORMS = (
-    "a dict of arrays (x_train, y_train, x_test, y_test), these four in this order, or two torch "
-    "data sets (train, test)"
-)
+CODES = "codes of characters"
 CHANNELS = (1, 3, 4)  # of pictures: grey, RGB, RGBA
 
 
@@ -61,64 +58,6 @@ def in_memory(array: Array) -> StoredArray:
     return StoredArray(array.shape, array.dtype, lambda: array)
 
 
-def parts_of(given: Any, source: str) -> list[tuple[str, Any]]:
-    """Name and content of each array that was given; torch data sets are read."""
-    if isinstance(given, tuple | list) and len(given) in (2, 4):
-        given = dict(zip(("train", "test") if len(given) == 2 else NEEDED, given, strict=True))
-    if not isinstance(given, Mapping):
-        raise DataError(f"{source} gives {type(given).__name__}; give {FORMS}")
-    parts: list[tuple[str, Any]] = []
-    for name, value in given.items():
-        if name in ("train", "test"):
-            columns = columns_of(value, f"{source}: {name}")
-            parts += [(f"{kind}_{name}", column) for kind, column in columns.items()]
-            if "classes" not in given and name == "train" and hasattr(value, "classes"):
-                parts.append(("classes", list(value.classes)))
-        else:
-            parts.append((str(name), value))
-    return parts
-
-
-def columns_of(data: Any, source: str) -> dict[str, Any]:
-    """x, y and, where items have a third part, clients of a torch data set."""
-    tensors = getattr(data, "tensors", None)  # of torch.utils.data.TensorDataset
-    if tensors is None:
-        if not hasattr(data, "__getitem__") or not hasattr(data, "__len__"):
-            problem = "a data set with a length whose items are (x, y)"
-            raise DataError(f"{source} is {type(data).__name__}; give {problem}")
-        items = [data[i] for i in range(len(data))]
-        for i, item in enumerate(items):
-            if not isinstance(item, tuple | list) or len(item) not in (2, 3):
-                raise DataError(f"{source}: item {i} is {type(item).__name__}; give (x, y) pairs")
-        tensors = [stacked(list(column), source) for column in zip(*items, strict=True)]
-    if len(tensors) not in (2, 3):
-        raise DataError(f"{source} has {len(tensors)} tensors; give x and y, and clients or not")
-    return dict(zip(("x", "y", "clients"), tensors, strict=False))
-
-
-def stacked(values: list[Any], source: str) -> Array:
-    """Items of one shape as an array [N, ...]."""
-    arrays = [as_array(value, source) for value in values]
-    shapes = {array.shape for array in arrays}
-    if len(shapes) > 1:
-        first, second = sorted(shapes)[:2]
-        raise DataError(f"{source}: items have different shapes, such as {first} and {second}")
-    return np.stack(arrays) if arrays else np.zeros(0)
-
-
-def as_array(value: Any, source: str) -> Array:
-    """A numpy array, from a torch tensor, numbers or a picture too."""
-    if hasattr(value, "detach"):  # a torch tensor, without importing torch
-        value = value.detach().cpu().numpy()
-    try:
-        array = np.asarray(value)
-    except (ValueError, TypeError) as error:
-        raise DataError(f"{source} is no array ({error})") from error
-    if array.dtype == object:
-        raise DataError(f"{source} is no array of numbers: its rows differ in length or in kind")
-    return array
-
-
 def samples_of(arrays: Mapping[str, StoredArray], source: str) -> Samples:
     """Named arrays as `Samples`; x is read and looked at only when it is used.
 
@@ -129,7 +68,12 @@ def samples_of(arrays: Mapping[str, StoredArray], source: str) -> Samples:
     shapes = [sample_shape(arrays[name], f"{source}: {name}") for name in ("x_train", "x_test")]
     if shapes[0] != shapes[1]:
         raise DataError(f"{source}: samples of x_train are {shapes[0]}, of x_test {shapes[1]}")
-    codes = [np.issubdtype(arrays[name].dtype, np.integer) for name in ("x_train", "x_test")]
+    meanings = [meaning_of(arrays[name].dtype) for name in ("x_train", "x_test")]
+    if meanings[0] != meanings[1]:
+        raise DataError(
+            f"{source}: x_train is {arrays['x_train'].dtype} ({meanings[0]}), x_test is "
+            f"{arrays['x_test'].dtype} ({meanings[1]}); give both of one kind"
+        )
     check_rows(arrays, source)
     y_train, y_test, classes = labels_of(arrays, source)
     x_train, x_test = arrays["x_train"], arrays["x_test"]
@@ -140,9 +84,15 @@ def samples_of(arrays: Mapping[str, StoredArray], source: str) -> Samples:
             prepared(x_test.read(), f"{source}: x_test"),
         )
 
-    text = all(codes) and x_train.dtype != np.uint8
     owners = clients_of(arrays, source)
-    return Samples(y_train, y_test, images, shapes[0], classes, owners, text)
+    return Samples(y_train, y_test, images, shapes[0], classes, owners, meanings[0] == CODES)
+
+
+def meaning_of(dtype: np.dtype) -> str:
+    """What the numbers of samples are taken for."""
+    if dtype == np.uint8:
+        return "bytes of pictures"
+    return CODES if dtype.kind in "iu" else "real numbers"
 
 
 def check_names(arrays: Mapping[str, StoredArray], source: str) -> None:
@@ -208,7 +158,8 @@ def prepared(x: Array, source: str) -> Array:
         if x.min() < 0:
             raise DataError(f"{source} holds whole numbers, so codes from 0 on; found {x.min()}")
         return x.astype(np.int64)
-    x = x.astype(np.float32)
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
+        x = x.astype(np.float32)
     bad = np.flatnonzero(~np.isfinite(x).reshape(len(x), -1).all(axis=1))
     if len(bad):
         raise DataError(
@@ -254,7 +205,10 @@ def targets_of(each: Mapping[str, Array], source: str) -> tuple[Array, Array]:
     """Real targets as float32 [N, outputs]."""
     found = []
     for name, y in each.items():
-        flat = y.astype(np.float32).reshape(len(y), -1)
+        if 0 in y.shape:
+            raise DataError(f"{source}: {name} has shape {list(y.shape)}, which holds no target")
+        with np.errstate(over="ignore"):
+            flat = y.astype(np.float32).reshape(len(y), -1)
         if y.ndim > 2 or not np.isfinite(flat).all():
             what = f"has shape {list(y.shape)}" if y.ndim > 2 else "holds values that are no number"
             raise DataError(f"{source}: {name} {what}; targets are finite, [N] or [N, outputs]")

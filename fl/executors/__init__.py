@@ -9,6 +9,7 @@ down from benchmarks and never timed in a run.
 from __future__ import annotations
 
 from fl.executors.batched import Batched
+from fl.executors.convolution_gradients import is_small_cnn
 from fl.executors.malloc_settings import keep_freed_memory
 from fl.executors.one_by_one import OneByOne
 from fl.executors.perceptron_gradients import is_perceptron
@@ -44,10 +45,10 @@ def choose(
 
 def arithmetic(task: LearningTask, name: str = "auto") -> str:
     """ "stacked" or "one by one": what of an executor's name decides the last bits of a result."""
-    # A stack of perceptrons needs no autograd; other stacks are faster on accelerators only.
+    # Stacks of perceptrons and small CNNs need no autograd; others are faster on accelerators only.
     model = task.architecture
     by_rule = (task.device != "cpu" and model.in_layers) or (
-        is_perceptron(model) and task.objective.plain
+        (is_perceptron(model) or is_small_cnn(model)) and task.objective.plain
     )
     stacked = name == "batched" or (name == "auto" and by_rule)
     return "stacked" if stacked else "one by one"

@@ -11,19 +11,28 @@ from collections.abc import Sequence
 from math import prod
 
 from fl.contracts import Job, Trained
+from fl.executors.convolution_gradients import ConvolutionGradients, is_small_cnn, patch_values
 from fl.executors.fallback_counts import Fallbacks
 from fl.executors.one_by_one import OneByOne
 from fl.executors.perceptron_gradients import PerceptronGradients, is_perceptron
 from fl.executors.stackable_phases import JobProgress, RowBuilder, StackRow, why_not_stacked
-from fl.executors.stacked_sgd import least_computing, train_stack
+from fl.executors.stacked_sgd import Gradients, least_computing, train_stack
 from fl.executors.vmapped_gradients import VmappedGradients
 from fl.out_of_memory import is_out_of_memory
 from fl.task import LearningTask
 from fl.worker_threads import map_in_threads
 
-PERCEPTRON_BYTES = 64 << 20  # of a chunk of perceptrons on a CPU: what its caches like best
+CACHED_BYTES = 64 << 20  # of a chunk of small models on a CPU: what its caches like best
 CHUNK_BYTES = 1 << 30  # of a chunk of anything else
 WIDTH = 16  # models in a chunk of anything else
+
+
+def gradients_of(task: LearningTask) -> type[Gradients]:
+    """What computes the gradients of a stack of the task's models."""
+    if is_perceptron(task.architecture):
+        return PerceptronGradients
+    small = task.device == "cpu" and is_small_cnn(task.architecture)
+    return ConvolutionGradients if small else VmappedGradients
 
 
 class Batched:
@@ -32,19 +41,18 @@ class Batched:
     Args:
         threads: how many chunks are trained at a time; a single chunk has one thread.
         memory: bytes that the models, gradients and signals of a chunk may take, about; None: 64 MB
-            for perceptrons on a CPU, else 1 GB.
+            for perceptrons and small CNNs on a CPU, else 1 GB.
     """
 
     name = "batched"
 
     def __init__(self, task: LearningTask, threads: int = 1, memory: int | None = None) -> None:
         self.task, self.threads, self.fallbacks = task, threads, Fallbacks()
-        perceptron = is_perceptron(task.architecture)
-        self._gradients = PerceptronGradients if perceptron else VmappedGradients
+        self._gradients = gradients_of(task)
         # Other operations choose their algorithm by the number of models, and round by it: all
         # stacks of a kind then have the same number, filled up by idle models.
-        self._fixed_width = not (perceptron and task.device == "cpu")
-        self.memory = memory or (CHUNK_BYTES if self._fixed_width else PERCEPTRON_BYTES)
+        self._fixed_width = self._gradients is VmappedGradients or task.device != "cpu"
+        self.memory = memory or (CHUNK_BYTES if self._fixed_width else CACHED_BYTES)
 
     def run(self, jobs: Sequence[Job]) -> list[Trained]:
         """Results in the order of the jobs.
@@ -82,6 +90,8 @@ class Batched:
         """
         architecture = self.task.architecture
         signals = sum(prod(shape) for shape in architecture.input_shapes) + architecture.classes
+        if self._gradients is ConvolutionGradients:
+            signals += patch_values(architecture)
         each = 4 * (8 * row.part.layout.size + 3 * row.batch * signals)
         if self._fixed_width:
             return min(max(2, self.memory // each), WIDTH)

@@ -12,6 +12,7 @@ from fl.errors import LearningError
 from fl.executors.fallback_counts import Fallbacks
 from fl.executors.one_by_one import OneByOne
 from fl.task import LearningTask
+from fl.training.partial_work import steps_in_time, with_steps
 from fl.worker_threads import one_torch_thread
 
 
@@ -74,6 +75,24 @@ class Promise:
         if self.job.payload.bits_up is not None:
             return self.job.payload.bits_up
         return self._trainer.encoded_bits(self.job, self.result())
+
+    def truncate(self, fraction: float) -> int:
+        """Leave the whole steps in the first part of the last phase; returns their number.
+
+        They are those of the whole job, bit for bit. What was trained already is trained again,
+        from the start. With 0 steps nothing changes.
+
+        Args:
+            fraction: x in [0, 1]; floor(x steps) remain, up to rounding.
+        """
+        whole = self.job.phases[-1].steps
+        steps = min(steps_in_time(fraction * whole, 1.0), whole)
+        if 0 < steps < whole:
+            self.job = with_steps(self.job, steps)
+            if self.is_trained:
+                self.trained = None
+                self._trainer.wait(self)
+        return steps
 
     def abort(self) -> None:
         """Takes the job back: it is not trained if it still waits, and its result is gone."""
@@ -144,6 +163,9 @@ class Trainer:
             promise.trained = trained
         self._waiting.clear()
         self.seconds += perf_counter() - start
+
+    def wait(self, promise: Promise) -> None:
+        self._waiting.append(promise)
 
     def forget(self, promise: Promise) -> None:
         self._waiting = [one for one in self._waiting if one is not promise]

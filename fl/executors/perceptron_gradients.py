@@ -26,16 +26,23 @@ def is_perceptron(architecture: Architecture) -> bool:
 
 
 class ProductGradient:
-    """A gradient left^T right [C, out, in], which SGD adds to the weights without storing it."""
+    """A gradient left^T right [C, out, in], which SGD adds to the weights without storing it.
 
-    def __init__(self, left: Tensor, right: Tensor) -> None:
-        self.left, self.right = left.transpose(1, 2), right
+    Args:
+        left: [C, n, out].
+        right: [C, n, in].
+        shape: of the weights, where they are [C, out, ...] with more dimensions.
+    """
+
+    def __init__(self, left: Tensor, right: Tensor, shape: Sequence[int] | None = None) -> None:
+        self.left, self.right, self._shape = left.transpose(1, 2), right, shape
 
     def value(self) -> Tensor:
-        return torch.bmm(self.left, self.right)
+        product = torch.bmm(self.left, self.right)
+        return product if self._shape is None else product.view(*self._shape)
 
     def subtract_from(self, leaf: Tensor, rate: float) -> None:
-        leaf.baddbmm_(self.left, self.right, alpha=-rate)
+        leaf.flatten(2).baddbmm_(self.left, self.right, alpha=-rate)
 
 
 Gradient = Tensor | ProductGradient | None  # of one tensor of the model; None: it is not trained

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from fl.contracts import Sgd
+from fl.executors.convolution_gradients import ConvolutionGradients
 from fl.executors.perceptron_gradients import Gradient, PerceptronGradients, ProductGradient
 from fl.executors.stackable_phases import StackRow
 from fl.executors.vmapped_gradients import VmappedGradients
@@ -18,7 +20,7 @@ from fl.worker_threads import raise_if_stopped
 
 SAMPLE_BYTES = 4 << 20  # the samples of as many steps as fit, at least one, are read at once
 
-Gradients = PerceptronGradients | VmappedGradients
+Gradients = PerceptronGradients | ConvolutionGradients | VmappedGradients
 
 
 def train_stack(
@@ -55,13 +57,14 @@ def train_stack(
 
 
 def least_computing(row: StackRow) -> int:
-    """How many perceptrons have to compute so that no result depends on whether others do.
+    """How many small models have to compute so that no result depends on whether others do.
 
     A product with a single row or column is one of a matrix and a vector, and rounds differently,
     where there is only one.
     """
-    sizes = {row.batch, *(n for slot in row.part.layout.slots for n in slot.shape)}
-    return 2 if 1 in sizes else 1
+    kernels = [slot.shape for slot in row.part.layout.slots]
+    sides = {n for shape in kernels for n in (shape[0], prod(shape[1:])) if len(shape) > 1}
+    return 2 if 1 in {row.batch, *(shape[0] for shape in kernels), *sides} else 1
 
 
 def schedule(rows: Sequence[StackRow], size: int, device: torch.device) -> tuple[Tensor, Tensor]:

@@ -63,6 +63,8 @@ class Method(metaclass=ABCMeta):
             None: all, where the method prunes.
         stale: What becomes of updates from older versions of the model, one of
             `fl.contracts.STALENESS`: damp | count | refuse. ``count`` overrides `damped`.
+        partial_work: Whether updates of fewer steps than planned have a meaning; of the class
+            itself, not inherited.
         cost_by_samples: Whether `stages` depends on the device through its number of samples
             alone, so that devices with equally many are priced once. A class that overrides
             `stages`, `planned` or `work` and does not declare it is asked for every device.
@@ -71,6 +73,7 @@ class Method(metaclass=ABCMeta):
     source: ClassVar[str] = "none given"
     reads: ClassVar[tuple[str, ...] | None] = None
     stale: ClassVar[str] = "damp"
+    partial_work: ClassVar[bool] = False
     cost_by_samples: ClassVar[bool] = True
     task: LearningTask = field(repr=False)
     participants: int | None = param(
@@ -341,6 +344,15 @@ class Method(metaclass=ABCMeta):
         if self.stale == "count":
             return WeightedUpdate(update, weight)
         return MovedUpdate(update, weight, now.w, base.w, self.shared_mask)
+
+    def recovered(self, saved: State, now: State) -> State:
+        """The state of a server that has failed: as it was stored, but what stays at devices.
+
+        Args:
+            saved: the last state that the server has stored.
+            now: when it failed.
+        """
+        return replace(saved, g=now.g, local=now.local)
 
     def weight_of(self, view: View, k: int) -> float:
         """Weight of device k in the mean: `weighting`."""

@@ -32,6 +32,9 @@ class WeightedUpdate:
     def bits_up(self) -> float:
         return self.update.bits_up()
 
+    def truncate(self, fraction: float) -> int:
+        return self.update.truncate(fraction)
+
     def abort(self) -> None:
         self.update.abort()
 

@@ -35,6 +35,7 @@ class FedAvg(Method):
 
     source: ClassVar[str] = "McMahan et al., AISTATS 2017, Algorithm 1"
     stale: ClassVar[str] = "damp"
+    partial_work: ClassVar[bool] = True
     cost_by_samples: ClassVar[bool] = True
     local_steps: int = param(5, "SGD steps of a device per round", source=STEPS_SOURCE, ge=1)
     local_epochs: int | None = param(

@@ -32,6 +32,7 @@ class FedNova(FedAvg):
 
     source: ClassVar[str] = "Wang et al., NeurIPS 2020, eqs. (9)-(11)"
     stale: ClassVar[str] = "damp"
+    partial_work: ClassVar[bool] = True
     weighting: str = weighting_by_samples("Wang et al.")
     mu: float = param(
         0.0, "weight of the proximal term", source="Wang et al.: 0", ge=0, le=MAX_RATE

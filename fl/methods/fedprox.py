@@ -18,11 +18,13 @@ class FedProx(FedAvg):
     weights, down and up. The term's own operations are not charged.
 
     Departs from the paper:
-        No partial work: a slow device takes as many steps as the others.
+        No partial work, unless clock.partial is planned or cut: a slow device takes as many
+        steps as the others.
     """
 
     source: ClassVar[str] = "Li et al., MLSys 2020, Algorithm 2"
     stale: ClassVar[str] = "damp"
+    partial_work: ClassVar[bool] = True
     mu: float = param(
         0.001, "weight of the proximal term", source="FedLPS, released code", ge=0, le=MAX_RATE
     )

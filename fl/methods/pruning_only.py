@@ -18,6 +18,8 @@ class PruningOnly(ImportancePruning, FedAvg):
 
     Departs from the paper:
         The weights are ranked as in Liu, Algorithm 1, so that the schemes differ in one thing only.
+        The scheme that Liu et al. compare with is hierarchical (Liu, Wang, Deng, Nallanathan, arXiv
+        2305.09042); this is its case of a single edge server.
     """
 
     source: ClassVar[str] = (

@@ -35,6 +35,7 @@ class SpaFL(Local):
         it received when it last took part.
         The mean is over those that arrived; if nobody does, the thresholds stay and their change is
         0.
+        The initial random weights of a device cost nothing: they follow from a seed.
         With less than 24 ``threshold_bits`` thresholds really are rounded, to equal steps of
         [0, 1].
     """

@@ -22,7 +22,17 @@ def uniform(view: View, count: int, stream: np.random.Generator) -> Array:
         return view.idle
     # One number for every device of the cell, so that no draw depends on who else is there.
     lots = stream.random(len(view.samples))[view.idle]
-    return view.idle[np.argsort(lots, kind="stable")[:count]]
+    return view.idle[smallest(lots, count)]
+
+
+def smallest(lots: Array, count: int) -> Array:
+    """``np.argsort(lots, kind="stable")[:count]``, without putting the others in order."""
+    if not count:
+        return np.zeros(0, dtype=int)
+    cut = np.partition(lots, count - 1)[count - 1]
+    below = np.flatnonzero(lots < cut)
+    chosen = np.concatenate([below, np.flatnonzero(lots == cut)[: count - len(below)]])
+    return chosen[np.argsort(lots[chosen], kind="stable")]
 
 
 def everyone(view: View, count: int, stream: np.random.Generator) -> Array:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
@@ -17,26 +18,11 @@ from reports.styling.axes_and_legends import one_panel
 from reports.styling.figure_style import INK, QUIET, FigureStyle
 from reports.styling.table_formats import Column, Table, decimals, significant
 
-if TYPE_CHECKING:
-    import networkx
-
 STATION = "base station"
 MOST_NAMED = 30  # devices with a number on them
 MOST_DRAWN = 1000
 # an angle under which no two of many devices lie behind each other
 GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
-
-
-def star_graph(devices: pd.DataFrame) -> networkx.Graph:
-    """The base station joined to every device, with the columns of devices.csv as attributes."""
-    import networkx
-
-    graph = networkx.Graph()
-    graph.add_node(STATION)
-    for row in devices.to_dict("records"):
-        graph.add_node(int(row["device"]), **row)
-        graph.add_edge(STATION, int(row["device"]))
-    return graph
 
 
 def node_positions(devices: pd.DataFrame) -> tuple[dict[Any, Any], str]:
@@ -63,25 +49,25 @@ def cell_topology(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
     table = schemes[0].first.devices
     if table is None or not len(table):
         return None
-    import networkx
-
     where, kind = node_positions(table)
     if len(table) > MOST_DRAWN:
         table = table.iloc[np.linspace(0, len(table) - 1, MOST_DRAWN).round().astype(int)]
-    graph, devices = star_graph(table), [int(k) for k in table["device"]]
+    devices = [int(k) for k in table["device"]]
     figure, panel = one_panel(style, 4.0, 3.2)
     few = len(devices) <= MOST_NAMED
     size = (style.text_pt * 1.9) ** 2 * 0.8 if few else 12
-    edge: dict[str, Any] = {"edge_color": "#BBBBBB", "width": 0.5 if few else 0.15}
-    networkx.draw_networkx_edges(graph, where, ax=panel, **edge)
-    rate = [graph.nodes[node].get("rate_bps", math.nan) / 1e6 for node in devices]
+    rays = [(where[STATION], where[device]) for device in devices]
+    panel.add_collection(LineCollection(rays, color="#BBBBBB", lw=0.5 if few else 0.15, zorder=1))
+    rate = [math.nan] * len(devices)
+    if "rate_bps" in table:
+        rate = (table["rate_bps"].to_numpy(dtype=float) / 1e6).tolist()
     known = not all(math.isnan(value) for value in rate)
-    fill: dict[str, Any] = {"node_color": "#DDDDDD", "edgecolors": INK, "linewidths": 0.5}
-    if known:
-        fill |= {"node_color": rate, "cmap": "YlGnBu"}
-    circles = networkx.draw_networkx_nodes(graph, where, devices, ax=panel, node_size=size, **fill)
-    triangle: dict[str, Any] = {"node_size": size, "node_color": INK, "node_shape": "^"}
-    networkx.draw_networkx_nodes(graph, where, [STATION], ax=panel, **triangle)
+    fill: dict[str, Any] = {"c": rate, "cmap": "YlGnBu"} if known else {"c": "#DDDDDD"}
+    fill |= {"edgecolors": INK, "linewidths": 0.5, "zorder": 2, "plotnonfinite": True}
+    x, y = np.transpose([where[device] for device in devices])
+    circles = panel.scatter(x, y, s=size, **fill)
+    x, y = where[STATION]
+    panel.scatter(x, y, s=size, c=INK, marker="^", zorder=2)
     if few:
         shades = rate if known else [0.0] * len(devices)
         _write_numbers(panel, figure, where, dict(zip(devices, shades, strict=True)), size)
@@ -142,6 +128,7 @@ def device_table(run: FinishedRun) -> Table | None:
         return None
     columns = (
         Column("device", "Device"),
+        Column("sector", "Sector"),
         Column("distance_m", "Distance (m)", significant(3)),
         Column("path_gain_db", "Path gain (dB)", decimals(1)),
         Column("tx_power_w", "Transmit power (mW)", significant(3, 1e3)),

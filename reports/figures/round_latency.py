@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from matplotlib.transforms import blended_transform_factory
 
 from edgesim.results.finished_run import FinishedRun
 from reports.figures.learning_curves import draw_interval
+from reports.run_data.job_outcomes import overlaps
 from reports.run_data.run_statistics import RoundCurve, latencies_s, ordered_phases, round_curve
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.axes_and_legends import (
@@ -134,6 +136,7 @@ def cdf_table(schemes: list[Scheme]) -> Table:
 
 def latency_by_phase(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
     """Mean latency per round by phase: of the device that finishes last, and of the mean device."""
+    schemes = with_rounds(schemes)
     parts = {who: [phase_lengths_s(scheme, who) for scheme in schemes] for who in (SLOWEST, MEAN)}
     phases = [name for each in parts[MEAN] for name in each if name != WAITING]
     if not phases:
@@ -149,6 +152,12 @@ def latency_by_phase(schemes: list[Scheme], style: FigureStyle) -> Figure | None
     return figure
 
 
+def with_rounds(schemes: list[Scheme]) -> list[Scheme]:
+    """The schemes whose rounds have phases: not those with jobs that go on over versions."""
+    return [scheme for scheme in schemes if not overlaps(scheme.first)]
+
+
+@lru_cache(maxsize=32)  # the figure and its table ask for the same
 def phase_lengths_s(scheme: Scheme, who: str) -> dict[str, float]:
     """Phase -> seconds per round, mean over rounds and seeds; the sum is the mean latency.
 
@@ -166,7 +175,7 @@ def phase_lengths_s(scheme: Scheme, who: str) -> dict[str, float]:
 
 def _by_phase(run: FinishedRun, who: str) -> pd.DataFrame:
     """Seconds of each round (rows) in each phase (columns); waiting is the rest of its latency."""
-    spans = run.spans[run.spans["phase"] != "idle"]
+    spans = run.spans[~run.spans["phase"].isin(("idle", "off"))]
     spans = spans.assign(length_s=spans["end_s"] - spans["start_s"])
     names = list(dict.fromkeys(spans["phase"]))
     keys = ["round", "device"]
@@ -192,7 +201,7 @@ def phase_table(schemes: list[Scheme]) -> Table:
     )
     rows = [
         (scheme.label, who, name, seconds)
-        for scheme in schemes
+        for scheme in with_rounds(schemes)
         for who in (SLOWEST, MEAN)
         for name, seconds in phase_lengths_s(scheme, who).items()
     ]

@@ -44,7 +44,9 @@ class LoggedRound(NamedTuple):
 def logged_round(run: FinishedRun, g: int) -> LoggedRound:
     """Round g of a run."""
     row = run.rounds[run.rounds["round"] == g].iloc[0]
-    status = run.device_rounds[run.device_rounds["round"] == g].set_index("device")["status"]
+    ended = run.device_rounds[run.device_rounds["round"] == g]
+    # With edges below a cloud, or overlapping jobs, a device can end several jobs in a round.
+    status = ended.drop_duplicates("device", keep="last").set_index("device")["status"]
     time_s, latency_s = float(row["time_s"]), float(row["latency_s"])
     return LoggedRound(run.spans[run.spans["round"] == g], time_s - latency_s, latency_s, status)
 
@@ -77,11 +79,7 @@ def shown_devices(logged: LoggedRound) -> list[int]:
 def round_timeline(schemes: list[Scheme], style: FigureStyle) -> Figure:
     """The middle round; one panel per scheme, time since the start of the round."""
     g = middle_round(schemes)
-    phases = ordered_phases([p for scheme in schemes for p in scheme.first.spans["phase"].unique()])
-    colours, hatched = phase_colours(phases), hatches(phases, style)
-    fill: dict[str, dict[str, Any]] = {
-        p: {"fc": colours[p], "hatch": hatched[p], "ec": INK, "lw": 0} for p in phases
-    }
+    fill = phase_fills(schemes, style)
     columns = min(2, len(schemes)) if style.wide else 1
     rows = math.ceil(len(schemes) / columns)
     logged = [logged_round(scheme.first, g) for scheme in schemes]
@@ -103,7 +101,7 @@ def round_timeline(schemes: list[Scheme], style: FigureStyle) -> Figure:
         panel.tick_params(labelbottom=True)
     for panel in panels:
         panel.set_xlim(left=0)
-    handles: list[Artist] = [Patch(label=p, **fill[p]) for p in phases if p in drawn]
+    handles: list[Artist] = [Patch(label=p, **fill[p]) for p in fill if p in drawn]
     handles += _line_handles(schemes, logged)
     place: dict[str, Any] = {"loc": "outside upper left", "handlelength": 1.2, "columnspacing": 1.0}
     figure.legend(handles=handles, ncols=min(len(handles), 8 if style.wide else 4), **place)
@@ -117,9 +115,38 @@ def _draw_round(
     shown = shown_devices(logged)
     lane = {device: i for i, device in enumerate(shown)}
     spans, start = logged.spans[logged.spans["device"].isin(shown)], logged.start_s
+    drawn = draw_spans(panel, spans, lane, fill, start, 1e3)
+    for device in shown:
+        _mark_status(panel, lane[device], logged.status.loc[device], spans, device, start)
+    if scheme.threshold_s is not None:
+        line = THRESHOLD_LINE | {"path_effects": white_edge(0.9)}
+        panel.axvline(scheme.threshold_s * 1e3, **line)
+    panel.set_title(wrap(scheme.label))
+    name_lanes(panel, shown)
+    return drawn
+
+
+def draw_spans(
+    panel: Axes,
+    spans: pd.DataFrame,
+    lane: dict[int, int],
+    fill: dict[str, dict[str, Any]],
+    start_s: float,
+    scale: float,
+) -> set[str]:
+    """A bar for every span in the lane of its device, and which phases have a visible length.
+
+    Args:
+        panel: where to draw.
+        spans: rows of spans.
+        lane: device -> its row.
+        fill: phase -> how its bars look.
+        start_s: where the time axis begins.
+        scale: from seconds to the unit of the axis.
+    """
     drawn: set[str] = set()
     for phase, part in spans.groupby("phase", sort=False):
-        left, right = (part[name].to_numpy() * 1e3 - start * 1e3 for name in ("start_s", "end_s"))
+        left, right = ((part[x].to_numpy() - start_s) * scale for x in ("start_s", "end_s"))
         y = np.array([lane[int(k)] for k in part["device"]])
         low, high = y - LANE / 2, y + LANE / 2
         corners = np.stack([[left, low], [right, low], [right, high], [left, high]])
@@ -127,19 +154,24 @@ def _draw_round(
         panel.add_collection(PolyCollection(bars, **fill[str(phase)]))
         if (right > left).any():
             drawn.add(str(phase))
-    for device in shown:
-        _mark_status(panel, lane[device], logged.status.loc[device], spans, device, start)
-    if scheme.threshold_s is not None:
-        line = THRESHOLD_LINE | {"path_effects": _white_edge(0.9)}
-        panel.axvline(scheme.threshold_s * 1e3, **line)
-    panel.set_title(wrap(scheme.label))
+    return drawn
+
+
+def phase_fills(schemes: list[Scheme], style: FigureStyle) -> dict[str, dict[str, Any]]:
+    """Phase -> how its bars look, in the order of a job."""
+    phases = ordered_phases([p for scheme in schemes for p in scheme.first.spans["phase"].unique()])
+    colours, hatched = phase_colours(phases), hatches(phases, style)
+    return {p: {"fc": colours[p], "hatch": hatched[p], "ec": INK, "lw": 0} for p in phases}
+
+
+def name_lanes(panel: Axes, shown: list[int]) -> None:
+    """The y axis of a timeline: a row for each device, numbered as far as there is room."""
     panel.set_ylim(len(shown) - 0.4, -0.6)
     step = 1 if len(shown) <= MOST_NUMBERED else 2
     panel.set_yticks(range(0, len(shown), step), [str(device) for device in shown[::step]])
     panel.tick_params(axis="y", length=0)
     panel.set_ylabel("device")
     panel.grid(axis="y", visible=False)
-    return drawn
 
 
 def _mark_status(
@@ -150,14 +182,14 @@ def _mark_status(
     if status in STATUS_MARKS and len(ends):
         mark: dict[str, Any] = STATUS_MARKS[status] | {
             "clip_on": False,
-            "path_effects": _white_edge(1.1),
+            "path_effects": white_edge(1.1),
         }
         panel.plot((ends.max() - start_s) * 1e3, lane, **mark)
     elif status == "infeasible":
         panel.text(0.2, lane, " infeasible, left out", va="center", color=INK)
 
 
-def _white_edge(width_pt: float) -> list[AbstractPathEffect]:
+def white_edge(width_pt: float) -> list[AbstractPathEffect]:
     """Around a line so wide, which a dark bar would swallow, above all in grey."""
     return [Stroke(linewidth=width_pt + 1.4, foreground="white"), Normal()]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SLACK = 2e-6  # relative; the engine itself lets a deadline round end at T_th (1 + 1e-6)
 LEAST_SEEDS = 3  # of an interval or a test
-PHASES_FIRST, PHASES_LAST = ("download",), ("upload", "idle")
+PHASES_FIRST, PHASES_LAST = ("download",), ("upload", "handover", "idle", "off")
 
 
 @dataclass(frozen=True)

@@ -45,8 +45,20 @@ PHASE_COLOURS = {
     "global": "#009E73",
     "train": "#E69F00",
     "upload": "#0072B2",
+    "handover": "#D55E00",
     "idle": "#E8E8E8",
     "waiting": "#E8E8E8",
+    "off": "#4A4A4A",
+}
+OUTCOME_COLOURS = {
+    "fresh": "#0072B2",
+    "stale": "#56B4E9",
+    "held": "#F0E442",
+    "late": "#E69F00",
+    "failed": "#4D4D4D",
+    "cancelled": "#CC79A7",
+    "discarded": "#D55E00",
+    "unfinished": "#E8E8E8",
 }
 OTHER_PHASE_COLOURS = ("#56B4E9", "#D55E00", "#882255", "#999933")
 PHASE_HATCHES = {  # upload and idle are told apart by dark and light
@@ -56,10 +68,20 @@ PHASE_HATCHES = {  # upload and idle are told apart by dark and light
     "global": "\\\\\\\\",
     "train": "++++",
     "upload": "",
+    "handover": "||||",
     "idle": "",
     "waiting": "",
+    "off": "xx",
     "uplink": "",
     "downlink": "....",
+    "fresh": "",
+    "stale": "////",
+    "held": "++++",
+    "late": "....",
+    "failed": "xxxxxx",
+    "cancelled": "\\\\\\\\",
+    "discarded": "----",
+    "unfinished": "",
 }
 OTHER_HATCHES = ("----", "oooo", "||||", "**")
 

@@ -52,9 +52,14 @@ IEEE = FigureStyle("ieee", COLUMN_IN, 8.0, 1.1, 3.4, grey=True)
 STYLES = {style.name: style for style in (SCREEN, IEEE)}
 
 
+# no figure names them; every look-up of a font compares the lists, long by default
+OTHER_FONTS = ("serif", "sans-serif", "cursive", "fantasy", "monospace")
+
+
 def styled(style: FigureStyle) -> AbstractContextManager[None]:
     """Figures that are made within this context have the style."""
-    return matplotlib.rc_context(settings(style))
+    others: dict[Any, Any] = {f"font.{kind}": ["DejaVu Sans"] for kind in OTHER_FONTS}
+    return matplotlib.rc_context(settings(style) | others)
 
 
 def settings(style: FigureStyle) -> dict[Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -42,15 +43,17 @@ def stacked_bars(
     for i, scheme in enumerate(schemes):
         row_label(panel, i, scheme.label, f"{left[i]:.4g} {unit}")
     rows_from_above(panel, len(schemes))
-    if parts:
-        columns = min(len(parts), ROW_CHARACTERS // (max(map(len, parts)) + 5))
-        look: dict[str, Any] = {"handlelength": 1.4, "handletextpad": 0.4, "columnspacing": 0.8}
-        place: dict[str, Any] = {
-            "loc": "lower left",
-            "bbox_to_anchor": (-0.02, 1.0),
-            "borderaxespad": 0.2,
-        }
-        panel.legend(ncols=columns, **look, **place)
+    bars_legend(panel, parts)
+
+
+def bars_legend(panel: Axes, names: Collection[str]) -> None:
+    """The legend of one panel above it, in as many columns as fit."""
+    if not names:
+        return
+    columns = max(1, min(len(names), ROW_CHARACTERS // (max(map(len, names)) + 5)))
+    look: dict[str, Any] = {"handlelength": 1.4, "handletextpad": 0.4, "columnspacing": 0.8}
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (-0.02, 1.0)}
+    panel.legend(ncols=columns, borderaxespad=0.2, **look, **place)
 
 
 def row_label(panel: Axes, row: int, label: str, number: str) -> None:

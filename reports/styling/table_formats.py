@@ -42,6 +42,7 @@ class Column:
     number: aligned to the right.     printed: in the LaTeX table, too, which has to fit a page.
     half_of: name of the column of means whose 95 % interval this one halves; its numbers stand
     behind theirs everywhere but in the CSV.     best: "max" or "min" where one is better.
+    wide: share of the width of the text that long cells may fill in LaTeX, in lines; 0: one line.
     """
 
     name: str
@@ -51,6 +52,12 @@ class Column:
     printed: bool = True
     half_of: str = ""
     best: str = ""
+    wide: float = 0.0
+
+    @property
+    def alignment(self) -> str:
+        """How LaTeX sets it."""
+        return rf"p{{{self.wide:g}\linewidth}}" if self.wide else "r" if self.number else "l"
 
 
 SCHEME = Column("scheme", "Scheme", number=False)
@@ -140,7 +147,7 @@ class Table:
         """A booktabs tabular; all text escaped, the best in bold."""
         kept = [i for i, c in enumerate(self.columns) if c.printed and not c.half_of]
         best = self.best()
-        align = "".join("r" if self.columns[i].number else "l" for i in kept)
+        align = "".join(self.columns[i].alignment for i in kept)
         rows = [
             [_bold(_tex(cells[i])) if (r, i) in best else _tex(cells[i]) for i in kept]
             for r, cells in enumerate(self.cells())

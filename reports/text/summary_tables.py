@@ -1,8 +1,7 @@
-"""Tables of a report: schemes, costs, target accuracies, and keys in which schemes differ."""
+"""Tables of a report: schemes, costs and target accuracies."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from edgesim.results.finished_run import FinishedRun
-from edgesim.results.flat_scenario import differing_keys
 from reports.run_data import run_statistics as stats
+from reports.run_data.job_outcomes import any_wasted, wasted
 from reports.run_data.metrics import ACCURACY, LATENCY, RHO
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.table_formats import DASH, SCHEME, Column, Table, decimals, significant
@@ -106,17 +105,39 @@ def cost_table(schemes: list[Scheme]) -> Table:
         *_estimated(Column("bits_up", "Up (Mbit)", bits, best="min"), _total("bits_up")),
         *_estimated(Column("bits_down", "Down (Mbit)", bits, best="min"), _total("bits_down")),
         *_estimated(Column("energy_j", "Energy (J)", joules, best="min"), _total("energy_j")),
+        *(waste := _waste(schemes)),
     )
     caption = (
         "Latency per round, and costs. Late and infeasible: share of the selected device-rounds. "
         f"Bits and joules: sums over all devices and rounds. {INTERVALS}"
     )
+    if waste:
+        caption += (
+            " Wasted: of work whose update was never used: late at a deadline, failed, cancelled, "
+            "discarded, held or unfinished at the end."
+        )
     if _promises(schemes, share):
         caption += (
             " Promised: mean probability of being late of plans that count with fading; beside it, "
             "by how much one per cent more of it for every device changes the sum of the ratios."
         )
     return _by_scheme("costs", caption, schemes, cells)
+
+
+def _waste(schemes: list[Scheme]) -> Cells:
+    """Bits and joules of work that was never used; nothing where all of it was."""
+    if not any_wasted(schemes):
+        return ()
+    bits = Column("wasted_bits", "Wasted bits (Mbit)", significant(4, 1e-6), printed=False)
+    joules = Column("wasted_energy_j", "Wasted energy (J)", significant(4))
+    return (
+        (bits, _mean_waste("bits_up", "bits_down")),
+        (joules, _mean_waste("energy_j")),
+    )
+
+
+def _mean_waste(*columns: str) -> Callable[[Scheme], float]:
+    return lambda s: stats.seed_mean(s, lambda run: sum(wasted(run, name) for name in columns))
 
 
 def _promises(schemes: list[Scheme], share: Callable[[float], str]) -> Cells:
@@ -189,25 +210,3 @@ def _target_row(scheme: Scheme, target: float) -> tuple[Any, ...]:
         return target, scheme.label, "not reached", *[None] * (2 * len(costs))
     text = "yes" if reached == seeds else f"{reached} of {seeds} seeds"
     return target, scheme.label, text, *(x for cost in costs for x in (cost.mean, cost.half))
-
-
-def difference_table(schemes: list[Scheme]) -> Table | None:
-    """One line per scheme, one column per key in which they differ; None with one scheme."""
-    if len(schemes) < 2:
-        return None
-    keys = differing_keys([scheme.values for scheme in schemes])
-    columns = [SCHEME, Column("seeds", "Seeds", number=False)]
-    columns += [Column(key, key, _shortened, number=False) for key in keys]
-    rows = []
-    for scheme in schemes:
-        seeds = ", ".join(str(run.seed) for run in scheme.runs)
-        rows.append((scheme.label, seeds, *(scheme.values.get(key) for key in keys)))
-    caption = (
-        "Every key of the resolved scenarios in which the schemes differ; a dash: the scenario "
-        "does not have it."
-    )
-    return Table("differences", caption, tuple(columns), tuple(rows))
-
-
-def _shortened(text: str) -> str:
-    return textwrap.shorten(text, 60, placeholder="…")

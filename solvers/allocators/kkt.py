@@ -21,7 +21,8 @@ from solvers.certificate import certified_solution
 from solvers.deadline_feasibility import fitting_bounds
 from solvers.marginal_gains import marginal_gain
 from solvers.problem import FULL_BAND, PruningProblem
-from solvers.rate_laws.best_response import DensityResponse, law_response
+from solvers.rate_laws.best_response import law_response
+from solvers.rate_laws.density_response import DensityResponse
 from solvers.solution import Solution
 
 EPS = float(np.finfo(float).eps)
@@ -43,13 +44,16 @@ def kkt(problem: PruningProblem) -> Solution:
     problem.refuse_levels("kkt")
     low, cap = fitting_bounds(problem, most=AMPLE)
     if problem.law is not None and problem.snr is not None and problem.law.least:
-        cap = np.minimum(cap, np.maximum(low, problem.snr / problem.law.least))
+        of_use = problem.snr / problem.law.least
+        if problem.full_power_share is not None:
+            of_use = np.maximum(of_use, problem.full_power_share)
+        cap = np.minimum(cap, np.maximum(low, of_use))
     if cap.sum() <= 1:  # every device gets all that is of use
         share, multiplier = cap, 0.0
     elif low.sum() >= FULL_BAND:  # no device can get more than the least
         share, multiplier = low.copy(), largest_marginal_gain(problem, low, cap)
-    elif problem.law is not None and problem.snr is not None:
-        respond = law_response(problem, problem.law, problem.snr, low, cap)
+    elif problem.has_kinks and problem.snr is not None:
+        respond = law_response(problem, problem.snr, low, cap)
         share, mu = _fill_band(respond.at, low, cap, respond.ends, 0.0)
         multiplier = mu**-2
     elif problem.snr is None:

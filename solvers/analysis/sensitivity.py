@@ -45,7 +45,7 @@ class Sensitivity:
 
 def is_differentiable(allocation: Solution) -> bool:
     """Whether the objective has slopes: least total pruning, without blocks, levels or kinks."""
-    smooth = allocation.method in SMOOTH_METHODS and allocation.problem.law is None
+    smooth = allocation.method in SMOOTH_METHODS and not allocation.problem.has_kinks
     return smooth and not np.isnan(allocation.certificate.gap)
 
 

@@ -128,7 +128,7 @@ class CappedLaw:
 
     def efficiency(self, snr: Array) -> Array:
         snr = np.asarray(snr, dtype=float)
-        bits = self.alpha * np.log2(1.0 + np.minimum(snr, self.cap))
+        bits: Array = self.alpha * np.log1p(np.minimum(snr, self.cap)) / np.log(2.0)
         if not self.least:
             return bits
         return np.where(snr < self.least, snr * (self._least_bits / self.least), bits)

@@ -96,7 +96,7 @@ def test_the_clock_of_the_guide(scenario, monkeypatch):
     """Half of ten devices arrive, the others are late, in every round."""
     names = {}
     exec(blocks("clock.md")[0], names)
-    monkeypatch.setattr(clock_choice, "Deadline", names["HalfAreBack"])
+    monkeypatch.setattr(clock_choice, "Deadline", lambda **keys: names["HalfAreBack"]())
     own = scenario(
         "none.py",
         "",

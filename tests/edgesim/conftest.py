@@ -19,6 +19,7 @@ from edgesim.network.fluid_links import IdealDownlink, Uplink
 from edgesim.records.event_log import EventLog
 from edgesim.seeds import Seeds
 from fl.contracts import Demand, Job, Payload, Stage, Work
+from fl.executors.deferred_training import Promise
 from solvers import allocate
 
 
@@ -37,6 +38,12 @@ class TimingUpdate:
 
     def bits_up(self):
         return self.job.payload.bits_up
+
+    def truncate(self, fraction):
+        promise = Promise(self.job, None)
+        steps = promise.truncate(fraction)
+        self.job = promise.job
+        return steps
 
     def abort(self):
         self.aborted = True
@@ -167,6 +174,8 @@ def play(
     state=None,
     start_s=0.0,
     capability=None,
+    absences=None,
+    failures=None,
 ):
     """Play some rounds of a cell; ``downlink(env, channel)`` makes another than the ideal one,
     ``capability(g)`` gives other capabilities than the fleet's."""
@@ -192,11 +201,13 @@ def play(
         budget_s=budget_s,
         when_infeasible=when_infeasible,
         capability=capability,
+        absences=absences,
     )
     method = method or TimingMethod()
     trainer = TimingTrainer(method.charged)
     rules = {"synchronous": Rules(), "deadline": Deadline()}.get(clock, clock)
-    server = serve(rules, env, cell, method, trainer, log, SilentObserver(), rounds, state)
+    parts = rules, env, cell, method, trainer, log, SilentObserver(), rounds, state
+    server = serve(*parts, failures=failures)
     state = env.run(env.process(server))
     return Played(env, cell, log, state, segments, trainer.updates)
 

@@ -11,7 +11,8 @@ import torch
 from edgesim.seeds import Seeds
 from fl.accounting import Accounting
 from fl.contracts import Grant, View
-from fl.data.datasets import Federated, federated
+from fl.data.datasets import federated
+from fl.data.samples import Federated
 from fl.executors.deferred_training import Trainer
 from fl.method_base.method import bind
 from fl.methods import resolve

@@ -102,6 +102,9 @@ SHORT = {
     "baselines": (*ONE_ROUND, "learning.method.local_steps=5"),
     "clocks": ("rounds=4", "evaluate.every=2"),
     "demo": ONE_ROUND,
+    "hierarchy": ("rounds=2",),
+    "network": (*ONE_ROUND, "network.layout={kind: hex, rings: 0}", "devices.0.count=12"),
+    "devices": ("rounds=40", "learning.dataset=none", "learning.partition=none"),
     "four-papers": ONE_ROUND,
     "ladder": (*ONE_ROUND, "network.fidelity=errors"),
     "liu-20mhz-per-device": DIGITS,
@@ -119,6 +122,7 @@ SHORT = {
     "liu-discrepancies": ONE_ROUND,
     "liu-table1": ONE_ROUND,
     "planning-under-fading": ("rounds=3",),
+    "presence": ("rounds=8",),
     "urban-macro": ("rounds=1",),
 }  # file -> what makes it short; DIGITS where it is not named
 
@@ -142,6 +146,10 @@ FAILS = "devices.0.failure_rate=0.5 Hz"
 
 def _by(solver: str, *changes: str) -> tuple[str, ...]:
     return (f"allocation.solver={solver}", *changes)
+
+
+def _share(rule: str) -> str:
+    return f"network.uplink.share={rule}"
 
 
 FOURS = {
@@ -271,4 +279,26 @@ def solvers() -> list[Case]:
     return few + many
 
 
-CASES = {case.name: case for case in [*shipped(), *methods(), *solvers()]}
+def clocks() -> list[Case]:
+    """The band where jobs overlap, by who has it, and a deadline with partial work."""
+    buffered, versions = "clock={mode: buffered, buffer: 2}", "rounds=6"
+    few = {
+        **{share: ("allocation.solver=equal", _share(share)) for share in ("slots", "fair", "edf")},
+        "fair-fading": ("allocation.solver=equal", _share("fair"), FADING),
+        "promises": ("allocation.solver=kkt", LIU),
+        "promises-fading": ("allocation.solver=kkt", LIU, FADING),
+    }
+    cases = [
+        Case(f"clock:buffered-{name}", "four", (buffered, versions, *changes))
+        for name, changes in few.items()
+    ]
+    slow = "devices.1.cpu.flops_per_cycle=4", "budget.latency_threshold=180 ms"
+    return cases + [
+        Case(
+            f"clock:deadline-{kind}", "eight", (f"clock={{mode: deadline, partial: {kind}}}", *slow)
+        )
+        for kind in ("planned", "cut")
+    ]
+
+
+CASES = {case.name: case for case in [*shipped(), *methods(), *solvers(), *clocks()]}

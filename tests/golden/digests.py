@@ -22,7 +22,7 @@ from reports.run_data.given_runs import schemes_of
 from reports.styling.figure_style import STYLES
 from tests.golden.cases import CLOCKS, EIGHT, TEXTS, Case
 
-KEPT = Path(__file__).with_name("digests.json")
+RECORDS = Path(__file__).with_name("records")  # one file a kind of machine
 COMMAND_LINE = "command-line"
 PLAIN = (
     "rounds.csv",
@@ -34,6 +34,34 @@ PLAIN = (
 )
 PROSE = ("warnings", "training")  # keys of summary.json that say how, in words
 SWEPT = "budget.latency_threshold:learning.method.lr=40ms:0.02,60ms:0.05"
+
+
+def read_records() -> dict[Path, dict]:
+    """All records, by their files."""
+    files = sorted(RECORDS.glob("*.json"))
+    return {file: json.loads(file.read_text(encoding="utf-8")) for file in files}
+
+
+def differences(record: dict, here: dict) -> dict[str, list[str]]:
+    """What this machine computes in another way than that of a record, by kind of run."""
+    return {
+        kind: [
+            f"{name} is {here[kind].get(name)}, recorded with {value}"
+            for name, value in record["arithmetic"][kind].items()
+            if here[kind].get(name) != value
+        ]
+        for kind in ("counting", "training")
+    }
+
+
+def nearest_record(records: dict[Path, dict], here: dict) -> Path:
+    """The record whose arithmetic differs least from that of this machine."""
+
+    def distance(file: Path) -> tuple[int, int]:
+        apart = differences(records[file], here)
+        return len(apart["counting"]), len(apart["training"])
+
+    return min(records, key=distance)
 
 
 def sha(data: bytes) -> str:
@@ -133,6 +161,17 @@ def arithmetic() -> dict[str, dict[str, str]]:
         "probe": _torch_probe(),
     }
     return {"counting": counting, "training": training}
+
+
+def processor() -> str:
+    """A short name of this kind of machine, for the file of its record."""
+    made_by = {"AuthenticAMD": "amd", "GenuineIntel": "intel"}
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        text = platform.machine()
+    maker = next((short for word, short in made_by.items() if word in text), platform.machine())
+    return f"{maker}-{torch.backends.cpu.get_cpu_capability().lower()}"
 
 
 def _numpy_probe() -> str:

@@ -1,6 +1,11 @@
-"""Writes digests.json anew, only where results shall change: ``refresh.py [PART OF A NAME ...]``.
+"""Writes the record of this kind of machine, only where results shall change.
 
-Without arguments all cases are run, with them those whose names contain one of the arguments.
+    refresh.py [PART OF A NAME ...]
+
+With arguments only cases are run whose names contain one of them, or that are not recorded here
+yet; without arguments all. A kind of machine that has no record yet gets a file of its own. Cases
+that changed are taken out of the other records: what they say is no longer true, and can only be
+recorded there.
 
 The record says that a change of the code left every result as it was, byte for byte. Who refreshes
 it gives that up, so a refresh requires a line in CHANGELOG.md: which results changed, and why.
@@ -28,8 +33,11 @@ def main(parts: list[str]) -> None:
     torch.set_num_threads(1)
     runs = {name: lambda at, case=case: digests.of_case(case, at) for name, case in CASES.items()}
     runs[digests.COMMAND_LINE] = digests.of_command_line
-    kept = json.loads(digests.KEPT.read_text(encoding="utf-8")) if digests.KEPT.exists() else {}
-    before = kept.get("cases", {})
+    records, here = digests.read_records(), digests.arithmetic()
+    kept = digests.nearest_record(records, here)
+    if any(digests.differences(records[kept], here).values()):
+        kept = digests.RECORDS / f"{digests.processor()}.json"
+    before = records.get(kept, {}).get("cases", {})
     cases = {}
     for name, run in runs.items():
         if parts and name in before and not any(part in name for part in parts):
@@ -40,8 +48,13 @@ def main(parts: list[str]) -> None:
             cases[name] = run(Path(folder))
         print(f"{time.perf_counter() - begun:6.2f} s  {name}", flush=True)
     changed = [name for name in {**before, **cases} if before.get(name) != cases.get(name)]
-    record = {"arithmetic": digests.arithmetic(), "cases": cases}
-    digests.KEPT.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    records[kept] = {"arithmetic": here, "cases": cases}
+    for file, record in records.items():
+        for name in changed if file != kept and before else ():
+            if name in before or name not in cases:
+                record["cases"].pop(name, None)
+        text = json.dumps(record, indent=1, sort_keys=True) + "\n"
+        file.write_text(text, encoding="utf-8")
     print(f"{len(cases)} cases, changed: {', '.join(changed) or 'none'}")
 
 

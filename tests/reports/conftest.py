@@ -25,22 +25,10 @@ def round_rows(
     table["loss"] = 1 - table["accuracy"]
     table["accuracy_std"] = table["accuracy"].where(table["accuracy"].isna(), 0.1)
     late = [2 if value > THRESHOLD_S * 1.000001 else 0 for value in latency_s]
-    fixed = {
-        "selected": 2,
-        "arrived": 2,
-        "failed": 0,
-        "infeasible": 0,
-        "rho_mean": 0.5,
-        "rho_max": 0.75,
-        "flops": 0.0,
-    }
-    money = {
-        "bits_up": bits_up,
-        "bits_down": bits_down,
-        "cycles": 1e6,
-        "energy_j": energy_j,
-        "solver_residual": 1e-12,
-    }
+    fixed = {"selected": 2, "arrived": 2, "failed": 0, "infeasible": 0}
+    fixed |= {"rho_mean": 0.5, "rho_max": 0.75, "flops": 0.0}
+    money = {"bits_up": bits_up, "bits_down": bits_down, "cycles": 1e6}
+    money |= {"energy_j": energy_j, "solver_residual": 1e-12}
     return table.assign(late=late, **fixed, **money, **more)
 
 
@@ -283,3 +271,30 @@ def scheme_of(tmp_path, write_run):
         return load_schemes([made[-1]])[0]
 
     return make
+
+
+JOBS = {  # of devices 0 and 1 of three, 0.75 s each
+    "status": ["arrived"] * 3 + ["discarded", "arrived", "cancelled", "unfinished", "arrived"],
+    "version_in": [0, 0, 1, 1, 3, 3, 4, 3],
+    "version_out": [0, 1, 2, -1, 3, -1, -1, -1],
+    "staleness": [0, 1, 1, 2, 0, 0, 0, 0],
+    "dispatched_s": [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.25],
+    "energy_j": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8],
+}
+
+
+@pytest.fixture
+def overlapping(scheme_of):
+    """Jobs of every fate that overlap, and a version of the model each second."""
+    scheme = scheme_of(scheme="clocked", latency_s=(1.0,) * 4, threshold_s=None)
+    table = pd.DataFrame(JOBS).assign(round=0, device=[0, 1] * 4, job=range(8), share=0.5, rho=0.0)
+    table["bits_up"] = table["bits_down"] = table["energy_j"] * 1e7
+    plain = table[["round", "device", "job"]].assign(bits=0.0, cycles=0.0, energy_j=0.0)
+    start, middle = table["dispatched_s"], table["dispatched_s"] + 0.5
+    train = plain.assign(phase="train", start_s=start, end_s=middle)
+    upload = plain.assign(phase="upload", start_s=middle, end_s=middle + 0.25)
+    tables = {"device_rounds": table, "spans": pd.concat([train, upload])}
+    for name, value in (tables | {"rounds": scheme.first.rounds.assign(in_flight=2)}).items():
+        object.__setattr__(scheme.first, name, value)
+    scheme.first.summary["devices"] = 3
+    return scheme

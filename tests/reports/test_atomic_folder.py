@@ -1,11 +1,15 @@
 """A report is there as a whole or not at all."""
 
+import contextlib
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
 
 from edgesim.results.run_files import ResultsError
+from reports import atomic_folder
 from reports.atomic_folder import replaced_folder
 from reports.html_page import write_report
 
@@ -83,3 +87,23 @@ def test_reports_that_end_at_the_same_time(tmp_path):
     number = (out / "figures" / "cdf.csv").read_text()
     assert (out / "index.html").read_text() == f"<title>edgesim: {number}</title>"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_what_is_still_written_while_a_stop_takes_the_folder_back_does_not_stay(tmp_path):
+    scratch = tmp_path / ".page-1"
+    (scratch / "new").mkdir(parents=True)
+    written = []
+
+    def draw():
+        with contextlib.suppress(FileNotFoundError):
+            for number in range(10**6):
+                (scratch / "new" / f"{number}.png").write_bytes(b"x")
+                written.append(number)
+
+    drawing = threading.Thread(target=draw)
+    drawing.start()
+    while len(written) < 300:
+        time.sleep(0.001)
+    atomic_folder._take_back(tmp_path / "page", scratch / "old", scratch)
+    drawing.join()
+    assert list(tmp_path.iterdir()) == []

@@ -36,6 +36,7 @@ class SpanColumns:
     cycles: Array | float = 0.0
     flops: Array | float = 0.0
     energy_j: Array | float = 0.0
+    waited_s: Array | float = 0.0
 
     @property
     def seconds(self) -> Array:
@@ -62,7 +63,7 @@ def take_part(
     grants: Grants,
     stages: Sequence[Stage],
     payload: Payload,
-    start_s: float,
+    start_s: float | Array,
     until_s: float,
 ) -> DeviceSpans:
     """Download, compute, upload: Liu, eqs. (24), (25), (28).
@@ -72,7 +73,7 @@ def take_part(
         grants: shares, clocks and powers of S devices.
         stages: stages of the computation, their works arrays [S].
         payload: bits, arrays [S].
-        start_s: start of the round, s.
+        start_s: start of the round, or of each device [S], s.
         until_s: what is not done by then is cut off, s.
     """
     k = grants.device

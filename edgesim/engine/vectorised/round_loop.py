@@ -14,6 +14,7 @@ import numpy as np
 import simpy
 
 from edgesim.engine.rounds import SLACK, empty_round_s, make_plan
+from edgesim.engine.stop_rule import StopRule
 from edgesim.engine.vectorised.device_spans import idle_spans, take_part
 from edgesim.engine.vectorised.round_tables import round_tables
 from edgesim.network.cell import Cell
@@ -41,15 +42,21 @@ class SteppedEnvironment(simpy.Environment):
 
 
 CLOCKS = ("synchronous", "deadline")  # those that arrays can play
+BY_HEAP = ("buffered", "asynchronous", "window")  # those that `edgesim.clocks.heap_loop` can play
 
 
 def needs_processes(cell: Cell, clock: str, trained: bool) -> bool:
-    """True if anything is trained, a device can depend on another or fail, or for another clock."""
-    coupled = cell.uplink.reclaims or not isinstance(cell.downlink, IdealDownlink)
-    fails = bool(np.any(cell.fleet.failure_rate_hz > 0.0))
+    """True if anything is trained, a device can depend on another or fail, or for another clock.
+
+    Where jobs overlap (`edgesim.clocks.heap_loop`) also if the channel changes.
+    """
+    coupled = cell.uplink.coupled or not isinstance(cell.downlink, IdealDownlink)
+    fails = bool(np.any(cell.fleet.failure_rate_hz > 0.0)) or cell.absences is not None
     irregular = not cell.channel.by_blocks or cell.uplink.repetitions is not None
-    irregular = irregular or cell.uplink.service is not None
-    return trained or coupled or irregular or fails or clock not in CLOCKS
+    irregular = irregular or cell.uplink.service is not None or cell.channel.estimate is not None
+    irregular = irregular or bool(cell.running.states)
+    counted = clock in CLOCKS or (clock in BY_HEAP and cell.channel.static)
+    return trained or coupled or irregular or fails or not counted
 
 
 def serve(
@@ -61,6 +68,8 @@ def serve(
     observer: Observer,
     rounds: range,
     state: State | None = None,
+    stop: StopRule | None = None,
+    jobs: int = 0,
 ) -> State:
     """`edgesim.engine.rounds.serve` without processes; returns the last state.
 
@@ -73,7 +82,10 @@ def serve(
         observer: writes the checkpoint.
         rounds: the rounds still to play.
         state: after the round before; None starts anew.
+        stop: ends the run before the last of the rounds.
+        jobs: that were handed out before.
     """
+    stop = stop or StopRule()
     log.attach(env)
     state = method.start() if state is None else state
     longest_s = cell.budget_s * (1.0 + SLACK) if clock == "deadline" else math.inf
@@ -92,9 +104,13 @@ def serve(
         idle = idle_spans(cell, view, played, grants, start_s, env.now)
         state = method.aggregate(state, view, ())
         state = method.observe(state, Report(g, env.now - start_s, ()))
+        jobs += len(plan.grants) + len(plan.infeasible)
+        stop.look(env.now, jobs)
         scores = observer.scores(g, state)
         log.add(
             round_tables(g, plan, grants, played, idle, start_s, env.now, cell.budget_s, scores)
         )
         observer.finished(g, state)
+        if stop.reached:
+            break
     return state

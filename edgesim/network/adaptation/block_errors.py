@@ -92,6 +92,14 @@ class RepeatedSchemes:
         """The scheme of the largest goodput (not one of a given share of errors)."""
         return int(np.argmax(self.harq.goodput(snr_db, self.half_db, self.bits)))
 
+    def mean_transmissions(self, snr: float, known_snr: float) -> float:
+        """E[T] at a ratio, of the scheme that is chosen at the one that is known, linear."""
+        if not (snr > 0.0 and known_snr > 0.0):
+            return np.nan
+        snr_db, known_db = 10.0 * np.log10(snr), 10.0 * np.log10(known_snr)
+        lost = self.harq.lost(snr_db, self.half_db[self.best(known_db)])
+        return float(self.harq.transmissions(lost)[0])
+
     def curve(self) -> tuple[Array, Array]:
         """Ratios, linear, and the largest goodput there, bit/s/Hz [N]."""
         reach_db = 10.0 * np.log10(self.harq.most) if self.harq.combines else 0.0

@@ -12,7 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from edgesim.network.adaptation.block_errors import Harq, RepeatedSchemes
+from edgesim.network.adaptation.channel_estimate import ChannelEstimate
 from edgesim.network.adaptation.drawn_repetitions import SLOT_S, DrawnRepetitions
+from edgesim.network.fading.processes import Fading
 from edgesim.scenario.network_schema import NetworkSection
 from edgesim.scenario.radio.adaptation_schema import AdaptationSection
 from edgesim.scenario.radio.numerology import slot_seconds
@@ -81,6 +83,17 @@ def repeated_schemes(section: AdaptationSection | None) -> RepeatedSchemes | Non
     return RepeatedSchemes(*schemes(section.table), harq)
 
 
+def make_estimate(
+    network: NetworkSection, fading: Fading | None, streams: Streams
+) -> ChannelEstimate | None:
+    """What is known of the fading, by a scenario's ``network`` section; None: all."""
+    section = network.adaptation
+    repeated = repeated_schemes(section)
+    if section is None or section.csi is None or repeated is None or fading is None:
+        return None
+    return ChannelEstimate(fading, streams, repeated, section.csi.delay_s, section.csi.pilots)
+
+
 def make_repetitions(network: NetworkSection, streams: Streams) -> DrawnRepetitions | None:
     """Repetitions as they happen, by a scenario's ``network`` section; None: only expected ones."""
     section, carrier = network.adaptation, network.carrier
@@ -90,5 +103,5 @@ def make_repetitions(network: NetworkSection, streams: Streams) -> DrawnRepetiti
     slot_s, overhead = SLOT_S, 0.0
     if carrier is not None and carrier.bandwidth_hz is not None:
         slot_s, overhead = slot_seconds(carrier.scs_hz), carrier.overhead_up
-    trip_s = section.harq.round_trip_s
-    return DrawnRepetitions(repeated, streams, slot_s, trip_s, overhead)
+    trip_s, status_s = section.harq.round_trip_s, section.harq.status_delay_s
+    return DrawnRepetitions(repeated, streams, slot_s, trip_s, overhead, status_s)

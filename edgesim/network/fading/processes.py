@@ -50,17 +50,42 @@ class BlockFading:
         """Time for which a power that is known stays true, s."""
         return self.step_s
 
+    @property
+    def doppler_hz(self) -> float:
+        """f_D with this coherence time, Hz."""
+        return COHERENCE_RULE / self.step_s
+
     def blocks_in(self, seconds: Array) -> Array:
         """Independent powers that a device sees for sure in so many seconds, same shape."""
         return np.floor(seconds / self.step_s)
 
-    def power(self, n: int) -> Array:
-        """|h|^2 in step n [K], mean 1."""
-        stream = self.streams.stream("fading", round=n)
-        if not np.any(self.k_factor):
-            return stream.standard_exponential(self.devices)
-        scattered = stream.standard_normal((self.devices, 2)) / math.sqrt(2.0)
-        return rician_power(self.k_factor, 1.0, scattered[:, 0] + 1j * scattered[:, 1])
+    def power(self, n: int, k_factor: Any = None) -> Array:
+        """|h|^2 in step n [K], mean 1.
+
+        Args:
+            n: number of the step.
+            k_factor: those of this instant [K]; None: those of the whole run. The draws are
+                the same whatever they are, also where none is more than 0.
+        """
+        if k_factor is None and not np.any(self.k_factor):
+            return self.streams.stream("fading", round=n).standard_exponential(self.devices)
+        k_factor = self.k_factor if k_factor is None else k_factor
+        return rician_power(k_factor, *self.amplitudes(n, rician=True))
+
+    def amplitudes(self, n: int, delay_s: float = 0.0, rician: bool = False) -> tuple[Array, Array]:
+        """Direct path and scattered part in step n, each of power 1 [K], complex.
+
+        Args:
+            n: number of the step.
+            delay_s: not read: a block says nothing of the one before.
+            rician: the draw of `power` with K factors that are given.
+        """
+        direct = np.ones(self.devices, dtype=complex)
+        if not rician and not np.any(self.k_factor):
+            return direct, np.sqrt(self.power(n)).astype(complex)
+        normal = self.streams.stream("fading", round=n).standard_normal((self.devices, 2))
+        normal = normal / math.sqrt(2.0)
+        return direct, normal[:, 0] + 1j * normal[:, 1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,11 +138,15 @@ class ClarkeFading:
         cosine, phase = self._waves
         return np.exp(1j * (2.0 * math.pi * self.doppler_hz * time_s * cosine + phase))
 
-    def power(self, n: int) -> Array:
-        """|h|^2 in step n [K], mean 1."""
-        waves = self._rotated(n * self.step_s)
-        scattered = waves[:, :WAVES].sum(axis=1) / math.sqrt(WAVES)
-        return rician_power(self.k_factor, waves[:, WAVES], scattered)
+    def power(self, n: int, k_factor: Any = None) -> Array:
+        """|h|^2 in step n [K], mean 1; with other K factors of this instant if given."""
+        k_factor = self.k_factor if k_factor is None else k_factor
+        return rician_power(k_factor, *self.amplitudes(n))
+
+    def amplitudes(self, n: int, delay_s: float = 0.0, rician: bool = False) -> tuple[Array, Array]:
+        """Direct path and scattered part of power 1 [K], complex, before the start of step n."""
+        waves = self._rotated(n * self.step_s - delay_s)
+        return waves[:, WAVES], waves[:, :WAVES].sum(axis=1) / math.sqrt(WAVES)
 
 
 def rician_power(k_factor: Any, direct: Any, scattered: Array) -> Array:

@@ -238,5 +238,8 @@ def summed(block: BlockRate, blocks: int) -> tuple[Array, Array]:
     # The sum of N bin centres has its edges N / 2 - 1 / 2 of a bin further up.
     edges = (np.arange(len(below)) + 0.5 * (blocks - 1)) * block.width
     keep = np.flatnonzero((below > 1e-12) & (below < 1.0 - 1e-12))
+    if not keep.size:  # all of the probability is in one bin: a law at its largest value
+        last = int(np.flatnonzero(below <= 1e-12)[-1])
+        keep = np.arange(last, min(last + 2, len(below)))
     keep = keep[:: max(1, len(keep) // 4096)]
     return edges[keep], below[keep]

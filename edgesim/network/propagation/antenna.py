@@ -51,16 +51,20 @@ def column_gain_db(zenith_deg: Any, downtilt_deg: float, elements: int) -> Array
         return 10.0 * np.log10(np.where(one, float(elements), power))
 
 
-def antenna_gain_db(section: AntennaSection, position_m: Array, drop_m: Array) -> Array:
+def antenna_gain_db(
+    section: AntennaSection, position_m: Array, drop_m: Array, boresight_deg: float | None = None
+) -> Array:
     """Gain towards devices [K], dBi.
 
     Args:
         section: the scenario's antenna.
         position_m: of the devices, the site at the origin [K, 2], m.
         drop_m: height of the antenna above each device [K], m.
+        boresight_deg: of this sector; None: the section's azimuth.
     """
     x, y = position_m.T
-    azimuth_deg = np.degrees(np.arctan2(y, x)) - section.azimuth_deg
+    boresight_deg = section.azimuth_deg if boresight_deg is None else boresight_deg
+    azimuth_deg = np.degrees(np.arctan2(y, x)) - boresight_deg
     zenith_deg = 90.0 + np.degrees(np.arctan2(drop_m, np.hypot(x, y)))
     gain_db = element_gain_dbi(zenith_deg, azimuth_deg)
     if section.kind == "column":

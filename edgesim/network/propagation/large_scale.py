@@ -3,66 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy  # its parts are loaded on first use
 
-from edgesim.network.propagation.building_penetration import (
-    building_loss_db,
-    car_loss_db,
-    depth_m,
-)
-from edgesim.network.propagation.random_field import RandomField
+from edgesim.network.propagation.building_penetration import Surroundings, draw_surroundings
+from edgesim.network.propagation.site_fields import SITE, FieldsOfSite
 from edgesim.network.propagation.tr38901_path_loss import (
-    INH,
-    RMA,
     SCOPES,
     UMA,
-    UMI,
     breakpoint_m,
     environment_height_m,
     line_of_sight_probability,
     path_loss_db,
 )
+from edgesim.scenario.radio.channel_schema import TABLE
 from fl.contracts import Array, Streams
-
-LOS, NLOS, O2I = "los", "nlos", "o2i"
-SITE = 0  # the only base station
-RMA_FAR_DB = 6.0  # shadowing with line of sight beyond the breakpoint
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """Parameters of a model for LOS, NLOS and O2I links: Tables 7.4.1-1 and 7.5-6.
-
-    Args:
-        shadowing_db: standard deviations, dB.
-        decorrelation_m: distances of the shadowing, m.
-        k_db: mean and standard deviation of the K factor with line of sight, dB.
-        k_decorrelation_m: its distance, m.
-        k_correlation: correlation of shadowing and K factor.
-        los_decorrelation_m: distance of the line-of-sight state, Table 7.6.3.1-2, m.
-    """
-
-    shadowing_db: dict[str, float]
-    decorrelation_m: dict[str, float]
-    k_db: tuple[float, float]
-    k_decorrelation_m: float
-    k_correlation: float
-    los_decorrelation_m: float
-
-
-def _by_state(los: float, nlos: float, o2i: float = float("nan")) -> dict[str, float]:
-    return {LOS: los, NLOS: nlos, O2I: o2i}
-
-
-STATISTICS = {
-    UMA: Statistics(_by_state(4, 6, 7), _by_state(37, 50, 7), (9, 3.5), 12, 0.0, 50),
-    UMI: Statistics(_by_state(4, 7.82, 7), _by_state(10, 13, 7), (9, 5), 15, 0.5, 50),
-    RMA: Statistics(_by_state(4, 8, 8), _by_state(37, 120, 120), (7, 4), 40, 0.0, 60),
-    INH: Statistics(_by_state(3, 8.03), _by_state(10, 6), (7, 4), 4, 0.5, 10),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,48 +64,6 @@ def outside(model: str, distance_m: Array, device_height_m: Array) -> tuple[str,
     )
 
 
-def shadowing_and_k(
-    model: str,
-    position_m: Array,
-    line_of_sight: Array,
-    indoor: Array,
-    streams: Streams,
-    given_db: float | None = None,
-    beyond: Array | None = None,
-) -> tuple[Array, Array]:
-    """(shadowing [K], dB; K factor [K], linear) by fields over the plane.
-
-    Each state has its own field. The K factor is correlated with the shadowing by the square root
-    of their correlation matrix (clause 7.5, step 4).
-
-    Args:
-        model: uma, umi, rma or inh.
-        position_m: of the devices, the site at the origin [K, 2], m.
-        line_of_sight: bool [K].
-        indoor: bool [K].
-        streams: random streams of the run.
-        given_db: standard deviation of the shadowing instead of the table's, dB.
-        beyond: farther than the breakpoint, where RMa has 6 dB with line of sight, bool [K].
-    """
-    table = STATISTICS[model]
-    state = np.where(indoor, O2I, np.where(line_of_sight, LOS, NLOS))
-    shadowing_db, k_factor = np.zeros(len(state)), np.zeros(len(state))
-    for each in np.unique(state).tolist():
-        here = np.flatnonzero(state == each)
-        field = RandomField(streams, f"field/sf/{each}", SITE, table.decorrelation_m[each])
-        z = field.at(position_m[here])
-        sigma_db: Any = table.shadowing_db[each] if given_db is None else given_db
-        if model == RMA and each == LOS and given_db is None and beyond is not None:
-            sigma_db = np.where(beyond[here], RMA_FAR_DB, sigma_db)
-        shadowing_db[here] = sigma_db * z
-        if each == LOS:
-            own = RandomField(streams, "field/k", SITE, table.k_decorrelation_m)
-            c, (mean_db, spread_db) = table.k_correlation, table.k_db
-            mixed = c * z + np.sqrt(1.0 - c**2) * own.at(position_m[here])
-            k_factor[here] = 10.0 ** ((mean_db + spread_db * mixed) / 10.0)
-    return shadowing_db, k_factor
-
-
 def large_scale(
     model: str,
     position_m: Array,
@@ -170,38 +86,89 @@ def large_scale(
         frequency_ghz: carrier, GHz.
         streams: random streams of the run.
         sight: field, line of sight by position; or always, or never.
-        indoor_share: probability of a device being in a building. Of RMa the others are in cars
-            where it is more than 0 (Table 7.2-3).
-        high_loss_share: share of the buildings with high-loss walls; RMa has low-loss ones only.
+        indoor_share: see `draw_surroundings`.
+        high_loss_share: see `draw_surroundings`.
         shadowing_db: standard deviation of the shadowing; None: the table's.
     """
-    count, ghz = len(position_m), frequency_ghz
-    distance_m = np.hypot(position_m[:, 0], position_m[:, 1])
-    indoor = streams.stream("indoor").random(count) < indoor_share
-    inside_m = np.where(
-        indoor, depth_m(model, streams.stream("indoor-depth").random((count, 2))), 0
+    around = draw_surroundings(
+        model, device_height_m, frequency_ghz, streams, indoor_share, high_loss_share
     )
-    outdoor_m = np.maximum(distance_m - inside_m, 0.0)
-    if sight == "field":
-        field = RandomField(streams, "field/los", SITE, STATISTICS[model].los_decorrelation_m)
-        probability = line_of_sight_probability(model, outdoor_m, device_height_m)
-        clear = scipy.special.ndtr(field.at(position_m)) < probability
-    else:
-        clear = np.full(count, sight == "always")
-    h_e: Any = 1.0
-    if model == UMA:
-        uniform = streams.stream("h-e", device=SITE).random((count, 2))
-        h_e = environment_height_m(distance_m, device_height_m, uniform)
-    loss_db = path_loss_db(model, clear, distance_m, base_height_m, device_height_m, ghz, h_e)
-    if indoor_share > 0.0:
-        normal = streams.stream("wall").standard_normal((count, 2))
-        high_loss = scipy.special.ndtr(normal[:, 1]) < (0.0 if model == RMA else high_loss_share)
-        building_db = building_loss_db(high_loss, inside_m, normal[:, 0], ghz)
-        car_db = car_loss_db(normal[:, 0]) if model == RMA else 0.0
-        loss_db = loss_db + np.where(indoor, building_db, car_db)
-    beyond = distance_m > breakpoint_m(model, base_height_m, device_height_m, ghz)
-    sf_db, k_factor = shadowing_and_k(
-        model, position_m, clear, indoor, streams, shadowing_db, beyond
+    site = SitePropagation(
+        model, base_height_m, frequency_ghz, streams, around, sight, shadowing_db
     )
-    notes = outside(model, distance_m, device_height_m)
-    return LargeScale(clear, indoor, loss_db, sf_db, k_factor, notes)
+    return site.at(position_m)
+
+
+@dataclass(frozen=True, eq=False)
+class SitePropagation:
+    """The large-scale state of links to one site, a pure function of device and position.
+
+    Args:
+        model: uma, umi, rma or inh.
+        base_height_m: h_BS, m.
+        frequency_ghz: carrier, GHz.
+        streams: random streams of the run.
+        around: of all K devices.
+        sight: field, line of sight by position; or always, or never.
+        shadowing_db: standard deviation of the shadowing; None: the table's.
+        k_db: the K factor of every link, dB; table: by position; None: 0, no direct path.
+        site: its number; each has fields of its own.
+        origin_m: where it stands in the plane of its fields (x, y), m.
+    """
+
+    model: str
+    base_height_m: float
+    frequency_ghz: float
+    streams: Streams
+    around: Surroundings
+    sight: str = "field"
+    shadowing_db: float | None = None
+    k_db: float | str | None = TABLE
+    site: int = SITE
+    origin_m: tuple[float, float] = (0.0, 0.0)
+
+    @cached_property
+    def _h_e_uniform(self) -> Array:
+        """Random numbers of the links of all devices, for h_E of UMa [K, 2]."""
+        count = len(self.around.height_m)
+        return self.streams.stream("h-e", device=self.site).random((count, 2))
+
+    @cached_property
+    def _fields(self) -> FieldsOfSite:
+        return FieldsOfSite(self.streams, self.model, self.site)
+
+    def at(self, position_m: Array, devices: Array | None = None) -> LargeScale:
+        """The links of some devices.
+
+        Args:
+            position_m: from the site [S, 2], m.
+            devices: their numbers [S]; None: all.
+        """
+        model, ghz = self.model, self.frequency_ghz
+        around = self.around if devices is None else self.around.of(devices)
+        distance_m = np.hypot(position_m[:, 0], position_m[:, 1])
+        place_m = position_m + np.asarray(self.origin_m)
+        clear = self._clear(place_m, np.maximum(distance_m - around.depth_m, 0.0), around)
+        h_e: Any = 1.0
+        if model == UMA:
+            uniform = self._h_e_uniform if devices is None else self._h_e_uniform[devices]
+            h_e = environment_height_m(distance_m, around.height_m, uniform)
+        heights = (self.base_height_m, around.height_m, ghz)
+        loss_db = path_loss_db(model, clear, distance_m, *heights, h_e) + around.loss_db
+        beyond = distance_m > breakpoint_m(model, *heights)
+        sf_db, k_factor = self._fields.shadowing_and_k(
+            place_m, clear, around.indoor, self.shadowing_db, beyond, self.k_db == TABLE
+        )
+        if self.k_db != TABLE:
+            k_db = -np.inf if self.k_db is None else self.k_db
+            k_factor = np.full(len(k_factor), 10.0 ** (np.asarray(k_db) / 10.0))
+        notes = outside(model, distance_m, around.height_m)
+        return LargeScale(clear, around.indoor, loss_db, sf_db, k_factor, notes)
+
+    def _clear(self, place_m: Array, outdoor_m: Array, around: Surroundings) -> Array:
+        """Line of sight up to the wall, bool [S]."""
+        if self.sight != "field":
+            return np.full(len(place_m), self.sight == "always")
+        probability = line_of_sight_probability(self.model, outdoor_m, around.height_m)
+        clear: Array = scipy.special.ndtr(self._fields.sight.at(place_m)) < probability
+        return clear

@@ -11,7 +11,8 @@ import numpy as np
 from edgesim.errors import ScenarioKeyError
 from edgesim.network.device import Fleet, draw
 from edgesim.network.propagation.antenna import antenna_gain_db
-from edgesim.network.propagation.large_scale import LargeScale, large_scale
+from edgesim.network.propagation.building_penetration import draw_surroundings
+from edgesim.network.propagation.large_scale import LargeScale, SitePropagation
 from edgesim.network.propagation.tr38901_path_loss import SCOPES
 from edgesim.scenario.network_schema import NetworkSection
 from edgesim.scenario.radio.channel_schema import (
@@ -81,32 +82,64 @@ def large_scale_of(
 def _tr38901(
     network: NetworkSection, loss: Tr38901PathLoss, fleet: Fleet, streams: Streams
 ) -> LargeScale:
-    section, scope = network.channel, SCOPES[loss.model]
-    carrier_hz = network.carrier.frequency_hz if network.carrier else math.nan
-    height_m = np.where(np.isnan(fleet.height_m), scope.device_height_m, fleet.height_m)
-    base_m = scope.base_height_m if loss.height_m is None else loss.height_m
     position_m = np.stack([fleet.x_m, fleet.y_m], axis=1)
-    given_db = section.shadowing_db
-    found = large_scale(
+    (site,) = tr38901_sites(network, loss, fleet.height_m, streams, np.zeros((1, 2)))
+    found = site.at(position_m)
+    gain_db = sector_gain_db(loss, position_m, site.base_height_m - site.around.height_m)
+    return replace(found, path_loss_db=found.path_loss_db - gain_db)
+
+
+def tr38901_sites(
+    network: NetworkSection,
+    loss: Tr38901PathLoss,
+    height_m: Array,
+    streams: Streams,
+    origins_m: Array,
+) -> list[SitePropagation]:
+    """The propagation of each site; devices have one surrounding for all of them.
+
+    Args:
+        network: the scenario's ``network``.
+        loss: its path loss.
+        height_m: of the devices; nan: the model's [K], m.
+        streams: random streams of the run.
+        origins_m: where the sites stand [I, 2], m.
+    """
+    scope, given_db = SCOPES[loss.model], network.channel.shadowing_db
+    ghz = (network.carrier.frequency_hz if network.carrier else math.nan) / 1e9
+    around = draw_surroundings(
         loss.model,
-        position_m,
-        height_m,
-        base_m,
-        carrier_hz / 1e9,
+        np.where(np.isnan(height_m), scope.device_height_m, height_m),
+        ghz,
         streams,
-        loss.los,
         loss.walls.indoor,
         loss.walls.high_loss,
-        None if isinstance(given_db, str) else given_db,
+        loss.walls.heights == "floors",
     )
-    gain_db: Any = loss.antenna_gain_db
-    if loss.antenna is not None:
-        gain_db = antenna_gain_db(loss.antenna, position_m, base_m - height_m)
-    found = replace(found, path_loss_db=found.path_loss_db - gain_db)
-    k_db = section.fading.k_db
-    if isinstance(k_db, str):
-        return found
-    return replace(found, k_factor=np.full(len(fleet), 0.0 if k_db is None else linear(k_db)))
+    return [
+        SitePropagation(
+            loss.model,
+            scope.base_height_m if loss.height_m is None else loss.height_m,
+            ghz,
+            streams,
+            around,
+            loss.los,
+            None if isinstance(given_db, str) else given_db,
+            network.channel.fading.k_db,
+            site,
+            (x_m, y_m),
+        )
+        for site, (x_m, y_m) in enumerate(origins_m.tolist())
+    ]
+
+
+def sector_gain_db(
+    loss: Tr38901PathLoss, position_m: Array, drop_m: Array, boresight_deg: float | None = None
+) -> Any:
+    """Gain of a sector's antenna towards devices: see `antenna_gain_db`."""
+    if loss.antenna is None:
+        return loss.antenna_gain_db
+    return antenna_gain_db(loss.antenna, position_m, drop_m, boresight_deg)
 
 
 def path_gains(links: LargeScale) -> Array:

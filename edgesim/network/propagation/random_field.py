@@ -18,7 +18,7 @@ import numpy as np
 from fl.contracts import Array, Streams
 
 WAVES = 128
-CHUNK = 8192  # positions that are evaluated at once
+CHUNK = 256  # positions that are evaluated at once: what stays in a cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +54,8 @@ class RandomField:
             here = slice(first, first + CHUNK)
             x, y = position_m[here, 0], position_m[here, 1]
             # not a matrix product: its sums depend on how many positions there are
-            argument = x[:, None] * vectors[0] + y[:, None] * vectors[1] + phases
-            values[here] = np.cos(argument).sum(axis=1)
+            argument = x[:, None] * vectors[0]
+            argument += y[:, None] * vectors[1]
+            argument += phases
+            np.cos(argument, out=argument).sum(axis=1, out=values[here])
         return np.sqrt(2.0 / WAVES) * values

@@ -9,18 +9,21 @@ from pydantic import model_validator
 from edgesim.scenario.fields import Quantity, WholeNumber, Word
 from edgesim.scenario.section import OURS, PER_SECTION, Section, key, refuse, yaml_key
 
-OVERLAPPING = ("buffered", "asynchronous", "window")  # modes in which devices go on meanwhile
+DAMPED = ("buffered", "asynchronous", "window", "tt-fed")  # modes with stale updates
+OVERLAPPING = (*DAMPED, "speed-tiers")  # modes in which devices go on meanwhile
 READ_BY = {  # field -> the modes that read it
-    "in_flight": OVERLAPPING,
+    "in_flight": DAMPED,
     "buffer": ("buffered",),
     "slot": ("buffered",),
-    "staleness": OVERLAPPING,
-    "direction": OVERLAPPING,
-    "server_lr": ("buffered", "window"),
+    "staleness": DAMPED,
+    "direction": DAMPED,
+    "server_lr": ("buffered", "window", "tt-fed"),
     "mixing": ("asynchronous",),
-    "max_staleness": OVERLAPPING,
-    "window_s": ("window",),
+    "max_staleness": DAMPED,
+    "window_s": ("window", "tt-fed"),
+    "speed_tiers": ("speed-tiers",),
     "over_commit": ("overcommit",),
+    "partial": ("deadline",),
 }
 FEDBUFF, FEDASYNC = "Nguyen et al., AISTATS 2022", "Xie et al., arXiv 1903.03934"
 
@@ -60,19 +63,21 @@ class StalenessSection(Section):
 class ClockSection(Section):
     mode: Annotated[
         str,
-        Word(("synchronous", "deadline", "overcommit", "buffered", "asynchronous", "window")),
+        Word(("synchronous", "deadline", "overcommit", *OVERLAPPING)),
     ] = key(
         "synchronous: wait for everyone; deadline: the round ends at the threshold; overcommit: "
         "more are asked than needed, and the last ones are interrupted; buffered: a version of the "
         "model is made of every so many arrivals, while others go on; asynchronous: of every "
-        "arrival; window: every so many seconds",
+        "arrival; window: every so many seconds; tt-fed: the same, and a device starts with every "
+        "m-th version, if it needs m windows; speed-tiers: tiers of equally fast devices have "
+        "rounds of their own",
         "deadline",
         "synchronous",
         "Liu, eq. (29)",
     )
     in_flight: Annotated[int | None, WholeNumber(1, 10**9)] = key(
         "M, devices at work at the same time, each with 1 / M of the band; read by buffered, "
-        "asynchronous and window",
+        "asynchronous, window and tt-fed",
         20,
         None,
         "the method's participants, or all devices",
@@ -94,8 +99,8 @@ class ClockSection(Section):
         written=False,
     )
     staleness: StalenessSection = key(
-        "what is left of an update from an older version; read by buffered, asynchronous and "
-        "window",
+        "what is left of an update from an older version; read by buffered, asynchronous, "
+        "window and tt-fed",
         "{weight: polynomial, exponent: 0.5}",
         StalenessSection(),
         PER_SECTION,
@@ -103,14 +108,15 @@ class ClockSection(Section):
     )
     direction: Annotated[str | None, Word(("delta", "model"))] = key(
         "an update is its change of the version that the device downloaded (delta), or its "
-        "distance from the model of now (model); read by buffered, asynchronous and window",
+        "distance from the model of now (model); read by buffered, asynchronous, window and "
+        "tt-fed",
         "delta",
         None,
         f"model with asynchronous, {FEDASYNC}; else delta, {FEDBUFF}",
         written=False,
     )
     server_lr: Annotated[float, Quantity(high=1e6)] = key(
-        "factor of the mean of the damped changes; read by buffered and window",
+        "factor of the mean of the damped changes; read by buffered, window and tt-fed",
         0.7,
         1.0,
         f"{FEDBUFF}: tuned",
@@ -125,17 +131,24 @@ class ClockSection(Section):
     )
     max_staleness: Annotated[int | None, WholeNumber(0, 10**9, none=True)] = key(
         "updates that are older when they arrive are discarded; none: none are; read by buffered, "
-        "asynchronous and window",
+        "asynchronous, window and tt-fed",
         20,
         None,
         f"{OURS}: nothing is discarded",
         written=False,
     )
     window_s: Annotated[float | None, Quantity("s")] = key(
-        "W, time between two versions; needed by window",
+        "W, time between two versions; needed by window and tt-fed",
         "1 s",
         None,
-        "not set: needed by window",
+        "not set: needed by window and tt-fed",
+        written=False,
+    )
+    speed_tiers: Annotated[int, WholeNumber(1, 10**6)] = key(
+        "M, tiers of devices with equal numbers, by the time that a job takes; read by speed-tiers",
+        3,
+        5,
+        "Chai et al., SC 2021 (FedAT)",
         written=False,
     )
     over_commit: Annotated[float, Quantity(low=1.0, above=False, high=1e6)] = key(
@@ -146,6 +159,15 @@ class ClockSection(Section):
         "Bonawitz et al., MLSys 2019",
         written=False,
     )
+    partial: Annotated[str, Word(("none", "planned", "cut"))] = key(
+        "what a device does that cannot make all steps in time: none, all of them, and is late; "
+        "planned, as many as the threshold leaves time for when it starts; cut, as many as it "
+        "has made when its upload must begin; read by deadline",
+        "planned",
+        "none",
+        "Liu, Algorithm 1; planned and cut: Li et al. (FedProx), MLSys 2020, Section 3.2",
+        written=False,
+    )
 
     @model_validator(mode="after")
     def _reads_its_keys(self) -> ClockSection:
@@ -154,7 +176,7 @@ class ClockSection(Section):
                 allowed = " or ".join(modes)
                 problem = f", which reads no {yaml_key(name)}; remove it or write mode: {allowed}"
                 raise refuse(self.mode, problem, "mode")
-        if self.mode == "window" and self.window_s is None:
+        if self.mode in READ_BY["window_s"] and self.window_s is None:
             raise refuse(
                 self.mode, ", which needs a window; write for instance window: 1 s", "mode"
             )

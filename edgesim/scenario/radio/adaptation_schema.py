@@ -25,13 +25,37 @@ class HarqSection(Section):
         "Chase, IEEE Transactions on Communications 1985",
         written=False,
     )
-    round_trip_s: Annotated[float, Quantity("s", above=False)] = key(
+    round_trip_s: Annotated[float, Quantity("s", high=10.0, above=False)] = key(
         "from a transmission to its repetition, after the last block of an upload; other blocks "
         "hide it; read with errors: drawn",
         "8 ms",
         4e-3,
         f"{OURS}: 8 slots of 0.5 ms",
         written=False,
+    )
+
+    status_delay_s: Annotated[float, Quantity("s", high=10.0, above=False)] = key(
+        "until the last block of an upload, lost after all transmissions, is asked for again by "
+        "the layer above; read with errors: drawn",
+        "40 ms",
+        20e-3,
+        f"{OURS}: as a status report of radio link control takes",
+        written=False,
+    )
+
+
+class CsiSection(Section):
+    delay_s: Annotated[float, Quantity("s", high=10.0, above=False)] = key(
+        "age of the channel estimate when a block is sent",
+        "10 ms",
+        2e-3,
+        f"{OURS}: 4 slots of 0.5 ms",
+    )
+    pilots: Annotated[float, Quantity(low=1.0, high=1e6, above=False)] = key(
+        "pilots from which the channel is estimated, each at the ratio of the upload",
+        16,
+        4.0,
+        f"{OURS}: four",
     )
 
 
@@ -68,6 +92,13 @@ class AdaptationSection(Section):
         "how lost blocks are repeated", "{most: 4}", HarqSection(), PER_SECTION, written=False
     )
 
+    csi: CsiSection | None = key(
+        "an estimate of the fading, by which schemes are chosen and rate: now plans; with errors",
+        "{delay: 2 ms, pilots: 4}",
+        None,
+        f"{OURS}: the fading is known",
+    )
+
     @model_validator(mode="after")
     def _reads_its_table(self) -> AdaptationSection:
         if self.rate != "mcs" and "table" in self.model_fields_set:
@@ -78,5 +109,12 @@ class AdaptationSection(Section):
             )
         if self.errors == "none" and "harq" in self.model_fields_set:
             problem = ", which repeats no blocks; remove harq, or write errors: expected"
+            raise refuse(self.errors, problem, "errors")
+        for name in ("round_trip", "status_delay"):
+            if self.errors == "expected" and f"{name}_s" in self.harq.model_fields_set:
+                problem = f", which reads no harq.{name}; remove it, or write errors: drawn"
+                raise refuse(self.errors, problem, "errors")
+        if self.errors == "none" and self.csi is not None:
+            problem = ", which loses no blocks; remove csi, or write errors: expected"
             raise refuse(self.errors, problem, "errors")
         return self

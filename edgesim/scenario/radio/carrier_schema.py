@@ -118,6 +118,9 @@ class CarrierSection(Section):
             raise refuse("slots", " is read with tdd only; remove it, or give one", "tdd_clock")
         if self.tdd is not None and not is_pattern(self.tdd):
             raise refuse(self.tdd, "; write slots such as DDDSU: D, at most one S, then U", "tdd")
+        if self.tdd is not None and "S" not in self.tdd and "special" in self.model_fields_set:
+            problem = f" is read with a special slot only, and tdd is {self.tdd}; remove it"
+            raise refuse(self.special, problem, "special")
         return self
 
     @property

@@ -63,6 +63,21 @@ class WallsSection(Section):
         0.5,
         f"{OURS}: Table 7.4.3-2 leaves it open",
     )
+    heights: Annotated[str, Word(("device", "floors"))] = key(
+        "height of indoor devices. device: that of the class; floors: on any floor of a building "
+        "of 4 to 8, 3 m each (3GPP TR 36.873, Table 6-1)",
+        "floors",
+        "device",
+        f"{OURS}: the height that the class says",
+        written=False,
+    )
+
+    @model_validator(mode="after")
+    def _has_buildings(self) -> WallsSection:
+        if self.heights == "floors" and not self.indoor:
+            problem = ", but nobody is in a building; write indoor: 0.8, or remove it"
+            raise refuse(self.heights, problem, "heights")
+        return self
 
 
 class Tr38901PathLoss(Section):
@@ -105,6 +120,9 @@ class Tr38901PathLoss(Section):
         if self.antenna is not None and self.antenna_gain_db:
             problem = "stands beside antenna, whose pattern gives the gain; remove one of the two"
             raise ValueRefusedError(problem, keys=["antenna_gain"])
+        if self.model == "rma" and self.walls.heights == "floors":
+            problem = ", whose houses are not 4 to 8 floors high; remove walls.heights"
+            raise refuse(self.model, problem, "model")
         if self.model == "inh" and "walls" in self.model_fields_set and self.walls.indoor > 0.0:
             problem = ", which reads no walls; remove them, or write another model"
             raise refuse(self.model, problem, "model")
@@ -203,6 +221,13 @@ class ChannelSection(Section):
         "8 dB",
         0.0,
         "Liu, eq. (9): the gain is given",
+    )
+    refresh_s: Annotated[float | None, Quantity("s", 1e-3, above=False)] = key(
+        "how often path loss, shadowing and K factor of devices that move are taken anew",
+        "100 ms",
+        None,
+        f"{OURS}: when the fastest may have gone a tenth of the shadowing's decorrelation "
+        "distance, or 1 m with log-distance",
     )
     fading: Annotated[
         FadingSection, WordOrSection("none", "kind", "{kind: rayleigh, coherence: 5 ms}")

@@ -8,24 +8,37 @@ from __future__ import annotations
 
 from typing import Any
 
-RUNGS = ("paper", "cell", "adapted", "errors")
+RUNGS = ("paper", "cell", "adapted", "errors", "network")
 WHOLE = ("model", "kind", "mode")  # keys by which a section is one of several kinds
 PAPER = {
     "bandwidth": "200 MHz",
     "noise": "-110 dBm",
     "channel": {"path_loss": {"model": "constant", "loss": "100 dB"}},
 }
+FADING = {"kind": "rician", "k": "table", "speed": "3 km/h"}
 CELL = {
     "carrier": {"frequency": "3.5 GHz"},
     "noise": "-169 dBm/Hz",  # thermal noise of -174 dBm/Hz, and a noise figure of 5 dB
     "channel": {
         "path_loss": {"model": "uma", "antenna_gain": "8 dB"},
-        "fading": {"kind": "rician", "k": "table", "speed": "3 km/h"},
+        "fading": FADING,
     },
 }
 BAND = {"bandwidth": "20 MHz"}
 ADAPTED = {"adaptation": {"rate": "mcs", "implementation_loss": "2 dB"}}
 ERRORS = {"adaptation": {"errors": "drawn"}}
+NETWORK = {
+    "layout": {"kind": "hex"},
+    "power_control": {"p0": "-85 dBm", "alpha": 0.8},
+    "channel": {"path_loss": {"model": "uma", "antenna": {"kind": "column"}}},
+}
+LEAVES_OUT = {
+    "paper": "path loss by place, fading, steps of the rate, lost blocks, other cells, mobility",
+    "cell": "steps of the rate, overhead, lost blocks, other cells, mobility",
+    "adapted": "lost blocks, other cells, mobility",
+    "errors": "estimated channels, other cells, mobility",
+    "network": "mobility, handover, interference of downlinks",
+}
 POSITION = {"ring": ["35 m", "290 m"]}  # the area of a hexagon with 500 m between sites
 
 
@@ -39,7 +52,11 @@ def with_rung(tree: Any) -> Any:
         return {**tree, "network": _filled(network, PAPER)}
     carrier = network.get("carrier")
     has_noise = isinstance(carrier, dict) and "noise_figure" in carrier
-    network = _filled(network, {k: v for k, v in CELL.items() if k != "noise" or not has_noise})
+    network = _filled(network, NETWORK) if rung == "network" else network
+    cell = {k: v for k, v in CELL.items() if k != "noise" or not has_noise}
+    if rung == "network" or _has_antenna(network):
+        cell["channel"] = {"fading": FADING, "path_loss": {"model": "uma"}}
+    network = _filled(network, cell)
     if rung == "cell":
         network = _filled(network, BAND)
     else:
@@ -65,6 +82,13 @@ def _filled(given: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
     return filled
 
 
+def _has_antenna(network: dict[str, Any]) -> bool:
+    """Whether a pattern gives the gain of the base station's antenna."""
+    channel = network.get("channel")
+    loss = channel.get("path_loss") if isinstance(channel, dict) else None
+    return isinstance(loss, dict) and "antenna" in loss
+
+
 def _on_a_carrier(network: dict[str, Any]) -> dict[str, Any]:
     """With the band as that of an NR carrier."""
     carrier = network["carrier"]
@@ -80,11 +104,16 @@ def _placed(devices: Any, network: dict[str, Any]) -> Any:
     channel = network["channel"]
     loss = channel.get("path_loss") if isinstance(channel, dict) else None
     by_place = isinstance(loss, dict) and loss.get("model") not in ("constant", "trace", "code")
-    if not by_place or not isinstance(devices, list):
-        return devices
+    single = network.get("layout", "single") in ("single", {"kind": "single"})
+    if not by_place or not single or not isinstance(devices, list):
+        return devices  # those of several cells are dropped over them
     return [
-        {**each, "position": POSITION}
-        if isinstance(each, dict) and not {"position", "distance"} & set(each)
-        else each
+        {**each, "position": POSITION} if isinstance(each, dict) and not _has_place(each) else each
         for each in devices
     ]
+
+
+def _has_place(device_class: dict[str, Any]) -> bool:
+    moves = device_class.get("mobility")
+    by_trace = isinstance(moves, dict) and "trace" in moves
+    return by_trace or bool({"position", "distance"} & set(device_class))

@@ -72,3 +72,21 @@ def expanded(given: object) -> object:
     if not isinstance(given, dict | BaseModel):
         raise refuse(given, f"; write {EXAMPLE}, ./file.py:function or {{trace: rates.csv}}")
     return given
+
+
+def written_key(tree: Any, keys: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """The key that was written, where a short form of the channel stands for a full one.
+
+    Args:
+        tree: the scenario as it was written.
+        keys: path of a key of the full form.
+    """
+    network = tree.get("network") if isinstance(tree, dict) else None
+    channel = network.get("channel") if isinstance(network, dict) else None
+    if keys[:3] != ("network", "channel", "path_loss"):
+        return keys
+    if isinstance(channel, str):
+        return keys[:2]
+    if isinstance(channel, dict) and "trace" in channel:
+        return (*keys[:2], "end" if keys[3:4] == ("end",) else "trace")
+    return keys

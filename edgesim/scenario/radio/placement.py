@@ -12,8 +12,9 @@ from edgesim.scenario.fields import Quantity
 from edgesim.scenario.section import Reader, ValueRefusedError, refuse
 from edgesim.scenario.units import format_quantity, unit_pattern
 
-KINDS = ("disc", "ring", "hexagon", "list", "csv")
+KINDS = ("disc", "ring", "hexagon", "cells", "list", "csv")
 METRES = Quantity("m")
+CLEARANCE = Quantity("m", high=1e5, above=False)
 COORDINATE = Quantity("m", -1e7, 1e7, above=False)
 
 
@@ -22,8 +23,9 @@ class Placement:
     """Where the devices of a class stand; the base station is at the origin.
 
     Args:
-        kind: disc, ring, hexagon (drawn uniformly), list or csv (one point per device).
-        inner_m: inner radius of a ring, m.
+        kind: disc, ring, hexagon, cells of a layout (drawn uniformly), list or csv (one point per
+            device).
+        inner_m: inner radius of a ring, or least distance to a site, m.
         radius_m: outer radius, or distance of a hexagon's corners, m.
         points_m: (x, y) of each device of a list or file, m.
     """
@@ -35,11 +37,12 @@ class Placement:
 
 
 class PlacementReader(Reader[Placement]):
-    """{disc: 500 m}, {ring: [35 m, 250 m]}, {hexagon: 250 m}, {list: [[x, y], ...]}, {csv: f}."""
+    """{disc: r}, {ring: [r, r]}, {hexagon: r}, {cells: r}, {list: [[x, y], ...]}, {csv: file}."""
 
     unit = "m"
     allowed = (
         "{disc: radius}, {ring: [inner, outer]}, {hexagon: distance of its corners}, "
+        "{cells: least distance to a site of network.layout}, "
         "{list: [[x, y], ...]} or {csv: file with columns x_m and y_m}"
     )
 
@@ -54,6 +57,8 @@ class PlacementReader(Reader[Placement]):
                 return Placement(kind, points_m=self._points(value))
             if kind == "ring":
                 return Placement(kind, *self._ring(value))
+            if kind == "cells":
+                return Placement(kind, CLEARANCE.number(value))
             return Placement(kind, radius_m=METRES.number(value))
         except ValueRefusedError as problem:
             raise problem.below(kind) from None
@@ -108,7 +113,8 @@ class PlacementReader(Reader[Placement]):
             return {"ring": [format_quantity(r, "m") for r in (value.inner_m, value.radius_m)]}
         if value.kind in ("list", "csv"):
             return {"list": [[format_quantity(x, "m") for x in each] for each in value.points_m]}
-        return {value.kind: format_quantity(value.radius_m, "m")}
+        radius_m = value.inner_m if value.kind == "cells" else value.radius_m
+        return {value.kind: format_quantity(radius_m, "m")}
 
     def json_schema(self) -> dict[str, Any]:
         length = {"type": "string", "pattern": unit_pattern("m")}
@@ -117,6 +123,7 @@ class PlacementReader(Reader[Placement]):
             "disc": length,
             "ring": pair,
             "hexagon": length,
+            "cells": length,
             "list": {"type": "array", "items": pair, "minItems": 1},
             "csv": {"type": "string", "minLength": 1},
         }

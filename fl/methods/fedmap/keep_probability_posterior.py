@@ -69,6 +69,8 @@ class KeepProbabilities:
 def count_bits(survived: Array, draws: int, coding: str) -> float:
     """Bits of the survival counts of a mask round.
 
+    Headers are free: neither the table of the entropy code nor n is counted.
+
     Args:
         survived: m [J].
         draws: n.

@@ -130,6 +130,9 @@ def test_check_prints_a_row_for_every_device_and_runs_nothing(folder):
     many = invoke("check", "tiny.yaml", "devices.0.count=40").stdout
     assert "and 10 devices more (--all shows them)" in many
     assert "more (--all" not in invoke("check", "tiny.yaml", "devices.0.count=40", "--all").stdout
+    assert "rung" not in printed
+    paper = invoke("check", "tiny.yaml", "network.fidelity=paper").stdout
+    assert "rung paper: leaves out, unless written, path loss by place, fading" in paper
 
 
 def test_an_infeasible_scenario_has_exit_code_3(folder):

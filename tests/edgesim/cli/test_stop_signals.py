@@ -4,10 +4,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
+
+from edgesim.cli import stop_signals
 
 ROOT = Path(__file__).parents[3]
 LONGEST_WAIT_S = 60.0  # for a process to get somewhere, on a machine that is busy
@@ -178,3 +181,29 @@ def test_a_report_that_is_stopped_leaves_nothing(started, tmp_path):
     process.send_signal(signal.SIGTERM)
     assert ended(process) == (143, "ended by SIGTERM.\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["endless.yaml", "r"]
+
+
+def test_what_a_stop_takes_away_is_no_error_of_the_block_that_used_it(monkeypatch):
+    """The thread that ends the command deletes the folder while the main thread still draws into
+    it: an error that follows must not be printed, nor decide the exit code.
+    """
+    went_on = []
+
+    def draw():
+        try:
+            with stop_signals.cleanup_on_stop(lambda: None):
+                raise FileNotFoundError
+        except FileNotFoundError:
+            went_on.append("the error")
+
+    monkeypatch.setattr(stop_signals, "_cleanups", [])
+    drawing = threading.Thread(target=draw, daemon=True)
+    drawing.start()
+    drawing.join(LONGEST_WAIT_S)
+    assert went_on == ["the error"]
+    monkeypatch.setattr(stop_signals, "_ending", threading.Event())
+    stop_signals._ending.set()
+    waiting = threading.Thread(target=draw, daemon=True)
+    waiting.start()
+    waiting.join(0.2)
+    assert waiting.is_alive() and went_on == ["the error"]

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from edgesim.clocks.rules import Rules
 from edgesim.network.device import make_fleet
 from edgesim.records.event_log import EventLog
 from fl.contracts import Demand, Job, Payload, Stage, Work
@@ -50,6 +51,9 @@ class GivenDurations:
 
     def damped(self, update, now, base, weight):
         return update
+
+    def recovered(self, saved, now):
+        return now
 
 
 @dataclass
@@ -94,23 +98,31 @@ class Traced:
 
 @pytest.fixture(scope="session")
 def traced(engine):
-    """traced(durations, rules, versions) -> `Traced`; ``fleet`` are properties of the devices."""
+    """traced(durations, rules, versions) -> `Traced`; ``fleet`` are properties of the devices,
+    ``absences`` says how they come and go."""
 
-    def run(durations, rules, versions, **fleet):
+    def run(
+        durations, rules, versions, absences=None, budget_s=float("inf"), failures=None, **fleet
+    ):
+        rules = rules or Rules()
         devices = make_fleet(
             tx_power_w=1.0, cpu_hz=[1.0] * len(durations), cycles_per_weight=1.0, **fleet
         )
-        log = EventLog(numbers_jobs=rules.records_jobs)
+        absent, fails = absences is not None, failures is not None
+        numbered = rules.records_jobs or absent or fails
+        log = EventLog(numbered, counts_absences=absent, server_failures=fails)
         slots = getattr(rules, "slots", 1)
         engine.play(
             devices,
             1e-10,
             GivenDurations(tuple(durations)),
             solver=partial(equal, slots=slots),
-            budget_s=float("inf"),
+            budget_s=budget_s,
             clock=rules,
             rounds=range(versions),
             log=log,
+            absences=absences,
+            failures=failures,
         )
         log.freeze()
         return Traced(log)

@@ -6,6 +6,7 @@ from edgesim import load
 from edgesim.clocks.clock_choice import make_rules
 from edgesim.clocks.rules import Buffered, Deadline, OverCommit, Windowed
 from edgesim.errors import EdgesimError
+from edgesim.runs.run import feasibility
 from edgesim.runs.setup import set_up
 from edgesim.scenario.clock.clock_schema import ClockSection
 from fl.errors import LearningError
@@ -55,8 +56,16 @@ def test_a_key_without_effect_or_out_of_bounds_is_one_sentence(scenario, section
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        (["allocation.solver=kkt", "budget.latency_threshold=1 s"], "write solver: equal"),
-        (["network.uplink.share=reclaim"], "write share: fixed"),
+        (["network.uplink.share=reclaim"], "write share: fair, or fixed"),
+        (
+            ["network.uplink.share=slots", "allocation.solver=kkt"],
+            "have equal parts with share: slots; write solver: equal, or share: fixed",
+        ),
+        (["allocation.solver=energy"], "which plans a whole round"),
+        (
+            ["allocation={solver: kkt, resource_blocks: 20}", "budget.latency_threshold=1 s"],
+            "is 20, and with clock.mode buffered devices start at any time in what is left",
+        ),
         (["network.downlink={mode: broadcast, tx_power: 40 dBm}"], "write downlink: ideal"),
         (["clock.in_flight=11"], "is 11, but the cell has 10 devices"),
         (["clock.in_flight=4", "learning.method.participants=5"], "keep one of the two"),
@@ -67,6 +76,30 @@ def test_what_a_clock_with_slots_does_not_go_with(scenario, changes, sentence):
     with pytest.raises(EdgesimError) as refused:
         set_up(scenario("clock.mode=buffered", *changes))
     assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (["clock.mode=buffered"], "shares are slots: 1 / 10 of the band while a device is at work"),
+        (
+            ["clock.mode=asynchronous", "clock.in_flight=4", "network.uplink.share=fair"],
+            "plans count with 1 / 4 of the band each, and those that send divide all of it",
+        ),
+        (
+            ["clock.mode=buffered", "allocation.solver=kkt", "budget.latency_threshold=1 s"],
+            "later devices divide what those at work leave of the band",
+        ),
+    ],
+)
+def test_a_check_says_what_a_share_is(scenario, changes, said):
+    assert feasibility(scenario(*changes)).note == f"all 10 devices can take part; {said}"
+    assert feasibility(scenario()).note == "all 10 devices can take part"
+
+
+def test_slots_need_a_clock_whose_jobs_overlap(scenario):
+    with pytest.raises(EdgesimError, match="each round divides the band; write share: fixed"):
+        set_up(scenario("network.uplink.share=slots"))
 
 
 @pytest.mark.parametrize("name", ["refl", "cs"])

@@ -74,6 +74,15 @@ def scenario(tmp_path):
     return make
 
 
+def test_overcommit_asks_more_than_the_method_needs(scenario):
+    """Three are needed and int(1.4 x 3) = 4 asked; of the fourth only the work is paid for."""
+    run = simulate(scenario("overcommit"))
+    assert run.rounds["dispatched"].tolist() == [4] * len(run.rounds)
+    assert run.rounds["arrived"].tolist() == [3] * len(run.rounds)
+    others = run.device_rounds.loc[run.device_rounds["status"] != "arrived", "status"]
+    assert "cancelled" in set(others) <= {"cancelled", "failed"}
+
+
 @pytest.mark.parametrize(
     ("clock", "method"),
     [
@@ -102,6 +111,34 @@ def test_without_learning_too(scenario, tmp_path):
     given = scenario("buffered", "fedavg", nothing, "rounds=12")
     simulate(given, out=tmp_path / "whole")
     for version in (5, 9):
+        with pytest.raises(KilledError):
+            simulate(given, out=tmp_path / "killed", progress=killed_after(version))
+    simulate(given, out=tmp_path / "killed")
+    for name in ("rounds.csv", "device_rounds.parquet", "spans.parquet", "summary.json"):
+        whole, killed = (tmp_path / run / name for run in ("whole", "killed"))
+        assert whole.read_bytes() == killed.read_bytes(), name
+
+
+STILL = "network.channel.fading={kind: none}"
+KEPT = "allocation.solver=kkt", "budget.latency_threshold=60 ms"
+BANDS = {
+    "fair": (STILL, "network.uplink.share=fair", "clock={mode: buffered, buffer: 3}"),
+    "fair in fading": ("network.uplink.share=fair", "clock={mode: buffered, buffer: 2}"),
+    "edf": (STILL, "network.uplink.share=edf", "clock={mode: asynchronous}"),
+    "edf, some wait": (STILL, "network.uplink.share=edf", "clock={mode: tt-fed, window: 5 ms}"),
+    "promises": (STILL, *KEPT, "devices.0.failure_rate=1 Hz", "clock={mode: asynchronous}"),
+}
+
+
+@pytest.mark.parametrize("band", BANDS)
+def test_the_band_goes_on_as_it_was(scenario, tmp_path, band):
+    """Uploads that are on the way share the band with others that are gone at the checkpoint."""
+    method = "method: {name: pruning-only}" if band == "promises" else "method: {name: fedavg}"
+    nothing = f"learning={{dataset: none, model: mlp, batch_size: 10, {method}}}"
+    changes = ["rounds=20", nothing, *BANDS[band]]
+    given = scenario("buffered", "fedavg", *changes)
+    simulate(given, out=tmp_path / "whole")
+    for version in (5, 9, 10):
         with pytest.raises(KilledError):
             simulate(given, out=tmp_path / "killed", progress=killed_after(version))
     simulate(given, out=tmp_path / "killed")

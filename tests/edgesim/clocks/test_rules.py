@@ -5,6 +5,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from edgesim.clocks import server_loop
 from edgesim.clocks.rules import Buffered, OverCommit, Windowed
 
 
@@ -146,4 +147,23 @@ def test_a_device_that_fails_leaves_its_place_and_comes_back(traced):
     failed = run.jobs[run.jobs.status == "failed"]
     assert len(failed) and (failed.version_out == -1).all()
     assert run.rounds.failed.sum() == len(failed)
-    assert [used for _, used in run.versions] == [{0: 0}] * 4
+    assert [used for _, used in run.versions][:3] == [{0: 0}] * 3
+
+
+def test_a_job_that_starts_again_from_its_version_has_a_failure_of_its_own(traced):
+    """Alone it would otherwise fail at the same place for ever; its waiting counts as well."""
+    given = {"failure_rate_hz": 2.0, "idle_power_w": 0.1, "capacitance": 1.0}
+    run = traced((1.0,), buffered(1, 1), 5, **given)
+    failed = run.jobs[run.jobs.status == "failed"]
+    assert len(failed) > 5 and failed.energy_j.nunique() == len(failed)
+    run = traced((1.0, 3.0), Windowed(slots=2, window_s=2.0), 5, **given)
+    spans, end_s = run.spans, run.rounds.time_s.iloc[-1]
+    assert (run.jobs.status == "failed").any()
+    busy = (spans.end_s - spans.start_s).groupby(spans.device).sum()
+    assert busy.tolist() == pytest.approx([end_s] * 2, rel=1e-9)
+
+
+def test_jobs_that_never_end_are_one_sentence(traced, monkeypatch):
+    monkeypatch.setattr(server_loop, "MOST_JOBS", 20)
+    with pytest.raises(server_loop.NoProgressError, match=r"121 jobs .* without a version 0 "):
+        traced((1.0,), buffered(1, 1), 2, failure_rate_hz=[1e9])

@@ -20,7 +20,7 @@ def hand(share, rho):
 
 
 def test_bits_known_only_after_training_are_asked_for_at_the_upload(engine):
-    from edgesim.engine.rounds import upload
+    from edgesim.engine.rounds import Progress, upload
     from fl.contracts import Grant
 
     asked = []
@@ -33,7 +33,7 @@ def test_bits_known_only_after_training_are_asked_for_at_the_upload(engine):
             return 0.0
 
     played = engine.play(devices(), 1e-10)
-    process = upload(played.cell, Late(), Grant(0, 1.0, 0.0, 1e9, 1.0), played.log)
+    process = upload(played.cell, Late(), Grant(0, 1.0, 0.0, 1e9, 1.0), played.log, Progress())
     assert not asked
     env = played.env
     env.run(env.process(process))

@@ -114,9 +114,15 @@ def test_code_over_time_resumes_and_is_kept_with_the_run(run):
         ("./radio.py:broken", "radio.py:28: ZeroDivisionError: division by zero"),
         ("./radio.py:Stuck", "next_change_s(0"),
         ("./radio.py:gone", "but radio.py defines no gone"),
-        ("radio", "network.channel.path_loss.code is radio"),
-        ("{trace: gone.csv}", "is gone.csv, which cannot be read (No such file or directory)"),
-        ("{trace: gone.csv, end: stop}", 'path_loss.end="stop"; allowed is repeat or hold'),
+        ("radio", "network.channel is radio"),
+        (
+            "{trace: gone.csv}",
+            "network.channel.trace is gone.csv, which cannot be read (No such",
+        ),
+        ("{trace: gone.csv, end: stop}", 'network.channel.end="stop"; allowed is repeat or hold'),
+        ("{trace: [a.csv]}", "network.channel.trace=a list; write the path of a CSV file"),
+        ("{trace: gone.csv, file: b.csv}", "the key network.channel.file is unknown"),
+        ("{path_loss: {model: trace, file: a.csv}}", "network.channel.path_loss.file is a.csv"),
         ("17", "write {path_loss: {model: constant, loss: 100 dB}}, ./file.py:function or {trace:"),
     ],
 )

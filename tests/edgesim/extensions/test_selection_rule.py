@@ -64,7 +64,7 @@ def test_from_a_file(chosen):
 @pytest.mark.parametrize(
     ("selection", "sentence"),
     [
-        ("best", "is best; allowed are uniform, all, best-channel, round-robin or ./file.py:"),
+        ("best", "is best; allowed are uniform, all, best-channel, round-robin, power-of-choice"),
         ("./select.py:absent", "which chose [7] in round 0; choose among the devices of view.idle"),
         ("./select.py:twice", "which chose [1, 1] in round 0; choose at most 1 devices, each once"),
         ("./select.py:odd", "which chose nobody in round 0; choose among"),

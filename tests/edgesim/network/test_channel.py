@@ -175,7 +175,8 @@ def test_shadowing_is_normal_in_decibels_and_keeps_its_draws_when_a_device_is_ad
 def test_a_scenario_becomes_links(built):
     import simpy
 
-    from edgesim.network.fluid_links import BroadcastDownlink, make_links
+    from edgesim.network.band.link_choice import make_links
+    from edgesim.network.fluid_links import BroadcastDownlink
 
     network, _, air = built()
     _, downlink = make_links(simpy.Environment(), network, air, Seeds(0))

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim.records.run_checkpoint import RUN_FILES
+from edgesim.records.run_checkpoint import OPTIONAL, RUN_FILES
 from edgesim.results.finished_run import read_run
 from edgesim.runs.run import simulate
 from edgesim.runs.setup import Setup, set_up
@@ -74,7 +74,7 @@ def test_measures_of_evaluated_rounds(scenario, density, tmp_path):
     assert run.measures.name.tolist() == ["density", "empty"] * 2
     np.testing.assert_array_equal(run.measures.value, [1 / 4, np.nan, 1 / 6, np.nan])
     pd.testing.assert_frame_equal(read_event_log(run.folder)["measures"], run.measures)
-    assert set(RUN_FILES) <= {path.name for path in run.folder.iterdir()}
+    assert set(RUN_FILES) - OPTIONAL <= {path.name for path in run.folder.iterdir()}
     reported = read_run(run.folder)
     pd.testing.assert_frame_equal(reported.scores, run.scores)
     pd.testing.assert_frame_equal(reported.measures, run.measures)

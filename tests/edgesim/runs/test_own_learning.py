@@ -73,6 +73,14 @@ def test_a_file_code_and_arrays_in_memory_are_the_same_data(own):
     assert tables(simulate(own(), data=arrays())) == by_file
 
 
+def test_clients_without_a_device_are_a_warning(own):
+    warned = simulate(own("devices.0.count=2", "devices.0.capability=1")).summary["warnings"]
+    sentence = "learning.partition: 2 of 3 clients take part, those with most samples: 1 with 13 of"
+    assert any(text.startswith(sentence) for text in warned), warned
+    others = simulate(own()).summary["warnings"]
+    assert not any("clients" in text for text in others)
+
+
 @pytest.mark.parametrize("changes", [(), ("learning.partition={kind: file, file: sub/split.csv}",)])
 def test_a_run_is_done_again_from_its_folder(own, tmp_path, changes):
     (tmp_path / "sub").mkdir()

@@ -23,11 +23,19 @@ COMMAND = (sys.executable, "-m", "edgesim", "run")
 
 
 @pytest.mark.slow
-def test_promise_7_kill_dash_nine_and_the_same_command(tiny, tmp_path, bytes_of):
+@pytest.mark.parametrize(
+    "clock",
+    [
+        "clock={mode: synchronous}",
+        pytest.param("clock={mode: buffered, buffer: 2}", marks=pytest.mark.slow),
+    ],
+)
+def test_promise_7_kill_dash_nine_and_the_same_command(tiny, tmp_path, bytes_of, clock):
     """SIGKILL somewhere in a run, again and again; the same command ends with the bytes of an
-    undisturbed run.
+    undisturbed run. With the second clock devices are at work in the middle of every version.
     """
-    options = ["rounds=40", "network.channel.fading={kind: rayleigh, coherence: 7 ms}"]
+    options = ["rounds=40", "network.channel.fading={kind: rayleigh, coherence: 7 ms}", clock]
+    options += ["allocation.solver=equal"] if "buffered" in clock else []
     whole = simulate(load(tiny, options), out=tmp_path / "whole")
     command = [*COMMAND, str(tiny), *options, "--out", str(tmp_path / "killed"), "--quiet"]
     state = tmp_path / "killed" / "checkpoint" / "state.safetensors"

@@ -69,6 +69,7 @@ def test_a_dry_run_lists_the_points_and_an_estimate_and_writes_nothing(folder, s
 def test_finished_points_are_never_run_again_and_changed_ones_are_new(folder, sweep):
     printed = sweep("tiny.yaml", "rounds=1,2", "--workers", 1, "--out", "s").stdout
     assert "[2/2] fedavg, rounds=2, seed 0: done" in printed and "2 of 2 points done" in printed
+    assert "already" not in printed
     points = listed(folder / "s")["points"]
     assert [(p["label"], p["values"], p["seed"], p["status"], p["error"]) for p in points] == [
         ("fedavg", {"rounds": "1"}, 0, "done", None), ("fedavg", {"rounds": "2"}, 0, "done", None),
@@ -78,6 +79,7 @@ def test_finished_points_are_never_run_again_and_changed_ones_are_new(folder, sw
         assert str(summary["rounds"]) == point["values"]["rounds"]
     before = {path: path.stat().st_mtime_ns for path in (folder / "s" / "points").rglob("*")}
     printed = sweep("tiny.yaml", "rounds=1,2,3", "--workers", 1, "--out", "s").stdout
+    assert printed.startswith("2 of 3 points are finished already, 1 to run\n")
     assert "[1/1] fedavg, rounds=3, seed 0: done" in printed and "3 of 3 points done" in printed
     assert {path: path.stat().st_mtime_ns for path in before} == before
     kept = ["points", "sweep.json", "sweep.parquet"]

@@ -49,7 +49,7 @@ def test_where_the_channel_fades_the_finish_is_not_checked(planned):
     setup, rounds, plans = planned
     setup.channel.fading = BlockFading(setup.seeds, len(setup.fleet), step_s=0.01)
     check = check_finish(setup, rounds, plans)
-    assert check == ("finish, Liu (28)", SKIPPED, "the channel fades")
+    assert check == ("finish, Liu (28)", SKIPPED, "the channel changes")
 
 
 def test_shares_beyond_the_band_and_weak_certificates(static_run):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from edgesim.seeds import Seeds
-from fl.data.given_partitions import by_client, by_file
+from fl.data.given_partitions import by_client, by_file, surplus_clients
 from fl.data.partitions import partition
 from fl.errors import DataError
 
@@ -118,3 +118,11 @@ def test_an_npz_file_that_is_none_or_promises_too_much_is_one_sentence(tmp_path)
         archive.writestr("train.npy", header.getvalue())
     with pytest.raises(DataError, match=r"split.npz cannot be read: Unable to allocate 8.00 PiB"):
         by_file(path, (4, 4), 2)
+
+
+def test_clients_without_a_device_are_named():
+    """Clients 0 to 3 hold 1, 3, 2 and 1 of seven samples; client 4 holds none."""
+    train = np.array([0, 1, 1, 1, 2, 2, 3])
+    assert surplus_clients(train, 4) is None
+    sentence = surplus_clients(train, 2)
+    assert sentence.startswith("2 of 4 clients take part, those with most samples: 2 with 2 of 7 ")

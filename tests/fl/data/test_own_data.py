@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -106,6 +108,9 @@ def test_images_are_read_only_when_they_are_used(tmp_path):
         ({"clients_test": ["a", "z"]}, "client z of clients_test has no training sample"),
         ({"clients_test": [1, 2]}, "are not of one kind"),
         ({"clients_train": [0.5, 1, 1]}, "clients_train is float64"),
+        ({"x_train": np.ones((3, 4), int)}, "x_train is int64 .*, x_test is float64 .*of one kind"),
+        ({"x_train": np.ones((3, 4), np.uint8)}, "x_train is uint8 .*; give both of one kind"),
+        ({"y_train": np.zeros((3, 0)), "y_test": np.zeros((2, 0))}, "which holds no target"),
     ],
 )
 def test_what_is_wrong_is_one_sentence(changes, sentence):
@@ -117,6 +122,36 @@ def test_what_is_wrong_is_one_sentence(changes, sentence):
 def test_what_is_no_data_is_one_sentence(given):
     with pytest.raises(DataError, match="give"):
         own_samples(given, "data")
+
+
+@pytest.mark.parametrize(
+    ("part", "sentence"),
+    [
+        ({"x": [1.0]}, "train is dict; give a data set with a length"),
+        (SimpleNamespace(tensors=5), "train is SimpleNamespace; give a data set with a length"),
+        ([], "train holds no sample"),
+        ([(1.0, 0), (2.0, 0, 7)], "item 1 has 3 parts, item 0 has 2; give .* throughout"),
+        ([([1.0, 2.0], 0), ([1.0], 0)], "items have different shapes"),
+        (TensorDataset(torch.zeros(3, 2)), "has 1 tensors"),
+    ],
+)
+def test_data_sets_of_a_wrong_shape_are_one_sentence(part, sentence):
+    with pytest.raises(DataError, match=sentence):
+        own_samples((part, part), "data")
+
+
+@pytest.mark.parametrize(
+    "x", [torch.zeros(3, 4, dtype=torch.bfloat16), torch.zeros(3, 4).to_sparse()]
+)
+def test_tensors_that_numpy_does_not_have_are_one_sentence(x):
+    with pytest.raises(DataError, match=r"x_train is no array \("):
+        own_samples(arrays(x_train=x), "data")
+
+
+def test_what_is_too_large_for_single_precision_is_not_finite():
+    samples = own_samples(arrays(x_train=np.full((3, 4), 1e300)), "data")
+    with pytest.raises(DataError, match="sample 0 holds a value that is not finite"):
+        samples.images()
 
 
 def test_negative_codes_are_refused():

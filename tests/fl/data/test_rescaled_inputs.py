@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from fl.data.datasets import Samples, load, rescaled
+from fl.data.datasets import load
+from fl.data.samples import Samples, rescaled
 from fl.errors import DataError
 
 

@@ -9,7 +9,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from edgesim.seeds import Seeds
-from fl.data.datasets import Federated
+from fl.data.samples import Federated
 from fl.evaluation import evaluate as evaluation
 from fl.evaluation import threaded_scoring as units
 from fl.evaluation.evaluate import by_device, evaluate, on_whole_test_set, scored

@@ -8,12 +8,16 @@ import torch
 
 from edgesim.seeds import Seeds
 from fl.contracts import Adam, Job, Payload, Phase, Sgd
-from fl.data.datasets import Federated
+from fl.data.samples import Federated
 from fl.models.architectures import Architecture, build
+from fl.models.layers import Conv, Linear
+from fl.models.weightless_layers import Flatten, Relu
 from fl.task import LearningTask
 
 OPTIMISERS = [Sgd(), Sgd(0.9), Sgd(0.9, 1e-2, 0.5), Adam()]
 MLP, CNN = "mlp", "digits-cnn"
+# A stack of these goes through torch.func.vmap: a stride is beyond the batched products.
+OTHER = (Conv(1, 8, 3, 1, stride=2), Relu(), Flatten(), Linear(128, 10))
 
 
 def task_of(model, shape=(1, 8, 8), sizes=(40, 23, 8, 31, 40), batch=8, dtype=np.float32):

@@ -15,7 +15,7 @@ from fl.executors.one_by_one import OneByOne
 from fl.executors.stackable_phases import TrainedPart
 from fl.executors.vmapped_gradients import VmappedGradients
 from fl.masks import unit_masks as masks
-from tests.fl.executors.conftest import CNN, MLP, assert_close, job, job_of, same, task_of
+from tests.fl.executors.conftest import CNN, MLP, OTHER, assert_close, job, job_of, same, task_of
 
 
 def test_the_memory_that_stays_moves_no_byte():
@@ -97,7 +97,7 @@ def test_a_full_memory_halves_the_chunk_of_perceptrons_and_moves_no_byte(monkeyp
     )
 
 
-@pytest.mark.parametrize("model", [MLP, CNN])
+@pytest.mark.parametrize("model", [MLP, CNN, OTHER], ids=["mlp", "cnn", "other"])
 def test_a_memory_for_nothing_ends_the_run_instead_of_changing_the_arithmetic(monkeypatch, model):
     task = task_of(model)
     full_beyond(0, monkeypatch)
@@ -187,7 +187,7 @@ def test_what_cannot_be_stacked_is_trained_one_by_one_and_said(more, reason):
 
 def test_an_operation_that_cannot_be_stacked_is_said_too(monkeypatch):
     """The error is that of torch 2.3 where vmap meets an operation that it does not know."""
-    task = task_of(CNN)
+    task = task_of(OTHER)
     jobs = [job(task, k, steps=1) for k in (0, 1)]
 
     def unknown(*_):

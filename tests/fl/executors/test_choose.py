@@ -7,11 +7,11 @@ import pytest
 from fl import executors
 from fl.executors.batched import Batched
 from fl.executors.one_by_one import OneByOne
-from tests.fl.executors.conftest import CNN, MLP, task_of
+from tests.fl.executors.conftest import CNN, MLP, OTHER, task_of
 
 
 def test_names():
-    task = task_of(CNN)
+    task = task_of(OTHER)
     chosen = [executors.choose(task, name, 2) for name in executors.NAMES]
     assert [(type(one), one.threads) for one in chosen] == [
         (OneByOne, 2),
@@ -27,15 +27,16 @@ def test_names():
 
 
 def test_the_rule_of_auto():
-    """Perceptrons are stacked, on a CPU all else is trained one by one; the cores decide only about
-    processes.
+    """Perceptrons and small CNNs are stacked, on a CPU all else is trained one by one; the cores
+    decide only about threads.
     """
-    small, cnn = task_of(MLP), task_of(CNN)
-    assert executors.arithmetic(small) == "stacked" and executors.arithmetic(cnn) == "one by one"
-    assert executors.arithmetic(replace(cnn, device="cuda")) == "stacked"
-    assert executors.arithmetic(cnn, "batched") == "stacked"
+    small, cnn, other = task_of(MLP), task_of(CNN), task_of(OTHER)
+    assert executors.arithmetic(small) == executors.arithmetic(cnn) == "stacked"
+    assert executors.arithmetic(other) == "one by one"
+    assert executors.arithmetic(replace(other, device="cuda")) == "stacked"
+    assert executors.arithmetic(other, "batched") == "stacked"
     assert executors.arithmetic(small, "pool") == "one by one"
-    for task, kind in ((small, Batched), (cnn, OneByOne)):
+    for task, kind in ((small, Batched), (cnn, Batched), (other, OneByOne)):
         for threads in (1, 2):
             chosen = executors.choose(task, threads=threads)
             assert isinstance(chosen, kind) and chosen.threads == threads

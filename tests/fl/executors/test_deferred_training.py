@@ -9,6 +9,7 @@ from fl.contracts import Payload, Sent
 from fl.errors import LearningError
 from fl.executors.deferred_training import AbortedError, Trainer
 from fl.executors.one_by_one import OneByOne
+from fl.training.partial_work import with_steps
 
 
 class Counting:
@@ -90,3 +91,23 @@ def test_the_trainer_tells_who_trains_and_what_went_otherwise(setup):
     executor.fallbacks.add("the fan was broken", 1)
     executor.fallbacks.add("a fly flew in", 1)
     assert trainer.fallbacks == ["the fan was broken (3 jobs)", "a fly flew in (1 job)"]
+
+
+@pytest.mark.parametrize(
+    ("fraction", "steps"), [(0.0, 0), (0.3, 0), (0.35, 1), (0.99, 2), (1.0, 3)]
+)
+@pytest.mark.parametrize("before", [False, True])
+def test_a_truncated_job_ends_after_the_whole_steps_of_a_fraction(bench, before, fraction, steps):
+    """Of 3 steps; the result is that of a job with so few, also if all were trained before."""
+    method = bench.method("fedavg", local_steps=3)
+    (job, other), executor = bench.jobs(method, method.start())[:2], Counting(bench.task)
+    trainer = Trainer(bench.task, executor)
+    update, neighbour = trainer.submit([job, other])
+    if before:
+        update.result()
+    assert update.truncate(fraction) == steps
+    assert len(executor.passes) == before  # nothing trains yet
+    few = with_steps(job, steps) if steps else job
+    assert update.stages() == few.stages
+    assert torch.equal(update.result().w, OneByOne(bench.task).run([few])[0].w)
+    assert torch.equal(neighbour.result().w, OneByOne(bench.task).run([other])[0].w)

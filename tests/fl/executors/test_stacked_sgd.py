@@ -9,20 +9,21 @@ import torch
 
 from edgesim.seeds import Seeds
 from fl.contracts import Adam, Phase
-from fl.data.datasets import Federated
+from fl.data.samples import Federated
 from fl.executors import stacked_sgd
 from fl.executors.batched import Batched
 from fl.executors.one_by_one import OneByOne
 from fl.masks import unit_masks as masks
 from fl.models.architectures import Architecture
-from fl.models.layers import Linear
-from fl.models.weightless_layers import Relu
+from fl.models.layers import Conv, Linear
+from fl.models.weightless_layers import Flatten, MaxPool, Relu
 from fl.task import LearningTask
 from fl.training.optimisers import norm_of
 from tests.fl.executors.conftest import (
     CNN,
     MLP,
     OPTIMISERS,
+    OTHER,
     assert_close,
     job,
     job_of,
@@ -84,7 +85,7 @@ def test_a_batch_is_the_mean_of_its_samples_and_a_mask_holds_still():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", [MLP, CNN])
+@pytest.mark.parametrize("model", [MLP, CNN, OTHER], ids=["mlp", "cnn", "other"])
 @pytest.mark.parametrize("optimiser", OPTIMISERS, ids=str)
 @pytest.mark.parametrize("ragged", [False, True])
 def test_stacks_agree_with_one_by_one_in_double_precision(model, optimiser, ragged):
@@ -124,7 +125,7 @@ def test_stacks_agree_with_one_by_one_in_double_precision(model, optimiser, ragg
     assert executor.fallbacks.lines() == []
 
 
-@pytest.mark.parametrize("model", [MLP, CNN])
+@pytest.mark.parametrize("model", [MLP, CNN, OTHER], ids=["mlp", "cnn", "other"])
 def test_neighbours_and_chunks_change_no_byte(model):
     task = task_of(model)
     mask = torch.rand(task.layout.size, generator=torch.Generator().manual_seed(0)) < 0.5
@@ -135,9 +136,21 @@ def test_neighbours_and_chunks_change_no_byte(model):
     together = Batched(task).run(jobs)
     assert same([Batched(task).run([one])[0] for one in jobs[:5]], together[:5])
     assert same(Batched(task).run(jobs[::-1])[::-1], together)
-    if model == MLP:  # others always compute as many models at once
+    if model != OTHER:  # which always computes as many models at once
         assert same(Batched(task, memory=1).run(jobs), together)
         assert same(Batched(task, memory=1 << 20).run(jobs), together)
+
+
+ONE_SOMEWHERE = {
+    "one channel": (
+        (Conv(1, 1, 3, 1), MaxPool(), Relu(), Conv(1, 5, 1, 0), Flatten(), Linear(80, 10)),
+        (1, 8, 8),
+    ),
+    "one pixel": (
+        (Conv(2, 6, 3, 0), Relu(), Conv(6, 1, 2, 0), Flatten(), Linear(1, 10)),
+        (2, 4, 4),
+    ),
+}
 
 
 @pytest.mark.slow
@@ -145,15 +158,26 @@ def test_neighbours_and_chunks_change_no_byte(model):
 @pytest.mark.parametrize("ragged", [False, True])
 @pytest.mark.parametrize(
     ("widths", "batch"),
-    [((33, 16, 10), 1), ((33, 1, 10), 8), ((1, 16, 10), 8), ((1, 10), 1), ((64, 33, 1, 10), 1)],
+    [
+        ((33, 16, 10), 1),
+        ((33, 1, 10), 8),
+        ((1, 16, 10), 8),
+        ((1, 10), 1),
+        ((64, 33, 1, 10), 1),
+        ("one channel", 8),
+        ("one pixel", 1),
+    ],
 )
 def test_neighbours_change_no_byte_where_something_is_one(widths, batch, optimiser, ragged):
     """A product with a single row or column is computed in another way where there is a single
     model.
     """
-    layers = [Linear(*pair) for pair in pairwise(widths)]
-    layers[1:] = [each for layer in layers[1:] for each in (Relu(), layer)]
-    task = task_of(tuple(layers), (widths[0],), sizes=(17, 9, 12, 17), batch=batch)
+    if isinstance(widths, str):
+        layers, shape = ONE_SOMEWHERE[widths]
+    else:
+        layers, shape = [Linear(*pair) for pair in pairwise(widths)], (widths[0],)
+        layers[1:] = [each for layer in layers[1:] for each in (Relu(), layer)]
+    task = task_of(tuple(layers), shape, sizes=(17, 9, 12, 17), batch=batch)
     lr = 0.001 if isinstance(optimiser, Adam) else 0.05
     jobs = [
         job(task, k, steps=20 + 7 * k, lr=lr, optimiser=optimiser, ragged=ragged) for k in range(4)

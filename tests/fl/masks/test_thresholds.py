@@ -9,7 +9,7 @@ import torch
 from edgesim.seeds import Seeds
 from fl.accounting import Accounting
 from fl.contracts import Job
-from fl.data.datasets import Federated
+from fl.data.samples import Federated
 from fl.errors import MethodError
 from fl.masks.threshold_training import Pruner
 from fl.masks.thresholds import ThresholdRows, carriers

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from edgesim.seeds import Seeds
-from fl.data.datasets import Federated, federated
+from fl.data.datasets import federated
+from fl.data.samples import Federated
 from fl.executors.deferred_training import Trainer
 from fl.masks.posterior import Beta
 from fl.methods.fedpm import counted

@@ -8,7 +8,7 @@ import torch
 
 from edgesim.seeds import Seeds
 from fl.contracts import Grant, View
-from fl.data.datasets import Federated
+from fl.data.samples import Federated
 from fl.masks import unit_masks as masks
 from fl.method_base.method import bind
 from fl.methods import resolve

@@ -10,7 +10,7 @@ import torch
 from edgesim.seeds import Seeds
 from fl.accounting import Accounting
 from fl.contracts import Job, Trained
-from fl.data.datasets import Federated
+from fl.data.samples import Federated
 from fl.errors import MethodError
 from fl.executors.deferred_training import Trainer
 from fl.method_base.method import State, check

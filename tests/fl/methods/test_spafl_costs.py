@@ -9,7 +9,7 @@ import torch
 from edgesim.seeds import Seeds
 from fl.accounting import Accounting
 from fl.contracts import Trained
-from fl.data.datasets import Federated
+from fl.data.samples import Federated
 from fl.models.architectures import build
 from fl.task import LearningTask
 from tests.fl.conftest import Bench, view_of

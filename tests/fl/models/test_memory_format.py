@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy
 
 from edgesim.seeds import Seeds
 from fl.contracts import Job, Payload, Phase
-from fl.data.datasets import Federated
+from fl.data.samples import Federated
 from fl.masks import unit_masks as masks
 from fl.models import memory_format
 from fl.models.architectures import build

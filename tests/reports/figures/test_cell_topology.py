@@ -4,6 +4,7 @@ import csv
 import io
 import math
 
+import numpy as np
 from pytest import approx
 
 from reports.figures import cell_topology as places
@@ -34,12 +35,14 @@ def test_a_number_stands_on_the_circle_that_lies_on_top(scheme_of):
     assert (panel.get_xlabel(), panel.get_ylabel()) == ("x (m)", "y (m)")
 
 
-def test_the_cell_is_a_star_of_all_devices(scheme_of):
-    graph = places.star_graph(scheme_of().first.devices)
-    assert (
-        sorted(map(str, graph.neighbors(places.STATION))) == ["0", "1"]
-        and graph.nodes[1]["rate_bps"] == 1e8
-    )
+def test_every_device_is_joined_to_the_base_station(scheme_of):
+    with style.styled(style.SCREEN):
+        panel, _ = places.cell_topology([scheme_of()], style.SCREEN).axes
+    rays, circles, _ = panel.collections
+    ends = np.array(rays.get_segments())  # [device][station, device][x, y]
+    np.testing.assert_allclose(ends[:, 0], 0.0)
+    np.testing.assert_allclose(ends[:, 1], circles.get_offsets())
+    assert circles.get_array()[1] == 100.0  # Mbit/s
 
 
 def rows_of(table):

@@ -35,6 +35,19 @@ def test_drawn_and_expected_agree_in_mean_upload_time():
     assert drawn.draw(0, 0.01, 10**0.42, used_hz, bits) == (factors[1], tails[1])
 
 
+def test_a_variance_that_rounding_makes_negative_counts_as_none():
+    """Far below the first scheme each block takes all M transmissions."""
+    drawn = DrawnRepetitions(RepeatedSchemes(*schemes("64qam"), Harq()), Seeds(1), BLOCK_S)
+    first_db = drawn.schemes.half_db[0]
+    above_db = np.random.default_rng(0).uniform(-9.0, -8.0, 400)
+    lost = drawn.schemes.harq.lost(above_db, 0.0)
+    below = above_db[drawn.schemes.harq.transmissions(lost)[1] < 0.0]
+    assert below.size
+    for each in below:
+        factor, _ = drawn.draw(0, 0.0, 10.0 ** ((first_db + each) / 10.0), 1e6, 1e6)
+        assert factor == pytest.approx(1.0, abs=0.2)
+
+
 def test_a_run_plans_with_the_expectation_and_draws():
     none, expected, drawn = (
         simulate(load(FILE, [*STATIC, f"network.adaptation={{rate: mcs, errors: {errors}}}"]))

@@ -85,3 +85,12 @@ def test_the_inverse_of_an_efficiency():
     for law in LAWS.values():
         assert law.efficiency(law.snr_for_bits(bits)) == pytest.approx(bits, rel=1e-12)
         assert law.snr_for_bits(np.array([99.0])) == np.inf
+
+
+@pytest.mark.parametrize("decibel", [39, 42, 47])
+def test_a_law_at_its_largest_value_has_quantiles(decibel):
+    """K of 17.5 dB: all of the probability of every block is where the law is at its largest."""
+    law = make_law(AdaptationSection(rate="mcs", errors="expected"))
+    mean = RateDistribution(5, 10.0**1.75, law)
+    low, high = (float(mean.quantile(p, 10.0 ** (decibel / 10.0))) for p in (0.05, 0.5))
+    assert low == pytest.approx(law.bits[-1], rel=1e-4) and low <= high <= law.bits[-1] * (1 + 1e-9)

@@ -7,6 +7,7 @@ import pytest
 from edgesim import simulate
 from edgesim.errors import ScenarioError
 from edgesim.scenario import load
+from edgesim.scenario.radio.fidelity import LEAVES_OUT, RUNGS
 
 FILE = Path(__file__).parents[4] / "scenarios" / "ladder.yaml"
 TIMING = ["learning.dataset=none", "learning.partition=none", "rounds=2"]
@@ -29,6 +30,19 @@ def test_rungs_set_what_they_say():
     assert errors.network.adaptation.implementation_loss_db == 2.0
 
 
+def test_the_rung_network_has_57_sectors_in_interference_by_events():
+    network = rung("network").network
+    assert (network.layout.rings, network.layout.sectors, network.layout.wrap) == (2, 3, True)
+    assert network.channel.path_loss.antenna.kind == "column"
+    assert network.power_control.alpha == 0.8 and network.adaptation.errors == "drawn"
+    assert network.interference is None  # events, where there are several cells
+    assert rung("network").allocation.interference == "full"
+
+
+def test_every_rung_says_what_it_leaves_out():
+    assert tuple(LEAVES_OUT) == RUNGS
+
+
 def test_a_written_key_wins_over_its_rung():
     own = rung(
         "errors",
@@ -44,7 +58,7 @@ def test_a_written_key_wins_over_its_rung():
 
 
 def test_a_resolved_rung_reads_back_to_the_same_digest(tmp_path):
-    for name in ("paper", "cell", "adapted", "errors"):
+    for name in RUNGS:
         resolved = tmp_path / f"{name}.yaml"
         resolved.write_text(rung(name).to_yaml(), "utf-8")
         assert load(resolved).digest() == rung(name).digest()
@@ -61,7 +75,7 @@ def test_every_rung_runs_and_costs_more_pruning_than_the_one_below():
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
-        (["network.fidelity=network"], "paper or cell or adapted or errors"),
+        (["network.fidelity=city"], "paper or cell or adapted or errors or network"),
         (["network.fidelity=adapted", "network.bandwidth=7 MHz"], "channels of 5, 10"),
         (["network.fidelity=adapted", "allocation.solver=fair"], "one of the solvers kkt"),
         (["network.fidelity=paper", "devices.0.position.disc=40 m"], "is not read with path_loss"),

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from edgesim.seeds import Seeds
-from fl.data.datasets import Federated
+from fl.data.samples import Federated
 from fl.errors import MethodError
 from fl.method_base.method import State, check
 from fl.methods import resolve

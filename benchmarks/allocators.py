@@ -1,6 +1,6 @@
 """What a solve costs: milliseconds and memory by number of devices, and the ratio to cvxpy.
 
-    python benchmarks/solvers.py [--most 1000000]
+    python benchmarks/allocators.py [--most 1000000]
 
 Prints two tables:
 

@@ -1,0 +1,1 @@
+"""The uplink's band among those that send at the moment."""

@@ -1,0 +1,65 @@
+"""A battery: what it holds, where a device dies and returns, and when it is charged."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Charging:
+    """Power into a battery: always, or in a window that comes again.
+
+    Args:
+        power_w: power into the battery.
+        period_s: time from one window to the next; inf: it is charged all the time.
+        from_s: start of the first window.
+        lasts_s: length of a window.
+    """
+
+    power_w: float = 0.0
+    period_s: float = math.inf
+    from_s: float = 0.0
+    lasts_s: float = math.inf
+
+    def power_at_w(self, time_s: float) -> float:
+        """Power at an instant, W."""
+        if math.isinf(self.period_s):
+            return self.power_w
+        start_s = self._last_start_s(time_s)
+        return self.power_w if start_s <= time_s < start_s + self.lasts_s else 0.0
+
+    def next_change_s(self, time_s: float) -> float:
+        """The first end or start of a window after an instant, s; inf: none."""
+        if math.isinf(self.period_s) or self.power_w == 0.0:
+            return math.inf
+        start_s = self._last_start_s(time_s)
+        edges_s = (start_s, start_s + self.lasts_s, start_s + self.period_s)
+        return next(edge_s for edge_s in edges_s if edge_s > time_s)
+
+    def _last_start_s(self, time_s: float) -> float:
+        """The last start of a window at or before an instant; the first one before any."""
+        count = max(math.floor((time_s - self.from_s) / self.period_s), 0)
+        # Of a quotient that rounds up, the start before.
+        while count and self.from_s + count * self.period_s > time_s:
+            count -= 1
+        if self.from_s + (count + 1) * self.period_s <= time_s:
+            count += 1
+        return self.from_s + count * self.period_s
+
+
+@dataclass(frozen=True)
+class Battery:
+    """The battery of one device.
+
+    Args:
+        capacity_j: energy that it holds when it is full.
+        start: share of it at the start of the run.
+        resume: share of it at which a device that died returns.
+        charging: see `Charging`.
+    """
+
+    capacity_j: float
+    start: float = 1.0
+    resume: float = 0.2
+    charging: Charging = Charging()

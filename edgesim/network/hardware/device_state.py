@@ -1,0 +1,303 @@
+"""One device over time: its activity, temperature, battery and modem between exact events.
+
+Between two events every power is constant, so that joules, battery and temperature are known in
+closed form at the next one: a change of the background load, the limit of the temperature, the
+end of the modem's tail, an edge of a charging window, a battery that is full, empty, or full enough
+to return, and the last cycle of a computation.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from edgesim.network.hardware.background_load import BackgroundLoad
+from edgesim.network.hardware.battery import Battery
+from edgesim.network.hardware.modem import NO_MODEM, Modem
+from edgesim.network.hardware.thermal import Thermal
+from edgesim.network.span_energy import compute_j, power_j
+
+WAITING, RECEIVING, COMPUTING, SENDING = "waiting", "receiving", "computing", "sending"
+IDLE, OFF = "idle", "off"  # phases of the spans of a device without a job
+
+
+class Piece(NamedTuple):
+    """A stretch in which a device without a job waited, or was off."""
+
+    phase: str
+    start_s: float
+    end_s: float
+    energy_j: float
+
+
+@dataclass(frozen=True)
+class DeviceHardware:
+    """What one device is made of; None: it has no such limit.
+
+    Args:
+        capacitance: kappa, J s^2.
+        static_power_w: of the processor while it computes, beside kappa f^3.
+        idle_power_w: while it waits.
+        receive_power_w: while it receives.
+        modem: see `Modem`.
+        thermal: see `Thermal`.
+        load: see `BackgroundLoad`.
+        battery: see `Battery`.
+    """
+
+    capacitance: float = 0.0
+    static_power_w: float = 0.0
+    idle_power_w: float = 0.0
+    receive_power_w: float = 0.0
+    modem: Modem = NO_MODEM
+    thermal: Thermal | None = None
+    load: BackgroundLoad | None = None
+    battery: Battery | None = None
+
+
+class Snapshot(NamedTuple):
+    """The state of a device that waits or is off, as numbers for a checkpoint.
+
+    Args:
+        time_s: simulated time, s.
+        temperature_c: of the processor, degrees Celsius; nan: it has no limit.
+        throttled: 1 while the clock is limited.
+        battery_j: energy left; nan: no battery.
+        alive: 0 after the battery was empty, until it has enough to return.
+        tail_until_s: end of the modem's tail, s.
+        used_j: joules since the start of the run.
+        charged_j: joules that the battery, or the device beside a full one, took in since then.
+        throttled_s: time in which the clock was limited, s.
+        off_s: time without energy, s.
+    """
+
+    time_s: float
+    temperature_c: float
+    throttled: float
+    battery_j: float
+    alive: float
+    tail_until_s: float
+    used_j: float
+    charged_j: float
+    throttled_s: float
+    off_s: float
+
+
+@dataclass(slots=True)
+class DeviceState:
+    """The state of one device; `advance` is its only clock.
+
+    Args:
+        hardware: what it is made of.
+        time_s: simulated time up to which it is known, s.
+
+    Attributes:
+        activity: waiting, receiving, computing or sending.
+        clock_hz: clock that is asked for while it computes; the limit of a hot processor is lower.
+        cycles_left: of the computation.
+        joules: used since the activity began.
+        pieces: idle and off stretches that are not taken yet.
+    """
+
+    hardware: DeviceHardware
+    time_s: float = 0.0
+    temperature_c: float = math.nan
+    throttled: bool = False
+    battery_j: float = math.nan
+    alive: bool = True
+    tail_until_s: float = -math.inf
+    used_j: float = 0.0
+    charged_j: float = 0.0
+    throttled_s: float = 0.0
+    off_s: float = 0.0
+    activity: str = WAITING
+    clock_hz: float = 0.0
+    tx_power_w: float = 0.0
+    cycles_left: float = 0.0
+    joules: float = 0.0
+    began_s: float = 0.0
+    pieces: list[Piece] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.began_s = self.time_s
+        if self.hardware.thermal is not None and math.isnan(self.temperature_c):
+            self.temperature_c = self.hardware.thermal.ambient_c
+        if self.hardware.battery is not None and math.isnan(self.battery_j):
+            self.battery_j = self.hardware.battery.start * self.hardware.battery.capacity_j
+
+    # --- what it does -------------------------------------------------------------------------
+
+    def begin(
+        self,
+        activity: str,
+        time_s: float,
+        clock_hz: float = 0.0,
+        cycles: float = 0.0,
+        tx_power_w: float = 0.0,
+    ) -> None:
+        """Go over to another activity at an instant."""
+        self.advance(time_s)
+        self._end_piece()
+        if self.activity in (RECEIVING, SENDING):
+            self.tail_until_s = time_s + self.hardware.modem.tail_s
+        self.activity, self.clock_hz, self.cycles_left = activity, clock_hz, cycles
+        self.tx_power_w, self.joules, self.began_s = tx_power_w, 0.0, time_s
+
+    def take_pieces(self, time_s: float) -> list[Piece]:
+        """The stretches without a job until an instant that were not taken before."""
+        self.advance(time_s)
+        self._end_piece()
+        pieces, self.pieces = self.pieces, []
+        return pieces
+
+    def _end_piece(self) -> None:
+        """Note the stretch that ends now, if the device waits or is off."""
+        if self.activity == WAITING and self.time_s > self.began_s:
+            phase = IDLE if self.alive else OFF
+            self.pieces.append(Piece(phase, self.began_s, self.time_s, self.joules))
+        if self.activity == WAITING:
+            self.began_s, self.joules = self.time_s, 0.0
+
+    # --- powers, all constant until the next event --------------------------------------------
+
+    @property
+    def speed_hz(self) -> float:
+        """Cycles a second of the job, after throttling and beside other programs."""
+        if self.activity != COMPUTING or not self.alive or self.cycles_left <= 0.0:
+            return 0.0
+        load = self.hardware.load
+        return self._clock_hz * (1.0 if load is None else load.share(self.time_s))
+
+    @property
+    def _clock_hz(self) -> float:
+        thermal = self.hardware.thermal
+        if thermal is None or not self.throttled:
+            return self.clock_hz
+        return min(self.clock_hz, thermal.throttled_hz)
+
+    @property
+    def processor_w(self) -> float:
+        """Power of the processor, W: kappa f^2 a cycle, and the static power."""
+        if self.activity != COMPUTING or not self.alive:
+            return 0.0
+        dynamic_w = compute_j(self.hardware.capacitance, self._clock_hz, self.speed_hz)
+        return dynamic_w + self.hardware.static_power_w
+
+    @property
+    def power_w(self) -> float:
+        """Power of the whole device, W."""
+        hardware, modem = self.hardware, self.hardware.modem
+        if not self.alive:
+            return 0.0
+        if self.activity == SENDING:
+            return modem.sending_w(self.tx_power_w)
+        if self.activity == RECEIVING:
+            return hardware.receive_power_w
+        radio_w = modem.tail_power_w if self.time_s < self.tail_until_s else modem.sleep_power_w
+        if self.activity == COMPUTING:
+            return self.processor_w + radio_w
+        return hardware.idle_power_w + radio_w
+
+    def _charging_w(self) -> float:
+        battery = self.hardware.battery
+        return 0.0 if battery is None else battery.charging.power_at_w(self.time_s)
+
+    # --- time ---------------------------------------------------------------------------------
+
+    def at(self, time_s: float) -> DeviceState:
+        """The state at a later instant if the device goes on as it does; this one stays."""
+        later = copy.copy(self)
+        later.pieces = []
+        later.advance(max(time_s, self.time_s))
+        return later
+
+    def advance(self, time_s: float) -> None:
+        """Go on with the activity until an instant, through all events on the way."""
+        while (event := self._next())[0] <= time_s:
+            self._pass(max(event[0], self.time_s), event[1])
+        if time_s > self.time_s:
+            self._pass(time_s, "")
+
+    def next_event_s(self) -> float:
+        """When something changes that no other process knows of, s; inf: never."""
+        return self._next()[0]
+
+    def _next(self) -> tuple[float, str]:
+        """(instant, kind) of the next event."""
+        hardware, now, events = self.hardware, self.time_s, []
+        if (speed_hz := self.speed_hz) > 0.0:
+            events.append((now + self.cycles_left / speed_hz, "done"))
+        if self.activity == COMPUTING and hardware.load is not None and self.cycles_left > 0.0:
+            events.append((hardware.load.next_switch_s(now), "load"))
+        if hardware.thermal is not None:
+            turn = self.temperature_c, self.processor_w, self.throttled
+            events.append((now + hardware.thermal.seconds_until_it_turns(*turn), "heat"))
+        if now < self.tail_until_s:
+            events.append((self.tail_until_s, "tail"))
+        if hardware.battery is not None:
+            events.append((hardware.battery.charging.next_change_s(now), "charging"))
+            events.append(self._level_event(hardware.battery))
+        return min(events, default=(math.inf, ""))
+
+    def _level_event(self, battery: Battery) -> tuple[float, str]:
+        """(instant, kind) at which the battery is empty, full, or full enough to return."""
+        gain_w = self._charging_w() - self.power_w
+        if self.alive and gain_w < 0.0:
+            return self.time_s + self.battery_j / -gain_w, "empty"
+        if not self.alive and gain_w > 0.0:
+            missing_j = battery.resume * battery.capacity_j - self.battery_j
+            return self.time_s + missing_j / gain_w, "back"
+        if gain_w > 0.0 and self.battery_j < battery.capacity_j:
+            return self.time_s + (battery.capacity_j - self.battery_j) / gain_w, "full"
+        return math.inf, ""
+
+    def _pass(self, time_s: float, kind: str) -> None:
+        """Let time pass in which every power is constant, and what happens at its end."""
+        seconds, power_w = time_s - self.time_s, self.power_w
+        battery, thermal = self.hardware.battery, self.hardware.thermal
+        used_j = power_j(power_w, seconds)
+        if battery is not None:
+            charged_j = power_j(self._charging_w(), seconds)
+            if kind == "empty":  # exactly what it had: no rounding is left over
+                used_j, level_j = self.battery_j + charged_j, 0.0
+            elif kind == "back":
+                level_j = battery.resume * battery.capacity_j
+            else:
+                level_j = self.battery_j + (charged_j - used_j)
+            if kind == "full" or level_j > battery.capacity_j:
+                level_j = battery.capacity_j
+            # A full battery takes what the device uses, and no more.
+            self.charged_j += level_j - self.battery_j + used_j
+            self.battery_j = max(level_j, 0.0)
+        if thermal is not None:
+            self.temperature_c = thermal.after(self.temperature_c, self.processor_w, seconds)
+            self.throttled_s += seconds if self.throttled else 0.0
+        self.off_s += 0.0 if self.alive else seconds
+        done = self.cycles_left if kind == "done" else self.speed_hz * seconds
+        self.joules, self.used_j = self.joules + used_j, self.used_j + used_j
+        self.cycles_left, self.time_s = max(self.cycles_left - done, 0.0), time_s
+        self._happens(kind)
+
+    def _happens(self, kind: str) -> None:
+        thermal = self.hardware.thermal
+        if kind == "heat" and thermal is not None:
+            self.temperature_c = thermal.turns_at_c(self.throttled)
+            self.throttled = not self.throttled
+        if kind in ("empty", "back"):
+            self._end_piece()
+            self.alive, self.tail_until_s = kind == "back", -math.inf
+
+    # --- checkpoints --------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """The numbers of a device that waits or is off."""
+        return Snapshot(*(float(getattr(self, name)) for name in Snapshot._fields))
+
+    @classmethod
+    def restored(cls, hardware: DeviceHardware, numbers: Snapshot) -> DeviceState:
+        """The state that `snapshot` gave."""
+        values = numbers._asdict()
+        values |= {name: bool(values[name]) for name in ("throttled", "alive")}
+        return cls(hardware, **values)

@@ -1,0 +1,1 @@
+"""Sectors that share one band: uploads that disturb each other, planned sector by sector."""

@@ -1,0 +1,79 @@
+"""Which sector serves each device, and what arrives of its power at every sector."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fl.contracts import Array
+
+
+class Couplings:
+    """Power gains of K devices at S sectors, and the sector that serves each device.
+
+    The one place where both are kept while a run lasts: links and planners read them here, and
+    whoever moves a device changes them here.
+
+    Args:
+        gain: linear power gain of device k at sector s, without fading [K, S].
+        serving: sector of each device, int [K].
+
+    Raises:
+        ValueError: shapes that do not fit, or a sector that does not exist.
+    """
+
+    def __init__(self, gain: Any, serving: Any) -> None:
+        self.gain = np.array(gain, dtype=float)
+        self.serving = np.array(serving, dtype=int)
+        if self.gain.ndim != 2 or self.serving.shape != self.gain.shape[:1]:
+            raise ValueError(
+                f"gains {self.gain.shape} and serving sectors {self.serving.shape} do not fit; "
+                "give [K, S] and [K]"
+            )
+        if self.serving.size and not 0 <= self.serving.min() <= self.serving.max() < self.sectors:
+            raise ValueError(f"serving sectors are numbers from 0 to {self.sectors - 1}")
+        self.own = self.gain[np.arange(len(self)), self.serving]  # at the serving sector [K]
+        self.cross = self.gain.copy()  # of the sectors that do not serve the device, 0 at its own
+        self.cross[np.arange(len(self)), self.serving] = 0.0
+
+    def __len__(self) -> int:
+        return len(self.serving)
+
+    @property
+    def sectors(self) -> int:
+        """S."""
+        return int(self.gain.shape[1])
+
+    def copy(self) -> Couplings:
+        """The same, to be changed apart from this one."""
+        return Couplings(self.gain, self.serving)
+
+    def move(self, device: int, gain: Any = None, sector: int | None = None) -> None:
+        """Change the gains [S] of a device, the sector that serves it, or both."""
+        if gain is not None:
+            self.gain[device] = gain
+        if sector is not None:
+            self.serving[device] = sector
+        own = self.serving[device]
+        self.own[device] = self.gain[device, own]
+        self.cross[device] = self.gain[device]
+        self.cross[device, own] = 0.0
+
+    def replace(self, gain: Array) -> None:
+        """Change the gains [K, S] of all devices."""
+        self.gain[:] = gain
+        everybody = np.arange(len(self))
+        self.own[:] = self.gain[everybody, self.serving]
+        self.cross[:] = self.gain
+        self.cross[everybody, self.serving] = 0.0
+
+    def interference(self, power_w: Array) -> Array:
+        """Mean density [S] over a band that devices of other sectors send into with ``power_w``.
+
+        Args:
+            power_w: p over the band, W/Hz for a density: p / W; 0 where a device is silent [K].
+        """
+        # Not by matrix product: its last bits would depend on the library and its threads.
+        density: Array = np.einsum("k,ks->s", power_w, self.cross)
+        return density

@@ -1,0 +1,102 @@
+"""Bits that flow at rates which all change together: integrated exactly from change to change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from edgesim.network.tdd_service import TddService
+from fl.contracts import Array
+
+Rates = Callable[[Array, float], tuple[Array, Array, Array]]
+# (who sends, bool [K]; time, s) -> (rate, bit/s [K]; log2(1 + SINR) [K]; share of the band [K])
+FlowStretch = Callable[[Array, float], None]  # (flows, int [N]; now, s), before rates change
+
+
+class FlowTable:
+    """The flows of K devices, each of at most one; arrays [K].
+
+    A flow is known by the bits that were left when its rate last changed: between changes they fall
+    on a straight line, and when it ends is computed once.
+
+    Args:
+        count: K.
+        rates: of those that send, at an instant.
+        service: when the links may send; None: always, at the mean rate.
+    """
+
+    def __init__(self, count: int, rates: Rates, service: TddService | None = None) -> None:
+        self.rates, self.service = rates, service
+        self.active = np.zeros(count, dtype=bool)
+        self.left, self.since_s = np.zeros(count), np.zeros(count)  # bit, and since when, s
+        self.rate_bps, self.efficiency = np.zeros(count), np.zeros(count)
+        self.share = np.zeros(count)
+        self.finish_s = np.full(count, math.inf)
+        self.served_s, self.carried = np.zeros(count), np.zeros(count)  # integral of efficiency
+        self.on_stretch: FlowStretch | None = None
+
+    def begin(self, device: int, bits: float, now_s: float) -> None:
+        """A flow starts; its rate is known after `settle`."""
+        self.active[device], self.left[device], self.since_s[device] = True, bits, now_s
+        self.rate_bps[device] = self.efficiency[device] = 0.0
+        self.served_s[device] = self.carried[device] = 0.0
+        self.finish_s[device] = math.inf
+
+    def end(self, device: int, now_s: float) -> float:
+        """A flow ends; the bits that are left of it."""
+        self._count(np.array([device]), now_s)
+        self.active[device] = False
+        self.rate_bps[device] = self.efficiency[device] = 0.0
+        self.finish_s[device] = math.inf
+        return float(self.left[device])
+
+    def mean_ratio(self, device: int) -> float:
+        """Ratio of signal to interference and noise of a flow that has ended; nan: none.
+
+        Linear, that of the mean spectral efficiency: 2^E[log2(1 + SINR)] - 1.
+        """
+        served_s = float(self.served_s[device])
+        mean = float(self.carried[device]) / served_s if served_s > 0.0 else math.nan
+        return math.expm1(mean * math.log(2.0))
+
+    def settle(self, now_s: float) -> None:
+        """Take the rates that hold from now on, for whoever sends now."""
+        rate_bps, efficiency, share = self.rates(self.active, now_s)
+        other = (rate_bps != self.rate_bps) | (efficiency != self.efficiency)
+        changed = np.flatnonzero(self.active & other)
+        self._count(changed, now_s)
+        self.rate_bps[changed] = rate_bps[changed]
+        self.efficiency[changed], self.share[changed] = efficiency[changed], share[changed]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            needed_s = self.left[changed] / self.rate_bps[changed]
+        needed_s[self.left[changed] <= 0.0] = 0.0
+        if self.service is not None:
+            self.finish_s[changed] = self.service.finishes_s(now_s, needed_s)
+        else:
+            self.finish_s[changed] = now_s + needed_s
+
+    def _count(self, flows: Array, now_s: float) -> None:
+        """Count what these flows carried since their rates changed last."""
+        if self.on_stretch is not None:
+            self.on_stretch(flows, now_s)
+        spent_s = now_s - self.since_s[flows]
+        if self.service is not None:
+            spent_s = self.service.served_each_s(self.since_s[flows], now_s)
+        # Rate x time rounds: a flow ends when its time has come, not where it reaches 0.
+        self.left[flows] = np.maximum(self.left[flows] - self.rate_bps[flows] * spent_s, 0.0)
+        self.served_s[flows] += spent_s
+        self.carried[flows] += self.efficiency[flows] * spent_s
+        self.since_s[flows] = now_s
+
+    def next_finish(self) -> tuple[float, Array]:
+        """(when flows finish next at these rates, s; which do, in device order); inf: none."""
+        least_s = float(self.finish_s.min(initial=math.inf))
+        if math.isinf(least_s):
+            return math.inf, np.empty(0, dtype=int)
+        return least_s, np.flatnonzero(self.finish_s <= least_s)
+
+    def stalled(self) -> Array:
+        """Devices whose bits wait for a rate of 0."""
+        return np.flatnonzero(self.active & (self.rate_bps <= 0.0) & (self.left > 0.0))

@@ -1,0 +1,142 @@
+"""The network of a scenario with a layout: its channel, and its sectors with their links."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import simpy
+
+from edgesim.network.adaptation.link_adaptation import make_repetitions
+from edgesim.network.channel import radio_options, receiver_loss
+from edgesim.network.device import Fleet
+from edgesim.network.fluid_links import IdealDownlink
+from edgesim.network.interference.couplings import Couplings
+from edgesim.network.interference.moving_sectors import MovingSectors
+from edgesim.network.interference.network_cell import Network
+from edgesim.network.interference.network_uplink import NetworkUplink
+from edgesim.network.interference.sector_channel import (
+    MovingLinks,
+    SectorChannel,
+    ServingSites,
+)
+from edgesim.network.layout.coupling import Coupling, SectorLinks, make_coupling
+from edgesim.network.mobility.a3_event import A3Rule
+from edgesim.network.mobility.movement import Movement
+from edgesim.network.mobility.moving_channel import default_refresh_s
+from edgesim.network.mobility.serving_sectors import LossRule, ServingSectors
+from edgesim.network.planned_gains import make_planned_gains
+from edgesim.scenario.cells.handover_schema import HandoverSection
+from edgesim.scenario.cells.interference_schema import LOAD, NONE, Interference
+from edgesim.scenario.network_schema import NetworkSection
+from edgesim.scenario.schema import AllocationSection
+from fl.contracts import Array, Streams
+
+
+def make_sector_channel(
+    network: NetworkSection, fleet: Fleet, streams: Streams, movement: Movement | None = None
+) -> SectorChannel:
+    """The channel of devices to the sectors of a scenario's layout.
+
+    Args:
+        network: the section, with a layout.
+        fleet: the devices, with their places.
+        streams: random streams of the run.
+        movement: where the devices are over time; None: nobody moves.
+    """
+    coupling = make_coupling(network, fleet, streams)
+    position_m = np.stack([fleet.x_m, fleet.y_m], axis=1)
+    links = coupling.at(position_m)
+    everybody, site = np.arange(len(fleet)), coupling.sites.site_of[links.serving]
+    options = radio_options(network, links.k_factor[everybody, site], streams)
+    couplings = Couplings(links.coupling, links.serving)
+    own = everybody, site
+    places = ServingSites(links.distance_m[own], links.line_of_sight[own], links.beyond_scope)
+    moving = None if movement is None else _moving(network, coupling, movement)
+    return SectorChannel(couplings, places, receiver_loss(network), moving, **options)
+
+
+def _moving(network: NetworkSection, coupling: Coupling, movement: Movement) -> MovingLinks:
+    """The links of devices that move."""
+
+    def links_at(time_s: float) -> SectorLinks:
+        return coupling.at(movement.at(time_s))
+
+    refresh_s = network.channel.refresh_s or default_refresh_s(network, movement)
+    by_place = isinstance(network.channel.fading.k_db, str)
+    speed, site_of = movement.top_speed_m_per_s, coupling.sites.site_of
+    return MovingLinks(links_at, refresh_s, speed, site_of, by_place)
+
+
+def make_walk(section: HandoverSection | None, channel: SectorChannel) -> MovingSectors | None:
+    """What moves the devices of a network; None: nobody moves.
+
+    Args:
+        section: a scenario's ``network.handover``.
+        channel: of the network.
+    """
+    moving, section = channel.moving, section or HandoverSection()
+    if moving is None:
+        return None
+    rule = A3Rule(
+        section.offset_db,
+        section.hysteresis_db,
+        section.time_to_trigger_s,
+        section.filter,
+        section.sample_s,
+        never=section.event == "none",
+    )
+    loss = LossRule(section.lost_below_db, section.lost_after_s)
+    sectors = ServingSectors(moving.at, _coupling_of, rule, moving.refresh_s, loss)
+    return MovingSectors(
+        sectors, channel, moving.site_of, section.interruption_s, moving.k_by_place
+    )
+
+
+def _coupling_of(links: SectorLinks) -> Array:
+    return links.coupling
+
+
+def make_network(
+    env: simpy.Environment,
+    network: NetworkSection,
+    allocation: AllocationSection,
+    channel: SectorChannel,
+    streams: Streams,
+    **options: Any,
+) -> Network:
+    """The sectors of a scenario with a layout.
+
+    Args:
+        env: the simulation environment.
+        network: the section.
+        allocation: the section.
+        channel: of `make_sector_channel`; what a run changes of it is its own.
+        streams: random streams of the run.
+        options: of `edgesim.network.cell.Cell`, but links, channel and planned gains.
+    """
+    channel = channel.of(channel.couplings.copy())
+    heard = network.interference or Interference()
+    walk = make_walk(network.handover, channel)
+    uplink = NetworkUplink(
+        env,
+        channel,
+        channel.couplings,
+        heard.mode,
+        heard.refresh_s,
+        network.uplink.share,
+        repetitions=make_repetitions(network, streams),
+        walk=walk,
+    )
+    return Network(
+        channel.couplings,
+        NONE if heard.mode == NONE else allocation.interference,
+        expects_load=heard.mode == LOAD,
+        env=env,
+        channel=channel,
+        uplink=uplink,
+        downlink=IdealDownlink(env, channel),
+        streams=streams,
+        planned_gains=make_planned_gains(allocation, channel),
+        **options,
+    )

@@ -1,0 +1,67 @@
+"""A network: sectors that share a band, behind the interface of one cell."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from edgesim.network.cell import Cell
+from edgesim.network.channel import Channel
+from edgesim.network.interference.couplings import Couplings
+from edgesim.network.interference.network_planner import NetworkPlan, NetworkPlanner
+from edgesim.network.interference.network_uplink import NetworkUplink
+from fl.contracts import Array, RoundPlan, View
+
+if TYPE_CHECKING:
+    import networkx
+
+
+class Network(Cell):
+    """All sectors and everything physical in them; to clocks it is a `Cell`.
+
+    Args:
+        couplings: gains at all sectors, and who serves whom; the same object as the links'.
+        interference: what plans count with, see `NetworkPlanner`.
+        expects_load: the links hear what plans expect by their loads.
+        options: of `Cell`.
+    """
+
+    planner: NetworkPlanner
+    uplink: NetworkUplink
+
+    def __init__(
+        self,
+        couplings: Couplings,
+        interference: str,
+        expects_load: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self.couplings = couplings
+        self.planner = NetworkPlanner(
+            self.sector_planner, couplings, lambda: self.env.now, interference, expects_load
+        )
+
+    @cached_property
+    def topology(self) -> networkx.Graph:
+        """The radio links: every sector and the devices 0..K-1 that it serves at the start."""
+        import networkx
+
+        served = enumerate(self.couplings.serving.tolist())
+        graph = networkx.Graph((f"sector {s}", k) for k, s in served)
+        graph.add_nodes_from(f"sector {s}" for s in range(self.couplings.sectors))
+        return graph
+
+    def view(self, g: int, everyone: bool = False) -> View:
+        self.uplink.follow()
+        return super().view(g, everyone)
+
+    def begin_round(self, plan: RoundPlan, others_go_on: bool = False) -> None:
+        self.uplink.expect(plan.load if isinstance(plan, NetworkPlan) else None)
+        super().begin_round(plan, others_go_on)
+
+    def planned_channel(self, plan: RoundPlan) -> Channel:
+        return self.planner.disturbed(plan.density if isinstance(plan, NetworkPlan) else None)
+
+    def sharers(self) -> Array:
+        return self.planner.sharers()

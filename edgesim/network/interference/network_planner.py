@@ -1,0 +1,253 @@
+"""Planning of a round of a network: one pruning problem per sector.
+
+Sectors share nothing but the interference that a plan counts with. It depends on the plan where
+powers or loads do: then all sectors are planned again with what the plans before would send, until
+the shares stay.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from edgesim.network.grants import Grants
+from edgesim.network.interference.couplings import Couplings
+from edgesim.network.interference.load import loads
+from edgesim.network.interference.sector_channel import DisturbedChannel, silent
+from edgesim.network.interference.uplink_rates import noise_factor
+from edgesim.network.planned_gains import PlannedGains
+from edgesim.network.planner import Planner, PricedPlan
+from edgesim.scenario.cells.interference_schema import FULL, LOAD, NONE
+from fl.contracts import Array, Demand, RoundPlan, View, Work
+
+TURNS, SAME_SHARE = 20, 1e-9  # of plans that depend on each other; change that ends them
+SAME_QUANTILE = 1e-5  # the same where gains are quantiles, which are tabulated
+
+
+@dataclass(frozen=True)
+class NetworkPlan(RoundPlan):
+    """The allocation of a round of a network.
+
+    Args:
+        density: interference that it counts with [S], W/Hz.
+        load: what it expects of devices that send for a part of the threshold [S], W/Hz; None:
+            nobody asks.
+    """
+
+    density: Array | None = None
+    load: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkPlanner:
+    """Plans rounds of a network, sector by sector.
+
+    Args:
+        planner: of one sector, without interference.
+        couplings: gains at all sectors, and who serves whom.
+        now_s: () -> simulated time, s.
+        interference: what plans count with. ``none``; ``full``, everybody with a grant sends all
+            the time; ``load``, everybody sends for the part of the threshold that its upload takes.
+        expects_load: plans say what interference they expect by their loads.
+    """
+
+    planner: Planner
+    couplings: Couplings
+    now_s: Callable[[], float]
+    interference: str = FULL
+    expects_load: bool = False
+
+    @property
+    def gains(self) -> PlannedGains:
+        """What a view takes for the channel: everybody sends, over equal shares of its sector."""
+        return self.sector_planner(self._first_density(np.arange(len(self.couplings)))).gains
+
+    def sharers(self) -> Array:
+        """How many devices the sector of each device serves, int [K]."""
+        serving = self.couplings.serving
+        return np.bincount(serving, minlength=self.couplings.sectors)[serving]
+
+    def _interference(self, power_w: Array) -> Array:
+        """Density [S] of everybody who sends with these powers [K], W/Hz."""
+        return self.couplings.interference(power_w / self.planner.channel.bandwidth_hz)
+
+    def sector_planner(self, density: Array, among: int = 0) -> Planner:
+        """What plans a sector in this interference [S], W/Hz."""
+        channel = self.disturbed(density)
+        gains = replace(self.planner.gains, channel=channel, among=among)
+        return replace(self.planner, channel=channel, gains=gains)
+
+    def disturbed(self, density: Array | None) -> DisturbedChannel:
+        """The channel in this interference [S], W/Hz; None: in none."""
+        channel = self.planner.channel
+        density = silent(self.couplings) if density is None else density
+        factor = noise_factor(channel, density)[self.couplings.serving]
+        return DisturbedChannel(channel, factor)
+
+    def unprunable_s(self, demand: Demand, view: View) -> Array:
+        """`Planner.unprunable_s` of a demand over all sectors."""
+        return self.planner.unprunable_s(demand, view)
+
+    def plan(self, demand: Demand, view: View, band: float = 1.0) -> NetworkPlan:
+        """Shares and pruning ratios of the devices of a demand, each in its sector.
+
+        Args:
+            demand: of the chosen devices.
+            view: what the server knows when the round starts.
+            band: all of it: jobs of a network do not overlap.
+
+        Raises:
+            solvers.InfeasibleError: see `Planner.plan`.
+        """
+        devices = np.asarray(demand.devices, dtype=int)
+        sector_of = self.couplings.serving[devices]
+        sectors = [np.flatnonzero(sector_of == s) for s in np.unique(sector_of)]
+        parts = [(part_of(demand, places), places) for places in sectors]
+        density, before = self._first_density(devices), np.zeros(len(self.couplings))
+        plan, gain = RoundPlan(()), None
+        for _ in range(TURNS):
+            planner = self.sector_planner(density, len(devices))
+            if self.planner.gains.counts_with_fading:
+                gain = self._gains(planner, demand, view, plan, sector_of)
+            plan = merged(
+                [
+                    planner.plan(part, view, given=None if gain is None else gain[places])
+                    for part, places in parts
+                ],
+                devices,
+            )
+            following = self._density(plan, demand, self.interference)
+            shares = _by_device(plan, "share", len(self.couplings))
+            moved, before = np.abs(shares - before).max(initial=0.0), shares
+            close = SAME_SHARE if gain is None else SAME_QUANTILE
+            if moved < close or (gain is None and np.array_equal(following, density)):
+                break
+            # A plan for less interference loads more: half the way, else loads would swing.
+            density = 0.5 * (density + following) if self.interference == LOAD else following
+        if gain is not None and isinstance(plan, PricedPlan):
+            plan = self._with_forecast(planner, demand, view, plan, gain)
+        load = self._density(plan, demand, LOAD) if self.expects_load else None
+        return NetworkPlan(**_fields_of(plan), density=density, load=load)
+
+    def _gains(
+        self, planner: Planner, demand: Demand, view: View, plan: RoundPlan, sector_of: Array
+    ) -> Array:
+        """Gains [S] of a demand for the shares, ratios and clocks of the plan before."""
+        devices = np.asarray(demand.devices, dtype=int)
+        share = 1.0 / np.bincount(sector_of, minlength=self.couplings.sectors)[sector_of]
+        rho = np.array(np.broadcast_to(demand.rho_min, share.shape))
+        cpu_hz, place = view.cpu_hz[devices], _places(devices)[_grants_of(plan).device]
+        share[place], rho[place] = _grants_of(plan).share, _grants_of(plan).rho
+        cpu_hz[place] = _grants_of(plan).cpu_hz
+        uploads = planner.uploads(demand, view, np.arange(len(devices)))
+        return uploads.gains(share, rho, cpu_hz)
+
+    def _with_forecast(
+        self, planner: Planner, demand: Demand, view: View, plan: PricedPlan, gain: Array
+    ) -> RoundPlan:
+        """The plan with what it promises of its uploads."""
+        grants, price = _grants_of(plan), plan.price
+        if not len(grants) or price is None:
+            return plan
+        served = _places(np.asarray(demand.devices, dtype=int))[grants.device]
+        forecast = planner.uploads(demand, view, served).forecast(grants, gain[served], price)
+        return replace(plan, forecast=forecast)
+
+    def _first_density(self, devices: Array) -> Array:
+        """Interference before anything is planned: of all that are asked, over equal shares."""
+        if self.interference == NONE:
+            return silent(self.couplings)
+        asked, serving = np.zeros(len(self.couplings)), self.couplings.serving
+        asked[devices] = 1.0
+        sharers = np.bincount(serving, asked, self.couplings.sectors)[serving]
+        share, most_w = 1.0 / np.maximum(sharers, 1.0), self.planner.fleet.tx_power_w
+        sent_w = self.planner.channel.sent_w(share, most_w, self.now_s())
+        return self._interference(asked * sent_w)
+
+    def _density(self, plan: RoundPlan, demand: Demand, interference: str) -> Array:
+        """Interference of what a plan sends [S], W/Hz."""
+        if interference == NONE:
+            return silent(self.couplings)
+        count, channel = len(self.couplings), self.planner.channel
+        power_w = _by_device(plan, "power_w", count)
+        if interference == LOAD:
+            share = _by_device(plan, "share", count)
+            rho = _by_device(plan, "rho", count)
+            bits, devices = np.zeros(count), np.asarray(demand.devices, dtype=int)
+            kept = 1.0 - rho[devices]
+            bits[devices] = demand.bits_fixed + kept * demand.bits_prunable
+            load = self.couplings, channel, channel.path_gain, share, power_w, bits
+            power_w = power_w * loads(*load, self.planner.budget_s)
+        return self._interference(power_w)
+
+
+def part_of(demand: Demand, places: Array) -> Demand:
+    """The demand of the devices at these positions."""
+    size = len(demand.devices)
+
+    def part(values: object) -> Array:
+        return np.broadcast_to(np.asarray(values), size)[places]
+
+    columns: dict[str, Any] = {}
+    for each in fields(Demand):
+        value = getattr(demand, each.name)
+        if isinstance(value, Work):
+            columns[each.name] = Work(part(value.weight_steps), part(value.flops))
+        else:
+            columns[each.name] = part(value)
+    return Demand(**columns)
+
+
+def merged(plans: Sequence[RoundPlan], devices: Array) -> RoundPlan:
+    """One plan of the plans of sectors, its grants in the order of the devices asked.
+
+    The threshold planned for is the longest, and what band and time are worth is the sum.
+    """
+    granted = [plan for plan in plans if len(plan.grants)]
+    left_out = tuple(sorted(k for plan in plans for k in plan.infeasible))
+    budget_s = max((plan.budget_s for plan in plans), default=math.inf)
+    if not granted:
+        return RoundPlan((), left_out, budget_s=budget_s)
+    columns = zip(*(_grants_of(plan).columns for plan in granted), strict=True)
+    grants = Grants(*(np.concatenate(column) for column in columns))
+    order = np.argsort(_places(devices)[grants.device], kind="stable")
+    prices = [plan.price for plan in granted if isinstance(plan, PricedPlan)]
+    known = [each for each in prices if each is not None]
+    return PricedPlan(
+        Grants(*(column[order] for column in grants.columns)),
+        left_out,
+        float(np.fmax.reduce([plan.residual for plan in granted])),
+        budget_s,
+        math.fsum(plan.pruning_per_hz for plan in granted),
+        math.fsum(plan.pruning_per_s for plan in granted),
+        price=np.concatenate(known)[order] if known else None,
+    )
+
+
+NO_GRANTS = Grants(np.empty(0, dtype=int), *(np.empty(0) for _ in range(4)))
+
+
+def _places(devices: Array) -> Array:
+    """Device -> its position among these."""
+    place = np.empty(int(devices.max(initial=-1)) + 1, dtype=int)
+    place[devices] = np.arange(len(devices))
+    return place
+
+
+def _grants_of(plan: RoundPlan) -> Grants:
+    return plan.grants if isinstance(plan.grants, Grants) else NO_GRANTS
+
+
+def _by_device(plan: RoundPlan, name: str, count: int) -> Array:
+    """A column of a plan's grants by device [K], 0 for those without a grant."""
+    grants, values = _grants_of(plan), np.zeros(count)
+    values[grants.device] = getattr(grants, name)
+    return values
+
+
+def _fields_of(plan: RoundPlan) -> dict[str, Any]:
+    return {each.name: getattr(plan, each.name) for each in fields(RoundPlan)}

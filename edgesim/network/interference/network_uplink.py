@@ -1,0 +1,229 @@
+"""The uplink of a network: uploads of all sectors, which disturb each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import simpy
+
+from edgesim.network.adaptation.drawn_repetitions import DrawnRepetitions
+from edgesim.network.channel import Channel
+from edgesim.network.fluid_links import Carrying, SegmentObserver, Uplink
+from edgesim.network.interference.couplings import Couplings
+from edgesim.network.interference.flow_table import FlowTable
+from edgesim.network.interference.flow_timer import FlowTimer
+from edgesim.network.interference.moving_sectors import MovingSectors
+from edgesim.network.interference.sector_bands import SectorBands
+from edgesim.network.interference.uplink_rates import UplinkRates
+from edgesim.records.span import Span
+from edgesim.scenario.cells.interference_schema import EVENTS, FULL, LOAD, NONE, REFRESH
+from fl.contracts import Array, Grant
+
+FAILED = "failed"  # why an upload whose link has failed is interrupted
+MODES = (NONE, FULL, LOAD, REFRESH, EVENTS)
+
+
+class NetworkUplink(Uplink):
+    """The bands of all sectors; to a device it looks as the `Uplink` of one cell.
+
+    Args:
+        env: the simulation environment.
+        channel: gains of the devices at their own sectors.
+        couplings: gains at all sectors.
+        interference: of whom an upload hears. ``none``: nobody. ``full``: everybody with a grant,
+            all the time. ``load``: what the plan of the round expects. ``refresh``: who was sending
+            at the last multiple of ``refresh_s``. ``events``: who is sending.
+        refresh_s: of ``refresh``, s.
+        share: fixed or reclaim, see `Uplink`; freed band stays in its sector.
+        on_segment: see `Link`.
+        repetitions: see `Uplink`.
+        walk: moves the devices; None: they stand still.
+    """
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        channel: Channel,
+        couplings: Couplings,
+        interference: str = EVENTS,
+        refresh_s: float = math.inf,
+        share: str = "fixed",
+        on_segment: SegmentObserver | None = None,
+        repetitions: DrawnRepetitions | None = None,
+        walk: MovingSectors | None = None,
+    ) -> None:
+        super().__init__(env, channel, share, on_segment, repetitions)
+        if interference not in MODES:
+            raise ValueError(f"interference is {interference}; allowed are {', '.join(MODES)}")
+        self.interference, self.refresh_s = interference, refresh_s
+        self.couplings, self.bands = couplings, SectorBands(couplings, share == "reclaim")
+        self.rates = UplinkRates(couplings, channel, self.bands)
+        table = FlowTable(len(couplings), self._rates_now, self.service)
+        self.timer = FlowTimer(env, table, self._next_change_s)
+        if on_segment is not None:
+            table.on_stretch = self._report
+        self.walk, self._leaving = walk, dict[int, simpy.Event]()  # device that sends -> its event
+        self._moved: set[int] = set()  # devices whose uploads were cut by a handover
+        self._refreshed = -1  # number of the last multiple of refresh_s that was looked at
+        self._was_sending = False  # anybody, when rates were taken last
+        self.expect(None)
+
+    @property
+    def coupled(self) -> bool:
+        return True
+
+    def expect(self, density: Array | None) -> None:
+        """Interference [S], W/Hz, that the plan of a round expects, for ``load``."""
+        self._expected = density
+
+    def begin_round(self, grants: Sequence[Grant], others_go_on: bool = False) -> None:
+        if not others_go_on:
+            self.bands.forget()
+            self.rates.power_w[:] = 0.0
+        self.bands.grant(grants)
+        for grant in grants:
+            self.rates.power_w[grant.device] = grant.power_w
+        self.rates.held, self._refreshed = self._held_at_start(), -1
+        self._was_sending = False
+        self.timer.others_come = True
+
+    def _held_at_start(self) -> Array | None:
+        if self.interference == EVENTS:
+            return None
+        if self.interference == FULL:
+            return self.rates.interference(self.bands.granted > 0.0)
+        if self.interference == LOAD and self._expected is not None:
+            return self._expected
+        return np.zeros(self.couplings.sectors)
+
+    def release(self, device: int) -> None:
+        if self.bands.granted[device] > 0.0 or self.bands.held[device] > 0.0:
+            self.bands.release(device)
+            self.timer.changed()
+
+    def follow(self) -> None:
+        """Let the devices be where they are now, served by whom they are served."""
+        if self.walk is None:
+            return
+        for each in self.walk.follow(self.env.now):
+            self.hand_over(each.device, each.sector, each.lost)
+        self.walk.update_k()
+
+    def hand_over(self, device: int, sector: int, lost: bool = False) -> None:
+        """Serve a device by another sector from now on; bits left go on there.
+
+        Args:
+            device: its number.
+            sector: that serves it from now on.
+            lost: its link has failed, and with it what it sends.
+        """
+        self.bands.hand_over(device, sector)
+        if device in self._leaving:
+            self._leaving.pop(device).succeed(lost)
+        self.timer.changed()
+
+    def pause_s(self, device: int) -> float | None:
+        """How long a device that was just cut off stays without a link, s; None: it was not."""
+        if device not in self._moved:
+            return None
+        self._moved.remove(device)
+        return self.walk.interruption_s if self.walk else 0.0
+
+    def move(self, device: int, gain: Array) -> None:
+        """The gains [S] of a device are others from now on."""
+        self.couplings.move(device, gain)
+        self.timer.changed()
+
+    def carry(self, bits: float, grant: Grant, span: Span | None = None) -> Carrying:
+        device, left = grant.device, bits
+        self.follow()
+        sector = int(self.couplings.serving[device])
+        self.bands.begin(device)
+        self.rates.factor[device], tail_s = self._repeated(grant, bits)
+        try:
+            if bits > 0.0:
+                done = self.timer.start(device, bits)
+                self._leaving[device] = leaving = self.env.event()
+                yield done | leaving if self.walk else done
+                if leaving.triggered and not done.triggered:
+                    if leaving.value:
+                        raise simpy.Interrupt(FAILED)
+                    self._moved.add(device)
+                    return
+                left = 0.0
+            if tail_s > 0.0:
+                self._leaving.pop(device, None)
+                yield self.env.timeout(tail_s)
+        finally:
+            self._leaving.pop(device, None)
+            left = min(left, self.timer.stop(device))
+            if span is not None:
+                span.bits, span.sector = bits - left, sector
+                ratio = self.timer.table.mean_ratio(device)
+                span.sinr_db = 10.0 * math.log10(ratio) if ratio > 0.0 else math.nan
+            if device in self._moved:
+                self.bands.pause(device)
+            else:
+                self.release(device)
+
+    def _repeated(self, grant: Grant, bits: float) -> tuple[float, float]:
+        """(factor of the rate, time after the last bit, s) of an upload that begins now."""
+        if self.repetitions is None:
+            return 1.0, 0.0
+        sending, device = self.timer.table.active, grant.device
+        used_hz = grant.share * self.channel.bandwidth_hz
+        gain = float(self.rates.gains(sending, self.env.now)[device])
+        sent = (self.env.now, device, used_hz, grant.power_w, gain)
+        snr, known = map(float, self.channel.true_and_known_snr(*sent))
+        return self.repetitions.draw(device, self.env.now, snr, used_hz, bits, known)
+
+    def _rates_now(self, sending: Array, time_s: float) -> tuple[Array, Array, Array]:
+        self.follow()
+        if self.interference == REFRESH:
+            self._refresh(sending, time_s)
+        waiting = (self.bands.granted > 0.0) & ~self.bands.sending
+        self.timer.others_come = bool(waiting.any())
+        return self.rates(sending, time_s)
+
+    def _report(self, flows: Array, now_s: float) -> None:
+        """Tell ``on_segment`` of the stretches of some flows that end now."""
+        table = self.timer.table
+        for k in flows.tolist():
+            start_s, rate_bps = float(table.since_s[k]), float(table.rate_bps[k])
+            spent_s = now_s - start_s
+            if self.service is not None:
+                spent_s = self.service.served_s(start_s, now_s)
+            if self.on_segment is not None and now_s > start_s:
+                sent = min(rate_bps * spent_s, float(table.left[k]))
+                self.on_segment(k, start_s, now_s, float(table.share[k]), rate_bps, sent)
+
+    def _refresh(self, sending: Array, time_s: float) -> None:
+        """Look at who sends, at each multiple of the time."""
+        number = _multiple(time_s, self.refresh_s)
+        if number != self._refreshed:
+            # The timer rings at a multiple while anybody sends: else nobody was sending at it.
+            at_it = self._was_sending or number * self.refresh_s == time_s
+            silent = np.zeros(self.couplings.sectors)
+            self.rates.held = self.rates.interference(sending) if at_it else silent
+            self._refreshed = number
+        self._was_sending = bool(sending.any())
+
+    def _next_change_s(self, time_s: float) -> float:
+        change_s = self.channel.next_change_s(time_s)
+        if self.walk is not None:
+            change_s = min(change_s, self.walk.next_change_s(time_s))
+        if self.interference != REFRESH:
+            return change_s
+        next_s = (_multiple(time_s, self.refresh_s) + 1) * self.refresh_s
+        return min(change_s, max(next_s, math.nextafter(time_s, math.inf)))
+
+
+def _multiple(time_s: float, step_s: float) -> int:
+    """n with n step <= t < (n + 1) step."""
+    # Division rounds, and could put a multiple into the step before it: multiply instead.
+    n = math.floor(time_s / step_s)
+    if (n + 1) * step_s <= time_s:
+        return n + 1
+    return n - 1 if n * step_s > time_s else n

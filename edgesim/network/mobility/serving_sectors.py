@@ -1,0 +1,164 @@
+"""Which sector serves each device that moves, over time.
+
+Handovers follow from the positions alone: reference signals are measured without fast fading and
+without interference. So who is served where is a pure function of (seed, time), whatever is sent
+meanwhile, and a resumed run measures again from the start.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from edgesim.network.channel import step_of
+from edgesim.network.mobility.a3_event import A3Event, A3Rule
+from fl.contracts import Array
+
+KEPT = 3  # refreshes whose links are kept: samples are taken ahead of the present
+Links = TypeVar("Links")  # what is known of the links of all devices at an instant
+
+
+class Handover(NamedTuple):
+    """One device goes to another sector, or loses its link and finds another."""
+
+    time_s: float
+    device: int
+    sector: int
+    lost: bool = False
+
+
+@dataclass(frozen=True)
+class LossRule:
+    """When a link fails, and the device looks for the strongest sector.
+
+    Args:
+        below_db: signal of the serving sector over that of all others, dB.
+        after_s: for how long it must be below, s.
+    """
+
+    below_db: float = -8.0
+    after_s: float = 1.0
+
+
+class ServingSectors(Generic[Links]):
+    """Gains at all sectors and handovers, in the order of time.
+
+    Gains are taken at whole multiples of a refresh time and held in between; samples are taken at
+    whole multiples of the rule's step, and see the gains that are held.
+
+    Args:
+        links_at: the links of all devices at an instant, s.
+        gain_of: coupling gains of such links [K, S], linear.
+        rule: when a device is handed over; None: never.
+        refresh_s: time for which gains are held, s; inf: for ever.
+        loss: when a link fails; None: never.
+    """
+
+    _asked_s: float
+
+    def __init__(
+        self,
+        links_at: Callable[[float], Links],
+        gain_of: Callable[[Links], Array],
+        rule: A3Rule | None,
+        refresh_s: float,
+        loss: LossRule | None = None,
+    ) -> None:
+        self.links_at, self.gain_of = links_at, gain_of
+        self.rule, self.refresh_s, self.loss = rule, refresh_s, loss
+        self._restart()
+
+    def gain(self, time_s: float) -> Array:
+        """Coupling gains [K, S] that are held at an instant, linear."""
+        return self.gain_of(self.links(time_s))
+
+    def links(self, time_s: float) -> Links:
+        """The links that are held at an instant."""
+        step = step_of(time_s, self.refresh_s)
+        if step not in self._links:
+            while len(self._links) >= KEPT:
+                del self._links[min(self._links)]
+            self._links[step] = self.links_at(step * self._length_s)
+        return self._links[step]
+
+    def until(self, time_s: float) -> list[Handover]:
+        """The handovers after those of the call before, until an instant, itself included.
+
+        An earlier instant than that of the call before starts over.
+        """
+        if time_s < self._asked_s:
+            self._restart()
+        self._asked_s = time_s
+        self._look_ahead(time_s)
+        found = []
+        while self._coming and self._coming[0].time_s <= time_s:
+            found.append(self._coming.popleft())
+        return found
+
+    def next_change_s(self, time_s: float) -> float:
+        """The first instant after that of `until` at which gains or a serving sector change, s."""
+        edge_s = (step_of(time_s, self.refresh_s) + 1) * self.refresh_s
+        if self.rule is None or math.isinf(edge_s):
+            return max(edge_s, math.nextafter(time_s, math.inf))
+        self._look_ahead(edge_s)
+        first_s = self._coming[0].time_s if self._coming else edge_s
+        return max(min(first_s, edge_s), math.nextafter(time_s, math.inf))
+
+    @property
+    def _length_s(self) -> float:
+        return 0.0 if math.isinf(self.refresh_s) else self.refresh_s
+
+    def _restart(self) -> None:
+        """Back to time 0, at which the strongest sector serves."""
+        self._asked_s, self._samples = 0.0, 0
+        self._links: dict[int, Links] = {}  # by the number of their refresh
+        self.at_start: Array = self.gain(0.0).argmax(axis=1)
+        self._event = A3Event(self.rule, self.at_start) if self.rule else None
+        self._coming: deque[Handover] = deque()
+        self._below = np.zeros(len(self.at_start), dtype=int)  # samples in a row
+
+    def _look_ahead(self, time_s: float) -> None:
+        """Take the samples until an instant, itself included."""
+        if self._event is None or self.rule is None or math.isinf(self.refresh_s):
+            return  # where nobody moves, nobody is handed over
+        sample_s, measured, step = self.rule.sample_s, None, -1
+        while self._samples * sample_s <= time_s:
+            now_s = self._samples * sample_s
+            if step_of(now_s, self.refresh_s) != step or measured is None:
+                step, gain = step_of(now_s, self.refresh_s), self.gain(now_s)
+                measured = decibel(gain)
+                in_all_db = decibel(gain.sum(axis=1))
+            if self.loss:
+                self._lose(now_s, measured, in_all_db)
+            devices, sectors = self._event.sample(measured)
+            self._coming += [
+                Handover(now_s, k, s)
+                for k, s in zip(devices.tolist(), sectors.tolist(), strict=True)
+            ]
+            self._samples += 1
+
+    def _lose(self, now_s: float, gain_db: Array, in_all_db: Array) -> None:
+        """Devices whose links fail at a sample go on with the strongest sector."""
+        assert self.loss and self.rule and self._event  # the caller has them
+        serving = self._event.serving
+        own_db = gain_db[np.arange(len(serving)), serving]
+        # S / (T - S) < g is S / T < g / (1 + g)
+        ratio = 10.0 ** (self.loss.below_db / 10.0)
+        bad = own_db - in_all_db < 10.0 * math.log10(ratio / (1.0 + ratio))
+        self._below = np.where(bad, self._below + 1, 0)
+        lost = np.flatnonzero((self._below - 1) * self.rule.sample_s >= self.loss.after_s - 1e-9)
+        for k in lost.tolist():
+            sector = int(gain_db[k].argmax())
+            self._event.serve(k, sector)
+            self._below[k] = 0
+            self._coming.append(Handover(now_s, k, sector, lost=True))
+
+
+def decibel(gain: Array) -> Array:
+    """Gains in dB; -inf becomes a value that can be filtered."""
+    return 10.0 * np.log10(np.maximum(gain, 1e-100))

@@ -1,0 +1,1 @@
+"""Sections and checks of a network of several cells."""

@@ -1,0 +1,1 @@
+"""Checks between the sections of a scenario."""

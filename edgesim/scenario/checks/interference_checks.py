@@ -1,0 +1,65 @@
+"""Checks of a network of several cells against the rest of its scenario."""
+
+from __future__ import annotations
+
+from edgesim.scenario.cells.interference_schema import LOAD, NONE
+from edgesim.scenario.clock.clock_schema import OVERLAPPING
+from edgesim.scenario.schema import ScenarioKeys
+from edgesim.scenario.section import ValueRefusedError
+
+DIVIDED = ("fixed", "reclaim")  # ways to divide the band that a network knows
+
+
+def check_network(scenario: ScenarioKeys) -> None:
+    """Refuse keys of a network that nothing reads, and what does not go with one.
+
+    Raises:
+        ValueRefusedError: with the path of the key.
+    """
+    network, allocation = scenario.network, scenario.allocation
+    heard = network.interference
+    planned = "interference" in allocation.model_fields_set
+    moves = any(each.mobility for each in scenario.devices)
+    if network.handover is not None and (network.layout.kind == "single" or not moves):
+        needs = "is read where devices move between cells; remove it, or write network.layout"
+        raise ValueRefusedError(f"{needs} and devices.mobility", keys=("network", "handover"))
+    if network.layout.kind == "single":
+        needs = "is not read without other cells; remove it, or write network.layout: {kind: hex}"
+        for key, given in (
+            (("network", "interference"), heard is not None),
+            (("allocation", "interference"), planned),
+        ):
+            if given:
+                raise ValueRefusedError(needs, keys=key)
+        return
+    if planned and heard is not None and heard.mode == NONE:
+        problem = f"is {allocation.interference}, but network.interference: none leaves nothing"
+        raise ValueRefusedError(f"{problem}; remove one", keys=("allocation", "interference"))
+    _check_loads(scenario)
+    if network.noise.density_w_per_hz is None:
+        problem = "is a power, but interference adds to a density; write for instance -169 dBm/Hz"
+        raise ValueRefusedError(problem, keys=("network", "noise"))
+    if scenario.clock.mode in OVERLAPPING:
+        problem = f"is {scenario.clock.mode}, whose jobs overlap; a network needs rounds"
+        raise ValueRefusedError(f"{problem}; write synchronous", keys=("clock", "mode"))
+    if network.uplink.share not in DIVIDED:
+        problem = f"is {network.uplink.share}, but sectors divide their bands beforehand so far"
+        raise ValueRefusedError(f"{problem}; write fixed", keys=("network", "uplink", "share"))
+    if scenario.tiers is not None:
+        problem = "are not read with the cells of network.layout so far; remove one of the two"
+        raise ValueRefusedError(problem, keys=("tiers",))
+    if network.downlink.mode != "ideal":
+        problem = f"is {network.downlink.mode}, but a network has ideal downlinks so far"
+        raise ValueRefusedError(f"{problem}; write ideal", keys=("network", "downlink", "mode"))
+
+
+def _check_loads(scenario: ScenarioKeys) -> None:
+    """A load is a part of the threshold."""
+    heard = scenario.network.interference
+    for key, is_load in (
+        (("network", "interference"), heard is not None and heard.mode == LOAD),
+        (("allocation", "interference"), scenario.allocation.interference == LOAD),
+    ):
+        if is_load and scenario.budget.latency_threshold_s is None:
+            problem = "is load, a part of the threshold; write budget: {latency_threshold: 1 s}"
+            raise ValueRefusedError(problem, keys=key)

@@ -1,0 +1,1 @@
+"""Keys of a device's processor, battery and modem."""

@@ -1,0 +1,1 @@
+"""Keys of a scenario for edge servers below a cloud."""

@@ -1,0 +1,1 @@
+"""The keys of a scenario on the presence of devices."""

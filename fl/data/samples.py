@@ -1,0 +1,145 @@
+"""Samples before and after their division among the devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from fl.errors import DataError
+
+Array = np.ndarray
+Images = Callable[[], tuple[Array, Array]]
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """A data set before it is divided.
+
+    Args:
+        y_train: labels, int [N]; or real targets, float32 [N, outputs].
+        y_test: the same.
+        images: reads the images (train, test), float32 [N, *input_shape].
+        input_shape: of one sample.
+        classes: their names; empty where the targets are real numbers.
+        owners: speaker or client of each sample (train, test), int [N]; test may be None. None:
+            the data have none.
+        text: samples are codes, int [T].
+    """
+
+    y_train: Array
+    y_test: Array
+    images: Images
+    input_shape: tuple[int, ...]
+    classes: tuple[str, ...]
+    owners: tuple[Array, Array | None] | None = None
+    text: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Federated:
+    """A data set that is divided among K devices.
+
+    Args:
+        y_train: labels, int [N]; or real targets, float32 [N, outputs].
+        y_test: the same.
+        images: reads the images (train, test), float32 [N, *input_shape].
+        input_shape: of one sample.
+        train_index: per device the indices of its training samples, int.
+        test_index: per device the indices of its test samples, int.
+        classes: their names; empty where the targets are real numbers.
+        text: samples are codes, int [T].
+        validation_index: per device the indices of training samples that are held out from
+            training, int; empty: nothing is held out.
+    """
+
+    y_train: Array
+    y_test: Array
+    images: Images
+    input_shape: tuple[int, ...]
+    train_index: list[Array]
+    test_index: list[Array]
+    classes: tuple[str, ...]
+    text: bool = False
+    validation_index: Sequence[Array] = ()
+
+    @property
+    def outputs(self) -> int:
+        """Values that a model gives for a sample: one per class, or one per real target."""
+        return len(self.classes) or self.y_train.shape[1]
+
+    @cached_property
+    def _images(self) -> tuple[Array, Array]:
+        return self.images()
+
+    @property
+    def x_train(self) -> Array:
+        return self._images[0]
+
+    @property
+    def x_test(self) -> Array:
+        return self._images[1]
+
+    @cached_property
+    def samples(self) -> Array:
+        """Training samples of every device, D_k [K]."""
+        return np.array([len(index) for index in self.train_index])
+
+    @property
+    def held_out(self) -> Federated | None:
+        """The same devices, tested on the samples that they hold out; None where nobody does."""
+        if not any(map(len, self.validation_index)):
+            return None
+        return replace(
+            self,
+            y_test=self.y_train,
+            images=lambda: (self.x_train, self.x_train),
+            test_index=list(self.validation_index),
+            validation_index=(),
+        )
+
+    def label_counts(self) -> Array:
+        """Training samples of every device and class [K, classes]; without classes [K, 1]."""
+        if not self.classes:
+            return self.samples[:, None]
+        size = len(self.classes)
+        return np.stack(
+            [np.bincount(self.y_train[index], minlength=size) for index in self.train_index]
+        )
+
+
+def to_unit(images: Array) -> Array:
+    """Bytes to float32 in [0, 1]."""
+    return images.astype(np.float32) / np.float32(255)
+
+
+def rescaled(samples: Samples, inputs: str) -> Samples:
+    """The same samples with their images, in [0, 1], on another scale.
+
+    Args:
+        samples: images.
+        inputs: unit: as they are; standard: less the mean of each channel of the training images,
+            divided by its standard deviation; bytes: times 255.
+
+    Raises:
+        DataError: the samples are texts, which have no scale.
+    """
+    if inputs == "unit":
+        return samples
+    if samples.text:
+        raise DataError(f"inputs is {inputs}, but texts have no scale; remove it")
+
+    def images() -> tuple[Array, Array]:
+        train, test = samples.images()
+        if inputs == "bytes":
+            return train * np.float32(255), test * np.float32(255)
+        axes = (0, *range(2, train.ndim))
+        mean = train.mean(axis=axes, keepdims=True, dtype=np.float64)
+        deviation = train.std(axis=axes, keepdims=True, dtype=np.float64)
+        deviation[deviation == 0] = 1.0  # a channel that is the same everywhere
+        shift, scale = mean.astype(np.float32), deviation.astype(np.float32)
+        return (train - shift) / scale, (test - shift) / scale
+
+    return replace(samples, images=images)

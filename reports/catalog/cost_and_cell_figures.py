@@ -1,0 +1,150 @@
+"""Figures of costs, of the devices and of the cell."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from reports.catalog.report_figure import CELL, COSTS, ReportFigure, seeds_text
+from reports.figures import (
+    accuracy_cost_tradeoff,
+    cell_topology,
+    device_allocation,
+    label_partition,
+    payload_and_energy,
+    shadow_prices,
+)
+from reports.figures.network import sector_map, sinr_and_throughput
+from reports.run_data.metrics import RHO
+from reports.run_data.scheme_grouping import Scheme
+
+
+def cost_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[ReportFigure]:
+    """One point per scheme is never too much; bars are of a few schemes, their tables of all."""
+    return [
+        ReportFigure(
+            COSTS,
+            "pareto",
+            "Accuracy against latency and energy",
+            "Final accuracy against what a round costs. Filled: on the Pareto front, where no "
+            "other scheme is at least as accurate for at most the price; dotted: the best "
+            f"accuracy for a price{seeds_text(schemes, ', bars: ')}.",
+            partial(accuracy_cost_tradeoff.accuracy_against_cost, schemes),
+            partial(accuracy_cost_tradeoff.pareto_table, schemes),
+        ),
+        ReportFigure(
+            COSTS,
+            "to-target",
+            "Cost to a target accuracy",
+            "What had been spent when an evaluated round first reached the target, over the "
+            f"seeds that did{seeds_text(few, ', bars: ')}.{shown}",
+            partial(accuracy_cost_tradeoff.target_costs, few),
+            partial(accuracy_cost_tradeoff.target_cost_table, schemes),
+        ),
+        ReportFigure(
+            COSTS,
+            "costs",
+            "Payload and energy",
+            "Sums over the devices, per round (means over rounds and seeds). Joules are those of "
+            f"the energy ledger.{shown}",
+            partial(payload_and_energy.payload_and_energy, few),
+            partial(payload_and_energy.payload_and_energy_table, schemes),
+        ),
+    ]
+
+
+def cell_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[ReportFigure]:
+    """Figures of the devices of a few schemes, and of the cell."""
+    return [
+        ReportFigure(
+            CELL,
+            "devices",
+            "Pruning ratio and band share per device",
+            "Mean (marker or line) and range (bar or band) over the rounds in which the device "
+            f"took part, all seeds together. {RHO} is the pruned share of the prunable weights; "
+            f"schemes without pruning stay at zero.{shown}",
+            partial(device_allocation.device_allocation, few),
+            partial(device_allocation.device_allocation_table, schemes),
+        ),
+        ReportFigure(
+            CELL,
+            "worth",
+            "What would more band or time buy?",
+            f"By how many percentage points the mean {RHO} of the devices that are served would "
+            "fall, to first order, if the uplink had 1 MHz more or the threshold were 1 ms "
+            "longer: the multipliers of the allocation (kkt or convex). Zero: nobody is pruned "
+            f"for want of it.{shown}",
+            partial(shadow_prices.shadow_prices, few),
+            partial(shadow_prices.shadow_price_table, schemes),
+        ),
+        _topology(schemes),
+        ReportFigure(
+            CELL,
+            "sinr",
+            "SINR and throughput",
+            "Share of the uploads with at most so much SINR within their band, and share of the "
+            "devices that sent at most so fast while they sent, over the run; all seeds "
+            f"together.{shown}",
+            partial(sinr_and_throughput.sinr_and_throughput, few),
+            partial(sinr_and_throughput.sinr_and_throughput_table, schemes),
+        ),
+        ReportFigure(
+            CELL,
+            "partition",
+            "Who holds what",
+            _partition_caption(schemes),
+            partial(label_partition.label_partition, schemes),
+            partial(label_partition.partition_table, schemes),
+        ),
+    ]
+
+
+def _topology(schemes: list[Scheme]) -> ReportFigure:
+    """Of one cell; or the map of a network of several."""
+    several = sector_map.has_sectors(schemes[0].first)
+    return ReportFigure(
+        CELL,
+        "topology",
+        "The network" if several else "The cell",
+        _map_caption(schemes) if several else _topology_caption(schemes),
+        partial(sector_map.sector_map if several else cell_topology.cell_topology, schemes),
+        partial(cell_topology.device_table, schemes[0].first),
+    )
+
+
+def _map_caption(schemes: list[Scheme]) -> str:
+    whose = f"Scheme {schemes[0].label}, smallest seed" if len(schemes) > 1 else "Smallest seed"
+    return (
+        "Triangles: sites, with a stroke along the boresight of each sector. Dots: devices, by "
+        "which sector of its site serves each at the start, with a line to that site (with "
+        "wrap-around perhaps to its image outside), and by SINR or coupling loss "
+        f"towards it. {whose}."
+    )
+
+
+def _topology_caption(schemes: list[Scheme]) -> str:
+    devices = schemes[0].first.devices
+    kind = "star" if devices is None else cell_topology.node_positions(devices)[1]
+    where = {
+        "positions": "Devices at their positions",
+        "distances": "Devices at their distances; the direction means nothing",
+        "star": "Devices as a star: the scenario gives no distances",
+    }[kind]
+    if devices is not None and len(devices) > cell_topology.MOST_DRAWN:
+        where += f" ({cell_topology.MOST_DRAWN} of {len(devices)}, evenly spaced by number)"
+    whose = f"Scheme {schemes[0].label}, smallest seed" if len(schemes) > 1 else "Smallest seed"
+    return (
+        f"{where}. Triangle: the base station. Colour: each device's uplink rate in round 0 if it "
+        f"had the whole band. {whose}."
+    )
+
+
+def _partition_caption(schemes: list[Scheme]) -> str:
+    count, text = (
+        len(label_partition.partitions(schemes)),
+        "Training samples per device and label, smallest seed.",
+    )
+    if count == 1 and len(schemes) > 1:
+        text += " All schemes have the same."
+    if count > label_partition.MOST_PARTITIONS:
+        text += f" {count - label_partition.MOST_PARTITIONS} further partitions are not shown."
+    return text

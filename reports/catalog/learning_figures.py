@@ -1,0 +1,62 @@
+"""Figures of accuracy and loss."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from reports.catalog.report_figure import LEARNING, ReportFigure, seeds_text
+from reports.figures import learning_curves
+from reports.report_options import ReportOptions
+from reports.run_data.job_outcomes import any_overlaps
+from reports.run_data.scheme_grouping import Scheme
+
+AXIS_NAMES = {"time": "simulated time", "rounds": "rounds", "bits": "bits", "energy": "joules"}
+
+
+def learning_figures(
+    schemes: list[Scheme], few: list[Scheme], shown: str, options: ReportOptions
+) -> list[ReportFigure]:
+    """Curves of a few schemes; the tables have all.
+
+    Rounds of clocks whose jobs overlap are versions of the model, of which each has its own
+    number: these are compared by seconds and joules.
+    """
+    against = options.x or ("time", "energy" if any_overlaps(few) else "rounds")
+    over = " and ".join(f"over {AXIS_NAMES[name]}" for name in against)
+    return [
+        ReportFigure(
+            LEARNING,
+            "accuracy",
+            f"Accuracy {over}",
+            _accuracy_caption(few, options) + shown,
+            partial(learning_curves.learning_curves, few, learning_curves.ACCURACY, against),
+            partial(learning_curves.curve_table, schemes, "accuracy", "accuracy"),
+        ),
+        ReportFigure(
+            LEARNING,
+            "spending",
+            "Accuracy over bits and over joules",
+            "The same accuracy against what it took since the first round: bits of all devices, "
+            "up and down, and joules of all devices. A curve that lies further left reaches its "
+            f"accuracy for less.{shown}",
+            partial(
+                learning_curves.learning_curves, few, learning_curves.ACCURACY, ("bits", "energy")
+            ),
+            partial(learning_curves.curve_table, schemes, "spending", "accuracy"),
+        ),
+        ReportFigure(
+            LEARNING,
+            "loss",
+            f"Loss {over}",
+            f"Test loss, mean over devices{seeds_text(few)}.{shown}",
+            partial(learning_curves.learning_curves, few, learning_curves.LOSS, against),
+            partial(learning_curves.curve_table, schemes, "loss", "loss"),
+        ),
+    ]
+
+
+def _accuracy_caption(schemes: list[Scheme], options: ReportOptions) -> str:
+    text = "Test accuracy of every device's own model on its own test data, mean over devices"
+    text += f" and seeds{seeds_text(schemes)}." if seeds_text(schemes) else "."
+    text += " Bars: one standard deviation over devices." if options.bars == "devices" else ""
+    return text

@@ -1,0 +1,50 @@
+"""One figure of a report, and words that many captions have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+
+from reports.run_data.run_statistics import LEAST_SEEDS
+from reports.run_data.scheme_grouping import Scheme
+from reports.styling.figure_style import FigureStyle
+from reports.styling.table_formats import Table
+
+SWEEP, LEARNING, TIME, COSTS, CELL = "Sweep", "Learning", "Latency", "Costs", "Cell and devices"
+CLOCK = "Clock and jobs"
+SECTIONS = (SWEEP, LEARNING, TIME, CLOCK, COSTS, CELL)
+
+
+@dataclass(frozen=True)
+class ReportFigure:
+    """One figure; name: of its files.
+
+    draw: None where there is nothing to draw.     table: the numbers of a figure that is drawn.
+    """
+
+    section: str
+    name: str
+    title: str
+    caption: str
+    draw: Callable[[FigureStyle], Figure | None]
+    table: Callable[[], Table | None]
+
+
+def shown_text(chosen: str) -> str:
+    """Which schemes a figure shows, where it does not show all."""
+    return f" Shown: {chosen}; the data has all." if chosen else ""
+
+
+def seeds_text(schemes: Sequence[Scheme], lead: str = ", ") -> str:
+    """The words about the spread over seeds: interval, dots, or nothing with one seed."""
+    counts = sorted({len(scheme.runs) for scheme in schemes})
+    many = [n for n in counts if n >= LEAST_SEEDS]
+    words = []
+    if many:
+        n = f"{many[0]}" if len(many) == 1 else f"{many[0]} to {many[-1]}"
+        words.append(f"95 % interval (Student t) over {n} seeds")
+    if 2 in counts:
+        words.append("dots: the values of two seeds")
+    return f"{lead}{'; '.join(words)}" if words else ""

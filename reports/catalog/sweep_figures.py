@@ -1,0 +1,78 @@
+"""Figures along the keys of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from reports.catalog.report_figure import SWEEP, ReportFigure, seeds_text, shown_text
+from reports.figures import sweep_curves, sweep_maps
+from reports.report_options import ReportOptions
+from reports.run_data.metrics import ACCURACY, LATENCY, METRICS, Metric
+from reports.run_data.scheme_grouping import Scheme, tied_keys
+from reports.run_data.scheme_selection import find_key
+from reports.run_data.swept_keys import SweptKey, numeric_differences
+
+METRIC_TITLES = {"accuracy": "Final accuracy", "loss": "Final loss", "rho": "Pruning ratio"}
+
+
+def sweep_figures(
+    schemes: list[Scheme], keys: Sequence[SweptKey], options: ReportOptions
+) -> tuple[list[ReportFigure], list[str]]:
+    """The figures along each swept key and over two, and why there is none along a key."""
+    figures, notes = [], []
+    axes: Sequence[SweptKey] = keys
+    if options.along:
+        along = find_key("along", options.along, keys)
+        tied = tied_keys(schemes, keys, along)
+        along = replace(along, tied=tuple(key.name for key in tied))
+        axes, keys = [along], [along, *(k for k in keys if k.key != along.key and k not in tied)]
+    family = find_key("family", options.family, keys) if options.family else None
+    for key in axes:
+        for metric in METRICS:
+            lines, chosen = sweep_curves.sweep_lines(schemes, keys, key, metric, family)
+            if not any(len(line.x) > 1 for line in lines):
+                continue
+            figures.append(
+                ReportFigure(
+                    SWEEP,
+                    f"{metric.name}-by-{key.slug}",
+                    f"{_metric_title(metric)} against {key.name}",
+                    f"Mean over seeds{seeds_text(schemes)}.{shown_text(chosen)}",
+                    partial(sweep_curves.sweep_curves, schemes, lines, key, metric),
+                    partial(sweep_curves.sweep_table, schemes, keys, metric),
+                )
+            )
+        if not any(figure.name.endswith(f"-by-{key.slug}") for figure in figures):
+            notes.append(_no_axis(schemes, key))
+    for metric in (ACCURACY, LATENCY):
+        maps = sweep_maps.sweep_maps(schemes, keys, metric)
+        if maps:
+            more = len(maps) - sweep_maps.MOST_MAPS
+            rest = f" {more} further series are in the data." if more > 0 else ""
+            figures.append(
+                ReportFigure(
+                    SWEEP,
+                    f"{metric.name}-map",
+                    f"{_metric_title(metric)} over {keys[0].name} and {keys[1].name}",
+                    f"Means over seeds; a blank cell has no finished run.{rest}",
+                    partial(sweep_maps.sweep_map_figure, schemes, keys, metric),
+                    partial(sweep_curves.sweep_table, schemes, keys, metric),
+                )
+            )
+    return figures, notes
+
+
+def _no_axis(schemes: list[Scheme], key: SweptKey) -> str:
+    """Why there is no figure along a key: runs that differ in it differ in others, too."""
+    others = numeric_differences([scheme.values for scheme in schemes if key.key in scheme.numbers])
+    names = ", ".join(other for other in others if other != key.key)
+    return (
+        f"No figure against {key.key}: no two runs of a scheme differ in it alone. They differ in "
+        f"{names} too; the option along={key.key} draws them all the same, with the keys named."
+    )
+
+
+def _metric_title(metric: Metric) -> str:
+    return METRIC_TITLES.get(metric.name, metric.name.capitalize())

@@ -1,0 +1,1 @@
+"""Figures of the clocks: jobs and versions over time, staleness, who took part how often."""

@@ -1,0 +1,113 @@
+"""The network from above: sites, sectors, and who is served by which of them, how well."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+
+from edgesim.errors import ScenarioError
+from edgesim.network.layout.sites import Sites, make_sites
+from edgesim.results.finished_run import FinishedRun
+from edgesim.scenario.loader import load
+from reports.run_data.scheme_grouping import Scheme
+from reports.styling.axes_and_legends import legend, panels_side_by_side
+from reports.styling.figure_style import INK, FigureStyle
+
+SECTOR_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+SECTOR_MARKERS = ("o", "s", "^", "D", "v", "P")
+
+
+def has_sectors(run: FinishedRun) -> bool:
+    """Does devices.csv say which sector serves each device, and where all are?"""
+    return run.devices is not None and {"sector", "x_m", "y_m"} <= set(run.devices.columns)
+
+
+def sites_of(run: FinishedRun) -> Sites | None:
+    """The sites of the run's own scenario; None where it cannot be read."""
+    try:
+        return make_sites(load(run.folder / "scenario.yaml").network)
+    except ScenarioError:
+        return None
+
+
+def mean_sinr_db(run: FinishedRun) -> np.ndarray | None:
+    """Mean SINR of the uploads of each device [K], dB, nan without one; None where not recorded."""
+    if "sinr_db" not in run.device_rounds or run.devices is None:
+        return None
+    mean = run.device_rounds.groupby("device")["sinr_db"].mean()
+    return mean.reindex(run.devices["device"]).to_numpy()
+
+
+def sector_map(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
+    """Devices by the sector that serves them, and by the SINR of their uploads or coupling loss."""
+    run = schemes[0].first
+    if not has_sectors(run) or run.devices is None:
+        return None
+    sites, devices = sites_of(run), run.devices
+    height = 3.4 if style.wide else 5.4
+    figure, (left, right) = panels_side_by_side(style, 2, (style.width_in, height), share_y=True)
+    per_site = sites.sectors if sites is not None else 3
+    dots: dict[str, Any] = {"s": max(4.0, min(20.0, 4000 / len(devices))), "lw": 0, "zorder": 2}
+    which = devices["sector"].to_numpy() % per_site
+    for i in range(per_site):
+        look = {"color": SECTOR_COLOURS[i % 6], "marker": SECTOR_MARKERS[i % 6]}
+        here = devices[which == i]
+        left.scatter(here["x_m"], here["y_m"], label=f"sector {i + 1}", **look, **dots)
+    sinr = mean_sinr_db(run)
+    value = -devices["path_gain_db"].to_numpy() if sinr is None else sinr
+    shown = right.scatter(devices["x_m"], devices["y_m"], c=value, cmap="viridis", **dots)
+    title = "coupling loss (dB)" if sinr is None else "SINR of uploads, mean (dB)"
+    figure.colorbar(shown, ax=right, pad=0.02, aspect=30).set_label(title)
+    for panel in (left, right):
+        if sites is not None:
+            draw_sites(panel, sites)
+        panel.set_aspect("equal")
+        panel.grid(visible=False)
+        panel.set(xlabel="x (m)", ylabel="y (m)")
+    if style.wide:
+        right.set_ylabel("")
+    if sites is not None:
+        lines = LineCollection(_links(sites, devices), color="#BBBBBB", lw=0.25, zorder=1)
+        left.add_collection(lines, autolim=False)
+    legend(figure, left, style)
+    return figure
+
+
+def draw_sites(panel: Axes, sites: Sites) -> None:
+    """A triangle for every site, and a stroke into the direction of each of its sectors."""
+    x, y = sites.position_m.T
+    panel.scatter(x, y, s=14, c=INK, marker="^", zorder=4, lw=0)
+    reach = 0.16 * _distance_m(sites)
+    angle = np.radians(sites.boresight_deg)
+    start = sites.position_m[sites.site_of]
+    end = start + reach * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    if sites.sectors > 1:
+        strokes = np.stack([start, end], axis=1)
+        panel.add_collection(LineCollection(list(strokes), color=INK, lw=0.9, zorder=3))
+
+
+def _distance_m(sites: Sites) -> float:
+    """Between neighbouring sites, m; of given places the least that there is."""
+    if not math.isnan(sites.isd_m) or len(sites) < 2:
+        return 0.0 if math.isnan(sites.isd_m) else sites.isd_m
+    apart = np.hypot(*(sites.position_m[:, None] - sites.position_m[None]).transpose(2, 0, 1))
+    return float(apart[apart > 0].min())
+
+
+def _links(sites: Sites, devices: pd.DataFrame) -> list[np.ndarray]:
+    """A line from every device to the image of the site that serves it; with wrap-around some
+    leave the picture.
+    """
+    places = devices[["x_m", "y_m"]].to_numpy(dtype=float)
+    homes = sites.site_of[devices["sector"].to_numpy(dtype=int)]
+    lines = []
+    for place, site in zip(places, homes, strict=True):
+        offset = sites.offset_m(int(site), place[None])[0]
+        lines.append(np.stack([place, place - offset]))
+    return lines

@@ -1,0 +1,56 @@
+"""The table of keys in which schemes differ."""
+
+from __future__ import annotations
+
+import textwrap
+
+from edgesim.results.flat_scenario import differing_keys
+from reports.run_data.scheme_grouping import Scheme
+from reports.styling.table_formats import SCHEME, Column, Table
+
+DIFFERENCES = (
+    "Every key of the resolved scenarios in which the schemes differ; a dash: the scenario does "
+    "not have it."
+)
+MOST_KEY_COLUMNS = 6  # of the table of differences
+
+
+def difference_table(schemes: list[Scheme]) -> Table | None:
+    """The keys in which schemes differ; None with one scheme.
+
+    One line per scheme and a column per key; of many keys one line per key and value.
+    """
+    if len(schemes) < 2:
+        return None
+    keys = differing_keys([scheme.values for scheme in schemes])
+    if len(keys) > MOST_KEY_COLUMNS:
+        return _differences_by_value(schemes, keys)
+    columns = [SCHEME, Column("seeds", "Seeds", number=False)]
+    columns += [Column(key, key, _shortened, number=False) for key in keys]
+    rows = []
+    for scheme in schemes:
+        seeds = ", ".join(str(run.seed) for run in scheme.runs)
+        rows.append((scheme.label, seeds, *(scheme.values.get(key) for key in keys)))
+    return Table("differences", DIFFERENCES, tuple(columns), tuple(rows))
+
+
+def _differences_by_value(schemes: list[Scheme], keys: list[str]) -> Table:
+    columns = (
+        Column("key", "Key", number=False),
+        Column("value", "Value", _shortened, number=False, wide=0.25),
+        Column("schemes", "Schemes", number=False, wide=0.35),
+    )
+    rows = []
+    for key in keys:
+        found: dict[str | None, list[str]] = {}
+        for scheme in schemes:
+            found.setdefault(scheme.values.get(key), []).append(scheme.label)
+        most = max(found, key=lambda value: len(found[value]))
+        many = len(found[most]) > max(2, len(schemes) // 2)
+        rest = {most: ["all others"]} if many and found.pop(most) else {}
+        rows += [(key, value, ", ".join(labels)) for value, labels in (found | rest).items()]
+    return Table("differences", DIFFERENCES, columns, tuple(rows))
+
+
+def _shortened(text: str) -> str:
+    return textwrap.shorten(text, 60, placeholder="…")

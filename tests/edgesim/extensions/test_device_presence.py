@@ -1,0 +1,171 @@
+"""The key presence: every kind runs, is verified and resumed, and its mistakes are one sentence."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from edgesim import load, simulate
+from edgesim.errors import EdgesimError, ScenarioError
+from edgesim.verification.verify import verify
+
+CELL = """
+name: comes-and-goes
+rounds: 12
+network:
+  bandwidth: 4 MHz
+  noise: -110 dBm
+  channel: {path_loss: {model: constant, loss: 95 dB}}
+devices:
+  - count: 4
+    tx_power: 23 dBm
+    idle_power: 0.1 W
+    cpu: {frequency: [2 GHz, 1 GHz, 700 MHz, 100 MHz], flops_per_cycle: 4}
+allocation: {solver: equal}
+learning: {dataset: none, model: mlp, batch_size: 10, method: {name: fedavg}}
+"""
+KINDS = {
+    "onoff": "{kind: onoff, on: {uniform: [20 ms, 40 ms]}, off: 10 ms, law: weibull, shape: 0.7}",
+    "diurnal": "{kind: diurnal, mean: 0.6, amplitude: 0.3, session: 9 ms, period: 0.1 s, "
+    "phase: {choice: [0 ms, 50 ms]}}",
+    "blocks": "{kind: blocks, group: north, a: 2, b: 1, block: 20 ms}",
+    "trace": "{kind: trace, file: there.csv, period: 30 ms}",
+    "always": "{kind: always, outage: {group: north, up: 30 ms, down: 5 ms}}",
+}
+BUFFERED = "clock={mode: buffered, buffer: 2}"
+TABLES = ("rounds.csv", "device_rounds.parquet", "spans.parquet", "summary.json")
+
+
+class KilledError(Exception):
+    """Stands for kill -9: nothing is written after a checkpoint."""
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    path = tmp_path / "four.yaml"
+    path.write_text(CELL)
+    (tmp_path / "there.csv").write_text(
+        "device,start_s,end_s\n0,0,0.02\n1,0.01,0.03\n2,0,0.03\n3,0,0.005\n"
+    )
+    return lambda *changes: load(path, list(changes))
+
+
+def of(kind, *changes):
+    return [f"devices.0.presence={KINDS[kind]}", *changes]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_killed_run_goes_on_with_the_same_bytes_and_is_verified(scenario, tmp_path, kind):
+    given = scenario(*of(kind, BUFFERED, "devices.0.on_leave=resume"))
+    simulate(given, out=tmp_path / "whole")
+
+    def kill(event):
+        if event["kind"] == "round" and event["round"] == 5:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        simulate(given, out=tmp_path / "killed", progress=kill)
+    simulate(given, out=tmp_path / "killed")
+    for name in (*TABLES, "presence.parquet"):
+        whole, killed = (tmp_path / run / name for run in ("whole", "killed"))
+        assert whole.read_bytes() == killed.read_bytes(), name
+    ((_, checks),) = verify([tmp_path / "killed"])
+    outcomes = {check.name: check.outcome for check in checks}
+    assert outcomes["presence"] == "ok" and "WRONG" not in outcomes.values()
+
+
+def test_a_checkpoint_holds_jobs_that_crash_and_are_repaired(scenario, tmp_path):
+    crashes = ("devices.0.failure_rate=100 Hz", "devices.0.on_failure=restart")
+    given = scenario(*of("onoff", BUFFERED, *crashes, "devices.0.repair=2 ms"))
+    whole = simulate(given, out=tmp_path / "whole")
+    assert (whole.spans.phase == "repair").any()
+
+    def kill(event):
+        if event["kind"] == "round" and event["round"] in (2, 7):
+            raise KilledError
+
+    for _ in range(2):
+        with pytest.raises(KilledError):
+            simulate(given, out=tmp_path / "killed", progress=kill)
+    again = simulate(given, out=tmp_path / "killed")
+    assert again.spans.equals(whole.spans) and again.device_rounds.equals(whole.device_rounds)
+
+
+def test_more_rounds_continue_a_synchronous_run(scenario, tmp_path):
+    longer = simulate(scenario(*of("onoff")), out=tmp_path / "longer")
+    simulate(scenario(*of("onoff", "rounds=5")), out=tmp_path / "run")
+    continued = simulate(scenario(*of("onoff")), out=tmp_path / "run")
+    assert continued.presence.equals(longer.presence) and continued.spans.equals(longer.spans)
+
+
+def test_a_changed_interval_is_found(scenario, tmp_path):
+    import pandas as pd
+
+    simulate(scenario(*of("trace")), out=tmp_path / "run")
+    table = pd.read_parquet(tmp_path / "run" / "presence.parquet")
+    table.loc[2, "end_s"] += 1e-6
+    table.to_parquet(tmp_path / "run" / "presence.parquet")
+    ((_, checks),) = verify([tmp_path / "run"])
+    assert {check.name: check.outcome for check in checks}["files"] == "WRONG"
+    content = (tmp_path / "run" / "presence.parquet").read_bytes()
+    sums = tmp_path / "run" / "SHA256SUMS"
+    lines = [line.split("  ") for line in sums.read_text().splitlines()]
+    digests = {name: digest for digest, name in lines}
+    digests["presence.parquet"] = hashlib.sha256(content).hexdigest()
+    sums.write_text("".join(f"{digest}  {name}\n" for name, digest in digests.items()))
+    ((_, checks),) = verify([tmp_path / "run"])
+    (presence,) = [check for check in checks if check.name == "presence"]
+    assert presence.outcome == "WRONG" and "drawn again" in presence.detail
+
+
+def test_runs_without_presence_have_no_table_of_it(scenario, tmp_path):
+    run = simulate(scenario(), out=tmp_path / "run")
+    assert not (tmp_path / "run" / "presence.parquet").exists()
+    assert "left" not in run.rounds and len(run.presence) == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        (["devices.0.availability=0.9", *of("onoff")], "presence stands beside availability"),
+        (["devices.0.on_leave=resume"], "without presence no device leaves"),
+        (["devices.0.on_failure=resume"], "without failure_rate no device crashes"),
+        (["devices.0.repair=3 s"], "repair is not read with on_failure: lost"),
+        (["devices.0.presence={kind: always}"], "remove presence, or give it an outage"),
+        (["devices.0.presence={kind: onoff, on: 1 s, off: 1 s, shape: 2}"], "reads no shape"),
+        (["devices.0.presence={kind: on}"], "allowed is always or onoff or diurnal or blocks"),
+        (
+            ["devices.0.presence={kind: diurnal, mean: 0.5, amplitude: 0.5, session: 1 h}"],
+            "must lie between 0 and 1",
+        ),
+        (
+            ["devices.0.presence={kind: diurnal, mean: 0.5, amplitude: 0.3, session: 6 h}"],
+            "allowed is at most 1.833e+04 s",
+        ),
+        (
+            [*of("onoff"), "devices.0.on_leave=resume", "network.uplink={share: reclaim}"],
+            "share: reclaim gives it away; write fixed, or lost",
+        ),
+        (
+            [*of("onoff"), "devices.0.on_leave=resume", BUFFERED, "allocation.solver=kkt"],
+            "solver: kkt gives it away; write equal, or lost",
+        ),
+        ([*of("onoff"), "devices.0.battery={capacity: 1 kJ}"], "is not known to devices with heat"),
+        (["devices.0.presence={kind: trace, file: none.csv}"], "cannot be read"),
+    ],
+)
+def test_a_mistake_is_one_sentence(scenario, changes, part):
+    with pytest.raises((ScenarioError, EdgesimError), match=part.replace("+", r"\+")) as error:
+        simulate(scenario(*changes))
+    assert "\n" not in str(error.value)
+
+
+def test_one_group_has_one_law(scenario, tmp_path):
+    path = tmp_path / "four.yaml"
+    text = CELL.replace("    idle_power: 0.1 W\n", f"    presence: {KINDS['blocks']}\n")
+    start, end = text.index("  - count"), text.index("allocation")
+    other = text[start:end].replace("block: 20 ms", "block: 10 ms")
+    path.write_text(text[:end] + other + text[end:])
+    with pytest.raises(EdgesimError, match=r"devices.1.presence.group is north, as of an earlier"):
+        simulate(load(path))

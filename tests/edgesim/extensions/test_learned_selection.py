@@ -1,0 +1,133 @@
+"""`learning.selection` with a memory: under every clock, resumed, refused in a sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from edgesim import load, simulate
+from edgesim.errors import EdgesimError
+from fl.learned_selection.catalogue import LEARNING_RULES
+
+CELL = """
+name: choosing
+rounds: 7
+network:
+  bandwidth: 4 MHz
+  noise: -110 dBm
+  channel: {path_loss: {model: constant, loss: 95 dB}}
+devices:
+  - count: 6
+    tx_power: {choice: [23 dBm, 17 dBm]}
+    availability: 0.8
+    cpu: {frequency: [2 GHz, 1 GHz, 700 MHz, 100 MHz, 300 MHz, 500 MHz], flops_per_cycle: 4}
+allocation: {solver: equal}
+budget: {latency_threshold: 30 ms}
+learning: {dataset: none, model: mlp, batch_size: 10, method: {name: fedavg, participants: 2}}
+"""
+TRAINED = (
+    "learning={dataset: digits, partition: {kind: iid}, samples_per_device: 10, model: mlp, "
+    "batch_size: 10, method: {name: fedavg, participants: 2, lr: 0.05, local_epochs: 1}}"
+)
+CLOCKS = {
+    "synchronous": "clock={mode: synchronous}",
+    "deadline": "clock={mode: deadline}",
+    "overcommit": "clock={mode: overcommit, over_commit: 1.5}",
+    "buffered": "clock={mode: buffered, buffer: 2}",
+    "asynchronous": "clock={mode: asynchronous}",
+    "window": "clock={mode: window, window: 20 ms}",
+}
+
+
+class KilledError(Exception):
+    """Stands for kill -9: nothing is written after a checkpoint."""
+
+
+def kill(event):
+    if event["kind"] == "round" and event["round"] == 3:
+        raise KilledError
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    path = tmp_path / "six.yaml"
+    path.write_text(CELL)
+    return lambda *changes: load(path, list(changes))
+
+
+def changes_for(name, clock):
+    trained = (
+        [TRAINED.replace(", local_epochs: 1", "")] if LEARNING_RULES[name].needs_training else []
+    )
+    return [*trained, CLOCKS[clock], f"learning.selection={name}"]
+
+
+def fits(name, clock):
+    return not LEARNING_RULES[name].needs_rounds or clock in (
+        "synchronous",
+        "deadline",
+        "overcommit",
+    )
+
+
+@pytest.mark.parametrize("name", LEARNING_RULES)
+def test_every_rule_under_every_clock_that_it_goes_with(scenario, name):
+    for clock in CLOCKS:
+        given = scenario(*changes_for(name, clock), "rounds=3")
+        if fits(name, clock):
+            run = simulate(given)
+            assert (run.rounds.arrived > 0).any()
+            assert clock != "synchronous" or run.rounds.selected.max() <= 2
+        else:
+            with pytest.raises(EdgesimError, match="plans rounds that do not overlap"):
+                simulate(given)
+
+
+@pytest.mark.parametrize("name", LEARNING_RULES)
+def test_a_killed_run_goes_on_with_the_same_bytes(scenario, tmp_path, name):
+    clock = "buffered" if fits(name, "buffered") else "synchronous"
+    given = scenario(*changes_for(name, clock))
+    whole = simulate(given, out=tmp_path / "whole")
+    with pytest.raises(KilledError):
+        simulate(given, out=tmp_path / "killed", progress=kill)
+    simulate(given, out=tmp_path / "killed")
+    for file in ("rounds.csv", "device_rounds.parquet", "scenario.yaml", "summary.json"):
+        one, other = ((tmp_path / run / file).read_bytes() for run in ("whole", "killed"))
+        assert one == other, file
+    assert whole.device_rounds.device.nunique() > 2
+
+
+def test_a_resolved_scenario_has_the_parameters_and_reads_back(scenario, tmp_path):
+    given = scenario("learning.selection={name: energy-queues, energy_per_round_j: 0.001}")
+    run = simulate(given, out=tmp_path / "run")
+    again = load(tmp_path / "run" / "scenario.yaml")
+    expected = {"energy_per_round_j": 0.001, "utility_weight": 1.0}
+    assert again.learning.selection.params == expected
+    assert simulate(again).device_rounds.equals(run.device_rounds)
+    assert load(tmp_path / "six.yaml").learning.selection.name == "uniform"
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        (["learning.selection=tifl"], "reads what training gives; name a data set"),
+        (["learning.selection=ucb", "budget={latency_threshold: none}"], "needs budget.latency"),
+        (["learning.selection={name: age, window: 3}"], "window is no parameter of age"),
+        (["learning.selection={name: uniform, window: 3}"], "no parameter of uniform, which has"),
+        (
+            ["learning.selection={name: ucb, discount: 2}"],
+            "discount is 2.0; allowed is a number > 0",
+        ),
+        (["learning.selection=fedsc"], 'did you mean "fedcs"'),
+        (["learning.selection={window: 3}"], "write a mapping with the selection rule's name"),
+        (
+            [TRAINED.replace("fedavg", "oort"), "learning.selection=age"],
+            "is age, which oort does not read: it selects by a rule of its own",
+        ),
+    ],
+)
+def test_a_mistake_is_one_sentence(scenario, changes, part):
+    if "oort" in changes[0]:
+        changes = [changes[0].replace(", lr: 0.05, local_epochs: 1", ""), *changes[1:]]
+    with pytest.raises(EdgesimError) as error:
+        simulate(scenario(*changes))
+    assert part in str(error.value) and "\n" not in str(error.value)

@@ -1,0 +1,98 @@
+"""Who belongs to which edge: rules by hand, and the local search against all associations."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import simpy
+
+from edgesim import load
+from edgesim.hierarchy.association import (
+    balanced,
+    by_price,
+    is_stable,
+    nearest,
+    strongest,
+    total_cost,
+)
+from edgesim.runs.setup import set_up
+
+PLACES = """
+name: places
+rounds: 1
+network:
+  bandwidth: 150 kHz
+  noise: -110 dBm
+  channel: {path_loss: {model: log-distance, reference_loss: 40 dB, exponent: 3}}
+devices:
+  - count: 3
+    tx_power: 23 dBm
+    position: {list: [[-90 m, 0 m], [-20 m, 10 m], [60 m, 0 m]]}
+    cpu: {frequency: [1 GHz, 2 GHz, 1 GHz], cycles_per_weight: 40}
+budget: {latency_threshold: 60 ms}
+learning: {dataset: none, model: mlp, batch_size: 10, method: {name: pruning-only}}
+tiers:
+  edges: [{position: [-100 m, 0 m]}, {position: [100 m, 0 m], bandwidth: 250 kHz}]
+"""
+
+
+def test_nearest_and_strongest_take_the_first_of_equals():
+    table = np.array([[3.0, 1.0, 2.0], [2.0, 4.0, 2.0]])
+    assert nearest(table).tolist() == [1, 0, 0]
+    assert strongest(table).tolist() == [0, 1, 0]
+
+
+def test_balanced_serves_the_largest_regret_first():
+    """Ratios of the two gains: 100, 2, 10, 1.5; edge 0 has room for two: devices 0 and 2."""
+    gain = np.array([[100.0, 2.0, 10.0, 1.5], [1.0, 1.0, 1.0, 1.0]])
+    assert balanced(gain).tolist() == [0, 1, 0, 1]
+    many = balanced(np.random.default_rng(0).random((3, 10)))
+    assert np.bincount(many, minlength=3).max() == 4
+
+
+def random_cost(seed):
+    """A cost with economies and congestion, so that single moves do not always suffice."""
+    weight = np.random.default_rng(seed).random((2, 3)) + 0.1
+
+    def cost(e, members):
+        return math.fsum(weight[e][list(members)]) * (1.0 + 0.7 * len(members) ** 2)
+
+    return cost
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_search_ends_where_no_move_or_swap_helps(seed):
+    """All 2^3 associations: the end is stable, and no stable one was called unstable."""
+    cost = random_cost(seed)
+    every = [np.array(at) for at in itertools.product(range(2), repeat=3)]
+    best = min(every, key=lambda at: total_cost(cost, at, 2))
+    for start in every:
+        end = by_price(cost, start, 2)
+        assert is_stable(cost, end, 2)
+        assert total_cost(cost, end, 2) <= total_cost(cost, start, 2)
+    assert is_stable(cost, best, 2)
+    worst = max(every, key=lambda at: total_cost(cost, at, 2))
+    assert not is_stable(cost, worst, 2)
+
+
+def test_price_prunes_least_of_all_eight_associations(tmp_path):
+    path = tmp_path / "places.yaml"
+    path.write_text(PLACES)
+    sums = {}
+    for at in itertools.product(range(2), repeat=3):
+        setup = set_up(load(path, [f"tiers.members={list(at)}", "tiers.association=list"]))
+        rho = 0.0
+        for own in setup.edges:
+            cell = own.cell(simpy.Environment())
+            view = cell.view(0)
+            demand = own.method.demand(None, view, np.arange(len(own.fleet)))
+            plan = cell.plan(demand, view)
+            late = plan.infeasible or plan.budget_s > cell.budget_s
+            rho += math.inf if late else sum(grant.rho for grant in plan.grants)
+        sums[at] = rho
+    chosen = set_up(load(path, ["tiers.association=price"])).hierarchy.edge_of
+    assert sums[tuple(chosen.tolist())] == pytest.approx(min(sums.values()), abs=1e-12)
+    assert chosen.tolist() == [0, 1, 1] and sums[0, 1, 1] < sums[0, 0, 1] - 0.1  # not the nearest

@@ -1,0 +1,117 @@
+"""Folders of runs with tiers: resumed with the same bytes, verified, reported."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from edgesim import simulate
+from edgesim.records.table_files import csv_text
+from edgesim.verification.check_result import FAILED, PASSED
+from edgesim.verification.verify import check_run
+from tests.edgesim.hierarchy.conftest import TWO
+
+FILES = (
+    *("rounds.csv", "device_rounds.parquet", "spans.parquet", "scores.parquet", "measures.csv"),
+    *("backhaul.csv", "summary.json", "model.safetensors", "devices.csv", "trace.json"),
+)
+BACKHAUL = "backhaul: {rate: 50 Mbit/s, delay: 1 ms, energy_per_bit: 1 nJ}"
+TIERS = f"{TWO[:-1]}, local_rounds: 2, {BACKHAUL}}}"
+UNEVEN = (
+    "network.channel.fading={kind: rayleigh, coherence: 2 ms}",
+    "devices.0.failure_rate=20 Hz",
+    "devices.0.availability=0.8",
+    "devices.0.receive_power=0.1 W",
+    "network.downlink={mode: broadcast, tx_power: 30 dBm}",
+)
+METHODS = {
+    "fedavg": "{name: fedavg, lr: 0.05}",
+    "liu": "{name: liu, personal_lr: 0.05, global_lr: 0.05}",
+    "scaffold": "{name: scaffold, lr: 0.05}",
+    "fedlps": "{name: fedlps, lr: 0.05}",
+    "fedmp": "{name: fedmp, lr: 0.05}",
+}
+
+
+class KilledError(Exception):
+    """Stands for kill -9: nothing is written after a checkpoint."""
+
+
+def killed_after(g):
+    def progress(event):
+        if event["kind"] == "round" and event["round"] == g:
+            raise KilledError
+
+    return progress
+
+
+@pytest.mark.parametrize(
+    "method",
+    ["fedavg", "liu", *(pytest.param(n, marks=pytest.mark.slow) for n in list(METHODS)[2:])],
+)
+def test_killed_after_a_round_it_goes_on_with_the_same_bytes(scenario, tmp_path, method):
+    given = scenario(f"learning.method={METHODS[method]}", TIERS, *UNEVEN)
+    simulate(given, out=tmp_path / "whole")
+    for g in (0, 1):
+        with pytest.raises(KilledError):
+            simulate(given, out=tmp_path / "killed", progress=killed_after(g))
+    simulate(given, out=tmp_path / "killed")
+    for name in FILES:
+        whole, killed = (tmp_path / run / name for run in ("whole", "killed"))
+        assert whole.read_bytes() == killed.read_bytes(), name
+
+
+def test_a_rule_of_selection_remembers_at_its_edge(scenario, tmp_path):
+    given = scenario(TIERS, "learning.selection=power-of-choice", "learning.method.participants=1")
+    run = simulate(given, out=tmp_path / "whole")
+    per_round = run.device_rounds.groupby(["round", "edge", "edge_round"]).size()
+    assert len(per_round) == 12 and (per_round == 1).all()
+    with pytest.raises(KilledError):
+        simulate(given, out=tmp_path / "killed", progress=killed_after(0))
+    simulate(given, out=tmp_path / "killed")
+    for name in ("device_rounds.parquet", "model.safetensors"):
+        whole, killed = (tmp_path / run / name for run in ("whole", "killed"))
+        assert whole.read_bytes() == killed.read_bytes(), name
+
+
+def test_a_run_ends_by_time_or_jobs(scenario, tmp_path):
+    whole = simulate(scenario(TIERS))
+    ends = whole.rounds.time_s.tolist()
+    timed = simulate(scenario(TIERS, f"stop={{time: {1.5 * ends[0]} s}}"))
+    assert timed.rounds.time_s.tolist() == ends[:2] and timed.rounds.accuracy.notna().all()
+    by_jobs = scenario(TIERS, "stop={jobs: 9}")  # 8 a round of the cloud
+    with pytest.raises(KilledError):
+        simulate(by_jobs, out=tmp_path / "run", progress=killed_after(0))
+    assert simulate(by_jobs, out=tmp_path / "run").rounds.time_s.tolist() == ends[:2]
+
+
+def test_a_finished_run_can_be_made_longer(scenario, tmp_path):
+    simulate(scenario(TIERS, "rounds=2"), out=tmp_path / "run")
+    simulate(scenario(TIERS, "rounds=3"), out=tmp_path / "run")
+    simulate(scenario(TIERS, "rounds=3"), out=tmp_path / "whole")
+    for name in ("rounds.csv", "spans.parquet", "model.safetensors"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_run_is_verified_and_plans_are_made_again(scenario, tmp_path):
+    pruned = "learning.method={name: pruning-only, lr: 0.05}", "allocation.solver=kkt"
+    given = scenario(*pruned, TIERS, "budget.latency_threshold=18 ms")
+    run = simulate(given, out=tmp_path / "run")
+    assert run.device_rounds.rho.max() > 0.0
+    checks = {each.name: each for each in check_run(tmp_path / "run", None, False)}
+    assert {each.outcome for each in checks.values()} == {PASSED}, checks
+    assert "edge 1: 6 rounds planned again" in checks["allocations"].detail
+    assert "edge 0: 12 uploads" in checks["finish, Liu (28)"].detail
+    rows = pd.read_parquet(tmp_path / "run" / "device_rounds.parquet")
+    rows.loc[3, "share"] *= 0.9
+    rows.to_parquet(tmp_path / "run" / "device_rounds.parquet")
+    outcomes = [each.outcome for each in check_run(tmp_path / "run", None, False)]
+    assert FAILED in outcomes
+
+
+def test_the_tables_of_a_folder_are_those_of_the_run(scenario, tmp_path):
+    run = simulate(scenario(TIERS), out=tmp_path / "run")
+    assert (tmp_path / "run" / "backhaul.csv").read_text() == csv_text(run.log.columns("backhaul"))
+    devices = pd.read_csv(tmp_path / "run" / "devices.csv")
+    assert devices.edge.tolist() == [0, 1, 0, 1]
+    assert run.summary["edges"] == 2 and run.summary["devices"] == 4

@@ -1,0 +1,191 @@
+"""One device over time: exact events by hand, and conservation of its joules."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgesim.network.hardware.background_load import BackgroundLoad
+from edgesim.network.hardware.battery import Battery, Charging
+from edgesim.network.hardware.device_state import (
+    COMPUTING,
+    RECEIVING,
+    SENDING,
+    WAITING,
+    DeviceHardware,
+    DeviceState,
+    Snapshot,
+)
+from edgesim.network.hardware.modem import Modem
+from edgesim.network.hardware.thermal import Thermal
+from edgesim.seeds import Seeds
+
+MODEM = Modem(0.1, 0.35, tail_s=0.1, tail_power_w=0.1, sleep_power_w=0.001)
+FULL = DeviceHardware(
+    capacitance=1e-28,
+    static_power_w=0.2,
+    idle_power_w=0.05,
+    receive_power_w=0.3,
+    modem=MODEM,
+    thermal=Thermal(10.0, 0.5, 25.0, 40.0, 5.0, 1e9),
+    load=BackgroundLoad(0.5, 1.0, 0.4, Seeds(3), 0),
+    battery=Battery(30.0, 0.5, 0.2, Charging(0.4, 20.0, 5.0, 8.0)),
+)
+
+
+def played(state, *activities):
+    """Activities (name, seconds, amounts) one after the other; the joules of each."""
+    joules = []
+    for name, seconds, amounts in activities:
+        start_s = state.time_s
+        state.begin(name, start_s, **amounts)
+        state.advance(start_s + seconds)
+        joules.append(state.joules)
+    return joules
+
+
+def test_a_battery_of_100_joules_at_5_watts_dies_at_20_seconds():
+    state = DeviceState(DeviceHardware(idle_power_w=5.0, battery=Battery(100.0)))
+    assert state.next_event_s() == 20.0
+    assert state.at(30.0).off_s == 10.0  # a look ahead, which leaves nothing behind
+    assert state.take_pieces(50.0) == [("idle", 0.0, 20.0, 100.0), ("off", 20.0, 50.0, 0.0)]
+    assert (state.used_j, state.battery_j, state.off_s) == (100.0, 0.0, 30.0)
+
+
+def test_a_device_that_died_returns_at_its_level():
+    """2 W of harvest: at 5 W it lasts 100 / 3 s, and 20 J are there 10 s later."""
+    battery = Battery(100.0, resume=0.2, charging=Charging(2.0))
+    state = DeviceState(DeviceHardware(idle_power_w=5.0, battery=battery))
+    died, off, again = state.take_pieces(50.0)
+    assert died == ("idle", 0.0, 100.0 / 3.0, pytest.approx(500.0 / 3.0))
+    assert (off.phase, off.end_s) == ("off", pytest.approx(100.0 / 3.0 + 10.0))
+    assert again.energy_j == pytest.approx(5.0 * (50.0 - off.end_s))
+    assert state.charged_j == pytest.approx(100.0)
+
+
+def test_a_full_battery_takes_no_more_than_the_device_uses():
+    battery = Battery(10.0, start=0.9, charging=Charging(2.0))
+    state = DeviceState(DeviceHardware(idle_power_w=1.0, battery=battery))
+    state.advance(5.0)  # 1 W net fills it after 1 s; then 1 W goes to the device
+    assert (state.battery_j, state.charged_j) == (10.0, pytest.approx(2.0 + 4.0))
+
+
+def test_windows_of_charging():
+    window = Charging(3.0, period_s=10.0, from_s=4.0, lasts_s=2.0)
+    assert [window.power_at_w(t) for t in (0.0, 4.0, 5.9, 6.0, 14.0, 16.0)] == [0, 3, 3, 0, 3, 0]
+    assert [window.next_change_s(t) for t in (0.0, 4.0, 6.0, 15.0)] == [4.0, 6.0, 14.0, 16.0]
+
+
+def test_throttling_at_its_instant():
+    """6 W = 6e-27 x (1e9)^3; the work after 89.587973 s is at half the clock."""
+    hot = Thermal(10.0, 5.0, 25.0, 75.0, 5.0, throttled_hz=5e8)
+    state = DeviceState(DeviceHardware(capacitance=6e-27, thermal=hot))
+    state.begin(COMPUTING, 0.0, clock_hz=1e9, cycles=1e11)
+    assert state.next_event_s() == pytest.approx(89.587973, abs=5e-7)
+    state.advance(89.6)
+    assert state.throttled
+    # At an eighth of the power it cools to 70 degC, and runs at 1 GHz again.
+    cooling_s = state.next_event_s() - 89.587973
+    assert cooling_s == pytest.approx(-50.0 * math.log((70.0 - 32.5) / (75.0 - 32.5)), abs=1e-6)
+    assert state.cycles_left == pytest.approx(1e11 - 89.587973e9 - (89.6 - 89.587973) * 5e8)
+
+
+def test_sending_then_tail_then_sleep():
+    """P_c + p / eta while sending; 100 ms of listening on beside the idle power, then sleep."""
+    state = DeviceState(DeviceHardware(idle_power_w=0.05, modem=MODEM))
+    sent, waited = played(state, (SENDING, 2.0, {"tx_power_w": 0.2}), (WAITING, 1.0, {}))
+    assert sent == pytest.approx(2.0 * (0.1 + 0.2 / 0.35))
+    assert waited == pytest.approx(0.05 + 0.1 * 0.1 + 0.9 * 0.001)
+
+
+def test_computing_by_hand():
+    """kappa f^2 a cycle and the static power; the last cycle is done after 0.5 s."""
+    state = DeviceState(DeviceHardware(capacitance=1e-28, static_power_w=0.2))
+    state.begin(COMPUTING, 1.0, clock_hz=2e9, cycles=1e9)
+    assert state.next_event_s() == 1.5
+    state.advance(1.5)
+    assert state.cycles_left == 0.0
+    assert state.joules == pytest.approx(1e-28 * 4e18 * 1e9 + 0.2 * 0.5)
+
+
+def test_work_is_the_integral_of_the_speed_beside_other_programs():
+    """Busy stretches leave 0.4: the cycles of 30 s are those of the load's own share."""
+    load = BackgroundLoad(0.5, 1.0, 0.4, Seeds(3), 0)
+    state = DeviceState(DeviceHardware(load=load))
+    state.begin(COMPUTING, 0.0, clock_hz=1e9, cycles=1e12)
+    state.advance(30.0)
+    instants = (np.arange(60_000) + 0.5) * 5e-4
+    expected = 5e-4 * 1e9 * sum(load.share(t) for t in instants.tolist())
+    assert 1e12 - state.cycles_left == pytest.approx(expected, rel=3e-4)
+
+
+ACTIVITIES = st.lists(
+    st.tuples(
+        st.sampled_from([WAITING, RECEIVING, COMPUTING, SENDING]),
+        st.floats(0.0, 9.0),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+def amounts_of(name):
+    if name == COMPUTING:
+        return {"clock_hz": 2.5e9, "cycles": 1e10}
+    return {"tx_power_w": 0.2} if name == SENDING else {}
+
+
+def run(hardware, activities, cuts):
+    """The state after some activities, each looked at in ``cuts`` places."""
+    state, joules = DeviceState(hardware), []
+    for name, seconds in activities:
+        start_s = state.time_s
+        state.begin(name, start_s, **amounts_of(name))
+        for i in range(1, cuts + 1):
+            state.advance(start_s + seconds * i / cuts)
+        joules.append(state.joules)
+    return state, joules
+
+
+@settings(max_examples=60, deadline=None)
+@given(ACTIVITIES)
+def test_joules_are_conserved_and_do_not_depend_on_who_looks(activities):
+    """The battery's balance, and the same state whether it is advanced at once or in 7 steps."""
+    one, _ = run(FULL, activities, 1)
+    many, _ = run(FULL, activities, 7)
+    battery = FULL.battery
+    balance_j = battery.start * battery.capacity_j + one.charged_j - one.used_j
+    assert one.battery_j == pytest.approx(balance_j, abs=1e-9)
+    assert 0.0 <= one.battery_j <= battery.capacity_j
+    for name in Snapshot._fields:
+        assert getattr(one, name) == pytest.approx(getattr(many, name), rel=1e-9, abs=1e-9), name
+
+
+@settings(max_examples=20, deadline=None)
+@given(ACTIVITIES)
+def test_joules_are_the_integral_of_the_power(activities):
+    """The power of a hundred instants of each activity, summed."""
+    state, total, peak = DeviceState(replace(FULL, battery=None)), 0.0, 0.0
+    for name, seconds in activities:
+        start_s = state.time_s
+        state.begin(name, start_s, **amounts_of(name))
+        step = seconds / 100
+        for i in range(100):
+            middle = state.at(start_s + (i + 0.5) * step)
+            total, peak = total + middle.power_w * step, max(peak, middle.power_w)
+        state.advance(start_s + seconds)
+    # An event within a step is off by at most the power of half of it.
+    assert state.used_j == pytest.approx(total, abs=peak * 9.0 / 100 * 12 * len(activities))
+
+
+def test_a_snapshot_goes_on_to_the_last_bit():
+    whole = DeviceState(FULL)
+    played(whole, (SENDING, 0.7, {"tx_power_w": 0.2}), (WAITING, 3.3, {}))
+    whole.take_pieces(whole.time_s)
+    again = DeviceState.restored(FULL, whole.snapshot())
+    rest = (COMPUTING, 4.1, {"clock_hz": 2.5e9, "cycles": 1e10}), (WAITING, 40.0, {})
+    assert played(whole, *rest) == played(again, *rest)
+    assert whole.snapshot() == again.snapshot()

@@ -1,0 +1,255 @@
+"""Devices that move between sectors: uploads that go on, failed links, bands and bits."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import simpy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgesim.errors import ScenarioError
+from edgesim.network.fading.processes import BlockFading
+from edgesim.network.interference.couplings import Couplings
+from edgesim.network.interference.moving_sectors import MovingSectors
+from edgesim.network.interference.network_uplink import NetworkUplink
+from edgesim.network.interference.sector_channel import SectorChannel
+from edgesim.network.layout.coupling import SectorLinks
+from edgesim.network.mobility.a3_event import A3Rule
+from edgesim.network.mobility.serving_sectors import LossRule, ServingSectors
+from edgesim.runs.run import simulate
+from edgesim.runs.setup import set_up
+from edgesim.scenario import load
+from edgesim.seeds import Seeds
+from fl.contracts import Grant
+
+LINE = "device,time_s,x_m,y_m\n0,0,0,0.001\n0,25,500,0.001\n"
+TEXT = """
+name: two-sites
+rounds: 1
+network:
+  bandwidth: 1 MHz
+  noise: -170 dBm/Hz
+  layout: {kind: sites, position: {list: [[0 m, 0 m], [500 m, 0 m]]}}
+  handover: {filter: 0}
+  channel:
+    path_loss: {model: log-distance, reference_loss: 30 dB, exponent: 3.5}
+    refresh: 40 ms
+devices:
+  - {count: 1, tx_power: 1 mW, mobility: {trace: line.csv, end: hold},
+     cpu: {frequency: 2 GHz, cycles_per_weight: 5}}
+learning: {dataset: none, model: liu-cnn, batch_size: 128, method: fedavg}
+accounting: {bits_per_weight: 400}
+allocation: {solver: equal}
+"""
+WALKERS = """
+name: walkers
+rounds: 3
+network:
+  bandwidth: 20 MHz
+  carrier: {frequency: 3.5 GHz}
+  noise: -169 dBm/Hz
+  layout: {kind: hex, rings: 1, sectors: 3, isd: 200 m}
+  channel:
+    path_loss: {model: umi, antenna: {kind: element}}
+    fading: {kind: rician, k: table, speed: 3 km/h}
+    refresh: 200 ms
+devices:
+  - count: 12
+    tx_power: 10 dBm
+    position: {disc: 250 m}
+    mobility: {waypoint: {speed: {uniform: [20 m/s, 40 m/s]}}}
+    cpu: {frequency: 2 GHz, cycles_per_weight: 5}
+budget: {latency_threshold: 1 s}
+learning: {dataset: none, model: liu-cnn, batch_size: 128,
+  method: {name: liu, personal_lr: 0.1, global_lr: 0.1}}
+"""
+
+
+@pytest.fixture
+def network(tmp_path):
+    def read(text, *changes):
+        (tmp_path / "line.csv").write_text(LINE)
+        (tmp_path / "n.yaml").write_text(text)
+        return load(tmp_path / "n.yaml", changes)
+
+    return read
+
+
+def rate_bps(time_s, site_m):
+    """Of the device alone, at the place of the last refresh."""
+    step = math.floor(round(time_s / 0.04, 9)) * 0.04
+    distance_m = math.hypot(min(20.0 * step, 500.0) - site_m, 0.001)
+    loss_db = 30.0 + 35.0 * math.log10(distance_m)
+    return 1e6 * math.log2(1.0 + 1e-3 * 10 ** (-loss_db / 10.0) / (1e-20 * 1e6))
+
+
+def test_an_upload_goes_on_in_the_new_sector(network):
+    """Handed over at 14.32 s for 50 ms; the bits are the sum of rate x time on both sides."""
+    run = simulate(network(TEXT))
+    spans = run.spans.set_index("phase")
+    assert spans.loc["handover", "start_s"] == pytest.approx(14.32, abs=1e-9)
+    assert spans.loc["handover", "end_s"] == pytest.approx(14.37, abs=1e-9)
+    before, after = spans.loc["upload"].to_dict("records")
+    assert before["end_s"] == spans.loc["handover", "start_s"]
+    assert after["start_s"] == spans.loc["handover", "end_s"]
+    for span, site_m in ((before, 0.0), (after, 500.0)):
+        edges = np.arange(0.0, 30.0, 0.04)
+        inside = edges[(edges > span["start_s"]) & (edges < span["end_s"])]
+        times = [span["start_s"], *inside, span["end_s"]]
+        sent = sum(rate_bps((a + b) / 2.0, site_m) * (b - a) for a, b in pairwise(times))
+        assert span["bits"] == pytest.approx(sent, rel=1e-9)
+    row = run.device_rounds.iloc[0]
+    assert row["handovers"] == 1 and row["status"] == "arrived"
+    assert row["bits_up"] == pytest.approx(before["bits"] + after["bits"], rel=1e-12)
+    in_all = row["download_s"] + row["compute_s"] + row["upload_s"]
+    assert in_all == pytest.approx(row["finish_s"], rel=1e-12)
+    air_s = sum(each["end_s"] - each["start_s"] for each in (before, after))
+    joules = run.spans.groupby("phase")["energy_j"].sum()
+    assert joules["upload"] == pytest.approx(1e-3 * air_s) and joules["handover"] == 0.0
+    assert row["energy_j"] == pytest.approx(joules.sum(), rel=1e-12)
+
+
+def test_without_handovers_the_link_fails(network):
+    """Signal over that of the other site below -8 dB from 314.33 m on: 15.72 s, and lost at 16.72.
+
+    The device is counted as failed, and was served by the first site until then.
+    """
+    run = simulate(network(TEXT, "network.handover={event: none}"))
+    assert run.device_rounds["status"].tolist() == ["failed"]
+    (upload,) = run.spans[run.spans["phase"] == "upload"].to_dict("records")
+    assert upload["end_s"] == pytest.approx(16.72, abs=1e-9)
+    assert run.device_rounds["handovers"].tolist() == [0]
+
+
+def test_a_network_of_walkers_resumes_with_the_same_bytes(network, tmp_path):
+    whole = simulate(network(WALKERS), out=tmp_path / "whole")
+    assert whole.device_rounds["handovers"].sum() > 0
+    simulate(network(WALKERS, "rounds=1"), out=tmp_path / "parts")
+    simulate(network(WALKERS), out=tmp_path / "parts")
+    for name in ("rounds.csv", "device_rounds.parquet", "spans.parquet"):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
+
+
+def test_gains_and_k_factors_follow_the_devices(network):
+    setup = set_up(network(WALKERS))
+    cell = setup.cell(simpy.Environment(initial_time=7.3))
+    cell.view(0)
+    links = setup.channel.moving.at(7.2)
+    assert cell.couplings.gain.tolist() == links.coupling.tolist()
+    everybody, site = np.arange(12), setup.channel.moving.site_of[cell.couplings.serving]
+    gain, k_factor = cell.channel.large_scale_at(7.3)
+    assert gain == pytest.approx(links.coupling[everybody, cell.couplings.serving], rel=1e-12)
+    assert k_factor.tolist() == links.k_factor[everybody, site].tolist()
+    assert setup.channel.couplings.gain.tolist() != cell.couplings.gain.tolist()  # its own copy
+
+
+def random_walks(seed, count, sectors):
+    """Gains that are drawn anew at every refresh: handovers as often as can be."""
+
+    def at(time_s):
+        rng = np.random.default_rng([seed, round(time_s * 1e6)])
+        gain = 10.0 ** rng.uniform(-12.0, -9.0, (count, sectors))
+        none = np.zeros((count, sectors))
+        return SectorLinks(gain, none > 0.0, none, none)
+
+    return at
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(["fixed", "reclaim"]),
+    st.sampled_from(["events", "full", "refresh"]),
+    st.sampled_from([0.0, 0.03]),
+)
+@settings(max_examples=10)
+def test_bands_are_never_exceeded_and_bits_are_the_integral_of_the_rate(
+    seed, share, heard, interruption_s
+):
+    """Promise 2 through handovers and failed links, for every share and interference."""
+    rng, count, sectors = np.random.default_rng(seed), 9, 3
+    walk_at = random_walks(seed, count, sectors)
+    env, segments, used = simpy.Environment(), [], []
+    couplings = Couplings(walk_at(0.0).coupling, walk_at(0.0).coupling.argmax(axis=1))
+    fading = BlockFading(Seeds(seed), count, 0.07)
+    channel = SectorChannel(couplings, bandwidth_hz=1e6, noise_w_per_hz=1e-19, fading=fading)
+    rule = A3Rule(1.0, 0.0, 0.04, 0)
+    serving = ServingSectors(walk_at, lambda links: links.coupling, rule, 0.1, LossRule(-15.0, 0.3))
+    walk = MovingSectors(serving, channel, np.arange(sectors), interruption_s)
+    uplink = NetworkUplink(
+        env, channel, couplings, heard, 0.05, share, lambda *each: segments.append(each), walk=walk
+    )
+    shares_now = uplink.bands.shares
+
+    def shares():
+        found = shares_now()
+        used.append(np.bincount(couplings.serving, found, sectors).max())
+        used.append(uplink.bands.reserved().max())
+        return found
+
+    uplink.bands.shares = shares
+    granted = rng.dirichlet(np.ones(count))
+    for s in range(sectors):  # as a plan divides every sector
+        here = couplings.serving == s
+        granted[here] /= granted[here].sum() if here.any() else 1.0
+    grants = [Grant(k, float(granted[k]), 0.0, 1e9, 0.1) for k in range(count)]
+    uplink.begin_round(grants)
+    sent, lost = dict.fromkeys(range(count), 0.0), set()
+
+    def device(grant, bits, start_s):
+        yield env.timeout(start_s)
+        left, k = bits, grant.device
+        while True:
+            span = type("Kept", (), {})()
+            try:
+                yield from uplink.carry(left, grant, span)
+            except simpy.Interrupt as stop:
+                assert stop.cause == "failed"
+                lost.add(k)
+            left -= span.bits
+            sent[k] += span.bits
+            if (pause_s := uplink.pause_s(k)) is None:
+                break
+            assert pause_s == interruption_s
+            yield env.timeout(pause_s)
+        if k not in lost:
+            assert sent[k] == pytest.approx(bits, rel=1e-9)
+
+    bits = rng.uniform(1e4, 2e5, count)
+    ends = [
+        env.process(device(grant, bits[grant.device], rng.uniform(0.0, 0.3))) for grant in grants
+    ]
+    env.run(env.all_of(ends) | env.timeout(300.0))  # nobody waits for ever
+    assert not any(each.is_alive for each in ends)
+    assert max(used) <= 1.0 + 1e-12
+    for k in range(count):
+        mine = [each for each in segments if each[0] == k]
+        assert sum(each[5] for each in mine) == pytest.approx(sent[k], rel=1e-9, abs=1e-3)
+        for _, start_s, end_s, _, rate, carried in mine:
+            assert carried == pytest.approx(rate * (end_s - start_s), rel=1e-6, abs=1e-3)
+    assert not uplink.bands.held.any() and not uplink.bands.sending.any()
+
+
+REFUSED = [
+    (WALKERS, ["network.handover={time_to_trigger: 123 ms}"], "TS 38.331 has 0, 40, 64, 80, 100"),
+    (WALKERS, ["network.handover={offset: 3.2 dB}"], "steps of 0.5 dB"),
+    (WALKERS, ["network.handover={hysteresis: -1 dB}"], "at least 0"),
+    (WALKERS, ["network.handover={filter: 10}"], "TS 38.331 has 0, 1, 2"),
+    (WALKERS, ["network.handover={event: a2}"], "a3 or none"),
+    (WALKERS, ["network.handover={sample: 1 ns}"], "at least 0.001"),
+    (WALKERS, ["~devices.0.mobility", "~network.channel.refresh", "network.handover={}"], "move"),
+    (
+        WALKERS,
+        ["network.layout={kind: single}", "network.handover={}"],
+        "is read where devices move between cells",
+    ),
+    (TEXT, ["network.handover={lost_after: 0 s}"], "more than 0"),
+]
+
+
+@pytest.mark.parametrize(("text", "changes", "part"), REFUSED, ids=lambda x: str(x)[-40:])
+def test_mistakes_are_one_sentence(network, text, changes, part):
+    with pytest.raises(ScenarioError) as refused:
+        network(text, *changes)
+    assert part in str(refused.value) and "\n" not in str(refused.value)

@@ -1,0 +1,140 @@
+"""Runs of scenarios with several cells: resumed, verified, beside one cell; what is refused."""
+
+import numpy as np
+import pytest
+
+from edgesim import load, simulate
+from edgesim.errors import ScenarioError
+from edgesim.verification.verify import verify
+
+SEVEN = """
+name: seven
+rounds: 3
+network:
+  bandwidth: 18.36 MHz
+  carrier: {frequency: 3.5 GHz}
+  noise: -169 dBm/Hz
+  layout: {kind: hex, rings: 0}
+  channel: {path_loss: {model: uma, antenna: {kind: column}}}
+devices:
+  - {count: 9, tx_power: 23 dBm, cpu: {frequency: {uniform: [1 GHz, 3 GHz]}, cycles_per_weight: 5}}
+budget: {latency_threshold: 150 ms}
+learning:
+  dataset: none
+  model: liu-cnn
+  batch_size: 20
+  method: {name: liu, personal_lr: 0.02, global_lr: 0.02}
+"""
+FADING = "network.channel.fading={kind: rician, k: table, speed: 3 km/h}"
+SITES = "network.layout={kind: sites, position: {list: [[0 m, 0 m]]}}"
+NEAR = [  # one omnidirectional site, its devices in a ring
+    "network.channel.path_loss={model: uma, antenna_gain: 8 dB}",
+    "devices.0.position={ring: [35 m, 250 m]}",
+]
+CONTROL = "network.power_control={p0: -85 dBm, alpha: 0.8}"
+
+
+@pytest.fixture
+def seven(tmp_path):
+    """`load` of three sectors with changes."""
+    (tmp_path / "seven.yaml").write_text(SEVEN)
+    return lambda *changes: load(tmp_path / "seven.yaml", [*changes])
+
+
+class Stop(Exception):
+    """Ends a run from its progress."""
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        (),
+        ("network.interference={refresh: 10 ms}", "clock.mode=deadline", "rounds=2"),
+        (FADING, CONTROL, "allocation.rate=quantile"),
+        ("allocation.interference=load", "network.interference=load"),
+    ],
+    ids=["events", "refresh", "fading", "load"],
+)
+def test_a_run_that_is_interrupted_at_any_round_equals_the_whole_run(changes, seven, tmp_path):
+    whole = simulate(seven(*changes), out=tmp_path / "whole")
+
+    def stop(event):
+        if event["kind"] == "round":
+            raise Stop
+
+    for _ in range(whole.summary["rounds"]):
+        with pytest.raises(Stop):
+            simulate(seven(*changes), out=tmp_path / "stopped", progress=stop)
+    simulate(seven(*changes), out=tmp_path / "stopped")
+    for name in ("rounds.csv", "device_rounds.parquet", "spans.parquet", "summary.json"):
+        assert (tmp_path / "stopped" / name).read_bytes() == (whole.folder / name).read_bytes()
+    ((_, checks),) = verify([tmp_path / "stopped"])
+    assert {check.outcome for check in checks} <= {"ok", "not checked"}
+    planned = next(check for check in checks if check.name == "allocations")
+    assert planned.outcome == "ok" and "rounds planned again" in planned.detail
+
+
+def test_one_site_that_disturbs_nobody_is_the_cell(seven):
+    """One omnidirectional site of a layout, and the single cell: the same devices and tables."""
+    cell = simulate(seven(*NEAR, "network.layout=single"))
+    site = simulate(seven(*NEAR, SITES))
+    for name in ("rounds", "spans"):
+        one, other = getattr(cell, name), getattr(site, name)
+        assert list(one) == list(other)
+        for column in one:
+            if one[column].dtype.kind == "f":
+                assert other[column].to_numpy() == pytest.approx(
+                    one[column].to_numpy(), rel=1e-12, nan_ok=True
+                )
+    assert (site.device_rounds["sector"] == 0).all()
+    assert "sector" not in cell.device_rounds
+
+
+def test_tables_say_the_sector_and_the_ratio_of_every_upload(seven, tmp_path):
+    run = simulate(seven(), out=tmp_path / "run")
+    rows = run.device_rounds
+    lines = (tmp_path / "run" / "devices.csv").read_text().splitlines()
+    served = [int(line.split(",")[lines[0].split(",").index("sector")]) for line in lines[1:]]
+    sent = rows[rows["bits_up"] > 0]
+    assert sent["sector"].tolist() == [served[k] for k in sent["device"]]
+    # within a share of the band, b W log2(1 + SINR) is the mean rate
+    mean = sent["share"] * 18.36e6 * np.log2(1.0 + 10.0 ** (sent["sinr_db"] / 10.0))
+    assert mean.to_numpy() == pytest.approx(sent["rate_bps"].to_numpy(), rel=1e-9)
+
+
+def test_fewer_cells_or_no_interference_never_slow_a_round(seven):
+    """The same plan, with interference of all, of those who send, and of nobody."""
+    full, events, none = (
+        simulate(seven(f"network.interference={mode}")).device_rounds["finish_s"].to_numpy()
+        for mode in ("full", "events", "none")
+    )
+    assert (events <= full * (1 + 1e-12)).all() and (full <= 0.15 * (1 + 1e-9)).all()
+    assert events.mean() < full.mean() and none.size == events.size
+
+
+REFUSED = [
+    (["network.interference=loud"], "write none, full, load, events or {refresh: 10 ms}"),
+    (["network.interference={refresh: 0 s}"], "allowed is at least 1e-05"),
+    (["network.interference={refresh: 10}"], "refresh"),
+    (["network.interference={every: 10 ms}"], "write none, full, load, events"),
+    (["network.layout=single", *NEAR, "network.interference=full"], "not read without other cells"),
+    (["network.layout=single", *NEAR, "allocation.interference=load"], "without other cells"),
+    (["allocation.interference=events"], "full or load"),
+    (["network.interference=none", "allocation.interference=full"], "leaves nothing"),
+    (["network.interference=load", "budget.latency_threshold=none"], "a part of the threshold"),
+    (["allocation.interference=load", "budget.latency_threshold=none"], "a part of the threshold"),
+    (["network.power_control={p0: -300 dBm, alpha: 0}"], "has -202 dBm to 24 dBm"),
+    (["network.noise=-100 dBm"], "interference adds to a density"),
+    (["clock.mode=asynchronous"], "whose jobs overlap"),
+    (["network.uplink.share=fair"], "sectors divide their bands beforehand"),
+    (["network.downlink={mode: broadcast, tx_power: 46 dBm}"], "ideal downlinks so far"),
+    ([CONTROL, "network.uplink.share=reclaim"], "network.power_control"),
+    ([CONTROL, "allocation.solver=energy"], "network.power_control"),
+]
+
+
+@pytest.mark.parametrize(("changes", "part"), REFUSED)
+def test_what_does_not_fit_is_one_sentence(changes, part, seven):
+    with pytest.raises(ScenarioError) as refused:
+        seven(*changes)
+    assert part in str(refused.value) and "\n" not in str(refused.value)

@@ -1,0 +1,116 @@
+"""`evaluate.every` by simulated time, and `stop` by time and by jobs, with every kind of engine."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from edgesim import load, simulate
+from edgesim.errors import EdgesimError
+from edgesim.verification.verify import verify
+
+CELL = """
+name: four
+rounds: 40
+network:
+  bandwidth: 4 MHz
+  noise: -110 dBm
+  channel: {path_loss: {model: constant, loss: 95 dB}}
+devices:
+  - count: 4
+    tx_power: 23 dBm
+    cpu: {frequency: [2 GHz, 1 GHz, 700 MHz, 100 MHz], flops_per_cycle: 4}
+allocation: {solver: equal}
+learning: {dataset: none, model: mlp, batch_size: 10, method: {name: fedavg}}
+"""
+TRAINED = (
+    "learning={dataset: digits, partition: {kind: iid}, samples_per_device: 10, model: mlp, "
+    "batch_size: 10, method: {name: fedavg, lr: 0.05}}"
+)
+BUFFERED = "clock={mode: buffered, buffer: 2}"
+
+
+class KilledError(Exception):
+    """Stands for kill -9: nothing is written after a checkpoint."""
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    path = tmp_path / "four.yaml"
+    path.write_text(CELL)
+    return lambda *changes: load(path, list(changes))
+
+
+def test_evaluations_follow_the_multiples_of_a_time(scenario):
+    run = simulate(scenario(TRAINED, "rounds=9", "evaluate={every: 25 ms}", BUFFERED))
+    times_s = np.array([0.0, *run.rounds.time_s])
+    passed = np.floor(times_s[1:] / 0.025) > np.floor(times_s[:-1] / 0.025)
+    passed[-1] = True
+    assert (run.rounds.accuracy.notna().to_numpy() == passed).all()
+    assert 1 < passed.sum() < 9
+
+
+@pytest.mark.parametrize("more", [[], [BUFFERED], [TRAINED]], ids=["arrays", "buffered", "trained"])
+def test_a_run_ends_with_the_version_in_which_a_time_has_passed(scenario, tmp_path, more):
+    every = "evaluate={every: 100}"
+    whole = simulate(scenario(*more, every))
+    run = simulate(scenario(*more, every, "stop={time: 50 ms}"), out=tmp_path / "run")
+    count = int(np.searchsorted(whole.rounds.time_s, 0.05)) + 1
+    assert 1 < len(run.rounds) == count < 40
+    assert run.rounds.time_s.tolist() == whole.rounds.time_s[:count].tolist()
+    assert run.summary["rounds"] == count
+    assert bool(run.rounds.accuracy.notna().iloc[-1]) == (TRAINED in more)  # the last one is
+    if BUFFERED in more:
+        assert run.rounds.unfinished.iloc[-1] > 0 == run.rounds.in_flight.iloc[-1]
+    ((_, checks),) = verify([tmp_path / "run"])
+    assert "WRONG" not in {check.outcome for check in checks}
+    again = simulate(scenario(*more, every, "stop={time: 50 ms}"), out=tmp_path / "run")
+    assert again.summary == run.summary  # had ended: nothing is computed again
+    (tmp_path / "run" / "rounds.csv").unlink()
+    mended = simulate(scenario(*more, every, "stop={time: 50 ms}"), out=tmp_path / "run")
+    assert len(mended.rounds) == count
+
+
+@pytest.mark.parametrize("more", [[], [BUFFERED], [TRAINED]], ids=["arrays", "buffered", "trained"])
+def test_a_run_ends_with_the_version_that_reaches_a_number_of_jobs(scenario, tmp_path, more):
+    """All four are asked in every synchronous round: ten jobs are handed out in the third."""
+    given = scenario(*more, "stop={jobs: 10}")
+    run = simulate(given, out=tmp_path / "run")
+    asked = run.rounds.dispatched if BUFFERED in more else run.rounds.selected
+    assert asked.sum() >= 10 > asked[:-1].sum()
+    assert BUFFERED in more or len(run.rounds) == 3
+
+    def kill(event):
+        if event["kind"] == "round" and event["round"] == 1:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        simulate(given, out=tmp_path / "killed", progress=kill)
+    simulate(given, out=tmp_path / "killed")
+    for name in ("rounds.csv", "device_rounds.parquet", "spans.parquet", "summary.json"):
+        one, other = ((tmp_path / folder / name).read_bytes() for folder in ("run", "killed"))
+        assert one == other, name
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        (["stop={}"], "stop is empty; write time: 1 h or jobs: 1000"),
+        (["stop={time: 3}"], "3"),
+        (["evaluate={every: 0 s}"], "allowed is more than 0"),
+        (["evaluate={every: 2.5}"], "(rounds), or a time such as 60 s"),
+        (["evaluate={every: 3 m}"], "3 m"),
+    ],
+)
+def test_a_mistake_is_one_sentence(scenario, changes, part):
+    with pytest.raises(EdgesimError) as error:
+        simulate(scenario(*changes))
+    assert part in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_resolved_scenario_reads_back(scenario, tmp_path):
+    given = scenario("evaluate={every: 60 s}", "stop={time: 1 h, jobs: 5}", "rounds=2")
+    simulate(given, out=tmp_path / "run")
+    again = load(tmp_path / "run" / "scenario.yaml")
+    assert again.evaluate.every == 60.0 and isinstance(again.evaluate.every, float)
+    assert (again.stop.time_s, again.stop.jobs) == (3600.0, 5)

@@ -1,0 +1,99 @@
+"""Figures of clocks whose jobs overlap, from a run whose numbers can be worked out by hand."""
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from pytest import approx
+
+from reports.figure_catalog import report_figures
+from reports.figures import round_latency
+from reports.figures.clocks import job_timeline, participation, staleness
+
+
+def test_the_window_is_four_median_jobs_before_the_end(overlapping):
+    assert job_timeline.window_length_s([overlapping]) == approx(4 * 0.75)
+    window = job_timeline.last_window(overlapping.first, 2.0)
+    assert (window.start_s, window.end_s) == (2.0, 4.0)
+    assert window.versions_s.tolist() == [2.0, 3.0, 4.0]
+    # job 2 ended at 1.75 s; job 3 is cut at the start of the window
+    assert window.jobs["kind"].to_dict() == {
+        3: "discarded",
+        4: "fresh",
+        5: "cancelled",
+        6: "unfinished",
+        7: "held",
+    }
+    assert window.spans.loc[window.spans["job"] == 3, "start_s"].min() == 2.0
+
+
+def test_every_fate_has_its_mark_at_the_end_of_the_job(overlapping, drawn):
+    figure = drawn(job_timeline.job_timeline, [overlapping])
+    (panel,) = figure.axes
+    marks = {
+        line.get_marker(): np.asarray(line.get_xdata()).tolist()
+        for line in panel.lines
+        if line.get_linestyle() == "None"
+    }
+    ends = overlapping.first.spans.groupby("job")["end_s"].max()
+    assert marks["|"] == approx([ends[5]]) and marks[">"] == approx([ends[6]])
+    rings = [line for line in panel.lines if line.get_marker() == "o"]
+    assert {line.get_markerfacecolor(): len(line.get_xdata()) for line in rings} == {
+        "white": 2,
+        job_timeline.INK: 1,
+    }
+    versions = [line for line in panel.lines if line.get_linestyle() == ":"]
+    assert sorted(line.get_xdata()[0] for line in versions) == [1.0, 2.0, 3.0, 4.0]
+    named = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert named[:5] == ["train", "upload", "new version", "stale", "discarded"]
+    assert named[5:] == ["cancelled", "unfinished"]
+
+
+def test_staleness_of_used_updates_and_jobs_by_fate(overlapping, two_schemes, drawn):
+    assert staleness.staleness_shares(overlapping).tolist() == [0.5, 0.5]
+    counts = staleness.outcomes_per_run([overlapping])
+    assert counts["discarded"] == [1.0] and counts["fresh"] == [2.0] and "late" not in counts
+    left, right = drawn(staleness.staleness, [overlapping]).axes
+    assert [line.get_ydata().tolist() for line in right.lines] == [[0, 50, 50, 0]]
+    assert left.get_legend() is not None
+    rows = staleness.staleness_table([overlapping]).rows
+    assert ("clocked", "used", 1, 2.0, 0.5) in rows
+    assert drawn(staleness.staleness, two_schemes) is None
+
+
+def test_participation_is_the_share_of_used_updates(overlapping, two_schemes, drawn):
+    figure = drawn(participation.participation, [overlapping])
+    (panel,) = figure.axes
+    assert panel.lines[0].get_ydata().tolist() == [75.0, 25.0, 0.0]
+    assert figure.legends[0].get_texts()[0].get_text() == "clocked: 0.533"
+    assert panel.lines[-1].get_ydata()[0] == approx(100 / 3)
+    assert drawn(participation.participation, two_schemes) is None  # all gave as many
+
+
+def test_rounds_that_overlap_have_no_phases(overlapping, two_schemes, drawn):
+    assert drawn(round_latency.latency_by_phase, [overlapping]) is None
+    labels = {row[0] for row in round_latency.phase_table([*two_schemes, overlapping]).rows}
+    assert labels == {scheme.label for scheme in two_schemes}
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_the_report_of_such_a_run(overlapping, two_schemes, others):
+    figures = {
+        figure.name: figure
+        for figure in report_figures([overlapping, *(two_schemes if others else [])])[0]
+    }
+    assert figures["timeline"].title == "Timeline of the last jobs"
+    assert figures["accuracy"].title == "Accuracy over simulated time and over joules"
+    assert len(figures["timeline"].table().rows) > 4
+
+
+def test_ordinary_runs_keep_their_timeline(two_schemes):
+    figures = {figure.name: figure for figure in report_figures(two_schemes)[0]}
+    assert figures["timeline"].title == "Timeline of one round"
+    assert figures["accuracy"].title == "Accuracy over simulated time and over rounds"
+
+
+def test_jobs_of_rounds_are_named_by_round_and_device(overlapping, two_schemes, drawn):
+    figure = drawn(job_timeline.job_timeline, [overlapping, two_schemes[1]])
+    FigureCanvasAgg(figure).draw()
+    late = [line for line in figure.axes[1].lines if line.get_marker() == "x"]
+    assert not late  # late uploads without a deadline are used

@@ -1,0 +1,101 @@
+"""Map, SINR and throughput of networks of several sectors."""
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from reports.figure_catalog import report_figures
+from reports.figures.network import sector_map
+from reports.figures.network import sinr_and_throughput as sinr
+
+HEX = """
+name: net
+rounds: 4
+network:
+  bandwidth: 5 MHz
+  noise: -169 dBm/Hz
+  carrier: {frequency: 3.5 GHz}
+  layout: {kind: hex, rings: 1, isd: 500 m, sectors: 3}
+  channel: {path_loss: {model: uma, antenna: {kind: column}}}
+devices: [{count: 2, tx_power: 23 dBm, cpu: {frequency: 1 GHz, cycles_per_weight: 100}}]
+allocation: {solver: equal}
+learning: {dataset: none, model: mlp, batch_size: 20, method: {name: fedavg, lr: 0.1}}
+"""
+
+
+@pytest.fixture
+def network(scheme_of):
+    """Device 0 at (100, 0) m, served by sector 1 of the first site; device 1 by sector 2 of it."""
+    scheme = scheme_of(latency_s=(0.04,) * 2, accuracy=(0.5, 0.6))
+    run = scheme.first
+    (run.folder / "scenario.yaml").write_text(HEX, encoding="utf-8")
+    run.devices["x_m"], run.devices["y_m"] = [100.0, 0.0], [0.0, -120.0]
+    run.devices["sector"] = [1, 2]
+    return scheme
+
+
+def with_sinr(scheme):
+    run = scheme.first
+    run.device_rounds["sinr_db"] = np.where(run.device_rounds["device"] == 0, 3.0, 9.0)
+    run.device_rounds.loc[0, "sinr_db"] = 1.0
+    return scheme
+
+
+def test_the_map_shows_sites_sectors_and_who_serves_whom(network, drawn):
+    sites = sector_map.sites_of(network.first)
+    assert (len(sites), sites.sectors, sites.isd_m) == (7, 3, 500.0)
+    left, right, bar = drawn(sector_map.sector_map, [network]).axes
+    groups = [np.asarray(each.get_offsets()).tolist() for each in left.collections[:3]]
+    assert groups == [[], [[100.0, 0.0]], [[0.0, -120.0]]]  # by sector of the site
+    np.testing.assert_allclose(left.collections[3].get_offsets(), sites.position_m)
+    strokes = np.array(left.collections[4].get_segments())
+    assert len(strokes) == 21
+    assert np.hypot(*(strokes[:, 1] - strokes[:, 0]).T) == approx(80.0)
+    links = np.array(left.collections[5].get_segments())
+    np.testing.assert_allclose(links[:, 1], 0.0, atol=1e-9)  # both to the site at the origin
+    assert bar.get_ylabel() == "coupling loss (dB)"
+    assert right.collections[0].get_array().tolist() == [100.0, 103.0]
+
+
+def test_a_link_over_the_edge_leads_to_the_image_of_the_site(network):
+    """Site 1 stands at (500, 0) m; a device at the western edge is served by its image there."""
+    sites, devices = sector_map.sites_of(network.first), network.first.devices
+    devices["x_m"], devices["y_m"], devices["sector"] = [-600.0, 0.0], [100.0, 0.0], [3, 0]
+    first, second = sector_map._links(sites, devices)
+    image = first[1] - sites.position_m[1]  # a move to a copy of the network
+    assert np.hypot(*image) == approx(500.0 * np.sqrt(7))
+    assert np.hypot(*(first[0] - first[1])) < 600.0 and second[1].tolist() == [0.0, 0.0]
+
+
+def test_the_map_has_the_sinr_where_it_was_recorded(network, drawn):
+    _, right, bar = drawn(sector_map.sector_map, [with_sinr(network)]).axes
+    assert bar.get_ylabel() == "SINR of uploads, mean (dB)"
+    assert right.collections[0].get_array().tolist() == [2.0, 9.0]
+
+
+def test_a_scenario_that_cannot_be_read_leaves_the_sites_out(network, drawn):
+    (network.first.folder / "scenario.yaml").write_text("name: 5\n")
+    assert sector_map.sites_of(network.first) is None
+    left, *_ = drawn(sector_map.sector_map, [network]).axes
+    assert len(left.collections) == 3
+
+
+def test_distributions_of_sinr_and_throughput(network, two_schemes, drawn):
+    assert drawn(sinr.sinr_and_throughput, two_schemes) is None
+    scheme = with_sinr(network)
+    assert sinr.values_of(scheme, sinr.SINR).tolist() == [1.0, 3.0, 9.0, 9.0]
+    # 5 Mbit a round in 0.75 x 20 ms and 0.75 x 40 ms
+    rates = sinr.values_of(scheme, sinr.THROUGHPUT)
+    assert rates == approx([5e6 / 0.03, 5e6 / 0.015])
+    left, right = drawn(sinr.sinr_and_throughput, [scheme]).axes
+    assert left.lines[0].get_ydata().tolist() == [0, 25, 50, 75, 100]
+    assert right.lines[0].get_xdata() == approx(np.r_[rates[0], rates] / 1e6)
+    rows = sinr.sinr_and_throughput_table([scheme, *two_schemes]).rows
+    assert len(rows) == 2 * 101 and ("joint", "sinr_db", 0.5, 6.0) in rows
+
+
+def test_the_report_draws_the_map_in_place_of_the_star(network, two_schemes):
+    titles = {figure.name: figure.title for figure in report_figures([network])[0]}
+    assert titles["topology"] == "The network" and "sinr" in titles
+    titles = {figure.name: figure.title for figure in report_figures(two_schemes)[0]}
+    assert titles["topology"] == "The cell"
