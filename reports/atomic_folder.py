@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from edgesim.cli.stop_signals import cleanup_on_stop
 from edgesim.results.run_files import ResultsError
+from edgesim.stop_signals import cleanup_on_stop
 
 PARTS = frozenset({"index.html", "figures", "tables"})  # all that a report's folder holds
 TITLE = "<title>edgesim: "  # by which index.html is known as a report

@@ -14,7 +14,7 @@ RESUMABLE = ("run", "sweep")
 
 def main() -> None:
     """The console script ``edgesim``."""
-    from edgesim.cli.stop_signals import ignore, install
+    from edgesim.stop_signals import ignore, install
 
     _open_standard_streams()
     install(_stop_sentence(sys.argv[1:]))

@@ -14,7 +14,7 @@ from edgesim.errors import EdgesimError
 
 
 class ExitCode(IntEnum):
-    """Exit codes beside 0 and those of signals (`edgesim.cli.stop_signals`)."""
+    """Exit codes beside 0 and those of signals (`edgesim.stop_signals`)."""
 
     failed = 1  # points of a sweep
     bad_input = 2

@@ -16,6 +16,7 @@ from multiprocessing import connection, get_context, parent_process
 from multiprocessing.context import SpawnProcess
 from multiprocessing.resource_tracker import ensure_running
 
+from edgesim.stop_signals import process_starts
 from edgesim.sweep.point_task import DIED, ENDED, ROUND, PointTask, WorkerEvent, carry_out
 
 QUIET_TRACKER = "ignore:resource_tracker"  # an option of Python for processes that are started
@@ -78,7 +79,7 @@ class LocalWorkers:
         context = get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=work, args=(theirs,), daemon=False)
-        with one_thread_each(), interrupts_blocked():
+        with one_thread_each(), interrupts_blocked(), process_starts():
             process.start()
         theirs.close()
         self._workers.append(WorkerProcess(process, ours))

@@ -23,6 +23,8 @@ _NEW_LINE = "\x1b[?25h\n"  # with the cursor shown, which a progress bar hides
 
 _cleanups: list[Callable[[], object]] = []
 _ending = threading.Event()  # a signal ends the command, in its own thread
+_starting = threading.Lock()  # held while a process starts
+_LONGEST_START_S = 2.0
 
 
 def install(sentence: str) -> None:
@@ -68,6 +70,18 @@ def cleanup_on_stop(action: Callable[[], object]) -> Iterator[None]:
         _cleanups.remove(action)
 
 
+@contextmanager
+def process_starts() -> Iterator[None]:
+    """A signal ends the command only after this block, within which a process starts.
+
+    A spawned process reads from a pipe what it is to do. If the command ended before it has written
+    that, the process would print a traceback; nor is it among the children, which are ended, until
+    it has been given all.
+    """
+    with _starting:
+        yield
+
+
 def _leave_to_the_thread(number: int, frame: FrameType | None) -> None:
     """A handler must be set, so that the system wakes the thread."""
 
@@ -85,6 +99,7 @@ def _end(number: int, sentence: str) -> None:
     try:
         with suppress(OSError):
             os.write(2, _text(number, sentence).encode("utf-8", "backslashreplace"))
+        _starting.acquire(timeout=_LONGEST_START_S)  # for good: no other process starts
         if multiprocessing := sys.modules.get("multiprocessing"):
             for child in multiprocessing.active_children():
                 with suppress(Exception):  # it may be on its way up or down

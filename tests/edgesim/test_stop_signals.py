@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from edgesim.cli import stop_signals
+from edgesim import stop_signals
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 LONGEST_WAIT_S = 60.0  # for a process to get somewhere, on a machine that is busy
 ENDLESS = """\
 name: endless
@@ -207,3 +207,19 @@ def test_what_a_stop_takes_away_is_no_error_of_the_block_that_used_it(monkeypatc
     waiting.start()
     waiting.join(0.2)
     assert waiting.is_alive() and went_on == ["the error"]
+
+
+def test_a_command_ends_after_a_process_that_starts_has_what_it_reads(monkeypatch, capfd):
+    """Else the process reads an empty pipe, and prints a traceback after the sentence."""
+    order = []
+    monkeypatch.setattr(stop_signals, "_starting", threading.Lock())
+    monkeypatch.setattr(stop_signals, "_ending", threading.Event())
+    monkeypatch.setattr(stop_signals, "_cleanups", [])
+    monkeypatch.setattr(os, "_exit", order.append)
+    ending = threading.Thread(target=stop_signals._end, args=(signal.SIGINT, "interrupted"))
+    with stop_signals.process_starts():
+        ending.start()
+        ending.join(0.2)
+        order.append("started")
+    ending.join(LONGEST_WAIT_S)
+    assert order == ["started", 130] and capfd.readouterr().err == "interrupted.\n"
