@@ -26,8 +26,9 @@ CURE = "use --fresh to replace it, or another --out"
 def continuable(setup: Setup, path: Path) -> Callable[[Checkpoint], None]:
     """A check for `RunFolder.open`: may a checkpoint of another fingerprint be gone on from?
 
-    It may where the two runs differ in the number of rounds only, and this one has more: no method
-    and no part of the simulation knows how many rounds there will be.
+    It may where the two runs differ in the number of rounds only, and this one has more. No method
+    and no part of the simulation knows how many rounds there will be, but by parameters that
+    follow from it (`Method.by_length`) and are then parameters in which the two runs differ.
 
     Args:
         setup: of the run that is to go on.

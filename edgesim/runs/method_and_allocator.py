@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from inspect import isabstract, signature
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,8 @@ from edgesim.scenario.schema import AllocationSection
 from fl import methods
 from fl.data import datasets
 from fl.errors import MethodError
-from fl.method_base.method import PRUNING, Method, bind
+from fl.method_base.hyperparameter_declaration import in_full
+from fl.method_base.method import PRUNING, Method, bind, with_length
 from fl.models.architectures import Architecture, size_of
 from fl.task import LearningTask
 from fl.timing_only import check_countable
@@ -30,8 +32,10 @@ RUN_SOLVERS = tuple(name for name in solvers.METHODS if name != "printed")  # pr
 CHOOSE_CLOCKS = ("energy", "convex-energy")  # solvers that read cpu.min_frequency
 
 
-def make_method(scenario: Scenario, task: LearningTask, allow_code: bool) -> Method:
-    """The scenario's method with its parameters checked.
+def make_method(
+    scenario: Scenario, task: LearningTask, allow_code: bool
+) -> tuple[Method, dict[str, Any]]:
+    """The scenario's method with its parameters checked, and all those that it reads.
 
     Args:
         scenario: the checked scenario.
@@ -54,6 +58,7 @@ def make_method(scenario: Scenario, task: LearningTask, allow_code: bool) -> Met
             "name", f"is {name}, no complete subclass of fl.method_base.method.Method, or of FedAvg"
         )
     check_hooks(name, cls)
+    params = with_length(cls, params, scenario.rounds, task.devices)
     method = bind(cls, task, params)
     if not task.objective.plain and method.own_loss():
         problem = f"is {name}, which {method.own_loss()}; use another method, or cross entropy"
@@ -66,7 +71,7 @@ def make_method(scenario: Scenario, task: LearningTask, allow_code: bool) -> Met
         raise MethodError("name", f"is {name}, whose personal() is no mask bool [{size}]")
     if scenario.scheme is None:  # schemes share a file: its keys are the comparison's conventions
         check_read(scenario, method)
-    return method
+    return method, in_full(cls, params)
 
 
 def check_hooks(name: str, cls: type[Method]) -> None:

@@ -354,7 +354,7 @@ def set_up(
     fleet = draw_fleet(scenario.devices, seeds, make_drop(scenario.network, seeds))
     movement = make_movement(scenario.devices, fleet, seeds, scenario.folder)
     fleet = movement.placed(fleet) if movement else fleet
-    method = make_method(scenario, task, allow_code)
+    method, parameters = make_method(scenario, task, allow_code)
     check_selection(scenario, method)
     check_clock(scenario, method)
     allocator = make_allocator(scenario, allow_code)
@@ -375,7 +375,7 @@ def set_up(
         hierarchy = make_hierarchy(scenario, scenario.tiers, seeds, fleet, method, allocator)
         channel = hierarchy.edges[0].channel  # not used: every edge has its own
     # what is written into the run's folder, and what a run is recognised by, has the defaults too
-    scenario = scenario.with_method(in_full(type(method), scenario.learning.method.params))
+    scenario = scenario.with_method(parameters)
     if selector is not None:
         spec = scenario.learning.selection
         in_words = replace(spec, params=in_full(type(selector), spec.params))

@@ -157,6 +157,25 @@ def _written(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
+def with_length(cls: Any, given: dict[str, Any], rounds: int, devices: int) -> dict[str, Any]:
+    """The given hyper-parameters, and those that follow from the length of a run.
+
+    Args:
+        cls: The method; its `by_length` says what follows.
+        given: By name.
+        rounds: Of the run.
+        devices: K, of which the method asks ``participants`` in a round.
+
+    Raises:
+        MethodError: As `check`.
+    """
+    values = check(cls, given)
+    unread, asked = cls.unread(values), values["participants"] or devices
+    following = cls.by_length(rounds, min(asked, devices))
+    missing = [name for name in following if values[name] is None and name not in unread]
+    return given | {name: following[name] for name in missing}
+
+
 def bind(cls: Any, task: Any, given: dict[str, Any]) -> Any:
     """The method with its parameters checked, on the task with the model that it trains.
 

@@ -36,14 +36,20 @@ from fl.contracts import (
 )
 from fl.errors import MethodError
 from fl.method_base.affine_demand import affine_demand, cost_columns, total_work, upload_bits
-from fl.method_base.hyperparameter_declaration import bind, check, param, parameters
+from fl.method_base.hyperparameter_declaration import (
+    bind,
+    check,
+    param,
+    parameters,
+    with_length,
+)
 from fl.method_base.stale_updates import MovedUpdate, WeightedUpdate
 from fl.method_base.state import State
 from fl.models.architectures import Architecture
 from fl.models.layout import Layout, Slot
 from fl.task import LearningTask
 
-__all__ = ["Method", "State", "bind", "check", "param", "parameters"]
+__all__ = ["Method", "State", "bind", "check", "param", "parameters", "with_length"]
 
 Array = np.ndarray
 STEPS_SOURCE = "our choice: Liu et al. give no number of local steps"
@@ -104,6 +110,16 @@ class Method(metaclass=ABCMeta):
     @classmethod
     def unread(cls, values: dict[str, Any]) -> dict[str, str]:
         """Parameters without effect beside these values, and why: giving one is an error."""
+        return {}
+
+    @classmethod
+    def by_length(cls, rounds: int, asked: int) -> dict[str, Any]:
+        """Parameters that are none by default and then follow from the length of a run.
+
+        Args:
+            rounds: Of the run.
+            asked: Devices that are asked per round, K epsilon.
+        """
         return {}
 
     @classmethod

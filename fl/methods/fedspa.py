@@ -52,8 +52,11 @@ class FedSpa(SubmodelMethod):
     moving_share: float = param(
         0.5, "share of a mask that moves in round 0, a_0", source=RECIPE, ge=0, le=1
     )
-    moving_rounds: int = param(
-        500, "rounds until masks stand still, T", source="Kim et al. (SpaFL): 500 rounds", ge=1
+    moving_rounds: int | None = param(
+        None,
+        "rounds until masks stand still, T; none: the run's",
+        source="our choice; SpaFL compares over 500 rounds",
+        ge=1,
     )
     averaging: str = param(
         "differences",
@@ -61,6 +64,10 @@ class FedSpa(SubmodelMethod):
         source=RECIPE,
         choices=("differences", "holders"),
     )
+
+    @classmethod
+    def by_length(cls, rounds: int, asked: int) -> dict[str, Any]:
+        return super().by_length(rounds, asked) | {"moving_rounds": rounds}
 
     @classmethod
     def unread(cls, values: dict[str, Any]) -> dict[str, str]:
@@ -132,6 +139,7 @@ class FedSpa(SubmodelMethod):
         job = super().configure(state, view, grant)
         mask: Tensor = job.phases[0].mask
         size = self.task.layout.size
+        assert self.moving_rounds is not None  # with_length
         share = cosine(view.g, self.moving_rounds, self.moving_share)
 
         def finish(done: list[Tensor]) -> Tensor:

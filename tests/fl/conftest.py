@@ -14,7 +14,7 @@ from fl.contracts import Grant, View
 from fl.data.datasets import federated
 from fl.data.samples import Federated
 from fl.executors.deferred_training import Trainer
-from fl.method_base.method import bind
+from fl.method_base.method import bind, with_length
 from fl.methods import resolve
 from fl.models.architectures import Architecture, build
 from fl.task import LearningTask
@@ -37,7 +37,8 @@ class Bench:
     task: LearningTask
 
     def method(self, name: str, **params):
-        return bind(resolve(name), self.task, params)
+        cls = resolve(name)
+        return bind(cls, self.task, with_length(cls, params, rounds=100, devices=10))
 
     def jobs(self, method, state, rho=0.0, devices=None):
         view = view_of(self.task, state.g)

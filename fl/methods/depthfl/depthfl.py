@@ -51,14 +51,22 @@ class DepthFL(SubmodelMethod):
     alpha: float = param(
         0.1, "weight of FedDyn's regulariser; 0: none", source=AUTHORS, ge=0, le=MAX_RATE
     )
-    ramp_rounds: int = param(
-        300, "rounds until distillation has its full weight", source=AUTHORS, ge=1
+    ramp_rounds: int | None = param(
+        None,
+        "rounds until distillation has its full weight; none: three tenths of the run's",
+        source=f"{AUTHORS}: 300 of 1000",
+        ge=1,
     )
     lr: float = param(0.1, "step size of SGD", source=AUTHORS, gt=0, le=MAX_RATE)
     lr_decay: float = param(
         0.998, "factor of the step size from round to round", source=AUTHORS, gt=0, le=1
     )
     weight_decay: float = param(1e-3, "weight decay of SGD", source=AUTHORS, ge=0, le=MAX_RATE)
+
+    @classmethod
+    def by_length(cls, rounds: int, asked: int) -> dict[str, Any]:
+        ramp_rounds = max(1, round(0.3 * rounds))
+        return super().by_length(rounds, asked) | {"ramp_rounds": ramp_rounds}
 
     @classmethod
     def unread(cls, values: dict[str, Any]) -> dict[str, str]:
@@ -120,6 +128,7 @@ class DepthFL(SubmodelMethod):
 
         model: Any = pool_before_relu(self.branched)
         mask, size = self.task.tensor(kept), self.task.layout.size
+        assert self.ramp_rounds is not None  # with_length
         depth, weight = self.depth(view, k), ramp(view.g, self.ramp_rounds)
         received, linear = w[:size], w[size:] * mask[:size]
 

@@ -71,9 +71,9 @@ class FedLPSParameters(SubmodelMethod):
         source="FedLPS, Algorithm 2; 1/m in the released code",
         choices=EXPLORE,
     )
-    xi: float = param(
-        10.0,
-        "xi of (17): rounds per selected device, R / (K epsilon)",
+    xi: float | None = param(
+        None,
+        "xi of (17); none: R / (K epsilon), the run's rounds per device that a round asks",
         source="FedLPS, eq. (17)",
         gt=0,
         le=1e6,
@@ -176,6 +176,10 @@ class FedLPSParameters(SubmodelMethod):
                 "is none, but ratio is fixed: give the share of the units that devices keep",
             )
         return super().conflict(values)
+
+    @classmethod
+    def by_length(cls, rounds: int, asked: int) -> dict[str, Any]:
+        return super().by_length(rounds, asked) | {"xi": rounds / asked}
 
     @classmethod
     def unread(cls, values: dict[str, Any]) -> dict[str, str]:

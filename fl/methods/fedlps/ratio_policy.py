@@ -30,6 +30,7 @@ class RatioPolicy:
     @cached_property
     def bandit(self) -> PUcbv:
         settings = self.settings
+        assert settings.xi is not None  # with_length
         return PUcbv(
             partitions=settings.partitions,
             low=0.0 if settings.arm_space == "paper" else 0.5,

@@ -121,6 +121,19 @@ def test_what_cannot_go_on_is_one_sentence_that_names_the_key(tiny, tmp_path, ch
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["rounds"] == 3
 
 
+def test_a_parameter_that_follows_from_the_rounds_is_written_and_makes_another_run(tiny, tmp_path):
+    """Masks of FedSpa move until the last round: one more round is another run from round 0 on."""
+    changes = ["learning.method={name: fedspa, local_steps: 1}", "allocation.solver=equal"]
+    short, out = ["rounds=2", "budget.latency_threshold=none", *changes], tmp_path / "out"
+    simulate(load(tiny, short), out=out)
+    assert read_scenario(out / "scenario.yaml")[1]["learning"]["method"]["moving_rounds"] == 2
+    with pytest.raises(RunError, match=r"moving_rounds is 2, not 3; use --fresh"):
+        simulate(load(tiny, [*short, "rounds=3"]), out=out)
+    before = files_of(out)
+    simulate(load(tiny, [*short, "learning.method.moving_rounds=2"]), out=out)  # the same run
+    assert files_of(out) == before
+
+
 def test_other_versions_are_named(tiny, tmp_path, monkeypatch):
     scenario = load(tiny, NOTHING_LEARNED)
     simulate(scenario, out=tmp_path / "out")

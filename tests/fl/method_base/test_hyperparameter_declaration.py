@@ -3,7 +3,7 @@
 import pytest
 
 from fl.errors import MethodError
-from fl.method_base.method import bind, check
+from fl.method_base.method import bind, check, with_length
 from fl.methods import resolve
 
 
@@ -52,3 +52,22 @@ def test_good_parameters(bench):
     assert type(method.global_lr) is float
     assert method.rho_bounds() == (0.0, 0.5)
     assert check(resolve("fedsim"), {"personal_steps": 2, "global_steps": 2})["global_steps"] == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "rounds", "followed"),
+    [
+        ("fedlps", {"participants": 10}, 100, {"xi": 10.0}),  # FedLPS, Section V: R / (K epsilon)
+        ("fedlps", {"participants": 10}, 200, {"xi": 20.0}),
+        ("fedlps", {}, 200, {"xi": 4.0}),
+        ("fedlps", {"participants": 99}, 200, {"xi": 4.0}),  # there are 50
+        ("fedlps", {"participants": 10, "xi": 7}, 200, {}),
+        ("fedlps", {"ratio": "capability"}, 200, {}),
+        ("fedspa", {"moving_rounds": "none"}, 500, {"moving_rounds": 500}),
+        ("depthfl", {}, 1000, {"ramp_rounds": 300}),
+        ("depthfl", {}, 1, {"ramp_rounds": 1}),
+        ("fedavg", {}, 100, {}),
+    ],
+)
+def test_what_follows_from_the_length_of_a_run(name, given, rounds, followed):
+    assert with_length(resolve(name), given, rounds, devices=50) == given | followed

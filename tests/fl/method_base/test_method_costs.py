@@ -120,7 +120,7 @@ import sys, numpy as np
 from fl.contracts import View
 from edgesim.seeds import Seeds
 from fl.data.datasets import federated
-from fl.method_base.method import bind
+from fl.method_base.method import bind, with_length
 from fl.methods import available, resolve
 from fl.models.architectures import build
 from fl.task import LearningTask
@@ -128,7 +128,8 @@ data = federated("digits", 3, Seeds(0), kind="dirichlet", alpha=1.0)
 task = LearningTask(build("digits-cnn", data.input_shape, 10), data, 8, Seeds(0))
 view = View(0, 0.0, np.arange(3), None, None, task.samples, 1.0, np.ones(3), np.full(3, 0.3))
 for name in available():
-    bind(resolve(name), task, {}).demand(None, view, np.arange(3))
+    cls = resolve(name)
+    bind(cls, task, with_length(cls, {}, 1, 3)).demand(None, view, np.arange(3))
 print({"torch", "sklearn", "scipy"} & set(sys.modules))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -60,7 +60,7 @@ from fl.models.architectures import build
 from fl.task import LearningTask
 data, ones = federated("digits", 4, Seeds(0)), np.ones(4)
 task = LearningTask(build("digits-cnn", (1, 8, 8), 10), data, 16, Seeds(0))
-method = bind(resolve("fedlps"), task, {})
+method = bind(resolve("fedlps"), task, {"xi": 10})
 view = View(0, 0.0, np.arange(4), ones, ones, data.samples, np.inf, ones, ones)
 assert (method.demand(None, view, np.arange(4)).bits_prunable > 0).all()
 print("torch" in sys.modules)
