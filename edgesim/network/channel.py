@@ -13,8 +13,13 @@ from typing import Any
 import numpy as np
 
 from edgesim.network.adaptation.channel_estimate import ChannelEstimate
-from edgesim.network.adaptation.link_adaptation import make_estimate, make_law
+from edgesim.network.adaptation.link_adaptation import (
+    make_estimate,
+    make_law,
+    make_single_scheme,
+)
 from edgesim.network.adaptation.power_control import PowerControl, make_power_control
+from edgesim.network.adaptation.single_scheme import SingleScheme
 from edgesim.network.device import Fleet
 from edgesim.network.fading.processes import (
     COHERENCE_RULE,
@@ -46,6 +51,7 @@ class Channel:
         services: when uplink and downlink may send; None: always, at the mean rate.
         estimate: what is known of the fading; None: all.
         power_control: of the uplink; None: devices send with all their power.
+        single: what uploads get instead of the law, with one scheme at a time; None: the law.
 
     Raises:
         ValueError: both or neither of the noises, or a step of fading that is not positive.
@@ -69,6 +75,7 @@ class Channel:
         services: tuple[TddService | None, TddService | None] = (None, None),
         estimate: ChannelEstimate | None = None,
         power_control: PowerControl | None = None,
+        single: SingleScheme | None = None,
     ) -> None:
         if (noise_w is None) == (noise_w_per_hz is None):
             raise ValueError(
@@ -76,7 +83,7 @@ class Channel:
             )
         self.fading, self.links, self.services = fading, links, services
         self.resource_share, self.law = float(resource_share), law
-        self.estimate = estimate
+        self.estimate, self.single = estimate, single
         if law is not None and noise_w_per_hz is None:
             raise ValueError("a law of spectral efficiency needs a noise density")
         if power_control is not None and noise_w_per_hz is None:
@@ -175,7 +182,7 @@ class Channel:
         return gain, self.estimate.power(self.block(time_s), *sent)
 
     def flow_bps(self, time_s: float, devices: Any, share: Any, power_w: Any, gain: Any) -> Any:
-        """Rate at which uploads get on, bit/s: `rate_bps`, or with schemes chosen by estimates.
+        """Rate at which uploads get on, bit/s: `rate_bps`, or with one scheme at a time.
 
         Args:
             time_s: simulated time.
@@ -184,11 +191,14 @@ class Channel:
             power_w: p, same shape.
             gain: h, with which noise does what noise and interference do, same shape.
         """
-        if self.estimate is None:
+        if self.estimate is None and self.single is None:
             return self.rate_bps(share, power_w, gain)
         used_hz = share * self.bandwidth_hz
         snr, known = self.true_and_known_snr(time_s, devices, used_hz, power_w, gain)
-        efficiency = self.estimate.efficiency(snr, known)
+        if self.estimate is not None:
+            efficiency = self.estimate.efficiency(snr, known)
+        elif self.single is not None:
+            efficiency = self.single.efficiency(snr)
         return np.where(snr > 0.0, used_hz * efficiency, 0.0) * self.resource_share
 
     def true_and_known_snr(
@@ -281,6 +291,7 @@ def radio_options(network: NetworkSection, k_factor: Array, streams: Streams) ->
         "services": make_services(network.carrier),
         "estimate": make_estimate(network, fading, streams),
         "power_control": make_power_control(network),
+        "single": make_single_scheme(network.adaptation),
     }
 
 

@@ -214,6 +214,9 @@ def _check_shared_band(network: NetworkSection, devices: Sequence[DeviceClass]) 
     if network.adaptation is not None and network.adaptation.csi is not None:
         problem = f"is {share}, which knows its channel; remove adaptation.csi"
         raise ValueRefusedError(f"{problem}, or write share: fixed", keys=path)
+    if network.adaptation is not None and not network.adaptation.split:
+        problem = f"is {share}, which splits shares; remove adaptation.split"
+        raise ValueRefusedError(f"{problem}, or write share: fixed", keys=path)
     if network.carrier is not None and network.carrier.tdd_clock == "slots":
         problem = f"is {share}, which counts with the mean over the TDD pattern"
         raise ValueRefusedError(f"{problem}; write tdd_clock: fluid, or share: fixed", keys=path)

@@ -54,6 +54,7 @@ def needs_processes(cell: Cell, clock: str, trained: bool) -> bool:
     fails = bool(np.any(cell.fleet.failure_rate_hz > 0.0)) or cell.absences is not None
     irregular = not cell.channel.by_blocks or cell.uplink.repetitions is not None
     irregular = irregular or cell.uplink.service is not None or cell.channel.estimate is not None
+    irregular = irregular or cell.channel.single is not None
     irregular = irregular or bool(cell.running.states)
     counted = clock in CLOCKS or (clock in BY_HEAP and cell.channel.static)
     return trained or coupled or irregular or fails or not counted

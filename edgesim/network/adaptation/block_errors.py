@@ -92,6 +92,23 @@ class RepeatedSchemes:
         """The scheme of the largest goodput (not one of a given share of errors)."""
         return int(np.argmax(self.harq.goodput(snr_db, self.half_db, self.bits)))
 
+    def goodput(self, snr: Any, known_snr: Any = None) -> Array:
+        """Goodput at ratios, linear, bit/s/Hz, of the schemes that are best there.
+
+        Args:
+            snr: signal-to-noise ratios, any shape.
+            known_snr: those by which schemes are chosen, same shape; None: the true ones.
+        """
+        with np.errstate(divide="ignore"):
+            snr_db = 10.0 * np.log10(np.asarray(snr, dtype=float))
+            known_db = (
+                10.0 * np.log10(np.asarray(known_snr, dtype=float))
+                if known_snr is not None
+                else snr_db
+            )
+        best = self.harq.goodput(known_db[..., None], self.half_db, self.bits).argmax(axis=-1)
+        return self.harq.goodput(snr_db, self.half_db[best], self.bits[best])
+
     def mean_transmissions(self, snr: float, known_snr: float) -> float:
         """E[T] at a ratio, of the scheme that is chosen at the one that is known, linear."""
         if not (snr > 0.0 and known_snr > 0.0):

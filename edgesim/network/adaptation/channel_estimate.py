@@ -76,12 +76,7 @@ class ChannelEstimate:
 
     def efficiency(self, snr: Any, known_snr: Any) -> Array:
         """Goodput at the ratio ``snr``, bit/s/Hz, of the scheme chosen at ``known_snr``."""
-        schemes = self.schemes
-        with np.errstate(divide="ignore"):
-            known_db, snr_db = (10.0 * np.log10(np.asarray(each)) for each in (known_snr, snr))
-        of_each = schemes.harq.goodput(known_db[..., None], schemes.half_db, schemes.bits)
-        best = of_each.argmax(axis=-1)
-        return schemes.harq.goodput(snr_db, schemes.half_db[best], schemes.bits[best])
+        return self.schemes.goodput(snr, known_snr)
 
     @property
     def _delay(self) -> float:

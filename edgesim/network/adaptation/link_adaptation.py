@@ -14,6 +14,7 @@ import numpy as np
 from edgesim.network.adaptation.block_errors import Harq, RepeatedSchemes
 from edgesim.network.adaptation.channel_estimate import ChannelEstimate
 from edgesim.network.adaptation.drawn_repetitions import SLOT_S, DrawnRepetitions
+from edgesim.network.adaptation.single_scheme import SingleScheme, staircase
 from edgesim.network.fading.processes import Fading
 from edgesim.scenario.network_schema import NetworkSection
 from edgesim.scenario.radio.adaptation_schema import AdaptationSection
@@ -22,36 +23,69 @@ from fl.contracts import Array, Streams
 from solvers.rate_laws.efficiency_laws import CappedLaw, HullLaw
 from solvers.rates import EfficiencyLaw
 
-# TS 38.214: bits per symbol Qm -> 1024 R of its schemes, and their least ratios in dB
-QPSK_64 = [120, 157, 193, 251, 308, 379, 449, 526, 602, 679]
-QPSK_64_DB = [-6.38, -5.10, -4.09, -2.76, -1.67, -0.51, 0.50, 1.52, 2.47, 3.41]
-QAM16_64 = [340, 378, 434, 490, 553, 616, 658]
-QAM16_64_DB = [3.49, 4.19, 5.16, 6.08, 7.08, 8.06, 8.72]
-QAM64_64 = [438, 466, 517, 567, 616, 666, 719, 772, 822, 873, 910, 948]
-QAM64_64_DB = [9.10, 9.67, 10.69, 11.66, 12.59, 13.55, 14.57, 15.62, 16.63, 17.72, 18.59, 19.61]
-QPSK_256 = [120, 193, 308, 449, 602]
-QPSK_256_DB = [-6.38, -4.09, -1.67, 0.50, 2.47]
-QAM16_256 = [378, 434, 490, 553, 616, 658]
-QAM16_256_DB = [4.19, 5.16, 6.08, 7.08, 8.06, 8.72]
-QAM64_256 = [466, 517, 567, 616, 666, 719, 772, 822, 873]
-QAM64_256_DB = [9.67, 10.69, 11.66, 12.59, 13.55, 14.57, 15.62, 16.63, 17.72]
-QAM256_256 = [682.5, 711, 754, 797, 841, 885, 916.5, 948]
-QAM256_256_DB = [18.40, 19.06, 20.07, 21.10, 22.18, 23.32, 24.19, 25.16]
-Rows = list[tuple[int, list[float], list[float]]]
-TABLES: dict[str, Rows] = {
+# bits per symbol Qm -> 1024 R -> least ratio, dB
+LEAST_DB: dict[int, dict[float, float]] = {
+    2: {
+        120: -6.382463,
+        157: -5.100038,
+        193: -4.088821,
+        251: -2.756862,
+        308: -1.671935,
+        379: -0.512126,
+        449: 0.498753,
+        526: 1.516948,
+        602: 2.467931,
+        679: 3.413653,
+    },
+    4: {
+        340: 3.488206,
+        378: 4.187573,
+        434: 5.157317,
+        490: 6.077813,
+        553: 7.078960,
+        616: 8.063439,
+        658: 8.717991,
+    },
+    6: {
+        438: 9.096677,
+        466: 9.671434,
+        517: 10.686954,
+        567: 11.656360,
+        616: 12.594131,
+        666: 13.550316,
+        719: 14.574478,
+        772: 15.619164,
+        822: 16.634048,
+        873: 17.724505,
+        910: 18.587320,
+        948: 19.607305,
+    },
+    8: {
+        682.5: 18.398862,
+        711: 19.058075,
+        754: 20.065110,
+        797: 21.095300,
+        841: 22.181629,
+        885: 23.317260,
+        916.5: 24.187536,
+        948: 25.156698,
+    },
+}
+# TS 38.214: bits per symbol Qm -> 1024 R of the schemes of a table, in their order
+TABLES: dict[str, dict[int, list[float]]] = {
     # Table 5.1.3.1-1
-    "64qam": [
-        (2, [*map(float, QPSK_64)], QPSK_64_DB),
-        (4, [*map(float, QAM16_64)], QAM16_64_DB),
-        (6, [*map(float, QAM64_64)], QAM64_64_DB),
-    ],
+    "64qam": {
+        2: [120, 157, 193, 251, 308, 379, 449, 526, 602, 679],
+        4: [340, 378, 434, 490, 553, 616, 658],
+        6: [438, 466, 517, 567, 616, 666, 719, 772, 822, 873, 910, 948],
+    },
     # Table 5.1.3.1-2
-    "256qam": [
-        (2, [*map(float, QPSK_256)], QPSK_256_DB),
-        (4, [*map(float, QAM16_256)], QAM16_256_DB),
-        (6, [*map(float, QAM64_256)], QAM64_256_DB),
-        (8, QAM256_256, QAM256_256_DB),
-    ],
+    "256qam": {
+        2: [120, 193, 308, 449, 602],
+        4: [378, 434, 490, 553, 616, 658],
+        6: [466, 517, 567, 616, 666, 719, 772, 822, 873],
+        8: [682.5, 711, 754, 797, 841, 885, 916.5, 948],
+    },
 }
 # TR 36.942, A.2, with the ranges of studies for NR: attenuation, least and largest ratio, dB
 TRUNCATED_UP = (0.4, -10.0, 22.0)
@@ -59,8 +93,9 @@ TRUNCATED_UP = (0.4, -10.0, 22.0)
 
 def schemes(table: str) -> tuple[Array, Array]:
     """(least ratio, linear; bits per symbol and hertz Qm R) of the schemes of a table [I]."""
-    decibel = np.array([each for _, _, thresholds in TABLES[table] for each in thresholds])
-    bits = np.array([qm * rate / 1024.0 for qm, rates, _ in TABLES[table] for rate in rates])
+    rows = [(qm, rate) for qm, rates in TABLES[table].items() for rate in rates]
+    decibel = np.array([LEAST_DB[qm][rate] for qm, rate in rows])
+    bits = np.array([qm * rate / 1024.0 for qm, rate in rows])
     return 10.0 ** (decibel / 10.0), bits
 
 
@@ -73,6 +108,16 @@ def make_law(section: AdaptationSection | None) -> EfficiencyLaw | None:
         return CappedLaw(alpha, 10.0 ** (most_db / 10.0), 10.0 ** (least_db / 10.0))
     repeated = repeated_schemes(section)
     return HullLaw(*(schemes(section.table) if repeated is None else repeated.curve()))
+
+
+def make_single_scheme(section: AdaptationSection | None) -> SingleScheme | None:
+    """What uploads get of ``network.adaptation`` where it is less than `make_law` plans with."""
+    law = make_law(section)
+    if section is None or section.split or not isinstance(law, HullLaw):
+        return None
+    repeated = repeated_schemes(section)
+    best = staircase(*schemes(section.table)) if repeated is None else repeated.goodput
+    return SingleScheme(law, best)
 
 
 def repeated_schemes(section: AdaptationSection | None) -> RepeatedSchemes | None:
