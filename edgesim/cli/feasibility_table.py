@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 
 LEGEND = {
     "Mbit/s": "uplink rate over the whole band",
-    "stages, upload": "of the unpruned round; the upload at an equal share of the band",
+    "stages, upload": "of the unpruned round; the upload at an equal share of the band, with as "
+    "many devices as a round asks",
     "least": "the whole round of the device alone on the band, pruned as far as allowed",
     "binds": "the longest part of the unpruned round; where the plan is cannot, of the least one",
-    "share, rho, plan": "band, pruning ratio and duration that the allocator plans for round 0",
+    "share, rho, plan": "band, pruning ratio and duration that the allocator plans for round 0; "
+    "- where another round asks the device",
 }
 
 

@@ -7,8 +7,8 @@ The numbers follow Liu, eqs. (24), (25), (28) for the channel at the start. They
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -54,15 +54,31 @@ class DeviceRows(Sequence[dict]):
         method: forecasts the stages of a device.
         demand: of all devices in round 0.
         view: what the server knows in round 0.
-        plan: of round 0.
+        asked: devices that round 0 asks, int [S].
+        plan: of these.
+        left_out: devices that cannot take part.
     """
 
     def __init__(
-        self, cell: Cell, method: Method, demand: Demand, view: View, plan: RoundPlan
+        self,
+        cell: Cell,
+        method: Method,
+        demand: Demand,
+        view: View,
+        asked: Array,
+        plan: RoundPlan,
+        left_out: Collection[int],
     ) -> None:
         self.cell, self.method, self.demand, self.view = cell, method, demand, view
         self.grants, self.forecast = plan.grants, plan.forecast
-        self.left_out, self.channel = set(plan.infeasible), cell.planned_channel(plan)
+        self.asked, self.left_out = asked, left_out
+        self.channel = cell.planned_channel(plan)
+
+    @cached_property
+    def fair(self) -> Array:
+        """An equal share of the band among as many devices as a round asks [K]."""
+        sharers = self.cell.sharers() * (len(self.asked) / len(self.demand.devices))
+        return 1.0 / np.maximum(sharers, 1.0)
 
     @cached_property
     def place_of(self) -> dict[int, int]:
@@ -73,9 +89,8 @@ class DeviceRows(Sequence[dict]):
     @cached_property
     def gains(self) -> tuple[Array, Array]:
         """Gains that the server takes, over the whole band and over fair shares [K], linear."""
-        fair = 1.0 / self.cell.sharers()
-        whole = np.ones(len(fair))
-        return gains_at(self.cell, self.view, whole), gains_at(self.cell, self.view, fair)
+        whole = np.ones(len(self.fair))
+        return gains_at(self.cell, self.view, whole), gains_at(self.cell, self.view, self.fair)
 
     def __len__(self) -> int:
         return len(self.demand.devices)
@@ -93,23 +108,30 @@ class DeviceRows(Sequence[dict]):
             gain = self.channel.gains(self.view.now_s)[k]
             planned_bps = float(self.channel.rate_bps(grant.share, grant.power_w, gain))
         asked = self.cell, self.method, self.demand, self.view
-        row = device_row(*asked, grant, planned_bps, place, self.gains)
+        row = device_row(*asked, grant, planned_bps, place, self.gains, float(self.fair[k]))
+        if granted is None and k not in self.left_out:
+            row["share"] = math.nan  # another round asks it
         return {**row, "feasible": k not in self.left_out}
 
 
-def feasibility_table(cell: Cell, method: Method, redrawn: bool = False) -> Feasibility:
-    """The table of round 0, with every device taking part, on the channel and clocks at the start.
+def feasibility_table(
+    cell: Cell, method: Method, redrawn: bool = False, wanted: int | None = None
+) -> Feasibility:
+    """The table of round 0, with every device there, on the channel and clocks at the start.
 
     Args:
         cell: of the run, at its start.
-        method: says what taking part costs.
+        method: says what taking part costs, and how many devices take part.
         redrawn: capabilities are drawn in every round, which the note then says.
+        wanted: devices that the clock wants to start; None: those that the method asks.
     """
-    view = cell.view(0, everyone=True)
-    demand = method.demand(None, view, np.arange(len(cell.fleet)))
+    view, everyone = cell.view(0, everyone=True), np.arange(len(cell.fleet))
+    demand = method.demand(None, view, everyone)
+    asked = round_0_asks(method, replace(view, wanted=wanted))
+    others = demand.without(asked)
     warnings, refused = [], ""
     try:
-        plan = cell.plan(demand, view)
+        plan = cell.plan(demand.without(others.devices), view)
     except InfeasibleError as error:
         refused = infeasible_sentence(error)
         plan = RoundPlan((), budget_s=view.budget_s)
@@ -118,17 +140,41 @@ def feasibility_table(cell: Cell, method: Method, redrawn: bool = False) -> Feas
             f"the band is too narrow for {view.budget_s * MS:g} ms at the largest pruning ratio; "
             f"round 0 would be planned for {plan.budget_s * MS:.6g} ms, the least that fits"
         )
-    left_out, count = sorted(plan.infeasible), len(demand.devices)
+    count = len(everyone)
+    left_out = sorted({*plan.infeasible, *never_in_time(cell, others, view)})
     note = refused or participation(count, left_out, view, cell.planner.unprunable_s(demand, view))
+    if len(asked) < count:
+        note += f"; a round asks {len(asked)} of them, and shares are planned for those of round 0"
     note += "; this is round 0, and capabilities are drawn anew in every round" if redrawn else ""
     if left_out:
         warnings.append(note)
     warnings += stale_plan(cell) + moving_plan(cell)
     warnings += cell.channel.beyond_scope
-    rows = DeviceRows(cell, method, demand, view, plan)
+    rows = DeviceRows(cell, method, demand, view, asked, plan, set(left_out))
     feasible = len(left_out) < count and not refused
     events = round_events(cell, demand, view, plan)
     return Feasibility(rows, view.budget_s * MS, note, feasible, warnings, events)
+
+
+def round_0_asks(method: Method, view: View) -> Array:
+    """Devices that round 0 asks, int [S]; of a method that learns whom to ask as many by its rule.
+
+    Args:
+        method: says how many.
+        view: of round 0, with the number that the clock wants.
+    """
+    stream = method.task.streams.stream("select", round=view.occasion)
+    return np.sort(method.task.selection(view, view.places(method.participants), stream))
+
+
+def never_in_time(cell: Cell, demand: Demand, view: View) -> list[int]:
+    """Devices that no plan lets take part, as `edgesim.network.planner.Planner.plan` leaves out."""
+    devices = np.asarray(demand.devices, dtype=int)
+    if not len(devices):
+        return []
+    open_ratio = np.not_equal(demand.rho_min, demand.rho_max)
+    slow = open_ratio & (cell.planner.unprunable_s(demand, view) >= view.budget_s)
+    return devices[slow | (view.rate_bps[devices] == 0.0)].tolist()
 
 
 def joined_feasibility(
@@ -171,6 +217,7 @@ def device_row(
     planned_bps: float,
     i: int,
     gains_of: tuple[Array, Array],
+    fair: float,
 ) -> dict[str, Any]:
     """The row of one device.
 
@@ -183,6 +230,7 @@ def device_row(
         planned_bps: rate of its upload in that plan, bit/s.
         i: position of the device in the demand.
         gains_of: what the server takes, over the whole band and over fair shares [K], linear.
+        fair: an equal share of the band.
     """
     k = int(demand.devices[i])
     device, rate_bps, gains = cell.fleet.device(k), view.rate_bps[k], cell.planner.gains
@@ -197,7 +245,6 @@ def device_row(
         return bits / bps if bps else math.inf if bits else 0.0
 
     # With noise as a density a share of the band carries more than that share of its rate.
-    fair = 1.0 / float(cell.sharers()[k])
     fair_w = cell.channel.sent_w(fair, cell.fleet.tx_power_w[k], view.now_s, k)
     fair_bps = float(cell.channel.rate_bps(fair, fair_w, fair_gain))
     download_s = float(cell.downlink.seconds(demand.bits_down[[i]], demand.devices, gains)[0])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import simpy
 
+from edgesim.clocks.flights import Desk
 from edgesim.clocks.heap_loop import HeapLoop
 from edgesim.clocks.resumed_jobs import first_dispatch_s, play_again
 from edgesim.clocks.server_loop import ServerLoop
@@ -183,13 +184,16 @@ def prepare(
 def feasibility_of(setup: Setup, redrawn: bool) -> Feasibility:
     """The table of round 0 of a cell, or of the cells of all edges."""
     if setup.hierarchy is None:
-        return feasibility_table(setup.cell(simpy.Environment()), setup.method, redrawn)
-    tables = [
-        feasibility_table(edge.cell(simpy.Environment()), edge.method, redrawn)
-        for edge in setup.edges
-    ]
+        return _feasibility_of_cell(setup, redrawn)
+    tables = [_feasibility_of_cell(edge, redrawn) for edge in setup.edges]
     members = [(edge.number, edge.members.tolist()) for edge in setup.hierarchy.edges]
     return joined_feasibility(tables, members)
+
+
+def _feasibility_of_cell(setup: Setup, redrawn: bool) -> Feasibility:
+    cell = setup.cell(simpy.Environment())
+    wanted = setup.clock.room(Desk(cell.env, len(cell.fleet)))
+    return feasibility_table(cell, setup.method, redrawn, wanted)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgesim.runs.run import feasibility
+from edgesim.runs.run import feasibility, simulate
 from edgesim.scenario.loader import load
 
 TEXT = """\
@@ -47,3 +47,41 @@ def test_where_nothing_helps_what_cannot_be_pruned_binds(rows):
     late = rows("liu", "kkt", "1 ns")
     assert not any(row["feasible"] for row in late)
     assert {row["binds"] for row in late} == {"personal"}
+
+
+def test_a_round_that_asks_few_is_planned_for_few(tmp_path):
+    """100 devices, 10 of them in a round: a tenth of the band each, as in the run, and no more."""
+    path = tmp_path / "few.yaml"
+    text = TEXT.format(
+        band="1 MHz", noise="-110 dBm", threshold="25 s", method="fedavg", solver="equal"
+    )
+    path.write_text(text.replace("count: 4", "count: 100"))
+    few, all_of_them = (
+        feasibility(load(path, changes)) for changes in (["learning.method.participants=10"], [])
+    )
+    run = simulate(load(path, ["learning.method.participants=10"]))
+    asked = run.device_rounds.set_index("device")
+    planned = [row for row in few.rows if row["share"] == row["share"]]
+    assert [row["device"] for row in planned] == sorted(asked.index)
+    for row in planned:
+        assert row["share"] == pytest.approx(0.1)
+        assert row["planned_ms"] == pytest.approx(1e3 * asked.finish_s[row["device"]], rel=1e-9)
+    for one, other in zip(few.rows, all_of_them.rows, strict=True):
+        assert one["upload_ms"] == pytest.approx(other["upload_ms"] / 10)
+    assert few.note == (
+        "all 100 devices can take part; a round asks 10 of them, and shares are planned for those "
+        "of round 0"
+    )
+
+
+def test_a_device_of_another_round_that_never_is_in_time_is_named(tmp_path):
+    path = tmp_path / "slow.yaml"
+    text = TEXT.format(
+        band="1 MHz", noise="-110 dBm", threshold="25 s", method="liu", solver="kkt"
+    ).replace("count: 4", "count: 8")
+    slow = "{frequency: [3 GHz, 3 GHz, 3 GHz, 3 GHz, 3 GHz, 3 GHz, 3 GHz, 9 Hz]"
+    path.write_text(text.replace("{frequency: 3 GHz", slow))
+    for count in (1, 2, 8):
+        found = feasibility(load(path, [f"learning.method.participants={count}"]))
+        assert [row["device"] for row in found.rows if not row["feasible"]] == [7]
+        assert "devices 7 cannot meet budget.latency_threshold" in found.note
