@@ -6,7 +6,7 @@ jobs overlap, devices start from different versions, and what is stale is damped
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Container, Generator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -201,9 +201,9 @@ class ServerLoop:
             jobs = [planned_part(cell, job, grant) for job, grant in pairs]
         updates = self.trainer.submit(jobs)
         cell.begin_round(plan, others_go_on=rules.overlapping)
-        participants = {}
+        participants, failed = {}, self.failed_in_this_round()
         for update, grant in zip(updates, plan.grants, strict=True):
-            self.charge_idle_power(g, [grant.device])
+            self.charge_idle_power(g, [grant.device], failed)
             self.charge_waiting(g, [grant.device])
             self.log.begin_job(grant.device, desk.jobs)
             cut_s = start_of_upload_s(cell, update.job, grant) if rules.cuts_jobs else np.inf
@@ -257,6 +257,7 @@ class ServerLoop:
     ) -> State:
         """Aggregate a batch, and close version g: its rows, its evaluation, its checkpoint."""
         rules, desk, cell, log = self.rules, self.desk, self.cell, self.log
+        failed = self.failed_in_this_round()
         batch = in_device_order(batch)
         used_numbers = {flight.number for flight in batch}
         desk.held = [flight for flight in desk.held if flight.number not in used_numbers]
@@ -264,10 +265,7 @@ class ServerLoop:
         desk.gone = []
         view = self.view or cell.view(g)
         present = view_of_everybody(cell, view, g, rules.overlapping)
-        if not (rules.overlapping or cell.absences):  # who fails is gone for the rest of a round
-            failed = {each.grant.device for each in unused if each.ended.status == FAILED}
-            present = [k for k in present if k not in failed]
-        self.charge_idle_power(g, [k for k in present if k not in desk.out])
+        self.charge_idle_power(g, [k for k in present if k not in desk.out], failed)
         self.charge_waiting(g, [k for k in cell.running.states if k not in desk.out])
         free = np.ones(len(cell.fleet), dtype=bool)
         free[list(desk.out)] = False
@@ -322,15 +320,29 @@ class ServerLoop:
         base = now if rules.from_now else flight.base
         return self.method.damped(update, now, base, weight * rules.step)
 
-    def charge_idle_power(self, g: int, devices: Sequence[int]) -> None:
-        """Charge idle power until now to devices that have waited."""
+    def failed_in_this_round(self) -> set[int]:
+        """Devices whose last job has failed; they are off for the rest of the round.
+
+        Where jobs overlap there are no rounds: such devices wait until they are asked again.
+        """
+        if self.rules.overlapping:
+            return set()
+        flights = in_device_order([*self.desk.gone, *self.desk.held])
+        last = {flight.grant.device: flight.ended.status for flight in flights}
+        return {k for k, status in last.items() if status == FAILED}
+
+    def charge_idle_power(
+        self, g: int, devices: Sequence[int], failed: Container[int] = ()
+    ) -> None:
+        """Charge idle power until now to devices that have waited; those that failed draw none."""
         power_w, since_s = self.cell.fleet.idle_power_w, self.desk.idle_since_s
         for k in devices:
             if k in self.cell.running.states:  # `charge_waiting`
                 continue
             if power_w[k] > 0.0 and since_s[k] < self.env.now:
+                phase, energy = ("off", None) if k in failed else ("idle", self.cell.ledger.idle(k))
                 for start_s, end_s in self.cell.there(k, float(since_s[k]), self.env.now):
-                    self.log.add_span(g, k, "idle", start_s, end_s, self.cell.ledger.idle(k))
+                    self.log.add_span(g, k, phase, start_s, end_s, energy)
 
     def charge_waiting(self, g: int, devices: Sequence[int]) -> None:
         """Record how devices with a state have waited, or were off, until now."""

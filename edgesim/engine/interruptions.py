@@ -56,13 +56,12 @@ def watch(
             env.process(disturb(env, cell, job, participants[job.device]))
     elif jobs and np.any(cell.fleet.failure_rate_hz > 0.0):
         after_s = cell.failures_s(jobs[0].g)
-        if not one_by_one:
-            env.process(fail(env, after_s, participants))
-            return
         for job in jobs:
             if job.again:  # by the draw of its version it would fail at the same place for ever
                 after_s[job.device] = next(crash_times_s(cell, job))
-            env.process(fail(env, after_s, {job.device: participants[job.device]}))
+        groups = [{job.device: participants[job.device]} for job in jobs]
+        for group in groups if one_by_one else [participants]:
+            env.process(fail(env, after_s, group))
 
 
 def fail(env: simpy.Environment, after_s: Array, participants: Participants) -> SimPyProcess:

@@ -14,7 +14,7 @@ from fl.contracts import Array, Outcome, RoundPlan, Scores
 
 NAN = float("nan")
 RADIO = {"download": "download_s", "upload": "upload_s", "handover": "upload_s"}
-WAITING = ("idle", "off", "repair")  # phases without a job; off: the battery is empty
+WAITING = ("idle", "off", "repair")  # phases without a job; off: without energy
 ENDINGS = ("discarded", "cancelled", "unfinished")  # of jobs, with clocks that number them
 COUNTED = ("bits_up", "bits_down", "flops", "cycles")  # columns that a round sums over devices
 

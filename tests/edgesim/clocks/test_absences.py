@@ -7,15 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from edgesim.clocks.rules import Buffered, Deadline, OverCommit, Rules, Windowed
+from edgesim.clocks.rules import Buffered, Deadline, Rules
 from edgesim.engine.rounds import NoParticipantsError
 from edgesim.network.device import make_fleet
 from edgesim.presence.absences import Absences
 from edgesim.presence.presence import Part, Presence
-from edgesim.presence.sessions import on_off
 from edgesim.presence.trace_file import traced as timeline_of
 from edgesim.records.event_log import EventLog
-from edgesim.seeds import Seeds
 
 
 def absences(intervals, on_leave="lost", on_failure="lost", repair_s=0.0, period_s=math.inf):
@@ -141,35 +139,3 @@ def test_mean_time_of_a_job_that_starts_again_or_goes_on(traced, then, mean_s):
     ran = traced((60.0,) * count, Rules(), 1, absences=crashes, failure_rate_hz=0.01)
     taken_s = ran.jobs.finish_s
     assert abs(taken_s.mean() - mean_s) < 3.0 * taken_s.std() / math.sqrt(count)
-
-
-CLOCKS = {
-    "synchronous": Rules(),
-    "deadline": Deadline(),
-    "overcommit": OverCommit(needed=2, asked=3),
-    "buffered": Buffered(slots=3, buffer=2),
-    "until used": Buffered(slots=3, buffer=2, until_used=True),
-    "window": Windowed(slots=3, window_s=1.5),
-}
-
-
-@pytest.mark.parametrize("clock", CLOCKS)
-@pytest.mark.parametrize("then", ["lost", "restart", "resume"])
-def test_busy_idle_and_absent_are_the_whole_time_of_every_device(traced, clock, then):
-    count = 4
-    chains = on_off(np.full(count, 3.0), np.full(count, 2.0), Seeds(5), "test")
-    there = Absences(
-        Presence(count, [Part(chains, np.arange(count))]),
-        (then,) * count,
-        (then,) * count,
-        np.full(count, 0.3),
-    )
-    rates = {"failure_rate_hz": 0.2, "idle_power_w": 1.0}
-    given = (0.7, 1.1, 1.9, 2.6), CLOCKS[clock], 12
-    ran = traced(*given, absences=there, budget_s=2.2, **rates)
-    end_s = ran.rounds.time_s.iloc[-1]
-    for k in range(count):
-        own = ran.spans[ran.spans.device == k]
-        there_s = math.fsum(end - start for start, end in there.presence.intervals(k, 0.0, end_s))
-        assert math.fsum(own.end_s - own.start_s) == pytest.approx(there_s, rel=1e-9)
-    assert math.fsum(ran.spans.energy_j) == pytest.approx(math.fsum(ran.rounds.energy_j))

@@ -127,3 +127,14 @@ def test_a_mistake_is_one_sentence(scenario):
         simulate(scenario("server={repair: 1 s}"))
     with pytest.raises(EdgesimError, match="allowed is more than 0"):
         simulate(scenario("server={up: 1 s, repair: 0 s}"))
+
+
+def test_a_device_does_not_fail_at_the_same_place_after_every_return_of_the_server(traced):
+    """The server fails at 30 s, when the device has failed long ago, and asks it once more."""
+    edges_s = iter([30.0, 30.5, np.inf])
+    timeline = Timeline(np.array([True]), lambda n, before_s: np.array([next(edges_s)]))
+    fails = {"failures": ServerFailures(timeline), "failure_rate_hz": [1.0, 0.0]}
+    ran = traced((50.0, 60.0), None, 1, **fails)
+    first_s, second_s = ran.jobs.compute_s[ran.jobs.device == 0]
+    assert ran.jobs.status.tolist() == ["failed", "failed", "discarded", "arrived"]
+    assert max(first_s, second_s) < 30.0 and abs(first_s - second_s) > 1e-3
