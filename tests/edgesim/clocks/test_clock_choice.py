@@ -84,7 +84,8 @@ def test_what_a_clock_with_slots_does_not_go_with(scenario, changes, sentence):
         (["clock.mode=buffered"], "shares are slots: 1 / 10 of the band while a device is at work"),
         (
             ["clock.mode=asynchronous", "clock.in_flight=4", "network.uplink.share=fair"],
-            "plans count with 1 / 4 of the band each, and those that send divide all of it",
+            "a round asks 4 of them, and shares are planned for those of round 0; plans count with "
+            "1 / 4 of the band each, and those that send divide all of it",
         ),
         (
             ["clock.mode=buffered", "allocation.solver=kkt", "budget.latency_threshold=1 s"],
