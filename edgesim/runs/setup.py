@@ -30,6 +30,7 @@ from edgesim.network.band.link_choice import make_links
 from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet, capability_by_round, draw_fleet
+from edgesim.network.downlink.downlink_choice import network_downlink
 from edgesim.network.hardware.clock_levels import make_clock_levels
 from edgesim.network.hardware.device_state import DeviceHardware
 from edgesim.network.hardware.drawn_hardware import draw_hardware
@@ -126,7 +127,9 @@ class Setup:
             "levels": make_clock_levels(self.scenario.devices, self.hardware),
         }
         if isinstance(self.channel, SectorChannel):
-            return make_network(env, network, allocation, self.channel, self.seeds, **options)
+            sent = partial(network_downlink, env, network, allocation)
+            about = network, allocation, self.channel, self.seeds, sent
+            return make_network(env, *about, **options)
         uplink, downlink = make_links(env, network, self.channel, self.seeds, budget_s)
         gains = make_planned_gains(allocation, self.channel)
         options |= {"uplink": uplink, "downlink": downlink, "planned_gains": gains}

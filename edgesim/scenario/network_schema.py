@@ -42,6 +42,7 @@ THERMAL_DBM = -174.0  # per hertz: k T at 290 K is -173.975
 JOB_ENDS = ("lost", "restart", "resume")
 
 
+SENT = ("broadcast", "unicast")  # downlinks that take time
 AMONG_SENDERS = ("fair", "edf")  # shares of the band that only those have who send
 
 
@@ -57,21 +58,25 @@ class UplinkSection(Section):
 
 
 class DownlinkSection(Section):
-    mode: Annotated[str, Word(("ideal", "broadcast"))] = key(
-        "ideal: the model arrives at once; broadcast: at the rate of the worst listener",
+    mode: Annotated[str, Word(("ideal", "broadcast", "unicast"))] = key(
+        "ideal: the model arrives at once; broadcast: at the rate of the worst listener of a "
+        "sector; unicast: to each device at its own rate, in turns of equal time",
         "broadcast",
     )
     tx_power_w: Annotated[float | None, Quantity("W")] = key(
-        "transmit power of the base station", "46 dBm", None, "not set: needed for broadcast only"
+        "transmit power of a sector of the base station",
+        "46 dBm",
+        None,
+        "not set: needed for broadcast and unicast only",
     )
     bandwidth_hz: Annotated[float | None, Quantity("Hz")] = key(
-        "band of the broadcast", "20 MHz", None, f"{OURS}: the cell's network.bandwidth"
+        "band of the downlink", "20 MHz", None, f"{OURS}: the cell's network.bandwidth"
     )
 
     @model_validator(mode="after")
     def _fits_the_mode(self) -> DownlinkSection:
-        if self.mode == "broadcast" and self.tx_power_w is None:
-            problem = " without tx_power; write {mode: broadcast, tx_power: 46 dBm}"
+        if self.mode != "ideal" and self.tx_power_w is None:
+            problem = f" without tx_power; write {{mode: {self.mode}, tx_power: 46 dBm}}"
             raise refuse(self.mode, problem, "mode")
         for name in ("tx_power_w", "bandwidth_hz"):
             if self.mode == "ideal" and getattr(self, name) is not None:
@@ -165,7 +170,7 @@ class NetworkSection(Section):
     @model_validator(mode="before")
     @classmethod
     def _cell_band(cls, given: Any) -> Any:
-        """The cell's band is that of its carrier, and a broadcast's without its own the cell's."""
+        """The cell's band is that of its carrier, and a downlink's without its own the cell's."""
         if isinstance(given, dict) and "bandwidth" not in given:
             occupied = _occupied(given.get("carrier"))
             given = given if occupied is None else {**given, "bandwidth": occupied}
@@ -173,7 +178,7 @@ class NetworkSection(Section):
             figure_db = _noise_figure_db(given.get("carrier"))
             given = given if figure_db is None else {**given, "noise": density(figure_db)}
         down = given.get("downlink") if isinstance(given, dict) else None
-        if isinstance(down, dict) and down.get("mode") == "broadcast" and "bandwidth" in given:
+        if isinstance(down, dict) and down.get("mode") in SENT and "bandwidth" in given:
             return {**given, "downlink": {"bandwidth": given["bandwidth"], **down}}
         return given
 

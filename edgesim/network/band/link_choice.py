@@ -9,6 +9,8 @@ import simpy
 from edgesim.network.adaptation.link_adaptation import make_repetitions
 from edgesim.network.band.shared_uplink import SharedUplink
 from edgesim.network.channel import Channel
+from edgesim.network.downlink.downlink_choice import one_cell_downlink
+from edgesim.network.downlink.sector_downlink import UNICAST
 from edgesim.network.fluid_links import BroadcastDownlink, Downlink, IdealDownlink, Uplink
 from edgesim.scenario.network_schema import AMONG_SENDERS, NetworkSection
 from fl.contracts import Streams
@@ -25,6 +27,8 @@ def make_links(
     down, uplink = network.downlink, make_uplink(env, network, channel, streams, budget_s)
     if down.mode == "ideal" or down.tx_power_w is None:
         return uplink, IdealDownlink(env, channel)
+    if down.mode == UNICAST:
+        return uplink, one_cell_downlink(env, network, channel)
     share = network.carrier.resource_shares[1] if network.carrier else 1.0
     return uplink, BroadcastDownlink(
         env, channel, down.tx_power_w, down.bandwidth_hz, resource_share=share

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import simpy
 from edgesim.network.adaptation.link_adaptation import make_repetitions
 from edgesim.network.channel import radio_options, receiver_loss
 from edgesim.network.device import Fleet
-from edgesim.network.fluid_links import IdealDownlink
+from edgesim.network.fluid_links import Downlink
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.moving_sectors import MovingSectors
 from edgesim.network.interference.network_cell import Network
@@ -103,6 +104,7 @@ def make_network(
     allocation: AllocationSection,
     channel: SectorChannel,
     streams: Streams,
+    make_downlink: Callable[[NetworkUplink], Downlink],
     **options: Any,
 ) -> Network:
     """The sectors of a scenario with a layout.
@@ -113,6 +115,7 @@ def make_network(
         allocation: the section.
         channel: of `make_sector_channel`; what a run changes of it is its own.
         streams: random streams of the run.
+        make_downlink: how the model reaches the devices that an uplink serves.
         options: of `edgesim.network.cell.Cell`, but links, channel and planned gains.
     """
     channel = channel.of(channel.couplings.copy())
@@ -135,7 +138,7 @@ def make_network(
         env=env,
         channel=channel,
         uplink=uplink,
-        downlink=IdealDownlink(env, channel),
+        downlink=make_downlink(uplink),
         streams=streams,
         planned_gains=make_planned_gains(allocation, channel),
         **options,

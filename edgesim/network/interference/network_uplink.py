@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import simpy
@@ -65,6 +65,7 @@ class NetworkUplink(Uplink):
         if on_segment is not None:
             table.on_stretch = self._report
         self.walk, self._leaving = walk, dict[int, simpy.Event]()  # device that sends -> its event
+        self.on_handover: Callable[[int, float], None] | None = None  # (device, interruption, s)
         self._moved: set[int] = set()  # devices whose uploads were cut by a handover
         self._refreshed = -1  # number of the last multiple of refresh_s that was looked at
         self._was_sending = False  # anybody, when rates were taken last
@@ -122,6 +123,8 @@ class NetworkUplink(Uplink):
         self.bands.hand_over(device, sector)
         if device in self._leaving:
             self._leaving.pop(device).succeed(lost)
+        if self.on_handover is not None:
+            self.on_handover(device, self._interruption_s)
         self.timer.changed()
 
     def pause_s(self, device: int) -> float | None:
@@ -129,7 +132,16 @@ class NetworkUplink(Uplink):
         if device not in self._moved:
             return None
         self._moved.remove(device)
+        return self._interruption_s
+
+    @property
+    def _interruption_s(self) -> float:
+        """Time without a link in a handover, s."""
         return self.walk.interruption_s if self.walk else 0.0
+
+    def next_move_s(self, time_s: float) -> float:
+        """When a place or a serving sector changes next, s; inf: never."""
+        return math.inf if self.walk is None else self.walk.next_change_s(time_s)
 
     def move(self, device: int, gain: Array) -> None:
         """The gains [S] of a device are others from now on."""
@@ -211,9 +223,7 @@ class NetworkUplink(Uplink):
         self._was_sending = bool(sending.any())
 
     def _next_change_s(self, time_s: float) -> float:
-        change_s = self.channel.next_change_s(time_s)
-        if self.walk is not None:
-            change_s = min(change_s, self.walk.next_change_s(time_s))
+        change_s = min(self.channel.next_change_s(time_s), self.next_move_s(time_s))
         if self.interference != REFRESH:
             return change_s
         next_s = (_multiple(time_s, self.refresh_s) + 1) * self.refresh_s

@@ -48,9 +48,6 @@ def check_network(scenario: ScenarioKeys) -> None:
     if scenario.tiers is not None:
         problem = "are not read with the cells of network.layout so far; remove one of the two"
         raise ValueRefusedError(problem, keys=("tiers",))
-    if network.downlink.mode != "ideal":
-        problem = f"is {network.downlink.mode}, but a network has ideal downlinks so far"
-        raise ValueRefusedError(f"{problem}; write ideal", keys=("network", "downlink", "mode"))
 
 
 def _check_loads(scenario: ScenarioKeys) -> None:

@@ -37,7 +37,7 @@ LEAVES_OUT = {
     "cell": "steps of the rate, overhead, lost blocks, other cells, mobility",
     "adapted": "lost blocks, other cells, mobility",
     "errors": "estimated channels, other cells, mobility",
-    "network": "mobility, handover, interference of downlinks",
+    "network": "mobility, handover, downlinks that take time",
 }
 POSITION = {"ring": ["35 m", "290 m"]}  # the area of a hexagon with 500 m between sites
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from edgesim.network.adaptation.power_control import PowerControl
+from edgesim.network.downlink.sector_downlink import SectorDownlink
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.sector_channel import DisturbedChannel, SectorChannel
 from solvers.rate_laws.efficiency_laws import CappedLaw, HullLaw
@@ -39,6 +40,20 @@ def test_nobody_is_late_who_was_planned_with_full_interference(network, law, pow
         assert rows.finish_s[pruned].to_numpy() == pytest.approx(0.2, rel=1e-9)
     else:
         assert rows.finish_s.min() < 0.2 * (1.0 - 1e-6)
+
+
+@pytest.mark.parametrize("mode", ["broadcast", "unicast"])
+def test_nobody_is_late_whose_download_was_planned_beside_all_sectors(network, mode):
+    played = network.play(
+        network.gains(3),
+        budget_s=0.5,
+        downlink=lambda env, channel: SectorDownlink(
+            env, channel, channel.couplings, 1.0, mode=mode
+        ),
+    )
+    rows = played.log.table("device_rounds")
+    assert rows.status.eq("arrived").all() and rows.finish_s.max() <= 0.5 * (1.0 + 1e-9)
+    assert rows.download_s.min() > 0.01 and (rows.rho > 0.0).any()
 
 
 def test_plans_of_sectors_are_those_of_cells_in_this_interference(network):

@@ -31,6 +31,9 @@ NEAR = [  # one omnidirectional site, its devices in a ring
     "network.channel.path_loss={model: uma, antenna_gain: 8 dB}",
     "devices.0.position={ring: [35 m, 250 m]}",
 ]
+UNICAST = "network.downlink={mode: unicast, tx_power: 46 dBm}"
+LONGER = "budget.latency_threshold=2 s"  # nine models one after the other
+WALK = "devices.0.mobility={waypoint: {speed: {uniform: [20 m/s, 30 m/s]}}}"
 CONTROL = "network.power_control={p0: -85 dBm, alpha: 0.8}"
 
 
@@ -52,8 +55,9 @@ class Stop(Exception):
         ("network.interference={refresh: 10 ms}", "clock.mode=deadline", "rounds=2"),
         (FADING, CONTROL, "allocation.rate=quantile"),
         ("allocation.interference=load", "network.interference=load"),
+        (FADING, UNICAST, WALK, "devices.0.position={disc: 250 m}", LONGER, "rounds=2"),
     ],
-    ids=["events", "refresh", "fading", "load"],
+    ids=["events", "refresh", "fading", "load", "unicast"],
 )
 def test_a_run_that_is_interrupted_at_any_round_equals_the_whole_run(changes, seven, tmp_path):
     whole = simulate(seven(*changes), out=tmp_path / "whole")
@@ -74,10 +78,12 @@ def test_a_run_that_is_interrupted_at_any_round_equals_the_whole_run(changes, se
     assert planned.outcome == "ok" and "rounds planned again" in planned.detail
 
 
-def test_one_site_that_disturbs_nobody_is_the_cell(seven):
+@pytest.mark.parametrize("mode", ["ideal", "broadcast", "unicast"])
+def test_one_site_that_disturbs_nobody_is_the_cell(mode, seven):
     """One omnidirectional site of a layout, and the single cell: the same devices and tables."""
-    cell = simulate(seven(*NEAR, "network.layout=single"))
-    site = simulate(seven(*NEAR, SITES))
+    downlink = "network.downlink=ideal" if mode == "ideal" else UNICAST.replace("unicast", mode)
+    cell = simulate(seven(*NEAR, downlink, FADING, LONGER, "network.layout=single"))
+    site = simulate(seven(*NEAR, downlink, FADING, LONGER, SITES))
     for name in ("rounds", "spans"):
         one, other = getattr(cell, name), getattr(site, name)
         assert list(one) == list(other)
@@ -127,7 +133,7 @@ REFUSED = [
     (["network.noise=-100 dBm"], "interference adds to a density"),
     (["clock.mode=asynchronous"], "whose jobs overlap"),
     (["network.uplink.share=fair"], "sectors divide their bands beforehand"),
-    (["network.downlink={mode: broadcast, tx_power: 46 dBm}"], "ideal downlinks so far"),
+    (["network.downlink={mode: unicast}"], "write {mode: unicast, tx_power: 46 dBm}"),
     ([CONTROL, "network.uplink.share=reclaim"], "network.power_control"),
     ([CONTROL, "allocation.solver=energy"], "network.power_control"),
 ]

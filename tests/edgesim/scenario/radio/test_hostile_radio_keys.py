@@ -69,7 +69,7 @@ NETWORK_KEYS = [
     ),
     ("channel: {refresh: 1 ns}", "channel.refresh", "at least 0.001"),
     ("channel: {refresh: 1 s}", "channel.refresh", "where devices move only"),
-    ("downlink: {mode: broadcast, tx_power: 46 dBm}", "downlink.mode", "ideal downlinks"),
+    ("downlink: {mode: unicast}", "downlink.mode", "write {mode: unicast, tx_power: 46 dBm}"),
 ]
 # of the first device class, with a place in a disc unless the line says another
 DEVICE_KEYS = [

@@ -1,0 +1,1 @@
+"""Downlinks of sectors that disturb each other."""
