@@ -25,6 +25,7 @@ from edgesim.scenario.overrides import (
     scheme_labels,
 )
 from edgesim.scenario.per_device_values import MethodSpec
+from edgesim.scenario.radio.fidelity import with_rung
 from edgesim.scenario.radio.own_loss_schema import written_key
 from edgesim.scenario.schema import ScenarioKeys
 from edgesim.scenario.section import Section, is_written, reader_of
@@ -120,7 +121,8 @@ class Scenario(ScenarioKeys):
         """
         from ruamel.yaml import YAML
 
-        content = {key: value for key, value in _plain(self).items() if key not in _NOT_RESOLVED}
+        whole = _with_what_a_rung_would_set(_plain(self), _plain(self, written_only=False))
+        content = {key: value for key, value in whole.items() if key not in _NOT_RESOLVED}
         content |= {} if seed is None else {"seed": seed}
         content |= {} if provenance is None else {"provenance": provenance}
         writer: Any = YAML(typ="safe", pure=True)
@@ -168,20 +170,43 @@ def scheme_of_document(
     return validated(Scenario, resolve(document, overrides, label), folder)
 
 
-def _plain(section: Section) -> dict[str, Any]:
-    """A section as YAML data with units; keys that are not set and need not be are left out."""
+def _with_what_a_rung_would_set(content: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
+    """A scenario as YAML data that reads back to itself: a rung gives its defaults once more.
+
+    Args:
+        content: of `_plain`.
+        whole: the same with every key.
+    """
+
+    def add(own: Any, filled: Any, every: Any) -> Any:
+        if not isinstance(own, dict) or not isinstance(filled, dict):
+            return own
+        missing = {key: every.get(key) for key in filled if key not in own}
+        return {key: add(own[key], filled[key], every.get(key)) for key in own} | missing
+
+    found: dict[str, Any] = add(content, with_rung(content), whole)
+    return found
+
+
+def _plain(section: Section, written_only: bool = True) -> dict[str, Any]:
+    """A section as YAML data with units; keys that are not set and need not be are left out.
+
+    Args:
+        section: to write.
+        written_only: keys are left out, too, that were added later and have their defaults.
+    """
     content: dict[str, Any] = {}
     for name, field in type(section).model_fields.items():
         value, reader, key = getattr(section, name), reader_of(field), str(field.alias)
-        if not is_written(field, value):
+        if written_only and not is_written(field, value):
             continue
         if reader is not None:
             if value is not None or reader.none:
                 content[key] = reader.write(value)
         elif isinstance(value, Section):
-            content[key] = _plain(value)
+            content[key] = _plain(value, written_only)
         elif isinstance(value, tuple):
-            content[key] = [_plain(item) for item in value]
+            content[key] = [_plain(item, written_only) for item in value]
         elif value is not None:
             content[key] = value
     return content

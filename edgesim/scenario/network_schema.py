@@ -28,6 +28,7 @@ from edgesim.scenario.radio.placement import Placement, PlacementReader
 from edgesim.scenario.section import (
     OURS,
     PER_SECTION,
+    NoneOrSection,
     Section,
     ValueRefusedError,
     WordOrSection,
@@ -128,9 +129,9 @@ class NetworkSection(Section):
         "Liu, Section II: one cell",
         written=False,
     )
-    power_control: PowerControlSection | None = key(
+    power_control: Annotated[PowerControlSection | None, NoneOrSection()] = key(
         "fractional uplink power control, 3GPP TS 38.213, clause 7.1.1: the density that a device "
-        "sends with, up to tx_power in all",
+        "sends with, up to tx_power in all; none: tx_power, whatever a rung says",
         "{p0: -85 dBm, alpha: 0.8}",
         None,
         "not set: tx_power whatever the share, Liu, eq. (9)",

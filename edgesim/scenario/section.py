@@ -160,3 +160,16 @@ class WordOrSection:
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
         return {"anyOf": [{"const": self.word}, handler(schema)]}
+
+
+class NoneOrSection:
+    """In the type of a field that may lack: ``power_control: none`` stands for no section."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
+        def expand(given: object) -> object:
+            return None if given == "none" else given
+
+        return core_schema.no_info_before_validator_function(expand, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        return {"anyOf": [{"const": "none"}, handler(schema)]}

@@ -27,11 +27,8 @@ CELL = {
 BAND = {"bandwidth": "20 MHz"}
 ADAPTED = {"adaptation": {"rate": "mcs", "implementation_loss": "2 dB"}}
 ERRORS = {"adaptation": {"errors": "drawn"}}
-NETWORK = {
-    "layout": {"kind": "hex"},
-    "power_control": {"p0": "-85 dBm", "alpha": 0.8},
-    "channel": {"path_loss": {"model": "uma", "antenna": {"kind": "column"}}},
-}
+NETWORK = {"layout": {"kind": "hex"}, "power_control": {"p0": "-85 dBm", "alpha": 0.8}}
+COLUMN = {"channel": {"path_loss": {"model": "uma", "antenna": {"kind": "column"}}}}
 LEAVES_OUT = {
     "paper": "path loss by place, fading, steps of the rate, lost blocks, other cells, mobility",
     "cell": "steps of the rate, overhead, lost blocks, other cells, mobility",
@@ -53,8 +50,10 @@ def with_rung(tree: Any) -> Any:
     carrier = network.get("carrier")
     has_noise = isinstance(carrier, dict) and "noise_figure" in carrier
     network = _filled(network, NETWORK) if rung == "network" else network
+    if rung == "network" and not _has(network, "antenna_gain"):
+        network = _filled(network, COLUMN)
     cell = {k: v for k, v in CELL.items() if k != "noise" or not has_noise}
-    if rung == "network" or _has_antenna(network):
+    if _has(network, "antenna"):
         cell["channel"] = {"fading": FADING, "path_loss": {"model": "uma"}}
     network = _filled(network, cell)
     if rung == "cell":
@@ -82,11 +81,11 @@ def _filled(given: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
     return filled
 
 
-def _has_antenna(network: dict[str, Any]) -> bool:
-    """Whether a pattern gives the gain of the base station's antenna."""
+def _has(network: dict[str, Any], key: str) -> bool:
+    """Whether the path loss has a key, such as the pattern of the base station's antenna."""
     channel = network.get("channel")
     loss = channel.get("path_loss") if isinstance(channel, dict) else None
-    return isinstance(loss, dict) and "antenna" in loss
+    return isinstance(loss, dict) and key in loss
 
 
 def _on_a_carrier(network: dict[str, Any]) -> dict[str, Any]:

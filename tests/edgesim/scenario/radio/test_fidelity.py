@@ -10,6 +10,8 @@ from edgesim.scenario import load
 from edgesim.scenario.radio.fidelity import LEAVES_OUT, RUNGS
 
 FILE = Path(__file__).parents[4] / "scenarios" / "ladder.yaml"
+GAIN = "network.channel.path_loss={model: uma, antenna_gain: 8 dB}"
+RING = "devices.0.position={ring: [35 m, 250 m]}"
 TIMING = ["learning.dataset=none", "learning.partition=none", "rounds=2"]
 
 
@@ -62,6 +64,30 @@ def test_a_resolved_rung_reads_back_to_the_same_digest(tmp_path):
         resolved = tmp_path / f"{name}.yaml"
         resolved.write_text(rung(name).to_yaml(), "utf-8")
         assert load(resolved).digest() == rung(name).digest()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ("errors", "network.adaptation.errors=none"),
+        ("errors", "network.adaptation=null"),
+        ("network", "network.power_control=none"),
+        ("network", "network.layout={kind: sites, position: {list: [[0 m, 0 m]]}}", GAIN, RING),
+    ],
+)
+def test_what_is_written_against_a_rung_stays_when_it_is_read_back(changes, tmp_path):
+    """A key that a rung would set again, although it has its default without one."""
+    own, resolved = rung(*changes), tmp_path / "resolved.yaml"
+    resolved.write_text(own.to_yaml(), "utf-8")
+    again = load(resolved)
+    assert again.digest() == own.digest() and again.network == own.network
+
+
+def test_no_power_control_on_the_rung_network():
+    assert rung("network", "network.power_control=none").network.power_control is None
+    assert rung("network", "network.power_control=none").digest() != rung("network").digest()
+    own = rung("network", "network.layout={kind: hex, sectors: 1}", GAIN)
+    assert own.network.channel.path_loss.antenna is None  # a gain that is written stands for it
 
 
 def test_every_rung_runs_and_costs_more_pruning_than_the_one_below():
