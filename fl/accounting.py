@@ -70,7 +70,8 @@ class Accounting:
 
     def forward(self, part: LayerTensor) -> float:
         """FLOPs of a forward pass of one sample, per coordinate of a tensor."""
-        return part.uses * {"weight": 2.0, "bias": float(self.count_biases)}.get(part.kind, 0.0)
+        each = {"weight": 2.0, "embedding": 2.0, "bias": float(self.count_biases)}
+        return part.uses * each.get(part.kind, 0.0)
 
     def charged(self, kept: Array, of: Array | None = None) -> float:
         """Number of coordinates of a tensor that are charged where only some of them compute.
@@ -188,7 +189,7 @@ def slot_flops(
         return
     for slot, part, changed in zip(slots, architecture.parts, changes, strict=True):
         by_activations = slot.layer > first or (slot.layer == first and part.inner)
-        counted = changed + (by_activations if part.kind == "weight" else 0)
+        counted = changed + (by_activations if part.kind in ("weight", "embedding") else 0)
         forward = accounting.forward(part)
         yield slot, forward, forward * (2 if accounting.backward == "twice" else counted)
 

@@ -9,16 +9,30 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fl.contracts import Tensor
+from fl.data.samples import IGNORED
 from fl.errors import LearningError
 
-# (outputs [B, ...], labels [B] or targets [B, outputs]) -> value of each sample [B]
+# (outputs [B, ...], labels [B] or [B, T], or targets [B, outputs]) -> value of each sample [B]
 PerSample = Callable[[Tensor, Tensor], Tensor]
 
 
 def cross_entropy(outputs: Tensor, y: Tensor) -> Tensor:
     from torch.nn import functional
 
-    return functional.cross_entropy(outputs, y, reduction="none")
+    return over_steps(functional.cross_entropy(outputs, y, reduction="none"), y)
+
+
+def hits(outputs: Tensor, y: Tensor) -> Tensor:
+    """Is the label the likeliest class, bool [B]; of texts the share of the steps, [B]."""
+    return over_steps(outputs.argmax(dim=1) == y, y)
+
+
+def over_steps(values: Tensor, y: Tensor) -> Tensor:
+    """Values of samples [B] as they are; of steps [B, T] the mean over those with a label."""
+    if y.dim() == 1:
+        return values
+    counted = y != IGNORED
+    return (values * counted).sum(dim=1) / counted.sum(dim=1)
 
 
 def squared_error(outputs: Tensor, y: Tensor) -> Tensor:
@@ -77,8 +91,7 @@ class Objective:
         import torch
 
         loss = self.each(outputs, y)
-        hits = outputs.argmax(dim=1) == y if self.labels else torch.full_like(loss, torch.nan)
-        rows = [loss, hits]
+        rows = [loss, hits(outputs, y) if self.labels else torch.full_like(loss, torch.nan)]
         if self.metric is not None:
             rows.append(per_sample(self.metric(outputs, y), len(y), "metric"))
         return rows

@@ -28,10 +28,11 @@ MNIST, CIFAR_10 = ((1, 28, 28), 10), ((3, 32, 32), 10)
 NATURAL: dict[str, tuple[tuple[int, ...], int]] = {
     **dict.fromkeys(("mlp", "digits-cnn"), ((1, 8, 8), 10)),
     **dict.fromkeys(("liu-cnn", "fedlps-cnn", "lenet5-caffe"), MNIST),
-    **dict.fromkeys(("spafl-conv4", "vgg11", "resnet18"), CIFAR_10),
+    **dict.fromkeys(("spafl-conv4", "vgg11", "resnet18", "vit"), CIFAR_10),
     "vgg13": ((3, 32, 32), 100),  # CIFAR-100
     "vgg16": ((3, 64, 64), 200),  # Tiny-ImageNet
     "shakespeare-lstm": ((CONTEXT,), 65),
+    "reddit-lstm": ((9,), 10_000),
 }
 COST_HOOKS = ("configure", "observe", "demand", "charged")
 

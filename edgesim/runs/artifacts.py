@@ -135,7 +135,9 @@ def summary_of(
 
 def partition(data: Federated) -> dict:
     """Who holds what: training samples per device and label."""
-    return {"labels": list(data.classes) or ["samples"], "counts": data.label_counts().tolist()}
+    counts = data.label_counts()
+    by_label = data.classes and not data.at_every_step
+    return {"labels": list(data.classes) if by_label else ["samples"], "counts": counts.tolist()}
 
 
 def devices_csv(setup: Setup) -> str:

@@ -186,7 +186,11 @@ def make_task(
         architecture = own_architecture(scenario, model, divided)
     else:
         architecture = architectures.build(
-            learning.model, divided.input_shape, divided.outputs, divided.text
+            learning.model,
+            divided.input_shape,
+            divided.outputs,
+            divided.text,
+            None if source.samples is None else divided.at_every_step,
         )
     architecture.input_shapes  # noqa: B018 (raises where the model does not fit the images)
     accounting = Accounting(**scenario.accounting.model_dump())

@@ -22,6 +22,7 @@ from fl.contracts import Streams
 from fl.data import file_readers as files
 from fl.data.array_files import array_paths, read_array_files
 from fl.data.partitions import hold_out, partition
+from fl.data.reddit_comments import inputs, read_comments, reddit_files, targets
 from fl.data.samples import Federated, Samples, to_unit
 from fl.data.shakespeare_text import CONTEXT, read_play
 from fl.errors import DataError
@@ -218,6 +219,21 @@ def shakespeare(root: Path | None) -> Samples:
     return Samples(*labels, contexts, (CONTEXT,), play.characters, play.owners, text=True)
 
 
+def reddit(root: Path | None) -> Samples:
+    """Reddit's comments in ROOT/reddit: nine words of a row -> the word behind each."""
+    comments = read_comments(*reddit_files(root))
+    train, test = comments.train, comments.test
+    return Samples(
+        targets(train),
+        targets(test),
+        lambda: (inputs(train), inputs(test)),
+        (train.shape[1] - 1,),
+        comments.words,
+        comments.owners,
+        text=True,
+    )
+
+
 def from_openml(name: str, train: int, shape: tuple[int, ...], classes: tuple[str, ...]) -> Samples:
     """A data set fetched by scikit-learn from OpenML, or from scikit-learn's own cache of it."""
     from sklearn.datasets import fetch_openml
@@ -282,6 +298,11 @@ DATASETS: dict[str, tuple[Callable[[Path | None], Samples], str, str]] = {
         "80 characters of a speaker to the next one, by speaker",
         "Karpathy, char-rnn, 2015",
     ),
+    "reddit": (
+        reddit,
+        "9 words of a comment to the word behind each, by user, the 1,000 with the most comments",
+        "LEAF: Caldas et al., 2018",
+    ),
 }
 
 NONE = "none"  # no data set: nothing is trained or tested
@@ -314,6 +335,8 @@ def locate(dataset: str, root: str | Path | None = None) -> list[Path]:
         return [shakespeare_path(folder)]
     if dataset == "cifar100":
         return cifar100_paths(folder)
+    if dataset == "reddit":
+        return [path for part in reddit_files(folder) for path in part]
     if isinstance(decoded := DATASETS[dataset][0], DecodedPictures):
         return array_paths(decoded.path(folder))
     if dataset == "digits" or folder is None:
@@ -360,12 +383,13 @@ def spread(
         validation: share of a device's training samples that is held out; None: nothing.
         partition_options: of `fl.data.partitions.partition`.
     """
+    classes = len(s.classes) if s.y_train.ndim == 1 else 0
     train, test = partition(
-        s.y_train, s.y_test, len(s.classes), devices, streams, owners=s.owners, **partition_options
+        s.y_train, s.y_test, classes, devices, streams, owners=s.owners, **partition_options
     )
     held: Sequence[Array] = ()
     if validation is not None:
-        kinds = s.y_train if s.classes else np.zeros(len(s.y_train), dtype=np.int64)
+        kinds = s.y_train if classes else np.zeros(len(s.y_train), dtype=np.int64)
         train, held = hold_out(kinds, train, validation, streams)
     return Federated(
         s.y_train, s.y_test, s.images, s.input_shape, train, test, s.classes, s.text, held

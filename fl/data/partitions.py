@@ -231,9 +231,9 @@ def partition(
     """Training and test indices of every device.
 
     Args:
-        train_labels: int [N], or real targets [N, outputs].
+        train_labels: int [N], or of every step [N, T], or real targets [N, outputs].
         test_labels: the same.
-        classes: number of them; 0 where the targets are real numbers.
+        classes: number of them; 0 where a sample has not one label.
         devices: K.
         streams: named random streams.
         kind: iid | labels | dirichlet | speakers | natural | file.
@@ -254,9 +254,10 @@ def partition(
         return by_speaker(owners, devices, samples_per_device, rng)
     if not classes:
         if kind in ("labels", "dirichlet"):
+            real = train_labels.dtype.kind == "f"
             raise DataError(
-                f'partition kind is "{kind}", which divides by label, but the targets of this data '
-                "set are real numbers; use iid, natural or file"
+                f'partition kind is "{kind}", which divides by label, but a sample of this data '
+                f"set has {'no label' if real else 'several labels'}; use iid, natural or file"
             )
         # without labels all samples are alike: they are dealt as if there were one class
         classes, train_labels, test_labels = 1, *map(of_one_class, (train_labels, test_labels))

@@ -11,6 +11,7 @@ import numpy as np
 from fl.errors import DataError
 
 Array = np.ndarray
+IGNORED = -100  # a target that counts for nothing, torch's default
 Images = Callable[[], tuple[Array, Array]]
 
 
@@ -19,7 +20,8 @@ class Samples:
     """A data set before it is divided.
 
     Args:
-        y_train: labels, int [N]; or real targets, float32 [N, outputs].
+        y_train: labels, int [N], of every step of a text int [N, T] with `IGNORED` where there is
+            none; or real targets, float32 [N, outputs].
         y_test: the same.
         images: reads the images (train, test), float32 [N, *input_shape].
         input_shape: of one sample.
@@ -43,7 +45,7 @@ class Federated:
     """A data set that is divided among K devices.
 
     Args:
-        y_train: labels, int [N]; or real targets, float32 [N, outputs].
+        y_train: labels, int [N] or [N, T]; or real targets, float32 [N, outputs].
         y_test: the same.
         images: reads the images (train, test), float32 [N, *input_shape].
         input_shape: of one sample.
@@ -69,6 +71,16 @@ class Federated:
     def outputs(self) -> int:
         """Values that a model gives for a sample: one per class, or one per real target."""
         return len(self.classes) or self.y_train.shape[1]
+
+    @property
+    def at_every_step(self) -> bool:
+        """Has every step of a text a label of its own?"""
+        return bool(self.classes) and self.y_train.ndim == 2
+
+    @cached_property
+    def test_weights(self) -> Array | None:
+        """What a test sample weighs in a mean, [N]: its labels, where each has several."""
+        return (self.y_test != IGNORED).sum(axis=1) if self.at_every_step else None
 
     @cached_property
     def _images(self) -> tuple[Array, Array]:
@@ -101,8 +113,8 @@ class Federated:
         )
 
     def label_counts(self) -> Array:
-        """Training samples of every device and class [K, classes]; without classes [K, 1]."""
-        if not self.classes:
+        """Training samples of every device and class [K, classes]; without one of each [K, 1]."""
+        if not self.classes or self.at_every_step:
             return self.samples[:, None]
         size = len(self.classes)
         return np.stack(

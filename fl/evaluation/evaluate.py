@@ -57,7 +57,7 @@ def evaluate(
         loss, accuracy, *metric = personal_scores(task, method, state, threads)
         what, row = ("accuracy", 1) if task.objective.labels else ("loss", 0)
         shares = {
-            f"{what} {name}": float(values[row].mean())
+            f"{what} {name}": float(np.average(values[row], weights=task.data.test_weights))
             for name, (_, values) in zip(probes, scored(task, probed, threads), strict=True)
         }
         measures = shares | method.measures(state)
@@ -83,14 +83,23 @@ def personal_scores(task: LearningTask, method: Method, state: State, threads: i
 def accuracy_of(task: LearningTask, w: Tensor) -> float:
     """Accuracy of one model w [P] on the whole test set."""
     ((_, values),) = scored(task, [[on_whole_test_set(task, w)]])
-    return float(values[1].mean())
+    return float(np.average(values[1], weights=task.data.test_weights))
 
 
 def by_device(task: LearningTask, values: Array, devices: Sequence[int]) -> Array:
     """Means [.., devices] of the values [.., N] of some devices' samples; nan of one without."""
     ends = np.cumsum([len(task.data.test_index[k]) for k in devices])[:-1]
+    weights = [None] * len(devices)
+    if task.data.test_weights is not None:
+        weights = [task.data.test_weights[task.data.test_index[k]] for k in devices]
     return np.array(
-        [[part.mean() if len(part) else np.nan for part in np.split(row, ends)] for row in values]
+        [
+            [
+                np.average(part, weights=weight) if len(part) else np.nan
+                for part, weight in zip(np.split(row, ends), weights, strict=True)
+            ]
+            for row in values
+        ]
     )
 
 

@@ -101,6 +101,8 @@ def why_not_stacked(task: LearningTask, job: Job) -> str | None:
     """Why a job cannot be part of a stack; None where it can."""
     if not task.architecture.in_layers:
         return "the model is a module of the user's own"
+    if task.data.at_every_step:
+        return "every step of a text has a label of its own"
     if not task.objective.plain:
         return "the loss is not cross entropy"
     for phase in job.phases:

@@ -14,6 +14,7 @@ from fl.accounting import forward_flops
 from fl.contracts import Payload, Stage, Tensor, Update, View, Work
 from fl.method_base.method import PRUNING, State, param
 from fl.methods._submodel_method import SubmodelMethod
+from fl.objective import hits
 
 Array = np.ndarray
 OURS = "our choice: it differs by data set"
@@ -90,7 +91,7 @@ class AccuracyTriggeredPruning(SubmodelMethod):
         index = self.task.tensor(self.tested_samples(k))
         with torch.no_grad(), one_torch_thread():
             logits = self.task.architecture.logits(w, images[index])
-        return float((logits.argmax(dim=1) == labels[index]).double().mean())
+        return float(hits(logits, labels[index]).double().mean())
 
     # --- what it costs ---------------------------------------------------------------------------
 

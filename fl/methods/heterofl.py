@@ -84,8 +84,11 @@ class HeteroFL(SubmodelMethod):
         return masked_cross_entropy
 
     def _owned(self, k: int) -> Array:
-        """Classes of which device k has training samples, bool [classes]; real targets: all."""
-        if not self.task.objective.labels:
+        """Classes of which device k has training samples, bool [classes].
+
+        All where a sample has real targets, or a label at every step.
+        """
+        if not self.task.objective.labels or self.task.data.at_every_step:
             return np.ones(self.task.architecture.classes, dtype=bool)
         labels = self.task.data.y_train[self.task.data.train_index[k]]
         return np.bincount(labels, minlength=self.task.architecture.classes) > 0

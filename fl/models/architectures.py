@@ -31,6 +31,13 @@ from fl.models.layers import (
     Signal,
 )
 from fl.models.layout import Layout, Slot
+from fl.models.sequence_layers import (
+    ClassToken,
+    LayerNorm,
+    Patches,
+    TiedDecoder,
+    TransformerBlock,
+)
 from fl.models.weightless_layers import Flatten, Last, MaxPool, MeanPool, Relu
 
 if TYPE_CHECKING:
@@ -39,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Architecture:
-    """A feed-forward model, [B, *input_shape] -> logits [B, classes]."""
+    """A feed-forward model, [B, *input_shape] -> logits [B, classes], or [B, classes, T]."""
 
     name: str
     input_shape: Shape
@@ -88,12 +95,14 @@ class Architecture:
     @property
     def normalises(self) -> bool:
         """Does it contain batch norm?"""
-        return any(part.kind == "norm" for part in self.parts)
+        return any(isinstance(layer, Norm | Residual) for layer in self.layers)
 
     @cached_property
     def macs(self) -> dict[str, float]:
         """Multiply-adds of a forward pass of one sample, by the name of the weight."""
-        weights = (part for part in self.parts if part.kind == "weight")
+        weights = (
+            part for part in self.parts if part.kind in ("weight", "embedding") and part.uses
+        )
         return {weight.name: weight.uses * prod(weight.shape) for weight in weights}
 
     @cached_property
@@ -117,7 +126,7 @@ class Architecture:
             norms: collects or supplies the statistics of batch norm; None: those of this batch.
 
         Returns:
-            Logits [B, classes].
+            Logits [B, classes], or [B, classes, T].
         """
         return self.features(tensors, x, norms)[1]
 
@@ -128,8 +137,17 @@ class Architecture:
         normalise = batch_norm if norms is None else norms.begin(len(x))
         rest, before = iter(tensors), x
         for layer, (parts, _) in zip(self.layers, self._wired, strict=True):
-            before, x = x, layer.apply(x, tuple(next(rest) for _ in parts), normalise)
+            own = tuple(next(rest) for _ in parts)
+            if isinstance(layer, TiedDecoder):
+                names = [slot.name for slot in self.layout.slots]
+                own = (tensors[names.index(layer.borrows)], *own)
+            before, x = x, layer.apply(x, own, normalise)
         return before, x
+
+    @property
+    def at_every_step(self) -> bool:
+        """Does it predict a code at every step of a text, and not one for all of it?"""
+        return any(isinstance(layer, TiedDecoder) for layer in self.layers)
 
     def logits(self, w: Tensor, x: Tensor, norms: Norms | None = None) -> Tensor:
         """Logits [B, classes] of the flat model w [P or more]."""
@@ -239,8 +257,21 @@ def shakespeare_lstm(shape: Shape, classes: int) -> Sequence[Layer]:
     return Embedding(classes, 8), Lstm(8, 256), Lstm(256, 256), Last(), Linear(256, classes)
 
 
+def reddit_lstm(shape: Shape, classes: int) -> Sequence[Layer]:
+    # What the second layer gives is multiplied by the embedding: they share their units.
+    words, second = Embedding(classes, 200, tied=True), Lstm(256, 200, group="embedding1")
+    return words, Lstm(200, 256), second, TiedDecoder(classes, 200, "embedding1.weight")
+
+
+def vit(shape: Shape, classes: int) -> Sequence[Layer]:
+    blocks = [TransformerBlock(128, heads=8, head_size=64, hidden=256)] * 6
+    return Patches(shape[0], 128, 4), *blocks, ClassToken(), LayerNorm(), Linear(128, classes)
+
+
 Builder = Callable[[Shape, int], Sequence[Layer]]
-TEXT = frozenset({"shakespeare-lstm"})  # models of character codes, int [T]; all others: of images
+# models of codes, int [T]; all others: of images
+TEXT = frozenset({"shakespeare-lstm", "reddit-lstm"})
+SEQUENCES = frozenset({"reddit-lstm"})  # those of them that predict a code at every step
 
 # name -> builder, description, source
 MODELS: dict[str, tuple[Builder, str, str]] = {
@@ -283,17 +314,34 @@ MODELS: dict[str, tuple[Builder, str, str]] = {
         "embedding 8, two LSTM layers of 256, output",
         "LEAF; FedMAP, Shakespeare",
     ),
+    "reddit-lstm": (
+        reddit_lstm,
+        "embedding 200, LSTM layers of 256 and 200, decoder tied to the embedding",
+        "FedLPS, Reddit",
+    ),
+    "vit": (
+        vit,
+        "transformer on patches of 4x4: 6 blocks of 8 heads of 64, size 128, hidden 256",
+        "SpaFL, Table 4",
+    ),
 }
 
 
-def build(name: str, input_shape: Shape, classes: int, text: bool | None = None) -> Architecture:
+def build(
+    name: str,
+    input_shape: Shape,
+    classes: int,
+    text: bool | None = None,
+    at_every_step: bool | None = None,
+) -> Architecture:
     """The architecture of a name.
 
     Args:
         name: one of MODELS.
         input_shape: of images [channels, height, width], of texts [T].
         classes: number of them.
-        text: samples are codes of characters; None: where they have one dimension.
+        text: samples are codes of characters or words; None: where they have one dimension.
+        at_every_step: a code is to be predicted at every step; None: whatever the model does.
 
     Raises:
         ModelError: there is no such model, or it does not fit the input.
@@ -310,9 +358,14 @@ def build(name: str, input_shape: Shape, classes: int, text: bool | None = None)
             f"model {name} does not fit samples of {size_of(shape)} numbers; {problem}"
         )
     if text != (name in TEXT):
-        given = f"texts of {shape[0]} characters" if text else f"images of {size_of(shape)}"
+        given = f"texts of {shape[0]} codes" if text else f"images of {size_of(shape)}"
         others = ", ".join(other for other in MODELS if (other in TEXT) == text)
         raise ModelError(f"model {name} does not fit {given}; choose one of {others}")
     architecture = Architecture(name, shape, classes, tuple(MODELS[name][0](shape, classes)))
     architecture.layout  # noqa: B018 - raises where the images are too small
+    if at_every_step not in (None, architecture.at_every_step):
+        fits = " or ".join(sorted(SEQUENCES if at_every_step else TEXT - SEQUENCES))
+        what = "at every step" if at_every_step else "behind each text"
+        problem = f"does not fit data that ask for a code {what}; choose {fits}"
+        raise ModelError(f"model {name} {problem}")
     return architecture

@@ -19,6 +19,7 @@ from fl.contracts import Array, Tensor
 from fl.models.layout import UnitAxis
 
 Shape = tuple[int, ...]
+TIED_SPREAD = 0.1  # of an embedding that also decodes: larger ones make its first scores large
 # (x, scale, shift) -> x normalised per channel
 Normalise = Callable[[Tensor, Tensor, Tensor], Tensor]
 
@@ -47,8 +48,8 @@ class LayerTensor:
         axes: per dimension the units that it is made of, or None.
         kind: weight | bias | norm | embedding.
         role: features | classifier.
-        uses: how often a forward pass of one sample multiplies by (weights) or adds (biases) each
-            of its coordinates.
+        uses: how often a forward pass of one sample multiplies by (weights, embeddings) or adds
+            (biases) each of its coordinates.
         spread: initial values are U(-spread, spread); or "ones", "zeros", "normal" (0, 1).
         inner: its input is computed within its own layer.
     """
@@ -165,18 +166,30 @@ class Norm:
 
 @dataclass(frozen=True)
 class Embedding:
-    """A vector for each of ``symbols``: int [T] -> [T, size]."""
+    """A vector for each of ``symbols``: int [T] -> [T, size].
+
+    tied: a decoder multiplies by it at every step (`fl.models.sequence_layers.TiedDecoder`).
+    """
 
     symbols: int
     size: int
     role: str = "features"
     kind: str = "embedding"
+    tied: bool = False
 
     def wire(self, given: Signal, name: str) -> tuple[tuple[LayerTensor, ...], Signal]:
         out = UnitAxis(name)
         shape = (self.symbols, self.size)
+        uses, spread = (given.shape[0], TIED_SPREAD) if self.tied else (0, "normal")
         weight = LayerTensor(
-            f"{name}.weight", shape, (None, out), "embedding", self.role, 0, "normal"
+            f"{name}.weight",
+            shape,
+            (None, out),
+            "embedding",
+            self.role,
+            uses,
+            spread,
+            inner=self.tied,
         )
         return (weight,), Signal((*given.shape, self.size), out)
 
@@ -188,15 +201,20 @@ class Embedding:
 
 @dataclass(frozen=True)
 class Lstm:
-    """LSTM layer over a sequence, [T, inputs] -> [T, size]; gates in torch's order i, f, g, o."""
+    """LSTM layer over a sequence, [T, inputs] -> [T, size]; gates in torch's order i, f, g, o.
+
+    group: of its units where a tied decoder multiplies them; None: one of its own.
+    """
 
     inputs: int
     size: int
     role: str = "features"
     kind: str = "lstm"
+    group: str | None = None
 
     def wire(self, given: Signal, name: str) -> tuple[tuple[LayerTensor, ...], Signal]:
-        gates, out = UnitAxis(name, blocks=4), UnitAxis(name)
+        group = self.group or name
+        gates, out = UnitAxis(group, blocks=4), UnitAxis(group)
         steps, height, spread = given.shape[0], 4 * self.size, self.size**-0.5
         tensors = (
             ("weight_ih", (height, self.inputs), (gates, given.units), "weight"),

@@ -30,11 +30,13 @@ class UnitAxis:
         group: name of the group.
         repeat: neighbours that belong to one unit, such as the pixels of a flattened channel.
         blocks: copies of all units, such as the gates of an LSTM.
+        cut: may units be left out?
     """
 
     group: str
     repeat: int = 1
     blocks: int = 1
+    cut: bool = True
 
     def units(self, size: int) -> int:
         """Units behind a dimension of that size."""
@@ -47,7 +49,10 @@ class UnitAxis:
 
 @dataclass(frozen=True)
 class Group:
-    """Units that are kept or left out together in every tensor; hidden: not of the output layer."""
+    """Units that are kept or left out together in every tensor.
+
+    hidden: may be left out; units of the output layer may not.
+    """
 
     name: str
     units: int
@@ -144,7 +149,7 @@ class Layout:
             for axis, size in zip(slot.axes, slot.shape, strict=False):
                 if axis is not None and axis.group not in found:
                     found[axis.group] = Group(
-                        axis.group, axis.units(size), axis.group != self.output
+                        axis.group, axis.units(size), axis.cut and axis.group != self.output
                     )
         return found
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from fl.contracts import Phase
+from fl.data.samples import IGNORED
 from fl.models.architectures import Architecture
 from fl.models.layout import Layout
 from fl.training.optimisers import Variable, make_optimiser
@@ -119,10 +120,15 @@ def flat_step(
 
 @torch.no_grad()
 def hits_of(logits: Tensor, y: Tensor) -> Tensor:
-    """How many of the batch are classified correctly; nan where the targets are real numbers."""
+    """How many of the batch are classified correctly; nan where the targets are real numbers.
+
+    Where every step of a text has a label, that share of the batch's samples which the hits are of
+    its labels.
+    """
     if y.is_floating_point():
         return torch.tensor(torch.nan, device=y.device)
-    return (logits.argmax(dim=1) == y).sum()
+    found = (logits.argmax(dim=1) == y).sum()
+    return found if y.dim() == 1 else found * len(y) / (y != IGNORED).sum()
 
 
 def slot_value(values: float | Tensor, where: slice, shape: tuple[int, ...]) -> float | Tensor:

@@ -130,6 +130,11 @@ def with_exits(architecture: Architecture) -> Branched:
             f"depthfl does not know the blocks of model {architecture.name}, a module of your own; "
             "use a model of edgesim list models"
         )
+    if architecture.at_every_step:
+        raise ModelError(
+            f"depthfl has heads for one label of a text, and model {architecture.name} predicts "
+            "one at every step; use another model or method"
+        )
     layers, shapes = architecture.layers, architecture.input_shapes
     branched: list[Any] = []
     for i, layer in enumerate(layers):

@@ -13,6 +13,7 @@ from fl.contracts import Outcome, Report, View
 from fl.method_base.state import State
 from fl.methods.fedlps.bandits import Arms, PUcbv
 from fl.methods.fedlps.fedlps_parameters import FedLPSParameters
+from fl.objective import hits
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +121,5 @@ class RatioPolicy:
         mine = torch.from_numpy(task.data.train_index[k]).to(x.device)
         with torch.inference_mode():
             w = task.initial()
-            hits = [
-                (task.architecture.logits(w, x[i]).argmax(dim=1) == y[i]).float()
-                for i in mine.split(125)
-            ]
-        return float(torch.cat(hits).mean())
+            found = [hits(task.architecture.logits(w, x[i]), y[i]).float() for i in mine.split(125)]
+        return float(torch.cat(found).mean())

@@ -21,6 +21,7 @@ SHAPES = {
     "resnet18": CIFAR,
     "spafl-conv4": CIFAR,
     "shakespeare-lstm": TEXT,
+    "reddit-lstm": (9,),
 }
 
 
@@ -156,14 +157,15 @@ def test_logits_of_every_model_and_the_flat_vector_without_gaps(name):
     w = torch.from_numpy(architecture.initial(Seeds(0).stream("init")))
     x = samples(architecture.input_shape, 3)
     logits = architecture.logits(w, x)
-    assert logits.shape == (3, 10)
+    assert logits.shape == ((3, 10, 9) if architecture.at_every_step else (3, 10))
     assert logits.std() > 0
     longer = torch.cat(
         [w, torch.full((7,), torch.nan)]
     )  # coordinates behind the model's are a method's own
     assert torch.equal(architecture.logits(longer, x), logits)
     assert {s.role for s in layout.slots} == {"features", "classifier"}
-    assert [g.name for g in layout.groups.values() if not g.hidden] == [list(layout.groups)[-1]]
+    whole = [g.name for g in layout.groups.values() if not g.hidden and g.name != "tokens"]
+    assert whole == [list(layout.groups)[-1]]
 
 
 # --- layers -------------------------------------------------------------------------------------
@@ -293,7 +295,7 @@ def test_an_lstm_on_images_and_a_cnn_on_text():
     for name in ("mlp", "resnet18"):
         with pytest.raises(
             ModelError,
-            match=f"{name} does not fit texts of 80 characters; choose one of shakespeare-lstm",
+            match=f"{name} does not fit texts of 80 codes; choose one of shakespeare-lstm",
         ):
             build(name, TEXT, 90)
 

@@ -59,13 +59,13 @@ def test_only_structured_masks_are_cut_out(bench):
 
 
 @pytest.mark.parametrize(
-    "name", ["shakespeare-lstm", "resnet18", "vgg11", "spafl-conv4", "lenet5-caffe", "fedlps-cnn"]
+    "name", ["shakespeare-lstm", "resnet18", "vgg11", "spafl-conv4", "lenet5-caffe", "vit"]
 )
 def test_prefixes_of_every_model_are_cut_out(name):
     """Embeddings and shortcuts too: the dense_submodel has the very coordinates of the mask."""
     text, shape = (
         name == "shakespeare-lstm",
-        (1, 28, 28) if name in ("lenet5-caffe", "fedlps-cnn") else (3, 32, 32),
+        (1, 28, 28) if name == "lenet5-caffe" else (3, 32, 32),
     )
     layout = build(name, (80,) if text else shape, 65 if text else 10).layout
     mask = layout.expand(masks.prefix(layout, 0.5, rounding="up"))

@@ -20,6 +20,8 @@ SHAPES = {
     "resnet18": (3, 8, 8),
     "spafl-conv4": (3, 28, 28),
     "shakespeare-lstm": (12,),
+    "reddit-lstm": (12,),
+    "vit": (3, 8, 8),
     "lenet5-caffe": (1, 20, 20),
     "fedlps-cnn": (1, 20, 20),
 }
@@ -60,7 +62,8 @@ def narrow(name, choose, seed=0):
     dense = [view.clone().requires_grad_() for view in layout.split(w * mask)]
     shape = (6, *architecture.input_shape)
     x = torch.from_numpy(rng.integers(0, 10, shape) if len(shape) == 2 else rng.random(shape))
-    return architecture, kept, mask, dense, list(sliced(layout, dense, kept)), (x, torch.arange(6))
+    y = x.roll(1, dims=1) if architecture.at_every_step else torch.arange(6)
+    return architecture, kept, mask, dense, list(sliced(layout, dense, kept)), (x, y)
 
 
 @pytest.mark.slow

@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from fl.errors import ModelError
 from fl.methods.depthfl.exits import Exit, mutual_loss, ramp, with_exits
-from fl.models.architectures import MODELS, Architecture, build
+from fl.models.architectures import MODELS, SEQUENCES, Architecture, build
 from fl.models.batch_norm import Collected
 from fl.models.layers import Linear
 from fl.models.memory_format import pool_before_relu
@@ -27,6 +28,7 @@ DEPTHS = {
     "vgg16": 5,
     "resnet18": 4,  # the stages, as the authors
     "shakespeare-lstm": 2,
+    "vit": 1,
 }
 
 
@@ -49,7 +51,12 @@ TWO = Architecture(
 
 
 def test_every_model_has_a_depth_here():
-    assert set(DEPTHS) == set(MODELS)
+    assert set(DEPTHS) == set(MODELS) - SEQUENCES
+
+
+def test_a_model_with_a_label_at_every_step_has_no_exits():
+    with pytest.raises(ModelError, match="model reddit-lstm predicts one at every step; use anoth"):
+        branched("reddit-lstm")
 
 
 @pytest.mark.parametrize("name", DEPTHS)
