@@ -35,9 +35,14 @@ def map_in_threads(
         torch.set_num_threads(1)
         _of_thread.stop = stop
 
+    def call(item: Item) -> Result:
+        # A thread may take another item between the stop and the end of the pool.
+        raise_if_stopped()
+        return function(item)
+
     with ThreadPoolExecutor(threads, initializer=prepare) as pool:
         try:
-            return list(pool.map(function, items))
+            return list(pool.map(call, items))
         except BaseException:
             stop.set()
             raise

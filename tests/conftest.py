@@ -1,21 +1,32 @@
 """Settings of hypothesis, and a tiny cell that learns.
 
 Hypothesis has no deadlines and tries the same examples at each run; with HYPOTHESIS_SEARCH=1 in the
-environment it tries new ones instead.
+environment it tries new ones instead. Generators without a seed of their own begin each test alike.
 """
 
 from __future__ import annotations
 
 import os
+import random
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("search", **patient)
 settings.register_profile("repeatable", derandomize=True, **patient)
-settings.load_profile("search" if os.environ.get("HYPOTHESIS_SEARCH") else "repeatable")
+if os.environ.get("HYPOTHESIS_SEARCH"):
+    settings.load_profile("search")
+else:
+    settings.load_profile("repeatable")
+    # It also tries constants of all modules that are loaded by then: the examples of a test would
+    # depend on what ran before it, and on edits of any file.
+    if hasattr(providers, "_get_local_constants"):
+        providers._get_local_constants = lambda: providers._local_constants
 
 TINY = """
 name: tiny
@@ -41,6 +52,15 @@ RESULTS = (
     *("summary.json", "model.safetensors", "trace.json", "scenario.yaml", "partition.json"),
     "devices.csv",
 )
+
+
+@pytest.fixture(autouse=True)
+def same_random_numbers():
+    """What a test draws without a seed does not depend on the tests before it."""
+    random.seed(0)
+    np.random.seed(0)
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(0)
 
 
 @pytest.fixture

@@ -95,8 +95,8 @@ class DaskWorkers:
             shown = "of this machine" if scheduler is None else repr(scheduler)
             raise RunError(f"the dask scheduler {shown} cannot be reached ({error})") from error
         self._refuse_threads(scheduler)
-        self._deserted_s = time.monotonic()  # when there was a worker for the last time
-        self._said_s = self._deserted_s - SAY_AGAIN_S + SAY_AFTER_S
+        self._deserted_s: float | None = None  # since when nobody is there, as far as was seen
+        self._said_s = 0.0
         self._queue: Queue[tuple[str, str, Any]] = Queue()
         self._run_id = uuid.uuid4().hex
         self._futures: dict[str, Any] = {}
@@ -147,9 +147,10 @@ class DaskWorkers:
         """
         now_s = time.monotonic()
         if self._workers():
-            self._deserted_s = now_s
-            self._said_s = now_s - SAY_AGAIN_S + SAY_AFTER_S
+            self._deserted_s = None
             return
+        if self._deserted_s is None:
+            self._deserted_s, self._said_s = now_s, now_s - SAY_AGAIN_S + SAY_AFTER_S
         place = self._scheduler or "of this machine"
         if now_s - self._deserted_s >= self._longest_wait_s:
             self._client.close()

@@ -12,6 +12,9 @@ import torch
 
 from fl.worker_threads import map_in_threads, raise_if_stopped
 
+LONGEST_WAIT_S = 60.0
+NEVER_STOPPED = []
+
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_results_stand_in_the_order_of_the_items(threads):
@@ -24,11 +27,13 @@ def test_every_thread_computes_with_one_torch_thread():
 
 
 def long_call(started):
-    """Steps of a millisecond for a minute, unless somebody stops it."""
+    """Steps of a millisecond until somebody stops it."""
     started.set()
-    for _ in range(60_000):
+    end_s = time.monotonic() + LONGEST_WAIT_S
+    while time.monotonic() < end_s:
         raise_if_stopped()
         time.sleep(1e-3)
+    NEVER_STOPPED.append(started)
 
 
 def test_an_error_ends_the_calls_under_way():
@@ -40,10 +45,9 @@ def test_an_error_ends_the_calls_under_way():
             raise ValueError("no such weight")
         long_call(started)
 
-    before_s = time.monotonic()
     with pytest.raises(ValueError, match="no such weight"):
         map_in_threads(work, ["fails", "long"], 2)
-    assert time.monotonic() - before_s < 20
+    assert started not in NEVER_STOPPED
 
 
 def test_ctrl_c_ends_the_calls_under_way():
@@ -55,10 +59,9 @@ def test_ctrl_c_ends_the_calls_under_way():
 
     earlier = signal.signal(signal.SIGINT, signal.default_int_handler)  # a script may ignore it
     threading.Thread(target=interrupt).start()
-    before_s = time.monotonic()
     try:
         with pytest.raises(KeyboardInterrupt):
             map_in_threads(lambda n: long_call(started), range(4), 2)
     finally:
         signal.signal(signal.SIGINT, earlier)
-    assert time.monotonic() - before_s < 20
+    assert started not in NEVER_STOPPED

@@ -16,6 +16,7 @@ from edgesim.cli.app import app
 from edgesim.sweep.point_task import ENDED, WorkerEvent, carry_out
 
 ROOT = Path(__file__).parents[3]
+LONGEST_WAIT_S = 300.0  # for a process to get somewhere, on a machine that is busy
 
 
 COUNTED = """\
@@ -112,7 +113,7 @@ def undisturbed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("undisturbed")
     (folder / "long.yaml").write_text(LONG)
     command = started(folder, "--workers", "1")
-    _, complaint = command.communicate(timeout=60)
+    _, complaint = command.communicate(timeout=LONGEST_WAIT_S)
     assert command.returncode == 0, complaint
     return folder / "s"
 
@@ -135,8 +136,8 @@ def started(folder, *options, before=lambda: None, **how):
     )
 
 
-def wait_until(true, process=None, seconds=40):
-    end_s = time.monotonic() + seconds
+def wait_until(true, process=None):
+    end_s = time.monotonic() + LONGEST_WAIT_S
     while not true():
         assert process is None or process.poll() is None, process.communicate()
         assert time.monotonic() < end_s
@@ -151,6 +152,20 @@ def in_progress(folder):
     states = (folder / "s" / "points").glob("*/checkpoint/*state.safetensors")
     points = {path.parent: path for path in states}
     return [path for path in points.values() if not (path.parents[1] / "summary.json").exists()]
+
+
+def halted(process):
+    """Stop a process, which keeps its files and locks, until it is killed or told to go on."""
+    os.kill(process, signal.SIGSTOP)
+    wait_until(lambda: state(process) in "TXZ")
+
+
+def state(pid):
+    """The letter of a process's state in Linux, such as T where it is stopped."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"
 
 
 def same(one, other):
@@ -179,9 +194,10 @@ def holds(pid, checkpoints):
     """Has the process one of these points' locks open?"""
     locks = {str(path.with_name("lock")) for path in checkpoints}
     links = set()
-    for path in Path(f"/proc/{pid}/fd").iterdir():
-        with suppress(FileNotFoundError):  # closed meanwhile
-            links.add(os.readlink(path))
+    with suppress(FileNotFoundError):  # the process has ended meanwhile
+        for path in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(FileNotFoundError):  # closed meanwhile
+                links.add(os.readlink(path))
     return bool(locks & links)
 
 
@@ -196,9 +212,12 @@ class LongSweep:
     """A sweep of 4 points that takes some seconds, for tests that disturb it."""
 
     text = LONG
+    longest_wait_s = LONGEST_WAIT_S
     silent = Silent
     started = staticmethod(started)
     wait_until = staticmethod(wait_until)
+    halted = staticmethod(halted)
+    state = staticmethod(state)
     in_progress = staticmethod(in_progress)
     same = staticmethod(same)
     holds = staticmethod(holds)

@@ -22,13 +22,6 @@ def children(pid):
     return found
 
 
-def zombie(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
-
-
 needs_proc = pytest.mark.skipif(
     not Path("/proc/self/stat").exists(), reason="looks for processes in /proc"
 )
@@ -45,16 +38,14 @@ def test_kill_9_of_the_command_loses_nothing_but_the_round_in_progress(
     workers = children(command.pid)
     command.kill()
     command.communicate()
-    long_sweep.wait_until(
-        lambda: not any(Path(f"/proc/{pid}").exists() and not zombie(pid) for pid in workers)
-    )
+    long_sweep.wait_until(lambda: all(long_sweep.state(pid) in "XZ" for pid in workers))
     logs = {
         path: path.with_name("log.arrows").stat().st_size
         for path in long_sweep.in_progress(tmp_path)
     }
     assert logs and all(size > 0 for size in logs.values())
     command = long_sweep.started(tmp_path, "--workers", "2")
-    _, complaint = command.communicate(timeout=60)
+    _, complaint = command.communicate(timeout=long_sweep.longest_wait_s)
     assert (command.returncode, complaint) == (0, "")
     long_sweep.same(undisturbed, tmp_path / "s")
 
@@ -71,9 +62,19 @@ def test_a_worker_that_is_killed_is_replaced_and_its_point_resumes(
         points = long_sweep.in_progress(tmp_path)
         return [pid for pid in children(command.pid) if long_sweep.holds(pid, points)]
 
-    long_sweep.wait_until(busy, command)
-    os.kill(busy()[0], signal.SIGKILL)
-    printed, complaint = command.communicate(timeout=60)
+    def halted_in_the_middle():
+        """A worker that was stopped before its point had ended."""
+        for pid in busy():
+            long_sweep.halted(pid)
+            if pid in busy():
+                return pid
+            os.kill(pid, signal.SIGCONT)
+        return None
+
+    victims = []
+    long_sweep.wait_until(lambda: victims.append(halted_in_the_middle()) or victims[-1], command)
+    os.kill(victims[-1], signal.SIGKILL)
+    printed, complaint = command.communicate(timeout=long_sweep.longest_wait_s)
     assert (command.returncode, complaint) == (0, "")
     assert "its process ended by signal 9; another one goes on with it" in printed
     long_sweep.same(undisturbed, tmp_path / "s")
@@ -85,11 +86,11 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, undisturbed, long_sweep):
     command = long_sweep.started(tmp_path, "--workers", "2", start_new_session=True)
     long_sweep.wait_until(lambda: long_sweep.in_progress(tmp_path), command)
     os.killpg(command.pid, signal.SIGINT)  # as a terminal does: to the command and its workers
-    _, complaint = command.communicate(timeout=20)
+    _, complaint = command.communicate(timeout=long_sweep.longest_wait_s)
     assert command.returncode == 130 and len(complaint.splitlines()) == 1
     assert "the same command resumes where it stopped" in complaint
     command = long_sweep.started(tmp_path, "--workers", "2")
-    _, complaint = command.communicate(timeout=60)
+    _, complaint = command.communicate(timeout=long_sweep.longest_wait_s)
     assert (command.returncode, complaint) == (0, "")
     long_sweep.same(undisturbed, tmp_path / "s")
 
@@ -99,7 +100,9 @@ def test_a_second_command_in_the_same_folder_is_refused(tmp_path, long_sweep):
     (tmp_path / "long.yaml").write_text(long_sweep.text)
     first = long_sweep.started(tmp_path, "--workers", "1")
     long_sweep.wait_until(lambda: long_sweep.in_progress(tmp_path), first)
-    _, complaint = long_sweep.started(tmp_path, "--workers", "1").communicate(timeout=30)
+    long_sweep.halted(first.pid)  # else it might end while the second one loads
+    second = long_sweep.started(tmp_path, "--workers", "1")
+    _, complaint = second.communicate(timeout=long_sweep.longest_wait_s)
     first.kill()
     first.communicate()
     assert complaint == "another sweep is running in s; wait, or give another --out\n"
@@ -114,7 +117,7 @@ def test_a_full_disk_is_one_sentence(tmp_path, limit, code, long_sweep):
     (tmp_path / "long.yaml").write_text(long_sweep.text)
     limits = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))  # noqa: E731
     command = long_sweep.started(tmp_path, "--workers", "1", "--seeds", "0", before=limits)
-    _, complaint = command.communicate(timeout=60)
+    _, complaint = command.communicate(timeout=long_sweep.longest_wait_s)
     assert command.returncode == code and "Traceback" not in complaint
     assert len(complaint.splitlines()) == (2 if code == 1 else 1) and "File too large" in complaint
     assert not list((tmp_path / "s").rglob("*.new"))

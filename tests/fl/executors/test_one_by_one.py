@@ -14,7 +14,7 @@ from fl.executors.batched import Batched
 from fl.executors.deferred_training import Trainer
 from fl.executors.one_by_one import OneByOne
 from fl.training import local_sgd
-from fl.worker_threads import map_in_threads
+from fl.worker_threads import map_in_threads, raise_if_stopped
 from tests.fl.executors.conftest import CNN, MLP, job, same, task_of
 
 
@@ -40,19 +40,20 @@ def sigint_raises():
 
 
 def test_ctrl_c_ends_a_pass_after_the_jobs_under_way(cnn, sigint_raises):
-    begun, w = [], cnn.initial()
+    begun, never_stopped = [], []
 
     def start(done):
         begun.append(threading.get_ident())
         if len(begun) == 2:
-            time.sleep(0.1)
             os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.3)
-        return w
+        for _ in range(60_000):
+            raise_if_stopped()
+            time.sleep(1e-3)
+        never_stopped.append(done)
 
     with pytest.raises(KeyboardInterrupt):
         OneByOne(cnn, 2).run([job(cnn, 0, start=start) for _ in range(20)])
-    assert 2 <= len(begun) <= 4
+    assert len(begun) == 2 and not never_stopped
     assert all(thread.ident not in begun for thread in threading.enumerate())
 
 

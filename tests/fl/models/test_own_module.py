@@ -99,7 +99,7 @@ class Meeting(nn.Linear):
 
     def forward(self, x):
         if self.meet is not None:
-            self.meet.wait(timeout=10)
+            self.meet.wait(timeout=60)
         return super().forward(x)
 
 

@@ -29,7 +29,7 @@ def test_who_comes_second_waits_for_what_the_first_makes(tmp_path):
         other.join(0.2)
         assert other.is_alive() and not seen
         first.put("00key", {"a": np.ones(1)}, "made")
-    other.join(10)
+    other.join(60)
     assert seen[0][1] == "made"
     with first.making("00key"), second.making("01key"):  # another key is free
         pass
