@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+import threading
+import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -121,3 +126,34 @@ def tiny_bench():
         )
 
     return make
+
+
+@pytest.fixture
+def ctrl_c():
+    """ctrl_c() from another thread: SIGINT for the main thread, once that waits for results."""
+    received = []
+
+    def raise_once(number, frame):
+        if not received:
+            received.append(number)
+            raise KeyboardInterrupt
+
+    def send():
+        while not main_thread_waits():
+            time.sleep(1e-3)
+        while not received:
+            # A signal that comes just before the main thread falls asleep does not wake it.
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1e-2)
+
+    earlier = signal.signal(signal.SIGINT, raise_once)  # a script may have it ignored
+    yield send
+    signal.signal(signal.SIGINT, earlier)
+
+
+def main_thread_waits():
+    """Is the main thread in `Future.result`, so that all threads of a pool have started?"""
+    frame = sys._current_frames()[threading.main_thread().ident]
+    while frame is not None and frame.f_code.co_name != "result":
+        frame = frame.f_back
+    return frame is not None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 import time
 
@@ -50,18 +48,15 @@ def test_an_error_ends_the_calls_under_way():
     assert started not in NEVER_STOPPED
 
 
-def test_ctrl_c_ends_the_calls_under_way():
+def test_ctrl_c_ends_the_calls_under_way(ctrl_c):
     started = threading.Event()
 
-    def interrupt():
-        started.wait()
-        os.kill(os.getpid(), signal.SIGINT)
+    def work(number):
+        if number == 1:
+            started.wait()
+            ctrl_c()
+        long_call(started)
 
-    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)  # a script may ignore it
-    threading.Thread(target=interrupt).start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            map_in_threads(lambda n: long_call(started), range(4), 2)
-    finally:
-        signal.signal(signal.SIGINT, earlier)
+    with pytest.raises(KeyboardInterrupt):
+        map_in_threads(work, range(4), 2)
     assert started not in NEVER_STOPPED

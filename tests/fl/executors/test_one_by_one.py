@@ -2,8 +2,6 @@
 caller.
 """
 
-import os
-import signal
 import threading
 import time
 
@@ -31,21 +29,13 @@ def test_an_error_in_a_thread_is_raised(cnn):
         OneByOne(cnn, 2).run([job(cnn, k, penalty=broken) for k in range(4)])
 
 
-@pytest.fixture
-def sigint_raises():
-    """Programs in the background of a script inherit that SIGINT is ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-def test_ctrl_c_ends_a_pass_after_the_jobs_under_way(cnn, sigint_raises):
-    begun, never_stopped = [], []
+def test_ctrl_c_ends_a_pass_after_the_jobs_under_way(cnn, ctrl_c):
+    begun, never_stopped, both = [], [], threading.Barrier(2)
 
     def start(done):
         begun.append(threading.get_ident())
-        if len(begun) == 2:
-            os.kill(os.getpid(), signal.SIGINT)
+        if both.wait(60) == 0:
+            ctrl_c()
         for _ in range(60_000):
             raise_if_stopped()
             time.sleep(1e-3)
