@@ -28,6 +28,8 @@ from edgesim.network.fading.processes import (
     Fading,
     doppler_hz,
 )
+from edgesim.network.fading.rate_distribution import efficiency_at
+from edgesim.network.fading.selective import SelectiveFading, effective_snr, parts_of
 from edgesim.network.propagation.large_scale import LargeScale
 from edgesim.network.propagation.path_loss import large_scale_of, linear, path_gains
 from edgesim.network.tdd_service import TddService, make_services
@@ -153,6 +155,13 @@ class Channel:
                 self._block, self._gain = n, self.path_gain * self.fading.power(n)
         return self._gain
 
+    def relative_powers(self, time_s: float, devices: Any) -> Array | None:
+        """Fading of devices in the parts of the band over its mean [..., R]; None: it is flat."""
+        if not isinstance(self.fading, SelectiveFading):
+            return None
+        powers = self.fading.powers(self.block(time_s), self.k_now, devices)
+        return powers / powers.mean(axis=-1, keepdims=True)
+
     def sent_w(self, share: Any, most_w: Any, time_s: float, devices: Any = slice(None)) -> Any:
         """Power of devices [S] over shares b of the band [S], at most Pmax, ``most_w`` [S], W."""
         if self.power_control is None:
@@ -169,9 +178,16 @@ class Channel:
             devices: their numbers [S].
         """
         if self.estimate is None:
-            return self.gains(time_s)[devices]
+            return self.flat_gains(time_s, snr_per_gain, devices)
         gain, power = self._known_power(time_s, devices, snr_per_gain)
         return gain * power
+
+    def flat_gains(self, time_s: float, snr_per_gain: Any, devices: Array) -> Array:
+        """h [S] of a flat band that would carry as much: `gains` where the band is flat."""
+        gains = self.gains(time_s)[devices]
+        if (relative := self.relative_powers(time_s, devices)) is None:
+            return gains
+        return effective_snr(gains * snr_per_gain, relative) / snr_per_gain
 
     def _known_power(self, time_s: float, devices: Any, snr_per_gain: Any) -> tuple[Any, Any]:
         """Path gains, and |h|^2 of the fading as it is known, of some devices."""
@@ -191,7 +207,8 @@ class Channel:
             power_w: p, same shape.
             gain: h, with which noise does what noise and interference do, same shape.
         """
-        if self.estimate is None and self.single is None:
+        relative = self.relative_powers(time_s, devices)
+        if self.estimate is None and self.single is None and relative is None:
             return self.rate_bps(share, power_w, gain)
         used_hz = share * self.bandwidth_hz
         snr, known = self.true_and_known_snr(time_s, devices, used_hz, power_w, gain)
@@ -199,14 +216,20 @@ class Channel:
             efficiency = self.estimate.efficiency(snr, known)
         elif self.single is not None:
             efficiency = self.single.efficiency(snr)
+        else:
+            efficiency = efficiency_at(snr, self.law)
         return np.where(snr > 0.0, used_hz * efficiency, 0.0) * self.resource_share
 
     def true_and_known_snr(
         self, time_s: float, devices: Any, used_hz: Any, power_w: Any, gain: Any
     ) -> tuple[Any, Any]:
         """Signal-to-noise ratios within the band in use as they are, and as they are known."""
-        noise_w = float(self.noise_w_per_hz or math.nan) * np.where(used_hz > 0.0, used_hz, 1.0)
+        noise_w: Any = self.noise_w
+        if self.noise_w_per_hz is not None:
+            noise_w = self.noise_w_per_hz * np.where(used_hz > 0.0, used_hz, 1.0)
         snr = np.where(used_hz > 0.0, gain * power_w / noise_w, 0.0)
+        if (relative := self.relative_powers(time_s, devices)) is not None:
+            snr = effective_snr(snr, relative)
         if self.estimate is None:
             return snr, snr
         per_gain = snr / self.gains(time_s)[devices]
@@ -316,6 +339,17 @@ def make_fading(network: NetworkSection, k_factor: Array, streams: Streams) -> F
         return BlockFading(streams, len(k_factor), section.coherence_s, k_factor)
     carrier_hz = network.carrier.frequency_hz if network.carrier else math.nan
     shift_hz = doppler_hz(section.speed_m_per_s or 0.0, carrier_hz)
+    if section.delay_spread_s is not None:
+        band_hz, grid = network.bandwidth_hz, network.carrier.blocks if network.carrier else None
+        return SelectiveFading(
+            streams,
+            len(k_factor),
+            shift_hz,
+            k_factor,
+            section.delay_spread_s,
+            band_hz,
+            parts_of(band_hz, grid),
+        )
     if section.process == "clarke":
         return ClarkeFading(streams, len(k_factor), shift_hz, k_factor)
     return BlockFading(streams, len(k_factor), COHERENCE_RULE / shift_hz, k_factor)

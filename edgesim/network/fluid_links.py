@@ -318,10 +318,7 @@ class BroadcastDownlink(Downlink):
         self._cached = None
 
     def seconds(self, bits: Array, devices: Array, gains: PlannedGains) -> Array:
-        density = self.channel.noise_w_per_hz
-        noise_w = self.channel.noise_w if density is None else density * self.bandwidth_hz
-        snr_per_gain = self.tx_power_w / float(noise_w or 0.0)
-        worst = gains.worst_listener(self.env.now, devices, snr_per_gain)
+        worst = gains.worst_listener(self.env.now, devices, self._snr_per_gain)
         rate_bps = self._rate_bps(worst)
         lag_s = 0.0 if self.service is None else self.service.longest_gap_s
         seconds = np.divide(bits, rate_bps) + lag_s if rate_bps > 0 else np.inf
@@ -330,9 +327,16 @@ class BroadcastDownlink(Downlink):
     def _share_and_rate(self, grant: Grant) -> tuple[float, float]:
         if self._cached is None or self.env.now >= self._cached[0]:
             valid_until_s = self.channel.next_change_s(self.env.now)
-            worst = self.channel.gains(self.env.now)[self._listeners].min(initial=np.inf)
-            self._cached = valid_until_s, self._rate_bps(worst)
+            heard = self.channel.flat_gains(self.env.now, self._snr_per_gain, self._listeners)
+            self._cached = valid_until_s, self._rate_bps(heard.min(initial=np.inf))
         return 1.0, self._cached[1]
+
+    @property
+    def _snr_per_gain(self) -> float:
+        """Signal-to-noise ratio of a gain of 1."""
+        density = self.channel.noise_w_per_hz
+        noise_w = self.channel.noise_w if density is None else density * self.bandwidth_hz
+        return self.tx_power_w / float(noise_w or 0.0)
 
     def _rate_bps(self, gain: float) -> float:
         link = self.tx_power_w, gain, self.bandwidth_hz, self.resource_share

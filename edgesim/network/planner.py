@@ -20,7 +20,9 @@ from fl.contracts import Array, Demand, RoundPlan, View
 from solvers import Allocation, EnergyTerms, InfeasibleError, PruningProblem
 from solvers.deadline_feasibility import seconds_rounded_up
 
-REPLANS, SAME_GAIN = 4, 1e-4  # of a plan whose gains depend on it; relative change that ends them
+# Turns at most of a plan whose gains depend on it, and the relative change that ends them: where a
+# law is all but at its largest value a turn mends little.
+REPLANS, SAME_GAIN = 40, 1e-4
 LEAST_BAND = 1e-6  # part of the band with less than which nobody starts
 SHORTEST_S = 1e-9  # slack that a device keeps whose fixed work alone exceeds the threshold, s
 Allocator = Callable[[PruningProblem], Allocation]

@@ -188,6 +188,9 @@ def _check_adaptation(scenario: ScenarioKeys) -> None:
     if section.csi is not None and network.channel.fading.kind == "none":
         problem = "is read with fading only; remove it, or write network.channel.fading"
         raise ValueRefusedError(problem, keys=("network", "adaptation", "csi"))
+    if section.csi is not None and network.channel.fading.delay_spread_s is not None:
+        problem = "knows one fade of the whole band; remove it, or channel.fading.delay_spread"
+        raise ValueRefusedError(problem, keys=("network", "adaptation", "csi"))
     path, given = ("network", "adaptation", "rate"), f"is {section.rate}, which"
     if network.noise.density_w_per_hz is None:
         problem = f"{given} needs a noise density; write for instance noise: -174 dBm/Hz"
@@ -216,6 +219,9 @@ def _check_shared_band(network: NetworkSection, devices: Sequence[DeviceClass]) 
         raise ValueRefusedError(f"{problem}, or write share: fixed", keys=path)
     if network.adaptation is not None and not network.adaptation.split:
         problem = f"is {share}, which splits shares; remove adaptation.split"
+        raise ValueRefusedError(f"{problem}, or write share: fixed", keys=path)
+    if network.channel.fading.delay_spread_s is not None:
+        problem = f"is {share}, which counts with a flat band; remove channel.fading.delay_spread"
         raise ValueRefusedError(f"{problem}, or write share: fixed", keys=path)
     if network.carrier is not None and network.carrier.tdd_clock == "slots":
         problem = f"is {share}, which counts with the mean over the TDD pattern"

@@ -18,6 +18,7 @@ from edgesim.engine.stop_rule import StopRule
 from edgesim.engine.vectorised.device_spans import idle_spans, take_part
 from edgesim.engine.vectorised.round_tables import round_tables
 from edgesim.network.cell import Cell
+from edgesim.network.fading.selective import SelectiveFading
 from edgesim.network.fluid_links import IdealDownlink, check_shares
 from edgesim.network.grants import Grants
 from edgesim.records.event_log import EventLog
@@ -55,6 +56,7 @@ def needs_processes(cell: Cell, clock: str, trained: bool) -> bool:
     irregular = not cell.channel.by_blocks or cell.uplink.repetitions is not None
     irregular = irregular or cell.uplink.service is not None or cell.channel.estimate is not None
     irregular = irregular or cell.channel.single is not None
+    irregular = irregular or isinstance(cell.channel.fading, SelectiveFading)
     irregular = irregular or bool(cell.running.states)
     counted = clock in CLOCKS or (clock in BY_HEAP and cell.channel.static)
     return trained or coupled or irregular or fails or not counted

@@ -97,7 +97,7 @@ class RateDistribution:
         """The inverse of the quantiles, which may jump where a law is at its largest value."""
         grid = scipy.special.expit(LOGITS)
         quantiles = np.stack([self.quantile(each, snr) for each in grid])
-        flat = quantiles.reshape(len(grid), -1).T
+        flat = np.maximum.accumulate(quantiles.reshape(len(grid), -1)).T
         below = [
             np.interp(e, q, grid, left=0.0, right=1.0)
             for e, q in zip(efficiency.ravel(), flat, strict=True)
@@ -110,7 +110,10 @@ class RateDistribution:
         whole, place = np.unique(decibels, return_inverse=True)
         known = np.log([value(int(each)) for each in whole])
         nodes = known[place].reshape(decibels.shape)
-        return np.where(snr > 0.0, np.exp((nodes * weights).sum(axis=-1)), 0.0)
+        found = np.exp((nodes * weights).sum(axis=-1))
+        if self.law is not None:  # beside the jump at its largest value a cubic overshoots
+            found = np.clip(found, *np.exp(np.moveaxis(nodes[..., 1:3], -1, 0)))
+        return np.where(snr > 0.0, found, 0.0)
 
 
 def efficiency_at(snr: Array, law: EfficiencyLaw | None = None) -> Array:

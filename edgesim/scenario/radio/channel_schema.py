@@ -172,6 +172,14 @@ class FadingSection(Section):
         "block fading",
         written=False,
     )
+    delay_spread_s: Annotated[float | None, Quantity("s", 1e-12, 1e-3, above=False)] = key(
+        "tau of frequency-selective fading: the waves of process: clarke arrive with exponential "
+        "delays, so that parts of the band fade apart; TR 38.901 has medians of 37 to 267 ns",
+        "97 ns",
+        None,
+        "not set: the band fades as a whole, which is pessimistic for wide ones",
+        written=False,
+    )
     k_db: Annotated[float | str | None, QuantityOrTable("dB", -60.0, 60.0)] = key(
         "K factor of kind rician; table: by position and line of sight, with path_loss models of "
         "3GPP TR 38.901",
@@ -182,7 +190,7 @@ class FadingSection(Section):
 
     @model_validator(mode="after")
     def _fits_the_kind(self) -> FadingSection:
-        given = [n for n in ("coherence", "speed", "k") if self._given(n)]
+        given = [n for n in ("coherence", "speed", "k", "delay_spread") if self._given(n)]
         if self.kind == "none" and (given or self.process != "block"):
             problem = (
                 f", which reads no {(*given, 'process')[0]}; remove it or write kind: rayleigh"
@@ -198,6 +206,9 @@ class FadingSection(Section):
         if self.process == "clarke" and not self._given("speed"):
             problem = ", which needs a speed; write for instance speed: 3 km/h"
             raise refuse(self.process, problem, "process")
+        if self.process != "clarke" and self.delay_spread_s is not None:
+            problem = ", which reads no delay_spread; remove it, or write process: clarke"
+            raise refuse(self.process, problem, "process")
         if self.kind == "rician" and not self._given("k"):
             raise refuse(self.kind, " without k; write for instance k: 9 dB", "kind")
         if self.kind == "rayleigh" and self._given("k"):
@@ -205,7 +216,9 @@ class FadingSection(Section):
         return self
 
     def _given(self, name: str) -> bool:
-        field = {"coherence": "coherence_s", "speed": "speed_m_per_s", "k": "k_db"}[name]
+        field = {"coherence": "coherence_s", "speed": "speed_m_per_s", "k": "k_db"}.get(
+            name, f"{name}_s"
+        )
         return getattr(self, field) is not None
 
 

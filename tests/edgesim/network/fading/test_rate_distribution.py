@@ -94,3 +94,13 @@ def test_a_law_at_its_largest_value_has_quantiles(decibel):
     mean = RateDistribution(5, 10.0**1.75, law)
     low, high = (float(mean.quantile(p, 10.0 ** (decibel / 10.0))) for p in (0.05, 0.5))
     assert low == pytest.approx(law.bits[-1], rel=1e-4) and low <= high <= law.bits[-1] * (1 + 1e-9)
+
+
+def test_no_quantile_exceeds_the_largest_value_of_a_law():
+    """Between whole decibels at the jump the cubic overshoots, and no ratio would carry that."""
+    law = make_law(AdaptationSection(rate="mcs"))
+    snr = 10.0 ** np.arange(2.0, 5.0, 0.013)
+    for blocks in (5, 20):
+        planned = RateDistribution(blocks, law=law).quantile(0.05, snr)
+        assert planned.max() == pytest.approx(law.bits[-1], rel=2e-4)
+        assert np.isfinite(law.snr_for_bits(planned)).all()
