@@ -162,10 +162,14 @@ class PlannedGains:
         blocks = np.clip(seen, 1.0, MOST_BLOCKS)
         with np.errstate(divide="ignore"):
             k_db = np.floor(K_STEPS * 10.0 * np.log10(k_factor)) / K_STEPS
-        law = self.channel.law
+        law, estimate = self.channel.law, self.channel.estimate
+        drawn = None if estimate is None else estimate.blocks
         kinds, kind = np.unique(np.stack([blocks, k_db], axis=1), axis=0, return_inverse=True)
         return [
-            (RateDistribution(int(n), float(10.0 ** (k / 10.0)), law), np.flatnonzero(kind == i))
+            (
+                RateDistribution(int(n), float(10.0 ** (k / 10.0)), law, drawn),
+                np.flatnonzero(kind == i),
+            )
             for i, (n, k) in enumerate(kinds.tolist())
         ]
 

@@ -19,6 +19,7 @@ from fl.contracts import Array
 
 CURVE_DB = 0.10  # w of a code block of 2000 bit: link simulations of the LDPC codes of NR
 AT_10_PERCENT = np.log(9.0)  # (g10 - g50) / w of a logistic curve
+CHOICE_DB, REACH_DB = 0.01, 20.0  # of the table of best schemes
 STEP_DB, LEAST_BITS = 0.05, 1e-6  # of the points of a goodput curve; below it counts as none
 
 
@@ -107,6 +108,22 @@ class RepeatedSchemes:
                 else snr_db
             )
         best = self.harq.goodput(known_db[..., None], self.half_db, self.bits).argmax(axis=-1)
+        return self.harq.goodput(snr_db, self.half_db[best], self.bits[best])
+
+    @cached_property
+    def _chosen(self) -> tuple[Array, Array]:
+        """Ratios, dB, and the best scheme at each, int [N]."""
+        start_db, end_db = self.half_db.min() - REACH_DB, self.half_db.max() + REACH_DB
+        snr_db = np.arange(start_db, end_db, CHOICE_DB)
+        return snr_db, self.harq.goodput(snr_db[:, None], self.half_db, self.bits).argmax(axis=1)
+
+    def quick_goodput(self, snr: Array, known_snr: Array) -> Array:
+        """`goodput` with schemes that are chosen to 0.01 dB, for many ratios."""
+        with np.errstate(divide="ignore"):
+            snr_db, known_db = 10.0 * np.log10(snr), 10.0 * np.log10(known_snr)
+        grid_db, chosen = self._chosen
+        place = np.clip((known_db - grid_db[0]) / CHOICE_DB + 0.5, 0, len(grid_db) - 1)
+        best = chosen[place.astype(int)]
         return self.harq.goodput(snr_db, self.half_db[best], self.bits[best])
 
     def mean_transmissions(self, snr: float, known_snr: float) -> float:

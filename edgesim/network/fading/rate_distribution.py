@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy  # its parts are loaded on first use
@@ -34,6 +34,13 @@ LOGITS = np.linspace(-14.0, 14.0, 113)  # of the probabilities at which quantile
 LOWEST_DB, HIGHEST_DB = -60, 150  # of the ratios whose distributions are computed
 
 
+class DrawnBlocks(Protocol):
+    """What blocks carry where schemes are not chosen by the true ratio."""
+
+    def efficiencies(self, snr: float, k_factor: float) -> Array:
+        """Spectral efficiencies of equally likely blocks at a mean ratio, linear, bit/s/Hz."""
+
+
 @dataclass(frozen=True, eq=False)
 class RateDistribution:
     """Mean over ``blocks`` independent blocks of eta(snr |h|^2), bit/s/Hz.
@@ -42,11 +49,13 @@ class RateDistribution:
         blocks: N, at least 1.
         k_factor: K of the fading, linear; 0 is Rayleigh.
         law: eta; None: log2(1 + g).
+        drawn: what a block carries instead of eta(snr |h|^2), which is its largest value.
     """
 
     blocks: int = 1
     k_factor: float = RAYLEIGH
     law: EfficiencyLaw | None = None
+    drawn: DrawnBlocks | None = None
 
     def mean(self, snr: Any) -> Array:
         """Ergodic spectral efficiency, shape of ``snr``.
@@ -62,14 +71,15 @@ class RateDistribution:
             return np.where(snr > 1e-300, scipy.special.hyperu(1.0, 1.0, inverse), 0.0) / np.log(
                 2.0
             )
-        return self._interpolated(snr, partial(block_mean, k_factor=self.k_factor, law=self.law))
+        block = {"k_factor": self.k_factor, "law": self.law, "drawn": self.drawn}
+        return self._interpolated(snr, partial(block_mean, **block))
 
     def quantile(self, probability: float, snr: Any) -> Array:
         """What the mean over the blocks is below with this probability, shape of ``snr``."""
         snr = np.asarray(snr, dtype=float)
-        if self.blocks == 1:
+        if self.blocks == 1 and self.drawn is None:
             return efficiency_at(snr * power_quantile(probability, self.k_factor), self.law)
-        law = (self.k_factor, self.blocks, float(probability), self.law)
+        law = (self.k_factor, self.blocks, float(probability), self.law, self.drawn)
         return self._interpolated(snr, lambda decibel: block_quantile(decibel, *law))
 
     def below(self, efficiency: Any, snr: Any) -> Array:
@@ -77,7 +87,7 @@ class RateDistribution:
         efficiency, snr = np.broadcast_arrays(
             np.asarray(efficiency, dtype=float), np.asarray(snr, dtype=float)
         )
-        if self.blocks == 1:
+        if self.blocks == 1 and self.drawn is None:
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 power = snr_at(efficiency, self.law) / snr
             return np.where(efficiency <= 0.0, 0.0, power_below(power, self.k_factor))
@@ -99,10 +109,11 @@ class RateDistribution:
         quantiles = np.stack([self.quantile(each, snr) for each in grid])
         flat = np.maximum.accumulate(quantiles.reshape(len(grid), -1)).T
         below = [
-            np.interp(e, q, grid, left=0.0, right=1.0)
+            np.interp(e, q, LOGITS, left=-np.inf, right=np.inf)
             for e, q in zip(efficiency.ravel(), flat, strict=True)
         ]
-        return np.where(efficiency <= 0.0, 0.0, np.reshape(below, efficiency.shape))
+        probability = scipy.special.expit(np.reshape(below, efficiency.shape))
+        return np.where(efficiency <= 0.0, 0.0, probability)
 
     def _interpolated(self, snr: Array, value: Callable[[int], float]) -> Array:
         """A positive function of whole decibels between those of ``snr``."""
@@ -208,28 +219,47 @@ class BlockRate:
 
 
 @lru_cache(maxsize=1024)
-def block_rate(decibel: int, k_factor: float, law: EfficiencyLaw | None = None) -> BlockRate:
+def block_rate(
+    decibel: int,
+    k_factor: float,
+    law: EfficiencyLaw | None = None,
+    drawn: DrawnBlocks | None = None,
+) -> BlockRate:
     """The density of one block at a whole number of decibels of snr."""
     snr = 10.0 ** (decibel / 10.0)
     most = float(efficiency_at(snr * power_quantile(1.0 - NEGLIGIBLE, k_factor), law))
     # What a law gives at most has a probability of its own: it is in the middle of the last bin.
     edges = np.linspace(0.0, most if law is None else most * BINS / (BINS - 0.5), BINS + 1)
+    if drawn is not None:
+        carried = np.minimum(drawn.efficiencies(snr, k_factor), most)
+        density = np.histogram(carried, edges)[0] / len(carried)
+        return BlockRate(float(edges[1]), density, most)
     below = power_below(snr_at(edges, law) / snr, k_factor)
     below[-1] = 1.0
     return BlockRate(float(edges[1]), np.diff(below), math.inf if law is None else most)
 
 
-def block_mean(decibel: int, k_factor: float, law: EfficiencyLaw | None = None) -> float:
+def block_mean(
+    decibel: int,
+    k_factor: float,
+    law: EfficiencyLaw | None = None,
+    drawn: DrawnBlocks | None = None,
+) -> float:
     """Mean spectral efficiency at a whole number of decibels."""
-    return block_rate(decibel, k_factor, law).cumulants[0]
+    return block_rate(decibel, k_factor, law, drawn).cumulants[0]
 
 
 @lru_cache(maxsize=65536)
 def block_quantile(
-    decibel: int, k_factor: float, blocks: int, probability: float, law: EfficiencyLaw | None = None
+    decibel: int,
+    k_factor: float,
+    blocks: int,
+    probability: float,
+    law: EfficiencyLaw | None = None,
+    drawn: DrawnBlocks | None = None,
 ) -> float:
     """`BlockRate.quantile` at a whole number of decibels."""
-    return block_rate(decibel, k_factor, law).quantile(probability, blocks)
+    return block_rate(decibel, k_factor, law, drawn).quantile(probability, blocks)
 
 
 @lru_cache(maxsize=1024)
