@@ -14,7 +14,7 @@ the devices of a cell have as many ratios as there are devices.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Any, Protocol
@@ -34,7 +34,7 @@ LOGITS = np.linspace(-14.0, 14.0, 113)  # of the probabilities at which quantile
 LOWEST_DB, HIGHEST_DB = -60, 150  # of the ratios whose distributions are computed
 
 
-class DrawnBlocks(Protocol):
+class DrawnBlocks(Hashable, Protocol):
     """What blocks carry where schemes are not chosen by the true ratio."""
 
     def efficiencies(self, snr: float, k_factor: float) -> Array:
