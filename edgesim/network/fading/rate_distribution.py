@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -71,8 +71,8 @@ class RateDistribution:
             return np.where(snr > 1e-300, scipy.special.hyperu(1.0, 1.0, inverse), 0.0) / np.log(
                 2.0
             )
-        block = {"k_factor": self.k_factor, "law": self.law, "drawn": self.drawn}
-        return self._interpolated(snr, partial(block_mean, **block))
+        law = (self.k_factor, self.law, self.drawn)
+        return self._interpolated(snr, lambda decibel: block_mean(decibel, *law))
 
     def quantile(self, probability: float, snr: Any) -> Array:
         """What the mean over the blocks is below with this probability, shape of ``snr``."""
