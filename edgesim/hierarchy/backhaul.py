@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import simpy
 
-from edgesim.hierarchy.max_min_rates import max_min_rates
+from edgesim.network.band.max_min_rates import max_min_rates
 from edgesim.scenario.hierarchy.tiers_schema import CLOUD, TiersSection, edge_name
 
 if TYPE_CHECKING:
@@ -25,21 +25,25 @@ PER_LINK_S = 1e-12  # by which one link more is longer, of paths with the same d
 Carrying = Generator[simpy.Event, Any, None]
 
 
-def backhaul_graph(tiers: TiersSection) -> networkx.DiGraph:
+def backhaul_graph(tiers: TiersSection, edges: int) -> networkx.DiGraph:
     """The nodes edge 0, edge 1, ..., cloud and routers; both directions of every link.
 
     Edges of the graph have ``capacity_bps``, ``delay_s`` and ``energy_per_bit_j``.
+
+    Args:
+        tiers: the section of the scenario.
+        edges: E, number of edge servers.
     """
     import networkx
 
     graph, own = networkx.DiGraph(), tiers.backhaul
-    edges = [edge_name(e) for e in range(len(tiers.edges))]
-    graph.add_nodes_from(edges, kind="edge")
+    names = [edge_name(e) for e in range(edges)]
+    graph.add_nodes_from(names, kind="edge")
     graph.add_node(CLOUD, kind="cloud")
     links: list[tuple[str, str, Any]] = [
         (each.between[0], each.between[1], each) for each in own.links
     ]
-    for one, other, link in links or [(e, CLOUD, own) for e in edges]:
+    for one, other, link in links or [(name, CLOUD, own) for name in names]:
         down_bps = link.rate_bps if link.down_rate_bps is None else link.down_rate_bps
         about = {"delay_s": link.delay_s, "energy_per_bit_j": link.energy_per_bit_j}
         graph.add_edge(one, other, capacity_bps=link.rate_bps, **about)

@@ -13,8 +13,8 @@ import simpy
 
 from edgesim.engine.stop_rule import StopRule
 from edgesim.hierarchy.backhaul import Transfers
-from edgesim.hierarchy.edge_cells import Hierarchy
 from edgesim.hierarchy.edge_server import EdgeServer, started
+from edgesim.hierarchy.make_hierarchy import Hierarchy
 from edgesim.hierarchy.round_of_edges import round_of_edges
 from edgesim.hierarchy.tiered_state import TieredState, with_mean_model
 from edgesim.records.event_log import EventLog

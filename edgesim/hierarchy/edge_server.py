@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Any
 
@@ -42,6 +42,7 @@ class EdgeServer:
         trainer: takes their jobs.
         local_rounds: kappa_2, rounds between two exchanges with the cloud.
         model_bits: of the model that travels to the cloud and back.
+        new_log: makes an empty log of its rounds.
     """
 
     def __init__(
@@ -54,15 +55,16 @@ class EdgeServer:
         trainer: JobTrainer,
         local_rounds: int,
         model_bits: float,
+        new_log: Callable[[], EventLog],
     ) -> None:
-        self.edge, self.env, self.cell = edge, env, cell
+        self.edge, self.env, self.cell, self.new_log = edge, env, cell, new_log
         self.local_rounds, self.model_bits = local_rounds, model_bits
-        self.loop = ServerLoop(rules, env, cell, method, trainer, EventLog(), _Unobserved())
+        self.loop = ServerLoop(rules, env, cell, method, trainer, new_log(), _Unobserved())
         self.transfers: list[tuple[str, float, float]] = []  # (direction, start_s, end_s)
 
     def take_part(self, g: int, state: State, transfers: Transfers) -> Events:
         """Round g of the cloud: download, kappa_2 rounds, upload; its value is the state."""
-        self.loop.log, self.transfers = EventLog(), []
+        self.loop.log, self.transfers = self.new_log(), []
         self.loop.log.attach(self.env)
         yield from self._transfer("down", transfers)
         for local in range(g * self.local_rounds, (g + 1) * self.local_rounds):
@@ -81,6 +83,8 @@ class EdgeServer:
         devices = view_of_everybody(self.cell, self.cell.view(last), last)
         self.loop.charge_idle_power(last, devices)
         self.loop.desk.idle_since_s[:] = self.env.now
+        if self.edge.air is not None:  # nobody has a grant until the next exchange
+            self.cell.uplink.begin_round(())
 
     def rows(self) -> tuple[dict[str, Columns], Columns]:
         """The tables of the rounds below, and the spans of waiting for other edges."""

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from edgesim.hierarchy.edge_cells import Hierarchy
 from edgesim.hierarchy.edge_server import EdgeServer
+from edgesim.hierarchy.make_hierarchy import Hierarchy
 from edgesim.records.rows_from_spans import (
     COUNTED,
     forecast_columns,

@@ -184,6 +184,12 @@ class Uplink(Link):
         """How long a device that was just cut off stays without a link, s; None: it was not."""
         return None
 
+    def follow(self) -> None:
+        """Let the devices be where they are now, served by whom they are served."""
+
+    def expect(self, density: Array | None) -> None:
+        """Interference [S], W/Hz, that the plan of a round expects, where links hear that."""
+
     def record(self) -> dict[str, Any] | None:
         """What a checkpoint must know of uploads on the way; None: they depend on nobody else."""
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,8 @@ from edgesim.engine.vectorised import round_loop as array_rounds
 from edgesim.engine.vectorised.round_loop import SteppedEnvironment, needs_processes
 from edgesim.errors import InfeasibleScenarioError
 from edgesim.hierarchy.cloud_loop import CloudLoop
-from edgesim.hierarchy.edge_cells import Hierarchy
 from edgesim.hierarchy.edge_server import EdgeServer
+from edgesim.hierarchy.make_hierarchy import Hierarchy
 from edgesim.network.interference.sector_channel import SectorChannel
 from edgesim.records.atomic_files import write_atomic
 from edgesim.records.event_log import EventLog
@@ -422,11 +422,13 @@ def make_cloud(
 ) -> CloudLoop:
     """The cloud of a scenario with tiers and its edges, at the time of ``env``."""
     bits, weights = hierarchy.model_bits, []
+    uplink = hierarchy.air.uplink(env) if hierarchy.air else None
     servers = []
     for edge, own, trains in zip(hierarchy.edges, setup.edges, trainer.of_edges, strict=True):
-        cell = own.cell(env)
+        cell = own.cell(env, uplink)
         parts = own.clock, env, cell, own.rules(), trains
-        servers.append(EdgeServer(edge, *parts, hierarchy.local_rounds, bits))
+        log_of = partial(new_log, own)
+        servers.append(EdgeServer(edge, *parts, hierarchy.local_rounds, bits, log_of))
         view = cell.view(0, everyone=True)
         weights.append(sum(own.method.weight_of(view, k) for k in range(len(own.fleet))))
     shared = None if setup.counts_only else setup.method.shared_mask

@@ -23,8 +23,9 @@ from edgesim.extensions.device_presence import check_absences, find_absences
 from edgesim.extensions.own_channel import find_channel
 from edgesim.extensions.selection_costs import expected_costs, spent_energy
 from edgesim.extensions.selection_rule import check_selection, find_selection
-from edgesim.hierarchy.edge_cells import EdgeCell, Hierarchy, check_method_of_tiers, make_hierarchy
+from edgesim.hierarchy.edge_cells import EdgeCell
 from edgesim.hierarchy.edge_trainers import EdgeTrainers
+from edgesim.hierarchy.make_hierarchy import Hierarchy, check_method_of_tiers, make_hierarchy
 from edgesim.hierarchy.tiered_state import TieredState, joined_scores
 from edgesim.network.band.link_choice import make_links
 from edgesim.network.cell import Cell
@@ -35,11 +36,13 @@ from edgesim.network.hardware.clock_levels import make_clock_levels
 from edgesim.network.hardware.device_state import DeviceHardware
 from edgesim.network.hardware.drawn_hardware import draw_hardware
 from edgesim.network.interference.make_network import make_network
+from edgesim.network.interference.network_uplink import NetworkUplink
 from edgesim.network.interference.sector_channel import SectorChannel
 from edgesim.network.layout.cell_drop import make_drop
 from edgesim.network.mobility.movement import make_movement
 from edgesim.network.planned_gains import make_planned_gains
 from edgesim.network.planner import Allocator
+from edgesim.network.subnetwork import PartChannel, SharedAir
 from edgesim.presence.absences import Absences
 from edgesim.records.event_log import EventLog
 from edgesim.records.run_checkpoint import Checkpoint
@@ -88,6 +91,7 @@ class Setup:
         capability: g -> z [K] in round g; None: by the scenario's device classes.
         absences: how devices come, go and crash; None: by availability and failures alone.
         selector: chooses the devices; None: the method, by a rule without a memory.
+        air: of an edge whose sectors are part of a network; None: a band of its own.
     """
 
     scenario: Scenario
@@ -105,12 +109,24 @@ class Setup:
     capability: Callable[[int], Array] | None = None
     absences: Absences | None = None
     selector: LearningRule | None = None
+    air: SharedAir | None = None
 
-    def cell(self, env: simpy.Environment) -> Cell:
-        """The cell of this scenario at the time of ``env``."""
-        return self._cell(env, self._solver, self.keeps_promises)
+    def cell(self, env: simpy.Environment, uplink: NetworkUplink | None = None) -> Cell:
+        """The cell of this scenario at the time of ``env``.
 
-    def _cell(self, env: simpy.Environment, allocator: Allocator, keeps_promises: bool) -> Cell:
+        Args:
+            env: the simulation environment.
+            uplink: of the network that an edge is part of; None: nobody sends beside it.
+        """
+        return self._cell(env, self._solver, self.keeps_promises, uplink)
+
+    def _cell(
+        self,
+        env: simpy.Environment,
+        allocator: Allocator,
+        keeps_promises: bool,
+        uplink: NetworkUplink | None = None,
+    ) -> Cell:
         network, allocation = self.scenario.network, self.scenario.allocation
         threshold_s = self.scenario.budget.latency_threshold_s
         budget_s = float("inf") if threshold_s is None else threshold_s
@@ -126,13 +142,16 @@ class Setup:
             "absences": self.absences,
             "levels": make_clock_levels(self.scenario.devices, self.hardware),
         }
+        if self.air is not None and isinstance(self.channel, PartChannel):
+            shared = uplink or self.air.uplink(env)
+            return self.air.cell(shared, self.channel, self.seeds, **options)
         if isinstance(self.channel, SectorChannel):
             sent = partial(network_downlink, env, network, allocation)
             about = network, allocation, self.channel, self.seeds, sent
             return make_network(env, *about, **options)
-        uplink, downlink = make_links(env, network, self.channel, self.seeds, budget_s)
+        up, down = make_links(env, network, self.channel, self.seeds, budget_s)
         gains = make_planned_gains(allocation, self.channel)
-        options |= {"uplink": uplink, "downlink": downlink, "planned_gains": gains}
+        options |= {"uplink": up, "downlink": down, "planned_gains": gains}
         options["keeps_promises"] = keeps_promises
         return Cell(env=env, channel=self.channel, streams=self.seeds, **options)
 
@@ -193,6 +212,7 @@ class Setup:
             method=edge.method,
             hierarchy=None,
             capability=edge.capability,
+            air=edge.air,
         )
 
     @property

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from edgesim.errors import ScenarioError
 from edgesim.scenario.checks.interference_checks import check_network
 from edgesim.scenario.clock.clock_schema import OVERLAPPING
-from edgesim.scenario.hierarchy.tiers_schema import check_tiers
+from edgesim.scenario.hierarchy.tiers_checks import check_tiers
 from edgesim.scenario.key_docs import all_keys, example_of, unknown_key
 from edgesim.scenario.network_schema import AMONG_SENDERS, DeviceClass, NetworkSection
 from edgesim.scenario.per_device_values import Draw

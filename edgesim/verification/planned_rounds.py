@@ -16,7 +16,8 @@ import numpy as np
 
 from edgesim.engine.vectorised.round_loop import SteppedEnvironment
 from edgesim.errors import EdgesimError
-from edgesim.hierarchy.edge_cells import EdgeCell, Hierarchy
+from edgesim.hierarchy.edge_cells import EdgeCell
+from edgesim.hierarchy.make_hierarchy import Hierarchy
 from edgesim.network.cell import Cell
 from edgesim.runs.setup import Setup, set_up
 from edgesim.scenario.loader import load
@@ -171,8 +172,10 @@ def outside_bounds(rounds: list[RecordedRound]) -> str:
         bands = [each.rows]
         if "edge" in each.rows:  # each round of each edge has its own
             bands = [rows for _, rows in each.rows.groupby(["edge", "edge_round"])]
-        elif "sector" in each.rows:  # the sector of a device that sent nothing is not known
-            bands = [rows for sector, rows in each.rows.groupby("sector") if sector >= 0]
+        if "sector" in each.rows:  # the sector of a device that sent nothing is not known
+            bands = [
+                rows for band in bands for sector, rows in band.groupby("sector") if sector >= 0
+            ]
         total = max((math.fsum(rows["share"]) for rows in bands), default=0.0)
         if total > 1.0 + 1e-12:
             return f"round {each.g}: the shares sum to {total}"

@@ -22,6 +22,7 @@ from edgesim.network.interference.sector_channel import (
     ServingSites,
 )
 from edgesim.network.layout.coupling import Coupling, SectorLinks, make_coupling
+from edgesim.network.layout.sites import Sites
 from edgesim.network.mobility.a3_event import A3Rule
 from edgesim.network.mobility.movement import Movement
 from edgesim.network.mobility.moving_channel import default_refresh_s
@@ -46,14 +47,33 @@ def make_sector_channel(
         movement: where the devices are over time; None: nobody moves.
     """
     coupling = make_coupling(network, fleet, streams)
-    position_m = np.stack([fleet.x_m, fleet.y_m], axis=1)
-    links = coupling.at(position_m)
-    everybody, site = np.arange(len(fleet)), coupling.sites.site_of[links.serving]
-    options = radio_options(network, links.k_factor[everybody, site], streams)
-    couplings = Couplings(links.coupling, links.serving)
-    own = everybody, site
-    places = ServingSites(links.distance_m[own], links.line_of_sight[own], links.beyond_scope)
+    links = coupling.at(np.stack([fleet.x_m, fleet.y_m], axis=1))
     moving = None if movement is None else _moving(network, coupling, movement)
+    return served_by(network, coupling.sites, links, links.serving, streams, moving)
+
+
+def served_by(
+    network: NetworkSection,
+    sites: Sites,
+    links: SectorLinks,
+    serving: Array,
+    streams: Streams,
+    moving: MovingLinks | None = None,
+) -> SectorChannel:
+    """The channel of devices to sectors that serve them.
+
+    Args:
+        network: the section, with a layout.
+        sites: of the layout.
+        links: of the devices to all sectors.
+        serving: sector of each device, int [K].
+        streams: random streams of the run.
+        moving: the links of devices that move; None: nobody moves.
+    """
+    own = np.arange(len(serving)), sites.site_of[serving]
+    options = radio_options(network, links.k_factor[own], streams)
+    places = ServingSites(links.distance_m[own], links.line_of_sight[own], links.beyond_scope)
+    couplings = Couplings(links.coupling, serving)
     return SectorChannel(couplings, places, receiver_loss(network), moving, **options)
 
 
@@ -98,6 +118,36 @@ def _coupling_of(links: SectorLinks) -> Array:
     return links.coupling
 
 
+def planned_interference(network: NetworkSection, allocation: AllocationSection) -> str:
+    """What the plans of a network count with, see `NetworkPlanner`."""
+    heard = network.interference or Interference()
+    return NONE if heard.mode == NONE else allocation.interference
+
+
+def make_network_uplink(
+    env: simpy.Environment, network: NetworkSection, channel: SectorChannel, streams: Streams
+) -> NetworkUplink:
+    """The uplink of all sectors of a layout.
+
+    Args:
+        env: the simulation environment.
+        network: the section.
+        channel: of all devices, whose couplings follow those that move.
+        streams: random streams of the run.
+    """
+    heard = network.interference or Interference()
+    return NetworkUplink(
+        env,
+        channel,
+        channel.couplings,
+        heard.mode,
+        heard.refresh_s,
+        network.uplink.share,
+        repetitions=make_repetitions(network, streams),
+        walk=make_walk(network.handover, channel),
+    )
+
+
 def make_network(
     env: simpy.Environment,
     network: NetworkSection,
@@ -119,22 +169,11 @@ def make_network(
         options: of `edgesim.network.cell.Cell`, but links, channel and planned gains.
     """
     channel = channel.of(channel.couplings.copy())
-    heard = network.interference or Interference()
-    walk = make_walk(network.handover, channel)
-    uplink = NetworkUplink(
-        env,
-        channel,
-        channel.couplings,
-        heard.mode,
-        heard.refresh_s,
-        network.uplink.share,
-        repetitions=make_repetitions(network, streams),
-        walk=walk,
-    )
+    uplink = make_network_uplink(env, network, channel, streams)
     return Network(
         channel.couplings,
-        NONE if heard.mode == NONE else allocation.interference,
-        expects_load=heard.mode == LOAD,
+        planned_interference(network, allocation),
+        expects_load=uplink.interference == LOAD,
         env=env,
         channel=channel,
         uplink=uplink,

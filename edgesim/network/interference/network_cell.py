@@ -9,7 +9,6 @@ from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.network_planner import NetworkPlan, NetworkPlanner
-from edgesim.network.interference.network_uplink import NetworkUplink
 from fl.contracts import Array, RoundPlan, View
 
 if TYPE_CHECKING:
@@ -23,24 +22,24 @@ class Network(Cell):
         couplings: gains at all sectors, and who serves whom; the same object as the links'.
         interference: what plans count with, see `NetworkPlanner`.
         expects_load: the links hear what plans expect by their loads.
+        outside: interference that plans count with, of devices of other servers [S], W/Hz.
         options: of `Cell`.
     """
 
     planner: NetworkPlanner
-    uplink: NetworkUplink
 
     def __init__(
         self,
         couplings: Couplings,
         interference: str,
         expects_load: bool = False,
+        outside: Array | float = 0.0,
         **options: Any,
     ) -> None:
         super().__init__(**options)
         self.couplings = couplings
-        self.planner = NetworkPlanner(
-            self.sector_planner, couplings, lambda: self.env.now, interference, expects_load
-        )
+        heard = interference, expects_load, outside
+        self.planner = NetworkPlanner(self.sector_planner, couplings, lambda: self.env.now, *heard)
 
     @cached_property
     def topology(self) -> networkx.Graph:

@@ -53,6 +53,7 @@ class NetworkPlanner:
         interference: what plans count with. ``none``; ``full``, everybody with a grant sends all
             the time; ``load``, everybody sends for the part of the threshold that its upload takes.
         expects_load: plans say what interference they expect by their loads.
+        outside: interference of devices that are planned elsewhere [S], W/Hz; not with ``none``.
     """
 
     planner: Planner
@@ -60,6 +61,7 @@ class NetworkPlanner:
     now_s: Callable[[], float]
     interference: str = FULL
     expects_load: bool = False
+    outside: Array | float = 0.0
 
     @property
     def gains(self) -> PlannedGains:
@@ -72,8 +74,9 @@ class NetworkPlanner:
         return np.bincount(serving, minlength=self.couplings.sectors)[serving]
 
     def _interference(self, power_w: Array) -> Array:
-        """Density [S] of everybody who sends with these powers [K], W/Hz."""
-        return self.couplings.interference(power_w / self.planner.channel.bandwidth_hz)
+        """Density [S] of everybody who sends with these powers [K], and of others, W/Hz."""
+        within = self.couplings.interference(power_w / self.planner.channel.bandwidth_hz)
+        return within + self.outside
 
     def sector_planner(self, density: Array, among: int = 0) -> Planner:
         """What plans a sector in this interference [S], W/Hz."""

@@ -67,6 +67,7 @@ class NetworkUplink(Uplink):
         self.walk, self._leaving = walk, dict[int, simpy.Event]()  # device that sends -> its event
         self.on_handover: Callable[[int, float], None] | None = None  # (device, interruption, s)
         self._moved: set[int] = set()  # devices whose uploads were cut by a handover
+        self.asked = np.zeros(len(couplings), dtype=bool)  # with a grant of the present round
         self._refreshed = -1  # number of the last multiple of refresh_s that was looked at
         self._was_sending = False  # anybody, when rates were taken last
         self.expect(None)
@@ -76,25 +77,43 @@ class NetworkUplink(Uplink):
         return True
 
     def expect(self, density: Array | None) -> None:
-        """Interference [S], W/Hz, that the plan of a round expects, for ``load``."""
         self._expected = density
 
     def begin_round(self, grants: Sequence[Grant], others_go_on: bool = False) -> None:
         if not others_go_on:
-            self.bands.forget()
-            self.rates.power_w[:] = 0.0
+            self.begin_part(grants)
+            return
+        self._grant(grants)
+
+    def begin_part(self, grants: Sequence[Grant], among: Array | None = None) -> None:
+        """Begin the round of some sectors, while the round of others may go on.
+
+        Args:
+            grants: of the devices that start.
+            among: all devices of those sectors, int [N]; None: of all sectors.
+        """
+        devices = np.arange(len(self.couplings)) if among is None else among
+        self.bands.forget(among)
+        self.rates.power_w[devices], self.asked[devices] = 0.0, False
+        self._grant(grants)
+
+    def _grant(self, grants: Sequence[Grant]) -> None:
         self.bands.grant(grants)
         for grant in grants:
             self.rates.power_w[grant.device] = grant.power_w
-        self.rates.held, self._refreshed = self._held_at_start(), -1
-        self._was_sending = False
+            self.asked[grant.device] = grant.share > 0.0
+        if self.interference == FULL or not self.timer.table.active.any():
+            self.rates.held, self._refreshed = self._held_at_start(), -1
+            self._was_sending = False
+        if self.timer.table.active.any():
+            self.timer.changed()
         self.timer.others_come = True
 
     def _held_at_start(self) -> Array | None:
         if self.interference == EVENTS:
             return None
         if self.interference == FULL:
-            return self.rates.interference(self.bands.granted > 0.0)
+            return self.rates.interference(self.asked)
         if self.interference == LOAD and self._expected is not None:
             return self._expected
         return np.zeros(self.couplings.sectors)
@@ -105,7 +124,6 @@ class NetworkUplink(Uplink):
             self.timer.changed()
 
     def follow(self) -> None:
-        """Let the devices be where they are now, served by whom they are served."""
         if self.walk is None:
             return
         for each in self.walk.follow(self.env.now):

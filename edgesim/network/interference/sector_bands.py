@@ -21,16 +21,25 @@ class SectorBands:
     """
 
     def __init__(self, couplings: Couplings, reclaim: bool = False) -> None:
-        self.couplings, self.reclaim = couplings, reclaim
-        self.forget()
-
-    def forget(self) -> None:
-        """Nobody holds anything."""
-        count = len(self.couplings)
+        self.couplings, self.reclaim, count = couplings, reclaim, len(couplings)
         self.granted, self.held = np.zeros(count), np.zeros(count)
         self.sending = np.zeros(count, dtype=bool)
-        self.freed = np.zeros(self.couplings.sectors)  # by devices that are done, with reclaim
+        self.freed = np.zeros(couplings.sectors)  # by devices that are done, with reclaim
         self.short: list[int] = []  # handed over to a sector without room, in this order
+
+    def forget(self, among: Array | None = None) -> None:
+        """Nobody holds anything.
+
+        Args:
+            among: devices of sectors of which this is true, int [N]; None: all.
+        """
+        devices = np.arange(len(self.couplings)) if among is None else among
+        self.granted[devices] = self.held[devices] = 0.0
+        self.sending[devices] = False
+        if among is None:
+            self.freed[:] = 0.0
+        self.freed[self.couplings.serving[devices]] = 0.0
+        self.short = [k for k in self.short if k not in devices]
 
     def grant(self, grants: Sequence[Grant]) -> None:
         """Reserve the shares of devices that start.

@@ -45,9 +45,6 @@ def check_network(scenario: ScenarioKeys) -> None:
     if network.uplink.share not in DIVIDED:
         problem = f"is {network.uplink.share}, but sectors divide their bands beforehand so far"
         raise ValueRefusedError(f"{problem}; write fixed", keys=("network", "uplink", "share"))
-    if scenario.tiers is not None:
-        problem = "are not read with the cells of network.layout so far; remove one of the two"
-        raise ValueRefusedError(problem, keys=("tiers",))
 
 
 def _check_loads(scenario: ScenarioKeys) -> None:

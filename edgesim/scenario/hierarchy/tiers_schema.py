@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import model_validator
 
 from edgesim.scenario.fields import Quantity, WholeNumber, Word, WordList
 from edgesim.scenario.hierarchy.value_lists import PointReader, WholeNumberList
+from edgesim.scenario.radio.layout_schema import Layout, SingleLayout, site_count
 from edgesim.scenario.section import (
     OURS,
     PER_SECTION,
@@ -116,8 +117,11 @@ class BackhaulSection(Section):
 
 class TiersSection(Section):
     edges: tuple[EdgeSection, ...] = key(
-        "the edge servers, each with a cell of its own",
+        "the edge servers, each with a cell of its own; not with network.layout, where every site "
+        "has an edge server for all of its sectors",
         "[{position: [-200 m, 0 m]}, {position: [200 m, 0 m]}]",
+        (),
+        "not set: needed without network.layout",
     )
     local_rounds: Annotated[int, WholeNumber(1, 10**6)] = key(
         "kappa_2, rounds of an edge with its devices between two exchanges with the cloud; rounds "
@@ -126,13 +130,15 @@ class TiersSection(Section):
         1,
         f"{HIERFAVG}: 1 is FedAvg",
     )
-    association: Annotated[str, Word(ASSOCIATIONS)] = key(
-        "which edge a device belongs to. nearest: by distance; strongest: by gain before fading; "
-        "balanced: the strongest with room, so that edges have equally many; price: single moves "
-        "and swaps while what the edges' plans cost falls; list: as members says",
+    association: Annotated[str | None, Word(ASSOCIATIONS)] = key(
+        "which edge a device belongs to. nearest: by distance; strongest: by gain before fading, "
+        "with network.layout that of the best sector; balanced: the strongest with room, so that "
+        "edges have equally many; price: single moves and swaps while what the edges' plans cost "
+        "falls; list: as members says",
         "strongest",
-        "nearest",
-        f"{OURS}; price: Luo et al., IEEE TWC 2020 (HFEL)",
+        None,
+        f"not set: nearest, with network.layout strongest, {OURS}; price: Luo et al., IEEE TWC "
+        "2020 (HFEL)",
     )
     members: Annotated[tuple[int, ...] | None, WholeNumberList("the edge of each device")] = key(
         "number of the edge of each device, with association: list",
@@ -149,80 +155,20 @@ class TiersSection(Section):
 
     @model_validator(mode="after")
     def _fits_together(self) -> TiersSection:
-        if not self.edges:
-            problem = "is an empty list; write at least one edge, such as {position: [0 m, 0 m]}"
-            raise ValueRefusedError(problem, keys=("edges",))
         if self.association == "list" and self.members is None:
             problem = ", which needs members; write for instance members: [0, 0, 1, 1]"
             raise refuse(self.association, problem, "association")
         if self.association != "list" and self.members is not None:
             problem = ", which reads no members; remove it or write association: list"
             raise refuse(self.association, problem, "association")
-        for i, e in enumerate(self.members or ()):
-            if e >= len(self.edges):
-                problem = f"; allowed is 0 to {len(self.edges) - 1}, the number of an edge"
-                raise refuse(e, problem, "members", i)
-        self._check_links()
         return self
 
-    def _check_links(self) -> None:
-        """Nodes that are edges exist, and from each edge there is a way to the cloud."""
-        links = self.backhaul.links
-        if not links:
-            return
-        known = {edge_name(e) for e in range(len(self.edges))}
-        for i, link in enumerate(links):
-            for name in link.between:
-                if name.startswith("edge ") and name not in known:
-                    problem = f"; allowed are {', '.join(sorted(known))}, {CLOUD} and routers"
-                    raise refuse(name, problem, "backhaul", "links", i, "between")
-            if any(set(link.between) == set(other.between) for other in links[:i]):
-                problem = "; this link is there already, keep one of the two"
-                raise refuse(list(link.between), problem, "backhaul", "links", i, "between")
-        reached, more = {CLOUD}, True
-        while more:
-            ends = [set(link.between) for link in links]
-            new = set[str]().union(*(pair for pair in ends if pair & reached)) - reached
-            reached, more = reached | new, bool(new)
-        if missing := sorted(known - reached):
-            problem = f"lead no way from {missing[0]} to {CLOUD}; write a link for it"
-            raise ValueRefusedError(problem, keys=("backhaul", "links"))
+
+def edge_count(tiers: TiersSection, layout: Layout) -> int:
+    """E, number of edge servers: those of the section, or one per site of a layout."""
+    return len(tiers.edges) if isinstance(layout, SingleLayout) else site_count(layout)
 
 
-def check_tiers(tiers: TiersSection, scenario: Any) -> None:
-    """Refuse what is right in the section, but does not fit the others.
-
-    Args:
-        tiers: the section.
-        scenario: the scenario that it is part of (`edgesim.scenario.schema.ScenarioKeys`).
-    """
-    devices = sum(each.count for each in scenario.devices)
-    if tiers.members is not None and len(tiers.members) != devices:
-        problem = f"has {len(tiers.members)} values, but the devices are {devices}"
-        raise ValueRefusedError(f"{problem}; write one per device", keys=("tiers", "members"))
-    model = scenario.network.channel.path_loss.model
-    if model in ("trace", "code"):
-        problem = f"is {model}, which says nothing of several edges; write another model, or no "
-        keys = ("network", "channel", "path_loss", "model")
-        raise ValueRefusedError(f"{problem}tiers", keys=keys)
-    if model == "constant":
-        if tiers.association == "nearest":
-            problem = "is nearest, but with path_loss model constant nobody has a place; write "
-            problem += "association: strongest, balanced, price or list"
-            raise ValueRefusedError(problem, keys=("tiers", "association"))
-        for e, edge in enumerate(tiers.edges):
-            if edge.position_m is not None:
-                problem = "is not read with path_loss model constant; remove it"
-                raise ValueRefusedError(problem, keys=("tiers", "edges", e, "position"))
-    layout = scenario.network.layout.kind
-    if layout != "single":
-        problem = f"is {layout}, but the cells of tiers are those of tiers.edges; remove one"
-        raise ValueRefusedError(problem, keys=("network", "layout", "kind"))
-    for i, each in enumerate(scenario.devices):
-        if each.mobility is not None:
-            problem = "is not read with tiers, whose devices stay with their edge; remove it"
-            raise ValueRefusedError(problem, keys=("devices", i, "mobility"))
-    if scenario.clock.mode not in ("synchronous", "deadline"):
-        problem = f"is {scenario.clock.mode}, but the edges of tiers know rounds only; write "
-        problem += "synchronous or deadline"
-        raise ValueRefusedError(problem, keys=("clock", "mode"))
+def association_of(tiers: TiersSection, layout: Layout) -> str:
+    """The rule by which devices belong to edges."""
+    return tiers.association or ("nearest" if isinstance(layout, SingleLayout) else "strongest")

@@ -97,6 +97,13 @@ class PowerControlSection(Section):
         return self
 
 
+def site_count(layout: Layout) -> int:
+    """I, number of sites of a layout."""
+    if isinstance(layout, HexLayout):
+        return 1 + 3 * layout.rings * (layout.rings + 1)
+    return len(layout.position.points_m) if isinstance(layout, SitesLayout) else 1
+
+
 def isd_of(layout: HexLayout, model: str) -> float:
     """Distance between the sites under a path loss model, m."""
     return DISTANCE_M.get(model, 500.0) if layout.isd_m is None else layout.isd_m

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgesim.hierarchy.backhaul import Backhaul, Transfers, backhaul_graph
-from edgesim.hierarchy.max_min_rates import is_max_min, max_min_rates
+from edgesim.network.band.max_min_rates import is_max_min, max_min_rates
 from edgesim.scenario.hierarchy.tiers_schema import TiersSection
 
 TREE = [
@@ -22,7 +22,7 @@ TREE = [
 
 def backhaul(edges=2, cut_through=True, **keys):
     tiers = TiersSection.model_validate({"edges": [{}] * edges, "backhaul": keys})
-    return Backhaul(backhaul_graph(tiers), cut_through)
+    return Backhaul(backhaul_graph(tiers, len(tiers.edges)), cut_through)
 
 
 def end_times(net, transfers):
