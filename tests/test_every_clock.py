@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from edgesim import load, simulate
+from edgesim.errors import EdgesimError
+from edgesim.runs.setup import set_up
+from edgesim.scenario.clock.clock_schema import ClockSection
 from fl.methods import available, resolve
 
 CELL = """
@@ -131,3 +134,30 @@ def test_stale_updates_are_used(scenario, name):
             run.spans.bits[run.spans.phase == "upload"].sum()
         )
         assert run.rounds.energy_j.sum() == pytest.approx(run.spans.energy_j.sum())
+
+
+ELSEWHERE = ("synchronous", "deadline", "buffered", "asynchronous", "tt-fed", "speed-tiers")
+HERE = {"overcommit": "over_commit: 1.5", "window": "window: 20 ms"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in FAST else pytest.mark.slow) for n in available()]
+)
+def test_every_method_runs_under_the_other_clocks_or_refuses_in_one_sentence(scenario, name):
+    """Synchronous and deadline are in `tests.test_every_method`, the others of them above."""
+    (modes,) = ClockSection.model_fields["mode"].metadata
+    assert set(modes.options) == {*ELSEWHERE, *HERE}
+    for mode, key in HERE.items():
+        asked = ["learning.method.participants=2"] if mode == "overcommit" else []
+        if resolve(name).__dataclass_fields__.get("participants") is None:
+            asked = []
+        given = scenario(name, f"clock={{mode: {mode}, {key}}}", "rounds=2", *asked)
+        if mode == "window" and resolve(name).stale == "refuse":
+            with pytest.raises(EdgesimError, match=f"is {name}, which has no use for") as refusal:
+                set_up(given)
+            assert "\n" not in str(refusal.value)
+            continue
+        run = simulate(given)
+        assert len(run.rounds) == 2 and run.rounds.accuracy.between(0, 1).all()
+        if mode == "overcommit" and asked:
+            assert run.rounds.cancelled.tolist() == [1, 1], mode

@@ -71,7 +71,8 @@ class REFL(FedAvg):
         assert self.participants is not None  # see conflict
         holds = np.isin(view.idle, list(state.local))
         late, free = view.idle[holds], view.idle[~holds]
-        wanted = max(ceil(self.least_fresh * self.participants), self.participants - len(late))
+        places = self.participants if view.wanted is None else view.wanted
+        wanted = max(ceil(self.least_fresh * places), places - len(late))
         lots = self.task.streams.stream("select", round=view.g).random(self.task.devices)[free]
         asked, stays = state.notes.get("asked", {}), self.staying(state)
         rests = [view.g - asked.get(str(k), -np.inf) <= self.rest_rounds for k in free.tolist()]

@@ -10,6 +10,7 @@ from edgesim.runs.run import feasibility
 from edgesim.runs.setup import set_up
 from edgesim.scenario.clock.clock_schema import ClockSection
 from fl.errors import LearningError
+from fl.methods import available, resolve
 
 CELL = """
 name: ten
@@ -103,7 +104,7 @@ def test_slots_need_a_clock_whose_jobs_overlap(scenario):
         set_up(scenario("network.uplink.share=slots"))
 
 
-@pytest.mark.parametrize("name", ["refl", "cs"])
+@pytest.mark.parametrize("name", [name for name in available() if resolve(name).stale == "refuse"])
 def test_methods_without_a_use_for_stale_updates_are_refused_in_one_sentence(scenario, name):
     learning = "learning={dataset: digits, partition: {kind: iid}, model: mlp, batch_size: 10, "
     changes = f"{learning} method: {{name: {name}}}}}", "clock.mode=asynchronous"

@@ -70,6 +70,21 @@ def test_the_tables_are_those_of_processes(scenario, processes, tmp_path, monkey
         assert heap.read_bytes() == process.read_bytes(), name
 
 
+def test_bits_at_the_server_are_those_received_and_those_discarded(scenario):
+    """What is discarded has been sent, and paid for, and counts once."""
+    changes = ("clock={mode: asynchronous, in_flight: 9, max_staleness: 5}", "rounds=30")
+    run = simulate(scenario(*changes))
+    jobs, spans = run.device_rounds, run.spans
+    whole = jobs[jobs.status.isin(["arrived", "discarded"])]
+    payload = 32 * run.summary["weights"]["global"]
+    assert (jobs.status == "discarded").sum() == run.rounds.discarded.sum() > 3
+    assert (whole.bits_up == payload).all() and whole.job.is_unique
+    partly = jobs.bits_up[jobs.status == "unfinished"]
+    assert len(partly) == 8 and (partly < payload).all()
+    assert run.rounds.bits_up.sum() == pytest.approx(payload * len(whole) + partly.sum())
+    assert spans.bits[spans.phase == "upload"].sum() == pytest.approx(run.rounds.bits_up.sum())
+
+
 class KilledError(Exception):
     pass
 

@@ -75,12 +75,19 @@ def test_edges_wait_for_each_other_only_at_the_cloud(scenario):
     tiers = "{edges: [{}, {bandwidth: 2 MHz}], association: list, members: [0, 0, 1], "
     tiers += f"local_rounds: 3, backhaul: {backhaul}}}"
     run = simulate(scenario(*cell, f"tiers={tiers}"))
-    longest = run.device_rounds.groupby(["round", "edge", "edge_round"]).finish_s.max()
+    jobs = run.device_rounds
+    longest = jobs.groupby(["round", "edge", "edge_round"]).finish_s.max()
     of_edges = longest.groupby(["round", "edge"]).sum()
     expected = [max(of_edges[g, 0] + 0.3, of_edges[g, 1] + 0.1) for g in range(2)]
     assert run.rounds.latency_s.tolist() == pytest.approx(expected, rel=1e-12)
     starts = run.spans[run.spans.phase != "idle"].groupby(["edge", "round"]).start_s.min()
     assert starts[0, 0] == 0.15 and starts[1, 0] == 0.05
+    # devices of 1.0 and 1.4 s and one of 2.0 s: max(3 x 1.4 + 0.3, 3 x 2.0 + 0.1) = 6.1 s
+    first = jobs.drop_duplicates("device").sort_values("device")
+    clocks = first.cycles / (np.array([1.0, 1.4, 2.0]) - first.upload_s)
+    frequency = ", ".join(f"{hz!r} Hz" for hz in clocks.tolist())
+    run = simulate(scenario(*cell, f"tiers={tiers}", f"devices.0.cpu.frequency=[{frequency}]"))
+    assert run.rounds.latency_s.tolist() == pytest.approx([6.1, 6.1], rel=1e-12)
 
 
 def test_time_and_energy_are_kept(scenario):
@@ -137,17 +144,17 @@ def last_weight(tmp_path):
 
     The squared error is twice that, so a step size of 0.1 stands for 0.2.
     """
-    a, c = np.array([1.0, 3.0, 1.0, 1.0]), np.array([0.0, 2.0, 4.0, 4.0])
-    data = {}
-    for part in ("train", "test"):
-        data |= {f"x_{part}": np.sqrt(a)[:, None].astype(np.float32)}
-        data |= {f"y_{part}": (np.sqrt(a) * c)[:, None].astype(np.float32)}
-        data |= {f"clients_{part}": np.array([0, 1, 2, 2])}
-    np.savez(tmp_path / "quadratics.npz", **data)
+    c, owner = np.array([0.0, 2.0, 4.0, 4.0]), np.array([0, 1, 2, 2])
     (tmp_path / "quadratics.yaml").write_text(QUADRATICS)
     (tmp_path / "line.py").write_text(LINE)
 
-    def run(*changes):
+    def run(*changes, of=(0, 1, 2), curvature=(1.0, 3.0, 1.0, 1.0)):
+        a, here, data = np.array(curvature), np.isin(owner, of), {}
+        for part in ("train", "test"):
+            data |= {f"x_{part}": np.sqrt(a)[here, None].astype(np.float32)}
+            data |= {f"y_{part}": (np.sqrt(a) * c)[here, None].astype(np.float32)}
+            data |= {f"clients_{part}": owner[here] - min(of)}
+        np.savez(tmp_path / "quadratics.npz", **data)
         given = load(tmp_path / "quadratics.yaml", changes)
         simulate(given, out=tmp_path / "run", fresh=True, allow_code=True)
         return float(load_file(tmp_path / "run" / "model.safetensors")["w"][0])
@@ -163,3 +170,17 @@ def test_hierfavg_by_hand(last_weight, steps, local_rounds, rounds, expected):
     """kappa_1 steps, kappa_2 rounds of the edges, means by samples: Liu et al., ICC 2020."""
     changes = f"learning.method.local_steps={steps}", f"tiers.local_rounds={local_rounds}"
     assert last_weight(*changes, f"rounds={rounds}") == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(("of", "expected"), [((0, 1), 1.176), ((2,), 2.3616)])
+def test_an_edge_alone_has_the_model_that_it_sends(last_weight, of, expected):
+    """kappa_1 = kappa_2 = 2 of the edges of `test_hierfavg_by_hand`, whose mean is 1.7688."""
+    members = f"association: list, members: {[0] * len(of)}"
+    edge = f"tiers={{edges: [{{}}], local_rounds: 2, {members}}}", f"devices.0.count={len(of)}"
+    assert last_weight(*edge, "learning.method.local_steps=2", of=of) == pytest.approx(expected)
+
+
+def test_with_equal_curvature_two_steps_are_two_rounds(last_weight):
+    once, twice = "learning.method.local_steps=2", "tiers.local_rounds=2"
+    steps, rounds = (last_weight(each, curvature=(1.0,) * 4) for each in (once, twice))
+    assert steps == pytest.approx(rounds, rel=1e-6) and steps != pytest.approx(0.5)

@@ -28,12 +28,12 @@ def tensor(values):
     return torch.tensor(values, dtype=torch.float64)
 
 
-def buffered(now, batch, shared=(True,)):
+def buffered(now, batch, shared=(True,), samples=None):
     """The mean of some (weight, trained, base), as FedAvg takes it."""
     moved = [MovedUpdate(Done([w]), s, tensor([now]), tensor([base]), torch.tensor(shared))
              for s, w, base in batch]  # fmt: skip
     sent = [Sent(each.result().w, torch.tensor([True])) for each in moved]
-    return float(mean_over_holders(tensor([now]), sent, [1.0] * len(sent)))
+    return float(mean_over_holders(tensor([now]), sent, samples or [1.0] * len(sent)))
 
 
 def test_a_buffer_is_the_damped_mean_of_changes():  # FedBuff, with A 10 -> 11 and B 12 -> 13
@@ -45,6 +45,11 @@ def test_a_buffer_is_the_damped_mean_of_changes():  # FedBuff, with A 10 -> 11 a
 
 def test_equally_stale_updates_are_damped_too():
     assert buffered(0.0, [(0.5, 3.0, 1.0), (0.5, 5.0, 1.0)]) == 1.5
+
+
+def test_samples_weigh_changes_and_do_not_undo_the_damping():
+    """w + sum n s d / sum n, never / sum n s: (3 x 1/2 x 2 + 1 x 1/4 x 8) / 4 = 5/4."""
+    assert buffered(0.0, [(0.5, 3.0, 1.0), (0.25, 9.0, 1.0)], samples=[3.0, 1.0]) == 1.25
 
 
 def test_mixing_measures_from_the_model_of_now():  # FedAsync: alpha 0.6, tau 3, w 1, y 3

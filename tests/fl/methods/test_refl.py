@@ -53,6 +53,7 @@ def test_the_weight_of_a_late_update():
     assert staleness_weight(1, 1.0, 0.35, 1.0) == pytest.approx(0.546242, abs=5e-7)
     assert staleness_weight(1, 1.0, 0.35, 10.0) == pytest.approx(0.662124, abs=5e-7)
     assert staleness_weight(3, 1.0, 0.0) == 0.25
+    assert staleness_weight(0, 1.0, 0.35, 1.0) == pytest.approx(0.871242, abs=5e-7)
 
 
 def test_how_far_late_updates_deviate():

@@ -53,7 +53,12 @@ def fair(devices, **more):
 def test_three_uploads_of_equal_weight():
     link = fair(3)
     assert isinstance(link.band, ProcessorSharing)
-    assert send(link, [(0.0, 2.0), (1.0, 1.0), (1.5, 0.25)])[0] == [3.25, 3.25, 2.25]
+    jobs = [(0.0, 2.0), (1.0, 1.0), (1.5, 0.25)]
+    assert send(link, jobs)[0] == [3.25, 3.25, 2.25]
+    band = ProcessorSharing(air(3))
+    for k, (begin_s, bits) in enumerate(jobs):
+        band.begin(begin_s, Upload(k, bits, 1.0, 1.0, begin_s))
+    assert band.record()["tags"] == [[0, 2.0], [1, 2.0], [2, 1.5]]
 
 
 def test_three_uploads_of_other_weights():

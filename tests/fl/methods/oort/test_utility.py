@@ -34,6 +34,12 @@ def selections(bench, method, notes, devices=20, rounds=300):
 
 def test_the_utility_of_oort():
     assert utility.statistical(180, 0.25) == 90.0
+    # losses 1, 2, 3 in a batch of 20; T 10 s, t 40 s; last asked in round 5 of 30
+    worth = utility.statistical(20, (1 + 4 + 9) / 3)
+    assert worth == pytest.approx(43.2049, abs=5e-5)
+    assert worth * utility.slowness(40.0, 10.0) == pytest.approx(2.7003, abs=5e-5)
+    recent, long_ago = utility.scores(np.ones(2), np.ones(2), np.array([5, 1e30]), 30, np.inf)
+    assert recent - long_ago == pytest.approx(0.260814, abs=5e-7)
     assert utility.slowness([2.0, 1.0, 0.5], 1.0).tolist() == [0.25, 1.0, 1.0]
     durations = np.arange(10.0)[::-1] + 1
     assert [utility.limit(durations, p) for p in (30, 95, 100)] == [4.0, 10.0, np.inf]
