@@ -17,6 +17,7 @@ from fl.data.datasets import NONE
 from fl.data.shakespeare_text import CONTEXT
 from fl.errors import DataError, MethodError
 from fl.method_base.method import Method
+from fl.selection.selection_rules import candidates, uniform
 
 ABOUT = (
     NONE,
@@ -130,6 +131,13 @@ class Counted:
     def orders(self, grants: Any) -> tuple[tuple[Stage, ...], Payload]:
         """The jobs of all devices as columns; ``grants`` has the arrays device and rho."""
         return self.method.cost_columns(grants.device, grants.rho)
+
+    def candidates(self, turns: range) -> Array | None:
+        """Devices [occasions, n] in the order in which they are tried; None: see `select`."""
+        method, task = self.method, self.method.task
+        if type(method).select is not Method.select or task.selection is not uniform:
+            return None
+        return candidates(task.streams, turns, task.devices)
 
     def retain(self, state: Rounds, updates: Sequence[Update]) -> Rounds:
         return state

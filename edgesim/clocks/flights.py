@@ -118,6 +118,14 @@ class Desk:
         assert callbacks is not None  # the process has just begun
         callbacks.append(lambda event: self._land(flight))
 
+    def devices_held(self) -> list[int]:
+        """Devices of the jobs that have arrived and wait."""
+        return [flight.grant.device for flight in self.held]
+
+    def flights(self) -> list[Flight]:
+        """The jobs that are at work or wait, in the order of dispatch."""
+        return sorted([*self.out.values(), *self.held], key=lambda flight: flight.number)
+
     def record(self, now: State) -> tuple[dict[str, Array], dict[str, Any]]:
         """The jobs that are at work or wait, for a checkpoint: arrays, and a record for JSON.
 
@@ -126,7 +134,7 @@ class Desk:
         Args:
             now: the state whose own arrays the checkpoint has anyway.
         """
-        flights = sorted([*self.out.values(), *self.held], key=lambda flight: flight.number)
+        flights = self.flights()
         bases = {id(flight.base): flight.base for flight in flights}
         if self.saved is not None:
             bases[id(self.saved)] = self.saved

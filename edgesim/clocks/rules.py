@@ -39,6 +39,12 @@ class Rules:
         """So many jobs can arrive before the clock may act; 0: it may at each of them."""
         return 0.0
 
+    def relayed(self, desk: Desk) -> int:
+        """So many jobs can be handed out, one now and one at each arrival, before a version is
+        made; 0: an arrival makes no room.
+        """
+        return 0
+
     def tick_s(self, threshold_s: float) -> float:
         """Seconds from a version until the clock acts by itself; inf: never."""
         return math.inf
@@ -157,7 +163,7 @@ class Buffered(Overlapping):
     until_used: bool = False
 
     def waiting(self, desk: Desk) -> list[int]:
-        return [flight.grant.device for flight in desk.held] if self.until_used else []
+        return desk.devices_held() if self.until_used else []
 
     def room(self, desk: Desk) -> int | None:
         return self.slots - len(desk.out) - (len(desk.held) if self.until_used else 0)
@@ -166,6 +172,9 @@ class Buffered(Overlapping):
         # Otherwise an arrival, or one that is discarded, makes room.
         waits = self.until_used and self.max_staleness is None and self.room(desk) == 0
         return max(0, self.buffer - len(desk.held) - 1) if waits else 0.0
+
+    def relayed(self, desk: Desk) -> int:
+        return 0 if self.until_used else self.buffer - len(desk.held)
 
     def batch(self, desk: Desk) -> list[Flight] | None:
         # The first to arrive; those of one instant were taken in by device.

@@ -189,7 +189,8 @@ def make_plan(cell: Cell, method: MethodHooks, state: State, view: View) -> Roun
     if view.wanted is not None and len(chosen) > view.wanted:  # it does not read `View.wanted`
         lots = cell.streams.stream("dispatch", round=view.occasion).random(len(cell.fleet))
         chosen = np.sort(chosen[np.argsort(lots[chosen], kind="stable")[: view.wanted]])
-    if not np.isin(chosen, view.idle).all() or len(np.unique(chosen)) != len(chosen):
+    place = np.minimum(np.searchsorted(view.idle, chosen), len(view.idle) - 1)  # idle ones rise
+    if not (view.idle[place] == chosen).all() or len(np.unique(chosen)) != len(chosen):
         raise SelectionError(
             f"the method selected {list(chosen)[:20]}; allowed are idle devices, each once"
         )

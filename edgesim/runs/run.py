@@ -12,9 +12,9 @@ import numpy as np
 import simpy
 
 from edgesim.clocks.flights import Desk
-from edgesim.clocks.heap_loop import HeapLoop
 from edgesim.clocks.resumed_jobs import first_dispatch_s, play_again
 from edgesim.clocks.server_loop import ServerLoop
+from edgesim.clocks.vectorised.version_loop import VersionLoop
 from edgesim.engine.event_estimate import event_warnings
 from edgesim.engine.vectorised import round_loop as array_rounds
 from edgesim.engine.vectorised.round_loop import SteppedEnvironment, needs_processes
@@ -405,7 +405,7 @@ def play(
         ends = recorder.stop, jobs_before
         return array_rounds.serve(clock, env, cell, method, log, recorder, rounds, state, *ends)
     env.advance_to(start_s)
-    loop = HeapLoop(setup.clock, env, cell, method, log, recorder, recorder.stop)
+    loop = VersionLoop(setup.clock, env, cell, method, log, recorder, recorder.stop)
     state = method.start() if state is None else state
     if saved and at_work:
         loop.restore(state, saved.arrays, at_work, start_s)

@@ -47,6 +47,7 @@ from fl.method_base.stale_updates import MovedUpdate, WeightedUpdate
 from fl.method_base.state import State
 from fl.models.architectures import Architecture
 from fl.models.layout import Layout, Slot
+from fl.selection.selection_rules import one_of_many, uniform
 from fl.task import LearningTask
 
 __all__ = ["Method", "State", "bind", "check", "param", "parameters", "with_length"]
@@ -147,6 +148,10 @@ class Method(metaclass=ABCMeta):
     def select(self, state: State, view: View) -> Array:
         """Devices asked in this round, int [S], in rising order: by the task's selection rule."""
         count = view.places(self.participants)
+        if self.task.selection is uniform:
+            one = one_of_many(view, self.task.streams)
+            if one is not None:
+                return one
         stream = self.task.streams.stream("select", round=view.occasion)
         return np.sort(self.task.selection(view, count, stream))
 

@@ -10,7 +10,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fl.contracts import Array, View
+from fl.contracts import Array, Streams, View
+
+MANY = 1_000  # devices of a cell from which on a single one is drawn among candidates
+TRIED = 8  # candidates for a place
+OCCASIONS = 256  # of which one stream draws the candidates
 
 # (view, number of participants S, stream) -> devices int [S], each idle and none twice
 SelectionRule = Callable[[View, int, np.random.Generator], Array]
@@ -25,10 +29,50 @@ def uniform(view: View, count: int, stream: np.random.Generator) -> Array:
     return view.idle[smallest(lots, count)]
 
 
+def one_of_many(view: View, streams: Streams) -> Array | None:
+    """One device, each idle one as likely, without a draw for every device of the cell.
+
+    Where one place becomes free while others are at work, and devices are many: the first idle one
+    of some `candidates`. None: one draw for each, by `uniform`, also where no candidate is idle.
+    """
+    if view.wanted != 1 or not len(view.in_flight) or len(view.idle) < 2:
+        return None
+    rows = candidates(streams, range(view.turn, view.turn + 1), len(view.samples))
+    if rows is None:
+        return None
+    tried, last = rows[0], len(view.idle) - 1
+    found = tried[view.idle[np.minimum(np.searchsorted(view.idle, tried), last)] == tried]
+    return found[:1] if len(found) else None
+
+
+def candidates(streams: Streams, turns: range, devices: int) -> Array | None:
+    """Devices drawn with replacement, int [occasions, TRIED]; None: there are fewer than MANY.
+
+    Args:
+        streams: of the run.
+        turns: numbers of the occasions, `View.turn`.
+        devices: K, of the cell.
+    """
+    if devices < MANY:
+        return None
+    first, last = turns.start // OCCASIONS, (turns.stop - 1) // OCCASIONS
+    drawn = [
+        streams.stream("candidates", round=block).random((OCCASIONS, TRIED))
+        for block in range(first, last + 1)
+    ]
+    here = slice(turns.start - first * OCCASIONS, turns.stop - first * OCCASIONS)
+    return (np.concatenate(drawn)[here] * devices).astype(int)
+
+
 def smallest(lots: Array, count: int) -> Array:
     """``np.argsort(lots, kind="stable")[:count]``, without putting the others in order."""
     if not count:
         return np.zeros(0, dtype=int)
+    # Of lots in [0, 1) the least are below about count / size: the others need no look.
+    likely = (count + 6.0 * count**0.5 + 16.0) / len(lots)
+    few = np.flatnonzero(lots < likely)
+    if len(few) >= count:
+        return few[np.argsort(lots[few], kind="stable")[:count]]
     cut = np.partition(lots, count - 1)[count - 1]
     below = np.flatnonzero(lots < cut)
     chosen = np.concatenate([below, np.flatnonzero(lots == cut)[: count - len(below)]])

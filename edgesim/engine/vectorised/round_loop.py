@@ -22,7 +22,7 @@ from edgesim.network.fading.selective import SelectiveFading
 from edgesim.network.fluid_links import IdealDownlink, check_shares
 from edgesim.network.grants import Grants
 from edgesim.records.event_log import EventLog
-from fl.contracts import MethodHooks, Observer, Payload, Report, Stage, State
+from fl.contracts import Array, MethodHooks, Observer, Payload, Report, Stage, State
 
 NO_GRANTS = Grants(np.zeros(0, dtype=int), *(np.zeros(0) for _ in range(4)))
 
@@ -34,6 +34,14 @@ class CountedMethod(MethodHooks, Protocol):
         """Stages and payload of all devices of the grants, as arrays [S]."""
         ...
 
+    def candidates(self, turns: range) -> Array | None:
+        """Devices [occasions, n] in the order in which they are tried on these occasions.
+
+        Where one job is handed out and others are at work, `select` is the first that is idle, if
+        one is. None: it follows another rule.
+        """
+        ...
+
 
 class SteppedEnvironment(simpy.Environment):
     """A clock that is set from round to round, without events."""
@@ -43,13 +51,13 @@ class SteppedEnvironment(simpy.Environment):
 
 
 CLOCKS = ("synchronous", "deadline")  # those that arrays can play
-BY_HEAP = ("buffered", "asynchronous", "window")  # those that `edgesim.clocks.heap_loop` can play
+OVERLAPPING = ("buffered", "asynchronous", "window")  # those of `edgesim.clocks.vectorised`
 
 
 def needs_processes(cell: Cell, clock: str, trained: bool) -> bool:
     """True if anything is trained, a device can depend on another or fail, or for another clock.
 
-    Where jobs overlap (`edgesim.clocks.heap_loop`) also if the channel changes.
+    Where jobs overlap (`edgesim.clocks.vectorised`) also if the channel changes.
     """
     coupled = cell.uplink.coupled or not isinstance(cell.downlink, IdealDownlink)
     fails = bool(np.any(cell.fleet.failure_rate_hz > 0.0)) or cell.absences is not None
@@ -58,7 +66,7 @@ def needs_processes(cell: Cell, clock: str, trained: bool) -> bool:
     irregular = irregular or cell.channel.single is not None
     irregular = irregular or isinstance(cell.channel.fading, SelectiveFading)
     irregular = irregular or bool(cell.running.states)
-    counted = clock in CLOCKS or (clock in BY_HEAP and cell.channel.static)
+    counted = clock in CLOCKS or (clock in OVERLAPPING and cell.channel.static)
     return trained or coupled or irregular or fails or not counted
 
 

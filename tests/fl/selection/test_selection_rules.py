@@ -1,6 +1,6 @@
 """Selection rules on cells small enough to choose by hand."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -9,7 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgesim.seeds import Seeds
-from fl.selection.selection_rules import RULES, best_channel, everyone, round_robin, uniform
+from fl.contracts import View
+from fl.selection.selection_rules import (
+    MANY,
+    OCCASIONS,
+    RULES,
+    TRIED,
+    best_channel,
+    candidates,
+    everyone,
+    one_of_many,
+    round_robin,
+    smallest,
+    uniform,
+)
 
 STREAM = partial(Seeds(0).stream, "select")
 
@@ -64,3 +77,38 @@ def test_every_rule_gives_as_many_idle_devices_as_asked_for(name, data):
     chosen = RULES[name][0](view, count, STREAM(round=view.g))
     assert len(set(chosen.tolist())) == len(chosen) == count
     assert set(chosen.tolist()) <= set(idle)
+
+
+def test_a_single_one_of_many_is_drawn_among_candidates_each_as_likely():
+    """Of 1,000 devices every third is idle: 666 occasions, about 2 draws of each idle one."""
+    ones, idle = np.ones(MANY), np.arange(0, MANY, 3)
+    view = View(5, 0.0, idle, ones, ones, ones, np.inf, ones, ones, wanted=1, in_flight=idle + 1)
+    seen = [one_of_many(replace(view, turn=turn), Seeds(0)) for turn in range(1, 2001)]
+    found = np.array([one[0] for one in seen if one is not None])
+    assert np.isin(found, idle).all()
+    missed = 1.0 - len(found) / 2000
+    assert missed == pytest.approx((2 / 3) ** TRIED, abs=0.02)
+    halves = np.bincount(found // (MANY // 10), minlength=10)
+    assert halves / len(found) == pytest.approx([0.1] * 10, abs=0.03)
+    turns = range(OCCASIONS - 3, OCCASIONS + 3)  # of two streams
+    rows = np.concatenate([candidates(Seeds(0), range(t, t + 1), MANY) for t in turns])
+    assert (candidates(Seeds(0), turns, MANY) == rows).all() and len(np.unique(rows)) > 30
+
+
+@pytest.mark.parametrize(
+    "changes", [{"wanted": 2}, {"wanted": None}, {"in_flight": np.zeros(0, int)}, {"samples": 999}]
+)
+def test_otherwise_everybody_draws(changes):
+    count = changes.pop("samples", MANY)
+    ones, idle = np.ones(count), np.arange(0, count - 1)
+    view = View(5, 0.0, idle, ones, ones, ones, np.inf, ones, ones, turn=4, wanted=1)
+    given = {"in_flight": np.array([count - 1])} | changes
+    assert one_of_many(replace(view, **given), Seeds(0)) is None
+
+
+def test_the_lots_are_those_of_a_full_sort():
+    rng = np.random.default_rng(3)
+    for size, count in ((1, 1), (7, 3), (50, 49), (1000, 10), (5, 0)):
+        for lots in (rng.random(size), rng.integers(0, 3, size).astype(float)):
+            expected = np.argsort(lots, kind="stable")[:count]
+            assert smallest(lots, count).tolist() == expected.tolist()

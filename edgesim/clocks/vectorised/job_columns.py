@@ -1,14 +1,11 @@
 """Jobs that overlap as columns: what each costs is known when it is handed out.
 
-A job in flight has a slot in every column. Its spans are written when they end, its row when it is
-used, or, unused, has ended. Sums are taken as by `edgesim.records.rows_from_spans`, so that every
-table has the same bytes.
+A job in flight has a slot in every column. Its spans are written when they have ended, its row when
+it is used, or, unused, has ended. Sums are taken as by `edgesim.records.rows_from_spans`, so that
+every table has the same bytes.
 """
 
 from __future__ import annotations
-
-import heapq
-from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -20,24 +17,32 @@ from edgesim.records.rows_from_spans import RADIO
 from fl.contracts import Array
 
 AMOUNTS = ("device", "start_s", "end_s", "bits", "cycles", "energy_j")  # of a span
-ROW = {"job": int, "device": int, "status": object, "version_in": int}
+WRITTEN = {  # columns of device_rounds that are no floats
+    **dict.fromkeys(("job", "device", "staleness", "version_in", "version_out"), int),
+    "status": object,
+}
 FLOATS = (
-    *("dispatched_s", "share", "rho", "rate_bps", "download_s", "compute_s", "upload_s"),
+    *("dispatched_s", "weight", "share", "rho", "rate_bps", "download_s", "compute_s", "upload_s"),
     *("finish_s", "bits_up", "bits_down", "flops", "cycles", "energy_j"),
 )
+KEPT = ("cpu_hz", "power_w", "due_s", "landed_s")  # due_s: end of a job at work; inf: of no other
 
 
 class JobColumns:
-    """The columns of the jobs in flight, and of those that wait to be used."""
+    """The columns of the jobs in flight, and of those that wait to be used.
+
+    Attributes:
+        rows: column -> [slots]: what the table device_rounds has of each job, and `KEPT`.
+    """
 
     def __init__(self) -> None:
+        kinds = {name: WRITTEN.get(name, float) for name in (*WRITTEN, *FLOATS, *KEPT)}
+        self.rows: dict[str, Array] = {name: np.zeros(0, kind) for name, kind in kinds.items()}
         self._capacity = 0
         self._free: list[int] = []
-        self._rows: dict[str, Array] = {}  # column -> [slots]
         self._spans: dict[str, Array] = {}  # column -> [phases, slots]
+        self._unwritten = np.zeros((0, 0), dtype=bool)  # spans that have begun [phases, slots]
         self._phases: list[str] = []
-        self._stages: list[tuple[float, int, int]] = []  # heap of (end, slot, phase)
-        self._ended: dict[int, list[int]] = {}  # phase -> slots of spans to write
         self._idle: list[SpanColumns] = []  # of devices that waited
 
     def add(
@@ -48,8 +53,8 @@ class JobColumns:
         version: int | Array,
         start_s: float | Array,
         late_s: float,
-    ) -> list[int]:
-        """Take jobs that are handed out; their slots.
+    ) -> Array:
+        """Take jobs that are handed out; their slots [S].
 
         Args:
             played: their spans, to the end.
@@ -59,83 +64,69 @@ class JobColumns:
             start_s: simulated time of the dispatch, s.
             late_s: time after which an upload is late, s.
         """
-        slots = self._take_slots(len(grants), played)
-        where = np.array(slots)
-        rows = job_rows(played, grants, start_s, late_s)
-        for name, values in rows.items():
-            self._rows[name][where] = values
-        self._rows["job"][where], self._rows["version_in"][where] = numbers, version
-        self._rows["dispatched_s"][where] = start_s
+        where = np.array(self._take_slots(len(grants), played))
+        known = {"job": numbers, "version_in": version, "dispatched_s": start_s}
+        known |= {"version_out": -1, "staleness": 0, "weight": 0.0, "landed_s": np.nan}
+        known |= {"cpu_hz": grants.cpu_hz, "power_w": grants.power_w, "due_s": played.busy_until_s}
+        for name, values in (known | job_rows(played, grants, start_s, late_s)).items():
+            self.rows[name][where] = values
+        self._unwritten[:, where] = True
         for phase, span in enumerate(played.spans):
             self._write(phase, where, span)
-            if 0 < phase < len(played.spans) - 1:
-                for end_s, slot in zip(span.end_s.tolist(), slots, strict=True):
-                    heapq.heappush(self._stages, (end_s, slot, phase))
-        self._end(0, slots)  # an ideal downlink takes no time
-        return slots
+        return where
 
-    def land(self, slots: list[int]) -> None:
-        """The uploads of these jobs have ended."""
-        self._end(len(self._phases) - 1, slots)
+    def grants(self, where: Array) -> Grants:
+        """The grants of the jobs in these slots."""
+        names = ("device", "share", "rho", "cpu_hz", "power_w")
+        return Grants(*(self.rows[name][where] for name in names))
 
     def waited(self, idle: SpanColumns) -> None:
         """Devices have waited until now."""
         self._idle.append(idle)
 
-    def cut(self, slots: list[int], played: DeviceSpans, grants: Grants, now_s: float) -> None:
+    def cut(self, where: Array, played: DeviceSpans, grants: Grants, status: str) -> None:
         """Jobs are interrupted now; ``played`` are their spans until then."""
-        self._end_stages(now_s)
-        self._stages = []
-        where = np.array(slots)
         for phase, span in enumerate(played.spans):
-            cut = span.begun & (self._spans["end_s"][phase, where] > now_s)
+            self._unwritten[phase, where] &= span.begun
             self._write(phase, where, span)
-            self._end(phase, where[cut].tolist())
-        start_s = self._rows["dispatched_s"][where]
+        start_s = self.rows["dispatched_s"][where]
         for name, values in job_rows(played, grants, start_s, np.inf).items():
-            self._rows[name][where] = values
+            self.rows[name][where] = values
+        self.rows["status"][where], self.rows["due_s"][where] = status, np.inf
 
     def forget_ended(self, now_s: float) -> None:
         """What has ended until now was written before."""
-        self._end_stages(now_s)
-        self._ended = {}
+        if self._phases:
+            self._unwritten &= self._spans["end_s"] > now_s
 
     def take_spans(self, g: int, now_s: float) -> dict[str, Array]:
         """Rows of spans that have ended since the last time, by device and start."""
-        self._end_stages(now_s)
         parts = [idle_columns(each) for each in self._idle]
-        for phase, slots in self._ended.items():
-            where = np.array(slots, dtype=int)
-            part = {name: values[phase, where] for name, values in self._spans.items()}
-            part["phase"] = np.full(len(where), self._phases[phase], dtype=object)
-            parts.append(part | {"job": self._rows["job"][where]})
-        self._ended, self._idle = {}, []
+        for phase, name in enumerate(self._phases):
+            ended = self._unwritten[phase] & (self._spans["end_s"][phase] <= now_s)
+            where = np.flatnonzero(ended)
+            self._unwritten[phase, where] = False
+            part = {column: values[phase, where] for column, values in self._spans.items()}
+            part["phase"] = np.full(len(where), name, dtype=object)
+            part["rank"] = np.full(len(where), 1 + phase)
+            parts.append(part | {"job": self.rows["job"][where]})
+        self._idle = []
         if not parts:
             return {name: np.zeros(0) for name in ("round", "phase", "job", *AMOUNTS)}
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        rank = {"idle": 0} | {phase: i for i, phase in enumerate(self._phases, start=1)}
-        ranks = np.array([rank[phase] for phase in columns["phase"]])
-        order = np.lexsort((ranks, columns["start_s"], columns["device"]))
+        order = np.lexsort((columns.pop("rank"), columns["start_s"], columns["device"]))
         return {name: values[order] for name, values in columns.items()} | {
             "round": np.full(len(order), g)
         }
 
-    def take_rows(self, slots: Sequence[int]) -> dict[str, Array]:
+    def take_rows(self, where: Array) -> dict[str, Array]:
         """What device_rounds has of these jobs, by device and number; their slots are free."""
-        where = np.array(slots, dtype=int)
+        names = (*WRITTEN, *FLOATS)
         if not len(where):
-            return {name: np.zeros(0, ROW.get(name, float)) for name in (*ROW, *FLOATS)}
-        order = np.lexsort((self._rows["job"][where], self._rows["device"][where]))
+            return {name: np.zeros(0, WRITTEN.get(name, float)) for name in names}
+        order = np.lexsort((self.rows["job"][where], self.rows["device"][where]))
         self._free += where.tolist()
-        return {name: values[where[order]] for name, values in self._rows.items()}
-
-    def _end_stages(self, now_s: float) -> None:
-        while self._stages and self._stages[0][0] <= now_s:
-            _, slot, phase = heapq.heappop(self._stages)
-            self._end(phase, (slot,))
-
-    def _end(self, phase: int, slots: Iterable[int]) -> None:
-        self._ended.setdefault(phase, []).extend(slots)
+        return {name: self.rows[name][where[order]] for name in names}
 
     def _write(self, phase: int, where: Array, span: SpanColumns) -> None:
         for name in AMOUNTS:
@@ -143,20 +134,22 @@ class JobColumns:
 
     def _take_slots(self, count: int, played: DeviceSpans) -> list[int]:
         if len(self._free) < count:
-            self._grow(max(count, self._capacity), played)
+            self._grow(max(count, self._capacity), [span.phase for span in played.spans])
         taken = self._free[-count:]
         del self._free[-count:]
         return taken
 
-    def _grow(self, more: int, played: DeviceSpans) -> None:
-        self._phases = [span.phase for span in played.spans]
-        for name in (*ROW, *FLOATS):
-            fresh: Array = np.empty(more, ROW.get(name, float))
-            self._rows[name] = np.concatenate([self._rows.get(name, fresh[:0]), fresh])
+    def _grow(self, more: int, phases: list[str]) -> None:
+        self._phases, unused = phases, np.zeros((len(phases), more), dtype=bool)
+        for name, old in self.rows.items():
+            fresh: Array = np.full(more, np.inf if name == "due_s" else 0, dtype=old.dtype)
+            self.rows[name] = np.concatenate([old, fresh])
         for name in AMOUNTS:
-            fresh = np.empty((len(self._phases), more), int if name == "device" else float)
+            fresh = np.empty((len(phases), more), int if name == "device" else float)
             old = self._spans.get(name, fresh[:, :0])
             self._spans[name] = np.concatenate([old, fresh], axis=1)
+        old = self._unwritten if self._capacity else unused[:, :0]
+        self._unwritten = np.concatenate([old, unused], axis=1)
         self._free += range(self._capacity + more - 1, self._capacity - 1, -1)
         self._capacity += more
 
@@ -165,7 +158,11 @@ def idle_columns(idle: SpanColumns) -> dict[str, Array]:
     """Rows of spans without a job."""
     size = len(idle.device)
     named = {name: np.broadcast_to(getattr(idle, name), size) for name in AMOUNTS}
-    return named | {"phase": np.full(size, idle.phase, dtype=object), "job": np.full(size, -1)}
+    return named | {
+        "phase": np.full(size, idle.phase, dtype=object),
+        "rank": np.zeros(size, dtype=int),
+        "job": np.full(size, -1),
+    }
 
 
 def job_rows(

@@ -1,0 +1,1 @@
+"""Clocks whose jobs overlap as columns, for timing many devices without training."""
