@@ -28,6 +28,21 @@ class CountedFlight:
     at_start: tuple[float, ...] = ()
 
 
+class JobsAtWork:
+    """The jobs whose ends are to come; as much of device -> job as the rules of a clock read."""
+
+    def __init__(self, columns: JobColumns) -> None:
+        self._columns, self.count = columns, 0
+
+    def __len__(self) -> int:
+        return self.count
+
+    @property
+    def jobs(self) -> Array:
+        """Their slots."""
+        return np.flatnonzero(np.isfinite(self._columns.rows["due_s"]))
+
+
 class CountingDesk(Desk):
     """The jobs of a run, whose ends are known; a job is called by its slot in the columns.
 
@@ -41,7 +56,7 @@ class CountingDesk(Desk):
     def __init__(self, env: SteppedEnvironment, devices: int) -> None:
         super().__init__(env, devices)
         self.clock, self.columns = env, JobColumns()
-        self.out: dict[int, Any] = {}
+        self.out: Any = JobsAtWork(self.columns)
         self.held: list[Any] = []
         self.gone: list[Any] = []
         self.bases: dict[int, State] = {}
@@ -58,7 +73,7 @@ class CountingDesk(Desk):
         return held
 
     def flights(self) -> list[Any]:
-        where = np.array([*self.out.values(), *self.held], dtype=int)
+        where = np.append(self.out.jobs, self.held).astype(int)
         if not len(where):
             return []
         where = where[np.argsort(self.columns.rows["job"][where])]
@@ -74,7 +89,7 @@ class CountingDesk(Desk):
     def remember(self, version: int, state: State) -> None:
         """Keep the state of a version, and forget those of versions of which no job is left."""
         if len(self.bases) >= self.most_bases:
-            where = np.array([*self.out.values(), *self.held], dtype=int)
+            where = np.append(self.out.jobs, self.held).astype(int)
             left = set(self.columns.rows["version_in"][where].tolist()) if len(where) else set()
             self.bases = {g: base for g, base in self.bases.items() if g in left}
             self.most_bases = 2 * len(self.bases) + 64
@@ -82,9 +97,8 @@ class CountingDesk(Desk):
 
     def fly(self, where: Array) -> None:
         """Take jobs that are at work now."""
-        devices = self.columns.rows["device"][where]
-        self.out.update(zip(devices.tolist(), where.tolist(), strict=True))
-        self.is_free[devices] = False
+        self.out.count += len(where)
+        self.is_free[self.columns.rows["device"][where]] = False
 
     def next_ends(self, count: float) -> Array:
         """So many of the jobs at work that end next, and all that end with the last of them."""
@@ -125,8 +139,7 @@ class CountingDesk(Desk):
         devices, due_s = rows["device"][where], rows["due_s"][where]
         self.is_free[devices], self.idle_since_s[devices] = True, due_s
         rows["landed_s"][where], rows["due_s"][where] = due_s, math.inf
-        for k in devices.tolist():
-            del self.out[k]
+        self.out.count -= len(where)
         if max_staleness is not None:
             staleness = self.version - rows["version_in"][where]
             late = staleness > max_staleness

@@ -210,12 +210,12 @@ class VersionLoop:
     def interrupted(self) -> list[int]:
         """Interrupt everybody at work, at the end of the run."""
         desk, now_s = self.desk, self.env.now
-        where = np.array([*desk.out.values()], dtype=int)
+        where = desk.out.jobs
         where = where[np.argsort(self.columns.rows["job"][where])]
         grants, start_s = self.columns.grants(where), self.columns.rows["dispatched_s"][where]
         cut = played(self.cell, self.method, grants, start_s, now_s)
         self.columns.cut(where, cut, grants, UNFINISHED)
-        desk.out.clear()
+        desk.out.count = 0
         desk.is_free[:] = True
         desk.idle_since_s[grants.device] = now_s
         return where.tolist()
@@ -239,8 +239,9 @@ class VersionLoop:
         view = self.view or self.everybody
         assert view is not None  # made when the version began
         present = np.array(view_of_everybody(cell, view, g, overlapping=True), dtype=int)
-        self.charge_idle_power(present[desk.is_free[present]], now_s)
-        desk.idle_since_s[desk.is_free] = now_s
+        if len(present):
+            self.charge_idle_power(present[desk.is_free[present]], now_s)
+            np.copyto(desk.idle_since_s, now_s, where=desk.is_free)
         spans = self.columns.take_spans(g, now_s)
         rows = self.columns.take_rows(np.array(ended, dtype=int))
         rows["round"] = np.full(len(rows["job"]), g)
