@@ -238,8 +238,8 @@ class VersionLoop:
         desk.gone = []
         view = self.view or self.everybody
         assert view is not None  # made when the version began
-        present = np.array(view_of_everybody(cell, view, g, overlapping=True), dtype=int)
-        if len(present):
+        if cell.fleet.idle_power_w.any():
+            present = np.array(view_of_everybody(cell, view, g, overlapping=True), dtype=int)
             self.charge_idle_power(present[desk.is_free[present]], now_s)
             np.copyto(desk.idle_since_s, now_s, where=desk.is_free)
         spans = self.columns.take_spans(g, now_s)
