@@ -24,6 +24,7 @@ from reports.styling.figure_style import INK, THRESHOLD, THRESHOLD_LINE, FigureS
 from reports.styling.table_formats import SCHEME, Column, Table, significant
 
 MOST_DEVICES = 20  # rows of a timeline; of more devices, this many are shown
+MOST_HANDED_OVER = 8  # of these, devices that are shown because they were handed over
 LANE = 0.78  # of a device's row that its bars fill
 MOST_NUMBERED = 12  # rows up to which every device has its number
 STATUS_MARKS: dict[str, dict[str, Any]] = {
@@ -65,11 +66,16 @@ def shares_axis(schemes: list[Scheme]) -> bool:
 
 
 def shown_devices(logged: LoggedRound) -> list[int]:
-    """At most `MOST_DEVICES`: the one that finishes last, others evenly spaced by number."""
+    """At most `MOST_DEVICES`: the one that finishes last, some that were handed over, and others
+    evenly spaced by number.
+    """
     devices = np.sort(logged.status.index.to_numpy())
     if len(devices) > MOST_DEVICES:
-        spaced = np.linspace(0, len(devices) - 1, MOST_DEVICES - 1).round().astype(int)
-        spans, devices = logged.spans, devices[spaced]
+        spans = logged.spans
+        moved = np.unique(spans.loc[spans["phase"] == "handover", "device"])[:MOST_HANDED_OVER]
+        others = MOST_DEVICES - 1 - len(moved)
+        spaced = np.linspace(0, len(devices) - 1, others).round().astype(int)
+        devices = np.union1d(devices[spaced], moved)
         if len(spans):
             last = spans["device"].iloc[int(spans["end_s"].to_numpy().argmax())]
             devices = np.union1d(devices, [last])

@@ -119,6 +119,7 @@ OF_PLANS = (
     "alpha-fair",
     "clocks",
     "devices",
+    "handovers",
     "hierarchy",
     "network",
     "planning-under-fading",

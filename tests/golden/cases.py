@@ -102,6 +102,7 @@ SHORT = {
     "baselines": (*ONE_ROUND, "learning.method.local_steps=5"),
     "clocks": ("rounds=4", "evaluate.every=2"),
     "demo": ONE_ROUND,
+    "handovers": ("rounds=2", "evaluate.every=2"),
     "hierarchy": ("rounds=2",),
     "network": (*ONE_ROUND, "network.layout={kind: hex, rings: 0}", "devices.0.count=12"),
     "devices": ("rounds=40", "learning.dataset=none", "learning.partition=none"),

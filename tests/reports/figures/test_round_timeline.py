@@ -61,3 +61,20 @@ def test_of_many_devices_twenty_are_shown_with_the_last(tmp_path, write_run):
     object.__setattr__(run, "spans", pd.concat([run.spans, late]))
     shown = timeline.shown_devices(timeline.logged_round(run, 2))
     assert len(shown) <= timeline.MOST_DEVICES and {0, 37, 59} <= set(shown)
+
+
+def test_of_many_devices_those_that_were_handed_over_are_shown(tmp_path, write_run):
+    import pandas as pd
+
+    run = load_schemes([write_run(tmp_path / "many")])[0].first
+    wide = pd.concat(
+        [run.device_rounds.assign(device=run.device_rounds["device"] + 2 * i) for i in range(30)]
+    )
+    object.__setattr__(run, "device_rounds", wide)
+    first = run.spans[run.spans["round"] == 2].head(1)
+    for moved in ((11, 37), range(60)):
+        spans = [run.spans, *(first.assign(device=k, phase="handover") for k in moved)]
+        object.__setattr__(run, "spans", pd.concat(spans))
+        shown = timeline.shown_devices(timeline.logged_round(run, 2))
+        assert len(shown) <= timeline.MOST_DEVICES
+        assert set(list(moved)[: timeline.MOST_HANDED_OVER]) | {0, 59} <= set(shown)
