@@ -3,9 +3,13 @@
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from edgesim.cli.app import app
 
 ROOT = Path(__file__).parents[3]
 PROJECT = """\
@@ -87,41 +91,53 @@ learning:
   selection: first
   method: {name: calm, participants: 2, lr: 0.5}
 """
-pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The folder that the package is installed into, without network."""
-    source, site = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("site")
-    (source / "pyproject.toml").write_text(PROJECT)
-    (source / "acme_edge.py").write_text(CODE)
-    install = ["install", "--no-deps", "--no-build-isolation", "--no-index", "--target", site]
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", *map(str, install), str(source)],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+@pytest.fixture
+def site(tmp_path):
+    """A folder that holds the package as an installer leaves it there."""
+    site, project = tmp_path / "site", tomllib.loads(PROJECT)["project"]
+    about = site / f"acme_edge-{project['version']}.dist-info"
+    about.mkdir(parents=True)
+    given = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    (about / "METADATA").write_text(given)
+    groups = [
+        "\n".join([f"[{group}]", *(f"{name} = {place}" for name, place in entries.items())])
+        for group, entries in project["entry-points"].items()
+    ]
+    (about / "entry_points.txt").write_text("\n".join(groups))
+    (site / "acme_edge.py").write_text(CODE)
     return site
 
 
 @pytest.fixture
-def edgesim(site, tmp_path):
+def edgesim(site, tmp_path, monkeypatch):
+    """The command line in a folder with the scenario, where the package is installed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(site)
+    (tmp_path / "acme.yaml").write_text(SCENARIO)
+
     def run(*arguments, code=0):
-        (tmp_path / "acme.yaml").write_text(SCENARIO)
-        done = subprocess.run(
-            [sys.executable, "-m", "edgesim", *arguments],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": f"{site}:{ROOT}"},
-        )
-        assert done.returncode == code, done.stderr
-        assert "Traceback" not in done.stderr
+        done = CliRunner().invoke(app, arguments)
+        assert done.exit_code == code, done.output
+        assert "Traceback" not in done.output
         return done.stdout if code == 0 else done.stderr
 
-    return run
+    yield run
+    sys.modules.pop("acme_edge", None)
+
+
+@pytest.mark.slow
+def test_a_process_of_its_own_finds_what_is_installed(site, tmp_path):
+    (tmp_path / "acme.yaml").write_text(SCENARIO)
+    done = subprocess.run(
+        [sys.executable, "-m", "edgesim", "run", "acme.yaml", "--out", "r", "-q"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{site}:{ROOT}"},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "r\n", "")
 
 
 def test_what_is_installed_runs_without_permission(edgesim, tmp_path):

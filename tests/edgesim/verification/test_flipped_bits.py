@@ -14,8 +14,8 @@ from edgesim.verification.stored_bytes import check_checkpoint, check_files
 from fl.stored_files import DamagedFileError, read_sealed_arrays
 
 BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "reliability.py"
-FLIPS = 250  # of each file
-CARRIED_OUT = 20  # of each file; `make bench-reliability FLIPS=250` carries out more
+FLIPS = 100  # of each file
+CARRIED_OUT = 6  # of each file; `make bench-reliability FLIPS=250` carries out more
 
 
 @pytest.fixture(scope="module")
