@@ -6,18 +6,25 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from edgesim.clocks import staleness_weights
 from edgesim.clocks.rules import Buffered, Deadline, OverCommit, Rules, Windowed
 from edgesim.clocks.speed_tiers import SpeedTiers, TimeTriggered, slots_needed, tiers_by_speed
 from edgesim.clocks.staleness_weights import StalenessWeight
 from edgesim.errors import ScenarioKeyError
+from edgesim.network.cell import Cell
+from edgesim.presence.absences import RESUME
 from edgesim.scenario.clock.clock_schema import OVERLAPPING, ClockSection, StalenessSection
 from edgesim.scenario.loader import Scenario
+from edgesim.scenario.units import format_quantity
 from fl.contracts import Array
 from fl.data.datasets import NONE
 from fl.errors import MethodError
+from fl.method_base.method import Method
 
 SHARE, SOLVER = ("network", "uplink", "share"), ("allocation", "solver")
+MOST_CRASHES = 20.0  # of a device in the time of a job on average: one of exp(20) ends
 CHOOSE_CLOCKS = ("energy", "convex-energy")  # solvers that choose processor clocks, too
 
 
@@ -127,6 +134,53 @@ def check_clock(scenario: Scenario, method: Any) -> None:
         _check_tiers(scenario, method)
     _check_places(scenario, method, given)
     _check_network(scenario)
+
+
+def check_times(scenario: Scenario, cell: Cell, method: Method) -> None:
+    """Refuse runs in which no device can have computed: windows end, or devices fail, before.
+
+    Args:
+        scenario: the checked scenario.
+        cell: of the run, at its start.
+        method: says what taking part costs.
+
+    Raises:
+        ScenarioKeyError: no version could be made of anything.
+    """
+    window_s, rate_hz = scenario.clock.window_s, cell.fleet.failure_rate_hz
+    if scenario.clock.mode not in OVERLAPPING or (window_s is None and not rate_hz.any()):
+        return
+    seconds = _least_compute_s(cell, method)
+    if window_s is not None and (end_s := scenario.rounds * window_s) < seconds.min():
+        problem = (
+            f"is {format_quantity(window_s, 's')}: all versions ({scenario.rounds}) are over after "
+            f"{end_s:.3g} s, and the fastest device computes {seconds.min():.3g} s for its first "
+            "update; write a longer window, or more rounds"
+        )
+        raise ScenarioKeyError(("clock", "window"), problem)
+    goes_on = [each.on_failure == RESUME for each in scenario.devices for _ in range(each.count)]
+    crashes = np.where(goes_on, 0.0, rate_hz * seconds)
+    if crashes.min() > MOST_CRASHES:
+        k = int(crashes.argmin())
+        problem = (
+            f"is so high that no update arrives: device {k} computes at least {seconds[k]:.3g} s "
+            f"for one and fails every {1.0 / rate_hz[k]:.3g} s, and no other does better; lower it,"
+            " or write on_failure: resume"
+        )
+        index = [i for i, each in enumerate(scenario.devices) for _ in range(each.count)][k]
+        raise ScenarioKeyError(("devices", str(index), "failure_rate"), problem)
+
+
+def _least_compute_s(cell: Cell, method: Method) -> Array:
+    """Time of the first computation of each device [K] at its full clock, pruned the most, s.
+
+    Whatever band and fading are, an update is computed before it is sent.
+    """
+    fleet, devices = cell.fleet, np.arange(len(cell.fleet))
+    demand = method.demand(None, cell.view(0, everyone=True), devices)
+    fixed_s = fleet.seconds(devices, demand.work_fixed, fleet.cpu_hz)
+    prunable_s = fleet.seconds(devices, demand.work_prunable, fleet.cpu_hz)
+    return fixed_s + (1.0 - demand.rho_max) * prunable_s
 
 
 def _check_tiers(scenario: Scenario, method: Any) -> None:

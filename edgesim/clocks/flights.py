@@ -74,6 +74,8 @@ class Desk:
         turn: on how many occasions.
         asked: how many jobs were handed out since the last version.
         void: how many more were, before the server failed.
+        in_vain: how many jobs, or waits for a device, have ended without an update since one
+            arrived, or since the last version.
         saved: the state that the server has stored; None: it never fails.
         tick: an instant that the clock has set itself; None: none.
         idle_since_s: when each device that is not out began to wait [K], s.
@@ -85,7 +87,7 @@ class Desk:
         self.held: list[Flight] = []
         self.gone: list[Flight] = []
         self.to_retain: list[Flight] = []
-        self.version = self.jobs = self.turn = self.asked = self.void = 0
+        self.version = self.jobs = self.turn = self.asked = self.void = self.in_vain = 0
         self.saved: State = None
         self.tick: simpy.Event | None = None
         self.idle_since_s: Array = np.full(devices, env.now)
@@ -95,7 +97,8 @@ class Desk:
 
     def begin_version(self, version: int, tick: simpy.Event | None) -> None:
         """Go on to the next version of the model."""
-        self.version, self.tick, self.asked, self.void = version, tick, 0, 0
+        self.version, self.tick = version, tick
+        self.asked = self.void = self.in_vain = 0
         self._starts.clear()
 
     def again(self, device: int) -> int:
@@ -199,6 +202,7 @@ class Desk:
                 outcome = replace(outcome, status=DISCARDED, received=False, staleness=staleness)
             flight.outcome, flight.landed_s = outcome, self.env.now
             (self.held if outcome.received else self.gone).append(flight)
+            self.in_vain = 0 if outcome.received else self.in_vain + 1
             if outcome.trained:
                 self.to_retain.append(flight)
         self._landing = []

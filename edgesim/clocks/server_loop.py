@@ -15,18 +15,18 @@ import simpy
 
 from edgesim.clocks.flights import AT_THE_END, Desk, Flight, in_device_order
 from edgesim.clocks.partial_work import planned_part, start_of_upload_s
-from edgesim.clocks.rules import Rules
+from edgesim.clocks.rules import Overlapping, Rules
 from edgesim.clocks.server_failures import ServerFailures, discard_everything, until_back
 from edgesim.engine.interruptions import FAILED, event_at, watch
 from edgesim.engine.rounds import (
     UNFINISHED,
+    NoProgressError,
     empty_round_s,
     left_out,
     make_plan,
     take_part,
 )
 from edgesim.engine.stop_rule import StopRule
-from edgesim.errors import RunError
 from edgesim.network.cell import Cell
 from edgesim.records.event_log import EventLog
 from edgesim.records.rows_from_spans import JobRecord, state_columns
@@ -41,11 +41,8 @@ from fl.contracts import (
     View,
 )
 
-MOST_JOBS = 5_000  # and 100 for each device
-
-
-class NoProgressError(RunError):
-    """Jobs fail so often that no version of the model is ever made."""
+MOST_IN_VAIN = 5_000  # jobs one after the other, and 5 for each that may be at work
+MOST_FAILURES = 50  # of the server before a version is made
 
 
 Events = Generator[simpy.Event, Any, Any]
@@ -131,6 +128,7 @@ class ServerLoop:
             if not desk.out and not (rules.overlapping and desk.tick):
                 # Nobody is at work, and nobody can start: no buffer will fill.
                 if np.isfinite(back_s := self.cell.next_return_s()):
+                    desk.in_vain += 1
                     yield event_at(env, min(back_s, self.next_failure_s()), AT_THE_END)
                     self.begin_tick()
                     continue
@@ -147,18 +145,26 @@ class ServerLoop:
         return self.make_version(g, state, batch, start_s, is_last)
 
     def check_progress(self, g: int) -> None:
-        """Refuse to hand out jobs for ever of which next to none ends.
+        """Refuse to go on for ever where next to no job ends, or no version before a failure.
 
         Raises:
-            NoProgressError: there were far more jobs than a version can need.
+            NoProgressError: far more jobs in a row were in vain than devices that start together
+                explain, or a version was begun too often.
         """
-        handed_out = self.desk.asked + self.desk.void
-        if handed_out > MOST_JOBS + 100 * len(self.cell.fleet):
+        desk, rules = self.desk, self.rules
+        where = f"by {self.env.now:g} s of simulated time without a version {g} of the model"
+        if self.failed >= MOST_FAILURES:
             raise NoProgressError(
-                f"{handed_out} jobs were handed out by {self.env.now:g} s of simulated time "
-                f"without a version {g} of the model, since next to none of them ends; make "
-                "devices, or the server, fail or leave less often, or let jobs go on with "
-                "on_leave or on_failure: resume"
+                f"the server failed {self.failed} times {where}, since it is never up for as long "
+                "as one takes; make it fail less often (server.up)"
+            )
+        # Those that start together may all fail before the first of them can be done.
+        together = rules.slots if isinstance(rules, Overlapping) else len(self.cell.fleet)
+        if desk.in_vain > MOST_IN_VAIN + 5 * together:
+            raise NoProgressError(
+                f"{desk.in_vain} times in a row a job, or the wait for a device, brought no update "
+                f"{where}; make devices fail or leave less often, or let jobs go on with on_leave "
+                "or on_failure: resume"
             )
 
     def begin_version(self, g: int) -> None:

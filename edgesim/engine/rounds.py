@@ -31,6 +31,7 @@ from fl.contracts import (
     View,
 )
 
+MOST_RESTARTS = 5_000  # of one job
 SLACK = 1e-6  # of the threshold, for rounding
 # why a device was interrupted, beside `edgesim.engine.interruptions`
 LATE, CANCELLED, UNFINISHED = "late", "cancelled", "unfinished"
@@ -39,6 +40,10 @@ SimPyProcess = Generator[simpy.Event, Any, None]
 
 class SelectionError(RunError):
     """A method selected devices that are not idle, or one twice."""
+
+
+class NoProgressError(RunError):
+    """Jobs, or the server, fail so often that no version of the model is ever made."""
 
 
 class NoParticipantsError(RunError):
@@ -59,7 +64,7 @@ def take_part(
     still computes at ``cut_s``, s, it sends the whole steps that it has made; without one it is
     late.
     """
-    job, start_s, done = update.job, env.now, Progress()
+    job, start_s, done, restarts = update.job, env.now, Progress(), 0
     away: Away | None = None
     if math.isfinite(cut_s) and (process := env.active_process):
         env.process(cut_off(env, process, cut_s, lambda: done.trained))
@@ -73,6 +78,13 @@ def take_part(
         except simpy.Interrupt as stop:
             if isinstance(stop.cause, Away):
                 away = stop.cause
+                restarts += not away.keeps_work
+                if restarts > MOST_RESTARTS:
+                    raise NoProgressError(
+                        f"a job of device {job.device} has started {restarts} times by "
+                        f"{env.now:g} s of simulated time and never ended; make the device fail or "
+                        "leave less often, or let jobs go on with on_leave or on_failure: resume"
+                    ) from None
                 done = done if away.keeps_work else Progress(trained=done.trained)
                 continue
             if not done.trained:

@@ -46,6 +46,17 @@ class Presence:
             there &= on | (part.member < 0)
         return there
 
+    def never_there(self) -> Array:
+        """Devices that are not there at any instant, int [K'].
+
+        Only traces can say so of a device: all other laws let it return.
+        """
+        never = np.zeros(self.devices, dtype=bool)
+        for part in self.parts:
+            off = ~part.timeline.at(0.0) & np.isinf(part.timeline.next_edges_s(0.0))
+            never |= off[part.member] & (part.member >= 0)
+        return np.flatnonzero(never)
+
     def next_return_s(self, time_s: float) -> float:
         """An instant before which none of the absent devices returns, s; inf: none does.
 

@@ -148,7 +148,7 @@ def feasibility_table(
     note += "; this is round 0, and capabilities are drawn anew in every round" if redrawn else ""
     if left_out:
         warnings.append(note)
-    warnings += stale_plan(cell) + moving_plan(cell)
+    warnings += stale_plan(cell) + moving_plan(cell) + never_there(cell)
     warnings += cell.channel.beyond_scope
     rows = DeviceRows(cell, method, demand, view, asked, plan, set(left_out))
     feasible = len(left_out) < count and not refused
@@ -298,6 +298,16 @@ def moving_plan(cell: Cell) -> list[str]:
     return [
         f"devices go up to {far} within a round, and are planned for where they stand at its "
         "start: shadowing and line of sight change on the way, which no reliability counts with"
+    ]
+
+
+def never_there(cell: Cell) -> list[str]:
+    """The warning about devices whose presence trace has no interval, if there are some."""
+    if cell.absences is None or not len(never := cell.absences.presence.never_there()):
+        return []
+    return [
+        f"{len(never)} of {len(cell.fleet)} devices are never there, since their presence file has "
+        f"no line of them: {first_ten(never.tolist())}"
     ]
 
 

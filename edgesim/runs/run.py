@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import simpy
 
+from edgesim.clocks.clock_choice import check_times
 from edgesim.clocks.flights import Desk
 from edgesim.clocks.resumed_jobs import first_dispatch_s, play_again
 from edgesim.clocks.server_loop import ServerLoop
@@ -192,6 +193,7 @@ def feasibility_of(setup: Setup, redrawn: bool) -> Feasibility:
 
 def _feasibility_of_cell(setup: Setup, redrawn: bool) -> Feasibility:
     cell = setup.cell(simpy.Environment())
+    check_times(setup.scenario, cell, setup.method)
     wanted = setup.clock.room(Desk(cell.env, len(cell.fleet)))
     return feasibility_table(cell, setup.method, redrawn, wanted)
 

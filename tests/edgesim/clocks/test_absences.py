@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from edgesim.clocks.rules import Buffered, Deadline, Rules
-from edgesim.engine.rounds import NoParticipantsError
+from edgesim.engine import rounds
+from edgesim.engine.rounds import NoParticipantsError, NoProgressError
 from edgesim.network.device import make_fleet
 from edgesim.presence.absences import Absences
 from edgesim.presence.presence import Part, Presence
@@ -84,6 +85,13 @@ def test_a_device_that_never_returns_loses_its_job_also_with_resume(traced):
     there = absences([[(0.0, 1.0)], [(0.0, math.inf)]], "resume")
     ran = traced((2.0, 2.0), Rules(), 2, absences=there)
     assert ran.jobs.status.tolist() == ["left", "arrived", "arrived"]
+
+
+def test_a_job_that_restarts_for_ever_is_one_sentence(traced, monkeypatch):
+    monkeypatch.setattr(rounds, "MOST_RESTARTS", 7)
+    there = absences([[(0.0, 1.0)]], "restart", period_s=1.5)
+    with pytest.raises(NoProgressError, match=r"a job of device 0 has started 8 times by 11.5 s"):
+        traced((2.0,), Rules(), 1, absences=there)
 
 
 def test_nobody_there_and_nobody_returning_is_one_sentence(traced):

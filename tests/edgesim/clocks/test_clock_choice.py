@@ -99,6 +99,36 @@ def test_a_check_says_what_a_share_is(scenario, changes, said):
     assert feasibility(scenario()).note == "all 10 devices can take part"
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            ["clock={mode: window, window: 1e-40 s}"],
+            r"clock.window is .*: all versions \(3\) are over after 3e-40 s, and the fastest "
+            r"device computes .* s for its first update; write a longer window, or more rounds",
+        ),
+        (["clock={mode: tt-fed, window: 1 ns}"], "clock.window is 1 ns: all versions"),
+        (
+            ["clock.mode=asynchronous", "devices.0.failure_rate=1 GHz"],
+            r"devices.0.failure_rate is so high that no update arrives: device 0 computes at least "
+            r".* s for one and fails every 1e-09 s",
+        ),
+    ],
+)
+def test_what_ends_before_any_device_has_computed_is_refused(scenario, changes, said):
+    with pytest.raises(EdgesimError, match=said):
+        feasibility(scenario("rounds=3", *changes))
+
+
+def test_the_bound_of_a_window_is_the_shortest_computation(scenario):
+    """Rows of the check have it: compute of the fastest device, in ms."""
+    rows = feasibility(scenario("clock={mode: window, window: 1 s}")).rows
+    least_s = min(sum(row["stages"].values()) for row in rows) / 1e3
+    feasibility(scenario("rounds=2", f"clock={{mode: window, window: {least_s * 0.51} s}}"))
+    with pytest.raises(EdgesimError, match="are over after"):
+        feasibility(scenario("rounds=2", f"clock={{mode: window, window: {least_s * 0.49} s}}"))
+
+
 def test_slots_need_a_clock_whose_jobs_overlap(scenario):
     with pytest.raises(EdgesimError, match="each round divides the band; write share: fixed"):
         set_up(scenario("network.uplink.share=slots"))

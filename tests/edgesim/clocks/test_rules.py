@@ -6,7 +6,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from edgesim.clocks import server_loop
-from edgesim.clocks.rules import Buffered, OverCommit, Windowed
+from edgesim.clocks.rules import Buffered, OverCommit, Rules, Windowed
+from edgesim.clocks.server_failures import ServerFailures, failing
+from edgesim.engine.rounds import NoProgressError
+from edgesim.seeds import Seeds
 
 
 def buffered(slots, buffer, **more):
@@ -172,6 +175,19 @@ def test_a_job_that_starts_again_from_its_version_has_a_failure_of_its_own(trace
 
 
 def test_jobs_that_never_end_are_one_sentence(traced, monkeypatch):
-    monkeypatch.setattr(server_loop, "MOST_JOBS", 20)
-    with pytest.raises(server_loop.NoProgressError, match=r"121 jobs .* without a version 0 "):
-        traced((1.0,), buffered(1, 1), 2, failure_rate_hz=[1e9])
+    """The limit counts those of the slots, not of all devices, since the last arrival."""
+    monkeypatch.setattr(server_loop, "MOST_IN_VAIN", 20)
+    fails = {"failure_rate_hz": [1e9, 1e9, 1e9, 1e9]}
+    for slots, count in ((1, 26), (2, 31)):
+        said = rf"^{count} times in a row a job, .* brought no update by .* without a version 0 "
+        with pytest.raises(NoProgressError, match=said):
+            traced((1.0,) * 4, buffered(slots, 1), 2, **fails)
+    run = traced((1.0, 1e-3), buffered(2, 200), 1, failure_rate_hz=[1e3, 0.0])
+    assert (run.jobs.status == "failed").sum() > 30  # one after each arrival of the other
+
+
+def test_a_server_that_is_never_up_for_a_round_is_one_sentence(traced):
+    failures = ServerFailures(failing(1e-3, 1.0, Seeds(0)))
+    said = "the server failed 50 times by .* without a version 0 of the model"
+    with pytest.raises(NoProgressError, match=said):
+        traced((1.0,), Rules(), 1, failures=failures)

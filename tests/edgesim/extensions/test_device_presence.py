@@ -8,6 +8,7 @@ import pytest
 
 from edgesim import load, simulate
 from edgesim.errors import EdgesimError, ScenarioError
+from edgesim.runs.run import feasibility
 from edgesim.verification.verify import verify
 
 CELL = """
@@ -159,6 +160,14 @@ def test_a_mistake_is_one_sentence(scenario, changes, part):
     with pytest.raises((ScenarioError, EdgesimError), match=part.replace("+", r"\+")) as error:
         simulate(scenario(*changes))
     assert "\n" not in str(error.value)
+
+
+def test_the_check_warns_of_devices_that_are_never_there(scenario, tmp_path):
+    kinds = of("trace", "devices.0.presence.outage={group: north, up: 30 ms, down: 5 ms}")
+    assert feasibility(scenario(*kinds)).warnings == []
+    (tmp_path / "there.csv").write_text("device,start_s,end_s\n0,0,0.02\n2,0.01,0.03\n")
+    (warning,) = feasibility(scenario(*kinds)).warnings
+    assert warning.startswith("2 of 4 devices are never there") and warning.endswith(": 1, 3")
 
 
 def test_one_group_has_one_law(scenario, tmp_path):
