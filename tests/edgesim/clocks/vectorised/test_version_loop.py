@@ -41,6 +41,8 @@ CASES = {
     "capability": (BUFFERED, "devices.0.capability={choice: [1, 0.5]}",
                    "devices.0.capability_drawn=round"),
     "promises": (BUFFERED, LIU, "budget.latency_threshold=6 ms", "allocation.solver=kkt"),
+    "ends at a tick": ("clock={mode: window, window: 500 us, max_staleness: 9}", LIU,
+                       "budget.latency_threshold=6 ms", "allocation.solver=kkt"),
 }  # fmt: skip
 ONE_BY_ONE = {
     "buffered": ("clock={mode: buffered, in_flight: 12, buffer: 9}", "rounds=12"),
