@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 
+import numpy as np
 import pytest
 
 from edgesim import load, simulate
@@ -33,6 +34,8 @@ learning:
   method: {name: fedavg}
 """
 TABLES = ("rounds.csv", "device_rounds.parquet", "spans.parquet", "scores.parquet", "summary.json")
+COUNTED = ("rounds.csv", "device_rounds.parquet", "spans.parquet", "summary.json")
+NOTHING = "learning={dataset: none, model: mlp, batch_size: 10, method: {name: fedavg}}"
 CLOCKS = {
     "buffered": "clock={mode: buffered, buffer: 2}",
     "until used": "clock={mode: buffered, buffer: 2, slot: until_used, in_flight: 3}",
@@ -60,6 +63,19 @@ def killed_after(version):
             raise KilledError
 
     return progress
+
+
+def assert_resumed(given, tmp_path, versions, names):
+    """A run that is killed after each of some versions gives the bytes of one that is not."""
+    whole = simulate(given, out=tmp_path / "whole")
+    for version in versions:
+        with pytest.raises(KilledError):
+            simulate(given, out=tmp_path / "killed", progress=killed_after(version))
+    simulate(given, out=tmp_path / "killed")
+    for name in names:
+        one, other = (tmp_path / run / name for run in ("whole", "killed"))
+        assert one.read_bytes() == other.read_bytes(), name
+    return whole
 
 
 @pytest.fixture
@@ -95,28 +111,12 @@ def test_overcommit_asks_more_than_the_method_needs(scenario):
     ],
 )
 def test_killed_at_versions_it_goes_on_with_the_same_bytes(scenario, tmp_path, clock, method):
-    given = scenario(clock, method)
-    simulate(given, out=tmp_path / "whole")
-    for version in (0, 3):
-        with pytest.raises(KilledError):
-            simulate(given, out=tmp_path / "killed", progress=killed_after(version))
-    simulate(given, out=tmp_path / "killed")
-    for name in (*TABLES, "model.safetensors"):
-        whole, killed = (tmp_path / run / name for run in ("whole", "killed"))
-        assert whole.read_bytes() == killed.read_bytes(), name
+    assert_resumed(scenario(clock, method), tmp_path, (0, 3), (*TABLES, "model.safetensors"))
 
 
 def test_without_learning_too(scenario, tmp_path):
-    nothing = "learning={dataset: none, model: mlp, batch_size: 10, method: {name: fedavg}}"
-    given = scenario("buffered", "fedavg", nothing, "rounds=12")
-    simulate(given, out=tmp_path / "whole")
-    for version in (5, 9):
-        with pytest.raises(KilledError):
-            simulate(given, out=tmp_path / "killed", progress=killed_after(version))
-    simulate(given, out=tmp_path / "killed")
-    for name in ("rounds.csv", "device_rounds.parquet", "spans.parquet", "summary.json"):
-        whole, killed = (tmp_path / run / name for run in ("whole", "killed"))
-        assert whole.read_bytes() == killed.read_bytes(), name
+    given = scenario("buffered", "fedavg", NOTHING, "rounds=12")
+    assert_resumed(given, tmp_path, (5, 9), COUNTED)
 
 
 STILL = "network.channel.fading={kind: none}"
@@ -136,15 +136,38 @@ def test_the_band_goes_on_as_it_was(scenario, tmp_path, band):
     method = "method: {name: pruning-only}" if band == "promises" else "method: {name: fedavg}"
     nothing = f"learning={{dataset: none, model: mlp, batch_size: 10, {method}}}"
     changes = ["rounds=20", nothing, *BANDS[band]]
-    given = scenario("buffered", "fedavg", *changes)
-    simulate(given, out=tmp_path / "whole")
-    for version in (5, 9, 10):
-        with pytest.raises(KilledError):
-            simulate(given, out=tmp_path / "killed", progress=killed_after(version))
-    simulate(given, out=tmp_path / "killed")
-    for name in ("rounds.csv", "device_rounds.parquet", "spans.parquet", "summary.json"):
-        whole, killed = (tmp_path / run / name for run in ("whole", "killed"))
-        assert whole.read_bytes() == killed.read_bytes(), name
+    assert_resumed(scenario("buffered", "fedavg", *changes), tmp_path, (5, 9, 10), COUNTED)
+
+
+WINDOWS = (NOTHING, STILL, "devices.0.failure_rate=0 Hz", "rounds=9")
+
+
+@pytest.mark.parametrize("share", ["fair", "edf"])
+def test_the_band_is_given_back_at_its_last_change(scenario, tmp_path, share):
+    """Versions 1, 3 and 7 are made at 4, 8 and 16 ms, long after anybody began or ended to send."""
+    clock = "clock={mode: window, window: 2 ms}"
+    given = scenario("buffered", "fedavg", *WINDOWS, clock, f"network.uplink.share={share}")
+    run = assert_resumed(given, tmp_path, (1, 3, 7), COUNTED)
+    sent = run.spans[run.spans.phase == "upload"]
+    for made_s in (4e-3, 8e-3, 16e-3):
+        assert ((sent.start_s < made_s) & (sent.end_s > made_s)).sum() > 1
+        changes_s = np.concatenate([sent.start_s, sent.end_s])
+        assert changes_s[changes_s <= made_s].max() < made_s - 1e-4
+
+
+@pytest.mark.parametrize("share", ["fixed", "fair", "edf"])
+@pytest.mark.parametrize("learns", [False, True])
+def test_a_stage_may_end_at_the_very_instant_of_a_version(scenario, tmp_path, share, learns):
+    """The window is the time that device 3 computes, so that it begins to send at version 0."""
+    more = f"network.uplink.share={share}", "rounds=3", *([] if learns else [NOTHING])
+    long = scenario("window", "fedavg", *WINDOWS[1:], *more, "clock.window=1 s", "rounds=1")
+    spans = simulate(long).spans
+    (computed_s,) = spans.end_s[(spans.device == 3) & (spans.phase == "train")].head(1)
+    given = scenario("window", "fedavg", *WINDOWS[1:], *more, f"clock.window={computed_s!r} s")
+    run = assert_resumed(given, tmp_path, (0, 1), COUNTED)
+    assert run.rounds.time_s[0] == computed_s
+    first = run.spans[(run.spans.device == 3) & (run.spans.phase == "upload")]
+    assert first.start_s.iloc[0] == computed_s
 
 
 def test_a_run_that_has_ended_cannot_be_made_longer_since_its_jobs_were_interrupted(
