@@ -231,18 +231,22 @@ class Uplink(Link):
 
     def _repeat(self, grant: Grant, bits: float) -> None:
         """Note how often blocks of an upload that begins now are sent."""
+        gain = float(self.channel.gains(self.env.now)[grant.device])
+        self._drawn[grant.device] = self._draw(grant, bits, gain)
+
+    def _draw(self, grant: Grant, bits: float, gain: float) -> tuple[float, float]:
+        """(factor of the rate, time after the last bit, s) of an upload that begins now."""
         device, used_hz = grant.device, grant.share * self.channel.bandwidth_hz
-        gain = float(self.channel.gains(self.env.now)[device])
         sent = (self.env.now, device, used_hz, grant.power_w, gain)
         snr, known = map(float, self.channel.true_and_known_snr(*sent))
-        factor = 1.0
+        factor, tail_s = 1.0, 0.0
         if self.repetitions is not None:
             drawn = (device, self.env.now, snr, used_hz, bits, known)
-            self._drawn[device] = self.repetitions.draw(*drawn)
-            factor = self._drawn[device][0]
+            factor, tail_s = self.repetitions.draw(*drawn)
         if self.channel.estimate is not None:
             mean = self.channel.estimate.schemes.mean_transmissions(snr, known)
             self._transmissions[device] = mean / factor
+        return factor, tail_s
 
     def _taken(self, device: int) -> float:
         return self._transmissions.pop(device, math.nan)

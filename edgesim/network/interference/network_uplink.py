@@ -191,6 +191,7 @@ class NetworkUplink(Uplink):
             left = min(left, self.timer.stop(device))
             if span is not None:
                 span.bits, span.sector = bits - left, sector
+                span.transmissions = self._taken(device)
                 ratio = self.timer.table.mean_ratio(device)
                 span.sinr_db = 10.0 * math.log10(ratio) if ratio > 0.0 else math.nan
             if device in self._moved:
@@ -200,14 +201,10 @@ class NetworkUplink(Uplink):
 
     def _repeated(self, grant: Grant, bits: float) -> tuple[float, float]:
         """(factor of the rate, time after the last bit, s) of an upload that begins now."""
-        if self.repetitions is None:
+        if self.repetitions is None and self.channel.estimate is None:
             return 1.0, 0.0
-        sending, device = self.timer.table.active, grant.device
-        used_hz = grant.share * self.channel.bandwidth_hz
-        gain = float(self.rates.gains(sending, self.env.now)[device])
-        sent = (self.env.now, device, used_hz, grant.power_w, gain)
-        snr, known = map(float, self.channel.true_and_known_snr(*sent))
-        return self.repetitions.draw(device, self.env.now, snr, used_hz, bits, known)
+        gain = float(self.rates.gains(self.timer.table.active, self.env.now)[grant.device])
+        return self._draw(grant, bits, gain)
 
     def _rates_now(self, sending: Array, time_s: float) -> tuple[Array, Array, Array]:
         self.follow()

@@ -33,6 +33,7 @@ NEAR = [  # one omnidirectional site, its devices in a ring
 ]
 UNICAST = "network.downlink={mode: unicast, tx_power: 46 dBm}"
 LONGER = "budget.latency_threshold=2 s"  # nine models one after the other
+ESTIMATED = "network.adaptation={rate: mcs, errors: drawn, csi: {delay: 2 ms, pilots: 4}}"
 WALK = "devices.0.mobility={waypoint: {speed: {uniform: [20 m/s, 30 m/s]}}}"
 CONTROL = "network.power_control={p0: -85 dBm, alpha: 0.8}"
 
@@ -106,6 +107,16 @@ def test_tables_say_the_sector_and_the_ratio_of_every_upload(seven, tmp_path):
     # within a share of the band, b W log2(1 + SINR) is the mean rate
     mean = sent["share"] * 18.36e6 * np.log2(1.0 + 10.0 ** (sent["sinr_db"] / 10.0))
     assert mean.to_numpy() == pytest.approx(sent["rate_bps"].to_numpy(), rel=1e-9)
+
+
+def test_blocks_of_a_network_are_sent_as_often_as_those_of_the_cell(seven):
+    """Where blocks are lost by estimates; those of devices that nobody disturbs, and of others."""
+    cell = simulate(seven(*NEAR, FADING, ESTIMATED, LONGER, "rounds=1", "network.layout=single"))
+    site = simulate(seven(*NEAR, FADING, ESTIMATED, LONGER, "rounds=1", SITES))
+    wanted = cell.device_rounds["transmissions"].to_numpy()
+    assert site.device_rounds["transmissions"].to_numpy() == pytest.approx(wanted, rel=1e-12)
+    network = simulate(seven(FADING, ESTIMATED, LONGER, "rounds=1")).device_rounds["transmissions"]
+    assert network.between(1.0, 4.0).all() and network.nunique() > 4
 
 
 def test_fewer_cells_or_no_interference_never_slow_a_round(seven):
