@@ -72,7 +72,7 @@ class CloudLoop:
 
     def next_round(self, g: int, state: TieredState) -> Events:
         """One exchange of all edges with the cloud."""
-        start_s = self.env.now
+        start_s, before = self.env.now, self._jobs()
         parts = [
             self.env.process(server.take_part(g, own, self.transfers))
             for server, own in zip(self.servers, state.edges, strict=True)
@@ -84,9 +84,13 @@ class CloudLoop:
         state = TieredState(g + 1, states, state.members)
         for server in self.servers:
             server.wait_ends(g)
-        jobs = self.jobs_before + sum(server.loop.desk.jobs for server in self.servers)
-        self.stop.look(self.env.now, jobs)
+        self.stop.look(self.env.now, self._jobs())
         scores = self.observer.scores(g, state)
-        self.log.add(round_of_edges(g, start_s, self.env.now, self.hierarchy, self.servers, scores))
+        ended = g, start_s, self.env.now, self.hierarchy, self.servers, scores
+        self.log.add(round_of_edges(*ended, before))
         self.observer.finished(g, state)
         return state
+
+    def _jobs(self) -> int:
+        """How many jobs all edges have handed out so far."""
+        return self.jobs_before + sum(server.loop.desk.jobs for server in self.servers)

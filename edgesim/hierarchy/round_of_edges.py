@@ -23,6 +23,7 @@ from edgesim.records.rows_from_spans import (
 from edgesim.records.table_files import Columns
 from fl.contracts import RoundPlan, Scores
 
+JOB_COUNTS = ("dispatched", "discarded", "cancelled", "unfinished", "held", "in_flight")
 WAITING = -1  # edge_round of a device that waits for other edges
 
 
@@ -33,6 +34,7 @@ def round_of_edges(
     hierarchy: Hierarchy,
     servers: Sequence[EdgeServer],
     scores: Scores | None,
+    jobs_before: int = 0,
 ) -> dict[str, Columns]:
     """A block of the log: table -> column -> array.
 
@@ -43,15 +45,18 @@ def round_of_edges(
         hierarchy: the edges and the backhaul.
         servers: of the edges, after the round.
         scores: of the evaluation after the round, if there was one.
+        jobs_before: that all edges have handed out before the round.
     """
     below = [server.rows() for server in servers]
     rows = _stacked(servers, [tables["device_rounds"] for tables, _ in below], g)
+    rounds = [tables["rounds"] for tables, _ in below]
     spans = [_stacked(servers, [tables["spans"] for tables, _ in below], g)]
     spans.append(_stacked(servers, [waiting for _, waiting in below], g, WAITING))
     device_rounds = _sorted(rows, ("device", "edge_round"))
     all_spans = _sorted(_concatenated(spans), ("device", "start_s"))
+    if "job" in device_rounds:
+        _number_jobs(device_rounds, all_spans, jobs_before)
     transfers = _transfers(g, hierarchy, servers)
-    rounds = [tables["rounds"] for tables, _ in below]
     plans = [tables["plans"] for tables, _ in below]
     statuses = np.asarray(device_rounds["status"])
     status = Counter(statuses.tolist())
@@ -68,6 +73,8 @@ def round_of_edges(
     arrived = int(sum(sum(each["arrived"]) for each in rounds))
     row = round_row(g, start_s, end_s, plan, status, arrived, taking_part, totals, scores)
     row |= _backhaul_columns(transfers)
+    if "job" in device_rounds:
+        row |= _columns_of_jobs(rounds, device_rounds)
     stretched = int(any(any(each["stretched"]) for each in plans))
     block: dict[str, Columns] = {
         "spans": all_spans,
@@ -107,6 +114,29 @@ def _concatenated(parts: Sequence[Columns]) -> Columns:
 def _sorted(columns: Columns, keys: Sequence[str]) -> Columns:
     order = np.lexsort([columns[key] for key in reversed(keys)])
     return {name: np.asarray(values)[order] for name, values in columns.items()}
+
+
+def _number_jobs(rows: Columns, spans: Columns, first: int) -> None:
+    """Give the jobs of all edges the numbers of their dispatch; at one instant by edge."""
+    edge, job = np.asarray(rows["edge"]), np.asarray(rows["job"])
+    order = np.lexsort((job, edge, rows["dispatched_s"]))
+    number = np.empty(len(job), dtype=int)
+    number[order] = first + np.arange(len(job))
+    known = dict(zip(zip(edge.tolist(), job.tolist(), strict=True), number.tolist(), strict=True))
+    rows["job"] = number
+    own = zip(np.asarray(spans["edge"]).tolist(), np.asarray(spans["job"]).tolist(), strict=True)
+    spans["job"] = np.array([known.get(each, -1) for each in own], dtype=int)
+
+
+def _columns_of_jobs(rounds: Sequence[Columns], rows: Columns) -> Columns:
+    """Further columns of the row of rounds where jobs are numbered, column -> [value]."""
+    used = np.asarray(rows["version_out"]) >= 0
+    stale = np.asarray(rows["staleness"], dtype=float)[used]
+    counts = [name for name in (*JOB_COUNTS, "left") if name in rounds[0]]
+    row: Columns = {name: [int(sum(_all(name, rounds)))] for name in counts}
+    row["staleness_mean"] = [float(stale.mean()) if stale.size else math.nan]
+    row["staleness_max"] = [float(stale.max()) if stale.size else math.nan]
+    return row
 
 
 def _transfers(g: int, hierarchy: Hierarchy, servers: Sequence[EdgeServer]) -> Columns:

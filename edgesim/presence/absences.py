@@ -26,6 +26,15 @@ class Absences:
     on_failure: tuple[str, ...]
     repair_s: Array
 
+    def of(self, devices: Array) -> Absences:
+        """Those of some devices [N], by numbers of their own from 0 on."""
+        return Absences(
+            self.presence.of(devices),
+            tuple(self.on_leave[k] for k in devices.tolist()),
+            tuple(self.on_failure[k] for k in devices.tolist()),
+            self.repair_s[devices],
+        )
+
 
 @dataclass(frozen=True)
 class Away:

@@ -38,6 +38,11 @@ class Presence:
     def __init__(self, devices: int, parts: list[Part]) -> None:
         self.devices, self.parts = devices, parts
 
+    def of(self, devices: Array) -> Presence:
+        """The presence of some devices [N], by numbers of their own from 0 on."""
+        parts = [Part(each.timeline, each.member[devices]) for each in self.parts]
+        return Presence(len(devices), parts)
+
     def at(self, time_s: float) -> Array:
         """Who is there at an instant, bool [K]."""
         there = np.ones(self.devices, dtype=bool)

@@ -212,6 +212,7 @@ class Setup:
             method=edge.method,
             hierarchy=None,
             capability=edge.capability,
+            absences=self.absences.of(edge.members) if self.absences else None,
             air=edge.air,
         )
 
@@ -389,9 +390,6 @@ def set_up(
         if draw_hardware(scenario.devices, fleet, seeds):
             problem = "have heat, other load, a battery or a modem, which tiers do not know"
             raise ScenarioKeyError(("devices",), f"{problem}; remove those keys, or tiers")
-        if find_absences(scenario, seeds) is not None:
-            problem = "come and go, which tiers do not know; remove presence and on_failure, or"
-            raise ScenarioKeyError(("devices",), f"{problem} tiers")
         if movement is not None:
             problem = "have a mobility, and devices stay with their edge servers so far"
             raise ScenarioKeyError(("devices",), f"{problem}; remove it, or tiers")
@@ -403,8 +401,7 @@ def set_up(
         spec = scenario.learning.selection
         in_words = replace(spec, params=in_full(type(selector), spec.params))
         scenario = with_keys(scenario, "learning", selection=in_words)
-    if hierarchy is None:
-        check_absences(scenario, draw_hardware(scenario.devices, fleet, seeds))
+    check_absences(scenario, draw_hardware(scenario.devices, fleet, seeds))
     drawn = seed, seeds, fleet, channel
     return Setup(
         scenario,

@@ -19,6 +19,7 @@ from edgesim.errors import EdgesimError
 from edgesim.hierarchy.edge_cells import EdgeCell
 from edgesim.hierarchy.make_hierarchy import Hierarchy
 from edgesim.network.cell import Cell
+from edgesim.presence.absences import LOST
 from edgesim.runs.setup import Setup, set_up
 from edgesim.scenario.loader import load
 from edgesim.verification.check_result import (
@@ -160,7 +161,7 @@ def rounds_of_edge(
 
 def jobs_overlap(rows: pd.DataFrame) -> bool:
     """Has a job gone on while a version was made, or a device begun two in one?"""
-    if "job" not in rows:
+    if "job" not in rows or "edge" in rows:  # the edges of a hierarchy make rounds
         return False
     crossed = (rows["version_in"] != rows["round"]).any()
     return bool(crossed or rows.duplicated(["round", "device"]).any())
@@ -241,7 +242,7 @@ def check_finish(
     It holds where the channel stands still, the band is divided for a whole round, and the
     downlink takes no time; cycles and bits are those that were charged.
     """
-    network = setup.scenario.network
+    network, away = setup.scenario.network, setup.absences
     moving = {
         "the channel changes": not setup.channel.static,
         "uploads of other sectors disturb each other": network.layout.kind != "single",
@@ -250,6 +251,8 @@ def check_finish(
         "processors are throttled, or run other programs": any(
             each.thermal or each.load for each in setup.hardware.values()
         ),
+        "jobs go on after an absence": away is not None
+        and {*away.on_leave, *away.on_failure} != {LOST},
         "the plans could not be made again": not plans,
     }
     if reasons := [reason for reason, holds in moving.items() if holds]:

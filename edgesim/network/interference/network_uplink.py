@@ -170,7 +170,7 @@ class NetworkUplink(Uplink):
         device, left = grant.device, bits
         self.follow()
         sector = int(self.couplings.serving[device])
-        self.bands.begin(device)
+        self.bands.begin(device, grant.share)
         self.rates.factor[device], tail_s = self._repeated(grant, bits)
         try:
             if bits > 0.0:

@@ -61,9 +61,21 @@ class SectorBands:
         sums: Array = np.bincount(self.couplings.serving, self.held, self.couplings.sectors)
         return sums + self.freed
 
-    def begin(self, device: int) -> None:
-        """The device sends from now on."""
+    def begin(self, device: int, share: float) -> None:
+        """The device sends from now on.
+
+        Args:
+            device: k.
+            share: that it was granted; who was away meanwhile takes what is free of it again.
+        """
         self.sending[device] = True
+        if self.granted[device] <= 0.0 < share:
+            self.granted[device] = share
+            room = self._room(int(self.couplings.serving[device]))
+            is_whole = room >= share * (1.0 - SHARE_SLACK)  # what the others hold is rounded
+            self.held[device] = share if is_whole else room
+            if not is_whole:
+                self.short.append(device)
 
     def pause(self, device: int) -> None:
         """The device does not send for a while, and keeps what it holds."""

@@ -155,3 +155,23 @@ def test_what_does_not_fit_is_one_sentence(changes, part, seven):
     with pytest.raises(ScenarioError) as refused:
         seven(*changes)
     assert part in str(refused.value) and "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("then", ["lost", "restart", "resume"])
+def test_devices_of_one_site_leave_and_come_back_as_those_of_the_cell(seven, then):
+    """Who comes back in the middle of an upload has its share of the band again."""
+    coming = (
+        "devices.0.presence={kind: onoff, on: 80 ms, off: 30 ms}",
+        f"devices.0.on_leave={then}",
+    )
+    cell = simulate(seven(*NEAR, *coming, "network.layout=single"))
+    site = simulate(seven(*NEAR, *coming, SITES))
+    uploads = cell.spans[cell.spans.phase == "upload"].groupby(["round", "device"]).size()
+    assert (uploads.max() > 1) == (then == "resume") or then == "restart"
+    assert site.rounds["time_s"].to_numpy() == pytest.approx(
+        cell.rounds["time_s"].to_numpy(), rel=1e-12
+    )
+    for column in ("finish_s", "bits_up", "energy_j"):
+        assert site.device_rounds[column].to_numpy() == pytest.approx(
+            cell.device_rounds[column].to_numpy(), rel=1e-12, nan_ok=True
+        )

@@ -21,7 +21,7 @@ def bands_of(shares, serving, sectors=2, reclaim=False):
     bands = SectorBands(Couplings(np.ones((len(shares), sectors)), serving), reclaim)
     bands.grant(grants_of(shares))
     for k in range(len(shares)):
-        bands.begin(k)
+        bands.begin(k, shares[k])
     return bands
 
 
