@@ -96,3 +96,40 @@ def test_price_prunes_least_of_all_eight_associations(tmp_path):
     chosen = set_up(load(path, ["tiers.association=price"])).hierarchy.edge_of
     assert sums[tuple(chosen.tolist())] == pytest.approx(min(sums.values()), abs=1e-12)
     assert chosen.tolist() == [0, 1, 1] and sums[0, 1, 1] < sums[0, 0, 1] - 0.1  # not the nearest
+
+
+LOAD = (5.0, 4.0, 3.0, 2.0)
+
+
+def squared_load(e, members):
+    """(sum of the loads of an edge's devices)^2."""
+    return sum(LOAD[k] for k in members) ** 2
+
+
+def test_moves_and_swaps_by_hand():
+    """From 5 + 4 and 3 + 2 no move helps (106 = 9^2 + 5^2), but the swap of 5 and 3: 7^2 + 7^2.
+
+    From all at edge 0 (196): 5 moves (106), 3 moves (6^2 + 8^2 = 100), then 5 and 4 swap (98).
+    """
+    start = np.array([0, 0, 1, 1])
+    assert total_cost(squared_load, start, 2) == 106.0
+    assert not is_stable(squared_load, start, 2)
+    for k in range(4):
+        moved = start.copy()
+        moved[k] = 1 - moved[k]
+        assert total_cost(squared_load, moved, 2) >= 106.0
+    end = by_price(squared_load, start, 2)
+    assert end.tolist() == [1, 0, 0, 1] and total_cost(squared_load, end, 2) == 98.0
+    assert is_stable(squared_load, end, 2)
+    assert by_price(squared_load, np.zeros(4, dtype=int), 2).tolist() == [0, 1, 1, 0]
+
+
+def test_a_move_that_does_not_fit_is_none():
+    """Edge 1 has no room for a load above 3: of 5, 4, 3, 2 only 3 moves (11^2 + 3^2 = 130)."""
+
+    def cost(e, members):
+        full = e == 1 and sum(LOAD[k] for k in members) > 3.0
+        return math.inf if full else squared_load(e, members)
+
+    end = by_price(cost, np.zeros(4, dtype=int), 2)
+    assert end.tolist() == [0, 0, 1, 0] and is_stable(cost, end, 2)

@@ -90,6 +90,38 @@ def test_edges_wait_for_each_other_only_at_the_cloud(scenario):
     assert run.rounds.latency_s.tolist() == pytest.approx([6.1, 6.1], rel=1e-12)
 
 
+def test_a_failing_device_delays_its_own_edge_only(scenario):
+    """Device 3 of edge 1 fails at once in every round; all others do as if it worked."""
+    cell = (
+        "learning={dataset: none, model: mlp, batch_size: 10, method: {name: fedavg}}",
+        "network.channel.path_loss.loss=90 dB",
+        "devices=[{count: 3, tx_power: 23 dBm, cpu: {frequency: 1 GHz, flops_per_cycle: 4}}, "
+        "{count: 1, tx_power: 23 dBm, failure_rate: %s, "
+        "cpu: {frequency: 10 MHz, flops_per_cycle: 4}}]",
+        "tiers={edges: [{}, {}], association: list, members: [0, 0, 1, 1], local_rounds: 2}",
+    )
+    sound, failing = (
+        simulate(scenario(*(each.replace("%s", rate) for each in cell)))
+        for rate in ("0 Hz", "1 GHz")
+    )
+    rows = failing.device_rounds
+    status = rows.set_index(["round", "edge_round", "device"]).status.unstack()
+    assert (status[3] == "failed").all() and (status[[0, 1, 2]] == "arrived").all().all()
+    assert failing.rounds.failed.tolist() == [2] * 3 and failing.rounds.arrived.tolist() == [6] * 3
+    columns = ["device", "edge_round", "share", "finish_s", "energy_j", "bits_up"]
+    for e in (0, 1):
+        one, other = (
+            run.device_rounds.query(f"edge == {e} and device != 3")[columns].to_numpy()
+            for run in (sound, failing)
+        )
+        assert other == pytest.approx(one, rel=1e-12) and len(one) == (12, 6)[e]
+    # the slow device alone had kept the cloud waiting: now the others' rounds are all there is
+    slow = sound.device_rounds.query("device == 3").finish_s.max()
+    others = rows.query("device != 3").finish_s.max()
+    assert sound.rounds.latency_s.tolist() == pytest.approx([2 * slow] * 3)
+    assert failing.rounds.latency_s.tolist() == pytest.approx([2 * others] * 3)
+
+
 def test_time_and_energy_are_kept(scenario):
     backhaul = (
         "backhaul: {rate: 50 Mbit/s, down_rate: 200 Mbit/s, delay: 1 ms, energy_per_bit: 2 nJ}"
