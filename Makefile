@@ -40,6 +40,7 @@ bench: $(VENV)/.installed  ## ratios measured in one run; never part of the test
 	$(BIN)/python benchmarks/rounds.py
 	$(BIN)/python benchmarks/allocators.py
 	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/reports.py
 
 bench-reliability: $(VENV)/.installed  ## flipped bits, kills, signals: make bench-reliability FLIPS=250 KILLS=60 SIGNALS=60
 	$(BIN)/python benchmarks/reliability.py $(or $(FLIPS),20)

@@ -8,7 +8,6 @@ import re
 import string
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from matplotlib import rcParams
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -16,6 +15,7 @@ from matplotlib.figure import Figure
 
 from edgesim.results.run_files import ResultsError
 from reports.catalog.report_figure import ReportFigure
+from reports.combined_renderer import draw_formats
 from reports.report_options import ReportOptions
 from reports.styling.figure_style import (
     PAGE_IN,
@@ -28,6 +28,7 @@ from reports.styling.figure_style import (
 from reports.styling.panel_arrangement import letter_panels, panels_apart
 from reports.styling.table_formats import Table
 
+KINDS = ("pdf", "png", "svg")
 # without dates, so that the same runs give the same bytes
 FILE_METADATA = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
 # of zlib: a tenth larger than with 6, in two thirds of the time
@@ -96,7 +97,7 @@ def _files(
     figure: ReportFigure,
     style: FigureStyle,
     panels: str,
-    kinds: tuple[str, ...] = ("pdf", "png", "svg"),
+    kinds: tuple[str, ...] = KINDS,
 ) -> dict[str, bytes]:
     """Name -> content, of a figure or of each of its panels; each is drawn once for all kinds."""
     with styled(style):
@@ -117,7 +118,8 @@ def _files(
             each.set_dpi(rcParams["savefig.dpi"])
             FigureCanvasAgg(each)
             lay_out(each)
-            files |= {f"{name}.{kind}": _encoded(each, kind) for kind in kinds}
+            encoded = _every_format(each) if kinds == KINDS else {"svg": _svg(each)}
+            files |= {f"{name}.{kind}": encoded[kind] for kind in kinds}
     return files
 
 
@@ -129,10 +131,13 @@ def lay_out(drawn: Figure) -> None:
         drawn.set_layout_engine(None)  # with any engine, "none" too, each file is drawn twice
 
 
-def _encoded(drawn: Figure, kind: str) -> bytes:
+def _every_format(drawn: Figure) -> dict[str, bytes]:
+    return draw_formats(drawn, rcParams["savefig.dpi"], FILE_METADATA, PNG_COMPRESSION)
+
+
+def _svg(drawn: Figure) -> bytes:
     out = io.BytesIO()
-    more: dict[str, Any] = {"pil_kwargs": PNG_COMPRESSION} if kind == "png" else {}
-    drawn.savefig(out, format=kind, metadata=FILE_METADATA[kind], **more)
+    drawn.savefig(out, format="svg", metadata=FILE_METADATA["svg"])
     return out.getvalue()
 
 

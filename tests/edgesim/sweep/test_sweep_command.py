@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from edgesim.cli.app import app
 from edgesim.results.finished_run import read_run
+from edgesim.results.loaded_results import load_sweep
 from edgesim.results.run_search import find_runs
 from edgesim.sweep.sweep_folder import SweepFolder
 from edgesim.sweep.sweep_plan import plan_sweep
@@ -46,6 +47,8 @@ def test_the_documented_commands_and_block(folder, sweep):
         run.replace("scenarios/", f"{ROOT}/scenarios/").replace("rounds=20", "rounds=1")
     )
     assert "4 of 4 points done" in sweep(*words[2:]).stdout
+    rho = load_sweep("runs/two-bands").points.set_index(["network.bandwidth", "seed"])["rho_mean"]
+    assert (rho[3.2e6] > rho[6.4e6]).all() and (rho[6.4e6] > 0).all()  # as the page says
     (folder / "documented.yaml").write_text(
         (folder / "tiny.yaml").read_text() + re.search(r"```yaml\n(.*?)```", text, re.S)[1]
     )
