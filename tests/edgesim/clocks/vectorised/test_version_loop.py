@@ -50,7 +50,7 @@ ONE_BY_ONE = {
     "alternating": ("clock={mode: buffered, in_flight: 2, buffer: 2}", "rounds=20"),
     "discarding": ("clock={mode: buffered, in_flight: 20, buffer: 5, max_staleness: 3}",),
     "equal": ("clock={mode: buffered, in_flight: 12, buffer: 10}", "rounds=10",
-              "network.channel={path_loss: {model: constant, loss: 95 dB}}",
+              "devices.0.distance=60 m", "network.channel.shadowing=0 dB",
               "devices.0.cpu.frequency={choice: [1 GHz, 17 MHz, 13 MHz, 11 MHz, 7 MHz, 3 MHz]}"),
 }  # fmt: skip
 TABLES = ("rounds.csv", "device_rounds.parquet", "spans.parquet", "summary.json")
