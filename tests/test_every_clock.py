@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from edgesim import load, simulate
+from edgesim.clocks import clock_choice
 from edgesim.errors import EdgesimError
 from edgesim.runs.setup import set_up
 from edgesim.scenario.clock.clock_schema import ClockSection
@@ -134,6 +135,17 @@ def test_stale_updates_are_used(scenario, name):
             run.spans.bits[run.spans.phase == "upload"].sum()
         )
         assert run.rounds.energy_j.sum() == pytest.approx(run.spans.energy_j.sum())
+
+
+def test_updates_without_weight_make_versions_of_the_same_model(scenario, monkeypatch):
+    """s(0) = 1 and else 0, K = 1: of equal devices only the first of each instant counts."""
+    fresh = lambda section: lambda staleness: float(staleness == 0)  # noqa: E731
+    monkeypatch.setattr(clock_choice, "staleness_weight", fresh)
+    equal = ["devices.0.cpu.frequency=1 GHz", "devices.0.model_budget=1"]
+    run = simulate(scenario("fedavg", *equal, "clock={mode: buffered, buffer: 1}", "rounds=7"))
+    loss, stale = run.rounds.loss.tolist(), run.rounds.staleness_max.tolist()
+    assert stale == [0, 1, 2, 0, 1, 2, 0] and np.isfinite(loss).all()
+    assert loss[0] == loss[1] == loss[2] != loss[3] == loss[4] == loss[5] != loss[6]
 
 
 ELSEWHERE = ("synchronous", "deadline", "buffered", "asynchronous", "tt-fed", "speed-tiers")
