@@ -8,6 +8,7 @@ from edgesim import simulate
 from edgesim.errors import ScenarioError
 from edgesim.scenario import load
 from edgesim.scenario.radio.fidelity import LEAVES_OUT, RUNGS
+from edgesim.sweep.sweep_plan import plan_sweep
 
 FILE = Path(__file__).parents[4] / "scenarios" / "ladder.yaml"
 GAIN = "network.channel.path_loss={model: uma, antenna_gain: 8 dB}"
@@ -113,3 +114,10 @@ def test_what_does_not_fit_is_one_sentence(changes, part):
     with pytest.raises(ScenarioError) as refused:
         load(FILE, changes, label="joint")
     assert part in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_the_sweep_of_the_ladder_has_every_rung_in_its_order():
+    points = plan_sweep(FILE, TIMING, "0", only=["joint"]).points
+    networks = [point.scenario.network for point in points]
+    assert [network.fidelity for network in networks] == list(RUNGS)
+    assert [network.layout.kind for network in networks] == ["single"] * 4 + ["hex"]
