@@ -61,7 +61,7 @@ def scenario(tmp_path_factory):
             f"{key}: {value}" for key, value in PARAMS.get(name, {"lr": 0.05}).items()
         )
         method = f"learning.method={{name: {name}, {params}}}"
-        return load(path, [method, "rounds=4", *WIDER_BAND.get(name, ()), *changes])
+        return load(path, [method, "rounds=3", *WIDER_BAND.get(name, ()), *changes])
 
     return make
 
@@ -85,19 +85,16 @@ class TestMethod:
         """Two of eight processors are far too slow: their rounds are lost, everybody else's are
         aggregated.
         """
-        run = simulate(scenario(name, "clock.mode=deadline"))
+        run = simulate(scenario(name, "clock.mode=deadline", "rounds=2"))
         rows = run.device_rounds
-        assert len(run.rounds) == 4 and (run.rounds.latency_s <= 0.06 * (1 + 2e-6)).all()
+        assert len(run.rounds) == 2 and (run.rounds.latency_s <= 0.06 * (1 + 2e-6)).all()
         assert rows[rows.device.isin(SLOW)].status.isin(["late", "infeasible"]).mean() >= 0.5
         assert (rows[~rows.device.isin(SLOW)].status == "arrived").mean() > 0.5
         assert run.rounds.accuracy.between(0, 1).all() and np.isfinite(run.rounds.loss).all()
         assert run.rounds.bits_down.gt(0).all() or name == "local"
         waits = whole(name)
         assert (waits.rounds.arrived + waits.rounds.infeasible == 8).all()
-        assert (
-            waits.rounds.time_s.iloc[-1] > run.rounds.time_s.iloc[-1]
-            or rows.status.eq("infeasible").any()
-        )
+        assert waits.rounds.time_s[1] > run.rounds.time_s[1] or rows.status.eq("infeasible").any()
 
     def test_interrupted_after_two_rounds_and_resumed(self, scenario, whole, name, tmp_path):
         """What a method remembers goes through the checkpoint: same bytes as in one go."""

@@ -109,12 +109,14 @@ sweep: {budget.latency_threshold: [20 ms, 25 ms], seeds: 0-1}
 
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory):
-    """The sweep with one worker and nobody in its way."""
+    """The sweep in this process, where nobody is in its way."""
     folder = tmp_path_factory.mktemp("undisturbed")
     (folder / "long.yaml").write_text(LONG)
-    command = started(folder, "--workers", "1")
-    _, complaint = command.communicate(timeout=LONGEST_WAIT_S)
-    assert command.returncode == 0, complaint
+    sweep = ["sweep", str(folder / "long.yaml"), "--out", str(folder / "s"), "--workers", "1"]
+    with pytest.MonkeyPatch.context() as here:
+        here.setattr("edgesim.sweep.local_workers.LocalWorkers", InProcessWorkers)
+        result = CliRunner().invoke(app, sweep)
+    assert result.exit_code == 0, result.output
     return folder / "s"
 
 
