@@ -7,6 +7,7 @@ Each command imports what it needs when it runs, so that ``edgesim --help`` answ
 from __future__ import annotations
 
 import gc
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,6 +56,8 @@ def report(
     if not dirs and not keys:
         raise typer.BadParameter("give a run's folder, or one that contains some")
     gc.set_threshold(NEW_OBJECTS_TO_COLLECT, 10, 10)
+    # It prints notes about its caches where there is no home, or where the machine is busy.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     with exit_on_error():
         from reports.html_page import default_folder, write_report
         from reports.report_options import explain_options, options_beside, read_options

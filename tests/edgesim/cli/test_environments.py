@@ -94,7 +94,7 @@ def test_a_closed_stream_leads_nowhere(folder, stream):
     assert done.stderr == "" and ("kkt" in done.stdout) == (stream == "2")
 
 
-ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "HOME": "/nonexistent"}
+ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "HOME": "/dev/null"}
 TURKISH = {"LC_ALL": "tr_TR.UTF-8"}  # where i and I are no pair
 ONE_AFTER_THE_OTHER = """
 import sys
