@@ -92,9 +92,12 @@ def example_of(key: str) -> str:
 
 def json_schema() -> dict[str, Any]:
     """JSON Schema of a scenario file; quantities are strings whose pattern lists the units."""
+    schema = ScenarioKeys.model_json_schema(by_alias=True)
+    for name in ("ChannelSection", "FadingSection"):
+        schema["$defs"][name].pop("required")  # the rung of network.fidelity gives the rest
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **ScenarioKeys.model_json_schema(by_alias=True),
+        **schema,
         "title": "edgesim scenario",
     }
 
