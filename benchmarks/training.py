@@ -2,7 +2,7 @@
 work.
 
     python benchmarks/training.py [--quick] [--only ii,iv] [--repeats 7] [--device cuda]
-        [--peer flower=PYTHON]
+        [--cluster 2] [--peer flower=PYTHON]
 
 The contenders take turns, each for at least a tenth of a second, after two steps that do not
 count; a line gives medians over the turns. ``ratio``: wall time of the plain loop by that of the
@@ -11,7 +11,8 @@ less, but which does not see that two cores work at once. ``CPU ms``: processor 
 processes per update (a client's training). ``of peak``: counted FLOPs by wall time, as a share of
 what all cores reach at once in products of large matrices: at 100 % a setting takes its floor.
 Before the clock starts, each contender must go the way of the plain loop. A peer does the same
-work in an environment of its own, between rounds of the plain loop (peers.md).
+work in an environment of its own, between rounds of the plain loop (peers.md). ``--cluster``: also
+by so many dask workers of this machine.
 """
 
 from __future__ import annotations
@@ -44,9 +45,8 @@ from fl.executors.one_by_one import OneByOne
 from fl.masks import unit_masks as masks
 from fl.method_base.method import bind
 from fl.models.architectures import Architecture, build
-from fl.models.layers import Conv, Linear
-from fl.models.weightless_layers import Flatten, Relu
-from fl.models.weightless_layers import MaxPool as MaxPool
+from fl.models.layers import Conv, Embedding, Linear, Lstm, Norm, Residual
+from fl.models.weightless_layers import Flatten, Last, MaxPool, MeanPool, Relu
 from fl.task import LearningTask
 from fl.training.local_sgd import samples
 from fl.worker_threads import available_cores as cores
@@ -81,17 +81,27 @@ SETTINGS = {
     "iv": Setting("64-32-10, 5 steps of 10", TINY, 1000, 100, 5, 10, 27.0),
     "v": Setting("digits-cnn, 5 steps of 10", SMALL, 1000, 100, 5, 10, 12.0),
     "vi": Setting("digits-cnn, 5 steps of 20", SMALL, 10, 10, 5, 20, 4.0),
+    "vii": Setting(
+        "shakespeare-lstm, 2 steps of 8", build("shakespeare-lstm", (80,), 65), 10, 4, 2, 8, 1.0
+    ),
+    "viii": Setting("resnet18, 2 steps of 4", build("resnet18", (3, 32, 32), 10), 4, 2, 2, 4, 1.0),
 }
+
+UNSTACKED = "vii", "viii"  # vmap has no batching rule for LSTM layers, and auto stacks neither
 
 
 def task_of(setting: Setting, device: str) -> LearningTask:
-    """Random pictures: what they show costs no time. Every device has what its steps use once."""
+    """Random pictures or texts: what they show costs no time. Every device has what its steps use
+    once.
+    """
     rng, size = np.random.default_rng(0), min(setting.steps * setting.batch, 600)
-    x = rng.random((setting.devices * size, *setting.model.input_shape), dtype=np.float32)
-    y = rng.integers(0, 10, len(x))
+    shape, classes = (setting.devices * size, *setting.model.input_shape), setting.model.classes
+    x = rng.random(shape, dtype=np.float32) if len(shape) != 2 or setting.model is TINY else None
+    x = rng.integers(0, classes, shape) if x is None else x
+    y = rng.integers(0, classes, len(x))
     held = np.split(np.arange(len(x)), setting.devices)
     data = Federated(
-        y, y, lambda: (x, x), setting.model.input_shape, held, held, tuple("0123456789")
+        y, y, lambda: (x, x), setting.model.input_shape, held, held, tuple(map(str, range(classes)))
     )
     return LearningTask(setting.model, data, setting.batch, Seeds(0), device=device)
 
@@ -113,24 +123,66 @@ def jobs_of(task: LearningTask, setting: Setting, turn: int) -> list[Job]:
 # --- the plain loop ------------------------------------------------------------------------------
 
 
+class LstmLayer(nn.LSTM):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x)[0]
+
+
+class LastStep(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x[:, -1]
+
+
+class MeanOfChannels(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.mean(dim=(2, 3))
+
+
+def batch_norm(channels: int) -> nn.BatchNorm2d:
+    return nn.BatchNorm2d(channels, track_running_stats=False)
+
+
+class BasicBlock(nn.Module):
+    """He et al., CVPR 2016, with a projection where the shape changes."""
+
+    def __init__(self, layer: Residual) -> None:
+        super().__init__()
+        inputs, outputs, stride = layer.inputs, layer.outputs, layer.stride
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.norm1 = batch_norm(outputs)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.norm2, self.shortcut = batch_norm(outputs), nn.Sequential()
+        if len(layer.convolutions) == 3:
+            projection = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+            self.shortcut = nn.Sequential(projection, batch_norm(outputs))
+
+    def forward(self, x: Tensor) -> Tensor:
+        inner = self.norm1(self.conv1(x)).relu()
+        return (self.norm2(self.conv2(inner)) + self.shortcut(x)).relu()
+
+
 def module_of(architecture: Architecture) -> nn.Sequential:
     """The architecture as one would write it in PyTorch."""
     made: list[nn.Module] = []
-    for layer in architecture.layers:
+    for layer, shape in zip(architecture.layers, architecture.input_shapes, strict=True):
         if isinstance(layer, Conv):
             made.append(
                 nn.Conv2d(
                     layer.inputs, layer.outputs, layer.side, padding=layer.padding, bias=layer.bias
                 )
             )
+        elif isinstance(layer, Embedding):
+            made.append(nn.Embedding(layer.symbols, layer.size))
+        elif isinstance(layer, Lstm):
+            made.append(LstmLayer(layer.inputs, layer.size, batch_first=True))
+        elif isinstance(layer, Residual):
+            made.append(BasicBlock(layer))
+        elif isinstance(layer, Norm):
+            made.append(batch_norm(shape[0]))
         elif isinstance(layer, Linear):
             made.append(nn.Linear(layer.inputs, layer.outputs, bias=layer.bias))
         else:
-            made.append(
-                {Relu: nn.ReLU, Flatten: nn.Flatten, MaxPool: lambda: nn.MaxPool2d(2)}[
-                    type(layer)
-                ]()
-            )
+            made.append(STATELESS[type(layer)]())
     return nn.Sequential(*made)
 
 
@@ -158,6 +210,15 @@ def plain_loop(
 
 def flat(state: dict[str, Tensor]) -> Tensor:
     return torch.cat([value.flatten() for value in state.values()])
+
+
+STATELESS: dict[type, Callable[[], nn.Module]] = {
+    Relu: nn.ReLU,
+    Flatten: nn.Flatten,
+    MaxPool: lambda: nn.MaxPool2d(2),
+    Last: LastStep,
+    MeanPool: MeanOfChannels,
+}
 
 
 # --- timing --------------------------------------------------------------------------------------
@@ -223,12 +284,14 @@ def plain_contender(task: LearningTask) -> Callable[[Sequence[Job]], list[Tensor
 
 
 def contenders(
-    task: LearningTask, skip: Sequence[str]
+    task: LearningTask, skip: Sequence[str], workers: int
 ) -> dict[str, Callable[[Sequence[Job]], list[Tensor]]]:
     """Name -> a function of the jobs of a round that gives the trained models."""
     made = {"resident": OneByOne(task), "batched": Batched(task), "auto": executors.choose(task)}
     if task.device == "cpu":
         made["pool"] = OneByOne(task, cores())
+    if workers:
+        made["dask"] = executors.choose(task, "dask", workers)
     return {
         name: lambda jobs, executor=executor: [one.w for one in executor.run(jobs)]
         for name, executor in made.items()
@@ -237,7 +300,7 @@ def contenders(
 
 
 def measure(
-    task: LearningTask, setting: Setting, repeats: int, skip: Sequence[str]
+    task: LearningTask, setting: Setting, repeats: int, skip: Sequence[str], workers: int = 0
 ) -> dict[str, Times]:
     """Every contender once per turn, in an order that moves on from turn to turn."""
     rounds = [jobs_of(task, setting, turn) for turn in range(min(repeats, 7))]
@@ -246,7 +309,7 @@ def measure(
     run = plain_contender(task)
     apart = Apart(run, rounds, short) if task.device == "cpu" else None
     expected = run(short)
-    ours = contenders(task, skip)
+    ours = contenders(task, skip, workers)
     check(ours, short, task.initial(), expected)
     timers = {"plain": apart.timed if apart else partial(timed, run, rounds, short)}
     timers |= {name: partial(timed, each, rounds, short) for name, each in ours.items()}
@@ -297,7 +360,7 @@ def processor_s() -> float:
     """Processor time of this process and of its children, those that still live included."""
     spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime + one.ru_stime for one in spent) + sum(
-        map(spent_by, psutil.Process().children())
+        map(spent_by, psutil.Process().children(recursive=True))
     )
 
 
@@ -313,16 +376,18 @@ def flops_of_round(jobs: Sequence[Job]) -> float:
 # --- the tables ----------------------------------------------------------------------------------
 
 
-def table(name: str, repeats: int, device: str, peak: float, others: dict[str, str]) -> None:
+def table(
+    name: str, repeats: int, device: str, peak: float, others: dict[str, str], workers: int
+) -> None:
     setting = SETTINGS[name]
     task = task_of(setting, device)
-    heavy = ()
+    heavy = ("batched",) if name in UNSTACKED else ()
     jobs = jobs_of(task, setting, 0)
     flops, updates = flops_of_round(jobs), len(jobs)
     task.train  # noqa: B018 (read before it is shared)
     short = jobs_of(task, replace(setting, steps=2), 0)
     beside = Apart(plain_contender(task), [jobs], short) if others else None
-    times = measure(task, setting, repeats, heavy)
+    times = measure(task, setting, repeats, heavy, workers)
     print(
         f"\n({name}) {setting.name}: {setting.participants} of {setting.devices} devices, {flops / 1e9:.3g} GFLOP"  # noqa: E501
     )
@@ -419,6 +484,7 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(SETTINGS), help="settings, as ii,iv")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--cluster", type=int, default=0, metavar="N", help="dask workers beside")
     parser.add_argument(
         "--peer", action="append", default=[], metavar="NAME=PYTHON", help="flower=env/bin/python"
     )
@@ -436,7 +502,7 @@ def main() -> None:
     for what, (one, together) in reached.items():
         print(f"  {what}: {one:.0f}, {together:.0f}")
     for name in chosen:
-        table(name, repeats, options.device, reached[PRODUCT][1], others)
+        table(name, repeats, options.device, reached[PRODUCT][1], others, options.cluster)
     submodels(repeats, options.device)
 
 

@@ -249,9 +249,9 @@ class LearningSection(Section):
         "McMahan et al., AISTATS 2017, Algorithm 1",
         written=False,
     )
-    executor: Annotated[str, Word(("auto", "resident", "pool", "batched"))] = key(
-        "how waiting jobs are trained: one by one, on several threads, stacked; "
-        "auto: by docs/performance.md",
+    executor: Annotated[str, Word(("auto", "resident", "pool", "batched", "dask"))] = key(
+        "how waiting jobs are trained: one by one, on several threads, stacked, by workers of a "
+        "dask cluster (docs/cluster.md); auto: by docs/performance.md",
         "pool",
         "auto",
         f"{OURS}: a rule written from benchmarks",

@@ -8,6 +8,8 @@ down from benchmarks and never timed in a run.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fl.executors.batched import Batched
 from fl.executors.convolution_gradients import is_small_cnn
 from fl.executors.malloc_settings import keep_freed_memory
@@ -16,17 +18,20 @@ from fl.executors.perceptron_gradients import is_perceptron
 from fl.task import LearningTask
 from fl.worker_threads import available_cores
 
-NAMES = ("auto", "resident", "pool", "batched")
+if TYPE_CHECKING:
+    from fl.executors.cluster_training import ClusterTraining
+
+NAMES = ("auto", "resident", "pool", "batched", "dask")
 
 
 def choose(
     task: LearningTask, name: str = "auto", threads: int | None = None
-) -> OneByOne | Batched:
+) -> OneByOne | Batched | ClusterTraining:
     """The executor of that name.
 
     Args:
         name: resident: one job after the other. pool: so on several threads. batched: models
-            stacked. auto: as docs/performance.md says.
+            stacked. auto: as docs/performance.md says. dask: so by the workers of a cluster.
         threads: how many may compute at once; None: one per core that this process may use.
 
     Raises:
@@ -39,6 +44,10 @@ def choose(
         threads = 1
     elif threads is None:
         threads = available_cores()
+    if name == "dask":
+        from fl.executors.cluster_training import ClusterTraining
+
+        return ClusterTraining(task, threads)
     stacked = arithmetic(task, name) == "stacked"
     return Batched(task, threads) if stacked else OneByOne(task, threads)
 
@@ -50,5 +59,5 @@ def arithmetic(task: LearningTask, name: str = "auto") -> str:
     by_rule = (task.device != "cpu" and model.in_layers) or (
         (is_perceptron(model) or is_small_cnn(model)) and task.objective.plain
     )
-    stacked = name == "batched" or (name == "auto" and by_rule)
+    stacked = name == "batched" or (name in ("auto", "dask") and by_rule)
     return "stacked" if stacked else "one by one"

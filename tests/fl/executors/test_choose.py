@@ -6,6 +6,7 @@ import pytest
 
 from fl import executors
 from fl.executors.batched import Batched
+from fl.executors.cluster_training import ClusterTraining
 from fl.executors.one_by_one import OneByOne
 from tests.fl.executors.conftest import CNN, MLP, OTHER, task_of
 
@@ -18,10 +19,11 @@ def test_names():
         (OneByOne, 1),
         (OneByOne, 2),
         (Batched, 1),
+        (ClusterTraining, 2),
     ]
     assert executors.choose(task, "pool", 3).name == "resident, 3 threads"
     with pytest.raises(
-        ValueError, match='there is no executor "fast"; there are auto, resident, pool, batched'
+        ValueError, match='there is no executor "fast"; there are auto, resident, pool, batched, d'
     ):
         executors.choose(task, "fast")
 
@@ -36,6 +38,8 @@ def test_the_rule_of_auto():
     assert executors.arithmetic(replace(other, device="cuda")) == "stacked"
     assert executors.arithmetic(other, "batched") == "stacked"
     assert executors.arithmetic(small, "pool") == "one by one"
+    for task in (small, cnn, other):  # workers of a cluster compute as this process would
+        assert executors.arithmetic(task, "dask") == executors.arithmetic(task)
     for task, kind in ((small, Batched), (cnn, Batched), (other, OneByOne)):
         for threads in (1, 2):
             chosen = executors.choose(task, threads=threads)

@@ -1,0 +1,327 @@
+"""Training of jobs by the workers of a dask cluster, with the results of one process.
+
+The task, data included, is sent to the workers once. The jobs of a pass are divided into one part
+per worker; what several of them share, such as the model that they start from, travels once per
+part. A part whose worker is lost is trained again by another one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import logging
+import pickle
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+
+from fl.contracts import Array, Job, Trained
+from fl.data.samples import Federated
+from fl.errors import LearningError
+from fl.executors.fallback_counts import Fallbacks
+from fl.task import LearningTask
+from fl.worker_threads import one_torch_thread
+
+LOOPBACK = "127.0.0.1"  # a scheduler runs the code of whoever can reach it
+ATTEMPTS = 4  # of a pass whose workers, with all copies of the task, were lost
+
+
+class ClusterTraining:
+    """Trains the jobs of a pass on the workers of a cluster.
+
+    The scheduler is that of dask's key ``scheduler-address``, as DASK_SCHEDULER_ADDRESS sets it;
+    without one, as many processes are started here as there may be threads.
+
+    Args:
+        task: Of all jobs.
+        threads: Of the evaluation, and number of processes that are started here.
+        client: Of a cluster; None: as above, when the first pass is trained.
+
+    Raises:
+        LearningError: dask.distributed is not installed, or the task is on an accelerator.
+    """
+
+    def __init__(self, task: LearningTask, threads: int = 1, client: Any = None) -> None:
+        if find_spec("distributed") is None:
+            problem = 'needs dask.distributed: pip install "edgesim[cluster]"'
+            raise LearningError(f"learning.executor is dask, which {problem}")
+        if task.device != "cpu":
+            problem = "trains on processors only; write device: cpu, or another executor"
+            raise LearningError(f"learning.executor is dask, which {problem}")
+        self.task, self.threads, self.fallbacks = task, threads, Fallbacks()
+        self._given, self._sent = client, None  # the task, once workers have it
+        self.name = "dask"
+
+    @cached_property
+    def client(self) -> Any:
+        """The connection to the cluster.
+
+        Raises:
+            LearningError: the scheduler cannot be reached.
+        """
+        if self._given is not None:
+            return self._given
+        import dask
+
+        return connected(dask.config.get("scheduler-address", None), self.threads)
+
+    @cached_property
+    def _references(self) -> References:
+        return References(self.task)
+
+    @cached_property
+    def _packed_task(self) -> bytes:
+        return packed(without_caches(self.task), References())
+
+    def run(self, jobs: Sequence[Job]) -> list[Trained]:
+        """Results in the order of the jobs, whoever trains them.
+
+        Raises:
+            LearningError: the cluster is gone, a job cannot be sent, or ends every worker.
+            Exception: what the training of a job raises.
+        """
+        if not jobs:
+            return []
+        results: dict[int, Trained] = {}
+        for _ in range(ATTEMPTS):
+            undone = [i for i in range(len(jobs)) if i not in results]
+            if not undone:
+                break
+            for part, found in self._pass(jobs, undone):
+                results |= dict(zip(part, found, strict=True))
+        if len(results) < len(jobs):
+            lost = next(i for i in range(len(jobs)) if i not in results)
+            raise LearningError(
+                f"the job of device {jobs[lost].device} in round {jobs[lost].g} was lost with its "
+                f"worker {ATTEMPTS} times; the workers may have too little memory"
+            )
+        return [results[i] for i in range(len(jobs))]
+
+    def _pass(
+        self, jobs: Sequence[Job], undone: Sequence[int]
+    ) -> list[tuple[list[int], list[Trained]]]:
+        """The parts that the workers have trained, with their results; others were lost."""
+        from distributed.scheduler import KilledWorker
+
+        lost = KilledWorker, CancelledError, OSError
+        parts = divided(jobs, undone, self._workers())
+        try:
+            if self._sent is None:  # to every worker: one that is lost takes no last copy with it
+                self._sent = self.client.scatter(self._packed_task, broadcast=True)
+            futures = [
+                self.client.submit(train_part, self._sent, self._packed(jobs, part), pure=False)
+                for part in parts
+            ]
+        except lost:
+            self._forget_sent()
+            return []
+        done = []
+        for part, future in zip(parts, futures, strict=True):
+            try:
+                trained, counts = unpacked(future.result(), References(self.task))
+            except lost:
+                self._forget_sent()
+                continue
+            self.fallbacks.merge(counts)
+            done.append((part, trained))
+        return done
+
+    def _packed(self, jobs: Sequence[Job], part: Sequence[int]) -> bytes:
+        try:
+            return packed([jobs[i] for i in part], self._references)
+        except (pickle.PicklingError, TypeError, AttributeError) as error:
+            raise LearningError(
+                f"learning.executor is dask, and a job cannot be sent to a worker ({error}); use "
+                "another executor"
+            ) from error
+
+    def _workers(self) -> int:
+        self._refuse_loss()
+        return max(1, len(self.client.scheduler_info(n_workers=-1)["workers"]))
+
+    def _forget_sent(self) -> None:
+        """Send the task again with the next pass, if there is still a scheduler."""
+        self._sent = None
+        self._refuse_loss()
+
+    def _refuse_loss(self) -> None:
+        if self.client.status != "running":
+            raise LearningError(
+                "the dask scheduler is gone; start it again, and the same command goes on"
+            )
+
+
+@lru_cache
+def connected(address: str | None, processes: int) -> Any:
+    """The client of a cluster; one per process, which all tasks share and dask closes at its end.
+
+    Args:
+        address: Of a scheduler; None: a cluster of processes of this machine.
+        processes: How many are started then.
+
+    Raises:
+        LearningError: The scheduler cannot be reached.
+    """
+    from distributed import Client, LocalCluster
+
+    for name in list(logging.root.manager.loggerDict):
+        if name.split(".")[0] == "distributed":
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+    cluster = None
+    try:
+        if address is None:
+            with warnings.catch_warnings():
+                # another cluster runs here, and the scheduler takes another port by itself
+                warnings.filterwarnings("ignore", "Port .* is already in use")
+                cluster = LocalCluster(
+                    n_workers=processes,
+                    host=LOOPBACK,
+                    threads_per_worker=1,
+                    memory_limit=0,  # none, as without a cluster
+                    dashboard_address=None,
+                    silence_logs=logging.CRITICAL,
+                )
+        return Client(cluster or address, timeout="20s", set_as_default=False)
+    except Exception as error:  # tls without certificates is a TypeError, and so on
+        shown = "of this machine" if address is None else repr(address)
+        raise LearningError(f"the dask scheduler {shown} cannot be reached ({error})") from error
+
+
+def divided(jobs: Sequence[Job], undone: Sequence[int], workers: int) -> list[list[int]]:
+    """The jobs as at most one part per worker with about as many steps, the longest jobs first."""
+    steps = {i: 1 + sum(phase.steps for phase in jobs[i].phases) for i in undone}
+    parts: list[list[int]] = [[] for _ in range(min(workers, len(undone)))]
+    loads = [0] * len(parts)
+    for i in sorted(undone, key=lambda i: -steps[i]):
+        least = loads.index(min(loads))
+        parts[least].append(i)
+        loads[least] += steps[i]
+    return parts
+
+
+# --- what workers do ----------------------------------------------------------------------------
+
+
+def train_part(packed_task: bytes, jobs: bytes) -> bytes:
+    """Results of some jobs, and what was computed otherwise than chosen, packed."""
+    task = task_of(hashlib.sha256(packed_task).digest(), HeldBytes(packed_task))
+    executor = executor_of(task)
+    executor.fallbacks.take()
+    with one_torch_thread():
+        trained = executor.run(unpacked(jobs, References(task)))
+    return packed((trained, executor.fallbacks.take()), References(task))
+
+
+@dataclass(frozen=True, eq=False)
+class HeldBytes:
+    """Bytes that are no part of a key."""
+
+    content: bytes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HeldBytes)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@lru_cache(maxsize=2)
+def task_of(digest: bytes, held: HeldBytes) -> LearningTask:
+    """The task of a digest, unpacked once."""
+    return unpacked(held.content, References())
+
+
+@lru_cache(maxsize=2)
+def executor_of(task: LearningTask) -> Any:
+    """What trains on a worker: as one process with one thread would."""
+    from fl.executors import choose
+
+    return choose(task, "auto", 1)
+
+
+# --- what travels -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class HeldImages:
+    """Images that were read: what `Federated.images` calls."""
+
+    train: Array
+    test: Array
+
+    def __call__(self) -> tuple[Array, Array]:
+        return self.train, self.test
+
+
+def without_caches(task: LearningTask) -> LearningTask:
+    """The same task with its images read, and nothing that follows from it."""
+    data = task.data
+    if isinstance(data, Federated):
+        data = replace(data, images=HeldImages(data.x_train, data.x_test))
+    return replace(task, data=data)
+
+
+class References:
+    """What of a task both sides have, so that a name of it travels.
+
+    Args:
+        task: Of this side; None: the task itself is to travel.
+    """
+
+    def __init__(self, task: LearningTask | None = None) -> None:
+        self.objects: dict[str, Any] = {}
+        if task is not None:
+            parts = {"task": task, "architecture": task.architecture, "data": task.data}
+            held = (task.data.y_train, task.data.y_test, *task.train)
+            named = dict(zip(("y_train", "y_test", "images", "labels"), held, strict=True))
+            self.objects = parts | named
+        self.names = {id(each): name for name, each in self.objects.items()}
+
+
+def packed(content: Any, references: References) -> bytes:
+    """Pickled, functions within functions included; tensors as arrays of their own values."""
+    from cloudpickle import CloudPickler
+
+    class Pickler(CloudPickler):
+        def persistent_id(self, each: Any) -> str | None:
+            return references.names.get(id(each))
+
+        def reducer_override(self, each: Any) -> Any:
+            if type(each) is torch.Tensor and each.device.type == "cpu":
+                # A view would take all of its storage along.
+                values = each.detach().contiguous().numpy()
+                return _tensor, (values.copy() if values.base is not None else values,)
+            if isinstance(each, _CACHED) and "<locals>" in each.__qualname__:
+                return _cached, (each.__wrapped__, each.cache_parameters())
+            return super().reducer_override(each)
+
+    file = io.BytesIO()
+    Pickler(file, protocol=pickle.HIGHEST_PROTOCOL).dump(content)
+    return file.getvalue()
+
+
+def unpacked(content: bytes, references: References) -> Any:
+    """What `packed` was given, with this side's objects for the names."""
+
+    class Unpickler(pickle.Unpickler):
+        def persistent_load(self, name: str) -> Any:
+            return references.objects[name]
+
+    return Unpickler(io.BytesIO(content)).load()
+
+
+def _tensor(values: Array) -> torch.Tensor:
+    return torch.from_numpy(values)
+
+
+_CACHED = type(task_of)  # of functions with `functools.lru_cache`, which pickle by name only
+
+
+def _cached(function: Callable[..., Any], parameters: dict[str, Any]) -> Any:
+    return lru_cache(**parameters)(function)
