@@ -41,3 +41,16 @@ def test_a_weight_between_two_hidden_layers_is_held_by_chance(bench):
         kept = np.array([each[name] for each in sets])
         assert (kept.sum(axis=1) == -(-count // 4)).all()
         assert kept.mean(axis=0) == pytest.approx(-(-count // 4) / count, abs=0.09)
+
+
+def test_how_often_nobody_of_ten_holds_a_weight(bench):
+    """(1 - s^2)^10 between two hidden layers: 0.52446 of them with a quarter, 0.05631 with half."""
+    layout = bench.task.layout
+    first, second = [name for name, group in layout.groups.items() if group.hidden][1:3]
+    for width, uncovered in ((0.25, 0.52446), (0.5, 0.05631)):
+        rng, missed = np.random.default_rng(0), []
+        for _ in range(150):
+            held = [random(layout, width, rng, "up") for _ in range(10)]
+            pairs = np.any([np.outer(each[first], each[second]) for each in held], axis=0)
+            missed.append(1.0 - pairs.mean())
+        assert np.mean(missed) == pytest.approx(uncovered, abs=0.01)

@@ -59,3 +59,29 @@ def test_one_more_number_travels_up(bench):
 def test_mu_with_momentum_is_refused(bench):
     with pytest.raises(MethodError, match=r"mu.*momentum"):
         bench.method("fednova", mu=0.1, momentum=0.9)
+
+
+@pytest.mark.parametrize(
+    ("eta", "fednova", "fedavg"),
+    [(0.1, 0.05079, -0.46092), (0.01, 0.005008, -0.49623), (0.001, 0.0005, -0.49962)],
+)
+def test_where_one_and_three_steps_on_opposite_quadratics_end(bench, eta, fednova, fedavg):
+    """Curvature 1, centres 1 and -1, the optimum is 0: FedAvg ends near who took more steps.
+
+    After tau steps y = c + (1 - eta)^tau (w - c). A round is affine in w: two give its fixed point.
+    """
+    for name, limit in (("fednova", fednova), ("fedavg", fedavg)):
+        method = bench.method(name, weighting="uniform", lr=eta)
+        state, reached = method.start(), []
+        for w in (0.0, 1.0):
+            state = replace(state, w=torch.full_like(state.w, w, dtype=torch.float64))
+            updates = []
+            for k, (centre, steps) in enumerate([(1.0, 1), (-1.0, 3)]):
+                phase = Phase(state.w, torch.ones(len(state.w), dtype=torch.bool), steps, eta)
+                update = Walked(k, state.w, steps, 0.0)
+                update.job = Job(k, 0, (phase,), (), Payload(0.0, 0.0), 0.0)
+                moved = centre + (1 - eta) ** steps * (state.w - centre)
+                update.trained = Trained(moved, phase.mask, 0.0)
+                updates.append(update)
+            reached.append(method.aggregate(state, view_of(bench.task), updates).w[0].item())
+        assert reached[0] / (1 - reached[1] + reached[0]) == pytest.approx(limit, abs=6e-6)
