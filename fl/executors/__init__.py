@@ -8,25 +8,19 @@ down from benchmarks and never timed in a run.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fl.executors.batched import Batched
 from fl.executors.convolution_gradients import is_small_cnn
+from fl.executors.deferred_training import Executor
 from fl.executors.malloc_settings import keep_freed_memory
 from fl.executors.one_by_one import OneByOne
 from fl.executors.perceptron_gradients import is_perceptron
 from fl.task import LearningTask
 from fl.worker_threads import available_cores
 
-if TYPE_CHECKING:
-    from fl.executors.cluster_training import ClusterTraining
-
 NAMES = ("auto", "resident", "pool", "batched", "dask")
 
 
-def choose(
-    task: LearningTask, name: str = "auto", threads: int | None = None
-) -> OneByOne | Batched | ClusterTraining:
+def choose(task: LearningTask, name: str = "auto", threads: int | None = None) -> Executor:
     """The executor of that name.
 
     Args:
@@ -47,9 +41,14 @@ def choose(
     if name == "dask":
         from fl.executors.cluster_training import ClusterTraining
 
-        return ClusterTraining(task, threads)
+        return ClusterTraining(task, threads, on_a_worker)
     stacked = arithmetic(task, name) == "stacked"
     return Batched(task, threads) if stacked else OneByOne(task, threads)
+
+
+def on_a_worker(task: LearningTask) -> Executor:
+    """What trains on a worker of a cluster: as this process would with one thread."""
+    return choose(task, "auto", 1)
 
 
 def arithmetic(task: LearningTask, name: str = "auto") -> str:

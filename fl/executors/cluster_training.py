@@ -24,6 +24,7 @@ import torch
 from fl.contracts import Array, Job, Trained
 from fl.data.samples import Federated
 from fl.errors import LearningError
+from fl.executors.deferred_training import Executor
 from fl.executors.fallback_counts import Fallbacks
 from fl.task import LearningTask
 from fl.worker_threads import one_torch_thread
@@ -41,13 +42,20 @@ class ClusterTraining:
     Args:
         task: Of all jobs.
         threads: Of the evaluation, and number of processes that are started here.
+        make: Of a task what trains its jobs on a worker; a function with a name in a module.
         client: Of a cluster; None: as above, when the first pass is trained.
 
     Raises:
         LearningError: dask.distributed is not installed, or the task is on an accelerator.
     """
 
-    def __init__(self, task: LearningTask, threads: int = 1, client: Any = None) -> None:
+    def __init__(
+        self,
+        task: LearningTask,
+        threads: int,
+        make: Callable[[LearningTask], Executor],
+        client: Any = None,
+    ) -> None:
         if find_spec("distributed") is None:
             problem = 'needs dask.distributed: pip install "edgesim[cluster]"'
             raise LearningError(f"learning.executor is dask, which {problem}")
@@ -55,6 +63,7 @@ class ClusterTraining:
             problem = "trains on processors only; write device: cpu, or another executor"
             raise LearningError(f"learning.executor is dask, which {problem}")
         self.task, self.threads, self.fallbacks = task, threads, Fallbacks()
+        self._make = make
         self._given, self._sent = client, None  # the task, once workers have it
         self.name = "dask"
 
@@ -115,7 +124,9 @@ class ClusterTraining:
             if self._sent is None:  # to every worker: one that is lost takes no last copy with it
                 self._sent = self.client.scatter(self._packed_task, broadcast=True)
             futures = [
-                self.client.submit(train_part, self._sent, self._packed(jobs, part), pure=False)
+                self.client.submit(
+                    train_part, self._make, self._sent, self._packed(jobs, part), pure=False
+                )
                 for part in parts
             ]
         except lost:
@@ -208,10 +219,10 @@ def divided(jobs: Sequence[Job], undone: Sequence[int], workers: int) -> list[li
 # --- what workers do ----------------------------------------------------------------------------
 
 
-def train_part(packed_task: bytes, jobs: bytes) -> bytes:
+def train_part(make: Callable[[LearningTask], Executor], packed_task: bytes, jobs: bytes) -> bytes:
     """Results of some jobs, and what was computed otherwise than chosen, packed."""
     task = task_of(hashlib.sha256(packed_task).digest(), HeldBytes(packed_task))
-    executor = executor_of(task)
+    executor = executor_of(make, task)
     executor.fallbacks.take()
     with one_torch_thread():
         trained = executor.run(unpacked(jobs, References(task)))
@@ -238,11 +249,9 @@ def task_of(digest: bytes, held: HeldBytes) -> LearningTask:
 
 
 @lru_cache(maxsize=2)
-def executor_of(task: LearningTask) -> Any:
-    """What trains on a worker: as one process with one thread would."""
-    from fl.executors import choose
-
-    return choose(task, "auto", 1)
+def executor_of(make: Callable[[LearningTask], Executor], task: LearningTask) -> Executor:
+    """What trains on a worker, made once."""
+    return make(task)
 
 
 # --- what travels -------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import torch
 
 from edgesim.seeds import Seeds
 from fl.errors import LearningError
-from fl.executors import choose
+from fl.executors import choose, on_a_worker
 from fl.executors.cluster_training import ClusterTraining, divided
 from fl.models.architectures import build
 from fl.task import LearningTask
@@ -47,7 +47,9 @@ def test_the_results_are_those_of_one_process(perceptron, client, name):
     method = perceptron.method(name)
     jobs = perceptron.jobs(method, method.start())
     local = choose(method.task, "auto", 1).run(jobs)
-    for one, other in zip(ClusterTraining(method.task, 2, client).run(jobs), local, strict=True):
+    for one, other in zip(
+        ClusterTraining(method.task, 2, on_a_worker, client).run(jobs), local, strict=True
+    ):
         same(one, other)
 
 
@@ -57,7 +59,7 @@ def test_the_task_is_sent_once_and_what_jobs_share_once_per_part(perceptron, cli
     monkeypatch.setattr(
         client, "scatter", lambda data, **how: sent.append(len(data)) or scatter(data, **how)
     )
-    executor, state = ClusterTraining(method.task, 2, client), method.start()
+    executor, state = ClusterTraining(method.task, 2, on_a_worker, client), method.start()
     for _ in range(3):
         executor.run(perceptron.jobs(method, state))
     assert len(sent) == 1 and sent[0] > method.task.data.x_train.nbytes
@@ -85,9 +87,11 @@ def test_what_fails_in_a_job_is_raised_here(perceptron, client):
 
     wrong = replace(job, phases=(replace(job.phases[0], criterion=criterion),))
     with pytest.raises(LearningError, match="no such loss"):
-        ClusterTraining(method.task, 2, client).run([wrong])
+        ClusterTraining(method.task, 2, on_a_worker, client).run([wrong])
     with pytest.raises(LearningError, match=r"a job cannot be sent to a worker .*lock.*another ex"):
-        ClusterTraining(method.task, 2, client).run([replace(job, note=threading.Lock())])
+        ClusterTraining(method.task, 2, on_a_worker, client).run(
+            [replace(job, note=threading.Lock())]
+        )
 
 
 @pytest.mark.slow
@@ -111,7 +115,7 @@ def test_a_lost_worker_costs_a_repetition_and_nothing_else(perceptron, tmp_path)
         distributed.LocalCluster(n_workers=2, **options) as cluster,
         distributed.Client(cluster, set_as_default=False) as two,
     ):
-        found = ClusterTraining(method.task, 2, two).run(dying)
+        found = ClusterTraining(method.task, 2, on_a_worker, two).run(dying)
     assert flag.exists()
     for one, other in zip(found, choose(method.task, "auto", 1).run(dying), strict=True):
         same(one, other)
@@ -120,7 +124,7 @@ def test_a_lost_worker_costs_a_repetition_and_nothing_else(perceptron, tmp_path)
 def test_what_it_cannot_do_is_one_sentence(perceptron, monkeypatch):
     task = perceptron.task
     with pytest.raises(LearningError, match="processors only; write device: cpu, or another exec"):
-        ClusterTraining(replace(task, device="cuda"))
+        ClusterTraining(replace(task, device="cuda"), 1, on_a_worker)
     monkeypatch.setattr("fl.executors.cluster_training.find_spec", lambda name: None)
     with pytest.raises(LearningError, match=r'dask.distributed: pip install "edgesim\[cluster\]"'):
         choose(task, "dask")
