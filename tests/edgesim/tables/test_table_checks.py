@@ -1,5 +1,7 @@
 """What a table may hold, and the sentence about what it may not."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -69,16 +71,18 @@ def test_a_device_stands_once_in_a_round_and_its_status_is_a_known_one():
         check_table("device_rounds", {"status": np.array(["late", "gone"], dtype=object)})
 
 
-def test_two_million_rows_take_under_two_seconds():
-    import time
-
-    count = 2_000_000
+def test_a_table_is_checked_by_columns_not_by_rows():
+    count = 100_000
     table = {
         "round": np.arange(count),
         "device": np.zeros(count, dtype=int),
         "phase": np.full(count, "train", dtype=object),
         "energy_j": np.ones(count),
     }
-    start_s = time.process_time()
-    check_table("spans", table)
-    assert time.process_time() - start_s < 2.0
+    calls = []
+    sys.setprofile(lambda frame, event, argument: calls.append(event))
+    try:
+        check_table("spans", table)
+    finally:
+        sys.setprofile(None)
+    assert len(calls) < 1_000
