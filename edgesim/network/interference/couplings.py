@@ -68,12 +68,17 @@ class Couplings:
         self.cross[:] = self.gain
         self.cross[everybody, self.serving] = 0.0
 
-    def interference(self, power_w: Array) -> Array:
+    def interference(self, power_w: Array, fading: Array | None = None) -> Array:
         """Mean density [S] over a band that devices of other sectors send into with ``power_w``.
 
         Args:
             power_w: p over the band, W/Hz for a density: p / W; 0 where a device is silent [K].
+            fading: |h|^2 of the links [K, S]; None: their mean, 1.
         """
+        if fading is not None:
+            here = np.flatnonzero(power_w)
+            faded = self.cross[here] * fading[here]
+            return np.einsum("k,ks->s", power_w[here], faded)
         # Not by matrix product: its last bits would depend on the library and its threads.
         density: Array = np.einsum("k,ks->s", power_w, self.cross)
         return density

@@ -11,6 +11,7 @@ import simpy
 from edgesim.network.adaptation.link_adaptation import make_repetitions
 from edgesim.network.channel import radio_options, receiver_loss
 from edgesim.network.device import Fleet
+from edgesim.network.fading.cross_links import CrossLinkFading
 from edgesim.network.fluid_links import Downlink
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.moving_sectors import MovingSectors
@@ -74,7 +75,10 @@ def served_by(
     options = radio_options(network, links.k_factor[own], streams)
     places = ServingSites(links.distance_m[own], links.line_of_sight[own], links.beyond_scope)
     couplings = Couplings(links.coupling, serving)
-    return SectorChannel(couplings, places, receiver_loss(network), moving, **options)
+    cross = None
+    if network.channel.fading.links == "all":
+        cross = CrossLinkFading(streams, links.k_factor[:, sites.site_of])
+    return SectorChannel(couplings, places, receiver_loss(network), moving, cross, **options)
 
 
 def _moving(network: NetworkSection, coupling: Coupling, movement: Movement) -> MovingLinks:
@@ -145,6 +149,7 @@ def make_network_uplink(
         network.uplink.share,
         repetitions=make_repetitions(network, streams),
         walk=make_walk(network.handover, channel),
+        cross=channel.cross,
     )
 
 

@@ -10,6 +10,7 @@ import simpy
 
 from edgesim.network.adaptation.drawn_repetitions import DrawnRepetitions
 from edgesim.network.channel import Channel
+from edgesim.network.fading.cross_links import CrossLinkFading
 from edgesim.network.fluid_links import Carrying, SegmentObserver, Uplink
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.flow_table import FlowTable
@@ -40,6 +41,7 @@ class NetworkUplink(Uplink):
         on_segment: see `Link`.
         repetitions: see `Uplink`.
         walk: moves the devices; None: they stand still.
+        cross: fading of the links to other sectors; None: they have their mean gains.
     """
 
     def __init__(
@@ -53,13 +55,14 @@ class NetworkUplink(Uplink):
         on_segment: SegmentObserver | None = None,
         repetitions: DrawnRepetitions | None = None,
         walk: MovingSectors | None = None,
+        cross: CrossLinkFading | None = None,
     ) -> None:
         super().__init__(env, channel, share, on_segment, repetitions)
         if interference not in MODES:
             raise ValueError(f"interference is {interference}; allowed are {', '.join(MODES)}")
         self.interference, self.refresh_s = interference, refresh_s
         self.couplings, self.bands = couplings, SectorBands(couplings, share == "reclaim")
-        self.rates = UplinkRates(couplings, channel, self.bands)
+        self.rates = UplinkRates(couplings, channel, self.bands, cross)
         table = FlowTable(len(couplings), self._rates_now, self.service)
         self.timer = FlowTimer(env, table, self._next_change_s)
         if on_segment is not None:
@@ -113,7 +116,7 @@ class NetworkUplink(Uplink):
         if self.interference == EVENTS:
             return None
         if self.interference == FULL:
-            return self.rates.interference(self.asked)
+            return self.rates.interference(self.asked, self.env.now)
         if self.interference == LOAD and self._expected is not None:
             return self._expected
         return np.zeros(self.couplings.sectors)
@@ -233,7 +236,7 @@ class NetworkUplink(Uplink):
             # The timer rings at a multiple while anybody sends: else nobody was sending at it.
             at_it = self._was_sending or number * self.refresh_s == time_s
             silent = np.zeros(self.couplings.sectors)
-            self.rates.held = self.rates.interference(sending) if at_it else silent
+            self.rates.held = self.rates.interference(sending, time_s) if at_it else silent
             self._refreshed = number
         self._was_sending = bool(sending.any())
 

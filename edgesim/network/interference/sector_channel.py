@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from edgesim.network.channel import Channel
+from edgesim.network.fading.cross_links import CrossLinkFading
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.layout.coupling import SectorLinks
 from fl.contracts import Array
@@ -57,6 +58,7 @@ class SectorChannel(Channel):
         sites: that serve the devices at the start; None: not known.
         loss: by how much a receiver needs more than the theory says, linear.
         moving: the links of devices that move; None: nobody moves.
+        cross: fading of the links to other sectors; None: they have their mean gains.
         options: of `Channel`, but path_gain.
     """
 
@@ -66,9 +68,11 @@ class SectorChannel(Channel):
         sites: ServingSites | None = None,
         loss: float = 1.0,
         moving: MovingLinks | None = None,
+        cross: CrossLinkFading | None = None,
         **options: Any,
     ) -> None:
         self.couplings, self.sites, self.loss, self.moving = couplings, sites, loss, moving
+        self.cross = cross
         if moving is not None:
             self.refresh_s, self.top_speed_m_per_s = moving.refresh_s, moving.top_speed_m_per_s
             self.k_by_place = moving.k_by_place

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from edgesim.network.channel import Channel
+from edgesim.network.fading.cross_links import CrossLinkFading
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.sector_bands import SectorBands
 from fl.contracts import Array
@@ -33,6 +34,7 @@ class UplinkRates:
         couplings: gains of every device at every sector.
         channel: gains at the own sector over time, and the rate of a share of the band.
         bands: which share each device holds.
+        cross: fading of the links to other sectors; None: they have their mean gains.
         held: interference density [S] that is held, W/Hz; None: that of those who send now.
         power_w: transmit powers [K], W.
         factor: of the rate of each device, for repetitions as they happen [K].
@@ -41,6 +43,7 @@ class UplinkRates:
     couplings: Couplings
     channel: Channel
     bands: SectorBands
+    cross: CrossLinkFading | None = None
     held: Array | None = None
     power_w: Array = field(init=False)
     factor: Array = field(init=False)
@@ -49,15 +52,16 @@ class UplinkRates:
         self.power_w = np.zeros(len(self.couplings))
         self.factor = np.ones(len(self.couplings))
 
-    def interference(self, sending: Array) -> Array:
+    def interference(self, sending: Array, time_s: float) -> Array:
         """I [S], W/Hz, of the devices that send, bool [K]."""
-        power_w = np.where(sending, self.power_w, 0.0)
-        return self.couplings.interference(power_w / self.channel.bandwidth_hz)
+        power_w = np.where(sending, self.power_w, 0.0) / self.channel.bandwidth_hz
+        fading = None if self.cross is None else self.cross.powers(self.channel.block(time_s))
+        return self.couplings.interference(power_w, fading)
 
     def gains(self, sending: Array, time_s: float) -> Array:
         """Gains [K] with which noise alone would do what noise and interference do."""
         gain = self.channel.gains(time_s)  # before the couplings: devices may have moved
-        density = self.interference(sending) if self.held is None else self.held
+        density = self.interference(sending, time_s) if self.held is None else self.held
         return gain * noise_factor(self.channel, density)[self.couplings.serving]
 
     def __call__(self, sending: Array, time_s: float) -> tuple[Array, Array, Array]:

@@ -27,7 +27,8 @@ from edgesim.scenario.network_schema import NetworkSection
 from edgesim.scenario.radio.channel_schema import LogDistancePathLoss, Tr38901PathLoss
 from fl.contracts import Array, Streams
 
-LinksOfSite = Callable[[Array, Array], LargeScale]  # (offset from the site [n, 2], devices [n])
+LinksOfSite = Callable[[Array, Array, Array], LargeScale]
+# (offset from the site [n, 2], m; devices [n]; place for what sites share [n, 2], m)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +89,11 @@ class Coupling:
         coupling = np.empty((len(devices), len(self.sites.site_of)))
         sight = np.empty((len(devices), len(self.sites)), dtype=bool)
         k_factor, distance_m = np.empty(sight.shape), np.empty(sight.shape)
+        # beside the nearest image of the first site: the same in a network moved by a copy
+        common_m = self.sites.offset_m(0, position_m) + self.sites.position_m[0]
         for i, links_of in enumerate(self.links_of_site):
             offset_m = self.sites.offset_m(i, position_m)
-            links, distance_m[:, i] = links_of(offset_m, devices), np.hypot(*offset_m.T)
+            links, distance_m[:, i] = links_of(offset_m, devices, common_m), np.hypot(*offset_m.T)
             sight[:, i], k_factor[:, i] = links.line_of_sight, links.k_factor
             for s in np.flatnonzero(self.sites.site_of == i).tolist():
                 boresight_deg = float(self.sites.boresight_deg[s])
@@ -140,11 +143,14 @@ def _log_distance(
 ) -> LinksOfSite:
     """Links whose shadowing is drawn once per device and site."""
     normal = streams.stream("shadowing", device=site or None).standard_normal(len(fleet))
+    if c := network.channel.inter_site:
+        shared = streams.stream("shadowing-common").standard_normal(len(fleet))
+        normal = np.sqrt(c) * shared + np.sqrt(1.0 - c) * normal
     shadowing_db = -float(network.channel.shadowing_db or 0.0) * normal
     k_db = network.channel.fading.k_db
     k_factor = 0.0 if k_db is None else float(linear(k_db))
 
-    def links(offset_m: Array, devices: Array) -> LargeScale:
+    def links(offset_m: Array, devices: Array, _: Array) -> LargeScale:
         reference = (loss.reference_loss_db, loss.reference_distance_m, loss.exponent)
         loss_db = log_distance_db(np.hypot(*offset_m.T), *reference)
         outdoor = np.zeros(len(devices), dtype=bool)

@@ -114,6 +114,7 @@ class SitePropagation:
         k_db: the K factor of every link, dB; table: by position; None: 0, no direct path.
         site: its number; each has fields of its own.
         origin_m: where it stands in the plane of its fields (x, y), m.
+        inter_site: correlation of the shadowing towards different sites.
     """
 
     model: str
@@ -126,6 +127,7 @@ class SitePropagation:
     k_db: float | str | None = TABLE
     site: int = SITE
     origin_m: tuple[float, float] = (0.0, 0.0)
+    inter_site: float = 0.0
 
     @cached_property
     def _h_e_uniform(self) -> Array:
@@ -135,14 +137,17 @@ class SitePropagation:
 
     @cached_property
     def _fields(self) -> FieldsOfSite:
-        return FieldsOfSite(self.streams, self.model, self.site)
+        return FieldsOfSite(self.streams, self.model, self.site, self.inter_site)
 
-    def at(self, position_m: Array, devices: Array | None = None) -> LargeScale:
+    def at(
+        self, position_m: Array, devices: Array | None = None, common_m: Array | None = None
+    ) -> LargeScale:
         """The links of some devices.
 
         Args:
             position_m: from the site [S, 2], m.
             devices: their numbers [S]; None: all.
+            common_m: where they are for what all sites share [S, 2], m; None: by ``position_m``.
         """
         model, ghz = self.model, self.frequency_ghz
         around = self.around if devices is None else self.around.of(devices)
@@ -157,7 +162,7 @@ class SitePropagation:
         loss_db = path_loss_db(model, clear, distance_m, *heights, h_e) + around.loss_db
         beyond = distance_m > breakpoint_m(model, *heights)
         sf_db, k_factor = self._fields.shadowing_and_k(
-            place_m, clear, around.indoor, self.shadowing_db, beyond, self.k_db == TABLE
+            place_m, clear, around.indoor, self.shadowing_db, beyond, self.k_db == TABLE, common_m
         )
         if self.k_db != TABLE:
             k_db = -np.inf if self.k_db is None else self.k_db

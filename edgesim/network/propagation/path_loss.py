@@ -128,6 +128,7 @@ def tr38901_sites(
             network.channel.fading.k_db,
             site,
             (x_m, y_m),
+            network.channel.inter_site,
         )
         for site, (x_m, y_m) in enumerate(origins_m.tolist())
     ]

@@ -58,11 +58,13 @@ class FieldsOfSite:
         streams: random streams of the run.
         model: uma, umi, rma or inh.
         site: number of the site.
+        inter_site: c, correlation of the shadowing towards different sites.
     """
 
     streams: Streams
     model: str
     site: int = SITE
+    inter_site: float = 0.0
 
     @cached_property
     def sight(self) -> RandomField:
@@ -80,6 +82,12 @@ class FieldsOfSite:
         far = STATISTICS[self.model].decorrelation_m
         return {each: self._field(f"field/sf/{each}", far[each]) for each in far}
 
+    @cached_property
+    def common(self) -> RandomField:
+        """Of the shadowing that all sites share, whatever their states."""
+        far_m = STATISTICS[self.model].decorrelation_m[NLOS]
+        return RandomField(self.streams, "field/sf/common", SITE, far_m)
+
     def _field(self, name: str, decorrelation_m: float) -> RandomField:
         return RandomField(self.streams, name, self.site, decorrelation_m)
 
@@ -91,6 +99,7 @@ class FieldsOfSite:
         given_db: float | None = None,
         beyond: Array | None = None,
         with_k: bool = True,
+        common_m: Array | None = None,
     ) -> tuple[Array, Array]:
         """(shadowing [K], dB; K factor [K], linear).
 
@@ -104,6 +113,7 @@ class FieldsOfSite:
             given_db: standard deviation of the shadowing instead of the table's, dB.
             beyond: farther than the breakpoint, where RMa has 6 dB with line of sight, bool [K].
             with_k: the K factor is asked for; else it is 0.
+            common_m: the same place for all sites [K, 2], m; None: ``position_m``.
         """
         table = STATISTICS[self.model]
         state = np.where(indoor, O2I, np.where(line_of_sight, LOS, NLOS))
@@ -113,6 +123,9 @@ class FieldsOfSite:
         for each in np.unique(state).tolist():
             here = np.flatnonzero(state == each)
             z = self.shadowing[each].at(position_m[here])
+            if self.inter_site:
+                shared = self.common.at((position_m if common_m is None else common_m)[here])
+                z = np.sqrt(self.inter_site) * shared + np.sqrt(1.0 - self.inter_site) * z
             sigma_db: Any = table.shadowing_db[each] if given_db is None else given_db
             if self.model == RMA and each == LOS and given_db is None and beyond is not None:
                 sigma_db = np.where(beyond[here], RMA_FAR_DB, sigma_db)

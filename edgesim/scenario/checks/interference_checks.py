@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from edgesim.scenario.cells.interference_schema import LOAD, NONE
+from edgesim.scenario.cells.interference_schema import EVENTS, LOAD, NONE, REFRESH
 from edgesim.scenario.clock.clock_schema import OVERLAPPING
 from edgesim.scenario.schema import ScenarioKeys
 from edgesim.scenario.section import ValueRefusedError
@@ -23,11 +23,14 @@ def check_network(scenario: ScenarioKeys) -> None:
     if network.handover is not None and (network.layout.kind == "single" or not moves):
         needs = "is read where devices move between cells; remove it, or write network.layout"
         raise ValueRefusedError(f"{needs} and devices.mobility", keys=("network", "handover"))
+    channel = network.channel
     if network.layout.kind == "single":
         needs = "is not read without other cells; remove it, or write network.layout: {kind: hex}"
         for key, given in (
             (("network", "interference"), heard is not None),
             (("allocation", "interference"), planned),
+            (("network", "channel", "fading", "links"), channel.fading.links == "all"),
+            (("network", "channel", "inter_site"), channel.inter_site > 0.0),
         ):
             if given:
                 raise ValueRefusedError(needs, keys=key)
@@ -35,6 +38,15 @@ def check_network(scenario: ScenarioKeys) -> None:
     if planned and heard is not None and heard.mode == NONE:
         problem = f"is {allocation.interference}, but network.interference: none leaves nothing"
         raise ValueRefusedError(f"{problem}; remove one", keys=("allocation", "interference"))
+    mode = EVENTS if heard is None else heard.mode
+    if channel.fading.links == "all" and mode not in (EVENTS, REFRESH):
+        problem = f"is all, but network.interference: {mode} counts with mean gains"
+        advice = "write interference: events, or links: own"
+        keys = ("network", "channel", "fading", "links")
+        raise ValueRefusedError(f"{problem}; {advice}", keys=keys)
+    if channel.inter_site and not channel.shadowing_db:
+        problem = "is read with shadowing only; remove it, or write network.channel.shadowing"
+        raise ValueRefusedError(problem, keys=("network", "channel", "inter_site"))
     _check_loads(scenario)
     if network.noise.density_w_per_hz is None:
         problem = "is a power, but interference adds to a density; write for instance -169 dBm/Hz"

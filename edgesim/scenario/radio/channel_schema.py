@@ -172,6 +172,14 @@ class FadingSection(Section):
         "block fading",
         written=False,
     )
+    links: Annotated[str, Word(("own", "all"))] = key(
+        "own: interference arrives with mean gains; all: over blocks of its own for every device "
+        "and sector (network.layout), with Rayleigh fading or the K factors of these links",
+        "all",
+        "own",
+        f"{OURS}: interference is a sum of many",
+        written=False,
+    )
     delay_spread_s: Annotated[float | None, Quantity("s", 1e-12, 1e-3, above=False)] = key(
         "tau of frequency-selective fading: the waves of process: clarke arrive with exponential "
         "delays, so that parts of the band fade apart; TR 38.901 has medians of 37 to 267 ns",
@@ -191,6 +199,7 @@ class FadingSection(Section):
     @model_validator(mode="after")
     def _fits_the_kind(self) -> FadingSection:
         given = [n for n in ("coherence", "speed", "k", "delay_spread") if self._given(n)]
+        given += ["links"] if self.links != "own" else []
         if self.kind == "none" and (given or self.process != "block"):
             problem = (
                 f", which reads no {(*given, 'process')[0]}; remove it or write kind: rayleigh"
@@ -205,6 +214,9 @@ class FadingSection(Section):
             raise ValueRefusedError("stands beside coherence; keep one of the two", keys=["speed"])
         if self.process == "clarke" and not self._given("speed"):
             problem = ", which needs a speed; write for instance speed: 3 km/h"
+            raise refuse(self.process, problem, "process")
+        if self.process != "block" and self.links == "all":
+            problem = ", whose waves the links to other sectors do not have; write process: block"
             raise refuse(self.process, problem, "process")
         if self.process != "clarke" and self.delay_spread_s is not None:
             problem = ", which reads no delay_spread; remove it, or write process: clarke"
@@ -234,6 +246,14 @@ class ChannelSection(Section):
         "8 dB",
         0.0,
         "Liu, eq. (9): the gain is given",
+    )
+    inter_site: Annotated[float, Quantity(high=1.0, above=False)] = key(
+        "correlation of the shadowing of a device towards different sites of network.layout, by "
+        "a field that all share: S = sqrt(c) S_common + sqrt(1 - c) S_site",
+        0.5,
+        0.0,
+        "3GPP TR 38.901, clause 7.5, step 4; older studies (TR 36.942) have 0.5",
+        written=False,
     )
     refresh_s: Annotated[float | None, Quantity("s", 1e-3, above=False)] = key(
         "how often path loss, shadowing and K factor of devices that move are taken anew",
