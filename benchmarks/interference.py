@@ -2,9 +2,14 @@
 
     python benchmarks/interference.py
 
-Static channel, interference `events`: to reach under 0.4 s a round, plans included. Beside it the
-floor: the events of a round in bare numpy, where each takes the powers of those who send, the
-interference of all sectors and the rates of all devices.
+(i) Static channel: seconds a round, plans included; to reach with interference `events`: under 0.4.
+(ii) Rayleigh blocks of 5 ms, `events`: seconds per simulated second, plans included; to reach: 0.3
+where links fade to their own sector, 0.6 where all do.
+(iii) 1e5 devices of one cell without training, a round: a noise density without and with the
+schemes of 64QAM (`network.adaptation`); to reach: 1.3 times as long at most.
+
+Beside them the floor: the events of a round, or the blocks of a second, in bare numpy, where each
+takes the powers of those who send, the interference of all sectors and the rates of all devices.
 """
 
 from __future__ import annotations
@@ -40,14 +45,32 @@ learning: {{dataset: none, model: liu-cnn, batch_size: 20, method: {{name: liu, 
 """  # noqa: E501
 
 
-def floor_s(events: int) -> float:
-    """CPU seconds of so many events in numpy."""
+FADING = "network.channel.fading={{kind: rayleigh, coherence: 5 ms, links: {}}}"
+CROWD = """
+name: crowd
+rounds: 3
+network:
+  bandwidth: 2000 GHz
+  noise: -190 dBm/Hz
+  channel: {path_loss: {model: constant, loss: 100 dB}}
+devices:
+  - {count: 100000, tx_power: 28 dBm, cpu: {frequency: {uniform: [1 GHz, 3 GHz]}, cycles_per_weight: 5}}
+budget: {latency_threshold: 25 ms}
+allocation: {solver: kkt}
+learning: {dataset: none, model: liu-cnn, batch_size: 128, method: {name: liu, personal_lr: 0.02, global_lr: 0.02}}
+"""  # noqa: E501
+
+
+def floor_s(events: int, fading: str = "none") -> float:
+    """CPU seconds of so many events in numpy; with the fading of own or all links redrawn."""
     rng = np.random.default_rng(0)
     gain, serving = rng.random((DEVICES, SECTORS)), rng.integers(0, SECTORS, DEVICES)
     power, own = rng.random(DEVICES), gain[np.arange(DEVICES), serving]
     begin = time.process_time()
     for event in range(events):
         sending = np.where(np.arange(DEVICES) > event // 2, power, 0.0)
+        own = own if fading == "none" else rng.standard_exponential(DEVICES)
+        gain = gain if fading != "all" else rng.standard_exponential((DEVICES, SECTORS))
         density = np.einsum("k,ks->s", sending, gain)
         np.log1p(own * power / (1.0 + density[serving])).min()
     return time.process_time() - begin
@@ -59,17 +82,36 @@ def main() -> None:
         file.write_text(NETWORK)
         print(f"{'interference':>16}{'CPU s a round':>15}{'mean upload ms':>16}")
         for mode in ("none", "full", "events"):
-            scenario = load(file, [f"network.interference={mode}"])
-            once = _seconds(scenario.with_rounds(1))[0]
-            spent, upload_s = _seconds(scenario)
-            print(f"{mode:>16}{(spent - once) / (ROUNDS - 1):15.3f}{1e3 * upload_s:16.1f}")
-    print(f"{'numpy floor':>16}{floor_s(2 * DEVICES):15.3f}")
+            spent_s, _, upload_s = _further_rounds(load(file, [f"network.interference={mode}"]))
+            print(f"{mode:>16}{spent_s / (ROUNDS - 1):15.3f}{1e3 * upload_s:16.1f}")
+        print(f"{'numpy floor':>16}{floor_s(2 * DEVICES):15.3f}")
+        print(f"{'fading links':>16}{'CPU s per s':>15}{'numpy floor':>16}")
+        for links in ("own", "all"):
+            spent_s, simulated_s, _ = _further_rounds(load(file, [FADING.format(links)]))
+            print(f"{links:>16}{spent_s / simulated_s:15.3f}{floor_s(200, links):16.3f}")
+        file.write_text(CROWD)
+        print(f"{'1e5 devices':>16}{'CPU s a round':>15}")
+        for rate in ("shannon", "mcs"):
+            spent_s, *_ = _further_rounds(load(file, [f"network.adaptation={{rate: {rate}}}"]))
+            print(f"{rate:>16}{spent_s / (ROUNDS - 1):15.3f}", flush=True)
 
 
-def _seconds(scenario) -> tuple[float, float]:
+def _further_rounds(scenario) -> tuple[float, float, float]:
+    """(CPU seconds of all rounds but the first, their simulated time, mean upload), s."""
+    once_s, first_s, _ = _seconds(scenario.with_rounds(1))
+    spent_s, simulated_s, upload_s = _seconds(scenario)
+    return spent_s - once_s, simulated_s - first_s, upload_s
+
+
+def _seconds(scenario) -> tuple[float, float, float]:
     begin = time.process_time()
     run = simulate(scenario)
-    return time.process_time() - begin, float(run.device_rounds["upload_s"].mean())
+    spent_s = time.process_time() - begin
+    return (
+        spent_s,
+        float(run.rounds["latency_s"].sum()),
+        float(run.device_rounds["upload_s"].mean()),
+    )
 
 
 if __name__ == "__main__":

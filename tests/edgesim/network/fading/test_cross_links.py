@@ -52,7 +52,7 @@ def test_interference_over_faded_links_by_hand():
     rates = UplinkRates(couplings, channel, bands, cross)
     bands.grant([Grant(k, 0.5, 0.0, 1e9, 0.2) for k in (0, 1)])
     rates.power_w[:] = 0.2
-    bands.begin(0), bands.begin(1)
+    bands.begin(0, 0.5), bands.begin(1, 0.5)
     for time_s, n in ((0.0, 0), (0.0049, 0), (0.0050, 1), (0.0123, 2)):
         h, own = cross.powers(n), fading.power(n)
         density = 1e-20 + 0.2 * np.array([3e-11 * h[1, 0], 1e-11 * h[0, 1]]) / 1e7
