@@ -16,6 +16,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
+from edgesim import load
+
 patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("search", **patient)
 settings.register_profile("repeatable", derandomize=True, **patient)
@@ -47,6 +49,20 @@ learning:
   batch_size: 10
   method: {name: liu, personal_lr: 0.05, global_lr: 0.05}
 """
+FEW = """
+name: few
+rounds: 3
+network:
+  bandwidth: 4 MHz
+  noise: -110 dBm
+  channel: {path_loss: {model: constant, loss: 95 dB}}
+devices:
+  - count: 4
+    tx_power: 23 dBm
+    cpu: {frequency: [2 GHz, 1 GHz, 700 MHz, 100 MHz], flops_per_cycle: 4}
+allocation: {solver: equal}
+learning: {dataset: none, model: mlp, batch_size: 10, method: {name: fedavg}}
+"""
 RESULTS = (
     *("rounds.csv", "device_rounds.parquet", "spans.parquet", "scores.parquet", "measures.csv"),
     *("summary.json", "model.safetensors", "trace.json", "scenario.yaml", "partition.json"),
@@ -69,6 +85,14 @@ def tiny(tmp_path):
     path = tmp_path / "tiny.yaml"
     path.write_text(TINY)
     return path
+
+
+@pytest.fixture
+def few(tmp_path):
+    """few(*changes): four unequal devices that only count time, with changes as ``key=value``."""
+    path = tmp_path / "few.yaml"
+    path.write_text(FEW)
+    return lambda *changes: load(path, list(changes))
 
 
 @pytest.fixture(scope="session")

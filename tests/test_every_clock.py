@@ -5,35 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgesim import load, simulate
+from edgesim import simulate
 from edgesim.clocks import clock_choice
 from edgesim.errors import EdgesimError
 from edgesim.runs.setup import set_up
 from edgesim.scenario.clock.clock_schema import ClockSection
 from fl.methods import available, resolve
 
-CELL = """
-name: three
-rounds: 3
-network:
-  bandwidth: 4 MHz
-  noise: -110 dBm
-  channel: {path_loss: {model: constant, loss: 95 dB}}
-devices:
-  - count: 3
-    tx_power: 23 dBm
-    cpu: {frequency: [2 GHz, 1 GHz, 300 MHz], flops_per_cycle: 4}
-    model_budget: [1, 0.25, 0.25]
-budget: {latency_threshold: 20 s}
-allocation: {solver: equal}
-learning:
-  dataset: digits
-  partition: {kind: labels, labels_per_device: 3}
-  samples_per_device: 20
-  model: mlp
-  batch_size: 10
-  method: {name: fedavg}
-"""
+THREE = (
+    "devices.0.count=3",
+    "devices.0.cpu.frequency=[2 GHz, 1 GHz, 300 MHz]",
+    "devices.0.model_budget=[1, 0.25, 0.25]",
+    "budget.latency_threshold=20 s",
+    "learning={dataset: digits, partition: {kind: labels, labels_per_device: 3}, "
+    "samples_per_device: 20, model: mlp, batch_size: 10, method: {name: fedavg}}",
+)
 PARAMS = {
     "liu": "personal_lr: 0.05, global_lr: 0.05",
     "fedalt": "personal_lr: 0.05, global_lr: 0.05",
@@ -52,13 +38,10 @@ TAKES_STALE = [
 
 
 @pytest.fixture
-def scenario(tmp_path):
-    path = tmp_path / "three.yaml"
-    path.write_text(CELL)
-
+def scenario(few):
     def make(name, *changes):
         params = PARAMS.get(name, "lr: 0.05" + (", local_steps: 2" if name == "fedavg" else ""))
-        return load(path, [f"learning.method={{name: {name}, {params}}}", *changes])
+        return few(*THREE, f"learning.method={{name: {name}, {params}}}", *changes)
 
     return make
 

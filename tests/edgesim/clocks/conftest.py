@@ -128,3 +128,16 @@ def traced(engine):
         return Traced(log)
 
     return run
+
+
+@pytest.fixture
+def three(few):
+    """three(*changes): devices of very unequal speeds, eight steps and a threshold of 40 ms."""
+    given = (
+        "devices.0.count=3",
+        "devices.0.cpu.frequency=[2 GHz, 5 MHz, 100 kHz]",
+        "budget.latency_threshold=40 ms",
+        "learning={dataset: digits, partition: {kind: iid}, samples_per_device: 40, model: mlp, "
+        "batch_size: 10, method: {name: fedavg, lr: 0.1, local_steps: 8}}",
+    )
+    return lambda *changes: few(*given, *changes)

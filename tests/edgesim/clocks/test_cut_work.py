@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from edgesim import load, simulate
+from edgesim import simulate
 from edgesim.clocks.rules import Deadline
 from edgesim.engine.rounds import Progress, cut_short
 from edgesim.errors import EdgesimError
@@ -21,38 +21,14 @@ from edgesim.runs.setup import set_up
 from fl.contracts import Job, Payload, Phase, Stage, Work
 from fl.executors.deferred_training import Promise
 
-CELL = """
-name: three
-rounds: 3
-network:
-  bandwidth: 4 MHz
-  noise: -110 dBm
-  channel: {path_loss: {model: constant, loss: 95 dB}}
-devices:
-  - count: 3
-    tx_power: 23 dBm
-    cpu: {frequency: [2 GHz, 5 MHz, 100 kHz], flops_per_cycle: 4}
-budget: {latency_threshold: 40 ms}
-allocation: {solver: equal}
-clock: {mode: deadline, partial: cut}
-learning:
-  dataset: digits
-  partition: {kind: iid}
-  samples_per_device: 40
-  model: mlp
-  batch_size: 10
-  method: {name: fedavg, lr: 0.1, local_steps: 8}
-"""
 FADING = "network.channel.fading={kind: rayleigh, coherence: 9 ms}"
 FAST = "devices=[{count: 3, tx_power: 23 dBm, cpu: {frequency: [2 GHz, 90 MHz, 30 MHz], flops_per_cycle: 4}}]"  # noqa: E501
 TABLES = "rounds.csv", "device_rounds.parquet", "spans.parquet", "scores.parquet"
 
 
 @pytest.fixture
-def scenario(tmp_path):
-    path = tmp_path / "three.yaml"
-    path.write_text(CELL)
-    return lambda *changes: load(path, changes)
+def scenario(three):
+    return lambda *changes: three("clock={mode: deadline, partial: cut}", *changes)
 
 
 class InAFifthOfASecond(IdealDownlink):

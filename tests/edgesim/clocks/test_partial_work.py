@@ -4,42 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from edgesim import load, simulate
+from edgesim import simulate
 from edgesim.errors import EdgesimError
 from edgesim.runs.setup import set_up
 from fl.contracts import Job, Payload, Phase, Stage, Work
 from fl.errors import LearningError
 from fl.training.partial_work import steps_in_time, with_steps
 
-CELL = """
-name: three
-rounds: 3
-network:
-  bandwidth: 4 MHz
-  noise: -110 dBm
-  channel: {path_loss: {model: constant, loss: 95 dB}}
-devices:
-  - count: 3
-    tx_power: 23 dBm
-    cpu: {frequency: [2 GHz, 5 MHz, 100 kHz], flops_per_cycle: 4}
-budget: {latency_threshold: 40 ms}
-allocation: {solver: equal}
-clock: {mode: deadline, partial: planned}
-learning:
-  dataset: digits
-  partition: {kind: iid}
-  samples_per_device: 40
-  model: mlp
-  batch_size: 10
-  method: {name: fedavg, lr: 0.1, local_steps: 8}
-"""
-
 
 @pytest.fixture
-def scenario(tmp_path):
-    path = tmp_path / "three.yaml"
-    path.write_text(CELL)
-    return lambda *changes: load(path, changes)
+def scenario(three):
+    return lambda *changes: three("clock={mode: deadline, partial: planned}", *changes)
 
 
 def test_sixteen_steps_fit_into_what_download_and_upload_leave():

@@ -7,32 +7,18 @@ import shutil
 import numpy as np
 import pytest
 
-from edgesim import load, simulate
+from edgesim import simulate
 from edgesim.errors import EdgesimError
 
-CELL = """
-name: four
-rounds: 5
-network:
-  bandwidth: 4 MHz
-  noise: -110 dBm
-  channel: {path_loss: {model: constant, loss: 95 dB}, fading: {kind: rayleigh, coherence: 2 ms}}
-devices:
-  - count: 4
-    tx_power: 23 dBm
-    idle_power: 0.1 W
-    failure_rate: 20 Hz
-    cpu: {frequency: [2 GHz, 1 GHz, 700 MHz, 100 MHz], flops_per_cycle: 4}
-budget: {latency_threshold: 20 s}
-allocation: {solver: equal}
-learning:
-  dataset: digits
-  partition: {kind: labels, labels_per_device: 3}
-  samples_per_device: 20
-  model: mlp
-  batch_size: 10
-  method: {name: fedavg}
-"""
+FADING = (
+    "rounds=5",
+    "network.channel.fading={kind: rayleigh, coherence: 2 ms}",
+    "devices.0.idle_power=0.1 W",
+    "devices.0.failure_rate=20 Hz",
+    "budget.latency_threshold=20 s",
+    "learning={dataset: digits, partition: {kind: labels, labels_per_device: 3}, "
+    "samples_per_device: 20, model: mlp, batch_size: 10, method: {name: fedavg}}",
+)
 TABLES = ("rounds.csv", "device_rounds.parquet", "spans.parquet", "scores.parquet", "summary.json")
 COUNTED = ("rounds.csv", "device_rounds.parquet", "spans.parquet", "summary.json")
 NOTHING = "learning={dataset: none, model: mlp, batch_size: 10, method: {name: fedavg}}"
@@ -79,13 +65,11 @@ def assert_resumed(given, tmp_path, versions, names):
 
 
 @pytest.fixture
-def scenario(tmp_path):
-    path = tmp_path / "four.yaml"
-    path.write_text(CELL)
-
+def scenario(few):
     def make(clock, method="fedavg", *changes):
         asked = ["learning.method.participants=3"] if clock == "overcommit" else []
-        return load(path, [f"learning.method={METHODS[method]}", *asked, CLOCKS[clock], *changes])
+        given = f"learning.method={METHODS[method]}", *asked, CLOCKS[clock]
+        return few(*FADING, *given, *changes)
 
     return make
 

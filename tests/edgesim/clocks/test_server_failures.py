@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgesim import load, simulate
+from edgesim import simulate
 from edgesim.clocks.server_failures import ServerFailures, failing
 from edgesim.errors import EdgesimError
 from edgesim.presence.timeline import Timeline
@@ -14,22 +14,11 @@ from edgesim.verification.verify import verify
 from fl.method_base.method import Method
 from fl.method_base.state import State
 
-CELL = """
-name: four
-rounds: 14
-network:
-  bandwidth: 4 MHz
-  noise: -110 dBm
-  channel: {path_loss: {model: constant, loss: 95 dB}}
-devices:
-  - count: 4
-    tx_power: 23 dBm
-    idle_power: 0.1 W
-    cpu: {frequency: [2 GHz, 1 GHz, 700 MHz, 100 MHz], flops_per_cycle: 4}
-allocation: {solver: equal}
-server: {up: 25 ms, repair: 3 ms, save_every: 3}
-learning: {dataset: none, model: mlp, batch_size: 10, method: {name: fedavg}}
-"""
+FAILING = (
+    "rounds=14",
+    "devices.0.idle_power=0.1 W",
+    "server={up: 25 ms, repair: 3 ms, save_every: 3}",
+)
 TRAINED = (
     "learning={dataset: digits, partition: {kind: iid}, samples_per_device: 10, model: mlp, "
     "batch_size: 10, method: {name: fedavg, lr: 0.05}}"
@@ -46,10 +35,8 @@ class KilledError(Exception):
 
 
 @pytest.fixture
-def scenario(tmp_path):
-    path = tmp_path / "four.yaml"
-    path.write_text(CELL)
-    return lambda *changes: load(path, list(changes))
+def scenario(few):
+    return lambda *changes: few(*FAILING, *changes)
 
 
 def test_the_server_is_down_for_its_repair_after_exponential_times():

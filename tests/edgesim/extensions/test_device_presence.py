@@ -6,26 +6,11 @@ import hashlib
 
 import pytest
 
-from edgesim import load, simulate
+from edgesim import simulate
 from edgesim.errors import EdgesimError, ScenarioError
 from edgesim.runs.run import feasibility
 from edgesim.verification.verify import verify
 
-CELL = """
-name: comes-and-goes
-rounds: 12
-network:
-  bandwidth: 4 MHz
-  noise: -110 dBm
-  channel: {path_loss: {model: constant, loss: 95 dB}}
-devices:
-  - count: 4
-    tx_power: 23 dBm
-    idle_power: 0.1 W
-    cpu: {frequency: [2 GHz, 1 GHz, 700 MHz, 100 MHz], flops_per_cycle: 4}
-allocation: {solver: equal}
-learning: {dataset: none, model: mlp, batch_size: 10, method: {name: fedavg}}
-"""
 KINDS = {
     "onoff": "{kind: onoff, on: {uniform: [20 ms, 40 ms]}, off: 10 ms, law: weibull, shape: 0.7}",
     "diurnal": "{kind: diurnal, mean: 0.6, amplitude: 0.3, session: 9 ms, period: 0.1 s, "
@@ -43,13 +28,11 @@ class KilledError(Exception):
 
 
 @pytest.fixture
-def scenario(tmp_path):
-    path = tmp_path / "four.yaml"
-    path.write_text(CELL)
+def scenario(few, tmp_path):
     (tmp_path / "there.csv").write_text(
         "device,start_s,end_s\n0,0,0.02\n1,0.01,0.03\n2,0,0.03\n3,0,0.005\n"
     )
-    return lambda *changes: load(path, list(changes))
+    return lambda *changes: few("rounds=12", "devices.0.idle_power=0.1 W", *changes)
 
 
 def of(kind, *changes):
@@ -170,11 +153,9 @@ def test_the_check_warns_of_devices_that_are_never_there(scenario, tmp_path):
     assert warning.startswith("2 of 4 devices are never there") and warning.endswith(": 1, 3")
 
 
-def test_one_group_has_one_law(scenario, tmp_path):
-    path = tmp_path / "four.yaml"
-    text = CELL.replace("    idle_power: 0.1 W\n", f"    presence: {KINDS['blocks']}\n")
-    start, end = text.index("  - count"), text.index("allocation")
-    other = text[start:end].replace("block: 20 ms", "block: 10 ms")
-    path.write_text(text[:end] + other + text[end:])
+def test_one_group_has_one_law(scenario):
+    laws = KINDS["blocks"], KINDS["blocks"].replace("block: 20 ms", "block: 10 ms")
+    cpu = "cpu: {frequency: 1 GHz, flops_per_cycle: 4}"
+    classes = (f"{{count: 4, tx_power: 23 dBm, {cpu}, presence: {law}}}" for law in laws)
     with pytest.raises(EdgesimError, match=r"devices.1.presence.group is north, as of an earlier"):
-        simulate(load(path))
+        simulate(scenario(f"devices=[{', '.join(classes)}]"))
