@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy  # its parts are loaded on first use
@@ -31,6 +31,8 @@ NEGLIGIBLE = 1e-16  # probability of the powers beyond the grid
 MANY = 32  # blocks from which the Cornish-Fisher expansion is exact enough
 FEW_SKEW = 0.5  # of skewness and excess of a mean: beyond, the expansion is not trusted
 LOGITS = np.linspace(-14.0, 14.0, 113)  # of the probabilities at which quantiles are inverted
+CHUNK = 1000  # devices whose quantiles are held at once
+NORMAL_QUANTILES = np.linspace(-9.0, 9.0, 1801)  # at which the expansion is inverted
 LOWEST_DB, HIGHEST_DB = -60, 150  # of the ratios whose distributions are computed
 
 
@@ -72,7 +74,7 @@ class RateDistribution:
                 2.0
             )
         law = (self.k_factor, self.law, self.drawn)
-        return self._interpolated(snr, lambda decibel: block_mean(decibel, *law))
+        return self._interpolated(snr, lambda decibel: block_cumulants(decibel, *law).mean)
 
     def quantile(self, probability: float, snr: Any) -> Array:
         """What the mean over the blocks is below with this probability, shape of ``snr``."""
@@ -98,33 +100,53 @@ class RateDistribution:
         for decibel in np.unique(decibels):
             at = decibels == decibel
             # the same share of the mean at the neighbouring ratio
-            each, here = block_rate(int(decibel), self.k_factor, self.law), np.any(at, axis=-1)
-            value = each.below(share[here] * each.cumulants[0], self.blocks)
+            kind, here = (int(decibel), self.k_factor), np.any(at, axis=-1)
+            cumulants = block_cumulants(*kind)
+            efficiencies = share[here] * cumulants.mean
+            if self.blocks >= MANY:
+                value = cumulants.below(efficiencies, self.blocks)
+            else:
+                value = block_rate(*kind).below(efficiencies, self.blocks)
             result[here] += (weights[here] * at[here]).sum(axis=-1) * value
         return np.clip(np.where(efficiency <= 0.0, 0.0, result), 0.0, 1.0)
 
     def _below_by_quantiles(self, efficiency: Array, snr: Array) -> Array:
         """The inverse of the quantiles, which may jump where a law is at its largest value."""
-        grid = scipy.special.expit(LOGITS)
-        quantiles = np.stack([self.quantile(each, snr) for each in grid])
-        flat = np.maximum.accumulate(quantiles.reshape(len(grid), -1)).T
-        below = [
-            np.interp(e, q, LOGITS, left=-np.inf, right=np.inf)
-            for e, q in zip(efficiency.ravel(), flat, strict=True)
-        ]
-        probability = scipy.special.expit(np.reshape(below, efficiency.shape))
+        kind = (self.k_factor, self.blocks, self.law, self.drawn)
+        logit = np.empty(snr.size)
+        for first in range(0, snr.size, CHUNK):
+            here = slice(first, first + CHUNK)
+            quantiles = self._interpolated(
+                snr.ravel()[here], lambda decibel: block_quantiles(decibel, *kind)
+            )
+            rising = np.maximum.accumulate(quantiles, axis=0)
+            logit[here] = logit_at(efficiency.ravel()[here], rising)
+        probability = scipy.special.expit(logit.reshape(efficiency.shape))
         return np.where(efficiency <= 0.0, 0.0, probability)
 
-    def _interpolated(self, snr: Array, value: Callable[[int], float]) -> Array:
-        """A positive function of whole decibels between those of ``snr``."""
+    def _interpolated(self, snr: Array, value: Callable[[int], float | Array]) -> Array:
+        """A positive function of whole decibels between those of ``snr``, or L of them [L, ...]."""
         decibels, weights = cubic_weights(snr)
         whole, place = np.unique(decibels, return_inverse=True)
-        known = np.log([value(int(each)) for each in whole])
-        nodes = known[place].reshape(decibels.shape)
+        known = np.log(np.array([value(int(each)) for each in whole]))
+        nodes = known.T[..., place.reshape(decibels.shape)]
         found = np.exp((nodes * weights).sum(axis=-1))
         if self.law is not None:  # beside the jump at its largest value a cubic overshoots
             found = np.clip(found, *np.exp(np.moveaxis(nodes[..., 1:3], -1, 0)))
         return np.where(snr > 0.0, found, 0.0)
+
+
+def logit_at(efficiency: Array, quantiles: Array) -> Array:
+    """The logit of LOGITS, interpolated, at which quantiles [L, S] are efficiencies [S]."""
+    last, everybody = len(LOGITS) - 1, np.arange(len(efficiency))
+    low = (quantiles <= efficiency).sum(axis=0) - 1  # the last of equal ones
+    at = np.clip(low, 0, last - 1)
+    left, right = quantiles[at, everybody], quantiles[at + 1, everybody]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = (LOGITS[at + 1] - LOGITS[at]) / (right - left)
+        inside = np.where(left == efficiency, LOGITS[at], slope * (efficiency - left) + LOGITS[at])
+    beyond = np.where(efficiency > quantiles[last], np.inf, LOGITS[last])
+    return np.where(low < 0, -np.inf, np.where(low == last, beyond, inside))
 
 
 def efficiency_at(snr: Array, law: EfficiencyLaw | None = None) -> Array:
@@ -155,6 +177,50 @@ def cubic_weights(snr: Array) -> tuple[Array, Array]:
     return first[..., None] + np.arange(-1, 3), weights
 
 
+class Cumulants(NamedTuple):
+    """First cumulants of the rate of one block, which give the mean over many.
+
+    Args:
+        mean: bit/s/Hz.
+        variance: (bit/s/Hz)^2.
+        third: (bit/s/Hz)^3.
+        fourth: (bit/s/Hz)^4.
+    """
+
+    mean: float
+    variance: float
+    third: float
+    fourth: float
+
+    def near_normal(self, blocks: int) -> bool:
+        """Whether the mean is so near to a normal distribution that `quantile` holds."""
+        _, variance, third, fourth = self
+        if variance <= 0.0:
+            return False
+        skewness, excess = third / variance**1.5 / blocks**0.5, fourth / variance**2 / blocks
+        return max(abs(skewness), abs(excess)) <= FEW_SKEW
+
+    def quantile(self, z: Any, blocks: int) -> Any:
+        """That of the mean over the blocks at the normal quantile z: Cornish and Fisher, 1938."""
+        mean, variance, third, fourth = self
+        deviation = np.sqrt(variance / blocks)
+        skewness = third / variance**1.5 / np.sqrt(blocks)
+        excess = fourth / variance**2 / blocks
+        correction = (
+            skewness * (z**2 - 1.0) / 6.0
+            + excess * (z**3 - 3.0 * z) / 24.0
+            - skewness**2 * (2.0 * z**3 - 5.0 * z) / 36.0
+        )
+        return mean + deviation * (z + correction)
+
+    def below(self, efficiency: Array, blocks: int) -> Array:
+        """P(mean over the blocks < efficiency) [S]."""
+        quantiles = self.quantile(NORMAL_QUANTILES, blocks)
+        return np.interp(
+            efficiency, quantiles, scipy.special.ndtr(NORMAL_QUANTILES), left=0.0, right=1.0
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class BlockRate:
     """Density of log2(1 + snr |h|^2) of one block on a grid.
@@ -170,52 +236,25 @@ class BlockRate:
     most: float = math.inf
 
     @cached_property
-    def cumulants(self) -> tuple[float, float, float, float]:
-        """Mean, variance, third and fourth cumulant."""
+    def cumulants(self) -> Cumulants:
+        """Those of one block."""
         x = (np.arange(BINS) + 0.5) * self.width
         mean = float(self.density @ x)
         second, third, fourth = (float(self.density @ (x - mean) ** n) for n in (2, 3, 4))
-        return mean, second, third, fourth - 3.0 * second**2
+        return Cumulants(mean, second, third, fourth - 3.0 * second**2)
 
     def quantile(self, probability: float, blocks: int) -> float:
         """What the mean over the blocks is below with this probability."""
-        if blocks >= MANY and self._expands(blocks):
-            return float(self._expanded(float(scipy.special.ndtri(probability)), blocks))
+        if blocks >= MANY and (self.most == math.inf or self.cumulants.near_normal(blocks)):
+            return float(self.cumulants.quantile(float(scipy.special.ndtri(probability)), blocks))
         # Fewer blocks vary more: where many are all but constant, that is on the safe side.
         edges, below = summed(self, blocks := min(blocks, MANY - 1))
         return min(float(np.interp(probability, below, edges)) / blocks, self.most)
 
     def below(self, efficiency: Array, blocks: int) -> Array:
-        """P(mean over the blocks < efficiency) [S]."""
-        if blocks < MANY:
-            edges, below = summed(self, blocks)
-            return np.interp(efficiency * blocks, edges, below, left=0.0, right=1.0)
-        z = np.linspace(-9.0, 9.0, 1801)
-        expanded = self._expanded(z, blocks)
-        return np.interp(efficiency, expanded, scipy.special.ndtr(z), left=0.0, right=1.0)
-
-    def _expands(self, blocks: int) -> bool:
-        """Whether the mean is so near to a normal distribution that the expansion holds."""
-        if self.most == math.inf:
-            return True
-        _, variance, third, fourth = self.cumulants
-        if variance <= 0.0:
-            return False
-        skewness, excess = third / variance**1.5 / blocks**0.5, fourth / variance**2 / blocks
-        return max(abs(skewness), abs(excess)) <= FEW_SKEW
-
-    def _expanded(self, z: Any, blocks: int) -> Any:
-        """The quantile of the mean at the normal quantile z: Cornish and Fisher, 1938."""
-        mean, variance, third, fourth = self.cumulants
-        deviation = np.sqrt(variance / blocks)
-        skewness = third / variance**1.5 / np.sqrt(blocks)
-        excess = fourth / variance**2 / blocks
-        correction = (
-            skewness * (z**2 - 1.0) / 6.0
-            + excess * (z**3 - 3.0 * z) / 24.0
-            - skewness**2 * (2.0 * z**3 - 5.0 * z) / 36.0
-        )
-        return mean + deviation * (z + correction)
+        """P(mean over fewer blocks than MANY < efficiency) [S]."""
+        edges, below = summed(self, blocks)
+        return np.interp(efficiency * blocks, edges, below, left=0.0, right=1.0)
 
 
 @lru_cache(maxsize=1024)
@@ -239,14 +278,15 @@ def block_rate(
     return BlockRate(float(edges[1]), np.diff(below), math.inf if law is None else most)
 
 
-def block_mean(
+@lru_cache(maxsize=65536)
+def block_cumulants(
     decibel: int,
     k_factor: float,
     law: EfficiencyLaw | None = None,
     drawn: DrawnBlocks | None = None,
-) -> float:
-    """Mean spectral efficiency at a whole number of decibels."""
-    return block_rate(decibel, k_factor, law, drawn).cumulants[0]
+) -> Cumulants:
+    """`BlockRate.cumulants` at a whole number of decibels, kept where densities are too large."""
+    return block_rate(decibel, k_factor, law, drawn).cumulants
 
 
 @lru_cache(maxsize=65536)
@@ -260,6 +300,20 @@ def block_quantile(
 ) -> float:
     """`BlockRate.quantile` at a whole number of decibels."""
     return block_rate(decibel, k_factor, law, drawn).quantile(probability, blocks)
+
+
+@lru_cache(maxsize=16384)
+def block_quantiles(
+    decibel: int,
+    k_factor: float,
+    blocks: int,
+    law: EfficiencyLaw | None = None,
+    drawn: DrawnBlocks | None = None,
+) -> Array:
+    """`BlockRate.quantile` at a whole number of decibels, at the probabilities of LOGITS [L]."""
+    block = block_rate(decibel, k_factor, law, drawn)
+    probabilities = scipy.special.expit(LOGITS).tolist()
+    return np.array([block.quantile(each, blocks) for each in probabilities])
 
 
 @lru_cache(maxsize=1024)

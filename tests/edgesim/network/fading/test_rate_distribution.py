@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from edgesim.network.adaptation.link_adaptation import make_law
-from edgesim.network.fading.rate_distribution import MANY, RateDistribution, block_rate
+from edgesim.network.fading.rate_distribution import (
+    LOGITS,
+    MANY,
+    RateDistribution,
+    block_rate,
+    logit_at,
+)
 from edgesim.scenario.radio.adaptation_schema import AdaptationSection
 
 TABLE = [
@@ -23,7 +29,7 @@ def test_one_block(decibel, mean, deviation, a, b, c):
     quantiles = [float(law.quantile(p, snr)) for p in (0.01, 0.05, 0.1)]
     assert quantiles == pytest.approx([a, b, c], abs=1e-6)
     assert law.below(quantiles, np.full(3, snr)) == pytest.approx([0.01, 0.05, 0.1], rel=1e-9)
-    assert block_rate(decibel, 0.0).cumulants[1] ** 0.5 == pytest.approx(deviation, abs=1e-6)
+    assert block_rate(decibel, 0.0).cumulants.variance ** 0.5 == pytest.approx(deviation, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -104,3 +110,18 @@ def test_no_quantile_exceeds_the_largest_value_of_a_law():
         planned = RateDistribution(blocks, law=law).quantile(0.05, snr)
         assert planned.max() == pytest.approx(law.bits[-1], rel=2e-4)
         assert np.isfinite(law.snr_for_bits(planned)).all()
+
+
+def test_quantiles_are_inverted_for_all_devices_as_for_each():
+    rng = np.random.default_rng(1)
+    quantiles = np.sort(rng.random((len(LOGITS), 60)), axis=0)
+    quantiles[40:70, :30] = quantiles[40, :30]  # a law at its largest value: the last of equal ones
+    quantiles[:, 7] = 0.5
+    efficiency = rng.uniform(-0.1, 1.1, 60)
+    efficiency[:9] = quantiles[[0, 5, 39, 40, 55, 70, 112, 3, 111], np.arange(9)]
+    efficiency[59] = np.inf
+    each = [
+        np.interp(e, q, LOGITS, left=-np.inf, right=np.inf)
+        for e, q in zip(efficiency, quantiles.T, strict=True)
+    ]
+    assert logit_at(efficiency, quantiles).tobytes() == np.array(each).tobytes()
