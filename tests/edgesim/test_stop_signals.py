@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from edgesim import stop_signals
+from edgesim import load, simulate, stop_signals
 
 ROOT = Path(__file__).parents[2]
 LONGEST_WAIT_S = 300.0  # for a process to get somewhere, on a machine that is busy
@@ -140,7 +140,6 @@ def workers_load(process, folder):
     ("number", "send", "moment"),
     [
         (signal.SIGINT, os.killpg, workers_load),  # as a terminal does
-        (signal.SIGINT, os.killpg, points_run),
         (signal.SIGTERM, os.kill, points_run),
         (signal.SIGHUP, os.killpg, points_run),
     ],
@@ -175,7 +174,7 @@ def test_process_1_of_a_container(started, tmp_path):
 
 @pytest.mark.slow
 def test_a_report_that_is_stopped_leaves_nothing(started, tmp_path):
-    assert started("run", "endless.yaml", "rounds=3", "--out", "r").wait(LONGEST_WAIT_S) == 0
+    simulate(load(tmp_path / "endless.yaml", ["rounds=3"]), out=tmp_path / "r")
     process = started("report", "r", "--out", "page")
     wait_for(lambda: list(tmp_path.glob(".page-*/new/*")), process)
     process.send_signal(signal.SIGTERM)

@@ -52,7 +52,7 @@ def test_promise_7_kill_dash_nine_and_the_same_command(tiny, tmp_path, bytes_of,
         seen = rounds_done(state)
         assert begun < seen < 40
     assert not (tmp_path / "killed" / "summary.json").exists()
-    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    simulate(load(tiny, options), out=tmp_path / "killed")
     assert bytes_of(tmp_path / "killed") == bytes_of(whole.folder)
 
 

@@ -112,12 +112,18 @@ def undisturbed(tmp_path_factory):
     """The sweep in this process, where nobody is in its way."""
     folder = tmp_path_factory.mktemp("undisturbed")
     (folder / "long.yaml").write_text(LONG)
+    ended_here(folder)
+    return folder / "s"
+
+
+def ended_here(folder):
+    """Carry the sweep out in this process, or what is left of it; gives what it printed."""
     sweep = ["sweep", str(folder / "long.yaml"), "--out", str(folder / "s"), "--workers", "1"]
     with pytest.MonkeyPatch.context() as here:
         here.setattr("edgesim.sweep.local_workers.LocalWorkers", InProcessWorkers)
         result = CliRunner().invoke(app, sweep)
-    assert result.exit_code == 0, result.output
-    return folder / "s"
+    assert (result.exit_code, result.stderr) == (0, "")
+    return result.stdout
 
 
 def started(folder, *options, before=lambda: None, **how):
@@ -217,6 +223,7 @@ class LongSweep:
     longest_wait_s = LONGEST_WAIT_S
     silent = Silent
     started = staticmethod(started)
+    ended_here = staticmethod(ended_here)
     wait_until = staticmethod(wait_until)
     halted = staticmethod(halted)
     state = staticmethod(state)

@@ -120,9 +120,7 @@ def test_a_scheduler_that_is_lost_is_one_sentence_and_the_sweep_goes_on_without_
     finally:
         backend.close()
         folder.close()
-    again = long_sweep.started(tmp_path, "--workers", "1")
-    _, complaint = again.communicate(timeout=long_sweep.longest_wait_s)
-    assert (again.returncode, complaint) == (0, "")
+    long_sweep.ended_here(tmp_path)
     long_sweep.same(undisturbed, tmp_path / "s")
 
 

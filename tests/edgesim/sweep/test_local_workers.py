@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from edgesim.sweep.local_workers import LocalWorkers
+from edgesim.sweep.sweep_folder import SweepFolder
+from edgesim.sweep.sweep_plan import plan_sweep
 
 
 def children(pid):
@@ -44,9 +46,7 @@ def test_kill_9_of_the_command_loses_nothing_but_the_round_in_progress(
         for path in long_sweep.in_progress(tmp_path)
     }
     assert logs and all(size > 0 for size in logs.values())
-    command = long_sweep.started(tmp_path, "--workers", "2")
-    _, complaint = command.communicate(timeout=long_sweep.longest_wait_s)
-    assert (command.returncode, complaint) == (0, "")
+    long_sweep.ended_here(tmp_path)
     long_sweep.same(undisturbed, tmp_path / "s")
 
 
@@ -85,27 +85,22 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, undisturbed, long_sweep):
     (tmp_path / "long.yaml").write_text(long_sweep.text)
     command = long_sweep.started(tmp_path, "--workers", "2", start_new_session=True)
     long_sweep.wait_until(lambda: long_sweep.in_progress(tmp_path), command)
+    workers = children(command.pid)
     os.killpg(command.pid, signal.SIGINT)  # as a terminal does: to the command and its workers
     _, complaint = command.communicate(timeout=long_sweep.longest_wait_s)
     assert command.returncode == 130 and len(complaint.splitlines()) == 1
     assert "the same command resumes where it stopped" in complaint
-    command = long_sweep.started(tmp_path, "--workers", "2")
-    _, complaint = command.communicate(timeout=long_sweep.longest_wait_s)
-    assert (command.returncode, complaint) == (0, "")
+    long_sweep.wait_until(lambda: all(long_sweep.state(pid) in "XZ" for pid in workers))
+    long_sweep.ended_here(tmp_path)
     long_sweep.same(undisturbed, tmp_path / "s")
 
 
-@pytest.mark.slow
-def test_a_second_command_in_the_same_folder_is_refused(tmp_path, long_sweep):
-    (tmp_path / "long.yaml").write_text(long_sweep.text)
-    first = long_sweep.started(tmp_path, "--workers", "1")
-    long_sweep.wait_until(lambda: long_sweep.in_progress(tmp_path), first)
-    long_sweep.halted(first.pid)  # else it might end while the second one loads
-    second = long_sweep.started(tmp_path, "--workers", "1")
-    _, complaint = second.communicate(timeout=long_sweep.longest_wait_s)
-    first.kill()
-    first.communicate()
-    assert complaint == "another sweep is running in s; wait, or give another --out\n"
+def test_a_second_command_in_the_same_folder_is_refused(folder, sweep):
+    first = SweepFolder(folder / "s", plan_sweep(folder / "tiny.yaml"))
+    first.open()
+    second = sweep("tiny.yaml", "--workers", "1", "--out", "s", code=2)
+    first.close()
+    assert second.stderr == "another sweep is running in s; wait, or give another --out\n"
 
 
 @pytest.mark.slow
