@@ -74,6 +74,7 @@ class Solution:
         problem: the problem that was solved.
         cpu_hz: CPU frequencies [K], Hz, of methods that choose them.
         power_w: transmit powers [K], W, of methods that choose them.
+        alpha: fairness of the utility that is maximised; None: the method has none.
     """
 
     share: Array
@@ -86,3 +87,4 @@ class Solution:
     problem: PruningProblem = field(repr=False)
     cpu_hz: Array | None = None
     power_w: Array | None = None
+    alpha: float | None = None

@@ -283,14 +283,10 @@ class Planner:
         return slopes.per_hz, slopes.per_s
 
     def _prices(self, problem: PruningProblem, answer: Allocation, extra_s: float) -> Array:
-        """Derivative of the objective by the logarithm of each planned rate [K]; nan: not known.
-
-        A larger rate frees band, which is worth the multiplier: -lambda R / R'.
-        """
+        """Derivative of the objective by the logarithm of each planned rate [K]; nan: not known."""
         if extra_s or not answer.is_differentiable:
             return np.full(problem.num_devices, math.nan)
-        share = answer.share
-        return -answer.multiplier * problem.rate_at(share) / problem.slope_at(share)
+        return answer.sensitivity().rates
 
     def _refuse_late(
         self, problem: PruningProblem, answer: Allocation, devices: Array, before_s: float

@@ -17,6 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from solvers.allocators.alpha_fair_slopes import AlphaFairSlopes, kept_share
 from solvers.allocators.fair import fair
 from solvers.allocators.kkt import kkt, mixture
 from solvers.arrays import Array
@@ -68,17 +69,8 @@ def alpha_fair(problem: PruningProblem, alpha: float = 1.0) -> Solution:
         share, price = low.copy(), np.inf
     else:
         share, price = _shares(problem, alpha, low, cap)
-    found = certified_tangent(problem, alpha, share, price)
-    return alpha_fair_solution(problem, *found, "alpha-fair")
-
-
-def kept_share(problem: PruningProblem, share: Array) -> Array:
-    """x [K] = 1 - rho at the shares b [K], not rounded: Liu, eq. (47)."""
-    rate_bps = problem.rate_at(share)
-    kept = (rate_bps * problem.slack_s - problem.bits_fixed) / (
-        rate_bps * problem.compute_s + problem.bits
-    )
-    return np.clip(kept, 1.0 - problem.rho_max, 1.0 - problem.rho_min)
+    proof = certified_tangent(problem, alpha, share, price)
+    return alpha_fair_solution(problem, alpha, share, proof, "alpha-fair")
 
 
 class AlphaFairResponse:
@@ -163,21 +155,25 @@ def _shares(problem: PruningProblem, alpha: float, low: Array, cap: Array) -> tu
 
 def alpha_fair_solution(
     problem: PruningProblem,
+    alpha: float,
     share: Array,
-    multiplier: float,
     proof: Certificate,
     method: str,
     dual: float = STATIONARITY,
 ) -> Solution:
-    """The solution of `certified_tangent`'s results, if its certificate is good."""
-    rho = problem.rho_at(share)
-    return accepted_solution(problem, share, rho, multiplier, proof, method, dual)
+    """The solution, if its certificate is good.
+
+    Its multiplier is the fall of its objective, the sum of w rho, per unit of band.
+    """
+    rho, price = problem.rho_at(share), AlphaFairSlopes(problem, alpha, share).price
+    accepted = accepted_solution(problem, share, rho, price, proof, method, dual)
+    return replace(accepted, alpha=alpha)
 
 
 def certified_tangent(
     problem: PruningProblem, alpha: float, share: Array, price: float
-) -> tuple[Array, float, Certificate]:
-    """Shares, their multiplier and their certificate.
+) -> Certificate:
+    """The certificate of shares.
 
     U is concave, so what any other answer could add to the sum is at most what it adds to the
     tangent sum_k w_k x_k^-alpha x: a problem of `kkt`, with its certificate.
@@ -195,8 +191,7 @@ def certified_tangent(
     elif price > 0:
         low, cap = problem.share_bounds()
         multiplier = float(marginal_gain(tangent, low).max(where=cap > low, initial=0.0))
-    proof = certify(tangent, share, problem.rho_at(share), multiplier)
-    return share, multiplier, replace(proof, claim=CLAIM)
+    return replace(certify(tangent, share, problem.rho_at(share), multiplier), claim=CLAIM)
 
 
 def tangent_problem(

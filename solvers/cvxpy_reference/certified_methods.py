@@ -155,9 +155,9 @@ def convex_alpha_fair(problem: PruningProblem, alpha: float = 1.0) -> Solution:
         answers: Iterable[tuple[Array, float]] = [(_squeezed(problem, low, cap)[0], np.inf)]
     else:
         answers = most_utility(problem, alpha)
-    proven = (certified_tangent(problem, alpha, *answer) for answer in answers)
-    found = best(proven, lambda each: max(abs(each[2].gap), each[2].dual * GOOD / STATIONARITY))
-    return alpha_fair_solution(problem, *found, "convex-alpha-fair", STATIONARITY)
+    proven = ((share, certified_tangent(problem, alpha, share, price)) for share, price in answers)
+    found = best(proven, lambda each: max(abs(each[1].gap), each[1].dual * GOOD / STATIONARITY))
+    return alpha_fair_solution(problem, alpha, *found, "convex-alpha-fair", STATIONARITY)
 
 
 def convex_latency(problem: PruningProblem) -> Solution:

@@ -25,6 +25,7 @@ from solvers.allocators.kkt import largest_marginal_gain
 from solvers.allocators.min_max_latency import certify_latency
 from solvers.bound_violations import violations
 from solvers.certificate import certify
+from solvers.marginal_gains import marginal_gain
 from solvers.min_energy.energy_certificate import certify_energy
 from solvers.min_energy.energy_problem import EnergyProblem
 from solvers.resource_blocks.kkt_blocks import certify_blocks
@@ -53,9 +54,10 @@ def least_sum(a):
 
 
 def most_utility(a):
-    """Of proportional fairness, on the tangent at the answer."""
+    """Of proportional fairness, on the tangent at the answer; nobody is at a bound."""
     tangent, _ = tangent_problem(a.problem, 1.0, a.share)
-    proof = certify(tangent, a.share, a.rho, a.multiplier)
+    price = float(marginal_gain(tangent, a.share).mean())
+    proof = certify(tangent, a.share, a.rho, price)
     return max(proof.primal, proof.complementarity, proof.gap)
 
 

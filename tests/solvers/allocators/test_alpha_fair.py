@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from solvers import PruningProblem, allocate
-from solvers.allocators.alpha_fair import kept_share
+from solvers.allocators.alpha_fair_slopes import kept_share
 from solvers.marginal_gains import marginal_gain
 from tests.solvers.allocators.two_and_more_devices import (
     SNR,

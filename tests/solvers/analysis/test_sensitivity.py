@@ -121,8 +121,8 @@ def test_a_width_is_one_number(width):
 
 def test_what_has_no_slope_says_so():
     p = PruningProblem(1e6, 4e-3, 20e-3, [4e7, 6e7])
-    for answer in (allocate(p, "equal"), allocate(p, blocks=10)):
-        with pytest.raises(ValueError, match="has no slopes; take kkt or convex, in shares"):
+    for answer in (allocate(p, "equal"), allocate(p, blocks=10), allocate(p, "fair")):
+        with pytest.raises(ValueError, match="has no slopes; take one of kkt, alpha-fair, "):
             answer.sensitivity()
     with pytest.raises(ValueError, match="bandwidth_hz is -1; it must be finite and positive"):
         allocate(p).sensitivity(-1.0)
