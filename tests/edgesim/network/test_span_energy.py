@@ -26,8 +26,10 @@ def fleet(num_devices, failure_rate_hz=0.0):
 
 def power_w(fleet, device, phase):
     """Watts while a device is in a phase, from first principles: kappa f^3, radio power, idle
-    power.
+    power; one that failed is off.
     """
+    if phase == "off":
+        return 0.0
     if phase == "upload":
         return fleet.tx_power_w[device]
     if phase == "download":
