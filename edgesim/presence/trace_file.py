@@ -20,6 +20,7 @@ from fl.contracts import Array
 from fl.regular_files import read_regular
 
 COLUMNS = ["device", "start_s", "end_s"]
+SHORTEST_S = 1e-9  # shorter ones are lost when times are added
 MAX_BYTES, MAX_LINES = 400 * 2**20, 5_000_000
 Intervals = list[list[tuple[float, float]]]  # of every device (start_s, end_s), in order
 
@@ -76,13 +77,18 @@ def read_row(row: list[str], line: int, devices: int, period_s: float) -> tuple[
         device, start_s, end_s = int(row[0]), float(row[1]), float(row[2])
     except ValueError:
         shown = ",".join(row)[:60]
-        raise PresenceFileError(f'has "{shown}" in line {line}, not three numbers') from None
+        raise PresenceFileError(
+            f'has "{shown}" in line {line}, not a whole number and two times'
+        ) from None
     if not 0 <= device < devices:
         problem = f"device {device} in line {line}; there are devices 0 to {devices - 1}"
         raise PresenceFileError(f"names {problem}")
     if not 0.0 <= start_s < end_s:  # also where one is nan
         problem = f"goes from {row[1].strip()[:20]} to {row[2].strip()[:20]} s in line {line}"
         raise PresenceFileError(f"{problem}; the end lies behind the start, and neither before 0")
+    if end_s - start_s < SHORTEST_S:
+        problem = f"goes from {start_s:g} to {end_s:g} s in line {line}"
+        raise PresenceFileError(f"{problem}; an interval lasts at least {SHORTEST_S:g} s")
     if not end_s <= period_s:
         raise PresenceFileError(f"ends at {end_s:g} s in line {line}, behind period {period_s:g} s")
     return device, start_s, end_s

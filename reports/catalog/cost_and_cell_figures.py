@@ -129,11 +129,15 @@ def _topology_caption(schemes: list[Scheme]) -> str:
         "distances": "Devices at their distances; the direction means nothing",
         "star": "Devices as a star: the scenario gives no distances",
     }[kind]
+    if cell_topology.edge_positions(schemes[0].first):
+        stations = "Triangles: the edge servers, each joined to its devices"
+    else:
+        stations = "Triangle: the base station"
     if devices is not None and len(devices) > cell_topology.MOST_DRAWN:
         where += f" ({cell_topology.MOST_DRAWN} of {len(devices)}, evenly spaced by number)"
     whose = f"Scheme {schemes[0].label}, smallest seed" if len(schemes) > 1 else "Smallest seed"
     return (
-        f"{where}. Triangle: the base station. Colour: each device's uplink rate in round 0 if it "
+        f"{where}. {stations}. Colour: each device's uplink rate in round 0 if it "
         f"had the whole band. {whose}."
     )
 

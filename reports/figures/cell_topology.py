@@ -12,7 +12,9 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from edgesim.errors import ScenarioError
 from edgesim.results.finished_run import FinishedRun
+from edgesim.scenario.loader import load
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.axes_and_legends import one_panel
 from reports.styling.figure_style import INK, QUIET, FigureStyle
@@ -44,6 +46,18 @@ def node_positions(devices: pd.DataFrame) -> tuple[dict[Any, Any], str]:
     return {STATION: (0.0, 0.0), **{int(k): (x, y) for k, x, y in circle}}, kind
 
 
+def edge_positions(run: FinishedRun) -> list[tuple[float, float]]:
+    """(x, y) of every edge server of `tiers`, m; empty without, or where the scenario is gone."""
+    if run.devices is None or "edge" not in run.devices:
+        return []
+    try:
+        tiers = load(run.folder / "scenario.yaml").tiers
+    except ScenarioError:
+        return []
+    places = [] if tiers is None else [edge.position_m for edge in tiers.edges]
+    return [place for place in places if place is not None]
+
+
 def cell_topology(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
     """Devices around the base station; colour: the uplink rate over the whole band in round 0."""
     table = schemes[0].first.devices
@@ -53,10 +67,13 @@ def cell_topology(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
     if len(table) > MOST_DRAWN:
         table = table.iloc[np.linspace(0, len(table) - 1, MOST_DRAWN).round().astype(int)]
     devices = [int(k) for k in table["device"]]
+    edges = edge_positions(schemes[0].first) if kind == "positions" else []
+    stations = edges or [where[STATION]]
+    homes = table["edge"].to_numpy(dtype=int) if edges else np.zeros(len(table), dtype=int)
     figure, panel = one_panel(style, 4.0, 3.2)
     few = len(devices) <= MOST_NAMED
     size = (style.text_pt * 1.9) ** 2 * 0.8 if few else 12
-    rays = [(where[STATION], where[device]) for device in devices]
+    rays = [(stations[home], where[device]) for home, device in zip(homes, devices, strict=True)]
     panel.add_collection(LineCollection(rays, color="#BBBBBB", lw=0.5 if few else 0.15, zorder=1))
     rate = [math.nan] * len(devices)
     if "rate_bps" in table:
@@ -66,7 +83,7 @@ def cell_topology(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
     fill |= {"edgecolors": INK, "linewidths": 0.5, "zorder": 2, "plotnonfinite": True}
     x, y = np.transpose([where[device] for device in devices])
     circles = panel.scatter(x, y, s=size, **fill)
-    x, y = where[STATION]
+    x, y = np.transpose(stations)
     panel.scatter(x, y, s=size, c=INK, marker="^", zorder=2)
     if few:
         shades = rate if known else [0.0] * len(devices)

@@ -3,13 +3,18 @@
 import csv
 import io
 import math
+from pathlib import Path
 
 import numpy as np
 from pytest import approx
 
+from edgesim import load, simulate
 from reports.figures import cell_topology as places
 from reports.figures.cell_topology import device_table
+from reports.run_data.scheme_grouping import load_schemes
 from reports.styling import figure_style as style
+
+SCENARIOS = Path(__file__).parents[3] / "scenarios"
 
 
 def test_devices_lie_at_their_distances(scheme_of):
@@ -43,6 +48,25 @@ def test_every_device_is_joined_to_the_base_station(scheme_of):
     np.testing.assert_allclose(ends[:, 0], 0.0)
     np.testing.assert_allclose(ends[:, 1], circles.get_offsets())
     assert circles.get_array()[1] == 100.0  # Mbit/s
+
+
+def test_devices_of_a_hierarchy_are_joined_to_their_edge_servers(tmp_path):
+    changes = [
+        "rounds=1",
+        "tiers.edges=[{position: [0 m, 170 m]}, {position: [200 m, -90 m]}]",
+    ]
+    scenario = load(SCENARIOS / "hierarchy.yaml", changes, label="kappa_2 5")
+    run = simulate(scenario, out=tmp_path / "run")
+    (scheme,) = load_schemes([run.folder])
+    with style.styled(style.SCREEN):
+        panel, _ = places.cell_topology([scheme], style.SCREEN).axes
+    rays, circles, triangles = panel.collections
+    stations, ends = np.array([[0.0, 170.0], [200.0, -90.0]]), np.array(rays.get_segments())
+    np.testing.assert_allclose(triangles.get_offsets(), stations)
+    np.testing.assert_allclose(ends[:, 1], circles.get_offsets())
+    apart = np.linalg.norm(circles.get_offsets()[:, None] - stations, axis=2)
+    assert set(apart.argmin(axis=1)) == {0, 1}
+    np.testing.assert_allclose(ends[:, 0], stations[scheme.first.devices["edge"]])
 
 
 def rows_of(table):
