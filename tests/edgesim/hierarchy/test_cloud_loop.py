@@ -204,12 +204,17 @@ def test_hierfavg_by_hand(last_weight, steps, local_rounds, rounds, expected):
     assert last_weight(*changes, f"rounds={rounds}") == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize(("of", "expected"), [((0, 1), 1.176), ((2,), 2.3616)])
-def test_an_edge_alone_has_the_model_that_it_sends(last_weight, of, expected):
-    """kappa_1 = kappa_2 = 2 of the edges of `test_hierfavg_by_hand`, whose mean is 1.7688."""
-    members = f"association: list, members: {[0] * len(of)}"
-    edge = f"tiers={{edges: [{{}}], local_rounds: 2, {members}}}", f"devices.0.count={len(of)}"
-    assert last_weight(*edge, "learning.method.local_steps=2", of=of) == pytest.approx(expected)
+@pytest.mark.parametrize(
+    ("steps", "local_rounds", "expected"),
+    [(1, 1, (0.60, 0.80)), (2, 1, (0.84, 1.44)), (1, 2, (0.96, 1.44)), (2, 2, (1.176, 2.3616))],
+)
+def test_an_edge_alone_has_the_model_that_it_sends(last_weight, steps, local_rounds, expected):
+    """The two edges of `test_hierfavg_by_hand`, whose means are there."""
+    for of, own in zip(((0, 1), (2,)), expected, strict=True):
+        members = f"association: list, members: {[0] * len(of)}"
+        edge = f"tiers={{edges: [{{}}], local_rounds: {local_rounds}, {members}}}"
+        changes = edge, f"devices.0.count={len(of)}", f"learning.method.local_steps={steps}"
+        assert last_weight(*changes, of=of) == pytest.approx(own)
 
 
 def test_with_equal_curvature_two_steps_are_two_rounds(last_weight):
