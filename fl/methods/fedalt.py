@@ -27,6 +27,7 @@ class FedAlt(Method):
         Pillutla et al. count epochs, here as in Liu et al. steps.
         The split is that of Liu's example, convolutions personal; ``personal_part`` turns it round
         or off.
+        A device's initial personal weights cost nothing: they follow from a seed.
     """
 
     source: ClassVar[str] = "Pillutla et al., ICML 2022, Algorithm 2 (FedAlt)"
