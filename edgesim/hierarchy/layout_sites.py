@@ -123,8 +123,7 @@ class LayoutSites:
     def _everybody(self, e: int, method: Method, allocator: Allocator) -> Network:
         """The sectors of a site with all devices, before fading."""
         network, couplings = self.scenario.network, Couplings(self.links.coupling, self.sector[e])
-        options = radio_options(network, np.zeros(len(self.fleet)), self.streams)
-        options |= {"fading": None, "estimate": None}
+        options = radio_options(network, None, self.streams)
         return make_network(
             simpy.Environment(),
             network,

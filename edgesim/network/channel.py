@@ -21,15 +21,10 @@ from edgesim.network.adaptation.link_adaptation import (
 from edgesim.network.adaptation.power_control import PowerControl, make_power_control
 from edgesim.network.adaptation.single_scheme import SingleScheme
 from edgesim.network.device import Fleet
-from edgesim.network.fading.processes import (
-    COHERENCE_RULE,
-    BlockFading,
-    ClarkeFading,
-    Fading,
-    doppler_hz,
-)
+from edgesim.network.fading.fading_choice import make_fading
+from edgesim.network.fading.processes import Fading
 from edgesim.network.fading.rate_distribution import efficiency_at
-from edgesim.network.fading.selective import SelectiveFading, effective_snr, parts_of
+from edgesim.network.fading.selective import SelectiveFading, effective_snr
 from edgesim.network.propagation.large_scale import LargeScale
 from edgesim.network.propagation.path_loss import large_scale_of, linear, path_gains
 from edgesim.network.tdd_service import TddService, make_services
@@ -297,13 +292,15 @@ def make_channel(
 
 def channel_options(network: NetworkSection, links: LargeScale, streams: Streams) -> dict[str, Any]:
     """The arguments of `Channel` by a scenario's ``network`` section, for these links."""
-    options = radio_options(network, links.k_factor, streams)
+    fading = make_fading(network, links.k_factor, links.delay_spread_s, streams)
+    options = radio_options(network, fading, streams)
     return {**options, "path_gain": mean_gains(network, links), "links": links}
 
 
-def radio_options(network: NetworkSection, k_factor: Array, streams: Streams) -> dict[str, Any]:
+def radio_options(
+    network: NetworkSection, fading: Fading | None, streams: Streams
+) -> dict[str, Any]:
     """Those that do not depend on the devices' path losses."""
-    fading = make_fading(network, k_factor, streams)
     return {
         "bandwidth_hz": network.bandwidth_hz,
         "noise_w": network.noise.power_w,
@@ -328,28 +325,3 @@ def receiver_loss(network: NetworkSection) -> float:
     adaptation = network.adaptation
     loss_db = adaptation.implementation_loss_db if adaptation else 0.0
     return float(linear(loss_db)) if loss_db else 1.0
-
-
-def make_fading(network: NetworkSection, k_factor: Array, streams: Streams) -> Fading | None:
-    """The fading of a scenario's ``network`` section; None: none."""
-    section = network.channel.fading
-    if section.kind == "none":
-        return None
-    if section.coherence_s is not None:
-        return BlockFading(streams, len(k_factor), section.coherence_s, k_factor)
-    carrier_hz = network.carrier.frequency_hz if network.carrier else math.nan
-    shift_hz = doppler_hz(section.speed_m_per_s or 0.0, carrier_hz)
-    if section.delay_spread_s is not None:
-        band_hz, grid = network.bandwidth_hz, network.carrier.blocks if network.carrier else None
-        return SelectiveFading(
-            streams,
-            len(k_factor),
-            shift_hz,
-            k_factor,
-            section.delay_spread_s,
-            band_hz,
-            parts_of(band_hz, grid),
-        )
-    if section.process == "clarke":
-        return ClarkeFading(streams, len(k_factor), shift_hz, k_factor)
-    return BlockFading(streams, len(k_factor), COHERENCE_RULE / shift_hz, k_factor)

@@ -67,7 +67,7 @@ class PlannedGains:
             return self.channel.known_gains(time_s, snr_per_gain, everybody)
         gains, k_factor = self.channel.large_scale_at(time_s)
         planned = np.empty(len(gains))
-        for law, here in self._laws(k_factor, np.zeros(len(gains))):
+        for law, here in self._laws(np.arange(len(gains)), k_factor, np.zeros(len(gains))):
             planned[here] = self._at_mean_rate(gains[here], snr_per_gain[here], law)
         return planned
 
@@ -99,7 +99,7 @@ class PlannedGains:
             return self.channel.known_gains(time_s, snr_per_gain, devices)
         gains, k_factor = (each[devices] for each in self.channel.large_scale_at(time_s))
         planned = np.empty(len(devices))
-        for law, here in self._laws(k_factor, window_s):
+        for law, here in self._laws(devices, k_factor, window_s):
             if self.rate == MEAN:
                 planned[here] = self._at_mean_rate(gains[here], snr_per_gain[here], law)
             else:
@@ -146,19 +146,22 @@ class PlannedGains:
         gains, k_factor = (each[devices] for each in self.channel.large_scale_at(time_s))
         snr, late = gains * snr_per_gain, np.empty(len(devices))
         slopes = np.full(len(devices), math.nan)
-        for law, here in self._laws(k_factor, window_s):
+        for law, here in self._laws(devices, k_factor, window_s):
             late[here] = law.below(needed[here], snr[here])
             if self.rate == QUANTILE:
                 less, more = (law.quantile(eps * (1.0 + s), snr[here]) for s in (-STEP, STEP))
                 slopes[here] = price[here] * np.log(more / less) / (2.0 * STEP * eps)
         return late, slopes
 
-    def _laws(self, k_factor: Array, window_s: Array) -> list[tuple[RateDistribution, Array]]:
+    def _laws(
+        self, devices: Array, k_factor: Array, window_s: Array
+    ) -> list[tuple[RateDistribution, Array]]:
         """Positions of the devices [S] by the distribution of what they see in their time [S], s.
 
         K factors are rounded down to half a decibel, so that there are few of them.
         """
-        seen = self.channel.fading.blocks_in(window_s) if self.channel.fading else window_s
+        fading = self.channel.fading
+        seen = fading.blocks_in(window_s, devices) if fading else window_s
         blocks = np.clip(seen, 1.0, MOST_BLOCKS)
         with np.errstate(divide="ignore"):
             k_db = np.floor(K_STEPS * 10.0 * np.log10(k_factor)) / K_STEPS

@@ -55,7 +55,7 @@ class BlockFading:
         """f_D with this coherence time, Hz."""
         return COHERENCE_RULE / self.step_s
 
-    def blocks_in(self, seconds: Array) -> Array:
+    def blocks_in(self, seconds: Array, devices: Any = slice(None)) -> Array:
         """Independent powers that a device sees for sure in so many seconds, same shape."""
         return np.floor(seconds / self.step_s)
 
@@ -118,7 +118,7 @@ class ClarkeFading:
         """Time for which a power that is known stays true, s."""
         return STALE_RULE / self.doppler_hz
 
-    def blocks_in(self, seconds: Array) -> Array:
+    def blocks_in(self, seconds: Array, devices: Any = slice(None)) -> Array:
         """Independent powers whose mean varies at least as much as that over so many seconds."""
         return np.floor(2.0 * seconds * self.doppler_hz)
 

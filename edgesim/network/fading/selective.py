@@ -30,12 +30,12 @@ class SelectiveFading(ClarkeFading):
     """Clarke's fading in several parts of the band.
 
     Args:
-        delay_spread_s: tau, s.
+        delay_spread_s: tau [K], or one for all, s.
         bandwidth_hz: of the band, Hz.
         parts: R, in which the band is looked at.
     """
 
-    delay_spread_s: float = 0.0
+    delay_spread_s: Any = 0.0
     bandwidth_hz: float = 0.0
     parts: int = 1
 
@@ -53,7 +53,8 @@ class SelectiveFading(ClarkeFading):
     @cached_property
     def _turns(self) -> tuple[Array, Array]:
         """By what the waves turn up to the first part, and from part to part [K, M], complex."""
-        delay_s = -self.delay_spread_s * np.log1p(-self._drawn[:, 2 * WAVES + 2 :])
+        spread_s = np.broadcast_to(self.delay_spread_s, self.devices)[:, None]
+        delay_s = -spread_s * np.log1p(-self._drawn[:, 2 * WAVES + 2 :])
         width_hz = self.bandwidth_hz / self.parts
         first_hz = 0.5 * (width_hz - self.bandwidth_hz)
         turn = -2.0j * math.pi * delay_s
@@ -104,25 +105,26 @@ class SelectiveFading(ClarkeFading):
         """Those of `ClarkeFading` have no frequency: use `powers`."""
         raise NotImplementedError("a fade of the whole band has an amplitude in each part")
 
-    def blocks_in(self, seconds: Array) -> Array:
+    def blocks_in(self, seconds: Array, devices: Any = slice(None)) -> Array:
         """Independent powers whose mean varies as much as that over the band and so many seconds.
 
         The correlation is a product of one in time and one in frequency, and so is the variance.
         """
         in_time = np.maximum(2.0 * seconds * self.doppler_hz, 1.0)
-        return np.floor(in_time * fades_in_band(self.bandwidth_hz, self.delay_spread_s))
+        spread_s = np.broadcast_to(self.delay_spread_s, self.devices)[devices]
+        return np.floor(in_time * fades_in_band(self.bandwidth_hz, spread_s))
 
 
-def fades_in_band(bandwidth_hz: float, delay_spread_s: float) -> float:
+def fades_in_band(bandwidth_hz: float, delay_spread_s: Any) -> Any:
     """Independent powers whose mean varies as much as that over a band.
 
     The mean over B of a power with the squared correlation 1 / (1 + (2 pi df tau)^2) has the part
     2 / x^2 (x atan x - ln(1 + x^2) / 2) of its variance, x = 2 pi B tau.
     """
-    x = 2.0 * math.pi * bandwidth_hz * delay_spread_s
-    if x < 1e-3:
-        return 1.0
-    return 0.5 * x**2 / (x * math.atan(x) - 0.5 * math.log1p(x**2))
+    # below 1e-3 the difference of the two terms is rounding
+    x = np.maximum(2.0 * math.pi * bandwidth_hz * np.asarray(delay_spread_s), 1e-3)
+    found = 0.5 * x**2 / (x * np.arctan(x) - 0.5 * np.log1p(x**2))
+    return np.where(x > 1e-3, found, 1.0)
 
 
 def effective_snr(snr: Any, relative: Array) -> Array:

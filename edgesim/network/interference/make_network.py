@@ -12,6 +12,7 @@ from edgesim.network.adaptation.link_adaptation import make_repetitions
 from edgesim.network.channel import radio_options, receiver_loss
 from edgesim.network.device import Fleet
 from edgesim.network.fading.cross_links import CrossLinkFading
+from edgesim.network.fading.fading_choice import make_fading
 from edgesim.network.fluid_links import Downlink
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.moving_sectors import MovingSectors
@@ -72,7 +73,9 @@ def served_by(
         moving: the links of devices that move; None: nobody moves.
     """
     own = np.arange(len(serving)), sites.site_of[serving]
-    options = radio_options(network, links.k_factor[own], streams)
+    delay_s = None if links.delay_spread_s is None else links.delay_spread_s[own]
+    fading = make_fading(network, links.k_factor[own], delay_s, streams)
+    options = radio_options(network, fading, streams)
     places = ServingSites(links.distance_m[own], links.line_of_sight[own], links.beyond_scope)
     couplings = Couplings(links.coupling, serving)
     cross = None

@@ -41,6 +41,7 @@ class SectorLinks:
         k_factor: K of the direct path, linear, 0 without one [n, I].
         distance_m: horizontal, to the nearest image of each site [n, I], m.
         beyond_scope: sentences on devices where the model does not hold, towards their own site.
+        delay_spread_s: where it is asked for by position [n, I], s.
     """
 
     coupling: Array
@@ -48,6 +49,7 @@ class SectorLinks:
     k_factor: Array
     distance_m: Array
     beyond_scope: tuple[str, ...] = ()
+    delay_spread_s: Array | None = None
 
     @cached_property
     def serving(self) -> Array:
@@ -89,12 +91,14 @@ class Coupling:
         coupling = np.empty((len(devices), len(self.sites.site_of)))
         sight = np.empty((len(devices), len(self.sites)), dtype=bool)
         k_factor, distance_m = np.empty(sight.shape), np.empty(sight.shape)
+        delays_s = []
         # beside the nearest image of the first site: the same in a network moved by a copy
         common_m = self.sites.offset_m(0, position_m) + self.sites.position_m[0]
         for i, links_of in enumerate(self.links_of_site):
             offset_m = self.sites.offset_m(i, position_m)
             links, distance_m[:, i] = links_of(offset_m, devices, common_m), np.hypot(*offset_m.T)
             sight[:, i], k_factor[:, i] = links.line_of_sight, links.k_factor
+            delays_s += [] if links.delay_spread_s is None else [links.delay_spread_s]
             for s in np.flatnonzero(self.sites.site_of == i).tolist():
                 boresight_deg = float(self.sites.boresight_deg[s])
                 gain_db = self.gain_db(offset_m, self.drop_m[devices], boresight_deg)
@@ -105,7 +109,8 @@ class Coupling:
             raise ScenarioKeyError(("network", "channel"), f"{problem}; write losses near 100 dB")
         own = self.sites.site_of[coupling.argmax(axis=1)]
         notes = self.beyond_scope(distance_m[np.arange(len(devices)), own], devices)
-        return SectorLinks(coupling, sight, k_factor, distance_m, notes)
+        delay_s = np.stack(delays_s, axis=1) if delays_s else None
+        return SectorLinks(coupling, sight, k_factor, distance_m, notes, delay_s)
 
 
 def make_coupling(network: NetworkSection, fleet: Fleet, streams: Streams) -> Coupling:

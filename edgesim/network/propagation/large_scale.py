@@ -10,6 +10,7 @@ import numpy as np
 import scipy  # its parts are loaded on first use
 
 from edgesim.network.propagation.building_penetration import Surroundings, draw_surroundings
+from edgesim.network.propagation.delay_spread import delay_spreads_s
 from edgesim.network.propagation.site_fields import SITE, FieldsOfSite
 from edgesim.network.propagation.tr38901_path_loss import (
     SCOPES,
@@ -34,6 +35,7 @@ class LargeScale:
         shadowing_db: SF, positive where more arrives than the path loss says [K], dB.
         k_factor: K, linear, 0 without line of sight and indoors [K].
         beyond_scope: sentences on devices where the model does not hold.
+        delay_spread_s: DS, where it is asked for by position [K], s.
     """
 
     line_of_sight: Array
@@ -42,6 +44,7 @@ class LargeScale:
     shadowing_db: Array
     k_factor: Array
     beyond_scope: tuple[str, ...] = ()
+    delay_spread_s: Array | None = None
 
 
 def outside(model: str, distance_m: Array, device_height_m: Array) -> tuple[str, ...]:
@@ -115,6 +118,7 @@ class SitePropagation:
         site: its number; each has fields of its own.
         origin_m: where it stands in the plane of its fields (x, y), m.
         inter_site: correlation of the shadowing towards different sites.
+        with_delays: delay spreads are asked for.
     """
 
     model: str
@@ -128,6 +132,7 @@ class SitePropagation:
     site: int = SITE
     origin_m: tuple[float, float] = (0.0, 0.0)
     inter_site: float = 0.0
+    with_delays: bool = False
 
     @cached_property
     def _h_e_uniform(self) -> Array:
@@ -167,8 +172,11 @@ class SitePropagation:
         if self.k_db != TABLE:
             k_db = -np.inf if self.k_db is None else self.k_db
             k_factor = np.full(len(k_factor), 10.0 ** (np.asarray(k_db) / 10.0))
-        notes = outside(model, distance_m, around.height_m)
-        return LargeScale(clear, around.indoor, loss_db, sf_db, k_factor, notes)
+        notes, delay_s = outside(model, distance_m, around.height_m), None
+        if self.with_delays:
+            links = (place_m, clear, around.indoor, common_m)
+            delay_s = delay_spreads_s(self._fields, ghz, *links)
+        return LargeScale(clear, around.indoor, loss_db, sf_db, k_factor, notes, delay_s)
 
     def _clear(self, place_m: Array, outdoor_m: Array, around: Surroundings) -> Array:
         """Line of sight up to the wall, bool [S]."""

@@ -16,6 +16,7 @@ from edgesim.network.propagation.large_scale import LargeScale, SitePropagation
 from edgesim.network.propagation.tr38901_path_loss import SCOPES
 from edgesim.scenario.network_schema import NetworkSection
 from edgesim.scenario.radio.channel_schema import (
+    TABLE,
     ConstantPathLoss,
     LogDistancePathLoss,
     Tr38901PathLoss,
@@ -129,6 +130,7 @@ def tr38901_sites(
             site,
             (x_m, y_m),
             network.channel.inter_site,
+            network.channel.fading.delay_spread_s == TABLE,
         )
         for site, (x_m, y_m) in enumerate(origins_m.tolist())
     ]

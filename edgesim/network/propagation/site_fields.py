@@ -69,18 +69,18 @@ class FieldsOfSite:
     @cached_property
     def sight(self) -> RandomField:
         """Of the line of sight."""
-        return self._field("field/los", STATISTICS[self.model].los_decorrelation_m)
+        return self.field("field/los", STATISTICS[self.model].los_decorrelation_m)
 
     @cached_property
     def k_factor(self) -> RandomField:
         """Of the part of the K factor that is independent of the shadowing."""
-        return self._field("field/k", STATISTICS[self.model].k_decorrelation_m)
+        return self.field("field/k", STATISTICS[self.model].k_decorrelation_m)
 
     @cached_property
     def shadowing(self) -> dict[str, RandomField]:
         """Of the shadowing, by state."""
         far = STATISTICS[self.model].decorrelation_m
-        return {each: self._field(f"field/sf/{each}", far[each]) for each in far}
+        return {each: self.field(f"field/sf/{each}", far[each]) for each in far}
 
     @cached_property
     def common(self) -> RandomField:
@@ -88,7 +88,8 @@ class FieldsOfSite:
         far_m = STATISTICS[self.model].decorrelation_m[NLOS]
         return RandomField(self.streams, "field/sf/common", SITE, far_m)
 
-    def _field(self, name: str, decorrelation_m: float) -> RandomField:
+    def field(self, name: str, decorrelation_m: float) -> RandomField:
+        """Another field of this site."""
         return RandomField(self.streams, name, self.site, decorrelation_m)
 
     def shadowing_and_k(
@@ -116,16 +117,11 @@ class FieldsOfSite:
             common_m: the same place for all sites [K, 2], m; None: ``position_m``.
         """
         table = STATISTICS[self.model]
-        state = np.where(indoor, O2I, np.where(line_of_sight, LOS, NLOS))
-        shadowing_db, k_factor = np.zeros(len(state)), np.zeros(len(state))
+        shadowing_db, k_factor = np.zeros(len(indoor)), np.zeros(len(indoor))
         if given_db == 0.0 and not with_k:
             return shadowing_db, k_factor
-        for each in np.unique(state).tolist():
-            here = np.flatnonzero(state == each)
-            z = self.shadowing[each].at(position_m[here])
-            if self.inter_site:
-                shared = self.common.at((position_m if common_m is None else common_m)[here])
-                z = np.sqrt(self.inter_site) * shared + np.sqrt(1.0 - self.inter_site) * z
+        for each, here in states(line_of_sight, indoor):
+            z = self.shadow(each, position_m[here], None if common_m is None else common_m[here])
             sigma_db: Any = table.shadowing_db[each] if given_db is None else given_db
             if self.model == RMA and each == LOS and given_db is None and beyond is not None:
                 sigma_db = np.where(beyond[here], RMA_FAR_DB, sigma_db)
@@ -135,3 +131,17 @@ class FieldsOfSite:
                 mixed = c * z + np.sqrt(1.0 - c**2) * self.k_factor.at(position_m[here])
                 k_factor[here] = 10.0 ** ((mean_db + spread_db * mixed) / 10.0)
         return shadowing_db, k_factor
+
+    def shadow(self, state: str, position_m: Array, common_m: Array | None = None) -> Array:
+        """Standard normal field [K] of the shadowing of links of one state; see above."""
+        z = self.shadowing[state].at(position_m)
+        if self.inter_site:
+            shared = self.common.at(position_m if common_m is None else common_m)
+            z = np.sqrt(self.inter_site) * shared + np.sqrt(1.0 - self.inter_site) * z
+        return z
+
+
+def states(line_of_sight: Array, indoor: Array) -> list[tuple[str, Array]]:
+    """Positions of the links [K] by their state, of the states that there are."""
+    state = np.where(indoor, O2I, np.where(line_of_sight, LOS, NLOS))
+    return [(each, np.flatnonzero(state == each)) for each in np.unique(state).tolist()]

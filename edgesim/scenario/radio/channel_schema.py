@@ -180,9 +180,12 @@ class FadingSection(Section):
         f"{OURS}: interference is a sum of many",
         written=False,
     )
-    delay_spread_s: Annotated[float | None, Quantity("s", 1e-12, 1e-3, above=False)] = key(
+    delay_spread_s: Annotated[
+        float | str | None, QuantityOrTable("s", 1e-12, 1e-3, above=False)
+    ] = key(
         "tau of frequency-selective fading: the waves of process: clarke arrive with exponential "
-        "delays, so that parts of the band fade apart; TR 38.901 has medians of 37 to 267 ns",
+        "delays, so that parts of the band fade apart; table: of every device by its place and "
+        f"line of sight at the start, {TR_7_5_6}, which has medians of 20 to 267 ns",
         "97 ns",
         None,
         "not set: the band fades as a whole, which is pessimistic for wide ones",
@@ -284,8 +287,10 @@ class ChannelSection(Section):
     def _table_of_a_model(self) -> ChannelSection:
         if self.path_loss.model not in TR38901:
             needs = f"is table, which path_loss model {self.path_loss.model} does not have"
-            for name, value in (("shadowing", self.shadowing_db), ("k", self.fading.k_db)):
+            fading = (("k", self.fading.k_db), ("delay_spread", self.fading.delay_spread_s))
+            for name, value in (("shadowing", self.shadowing_db), *fading):
                 if value == TABLE:
                     path = (name,) if name == "shadowing" else ("fading", name)
-                    raise ValueRefusedError(f"{needs}; write a value in dB", keys=path)
+                    unit = "s" if name == "delay_spread" else "dB"
+                    raise ValueRefusedError(f"{needs}; write a value in {unit}", keys=path)
         return self

@@ -1,10 +1,14 @@
 """TR 38.901 (V19.4) as the package tr3gpp has it: its formulas evaluated, its tables compared."""
 
+import math
+import re
+
 import numpy as np
 import pytest
 
 from edgesim.network.propagation import building_penetration as walls
 from edgesim.network.propagation import tr38901_path_loss as tr
+from edgesim.network.propagation.delay_spread import DELAYS, OFFSET
 from edgesim.network.propagation.site_fields import LOS, NLOS, O2I, STATISTICS
 from tests.edgesim.network.propagation.latex_formulas import Names, expression
 
@@ -83,13 +87,14 @@ def test_walls_are_those_of_the_tables():
 
 
 @pytest.mark.parametrize("model", NAMES)
-def test_shadowing_and_k_factor_are_those_of_the_tables(model):
+def test_shadowing_k_factor_and_delays_are_those_of_the_tables(model):
     table, (scenario, _, fading, consistency) = STATISTICS[model], NAMES[model]
     for state, name in STATES.items():
         if state == O2I and model == "inh":
             continue
         row = standard.section("7.5").channel_model_parameters(scenario=fading, condition=name)
         assert table.decorrelation_m[state] == float(row.corr_distance_SF_m)
+        compare_delays(DELAYS[model][state], OFFSET[model], row)
         if state == O2I:
             assert table.shadowing_db[state] == float(row.sigma_SF)
             continue
@@ -102,3 +107,13 @@ def test_shadowing_and_k_factor_are_those_of_the_tables(model):
     states = {} if model == "inh" else {"condition": "LOS"}
     row = standard.section("7.6").correlation_distance(scenario=consistency, **states)
     assert table.los_decorrelation_m == float(row.los_nlos_state_m)
+
+
+def compare_delays(ours, offset, row):
+    for text, (a, b) in ((row.mu_lgDS, ours.mean), (row.sigma_lgDS, ours.spread)):
+        formula = re.sub(r",?\s*see note \d", "", text).replace("log10", "lg")
+        value = eval(expression(formula), {}, Names([], {"fc": 9.0}))
+        assert value == pytest.approx(a + b * math.log10(offset + 9.0), abs=1e-12)
+    assert ours.decorrelation_m == float(row.corr_distance_DS_m)
+    assert ours.with_shadowing == float(row.corr_DS_SF.replace("–", "-"))
+    assert ours.with_k == (0.0 if row.corr_DS_K == "N/A" else float(row.corr_DS_K))
