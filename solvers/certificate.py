@@ -108,15 +108,16 @@ def _stationarity(
     inside = np.maximum(share, low)
     np.minimum(inside, cap, out=inside)
     outside = (inside != share).any()
-    if outside:
-        m = marginal_gain(problem, inside)
-    else:
-        m = marginal_from_slope(problem, problem.slope_at(share), busy)
-    profit = gained = m - price
     if problem.has_kinks:
         # at a kink of the rate more band is worth less than the last of it was
-        worth, worth_more = _around(problem, inside)
-        profit, gained = worth - price, worth_more - price
+        m, worth_more = _around(problem, inside)
+        profit, gained = m - price, worth_more - price
+    else:
+        if outside:
+            m = marginal_gain(problem, inside)
+        else:
+            m = marginal_from_slope(problem, problem.slope_at(share), busy)
+        profit = gained = m - price
     more = cap - inside
     more *= gained
     np.fmin(more, problem.weight * above, out=more)

@@ -13,6 +13,7 @@ v = log(1 + c / b) nothing cancels:
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -80,6 +81,16 @@ class DeviceRates:
         """Whether the slope of R may jump."""
         return self.law is not None or self.full_power_share is not None
 
+    @cached_property
+    def unit_bps(self) -> Array:
+        """u [K], rate over the whole band of a spectral efficiency of 1 bit/s/Hz, bit/s."""
+        if self.snr is None:
+            raise ValueError("spectral efficiencies are known where noise is a density: give snr.")
+        if self.law is None:
+            shannon: Array = np.log1p(self.snr) / np.log(2.0)
+            return self.rate_bps / shannon
+        return self.rate_bps / self.law.efficiency(self.snr)
+
     def rate_at(self, share: Array) -> Array:
         """Rate R(b) [K] of these shares [K], bit/s: Liu, eq. (9), or b log2(1 + snr / b).
 
@@ -123,8 +134,7 @@ class DeviceRates:
         if self.snr is None:
             return self.rate_bps * share
         if self.law is not None:
-            per_bit = self.rate_bps / self.law.efficiency(self.snr)
-            return per_bit * (share * self.law.efficiency(ratio_at(share, self.snr)))
+            return self.unit_bps * (share * self.law.efficiency(ratio_at(share, self.snr)))
         return self.rate_bps * rate_factor(np.asarray(share, dtype=float), self.snr)
 
     def _slope_at_full_power(self, share: Array, more: bool) -> Array:
@@ -132,7 +142,7 @@ class DeviceRates:
             return self.rate_bps
         if self.law is not None:
             slopes = self.law.tangents(ratio_at(share, self.snr))
-            return self.rate_bps / self.law.efficiency(self.snr) * slopes[int(more)]
+            return self.unit_bps * slopes[int(more)]
         return self.rate_bps * slope_factor(np.asarray(share, dtype=float), self.snr)
 
     def _share_at_full_power(self, rate_bps: Array) -> Array:

@@ -12,7 +12,7 @@ mu_k = q / sqrt(w (A q + f G) r). Where noise is a density b_k(mu) is smooth and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -23,13 +23,13 @@ from solvers.marginal_gains import marginal_gain
 from solvers.problem import FULL_BAND, PruningProblem
 from solvers.rate_laws.best_response import law_response
 from solvers.rate_laws.density_response import DensityResponse
+from solvers.rate_laws.segment_response import Shares
 from solvers.solution import Solution
 
 EPS = float(np.finfo(float).eps)
 AMPLE = 2.0  # no share reaches it: sum b <= 1 is the only limit, and its multiplier the price
 GUESS = 0.85  # of the root without bounds, to start from
 CLOSE = 1e-8  # relative step of mu of which the square is below rounding
-Shares = Callable[[float], tuple[Array, Array]]  # mu -> b [K], db / dmu [K]
 Ends = Callable[[], tuple[float, float]]  # a bracket of mu
 
 
@@ -54,7 +54,8 @@ def kkt(problem: PruningProblem) -> Solution:
         share, multiplier = low.copy(), largest_marginal_gain(problem, low, cap)
     elif problem.has_kinks and problem.snr is not None:
         respond = law_response(problem, problem.snr, low, cap)
-        share, mu = _fill_band(respond.at, low, cap, respond.ends, 0.0)
+        guess = GUESS * _equal_root(problem, low, cap)
+        share, mu = _fill_band(respond.at, low, cap, respond.ends, guess)
         multiplier = mu**-2
     elif problem.snr is None:
         share, multiplier = _power_shares(problem, low, cap)
@@ -66,6 +67,13 @@ def kkt(problem: PruningProblem) -> Solution:
 def largest_marginal_gain(problem: PruningProblem, low: Array, cap: Array) -> float:
     """A multiplier that holds every device at its lower bound: the largest marginal gain there."""
     return float(marginal_gain(problem, low).max(where=cap > low, initial=0.0))
+
+
+def _equal_root(problem: PruningProblem, low: Array, cap: Array) -> float:
+    """mu of the mean logarithm at which devices take equal shares of the band; 0: not known."""
+    equal = np.minimum(np.maximum(1.0 / problem.num_devices, low), cap)
+    mu = float(np.exp(-0.5 * np.log(marginal_gain(problem, equal)).mean()))
+    return mu if mu < np.inf else 0.0
 
 
 def _power_shares(problem: PruningProblem, low: Array, cap: Array) -> tuple[Array, float]:
@@ -80,13 +88,13 @@ def _power_shares(problem: PruningProblem, low: Array, cap: Array) -> tuple[Arra
         work, jump = np.where(bent, work, np.inf), _jumps(problem, root, free & ~bent)
     slope, offset = root / work, problem.bits / work
 
-    def shares(mu: float) -> tuple[Array, Array]:
+    def shares(mu: float) -> Shares:
         line = mu * slope
         line -= offset
         b = np.maximum(line, low)
         np.minimum(b, cap, out=b)
         rise = np.multiply(slope, line == b, out=line)
-        return (b if jump is None else np.where(mu >= jump, cap, b)), rise
+        return Shares(b if jump is None else np.where(mu >= jump, cap, b), rise, low, cap)
 
     def ends() -> tuple[float, float]:
         per = np.where(bent, slope, 1.0)
@@ -118,8 +126,8 @@ def _density_shares(
     if not respond.at_low.size:
         raise ZeroDivisionError("no share moves any ratio: the numbers leave the range of doubles")
 
-    def shares(mu: float) -> tuple[Array, Array]:
-        return respond(mu**-2), 2.0 / mu * respond.fall()
+    def shares(mu: float) -> Shares:
+        return Shares(respond(mu**-2), 2.0 / mu * respond.fall(), low, cap)
 
     def ends() -> tuple[float, float]:
         at_low, at_cap = respond.at_low.max(), respond.at_cap.min()
@@ -130,17 +138,18 @@ def _density_shares(
 
 
 def _fill_band(
-    shares: Shares, low: Array, cap: Array, ends: Ends, mu: float
+    shares: Callable[[float], Shares], low: Array, cap: Array, ends: Ends, mu: float
 ) -> tuple[Array, float]:
     """Newton's method for sum b(mu) = 1, from mu; bisection of log mu where it is slow.
 
     The last step is taken by the shares themselves, so that they fill the band to the last bit.
+    None steps over a kink of its rate: beyond it, it rises by another slope or not at all.
     `ends` is asked for a bracket of the root only when it is needed.
     """
     below, above = (0.0, np.inf) if mu > 0 else ends()
     mu = mu or float(np.sqrt(below) * np.sqrt(above))
     for turn in range(400):
-        b, rise = shares(mu)
+        b, rise, first, last = shares(mu)
         excess = float(b.sum()) - 1.0
         # where many mu fit, the largest
         below, above = (below, mu) if excess > 1.0 - FULL_BAND else (mu, above)
@@ -149,7 +158,9 @@ def _fill_band(
         if abs(step) <= CLOSE * mu:
             if abs(excess) <= EPS:
                 return b, mu
-            b = np.minimum(np.maximum(b - step * rise, low), cap)
+            first, last = np.minimum(first, b), np.maximum(last, b)
+            b = np.minimum(np.maximum(b - step * rise, first), last)
+            b = np.minimum(np.maximum(b, low), cap)
             if abs(float(b.sum()) - 1.0) <= 1.0 - FULL_BAND:
                 return b, mu - step
         if abs(step) <= 2 * EPS * mu or above <= below * (1 + 4 * EPS):
@@ -163,7 +174,9 @@ def _fill_band(
     return mixture(shares, below, above, mu), mu
 
 
-def mixture(shares: Shares, below: float, above: float, mu: float) -> Array:
+def mixture(
+    shares: Callable[[float], Sequence[Array]], below: float, above: float, mu: float
+) -> Array:
     """A mixture of the shares at two neighbouring mu, one short and one in excess of the band.
 
     Every mixture has its marginal gains between the two multipliers, so it satisfies the KKT

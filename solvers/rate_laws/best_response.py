@@ -19,9 +19,8 @@ from solvers.rate_laws.density_response import DensityResponse
 from solvers.rate_laws.efficiency_laws import CappedLaw, HullLaw
 from solvers.rate_laws.segment_response import (
     SegmentResponse,
-    hull_response,
+    Shares,
     linear_response,
-    unit_rate_bps,
 )
 
 SHANNON = CappedLaw()
@@ -48,10 +47,10 @@ class SmoothResponse:
 
     bent: DensityResponse
 
-    def at(self, mu: float) -> tuple[Array, Array]:
-        """(b [K], db / dmu [K]) at the price mu^-2."""
+    def at(self, mu: float) -> Shares:
+        """The shares at the price mu^-2."""
         share = self.bent(mu**-2)
-        return share, 2.0 / mu * self.bent.fall()
+        return Shares(share, 2.0 / mu * self.bent.fall(), self.bent.low, self.bent.cap)
 
     def ends(self) -> tuple[float, float]:
         """mu at which nobody takes more than the least, and at which all are full."""
@@ -74,15 +73,16 @@ class JoinedResponse:
     wide: SmoothResponse | SegmentResponse
     kink: Array
 
-    def at(self, mu: float) -> tuple[Array, Array]:
-        """(b [K], db / dmu [K]) at the price mu^-2."""
-        (few, few_rise), (many, many_rise) = self.narrow.at(mu), self.wide.at(mu)
-        return np.where(many > self.kink, many, few), many_rise + few_rise
+    def at(self, mu: float) -> Shares:
+        """The shares at the price mu^-2."""
+        few, many = self.narrow.at(mu), self.wide.at(mu)
+        few = few._replace(last=np.minimum(few.last, self.kink))
+        many = many._replace(first=np.maximum(many.first, self.kink))
+        is_wide = many.share > self.kink
+        return Shares(*(np.where(is_wide, b, a) for a, b in zip(few, many, strict=True)))
 
     def ends(self) -> tuple[float, float]:
         """mu at which nobody takes more than the least, and at which all are full."""
-        if not self.narrow.owner.size:
-            return self.wide.ends()
         few, many = self.narrow.ends(), self.wide.ends()
         return min(few[0], many[0]), max(few[1], many[1])
 
@@ -99,6 +99,8 @@ def law_response(problem: PruningProblem, snr: Array, low: Array, cap: Array) ->
     law = SHANNON if problem.law is None else problem.law
     if not isinstance(law, HullLaw | CappedLaw):
         raise ValueError(f"law is a {type(law).__name__}; allowed are HullLaw and CappedLaw.")
+    if isinstance(law, HullLaw) and problem.full_power_share is None:
+        return SegmentResponse(problem, low, cap, snr, problem.unit_bps, law.segments)
     # the largest ratio that a device gets: that of the narrowest share with all its power
     most = np.full(len(snr), law.cap if isinstance(law, CappedLaw) else np.inf)
     if problem.full_power_share is not None:
@@ -107,12 +109,13 @@ def law_response(problem: PruningProblem, snr: Array, low: Array, cap: Array) ->
     kink = np.minimum(np.maximum(snr / most, low), np.maximum(widest, low))
     wide: SmoothResponse | SegmentResponse
     if isinstance(law, HullLaw):
-        wide = hull_response(problem, law, snr, kink, np.maximum(cap, kink))
+        most_share = np.maximum(cap, kink)
+        wide = SegmentResponse(problem, kink, most_share, snr, problem.unit_bps, law.segments)
     else:
-        rate_bps = unit_rate_bps(problem, snr) * law.alpha * np.log1p(snr) / np.log(2.0)
+        rate_bps = problem.unit_bps * law.alpha * np.log1p(snr) / np.log(2.0)
         shannon = replace(problem, rate_bps=rate_bps, law=None)
         wide = SmoothResponse(DensityResponse(shannon, snr, kink, np.maximum(widest, kink)))
     if np.isinf(most).all():
         return wide
-    narrow_bps = unit_rate_bps(problem, snr) * law.efficiency(most)
+    narrow_bps = problem.unit_bps * law.efficiency(most)
     return JoinedResponse(linear_response(problem, narrow_bps, low, kink), wide, kink)

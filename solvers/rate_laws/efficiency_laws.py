@@ -9,8 +9,8 @@ and increasing, and has kinks: R' = eta(g) - g eta'(g) is an interval there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,46 @@ from solvers.rates import share_for_factor
 
 MOST_SNR = 1e300
 ABOUT = 1.0 + 1e-12  # times the largest efficiency: reached but for rounding
+
+
+class Segments(NamedTuple):
+    """The pieces of a piecewise linear eta, in the order of rising shares b.
+
+    On a piece R = u (a b + s c). The one at index 0 has no length and stands for no share.
+
+    Args:
+        first: b / c where each begins [I + 1].
+        last: b / c where each ends [I + 1].
+        per_root: a^-1/2 [I + 1].
+        carried: R / (u c) where each but the first two begins [I - 1].
+        full: R / (u c) at the end of the last.
+        most: the largest eta, that of the narrowest shares.
+        least: eta where the last ends.
+    """
+
+    first: Array
+    last: Array
+    per_root: Array
+    carried: Array
+    full: float
+    most: float
+    least: float
+
+
+def segments(snr: Array, bits: Array, intercept: Array) -> Segments:
+    """The pieces that end at ratios g [I], falling, where eta is ``bits`` [I], with a [I]."""
+    with np.errstate(divide="ignore"):
+        width = 1.0 / snr
+    carried = bits * width
+    return Segments(
+        np.concatenate([[0.0, 0.0], width[:-1]]),
+        np.concatenate([[0.0], width]),
+        np.concatenate([[1.0], intercept**-0.5]),
+        carried[:-1],
+        float(carried[-1]),
+        float(bits[0]),
+        float(bits[-1]),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +71,17 @@ class HullLaw:
 
     Raises:
         ValueError: the points are not increasing and positive.
+
+    Attributes:
+        lines: slope and intercept of eta on every segment [I + 1]; the last is flat.
+        segments: the same in the order of rising shares.
     """
 
     snr: Array
     bits: Array
+    lines: tuple[Array, Array] = field(init=False, repr=False)
+    segments: Segments = field(init=False, repr=False)
+    _points: Array = field(init=False, repr=False)  # the corners from the origin on [2, I + 1]
 
     def __post_init__(self) -> None:
         snr = np.asarray(self.snr, dtype=float)
@@ -53,27 +100,19 @@ class HullLaw:
             ):
                 kept.pop()
             kept.append(i)
-        vars(self).update(
-            snr=np.array([corners[i][0] for i in kept[1:]]),
-            bits=np.array([corners[i][1] for i in kept[1:]]),
-        )
+        points = np.array([[corners[i][axis] for i in kept] for axis in (0, 1)])
+        slope = np.append(np.diff(points[1]) / np.diff(points[0]), 0.0)
+        intercept = np.append(0.0, points[1, 1:] - slope[1:] * points[0, 1:])
+        vars(self).update(snr=points[0, 1:], bits=points[1, 1:])
+        vars(self).update(lines=(slope, intercept), _points=points)
+        # a narrow share has the largest ratio; beyond the first corner more band brings nothing
+        pieces = segments(self.snr[::-1], self.bits[::-1], intercept[:0:-1])
+        vars(self).update(segments=pieces)
 
     @property
     def least(self) -> float:
         """The first corner."""
         return float(self.snr[0])
-
-    @cached_property
-    def _points(self) -> tuple[Array, Array]:
-        """The corners from the origin on."""
-        return np.append(0.0, self.snr), np.append(0.0, self.bits)
-
-    @cached_property
-    def lines(self) -> tuple[Array, Array]:
-        """Slope and intercept of eta on every segment [I + 1]; the last is flat."""
-        g, e = self._points
-        slope = np.append(np.diff(e) / np.diff(g), 0.0)
-        return slope, np.append(0.0, e[1:] - slope[1:] * g[1:])
 
     def efficiency(self, snr: Array) -> Array:
         bits: Array = np.interp(snr, *self._points)
