@@ -5,7 +5,8 @@
 Large scale, without fast fading: 30 drops of 570 devices for each of four cases after 3GPP TR
 38.901, clause 7.8. The references are percentiles of two implementations that share no code (an
 own one with 41,040 devices, and Sionna 2.2.0 with the wrap-around of this project). The uplink is
-that of case C: every device sends over its share of its sector, with power control.
+that of case C: every device sends over its share of its sector, with power control. Its rates are
+then those of interference by resource block, over those of the mean over the band.
 """
 
 from __future__ import annotations
@@ -24,12 +25,16 @@ if __name__ == "__main__":  # else allocators.py beside this file would be the p
 from edgesim.network.adaptation.power_control import PowerControl
 from edgesim.network.device import draw_fleet
 from edgesim.network.interference.couplings import Couplings
+from edgesim.network.interference.resource_grid import ResourceGrid
+from edgesim.network.interference.sector_bands import SectorBands
+from edgesim.network.interference.sector_channel import SectorChannel
+from edgesim.network.interference.uplink_rates import UplinkRates
 from edgesim.network.layout.cell_drop import make_drop
 from edgesim.network.layout.coupling import make_coupling
 from edgesim.network.layout.downlink_geometry import downlink_sinr, downlink_sir
 from edgesim.scenario import Scenario, load
 from edgesim.seeds import Seeds
-from fl.contracts import Array
+from fl.contracts import Array, Grant
 
 SCENARIO = Path(__file__).parents[1] / "scenarios" / "urban-macro.yaml"
 PERCENTILES = (5, 25, 50, 75, 95)
@@ -100,6 +105,10 @@ CASES = {
         (-3.1, 0.4, 4.6, 10.8, 20.1),
     ),
 }
+# rates by resource block over those of the mean interference, in case C: mean, percentiles 5, 95
+BY_BLOCK = (1.22, 1.08, 1.46)
+BLOCKS, NOISE_DENSITY = 51, 10.0 ** ((-174.0 + 5.0 - 30.0) / 10.0)  # of a sector
+BAND_HZ = BLOCKS * 360e3
 # percentiles 5/50/95 of the uplink in case C: power, dBm; interference over thermal, SINR, SNR, dB
 UPLINK = {
     "power": (-19.1, 1.3, 14.3),
@@ -157,19 +166,33 @@ def downlink_db(case: Case, gains: Array) -> dict[str, Array]:
     return {name: 10.0 * np.log10(ratio) for name, ratio in ratios.items()}
 
 
-def uplink_db(gains: Array, band_hz: float = 51 * 360e3) -> dict[str, Array]:
+def sent(gains: Array, whole: bool = False) -> tuple[Couplings, Array, Array]:
+    """Couplings, shares and powers [K], W, of devices that all send; see `uplink_db`.
+
+    Args:
+        gains: of one drop [K, S], linear.
+        whole: shares are whole numbers of resource blocks, as equal as possible.
+    """
+    couplings = Couplings(gains, gains.argmax(axis=1))
+    share = 1.0 / np.bincount(couplings.serving, minlength=couplings.sectors)[couplings.serving]
+    for s in range(couplings.sectors) if whole else ():
+        devices = np.flatnonzero(couplings.serving == s)
+        edges = np.arange(len(devices) + 1) * BLOCKS // max(len(devices), 1)
+        share[devices] = np.diff(edges) / BLOCKS
+    control, most_w = PowerControl(10.0**-11.5, 0.8), 10.0**-0.7
+    return couplings, share, control.sent_w(share * BAND_HZ, most_w, couplings.own)
+
+
+def uplink_db(gains: Array) -> dict[str, Array]:
     """Power [K], dBm, interference over thermal [S], SINR and SNR [K], dB, of one drop.
 
     Everybody sends, over equal shares of its sector: P0 -85 dBm, alpha 0.8, at most 23 dBm, at 51
     resource blocks of 30 kHz; noise figure of the sectors 5 dB.
     """
-    couplings = Couplings(gains, gains.argmax(axis=1))
-    share = 1.0 / np.bincount(couplings.serving, minlength=couplings.sectors)[couplings.serving]
-    control, most_w = PowerControl(10.0**-11.5, 0.8), 10.0**-0.7
-    power_w = control.sent_w(share * band_hz, most_w, couplings.own)
-    noise = 10.0 ** ((-174.0 + 5.0 - 30.0) / 10.0)
-    heard = couplings.interference(power_w / band_hz)
-    received = power_w * couplings.own / (share * band_hz)
+    couplings, share, power_w = sent(gains)
+    noise = NOISE_DENSITY
+    heard = couplings.interference(power_w / BAND_HZ)
+    received = power_w * couplings.own / (share * BAND_HZ)
     ratios = {
         "power": power_w / 1e-3,
         "interference over thermal": 1.0 + heard / noise,
@@ -177,6 +200,28 @@ def uplink_db(gains: Array, band_hz: float = 51 * 360e3) -> dict[str, Array]:
         "SNR": received / noise,
     }
     return {name: 10.0 * np.log10(ratio) for name, ratio in ratios.items()}
+
+
+def by_block(gains: Array, seeds: range = range(20)) -> Array:
+    """Rates by resource block over those of the mean interference [N, K], in `uplink_db`'s uplink.
+
+    Args:
+        gains: of one drop [K, S], linear.
+        seeds: of the first blocks of the sectors, N.
+    """
+    couplings, share, power_w = sent(gains, whole=True)
+    bands, everybody = SectorBands(couplings), np.ones(len(share), dtype=bool)
+    bands.grant([Grant(k, float(b), 0.0, 1e9, 0.0) for k, b in enumerate(share)])
+    bands.sending[:] = True
+    channel = SectorChannel(couplings, bandwidth_hz=BAND_HZ, noise_w_per_hz=NOISE_DENSITY)
+
+    def rates_bps(grid: ResourceGrid | None) -> Array:
+        rates = UplinkRates(couplings, channel, bands, grid=grid)
+        rates.power_w[:] = power_w
+        return rates(everybody, 0.0)[0]
+
+    mean = rates_bps(None)
+    return np.array([rates_bps(ResourceGrid(bands, BLOCKS, Seeds(n))) / mean for n in seeds])
 
 
 def main(figure: str | None, drops: int) -> None:
@@ -194,6 +239,12 @@ def main(figure: str | None, drops: int) -> None:
             for what, target in UPLINK.items():
                 values = np.concatenate([one[what] for one in uplink])
                 _row(what, target, np.percentile(values, (5, 50, 95)))
+            ratio = np.concatenate([by_block(one.coupling) for one in each], axis=1)
+            print("C, rates by resource block over those of the mean: mean, percentiles 5, 95")
+            for what, values in (("over 20 places", ratio.mean(axis=0)), ("of one place", ratio)):
+                found_here = values.mean(), *np.percentile(values, (5, 95))
+                texts = [" / ".join(f"{x:.2f}" for x in row) for row in (BY_BLOCK, found_here)]
+                print(f"  {what:26s} {texts[0]:36s} {texts[1]}")
     if figure is not None:
         draw(found, figure)
 

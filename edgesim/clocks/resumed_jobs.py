@@ -94,7 +94,7 @@ def play_again(
     if "saved" in record:
         desk.saved = bases[record["saved"]]
     desk.idle_since_s = np.array(record["idle_since_s"])
-    cell.running.restore_arrays(arrays, at_work=desk.out)
+    cell.restore_arrays(arrays, at_work=desk.out)
     log.forget_closed_spans()
 
 

@@ -287,7 +287,7 @@ class ServerLoop:
         closed = g, start_s, self.env.now, self.plan, outcomes, scores, cell.budget_s
         if not log.numbers_jobs:
             log.close_round(*closed)
-            states = cell.running.arrays()
+            states = cell.arrays()
             self.observer.finished(g, state, (lambda: (states, {})) if states else None)
             return state
         jobs = []
@@ -312,7 +312,7 @@ class ServerLoop:
         if (band := self.cell.uplink.record()) is not None:
             held = {flight.number: self.log.waited_s(flight.number) for flight in self.desk.held}
             record["band"] = band | {"held_waited_s": [*held.items()]}
-        return arrays | self.cell.running.arrays(), record
+        return arrays | self.cell.arrays(), record
 
     def as_used(self, flight: Flight, now: State, g: int) -> Update:
         """An update as it is aggregated: as it came, or damped by its staleness."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -187,6 +187,14 @@ class Cell:
         """Give the links the grants of the round, or further ones beside those in use."""
         self.uplink.begin_round(plan.grants, others_go_on)
         self.downlink.begin_round(plan.grants, others_go_on)
+
+    def arrays(self) -> dict[str, Array]:
+        """What a checkpoint must know beside the jobs at work, by name."""
+        return self.running.arrays()
+
+    def restore_arrays(self, arrays: Mapping[str, Array], at_work: Container[int] = ()) -> None:
+        """Put all but the devices that are at work back to where `arrays` saw them."""
+        self.running.restore_arrays(arrays, at_work)
 
     def failures_s(self, g: int) -> Array:
         """When each device [K] fails after the start of round g, s: exponential; inf: never."""

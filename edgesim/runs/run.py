@@ -394,7 +394,7 @@ def play(
     tells_outcomes = tells_outcomes or setup.scenario.server is not None
     if needs_processes(cell, clock, trained=tells_outcomes):
         if saved and not at_work:
-            cell.running.restore_arrays(saved.arrays)
+            cell.restore_arrays(saved.arrays)
         parts = setup.clock, env, cell, method, trainer, log, recorder
         server = ServerLoop(*parts, recorder.stop, setup.server_failures())
         state = method.start() if state is None else state

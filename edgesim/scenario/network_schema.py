@@ -140,7 +140,8 @@ class NetworkSection(Section):
     interference: Annotated[Interference | None, InterferenceReader()] = key(
         "of whom an upload hears. none: nobody; full: everybody who takes part, all the time; "
         "load: everybody, for the part of the threshold that its upload takes; {refresh: 10 ms}: "
-        "who was sending at the last multiple of this; events: who is sending",
+        "who was sending at the last multiple of this; events: who is sending; resolved: who is "
+        "sending in the same resource blocks of network.carrier.bandwidth",
         "events",
         None,
         "not set: events where network.layout has several cells, which changes at every event",

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from edgesim.scenario.cells.interference_schema import PLANNED
 from edgesim.scenario.clock.clock_schema import ClockSection
 from edgesim.scenario.fields import (
     LABEL,
@@ -97,9 +98,10 @@ class AllocationSection(Section):
         written=False,
     )
 
-    interference: Annotated[str, Word(("full", "load"))] = key(
+    interference: Annotated[str, Word(PLANNED)] = key(
         "what plans of a network count with: full, everybody sends all the time, so that nobody is "
-        "later than planned; load, everybody sends for the part of the threshold that it needs",
+        "later than planned; load, everybody sends for the part of the threshold that it needs; "
+        "measured, what each sector has met in the last round, at first as full",
         "load",
         "full",
         f"{OURS}: safe",

@@ -74,7 +74,22 @@ devices:
 budget: {latency_threshold: 400 ms}
 learning: {dataset: none, model: liu-cnn, batch_size: 32, method: {name: liu}}
 """
-TEXTS = {"eight": EIGHT, "four": FOUR, "crowd": CROWD}
+SECTORS = """
+name: sectors
+rounds: 3
+network:
+  carrier: {frequency: 3.5 GHz, bandwidth: 20 MHz}
+  noise: -169 dBm/Hz
+  layout: {kind: hex, rings: 0}
+  channel: {path_loss: {model: uma, antenna: {kind: column}}}
+  interference: resolved
+devices:
+  - {count: 9, tx_power: 23 dBm, cpu: {frequency: {uniform: [1 GHz, 3 GHz]}, cycles_per_weight: 5}}
+budget: {latency_threshold: 150 ms}
+allocation: {interference: measured}
+learning: {dataset: none, model: liu-cnn, batch_size: 20, method: {name: liu}}
+"""
+TEXTS = {"eight": EIGHT, "four": FOUR, "crowd": CROWD, "sectors": SECTORS}
 CLOCKS = "".join(f"{1 + (7 * i % 20) / 10} GHz\n" for i in range(160))  # beside every scenario
 
 PARAMS = {
@@ -322,4 +337,9 @@ def clocks() -> list[Case]:
     ]
 
 
-CASES = {case.name: case for case in [*shipped(), *methods(), *solvers(), *clocks()]}
+def sectors() -> list[Case]:
+    """Interference by resource block, and plans by what was measured of it."""
+    return [Case("sectors:resolved-measured", "sectors")]
+
+
+CASES = {case.name: case for case in [*shipped(), *methods(), *solvers(), *clocks(), *sectors()]}

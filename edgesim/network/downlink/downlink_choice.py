@@ -12,12 +12,19 @@ from edgesim.network.downlink.sector_downlink import SectorDownlink
 from edgesim.network.fluid_links import Downlink, IdealDownlink
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.network_uplink import NetworkUplink
-from edgesim.scenario.cells.interference_schema import EVENTS, FULL, LOAD, NONE, REFRESH
+from edgesim.scenario.cells.interference_schema import (
+    EVENTS,
+    FULL,
+    LOAD,
+    NONE,
+    REFRESH,
+    RESOLVED,
+)
 from edgesim.scenario.network_schema import NetworkSection
 from edgesim.scenario.schema import AllocationSection
 
-# A load and a refresh are those of uploads: downlinks hear all sectors, or those that send.
-HEARD = {NONE: NONE, FULL: FULL, LOAD: FULL, REFRESH: EVENTS, EVENTS: EVENTS}
+# Loads, refreshes and blocks are those of uploads: downlinks hear all sectors, or those that send.
+HEARD = {NONE: NONE, FULL: FULL, LOAD: FULL, REFRESH: EVENTS, EVENTS: EVENTS, RESOLVED: EVENTS}
 
 
 def one_cell_downlink(

@@ -16,10 +16,10 @@ import numpy as np
 import simpy
 
 from edgesim.network.channel import Channel
+from edgesim.network.flows.flow_table import FlowTable
+from edgesim.network.flows.flow_timer import FlowTimer
 from edgesim.network.fluid_links import Carrying, Downlink
 from edgesim.network.interference.couplings import Couplings
-from edgesim.network.interference.flow_table import FlowTable
-from edgesim.network.interference.flow_timer import FlowTimer
 from edgesim.network.interference.network_uplink import NetworkUplink
 from edgesim.network.interference.sector_channel import DisturbedChannel
 from edgesim.network.interference.uplink_rates import noise_factor

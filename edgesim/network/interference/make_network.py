@@ -15,6 +15,7 @@ from edgesim.network.fading.cross_links import CrossLinkFading
 from edgesim.network.fading.fading_choice import make_fading
 from edgesim.network.fluid_links import Downlink
 from edgesim.network.interference.couplings import Couplings
+from edgesim.network.interference.measured import MeasuredInterference
 from edgesim.network.interference.moving_sectors import MovingSectors
 from edgesim.network.interference.network_cell import Network
 from edgesim.network.interference.network_uplink import NetworkUplink
@@ -31,7 +32,7 @@ from edgesim.network.mobility.moving_channel import default_refresh_s
 from edgesim.network.mobility.serving_sectors import LossRule, ServingSectors
 from edgesim.network.planned_gains import make_planned_gains
 from edgesim.scenario.cells.handover_schema import HandoverSection
-from edgesim.scenario.cells.interference_schema import LOAD, NONE, Interference
+from edgesim.scenario.cells.interference_schema import LOAD, MEASURED, NONE, RESOLVED, Interference
 from edgesim.scenario.network_schema import NetworkSection
 from edgesim.scenario.schema import AllocationSection
 from fl.contracts import Array, Streams
@@ -132,7 +133,11 @@ def planned_interference(network: NetworkSection, allocation: AllocationSection)
 
 
 def make_network_uplink(
-    env: simpy.Environment, network: NetworkSection, channel: SectorChannel, streams: Streams
+    env: simpy.Environment,
+    network: NetworkSection,
+    channel: SectorChannel,
+    streams: Streams,
+    measured: MeasuredInterference | None = None,
 ) -> NetworkUplink:
     """The uplink of all sectors of a layout.
 
@@ -141,8 +146,12 @@ def make_network_uplink(
         network: the section.
         channel: of all devices, whose couplings follow those that move.
         streams: random streams of the run.
+        measured: takes what the uploads meet; None: nobody asks.
     """
     heard = network.interference or Interference()
+    resolved: dict[str, Any] = {}
+    if heard.mode == RESOLVED:
+        resolved = {"blocks": network.carrier and network.carrier.blocks, "streams": streams}
     return NetworkUplink(
         env,
         channel,
@@ -153,6 +162,8 @@ def make_network_uplink(
         repetitions=make_repetitions(network, streams),
         walk=make_walk(network.handover, channel),
         cross=channel.cross,
+        measured=measured,
+        **resolved,
     )
 
 
@@ -177,11 +188,14 @@ def make_network(
         options: of `edgesim.network.cell.Cell`, but links, channel and planned gains.
     """
     channel = channel.of(channel.couplings.copy())
-    uplink = make_network_uplink(env, network, channel, streams)
+    planned = planned_interference(network, allocation)
+    measured = MeasuredInterference(channel.couplings.sectors) if planned == MEASURED else None
+    uplink = make_network_uplink(env, network, channel, streams, measured)
     return Network(
         channel.couplings,
-        planned_interference(network, allocation),
+        planned,
         expects_load=uplink.interference == LOAD,
+        measured=measured,
         env=env,
         channel=channel,
         uplink=uplink,

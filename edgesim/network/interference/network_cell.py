@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel
 from edgesim.network.interference.couplings import Couplings
+from edgesim.network.interference.measured import MeasuredInterference
 from edgesim.network.interference.network_planner import NetworkPlan, NetworkPlanner
 from fl.contracts import Array, RoundPlan, View
 
@@ -23,6 +25,7 @@ class Network(Cell):
         interference: what plans count with, see `NetworkPlanner`.
         expects_load: the links hear what plans expect by their loads.
         outside: interference that plans count with, of devices of other servers [S], W/Hz.
+        measured: what the links met, where plans count with it; the same object as the links'.
         options: of `Cell`.
     """
 
@@ -34,11 +37,13 @@ class Network(Cell):
         interference: str,
         expects_load: bool = False,
         outside: Array | float = 0.0,
+        measured: MeasuredInterference | None = None,
         **options: Any,
     ) -> None:
         super().__init__(**options)
         self.couplings = couplings
-        heard = interference, expects_load, outside
+        self.measured = measured
+        heard = interference, expects_load, outside, measured
         self.planner = NetworkPlanner(self.sector_planner, couplings, lambda: self.env.now, *heard)
 
     @cached_property
@@ -64,3 +69,12 @@ class Network(Cell):
 
     def sharers(self) -> Array:
         return self.planner.sharers()
+
+    def arrays(self) -> dict[str, Array]:
+        met = self.measured.arrays(self.env.now) if self.measured else {}
+        return super().arrays() | met
+
+    def restore_arrays(self, arrays: Mapping[str, Array], at_work: Container[int] = ()) -> None:
+        super().restore_arrays(arrays, at_work)
+        if self.measured is not None:
+            self.measured.restore(arrays)

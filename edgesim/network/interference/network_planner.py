@@ -17,6 +17,7 @@ import numpy as np
 from edgesim.network.grants import Grants
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.load import loads
+from edgesim.network.interference.measured import MeasuredInterference
 from edgesim.network.interference.sector_channel import DisturbedChannel, silent
 from edgesim.network.interference.uplink_rates import noise_factor
 from edgesim.network.planned_gains import PlannedGains
@@ -51,9 +52,11 @@ class NetworkPlanner:
         couplings: gains at all sectors, and who serves whom.
         now_s: () -> simulated time, s.
         interference: what plans count with. ``none``; ``full``, everybody with a grant sends all
-            the time; ``load``, everybody sends for the part of the threshold that its upload takes.
+            the time; ``load``, everybody sends for the part of the threshold that its upload takes;
+            ``measured``, what a sector has met in the last round; nobody sent there: as ``full``.
         expects_load: plans say what interference they expect by their loads.
         outside: interference of devices that are planned elsewhere [S], W/Hz; not with ``none``.
+        measured: what was met, of ``measured``.
     """
 
     planner: Planner
@@ -62,6 +65,7 @@ class NetworkPlanner:
     interference: str = FULL
     expects_load: bool = False
     outside: Array | float = 0.0
+    measured: MeasuredInterference | None = None
 
     @property
     def gains(self) -> PlannedGains:
@@ -77,6 +81,13 @@ class NetworkPlanner:
         """Density [S] of everybody who sends with these powers [K], and of others, W/Hz."""
         within = self.couplings.interference(power_w / self.planner.channel.bandwidth_hz)
         return within + self.outside
+
+    def _or_met(self, density: Array) -> Array:
+        """The interference [S] that each sector has met, else this one, W/Hz."""
+        if self.measured is None:
+            return density
+        met = self.measured.mean(self.now_s())
+        return np.where(np.isnan(met), density, met)
 
     def sector_planner(self, density: Array, among: int = 0) -> Planner:
         """What plans a sector in this interference [S], W/Hz."""
@@ -123,7 +134,7 @@ class NetworkPlanner:
                 ],
                 devices,
             )
-            following = self._density(plan, demand, self.interference)
+            following = self._or_met(self._density(plan, demand, self.interference))
             shares = _by_device(plan, "share", len(self.couplings))
             moved, before = np.abs(shares - before).max(initial=0.0), shares
             close = SAME_SHARE if gain is None else SAME_QUANTILE
@@ -169,7 +180,7 @@ class NetworkPlanner:
         sharers = np.bincount(serving, asked, self.couplings.sectors)[serving]
         share, most_w = 1.0 / np.maximum(sharers, 1.0), self.planner.fleet.tx_power_w
         sent_w = self.planner.channel.sent_w(share, most_w, self.now_s())
-        return self._interference(asked * sent_w)
+        return self._or_met(self._interference(asked * sent_w))
 
     def _density(self, plan: RoundPlan, demand: Demand, interference: str) -> Array:
         """Interference of what a plan sends [S], W/Hz."""

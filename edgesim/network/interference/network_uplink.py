@@ -11,19 +11,28 @@ import simpy
 from edgesim.network.adaptation.drawn_repetitions import DrawnRepetitions
 from edgesim.network.channel import Channel
 from edgesim.network.fading.cross_links import CrossLinkFading
+from edgesim.network.flows.flow_table import FlowTable
+from edgesim.network.flows.flow_timer import FlowTimer
 from edgesim.network.fluid_links import Carrying, SegmentObserver, Uplink
 from edgesim.network.interference.couplings import Couplings
-from edgesim.network.interference.flow_table import FlowTable
-from edgesim.network.interference.flow_timer import FlowTimer
+from edgesim.network.interference.measured import MeasuredInterference
 from edgesim.network.interference.moving_sectors import MovingSectors
+from edgesim.network.interference.resource_grid import ResourceGrid
 from edgesim.network.interference.sector_bands import SectorBands
 from edgesim.network.interference.uplink_rates import UplinkRates
 from edgesim.records.span import Span
-from edgesim.scenario.cells.interference_schema import EVENTS, FULL, LOAD, NONE, REFRESH
-from fl.contracts import Array, Grant
+from edgesim.scenario.cells.interference_schema import (
+    EVENTS,
+    FULL,
+    LOAD,
+    NONE,
+    REFRESH,
+    RESOLVED,
+)
+from fl.contracts import Array, Grant, Streams
 
 FAILED = "failed"  # why an upload whose link has failed is interrupted
-MODES = (NONE, FULL, LOAD, REFRESH, EVENTS)
+MODES = (NONE, FULL, LOAD, REFRESH, EVENTS, RESOLVED)
 
 
 class NetworkUplink(Uplink):
@@ -35,13 +44,17 @@ class NetworkUplink(Uplink):
         couplings: gains at all sectors.
         interference: of whom an upload hears. ``none``: nobody. ``full``: everybody with a grant,
             all the time. ``load``: what the plan of the round expects. ``refresh``: who was sending
-            at the last multiple of ``refresh_s``. ``events``: who is sending.
+            at the last multiple of ``refresh_s``. ``events``: who is sending. ``resolved``: who is
+            sending in the same resource blocks.
         refresh_s: of ``refresh``, s.
         share: fixed or reclaim, see `Uplink`; freed band stays in its sector.
         on_segment: see `Link`.
         repetitions: see `Uplink`.
         walk: moves the devices; None: they stand still.
         cross: fading of the links to other sectors; None: they have their mean gains.
+        measured: takes what the uploads meet; None: nobody asks.
+        blocks: N_RB of ``resolved``.
+        streams: random streams of the run, of ``resolved``.
     """
 
     def __init__(
@@ -56,13 +69,20 @@ class NetworkUplink(Uplink):
         repetitions: DrawnRepetitions | None = None,
         walk: MovingSectors | None = None,
         cross: CrossLinkFading | None = None,
+        measured: MeasuredInterference | None = None,
+        blocks: int | None = None,
+        streams: Streams | None = None,
     ) -> None:
         super().__init__(env, channel, share, on_segment, repetitions)
         if interference not in MODES:
             raise ValueError(f"interference is {interference}; allowed are {', '.join(MODES)}")
         self.interference, self.refresh_s = interference, refresh_s
         self.couplings, self.bands = couplings, SectorBands(couplings, share == "reclaim")
-        self.rates = UplinkRates(couplings, channel, self.bands, cross)
+        if (blocks is not None and streams is not None) != (interference == RESOLVED):
+            raise ValueError("a number of resource blocks goes with interference resolved only")
+        grid = ResourceGrid(self.bands, blocks, streams) if blocks and streams else None
+        self.rates = UplinkRates(couplings, channel, self.bands, cross, grid)
+        self.measured = measured
         table = FlowTable(len(couplings), self._rates_now, self.service)
         self.timer = FlowTimer(env, table, self._next_change_s)
         if on_segment is not None:
@@ -97,6 +117,10 @@ class NetworkUplink(Uplink):
         """
         devices = np.arange(len(self.couplings)) if among is None else among
         self.bands.forget(among)
+        if self.rates.grid is not None:
+            self.rates.grid.forget(devices)
+        if self.measured is not None:
+            self.measured.begin_round(self.env.now)
         self.rates.power_w[devices], self.asked[devices] = 0.0, False
         self._grant(grants)
 
@@ -113,7 +137,7 @@ class NetworkUplink(Uplink):
         self.timer.others_come = True
 
     def _held_at_start(self) -> Array | None:
-        if self.interference == EVENTS:
+        if self.interference in (EVENTS, RESOLVED):
             return None
         if self.interference == FULL:
             return self.rates.interference(self.asked, self.env.now)
@@ -215,7 +239,11 @@ class NetworkUplink(Uplink):
             self._refresh(sending, time_s)
         waiting = (self.bands.granted > 0.0) & ~self.bands.sending
         self.timer.others_come = bool(waiting.any())
-        return self.rates(sending, time_s)
+        rates = self.rates(sending, time_s)
+        if self.measured is not None:
+            served = np.bincount(self.couplings.serving, sending, self.couplings.sectors) > 0.0
+            self.measured.change(self.rates.density, served, time_s)
+        return rates
 
     def _report(self, flows: Array, now_s: float) -> None:
         """Tell ``on_segment`` of the stretches of some flows that end now."""

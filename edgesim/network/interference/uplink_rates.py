@@ -3,6 +3,10 @@
 SINR_k = p_k g_ks / (b_k W (N0 + I_s)), I_s = sum over senders j of other sectors of p_j g_js / W:
 the mean over the band of what they send into it, in W/Hz; how wide each sends cancels out. The rate
 is convex in I, so that the mean is a lower bound of what devices get that are placed apart.
+
+With a resource grid I_s is that of each block r, I_s[r] = sum over j of p_j g_js / (b_j W) x the
+part of r that j holds, and SINR_k is the ratio whose log2(1 + SINR) is the mean over the blocks
+that k holds: by mutual information, as for parts of a band that fade apart.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import numpy as np
 from edgesim.network.channel import Channel
 from edgesim.network.fading.cross_links import CrossLinkFading
 from edgesim.network.interference.couplings import Couplings
+from edgesim.network.interference.resource_grid import Pieces, ResourceGrid
 from edgesim.network.interference.sector_bands import SectorBands
 from fl.contracts import Array
 
@@ -35,7 +40,9 @@ class UplinkRates:
         channel: gains at the own sector over time, and the rate of a share of the band.
         bands: which share each device holds.
         cross: fading of the links to other sectors; None: they have their mean gains.
+        grid: where the shares lie in the band; None: anywhere, with the mean interference.
         held: interference density [S] that is held, W/Hz; None: that of those who send now.
+        density: that of the rates which were computed last, its mean over the band [S], W/Hz.
         power_w: transmit powers [K], W.
         factor: of the rate of each device, for repetitions as they happen [K].
     """
@@ -44,25 +51,65 @@ class UplinkRates:
     channel: Channel
     bands: SectorBands
     cross: CrossLinkFading | None = None
+    grid: ResourceGrid | None = None
     held: Array | None = None
+    density: Array = field(init=False)
     power_w: Array = field(init=False)
     factor: Array = field(init=False)
 
     def __post_init__(self) -> None:
+        self.density = np.zeros(self.couplings.sectors)
         self.power_w = np.zeros(len(self.couplings))
         self.factor = np.ones(len(self.couplings))
 
     def interference(self, sending: Array, time_s: float) -> Array:
         """I [S], W/Hz, of the devices that send, bool [K]."""
         power_w = np.where(sending, self.power_w, 0.0) / self.channel.bandwidth_hz
-        fading = None if self.cross is None else self.cross.powers(self.channel.block(time_s))
-        return self.couplings.interference(power_w, fading)
+        return self.couplings.interference(power_w, self._cross_fading(time_s))
+
+    def _cross_fading(self, time_s: float) -> Array | None:
+        """|h|^2 of the links to other sectors [K, S]; None: their mean, 1."""
+        return None if self.cross is None else self.cross.powers(self.channel.block(time_s))
 
     def gains(self, sending: Array, time_s: float) -> Array:
         """Gains [K] with which noise alone would do what noise and interference do."""
         gain = self.channel.gains(time_s)  # before the couplings: devices may have moved
-        density = self.interference(sending, time_s) if self.held is None else self.held
-        return gain * noise_factor(self.channel, density)[self.couplings.serving]
+        if self.grid is not None:
+            return gain * self._factor_by_block(self.grid, gain, sending, time_s)
+        self.density = self.interference(sending, time_s) if self.held is None else self.held
+        return gain * noise_factor(self.channel, self.density)[self.couplings.serving]
+
+    def _factor_by_block(
+        self, grid: ResourceGrid, gain: Array, sending: Array, time_s: float
+    ) -> Array:
+        """By what interference in the blocks that each device holds lowers its gain [K]."""
+        share = self.bands.shares()
+        pieces = grid.pieces(share)
+        used_hz = np.where(share > 0.0, share, 1.0) * self.channel.bandwidth_hz
+        density = np.where(share > 0.0, self.power_w / used_hz, 0.0)  # that it sends with, W/Hz
+        heard = self._by_block(grid.blocks, pieces, np.where(sending, density, 0.0), time_s)
+        self.density = heard.sum(axis=0) / grid.blocks
+        factor = noise_factor(self.channel, heard)
+        alone = gain * density / float(self.channel.noise_w_per_hz or 0.0)  # SNR
+        k = pieces.device
+        ratio = alone[k] * factor[pieces.block, self.couplings.serving[k]]
+        count = len(alone)
+        bits = np.bincount(k, pieces.width * np.log1p(ratio), count)
+        width = np.bincount(k, pieces.width, count)
+        together = np.expm1(np.divide(bits, width, out=np.zeros(count), where=width > 0.0))
+        return np.divide(together, alone, out=np.ones(count), where=alone > 0.0)
+
+    def _by_block(self, blocks: int, pieces: Pieces, density: Array, time_s: float) -> Array:
+        """I [N_RB, S], W/Hz, of devices that send with these densities [K], W/Hz."""
+        heard, fading = np.zeros((blocks, self.couplings.sectors)), self._cross_fading(time_s)
+        loud = density[pieces.device] > 0.0
+        k, block = pieces.device[loud], pieces.block[loud]
+        cross = self.couplings.cross if fading is None else self.couplings.cross * fading
+        arriving = cross[k] * (density[k] * pieces.width[loud])[:, None]
+        first = np.flatnonzero(np.diff(block, prepend=-1))  # pieces come by block
+        if len(first):
+            heard[block[first]] = np.add.reduceat(arriving, first, axis=0)
+        return heard
 
     def __call__(self, sending: Array, time_s: float) -> tuple[Array, Array, Array]:
         """(rates, bit/s; log2(1 + SINR); shares) of all devices [K]; of those that send."""

@@ -11,7 +11,9 @@ from edgesim.scenario.section import Reader, ValueRefusedError, refuse
 from edgesim.scenario.units import format_quantity, unit_pattern
 
 NONE, FULL, LOAD, REFRESH, EVENTS = "none", "full", "load", "refresh", "events"
-WORDS = (NONE, FULL, LOAD, EVENTS)
+RESOLVED, MEASURED = "resolved", "measured"
+WORDS = (NONE, FULL, LOAD, EVENTS, RESOLVED)
+PLANNED = (FULL, LOAD, MEASURED)  # words of allocation.interference
 TIME = Quantity("s", 1e-5, 1e4, above=False)  # from below a symbol to beyond any round
 
 
@@ -21,7 +23,8 @@ class Interference:
 
     Args:
         mode: none; full, everybody all the time; load, for a part of the time; refresh, who was
-            sending at the last multiple of ``refresh_s``; events, who is sending.
+            sending at the last multiple of ``refresh_s``; events, who is sending; resolved, who is
+            sending in the same resource blocks.
         refresh_s: of the mode refresh, s.
     """
 
@@ -32,7 +35,7 @@ class Interference:
 class InterferenceReader(Reader[Interference]):
     """A word, or {refresh: time}."""
 
-    allowed = "none, full, load, events or {refresh: 10 ms}"
+    allowed = "none, full, load, events, resolved or {refresh: 10 ms}"
 
     def read(self, given: object) -> Interference:
         if isinstance(given, str) and given in WORDS:

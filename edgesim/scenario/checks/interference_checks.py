@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from edgesim.scenario.cells.interference_schema import EVENTS, LOAD, NONE, REFRESH
+from edgesim.scenario.cells.interference_schema import EVENTS, LOAD, NONE, REFRESH, RESOLVED
 from edgesim.scenario.clock.clock_schema import OVERLAPPING
 from edgesim.scenario.schema import ScenarioKeys
 from edgesim.scenario.section import ValueRefusedError
@@ -39,7 +39,7 @@ def check_network(scenario: ScenarioKeys) -> None:
         problem = f"is {allocation.interference}, but network.interference: none leaves nothing"
         raise ValueRefusedError(f"{problem}; remove one", keys=("allocation", "interference"))
     mode = EVENTS if heard is None else heard.mode
-    if channel.fading.links == "all" and mode not in (EVENTS, REFRESH):
+    if channel.fading.links == "all" and mode not in (EVENTS, REFRESH, RESOLVED):
         problem = f"is all, but network.interference: {mode} counts with mean gains"
         advice = "write interference: events, or links: own"
         keys = ("network", "channel", "fading", "links")
@@ -47,6 +47,7 @@ def check_network(scenario: ScenarioKeys) -> None:
     if channel.inter_site and not channel.shadowing_db:
         problem = "is read with shadowing only; remove it, or write network.channel.shadowing"
         raise ValueRefusedError(problem, keys=("network", "channel", "inter_site"))
+    _check_blocks(scenario, mode)
     _check_loads(scenario)
     if network.noise.density_w_per_hz is None:
         problem = "is a power, but interference adds to a density; write for instance -169 dBm/Hz"
@@ -57,6 +58,21 @@ def check_network(scenario: ScenarioKeys) -> None:
     if network.uplink.share not in DIVIDED:
         problem = f"is {network.uplink.share}, but sectors divide their bands beforehand so far"
         raise ValueRefusedError(f"{problem}; write fixed", keys=("network", "uplink", "share"))
+
+
+def _check_blocks(scenario: ScenarioKeys, mode: str) -> None:
+    """Interference by block needs blocks, and one gain over all of them."""
+    network = scenario.network
+    if mode != RESOLVED:
+        return
+    if network.carrier is None or network.carrier.blocks is None:
+        problem = "is resolved, by the resource blocks of a carrier; write for instance "
+        problem += "network.carrier: {bandwidth: 20 MHz}"
+        raise ValueRefusedError(problem, keys=("network", "interference"))
+    if network.channel.fading.delay_spread_s is not None:
+        problem = "is resolved, with shares in blocks of their own, but with fading.delay_spread "
+        problem += "each is spread over the whole band; write events, or remove delay_spread"
+        raise ValueRefusedError(problem, keys=("network", "interference"))
 
 
 def _check_loads(scenario: ScenarioKeys) -> None:

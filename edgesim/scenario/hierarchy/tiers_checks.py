@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from edgesim.scenario.cells.interference_schema import FULL, LOAD, Interference
+from edgesim.scenario.cells.interference_schema import FULL, LOAD, MEASURED, Interference
 from edgesim.scenario.hierarchy.tiers_schema import (
     CLOUD,
     LinkSection,
@@ -104,6 +104,9 @@ def _check_sectors(tiers: TiersSection, scenario: Any) -> None:
         if is_load:
             problem = "is load, which needs the plans of all sectors at once, but with tiers every "
             raise ValueRefusedError(f"{problem}edge plans its own; write {FULL}", keys=key)
+    if allocation.interference == MEASURED:
+        problem = "is measured, which edge servers do not keep so far"
+        raise ValueRefusedError(f"{problem}; write {FULL}", keys=("allocation", "interference"))
     if network.downlink.mode != "ideal":
         problem = f"is {network.downlink.mode}, but edge servers at the sites of a layout have "
         problem += "ideal downlinks so far; write ideal"

@@ -51,6 +51,8 @@ SECTORS = (
 )
 ONE_SITE = "network.layout.position={list: [[0 m, 0 m]]}"
 FADING = "network.channel.fading={kind: rician, k: 3 dB, coherence: 20 ms}"
+BY_BLOCK = "network.interference=resolved"
+GRID = "network.carrier={frequency: 3.5 GHz, bandwidth: 5 MHz}"
 CSI = "network.adaptation={rate: mcs, errors: drawn, csi: {}}"
 
 
@@ -127,8 +129,9 @@ def test_one_site_is_the_layout_alone_to_the_last_bit(sites, changes):
         (FADING, CSI),
         ("network.interference=full", "network.uplink.share=reclaim"),
         ("network.interference={refresh: 1 ms}",),
+        (BY_BLOCK, "network.bandwidth=3.96 MHz", GRID),
     ],
-    ids=["sectors", "fading", "full", "refresh"],
+    ids=["sectors", "fading", "full", "refresh", "resolved"],
 )
 def test_an_exchange_after_every_round_is_the_layout(sites, changes):
     """Without backhaul all edges begin together; up to rounding, since others are summed apart."""
@@ -268,6 +271,7 @@ def test_price_counts_with_the_interference_of_all_others(sites):
          "needs the plans of all sectors at once"),
         (["tiers={}", "budget.latency_threshold=1 s", "allocation.interference=load"],
          "needs the plans of all sectors at once"),
+        (["tiers={}", "allocation.interference=measured"], "do not keep so far; write full"),
         (["tiers={}", "network.downlink={mode: unicast, tx_power: 43 dBm}"],
          "have ideal downlinks so far"),
         (["tiers={association: price}", "network.power_control={}", "allocation.solver=kkt"],

@@ -12,6 +12,7 @@ from edgesim.network.device import make_fleet
 from edgesim.network.fading.processes import BlockFading
 from edgesim.network.fluid_links import IdealDownlink
 from edgesim.network.interference.couplings import Couplings
+from edgesim.network.interference.measured import MeasuredInterference
 from edgesim.network.interference.network_cell import Network
 from edgesim.network.interference.network_uplink import NetworkUplink
 from edgesim.network.interference.sector_channel import SectorChannel
@@ -60,6 +61,7 @@ def play_network(
     about = {"noise_w_per_hz": DENSITY, "fading": fading, "law": law, "power_control": power}
     about |= options
     channel = SectorChannel(couplings, bandwidth_hz=bandwidth_hz, **about)
+    measured = MeasuredInterference(couplings.sectors) if planned == "measured" else None
     uplink = NetworkUplink(
         env,
         channel,
@@ -67,11 +69,13 @@ def play_network(
         heard,
         share=share,
         on_segment=lambda *segment: segments.append(segment),
+        measured=measured,
     )
     cell = Network(
         couplings,
         planned,
         heard == "load",
+        measured=measured,
         env=env,
         channel=channel,
         fleet=fleet,

@@ -35,6 +35,8 @@ UNICAST = "network.downlink={mode: unicast, tx_power: 46 dBm}"
 LONGER = "budget.latency_threshold=2 s"  # nine models one after the other
 ESTIMATED = "network.adaptation={rate: mcs, errors: drawn, csi: {delay: 2 ms, pilots: 4}}"
 WALK = "devices.0.mobility={waypoint: {speed: {uniform: [20 m/s, 30 m/s]}}}"
+RESOLVED, MEASURED = "network.interference=resolved", "allocation.interference=measured"
+GRID = "network.carrier={frequency: 3.5 GHz, bandwidth: 20 MHz}"
 CONTROL = "network.power_control={p0: -85 dBm, alpha: 0.8}"
 
 
@@ -57,8 +59,11 @@ class Stop(Exception):
         (FADING, CONTROL, "allocation.rate=quantile"),
         ("allocation.interference=load", "network.interference=load"),
         (FADING, UNICAST, WALK, "devices.0.position={disc: 250 m}", LONGER, "rounds=2"),
+        (RESOLVED, GRID, FADING, WALK, "devices.0.position={disc: 250 m}"),
+        (RESOLVED, GRID, MEASURED, "clock.mode=deadline"),
+        (MEASURED, "devices.0.failure_rate=1 Hz"),
     ],
-    ids=["events", "refresh", "fading", "load", "unicast"],
+    ids=["events", "refresh", "fading", "load", "unicast", "resolved", "measured", "failures"],
 )
 def test_a_run_that_is_interrupted_at_any_round_equals_the_whole_run(changes, seven, tmp_path):
     whole = simulate(seven(*changes), out=tmp_path / "whole")
@@ -76,7 +81,10 @@ def test_a_run_that_is_interrupted_at_any_round_equals_the_whole_run(changes, se
     ((_, checks),) = verify([tmp_path / "stopped"])
     assert {check.outcome for check in checks} <= {"ok", "not checked"}
     planned = next(check for check in checks if check.name == "allocations")
-    assert planned.outcome == "ok" and "rounds planned again" in planned.detail
+    if MEASURED in changes:
+        assert planned.outcome == "not checked" and "measured interference" in planned.detail
+    else:
+        assert planned.outcome == "ok" and "rounds planned again" in planned.detail
 
 
 @pytest.mark.parametrize("mode", ["ideal", "broadcast", "unicast"])
@@ -130,17 +138,18 @@ def test_fewer_cells_or_no_interference_never_slow_a_round(seven):
 
 
 REFUSED = [
-    (["network.interference=loud"], "write none, full, load, events or {refresh: 10 ms}"),
+    (["network.interference=loud"], "write none, full, load, events, resolved or {refresh: 10 ms}"),
     (["network.interference={refresh: 0 s}"], "allowed is at least 1e-05"),
     (["network.interference={refresh: 10}"], "refresh"),
     (["network.interference={every: 10 ms}"], "write none, full, load, events"),
     (["network.layout=single", *NEAR, "network.interference=full"], "not read without other cells"),
     (["network.layout=single", *NEAR, "allocation.interference=load"], "without other cells"),
-    (["allocation.interference=events"], "full or load"),
+    (["allocation.interference=events"], "full or load or measured"),
     (["network.interference=none", "allocation.interference=full"], "leaves nothing"),
     (["network.interference=load", "budget.latency_threshold=none"], "a part of the threshold"),
     (["allocation.interference=load", "budget.latency_threshold=none"], "a part of the threshold"),
     (["network.power_control={p0: -300 dBm, alpha: 0}"], "has -202 dBm to 24 dBm"),
+    ([RESOLVED], "write for instance network.carrier: {bandwidth: 20 MHz}"),
     (["network.noise=-100 dBm"], "interference adds to a density"),
     (["clock.mode=asynchronous"], "whose jobs overlap"),
     (["network.uplink.share=fair"], "sectors divide their bands beforehand"),

@@ -23,6 +23,7 @@ from fl.contracts import Grant
 
 DENSITY = 10.0 ** ((-174.0 + 5.0 - 30.0) / 10.0)
 TWO = Couplings([[1e-10, 1e-11], [1e-11, 1e-10]], [0, 1])
+BY_BLOCK = {"interference": "resolved", "blocks": 7, "streams": Seeds(0)}
 
 
 class Tally:
@@ -76,6 +77,21 @@ def test_two_sectors_by_hand():
     together, alone = 2 ** (3.3795951) - 1, 2 ** (7.3207161) - 1
     assert tallies[0].sinr_db == pytest.approx(10 * math.log10(together), abs=1e-5)
     assert tallies[0].sinr_db < tallies[1].sinr_db < 10 * math.log10(alone)
+
+
+def test_devices_in_other_blocks_do_not_hear_each_other():
+    """Two sectors, half of the band each, 5 and 20 Mbit: 5 MHz log2(1 + h p / (N0 5 MHz + i p)).
+
+    In the same blocks i is 1e-11, in other ones 0.
+    """
+    noise = DENSITY * 5e6 / 0.2
+    for offset, others in (([0.0, 0.0], 1e-11), ([0.0, 2.0], 0.0)):
+        uplink = uplink_of(interference="resolved", blocks=4, streams=Seeds(0))
+        uplink.rates.grid.offset[:] = offset
+        ends = send(uplink, [5e6, 20e6], [0.5, 0.5])
+        together, alone = (5e6 * math.log2(1 + 1e-10 / (noise + i)) for i in (others, 0.0))
+        assert ends[0] == pytest.approx(5e6 / together, rel=1e-12)
+        assert ends[1] == pytest.approx(ends[0] + (20e6 - 5e6) / alone, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -156,14 +172,23 @@ def random_network(seed, sectors, per_sector):
 
 
 @settings(max_examples=15)
-@given(st.integers(0, 10**6), st.integers(1, 4), st.integers(1, 3), st.booleans())
-def test_bits_are_the_integral_of_the_rate_and_shares_fit_the_band(seed, sectors, each, reclaim):
+@given(
+    st.integers(0, 10**6),
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.booleans(),
+    st.sampled_from([{}, BY_BLOCK]),
+)
+def test_bits_are_the_integral_of_the_rate_and_shares_fit_the_band(
+    seed, sectors, each, reclaim, mode
+):
     couplings, bits, shares, starts = random_network(seed, sectors, each)
     segments = []
     uplink = uplink_of(
         couplings,
         on_segment=lambda *segment: segments.append(segment),
         share="reclaim" if reclaim else "fixed",
+        **mode,
     )
     tallies = {k: Tally() for k in range(len(bits))}
     send(uplink, bits, shares, starts, tallies)
@@ -194,8 +219,12 @@ def test_fewer_interferers_and_more_power_never_slow_a_device(seed, sectors, eac
     )
     assert (none <= events * (1 + 1e-12)).all() and (events <= full * (1 + 1e-12)).all()
     gone = [0.0 if couplings.serving[k] == 0 else amount for k, amount in enumerate(bits)]
-    fewer = np.array(send(uplink_of(couplings), gone, shares, starts))
-    assert (fewer[each:] <= events[each:] * (1 + 1e-12)).all()
+    for mode in ({}, BY_BLOCK):
+        fewer, more = (
+            np.array(send(uplink_of(couplings, **mode), amounts, shares, starts))
+            for amounts in (gone, bits)
+        )
+        assert (fewer[each:] <= more[each:] * (1 + 1e-12)).all()
     louder = send(uplink_of(couplings, interference="none"), bits, shares, starts, power_w=0.3)
     assert (np.array(louder) <= none * (1 + 1e-12)).all()
 
@@ -232,3 +261,6 @@ def test_shares_of_a_sector_sum_to_one_at_most():
         uplink_of(Couplings([[1e-10], [1e-10]], [0, 0])).begin_round(grants_of([0.75, 0.75]))
     with pytest.raises(ValueError, match="interference is loud; allowed are none, full"):
         uplink_of(interference="loud")
+    for wrong in ({"interference": "resolved"}, {"blocks": 7, "streams": Seeds(0)}):
+        with pytest.raises(ValueError, match="resource blocks goes with interference resolved"):
+            uplink_of(**wrong)

@@ -25,7 +25,7 @@ NETWORK_KEYS = [
     ("power_control: {alpha: 1.2}", "power_control.alpha", "at most 1"),
     ("power_control: {p0: -85 dB}", "power_control.p0", "a power is needed"),
     ("power_control: {P0: -85 dBm}", "power_control.P0", "did you mean network.power_control.p0?"),
-    ("interference: resolved", "interference", "write none, full, load, events or {refresh"),
+    ("interference: mean", "interference", "write none, full, load, events, resolved or {refresh"),
     ("interference: {refresh: 0 s}", "interference.refresh", "at least 1e-05"),
     ("interference: {refresh: 1 ns}", "interference.refresh", "at least 1e-05"),
     ("interference: {refresh: 10}", "interference.refresh", "no unit"),

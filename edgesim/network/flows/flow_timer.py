@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 import simpy
 
+from edgesim.network.flows.flow_table import FlowTable
 from edgesim.network.fluid_links import StalledLinkError
-from edgesim.network.interference.flow_table import FlowTable
 from fl.contracts import Array
 
 NextChange = Callable[[float], float]  # time, s -> the next change after it, s

@@ -1,0 +1,1 @@
+"""Flows of bits whose rates change together, and the one timer of their ends."""
