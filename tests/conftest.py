@@ -76,7 +76,7 @@ def same_random_numbers():
     random.seed(0)
     np.random.seed(0)
     if torch := sys.modules.get("torch"):
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)  # torch.manual_seed keeps a stack trace of each call
 
 
 @pytest.fixture

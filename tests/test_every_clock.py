@@ -18,13 +18,14 @@ THREE = (
     "devices.0.model_budget=[1, 0.25, 0.25]",
     "budget.latency_threshold=20 s",
     "learning={dataset: digits, partition: {kind: labels, labels_per_device: 3}, "
-    "samples_per_device: 20, model: mlp, batch_size: 10, method: {name: fedavg}}",
+    "samples_per_device: 10, model: mlp, batch_size: 10, method: {name: fedavg}}",
 )
 PARAMS = {
     "liu": "personal_lr: 0.05, global_lr: 0.05",
     "fedalt": "personal_lr: 0.05, global_lr: 0.05",
     "fedsim": "personal_lr: 0.05, global_lr: 0.05",
     "fedmap": "phase_rounds: 1",
+    "pfedme": "local_steps: 3, lr: 0.02",
 }
 USED = "clock={mode: buffered, buffer: 3, slot: until_used}"
 STALE = "clock={mode: buffered, buffer: 2}"

@@ -61,7 +61,8 @@ def scenario(tmp_path_factory):
             f"{key}: {value}" for key, value in PARAMS.get(name, {"lr": 0.05}).items()
         )
         method = f"learning.method={{name: {name}, {params}}}"
-        return load(path, [method, "rounds=3", *WIDER_BAND.get(name, ()), *changes])
+        small = ("rounds=3", "learning.samples_per_device=20")
+        return load(path, [method, *small, *WIDER_BAND.get(name, ()), *changes])
 
     return make
 
@@ -133,9 +134,9 @@ def test_one_scenario_has_every_method():
 
 @pytest.mark.slow
 def test_that_scenario_runs_with_every_method_and_makes_a_report(tmp_path):
-    """One round: `TestMethod` has more of each method."""
+    """One round of four devices: `TestMethod` has more of each method."""
     folders = []
-    short = ["rounds=1", "evaluate.every=1"]
+    short = ["rounds=1", "evaluate.every=1", "devices.0.count=4"]
     for label, one in expand(ROOT / "scenarios" / "all-methods.yaml", short):
         run = simulate(one, out=tmp_path / label.replace(" ", "-"))
         assert len(run.rounds) == 1 and run.rounds.accuracy.between(0, 1).all()

@@ -21,6 +21,7 @@ budget: {latency_threshold: 25 ms}
 learning:
   dataset: digits
   partition: {kind: iid}
+  samples_per_device: 20
   model: mlp
   batch_size: 20
   method: {name: fedavg}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+from collections.abc import Iterator
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -106,7 +107,7 @@ def digest(files: dict[str, Path]) -> str:
     """SHA-256 over module names and file contents, wherever the files lie."""
     total = hashlib.sha256()
     for name, path in files.items():
-        total.update(name.encode() + hashlib.sha256(path.read_bytes()).digest())
+        total.update(name.encode() + file_digest(path))
     return total.hexdigest()
 
 
@@ -123,6 +124,7 @@ def code_files(method: type) -> dict[str, Path]:
     return dict(sorted(found.items()))
 
 
+@cache
 def _with_parents(module: str) -> list[str]:
     """``a.b.c`` -> ``a``, ``a.b``, ``a.b.c``: importing a module runs its packages first."""
     parts = module.split(".")
@@ -148,9 +150,17 @@ def _module_file(module: str) -> Path | None:
 def _imported(path: Path) -> frozenset[str]:
     """Dotted names that a file imports at any depth, lazily or not; ``from a import b`` is both."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in _statements(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     return frozenset(names)
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All below a node; expressions, which are most of a file, hold no imports."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.stmt, ast.excepthandler, ast.match_case)):
+            yield child
+            yield from _statements(child)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
+from functools import cache
 from math import isfinite
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -95,6 +96,7 @@ def param(
     return field(default=default, metadata={"param": about}, kw_only=True)
 
 
+@cache
 def parameters(cls: Any) -> tuple[Parameter, ...]:
     """The hyper-parameters of a method class, those of its ancestors first."""
     hints = get_type_hints(cls)

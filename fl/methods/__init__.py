@@ -7,6 +7,7 @@ with an underscore are bases of methods, and none themselves.
 from __future__ import annotations
 
 from difflib import get_close_matches
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
@@ -16,8 +17,13 @@ from fl.method_base.method import Method
 
 def available() -> list[str]:
     """Names of all methods."""
+    return list(_names())
+
+
+@cache  # a run asks a dozen times, and the folder is listed each time
+def _names() -> tuple[str, ...]:
     modules = (module.name for module in iter_modules(__path__))
-    return sorted(name.replace("_", "-") for name in modules if not name.startswith("_"))
+    return tuple(sorted(name.replace("_", "-") for name in modules if not name.startswith("_")))
 
 
 def resolve(name: str) -> type[Method]:

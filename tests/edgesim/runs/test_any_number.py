@@ -101,8 +101,9 @@ def test_numbers_in_all_keys_at_once(timed, decades, data):
 @pytest.mark.slow
 @pytest.mark.parametrize("key", sorted(QUANTITIES))
 def test_each_quantity_at_the_ends_of_what_is_allowed(timed, key):
+    """In the first cell also beyond that, where all cells refuse alike."""
     for cell in CELLS[:5]:
-        for exponent in (-300, -50, -49, -20, 20, 49, 50, 300):
+        for exponent in (-50, -20, 20, 50) if cell else (-300, -50, -49, -20, 20, 49, 50, 300):
             ends_well(timed, [*cell, override(key, exponent)])
 
 

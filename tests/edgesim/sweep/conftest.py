@@ -93,7 +93,7 @@ def sweep():
 
 LONG = """\
 name: long
-rounds: 150
+rounds: 100
 network:
   bandwidth: 20 MHz
   noise: -110 dBm
@@ -149,7 +149,7 @@ def wait_until(true, process=None):
     while not true():
         assert process is None or process.poll() is None, process.communicate()
         assert time.monotonic() < end_s
-        time.sleep(0.005)
+        time.sleep(0.01)
 
 
 def in_progress(folder):

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,14 +14,11 @@ from edgesim.sweep.sweep_plan import plan_sweep
 
 
 def children(pid):
-    """Processes whose parent is ``pid``."""
+    """Processes that the process ``pid`` has started."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            name, parent = path.parent.name, path.read_text().rpartition(")")[2].split()[1]
-        except OSError:
-            continue
-        found += [int(name)] if int(parent) == pid else []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # that thread has ended meanwhile
+            found += map(int, path.read_text().split())
     return found
 
 

@@ -23,7 +23,7 @@ def client():
     """Of two workers that are threads here; what travels is packed all the same."""
     options = {"processes": False, "threads_per_worker": 1, "dashboard_address": None}
     with (
-        distributed.LocalCluster(n_workers=2, **options) as cluster,
+        distributed.LocalCluster(n_workers=1, **options) as cluster,
         distributed.Client(cluster, set_as_default=False) as connected,
     ):
         yield connected
@@ -96,7 +96,7 @@ def test_what_fails_in_a_job_is_raised_here(perceptron, client):
 
 @pytest.mark.slow
 def test_a_lost_worker_costs_a_repetition_and_nothing_else(perceptron, tmp_path):
-    """The worker that trains device 0 first ends in the middle of it."""
+    """The worker that trains device 0 first ends in the middle of it; another takes its place."""
     method, flag = perceptron.method("fedavg", local_steps=3), tmp_path / "died"
     jobs = perceptron.jobs(method, method.start())
 
@@ -113,9 +113,9 @@ def test_a_lost_worker_costs_a_repetition_and_nothing_else(perceptron, tmp_path)
     options = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0}
     with (
         distributed.LocalCluster(n_workers=2, **options) as cluster,
-        distributed.Client(cluster, set_as_default=False) as two,
+        distributed.Client(cluster, set_as_default=False) as replacing,
     ):
-        found = ClusterTraining(method.task, 2, on_a_worker, two).run(dying)
+        found = ClusterTraining(method.task, 2, on_a_worker, replacing).run(dying)
     assert flag.exists()
     for one, other in zip(found, choose(method.task, "auto", 1).run(dying), strict=True):
         same(one, other)
