@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 export PYTHONDONTWRITEBYTECODE :=  # compiled once, not by every process of the tests
 
-.PHONY: demo test test-fast check bench bench-reliability docs paper-liu clean
+.PHONY: demo test test-fast check bench bench-reliability docs paper-liu paper-controls clean
 .DEFAULT_GOAL := demo
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -55,6 +55,32 @@ paper-liu: $(VENV)/.installed  ## Liu's table and figures on MNIST and Fashion-M
 	  $(BIN)/edgesim sweep scenarios/papers/liu-$$figure.yaml --out runs/paper-liu/$$figure && \
 	  $(BIN)/edgesim report runs/paper-liu/$$figure --out runs/paper-liu/report-$$figure || exit 1; \
 	done
+
+CONTROLS := runs/paper-controls
+DIGITS   := learning.dataset=digits learning.model=digits-cnn learning.batch_size=32 rounds=400 evaluate.every=20 \
+            learning.method.personal_lr=0.01 learning.method.global_lr=0.01 --seeds 0-2
+RULES    := devices.0.model_budget=1 accounting.mask_overhead=entropy accounting.sparse_efficiency=0
+RELEASED := learning.inputs=standard learning.method.arm_space=head learning.method.use_above=0.25
+FASHION  := learning.dataset=fashion-mnist learning.model=fedlps-cnn learning.samples_per_device=300 rounds=100 \
+            network.bandwidth=11MHz devices.0.cpu.cycles_per_weight=29
+ALPHAS   := --only "alpha 0" --only "alpha 1" --only "alpha inf"
+
+paper-controls: $(VENV)/.installed  ## the papers' tables under other readings of what they leave open (EDGESIM_DATA)
+	$(BIN)/edgesim sweep scenarios/papers/liu-fig3.yaml $(DIGITS) learning.method.rho=0,0.4,0.8,0.9 --out $(CONTROLS)/holders
+	$(BIN)/edgesim sweep scenarios/papers/liu-fig3.yaml $(DIGITS) learning.method.rho=0.4,0.8,0.9 \
+	  learning.method.pruned_counts=all --out $(CONTROLS)/all
+	$(BIN)/edgesim sweep scenarios/four-papers.yaml $(RULES) --seeds 0-4 --only "Liu joint" --only FedLPS --only SpaFL \
+	  --only FedAvg --out $(CONTROLS)/one-set-of-rules
+	$(BIN)/edgesim sweep scenarios/papers/fedlps-table1-mnist.yaml $(RELEASED) --only "FedLPS without pull" --seeds 0,1 \
+	  --out $(CONTROLS)/fedlps-released
+	$(BIN)/edgesim sweep scenarios/papers/fedlps-table1-mnist.yaml learning.inputs=standard --only FedAvg --seeds 0,1 \
+	  --out $(CONTROLS)/fedavg-standard
+	$(BIN)/edgesim sweep scenarios/papers/fedmap-posterior-fmnist.yaml schemes.static.learning.method.lr=0.02,0.05 \
+	  --only static --seeds 0-2 --out $(CONTROLS)/fedmap-static
+	$(BIN)/edgesim sweep scenarios/tuning/alpha-fair-tuning.yaml $(FASHION) $(ALPHAS) evaluate.every=10 \
+	  --select best-validation --out $(CONTROLS)/alpha-tuning
+	$(BIN)/edgesim sweep scenarios/alpha-fair.yaml $(FASHION) $(ALPHAS) evaluate.every=5 \
+	  network.channel.fading.coherence=110ms --seeds 0-2 --out $(CONTROLS)/alpha
 
 clean:
 	rm -rf $(VENV) runs build *.egg-info
