@@ -1,17 +1,16 @@
 """The allocation problems as cvxpy statements: parametrised (DPP), built once, solved again.
 
-A statement measures the share and the rate of each device in those of a point nearby: b = b0 beta
-and R(b) = R(b0) e, so that beta and e are of order one. Where noise is a density and c is the
+A statement measures share and rate of each device in those of a point nearby: b = b0 beta and
+R(b) = R(b0) e, so that beta and e are of order one. Where noise is a density and c is the
 signal-to-noise ratio in the share b0, the rate is the concave Shannon form
 
     e log(1 + c) <= beta log(1 + c) - rel_entr(beta, (beta + c) / (1 + c)).
-
-The statements know nothing of closed forms, root searches or certificates.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from functools import lru_cache
 from threading import Lock
 from typing import Any
@@ -33,7 +32,7 @@ TIGHT = {
 
 
 class Statement:
-    """Parameters, band and rates of K devices: what all statements have in common.
+    """Band and rates of K devices, what all statements have in common.
 
     Args:
         count: K.
@@ -49,23 +48,36 @@ class Statement:
         import cvxpy as cp
 
         self.cp, self.count = cp, count
-        self.parameters: dict[str, Any] = {}
         self.beta = cp.Variable(count)
-        self.in_band = self.given("part") @ self.beta <= self.given("band", ())
-        self.constraints: list[Any] = [self.beta >= 0, self.in_band]
         self.rate = cp.Variable(count) if density else self.beta
+        in_band = self.given("part") @ self.beta <= cp.Parameter(name="band", nonneg=True)
+        self.constraints: list[Any] = [self.beta >= 0, in_band]
         if density:
             log = self.given("log_snr")
             mixture = cp.multiply(self.given("noise"), self.beta) + self.given("signal")
             most = cp.multiply(log, self.beta) - cp.rel_entr(self.beta, mixture)
             self.constraints.append(cp.multiply(log, self.rate) <= most)
 
-    def given(self, name: str, shape: tuple[int, ...] | None = None, signed: bool = False) -> Any:
-        """The parameter of this name: [K] without a shape, not negative unless `signed`."""
-        if name not in self.parameters:
-            shape = (self.count,) if shape is None else shape
-            self.parameters[name] = self.cp.Parameter(shape, nonneg=not signed)
-        return self.parameters[name]
+    def given(self, name: str, signed: bool = False) -> Any:
+        """A parameter [K] of this name, not negative unless `signed`."""
+        return self.cp.Parameter(self.count, name=name, nonneg=not signed)
+
+    def kept(self) -> Any:
+        """t [K], with which the kept part of the model is x = x0 + x0' t: Liu, eq. (47).
+
+        As a function of the rate, x(e) = (e - phi) / (g e + tau) = x0 + x0' d / (1 + kappa d) with
+        d = e - 1 and kappa = g / (g + tau). In t <= d - kappa y, y (1 + kappa d) >= d^2 is a cone.
+        """
+        cp, y, t = self.cp, self.cp.Variable(self.count), self.cp.Variable(self.count)
+        d, kappa = self.rate - 1.0, self.given("kappa")
+        span = 1.0 + cp.multiply(kappa, d)
+        self.constraints += [
+            cp.SOC(span + y, cp.vstack([2.0 * d, span - y])),
+            t <= d - cp.multiply(kappa, y),
+            t <= self.given("t_max", signed=True),
+            t >= self.given("t_min", signed=True),
+        ]
+        return t
 
     def minimise(self, objective: Any, *results: Any) -> Statement:
         """The statement with its objective; `results` are variables to return besides beta."""
@@ -73,7 +85,7 @@ class Statement:
         self.task: Any = self.cp.Problem(self.cp.Minimize(objective), self.constraints)
         return self
 
-    def solve(self, **values: Array | float) -> tuple[Any, ...]:
+    def solve(self, values: Mapping[str, Array | float]) -> tuple[Any, ...]:
         """Solve with these values of the parameters.
 
         Returns:
@@ -89,73 +101,46 @@ class Statement:
         with LOCK, warnings.catch_warnings():
             # whether an answer is accurate enough is decided by its certificate
             warnings.filterwarnings("ignore", message="Solution may be inaccurate")
-            for name, parameter in self.parameters.items():
+            for name, parameter in self.task.param_dict.items():
                 parameter.value = values[name]
             for settings in (TIGHT, {}):
-                reason = self._attempt(settings)
-                if not reason:
+                try:
+                    # a warm start would let the last digits depend on the problem solved before
+                    self.task.solve(solver=self.cp.CLARABEL, warm_start=False, **settings)
+                    reason = f"ended with status {self.task.status}"
+                except self.cp.error.SolverError as error:
+                    reason = f"found no answer ({error})"
+                    continue
+                if self.task.status in (self.cp.OPTIMAL, self.cp.OPTIMAL_INACCURATE):
                     found = (variable.value for variable in self.results)
-                    return *found, float(self.in_band.dual_value)
+                    return *found, float(self.constraints[1].dual_value)
         raise UncertifiedError(f"Clarabel {reason}; use another method.")
-
-    def _attempt(self, settings: dict[str, float]) -> str:
-        """Solve with these settings of Clarabel: empty, or why there is no answer."""
-        try:
-            # a warm start would let the last digits depend on the problem solved before
-            self.task.solve(solver=self.cp.CLARABEL, warm_start=False, **settings)
-        except self.cp.error.SolverError as error:
-            return f"found no answer ({error})"
-        optimal = self.task.status in (self.cp.OPTIMAL, self.cp.OPTIMAL_INACCURATE)
-        return "" if optimal else f"ended with status {self.task.status}"
-
-
-def _kept(s: Statement) -> Any:
-    """t [K], with which the kept part of the model is x = x0 + x0' t: Liu, eq. (47).
-
-    As a function of the rate, x(e) = (e - phi) / (g e + tau) = x0 + x0' d / (1 + kappa d) with
-    d = e - 1 and kappa = g / (g + tau). In t <= d - kappa y, y (1 + kappa d) >= d^2 is a cone.
-    """
-    cp, d, y, t = s.cp, s.rate - 1.0, s.cp.Variable(s.count), s.cp.Variable(s.count)
-    span = 1.0 + cp.multiply(s.given("kappa"), d)
-    s.constraints += [
-        cp.SOC(span + y, cp.vstack([2.0 * d, span - y])),
-        t <= d - cp.multiply(s.given("kappa"), y),
-        t <= s.given("t_max", signed=True),
-        t >= s.given("t_min", signed=True),
-    ]
-    return t
-
-
-@lru_cache(maxsize=CACHED)
-def least_sum(count: int, density: bool) -> Statement:
-    """Least sum of w rho: Liu, eqs. (43)-(47)."""
-    s = Statement(count, density)
-    return s.minimise(-(s.given("weight") @ _kept(s)))
 
 
 @lru_cache(maxsize=CACHED)
 def largest_utility(count: int, density: bool, alpha: float) -> Statement:
     """Largest sum of w U(x): U is x^(1 - alpha) / (1 - alpha), at alpha = 1 log x.
 
-    In units of a kept share nearby, x = unit (start + turn t), so that U is of order one.
+    At alpha = 0 that is the least sum of w rho: Liu, eqs. (43)-(47). Elsewhere x is measured in a
+    kept share nearby, start + turn t, so that U is of order one.
     """
     s = Statement(count, density)
+    t = s.kept()
+    if alpha == 0:
+        return s.minimise(-(s.given("weight") @ t))
     x = s.cp.Variable(count)  # DPP takes no parameters within U
-    s.constraints.append(
-        x == s.given("start", signed=True) + s.cp.multiply(s.given("turn"), _kept(s))
-    )
+    s.constraints.append(x == s.given("start", signed=True) + s.cp.multiply(s.given("turn"), t))
     utility = s.cp.log(x) if alpha == 1 else s.cp.power(x, 1.0 - alpha) / (1.0 - alpha)
     return s.minimise(-(s.given("weight") @ utility))
 
 
 @lru_cache(maxsize=CACHED)
 def least_maximum(count: int, density: bool) -> Statement:
-    """Least maximal rho, which is the second result."""
+    """Least maximal rho = 1 - start - turn t, which is the second result."""
     s = Statement(count, density)
     top = s.cp.Variable()
-    s.constraints.append(
-        s.given("rho0", signed=True) - s.cp.multiply(s.given("slope"), _kept(s)) <= top
-    )
+    rho = 1.0 - s.given("start", signed=True) - s.cp.multiply(s.given("turn"), s.kept())
+    s.constraints.append(rho <= top)
     return s.minimise(top, top)
 
 
@@ -193,9 +178,10 @@ def least_energy(count: int, density: bool, nodes: int) -> Statement:
         fall = cp.Variable(count)
         s.constraints.append(fall >= -cp.log(s.beta))
         level = level + fall
-    x = s.given("x") + cp.multiply(s.given("x"), d)
+    x0 = s.given("x")
     # the weights of the nodes as constants, since DPP keeps a tensor of all parameters
-    x, level = (cp.reshape(column, (count, 1), order="C") for column in (x, level))
+    columns = (x0 + cp.multiply(x0, d), level)
+    x, level = (cp.reshape(column, (count, 1), order="C") for column in columns)
     powers = x @ at[None, :] + level @ np.ones((1, nodes)) + np.tile(np.log(weight), (count, 1))
     computing = s.given("computing") @ cp.power(v, -2)
     return s.minimise(computing + cp.sum(cp.exp(powers)), u, v)

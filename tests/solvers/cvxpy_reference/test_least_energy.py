@@ -11,7 +11,7 @@ from scipy.special import exprel
 
 from solvers import EnergyTerms, InfeasibleError, PruningProblem, UncertifiedError, allocate
 from solvers.cvxpy_reference import statements
-from solvers.cvxpy_reference.least_energy import REACH, Cell
+from solvers.cvxpy_reference.least_energy import REACH, Senders
 from solvers.min_energy.allocator import least_shares
 from solvers.min_energy.energy_certificate import certified_energy, certify_energy
 from solvers.min_energy.energy_problem import EnergyProblem
@@ -137,7 +137,7 @@ def test_no_device_leaves_the_reach(seed):
     if not task.sends.any():
         return
     with np.errstate(divide="ignore", invalid="ignore"):
-        reach = REACH[Cell(p, task.terms).nodes()]
+        reach = REACH[Senders(task).nodes()]
     share, on = allocate(p, "energy").share, task.sends
     assert np.log1p(p.snr[on] / low[on]).max() <= reach
     assert (
