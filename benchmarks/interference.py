@@ -8,10 +8,12 @@ with `resolved`, by 51 resource blocks: under 2.
 where links fade to their own sector, 0.6 where all do.
 (iii) 1e5 devices of one cell without training, a round: a noise density without and with the
 schemes of 64QAM (`network.adaptation`); to reach: 1.3 times as long at most.
+(iv) Gains of 1e6 devices of `uma` before fading, once in a run; to reach: 1.5 s.
 
 Beside them the floor: the events of a round, or the blocks of a second, in bare numpy, where each
 takes the powers of those who send, the interference of all sectors and the rates of all devices;
-by block, where every sector has one owner of each.
+by block, where every sector has one owner of each; of (iv) the cosines of two fields, of line of
+sight and of shadowing.
 """
 
 from __future__ import annotations
@@ -27,6 +29,10 @@ ROOT = Path(__file__).parent.parent
 sys.path[0] = str(ROOT)
 
 from edgesim import load, simulate  # noqa: E402
+from edgesim.network.propagation.large_scale import large_scale  # noqa: E402
+from edgesim.network.propagation.path_loss import path_gains  # noqa: E402
+from edgesim.network.propagation.random_field import CHUNK, WAVES  # noqa: E402
+from edgesim.seeds import Seeds  # noqa: E402
 
 DEVICES, SECTORS, BLOCKS, ROUNDS = 570, 57, 51, 3
 NETWORK = f"""
@@ -92,6 +98,20 @@ def floor_by_block_s(events: int) -> float:
     return time.process_time() - begin
 
 
+def gains_s(count: int = 1_000_000) -> tuple[float, float]:
+    """(CPU seconds of the gains of devices up to 250 m away, of their cosines alone)."""
+    rng = np.random.default_rng(0)
+    distance_m, angle = 250.0 * np.sqrt(rng.random(count)), 2.0 * np.pi * rng.random(count)
+    position_m = distance_m[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    height_m, phase = np.full(count, 1.5), rng.random((CHUNK, WAVES), dtype=np.float32)
+    begin = time.process_time()
+    path_gains(large_scale("uma", position_m, height_m, 25.0, 3.5, Seeds(0)))
+    spent_s = time.process_time() - begin
+    for _ in range(2 * count // CHUNK):
+        np.cos(phase)
+    return spent_s, time.process_time() - begin - spent_s
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "network.yaml"
@@ -111,6 +131,7 @@ def main() -> None:
         for rate in ("shannon", "mcs"):
             spent_s, *_ = _further_rounds(load(file, [f"network.adaptation={{rate: {rate}}}"]))
             print(f"{rate:>16}{spent_s / (ROUNDS - 1):15.3f}", flush=True)
+    print("gains of 1e6 devices: {:.2f} s of CPU, cosines alone {:.2f}".format(*gains_s()))
 
 
 def _further_rounds(scenario) -> tuple[float, float, float]:

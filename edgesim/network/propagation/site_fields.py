@@ -143,5 +143,6 @@ class FieldsOfSite:
 
 def states(line_of_sight: Array, indoor: Array) -> list[tuple[str, Array]]:
     """Positions of the links [K] by their state, of the states that there are."""
-    state = np.where(indoor, O2I, np.where(line_of_sight, LOS, NLOS))
-    return [(each, np.flatnonzero(state == each)) for each in np.unique(state).tolist()]
+    clear = line_of_sight & ~indoor
+    where = {LOS: clear, NLOS: ~(clear | indoor), O2I: indoor}
+    return [(each, np.flatnonzero(here)) for each, here in where.items() if here.any()]

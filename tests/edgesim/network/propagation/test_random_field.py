@@ -25,3 +25,16 @@ def test_the_same_place_has_the_same_value_to_the_last_bit():
     assert field.at(places[:1]).tolist() == everybody[:1].tolist()
     assert RandomField(Seeds(1), "field/sf/los", 0, 37.0).at(places[5:6])[0] == everybody[5]
     assert RandomField(Seeds(1), "field/sf/los", 1, 37.0).at(places[5:6])[0] != everybody[5]
+
+
+def test_values_are_those_of_the_sum_of_waves_in_double_precision():
+    """Also kilometres away, where phases are thousands of turns: they are reduced before rounding.
+
+    Single precision keeps 1e-3 of a turn there.
+    """
+    field, (x_m, y_m) = RandomField(Seeds(3), "field/k", 2, 4.0), (-4321.5, 2876.25)
+    u = Seeds(3).stream("field/k", device=2).random((3, 128))
+    wavenumber, angle = np.sqrt((1 - u[0]) ** -2 - 1) / 4.0, 2 * np.pi * u[1]
+    phase = wavenumber * (np.cos(angle) * x_m + np.sin(angle) * y_m) + 2 * np.pi * u[2]
+    expected = np.sqrt(2 / 128) * np.cos(phase).sum()
+    assert field.at(np.array([[x_m, y_m]]))[0] == pytest.approx(expected, abs=5e-6)
