@@ -32,6 +32,7 @@ def cpu_s(*arguments: object) -> float:
     """CPU seconds of a Python process."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else the modules are compiled every time
     command = [sys.executable, *map(str, arguments)]
     subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -6,7 +6,6 @@ Each command imports what it needs when it runs, so that ``edgesim --help`` answ
 
 from __future__ import annotations
 
-import gc
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from reports.html_page import Progress
 
 RUNS_DIFFER = 1  # exit code of edgesim compare
-# of the garbage collector: figures are thousands of small objects that refer to each other, and the
-# usual 700 make it look through all libraries again and again, a seventh of a report's time
-NEW_OBJECTS_TO_COLLECT = 50_000
 
 
 def report(
@@ -55,7 +51,6 @@ def report(
     changes += [] if style is None else [f"style={style}"]
     if not dirs and not keys:
         raise typer.BadParameter("give a run's folder, or one that contains some")
-    gc.set_threshold(NEW_OBJECTS_TO_COLLECT, 10, 10)
     # It prints notes about its caches where there is no home, or where the machine is busy.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     with exit_on_error():

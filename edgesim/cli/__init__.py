@@ -5,17 +5,22 @@ The console script ``edgesim`` begins here: signals are in charge before any lib
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from io import TextIOWrapper
 
 RESUMABLE = ("run", "sweep")
+# With the usual 700 the garbage collector looks through all libraries again and again while they
+# are imported and while figures are drawn: a seventh of a run of one round, and of a report.
+NEW_OBJECTS_TO_COLLECT = 50_000
 
 
 def main() -> None:
     """The console script ``edgesim``."""
     from edgesim.stop_signals import ignore, install
 
+    gc.set_threshold(NEW_OBJECTS_TO_COLLECT)
     _open_standard_streams()
     install(_stop_sentence(sys.argv[1:]))
     try:

@@ -76,12 +76,16 @@ class Table:
     rows: tuple[tuple[Any, ...], ...]
     grouped_by: str = ""
 
-    def cells(self) -> list[list[str]]:
-        """Rounded text with half the interval, a dash where there is no value."""
+    def cells(self, most: int | None = None) -> list[list[str]]:
+        """Rounded text with half the interval, a dash where there is no value.
+
+        Args:
+            most: so many rows from the first one; None: all.
+        """
         halves = {c.half_of: i for i, c in enumerate(self.columns) if c.half_of}
         return [
             [self._cell(row, i, halves.get(c.name)) for i, c in enumerate(self.columns)]
-            for row in self.rows
+            for row in self.rows[:most]
         ]
 
     def _cell(self, row: tuple[Any, ...], i: int, half: int | None) -> str:
