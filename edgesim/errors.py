@@ -2,6 +2,7 @@
 
 COMMAND_LINE = "command line"  # place of what was given there, as file:line is that of a file
 SHOWN_PATH = 80  # letters
+RELATIVE = "a path is relative to the scenario"  # also one on the command line
 
 
 class EdgesimError(Exception):

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from edgesim.cli.console import console, is_known, print_line, table_of
 from edgesim.results.best_validation import RULE, Choice, choose, overlay
+from edgesim.results.summary_file import read_summary
 from edgesim.scenario.base_file import base_of
 from edgesim.sweep.point_task import PointOutcome
 from edgesim.sweep.sweep_folder import DONE, FAILED, INFEASIBLE, MISSING, SweepFolder
@@ -26,6 +27,7 @@ from edgesim.sweep.time_estimate import estimate, groups, in_words
 REFRESH_S = 0.2
 SELECTED = "best-validation.yaml"  # in the sweep's folder
 LISTED = 40  # points that a dry run lists where it was not asked for all
+MOST_WARNINGS = 5  # at the end of a sweep; summary.json of each point has all
 
 
 class SweepProgress:
@@ -153,6 +155,19 @@ def print_end(folder: SweepFolder, seconds: float, quiet: bool) -> None:
             place = f"{folder.path}/points"
             print_line(f"{left} runs of earlier sweeps lie in {place} too; a report shows them")
     print_line(folder.path)
+    print_warnings(folder)
+
+
+def print_warnings(folder: SweepFolder) -> None:
+    """What the finished points warn of, each sentence once."""
+    done = folder.with_status(DONE)
+    summaries = (read_summary(folder.of(point) / "summary.json") for point in done)
+    found = Counter(text for each in summaries for text in each.get("warnings", ()))
+    for text, count in found.most_common(MOST_WARNINGS):
+        of_some = "" if count == len(done) else f" ({count} of {len(done)} points)"
+        print_line(f"warning: {text}{of_some}")
+    if len(found) > MOST_WARNINGS:
+        print_line(f"{len(found) - MOST_WARNINGS} more warnings stand in the points' summary.json")
 
 
 def print_plan(folder: SweepFolder, workers: int, every: bool) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from edgesim.errors import RunError, ScenarioKeyError
+from edgesim.errors import RELATIVE, RunError, ScenarioKeyError
 from edgesim.scenario.loader import Scenario
 from edgesim.scenario.presence.presence_schema import TracePresence
 from edgesim.scenario.radio.own_loss_schema import CodePathLoss, TracePathLoss
@@ -40,7 +40,7 @@ def load_object(folder: Path, name: str, key: tuple[str, ...], allow_code: bool)
     file, _, attribute = name.rpartition(":")
     path = folder / file
     if not path.is_file():
-        raise ScenarioKeyError(key, f"is {name}, but there is no file {path}")
+        raise ScenarioKeyError(key, f"is {name}, but there is no file {path}; {RELATIVE}")
     try:
         module = _import(path)
     except (Exception, SystemExit) as error:

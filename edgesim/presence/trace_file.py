@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from edgesim.errors import RunError
+from edgesim.errors import RELATIVE, RunError
 from edgesim.presence.timeline import Timeline
 from fl.contracts import Array
 from fl.regular_files import read_regular
@@ -43,7 +43,7 @@ def read_intervals(path: Path, devices: int, period_s: float = math.inf) -> Inte
     try:
         text = read_regular(path, MAX_BYTES).decode("utf-8-sig")
     except OSError as error:
-        raise PresenceFileError(f"cannot be read ({error.strerror})") from error
+        raise PresenceFileError(f"cannot be read ({error.strerror}); {RELATIVE}") from error
     except UnicodeDecodeError as error:
         raise PresenceFileError("is not UTF-8 text") from error
     rows = csv.reader(io.StringIO(text, newline=""))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edgesim.errors import ScenarioKeyError
+from edgesim.errors import RELATIVE, ScenarioKeyError
 from edgesim.extensions.entry_points import find_object, guarded_object
 from edgesim.extensions.user_code import load_object
 from edgesim.records.table_files import ROUNDS
@@ -73,6 +73,9 @@ def find_data(scenario: Scenario, given: Any, allow_code: bool) -> DataSource:
         return DataSource(own_samples(found, name), _partition_file(scenario), in_memory=True)
     if array_files.is_array_file(name):
         path = folder / name
+        if not path.exists():
+            problem = f"is {name}, but there is no file {path}; {RELATIVE}"
+            raise ScenarioKeyError(DATASET, problem)
         files = (*array_files.array_paths(path), *_partition_file(scenario))
         return DataSource(array_files.read_array_files(path), files)
     files = (*datasets.locate(name, given), *_partition_file(scenario))
@@ -86,9 +89,8 @@ def _partition_file(scenario: Scenario) -> tuple[Path, ...]:
         return ()
     path = scenario.folder / partition.file
     if not path.is_file():
-        raise ScenarioKeyError(
-            ("learning", "partition", "file"), f"is {partition.file}, but there is no file {path}"
-        )
+        problem = f"is {partition.file}, but there is no file {path}; {RELATIVE}"
+        raise ScenarioKeyError(("learning", "partition", "file"), problem)
     return (path,)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from edgesim.errors import RELATIVE
 from edgesim.scenario.fields import PLAIN, Quantity
 from edgesim.scenario.section import Reader, ValueRefusedError, refuse
 from edgesim.scenario.units import format_quantity, unit_pattern
@@ -91,7 +92,7 @@ class PerDevice(Reader[Draw]):
             problem = "; the file is not UTF-8 text"
         except OSError as error:
             reason = error.strerror or "unreadable"
-            problem = f"; the file cannot be read ({reason}), a path is relative to the scenario"
+            problem = f"; the file cannot be read ({reason}); {RELATIVE}"
         raise refuse(name, problem, "trace")
 
     def _numbers(self, lines: Iterable[str], name: str) -> tuple[float, ...]:

@@ -245,9 +245,14 @@ def maker(model: Any, input_shape: Shape, outputs: int) -> Callable[[], nn.Modul
     """
     if isinstance(model, nn.Module):
         return lambda: deepcopy(model)
-    takes = inspect.signature(model).parameters
+    signature = inspect.signature(model)
     known = {"input_shape": input_shape, "classes": outputs}
-    given = {name: value for name, value in known.items() if name in takes}
+    given = {name: value for name, value in known.items() if name in signature.parameters}
+    try:
+        signature.bind(**given)
+    except TypeError as error:
+        allowed = "input_shape and classes are known, all else needs a default"
+        raise ModelError(f"it cannot be made ({error}); of its arguments {allowed}") from error
     return lambda: model(**given)
 
 

@@ -12,7 +12,7 @@ DIFFERENCES = (
     "Every key of the resolved scenarios in which the schemes differ; a dash: the scenario does "
     "not have it."
 )
-MOST_KEY_COLUMNS = 6  # of the table of differences
+MOST_KEY_COLUMNS = 2  # of the table of differences: names of keys are long, and pages narrow
 
 
 def difference_table(schemes: list[Scheme]) -> Table | None:

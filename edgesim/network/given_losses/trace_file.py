@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from edgesim.errors import RunError
+from edgesim.errors import RELATIVE, RunError
 from edgesim.scenario.units import UnitError, parse
 from fl.contracts import Array
 from fl.regular_files import read_regular
@@ -139,7 +139,7 @@ def read_trace(path: Path, devices: int) -> Trace:
         scales, kind, head = read_head(file.readline(), devices)
         numbers = read_numbers(file.read(), len(head), devices + 1)
     except OSError as error:
-        raise TraceFileError(f"cannot be read ({error.strerror})") from error
+        raise TraceFileError(f"cannot be read ({error.strerror}); {RELATIVE}") from error
     except UnicodeDecodeError as error:
         raise TraceFileError("is not UTF-8 text") from error
     times_s, values = numbers[:, 0] * scales[0], numbers[:, 1:] * scales[1:]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from edgesim.errors import RunError
+from edgesim.errors import RELATIVE, RunError
 from fl.contracts import Array
 from fl.regular_files import read_regular
 
@@ -87,7 +87,7 @@ def read_positions(path: Path, devices: int, end: str = STOP) -> PositionTrace:
     try:
         file = io.StringIO(read_regular(path, MAX_BYTES).decode("utf-8-sig"), newline=None)
     except OSError as error:
-        raise PositionTraceError(f"cannot be read ({error.strerror})") from error
+        raise PositionTraceError(f"cannot be read ({error.strerror}); {RELATIVE}") from error
     except UnicodeDecodeError as error:
         raise PositionTraceError("is not UTF-8 text") from error
     head = [name.strip() for name in file.readline().rstrip("\n").split(",")]

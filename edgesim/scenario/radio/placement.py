@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from edgesim.errors import RELATIVE
 from edgesim.scenario.fields import Quantity
 from edgesim.scenario.section import Reader, ValueRefusedError, refuse
 from edgesim.scenario.units import format_quantity, unit_pattern
@@ -94,7 +95,7 @@ class PlacementReader(Reader[Placement]):
             problem = "; the file is not UTF-8 text"
         except OSError as error:
             reason = error.strerror or "unreadable"
-            problem = f"; the file cannot be read ({reason}), a path is relative to the scenario"
+            problem = f"; the file cannot be read ({reason}); {RELATIVE}"
         raise refuse(value, problem)
 
     def _row(self, row: dict[str, Any], name: str, line: int) -> tuple[float, float]:

@@ -117,7 +117,8 @@ def test_code_over_time_resumes_and_is_kept_with_the_run(run):
         ("radio", "network.channel is radio"),
         (
             "{trace: gone.csv}",
-            "network.channel.trace is gone.csv, which cannot be read (No such",
+            "network.channel.trace is gone.csv, which cannot be read (No such file or directory); "
+            "a path is relative to the scenario",
         ),
         ("{trace: gone.csv, end: stop}", 'network.channel.end="stop"; allowed is repeat or hold'),
         ("{trace: [a.csv]}", "network.channel.trace=a list; write the path of a CSV file"),

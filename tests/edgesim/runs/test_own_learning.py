@@ -163,18 +163,19 @@ def test_content_decides_the_fingerprint(own, tmp_path):
     [
         (
             ("learning.dataset=none.npz",),
-            r"learning.dataset: there is no file or folder .*none.npz",
+            r"learning.dataset is none.npz, but there is no file .*none.npz; a path is relative to",
         ),
         (("learning.dataset=./my.py:broken",), r"my.py:\d+: ZeroDivisionError"),
         (("learning.dataset=./my.py:nothing",), "my.py defines no nothing"),
         (("learning.model=./my.py:load",), "model ./my.py:load is dict, no torch.nn.Module"),
         (("learning.model=./my.py:np",), "is no torch.nn.Module and makes none"),
+        (("learning.model=./no.py:Net",), "there is no file .*no.py; a path is relative to the sc"),
         ((HEAD,), "learning.classifier is not read with the model mlp"),
         ((*OWN_CODE, "learning.classifier=[head]"), "has no module or parameter head"),
         (("learning.classifier=4",), r"write a list of names of modules or parameters"),
         (
             ("learning.partition={kind: file, file: no.csv}",),
-            "file is no.csv, but there is no file",
+            r"file is no.csv, but there is no file \S*no.csv; a path is relative to the scenario",
         ),
         (("learning.model=digits-cnn",), "does not fit samples of 5 numbers; only mlp"),
         ((*OWN_CODE, "learning.method={name: depthfl}"), "depthfl does not know the blocks"),

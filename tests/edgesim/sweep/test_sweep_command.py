@@ -97,6 +97,17 @@ def test_finished_points_are_never_run_again_and_changed_ones_are_new(folder, sw
     assert "2 runs of earlier sweeps lie in s/points too" in printed
 
 
+def test_what_finished_points_warn_of_stands_at_the_end(folder, sweep):
+    """Of two devices one computes with 1 MHz, and not in 25 ms, in one of two points."""
+    clocks = "devices.0.cpu.frequency=[1 MHz, 3 GHz],3 GHz"
+    slow = ("devices.0.count=2", clocks, "--out", "s")
+    *_, place, warning = sweep("two.yaml", "--only", "ours", *slow).stdout.splitlines()
+    assert place == "s" and warning.startswith("warning: ")
+    assert warning.endswith("(1 of 2 points)"), warning
+    again = sweep("two.yaml", "--only", "ours", *slow).stdout.splitlines()
+    assert again[-1] == warning
+
+
 def test_a_failing_point_is_listed_and_does_not_stop_the_others(folder, sweep):
     (folder / "mine.py").write_text(FAILS_LATER)
     command = [

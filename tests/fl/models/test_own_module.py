@@ -173,6 +173,10 @@ class Sampling(nn.Linear):
         (lambda: nn.Linear(6, 4), r"has outputs \[4\] for a sample; the data need \[3\]"),
         (lambda: nn.Flatten(), "has no parameters"),
         (lambda: 5, "is int, no torch.nn.Module"),
+        (
+            lambda width: nn.Linear(6, width),
+            r"cannot be made \(missing .*: 'width",
+        ),
         (lambda: nn.Linear(6, 3).double(), "weight is torch.float64; parameters are float32"),
         (lambda: nn.Linear(6, 3).requires_grad_(False), "weight requires no gradient"),
         (lambda: nn.LSTM(6, 3), "gives tuple; give a tensor"),
