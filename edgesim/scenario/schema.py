@@ -29,7 +29,7 @@ from edgesim.scenario.hierarchy.tiers_schema import TiersSection
 from edgesim.scenario.network_schema import DeviceClass, NetworkSection
 from edgesim.scenario.per_device_values import MethodReader, MethodSpec, SelectionReader
 from edgesim.scenario.radio.fidelity import with_rung
-from edgesim.scenario.section import OURS, PER_SECTION, Section, key, refuse
+from edgesim.scenario.section import OURS, PER_SECTION, Section, ValueRefusedError, key, refuse
 
 
 class BudgetSection(Section):
@@ -344,14 +344,32 @@ LIU_SCHEMES = ("proposed", "equal-resource", "pruning-only", "personalization-on
 
 
 class ReportSection(Section):
-    beside: Annotated[str, Word(("liu",))] = key(
+    beside: Annotated[str | None, Word(("liu",))] = key(
         "whose results edgesim report tests these against; liu: Liu et al., Table I and Fig. 5",
         "liu",
+        None,
+        f"{OURS}: nobody's",
     )
-    schemes: Annotated[dict[str, str], WordMapping(LIU_SCHEMES)] = key(
+    schemes: Annotated[dict[str, str] | None, WordMapping(LIU_SCHEMES)] = key(
         "label of a scheme -> which one of the paper's it is; others are not compared",
         "{joint: proposed, equal bandwidth: equal-resource}",
+        None,
+        f"{OURS}: none",
     )
+    untuned: Annotated[str | None, Word(looks="a sentence")] = key(
+        "why the schemes are not compared in accuracy; a report shows the sentence and marks none "
+        "as the best",
+        "The step sizes are the paper's.",
+        None,
+        f"{OURS}: the schemes are tuned",
+    )
+
+    @model_validator(mode="after")
+    def _schemes_of_a_paper(self) -> ReportSection:
+        if (self.beside is None) != (self.schemes is None):
+            lacks = "beside: liu" if self.beside is None else "schemes: {joint: proposed}"
+            raise ValueRefusedError(f" needs {lacks} too")
+        return self
 
 
 class ScenarioKeys(Section):
@@ -427,7 +445,8 @@ class ScenarioKeys(Section):
         f"{OURS}: nothing is varied",
     )
     report: ReportSection | None = key(
-        "the paper that a report compares the schemes with; changes no result",
+        "the paper that a report compares the schemes with, and whether it may rank them; changes "
+        "no result",
         "{beside: liu, schemes: {joint: proposed}}",
         None,
         f"{OURS}: none",

@@ -122,8 +122,9 @@ class Estimate:
 
 
 def can_be_ranked(schemes: Sequence[Scheme]) -> bool:
-    """Has every scheme the seeds of an interval? Chance may decide which of fewer is best."""
-    return min(len(scheme.runs) for scheme in schemes) >= LEAST_SEEDS
+    """Has every scheme the seeds of an interval, and was tuned? Else chance may decide."""
+    enough = min(len(scheme.runs) for scheme in schemes) >= LEAST_SEEDS
+    return enough and not any(scheme.untuned for scheme in schemes)
 
 
 def estimate(scheme: Scheme, value: Callable[[FinishedRun], float]) -> Estimate:

@@ -53,6 +53,18 @@ class Scheme:
     def threshold_s(self) -> float | None:
         return self.first.threshold_s
 
+    @property
+    def untuned(self) -> str:
+        """Why its accuracy is compared with nobody's, as its scenario says; "" where it may be."""
+        asked = self.first.scenario.get("report")
+        return str(asked.get("untuned") or "") if isinstance(asked, dict) else ""
+
+
+def untuned_notes(schemes: Sequence[Scheme]) -> list[str]:
+    """A sentence for each reason why the schemes' accuracies are no comparison."""
+    reasons = dict.fromkeys(scheme.untuned for scheme in schemes if scheme.untuned)
+    return [f"Not a comparison of accuracies: {reason}" for reason in reasons]
+
 
 def load_schemes(
     folders: Sequence[Path],

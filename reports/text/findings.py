@@ -8,7 +8,7 @@ from reports.run_data.run_statistics import (
     mean_latency_s,
     threshold_gap,
 )
-from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.scheme_grouping import Scheme, untuned_notes
 from reports.text.number_text import (
     SPACE,
     accuracy_text,
@@ -51,9 +51,12 @@ def rankings(schemes: list[Scheme]) -> list[str]:
     sentences = [f"Mean latency per round, shortest first: {latency}."]
     known = [scheme for scheme in schemes if is_known(final_accuracy(scheme))]
     if known:
-        best = sorted(known, key=final_accuracy, reverse=True)
+        notes = untuned_notes(known)
+        best = known if notes else sorted(known, key=final_accuracy, reverse=True)
         accuracy = list_text(f"{s.label} {accuracy_text(s)}" for s in best)
-        sentences.append(f"Final test accuracy (mean over devices), highest first: {accuracy}.")
+        order = "" if notes else ", highest first"
+        sentences.append(f"Final test accuracy (mean over devices){order}: {accuracy}.")
+        sentences += notes
     return sentences
 
 

@@ -12,7 +12,7 @@ from edgesim.results.finished_run import FinishedRun
 from reports.run_data import run_statistics as stats
 from reports.run_data.job_outcomes import any_wasted, wasted
 from reports.run_data.metrics import ACCURACY, LATENCY, RHO
-from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.scheme_grouping import Scheme, untuned_notes
 from reports.styling.table_formats import DASH, SCHEME, Column, Table, decimals, significant
 
 TARGET_COSTS = (
@@ -54,6 +54,7 @@ def scheme_table(schemes: list[Scheme]) -> Table:
         "and its standard deviation over devices. Residual: the worst of the allocations' "
         f"certificates (relative). {INTERVALS}"
     )
+    caption = " ".join([caption, *untuned_notes(schemes)])
     return _by_scheme("schemes", caption, schemes, cells)
 
 
@@ -200,6 +201,7 @@ def target_table(schemes: list[Scheme]) -> Table | None:
         "had been spent by then (bits: up and down). With several seeds: means over those that "
         f"reached it. {INTERVALS}"
     )
+    caption = " ".join([caption, *untuned_notes(schemes)])
     return Table("targets", caption, tuple(columns), rows, grouped_by="target_accuracy")
 
 

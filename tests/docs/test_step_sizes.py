@@ -15,7 +15,7 @@ from edgesim.sweep.swept_axes import axes_of_schemes, gather
 ROOT = Path(__file__).parent.parent.parent
 SCENARIOS = ROOT / "scenarios"
 FILES = [*sorted(SCENARIOS.glob("*.yaml")), *sorted(SCENARIOS.glob("papers/*.yaml"))]
-TUNING = sorted(SCENARIOS.glob("tuning/*.yaml"))
+TUNING = sorted(SCENARIOS.glob("tuning/**/*.yaml"))
 NOTHING_TRAINED, TUNED = "nothing is trained", "tuned: "
 
 
@@ -36,6 +36,9 @@ def test_a_scenario_says_what_the_table_says(path):
     (said,) = (said for names, said in rows() if any(fnmatch(name_of(path), n) for n in names))
     head, _, keys = path.read_text(encoding="utf-8").partition("\nname:")
     words = " ".join(line.strip("# ") for line in head.splitlines())
+    reports = {scenario.report and scenario.report.untuned for _, scenario in expand(path)}
+    compared = said == NOTHING_TRAINED or said.startswith(TUNED)
+    assert reports == {None} if compared else None not in reports
     if said == NOTHING_TRAINED:
         assert "dataset: none" in keys
     elif said.startswith(TUNED):
@@ -49,7 +52,8 @@ def test_what_is_tuned_is_inside_a_grid_a_factor_of_20_wide_of_the_same_length_f
     document, _ = read_with_base(path)
     axes, seeds = gather(document, (), None)
     own = axes_of_schemes(document, axes)
-    tuned = SCENARIOS / f"{path.stem.removesuffix('-tuning')}.yaml"
+    place = path.relative_to(SCENARIOS / "tuning").parent
+    tuned = SCENARIOS / place / f"{path.stem.removesuffix('-tuning')}.yaml"
     counts = set()
     for label, scenario in expand(tuned):
         method = scenario.learning.method.params

@@ -226,6 +226,11 @@ EDITS = {  # name -> old, new, part of the sentence
         "name: fedavg, lr: .nan",
         "learning.method.lr is nan (not finite)",
     ),
+    "whose schemes": (
+        "",
+        "report: {schemes: {joint: proposed}}\n",
+        "report needs beside: liu too",
+    ),
     "target in percent": (
         "",
         "evaluate: {targets: [80]}\n",

@@ -20,16 +20,18 @@ def schemes_of(tmp_path, write_run):
     More than one seed: seed i adds i times the step to the accuracy of every scheme but fedavg.
     """
 
-    def make(seeds=1, step=0.0, beside="liu", learning=ON_PAPER, **given):
+    def make(seeds=1, step=0.0, beside="liu", learning=ON_PAPER, untuned="", **given):
         folders = []
         report = f"report: {{beside: {beside}, schemes: {ROLES}}}" if beside else ""
+        report = f"report: {{untuned: {untuned}}}" if untuned else report
         for label, (latency_s, accuracy, bits_up) in given.items():
             method, solver = METHODS[label]
             for seed in range(seeds):
                 last = accuracy + step * seed * (1 if label == "joint" else 0)
+                place = tmp_path / untuned[:1] / f"{label}-{seed}"
                 folders.append(
                     write_run(
-                        tmp_path / f"{label}-{seed}", scheme=label, method=method, solver=solver,
+                        place, scheme=label, method=method, solver=solver,
                         bits_up=bits_up, latency_s=(latency_s,) * 2, accuracy=(0.1, last),
                         extra=report, seed=seed, learning=learning,
                     )

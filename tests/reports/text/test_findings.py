@@ -2,6 +2,7 @@
 
 from reports.run_data.scheme_grouping import load_schemes
 from reports.text import findings
+from reports.text.summary_tables import scheme_table, target_table
 
 
 def test_orders(schemes_of):
@@ -11,6 +12,18 @@ def test_orders(schemes_of):
     latency, accuracy = (text.replace("\u00a0", " ") for text in findings.rankings(schemes))
     assert latency.endswith("joint 25.0 ms; personal 55.0 ms; fedavg 100.0 ms.")
     assert accuracy.endswith("personal 95.0 %; joint 90.0 %; fedavg 50.0 %.")
+
+
+def test_schemes_that_are_not_tuned_are_not_ranked(schemes_of):
+    """Three seeds each, which else have an order and their best."""
+    given = {"fedavg": (0.1, 0.5, 5e6), "joint": (0.025, 0.9, 5e6)}
+    _, order = findings.rankings(tuned := schemes_of(seeds=3, beside="", **given))
+    assert "highest first: joint" in order and scheme_table(tuned).best()
+    _, listed, why = findings.rankings(odd := schemes_of(seeds=3, untuned="As printed.", **given))
+    assert "highest first" not in listed and f"over devices): {odd[0].label} " in listed
+    assert why == "Not a comparison of accuracies: As printed."
+    table = scheme_table(odd)
+    assert not table.best() and why in table.latex() and why in target_table(odd).caption
 
 
 def test_leaving_the_threshold_is_said_by_how_much(tmp_path, write_run):
