@@ -96,21 +96,11 @@ class CombinedRenderer(RendererBase):
         for renderer in (self.pdf, self.svg, self.agg):
             renderer.draw_image(gc, x, y, im)
 
-    def draw_text(
-        self,
-        gc: Any,
-        x: float,
-        y: float,
-        s: str,
-        prop: Any,
-        angle: float,
-        ismath: Any = False,
-        mtext: Any = None,
-    ) -> None:
-        self.pdf.draw_text(gc, x, y, s, prop, angle, ismath, mtext)
+    def draw_text(self, gc: Any, x: float, y: float, *text: Any, **more: Any) -> None:
+        self.pdf.draw_text(gc, x, y, *text, **more)
         down = self.svg.height - y
         for renderer in (self.svg, self.agg):
-            renderer.draw_text(gc, x, down, s, prop, angle, ismath, mtext)
+            renderer.draw_text(gc, x, down, *text, **more)
 
     def get_text_width_height_descent(self, *text: Any) -> tuple[float, float, float]:
         return self.svg.get_text_width_height_descent(*text)
@@ -215,16 +205,6 @@ class ScaledAgg:
         x, y = self.scale.transform((x, y))
         self.renderer.draw_image(self.clipped(gc), x, y, im)
 
-    def draw_text(
-        self,
-        gc: Any,
-        x: float,
-        y: float,
-        s: str,
-        prop: Any,
-        angle: float,
-        ismath: Any = False,
-        mtext: Any = None,
-    ) -> None:
+    def draw_text(self, gc: Any, x: float, y: float, *text: Any, **more: Any) -> None:
         x, y = self.scale.transform((x, y))
-        self.renderer.draw_text(self.clipped(gc), x, y, s, prop, angle, ismath, mtext)
+        self.renderer.draw_text(self.clipped(gc), x, y, *text, **more)

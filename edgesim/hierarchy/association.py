@@ -78,11 +78,6 @@ def is_stable(cost: Cost, at: Array, edges: int) -> bool:
     return next(_improvements(cache(cost), np.array(at, dtype=int), edges), None) is None
 
 
-def total_cost(cost: Cost, at: Array, edges: int) -> float:
-    """Sum of the costs of all edges."""
-    return math.fsum(cost(e, _members(at, e)) for e in range(edges))
-
-
 def _improvements(cost: Cost, at: Array, edges: int) -> Iterator[Array]:
     """The neighbours of an association with a lower total cost."""
     for near in _neighbours(at, edges):

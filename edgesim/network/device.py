@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 
@@ -105,37 +104,6 @@ class Fleet:
     def seconds(self, devices: Array, work: Work, cpu_hz: Array) -> Array:
         """Time [S] of ``work`` on ``devices`` [S] at the clocks ``cpu_hz`` [K] of a round, s."""
         return self.cycles(devices, work) / cpu_hz[devices]
-
-
-def make_fleet(
-    tx_power_w: Any,
-    cpu_hz: Any,
-    cycles_per_weight: Any = np.nan,
-    flops_per_cycle: Any = np.nan,
-    capacitance: Any = 1e-28,
-    min_cpu_hz: Any = 0.0,
-    distance_m: Any = np.nan,
-    x_m: Any = np.nan,
-    y_m: Any = np.nan,
-    height_m: Any = np.nan,
-    idle_power_w: Any = 0.0,
-    receive_power_w: Any = 0.0,
-    static_power_w: Any = 0.0,
-    availability: Any = 1.0,
-    failure_rate_hz: Any = 0.0,
-    capability: Any = 1.0,
-    model_budget: Any = 1.0,
-) -> Fleet:
-    """A fleet from plain numbers and arrays [K], broadcast to one length; see `Fleet`.
-
-    Example:
-        >>> two = make_fleet(tx_power_w=0.5, cpu_hz=[1e9, 3e9], cycles_per_weight=5)
-        >>> two.seconds([0, 1], Work(6e6), two.cpu_hz)
-        array([0.03, 0.01])
-    """
-    given = locals()
-    columns = [np.atleast_1d(np.asarray(given[field.name], float)) for field in fields(Fleet)]
-    return Fleet(*(column.copy() for column in np.broadcast_arrays(*columns)))
 
 
 def draw(quantity: Draw | float | None, count: int, stream: np.random.Generator) -> Array:

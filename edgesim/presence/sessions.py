@@ -11,7 +11,6 @@ from edgesim.presence.timeline import Timeline
 from fl.contracts import Array, Streams
 
 EXPONENTIAL, WEIBULL, LOGNORMAL = "exponential", "weibull", "lognormal"
-LAWS = (EXPONENTIAL, WEIBULL, LOGNORMAL)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import solvers
+from edgesim.clocks.clock_choice import CHOOSE_CLOCKS
 from edgesim.errors import ScenarioKeyError
 from edgesim.extensions.entry_points import find_object, guarded_object, more_names
 from edgesim.network.planner import Allocator
@@ -29,7 +30,6 @@ from solvers import PruningProblem, allocate
 METHOD_NAME = ("learning", "method", "name")
 SOLVER = ("allocation", "solver")
 RUN_SOLVERS = tuple(name for name in solvers.METHODS if name != "printed")  # printed breaks bounds
-CHOOSE_CLOCKS = ("energy", "convex-energy")  # solvers that read cpu.min_frequency
 
 
 def make_method(

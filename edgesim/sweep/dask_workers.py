@@ -7,15 +7,13 @@ process to itself.
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 import time
 import uuid
-import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib.util import find_spec
 from queue import Empty, Queue
 from typing import Any
@@ -31,8 +29,9 @@ from edgesim.sweep.point_task import (
     WorkerEvent,
     carry_out,
 )
+from fl.dask_client import dask_client
+from fl.errors import LearningError
 
-LOOPBACK = "127.0.0.1"
 TOPIC = "edgesim"  # of the messages from workers
 SAY_AFTER_S, SAY_AGAIN_S = 5.0, 60.0  # without any worker, until that is reported
 LOST = "the dask scheduler is gone; start it again, and the same command goes on"
@@ -69,31 +68,13 @@ class DaskWorkers:
         report: Callable[[str], None] = lambda sentence: None,
         longest_wait_s: float = math.inf,
     ) -> None:
-        from distributed import Client, LocalCluster
-
-        for name in list(logging.root.manager.loggerDict):
-            if name.split(".")[0] == "distributed":  # this command prints what matters
-                logging.getLogger(name).setLevel(logging.CRITICAL)
-        self._cluster: Any = None
         self._scheduler, self._report = scheduler, report
         self._longest_wait_s = longest_wait_s
         try:
-            if scheduler is None:
-                with one_thread_each(), interrupts_blocked(), warnings.catch_warnings():
-                    # another sweep runs here, and the scheduler takes another port by itself
-                    warnings.filterwarnings("ignore", "Port .* is already in use")
-                    self._cluster = LocalCluster(
-                        n_workers=count,
-                        host=LOOPBACK,  # a scheduler runs the code of whoever can reach it
-                        threads_per_worker=1,
-                        memory_limit=0,  # none, as with local workers
-                        dashboard_address=None,
-                        silence_logs=logging.CRITICAL,
-                    )
-            self._client = Client(self._cluster or scheduler, timeout="20s")
-        except Exception as error:  # tls without certificates is a TypeError, and so on
-            shown = "of this machine" if scheduler is None else repr(scheduler)
-            raise RunError(f"the dask scheduler {shown} cannot be reached ({error})") from error
+            with one_thread_each(), interrupts_blocked() if scheduler is None else nullcontext():
+                self._client = dask_client(scheduler, count)
+        except LearningError as error:
+            raise RunError(str(error)) from error
         self._refuse_threads(scheduler)
         self._deserted_s: float | None = None  # since when nobody is there, as far as was seen
         self._said_s = 0.0
@@ -193,8 +174,8 @@ class DaskWorkers:
             for future in self._futures.values():
                 future.cancel()
         self._client.close()
-        if self._cluster is not None:
-            self._cluster.close()
+        if self._client.cluster is not None:
+            self._client.cluster.close()
 
     def pids(self) -> list[int]:
         """Processes of the workers."""

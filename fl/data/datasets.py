@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fl.contracts import Streams
+from fl.contracts import Array, Streams
 from fl.data import file_readers as files
 from fl.data.array_files import array_paths, read_array_files
 from fl.data.partitions import hold_out, partition
@@ -29,7 +29,6 @@ from fl.errors import DataError
 
 __all__ = ["DATASETS", "NONE", "DataError", "Federated", "Samples", "federated", "load", "locate"]
 
-Array = np.ndarray
 DIGITS = tuple("0123456789")
 CLOTHES = (
     *("t-shirt", "trouser", "pullover", "dress", "coat"),

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
+from fl.contracts import Array
 from fl.errors import DataError
 
-Array = np.ndarray
 Labelled = list[tuple[Path, int]]  # picture files and their classes
 FROM_CIFAR = "cifar10-"  # how CINIC-10 names the pictures that it takes from CIFAR-10
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
+from fl.contracts import Array
 from fl.errors import DataError
 from fl.regular_files import MAX_DATA_BYTES, open_regular
 
-Array = np.ndarray
 PIXELS = 3 * 32 * 32  # of CIFAR: the red, green and blue planes
 CIFAR_ROW = 1 + PIXELS  # one label byte in front
 CIFAR100_ROW = 2 + PIXELS  # the coarse and the fine label in front

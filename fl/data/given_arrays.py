@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from fl.contracts import Array
 from fl.errors import DataError
 
-Array = np.ndarray
 NEEDED = ("x_train", "y_train", "x_test", "y_test")
 FORMS = (
     "a dict of arrays (x_train, y_train, x_test, y_test), these four in this order, or two torch "

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 from numpy.lib.npyio import NpzFile
 
+from fl.contracts import Array
 from fl.errors import DataError
 from fl.regular_files import open_regular
 
 MAX_PARTITION_BYTES = 1 << 30
-Array = np.ndarray
 Parts = list[Array]
 
 

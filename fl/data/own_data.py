@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from fl.contracts import Array
 from fl.data.given_arrays import NEEDED, as_array, parts_of
 from fl.data.samples import Samples, to_unit
 from fl.errors import DataError
 
-Array = np.ndarray
 OPTIONAL = ("clients_train", "clients_test", "classes")
 CODES = "codes of characters"
 CHANNELS = (1, 3, 4)  # of pictures: grey, RGB, RGBA

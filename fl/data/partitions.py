@@ -11,11 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from fl.contracts import Streams
+from fl.contracts import Array, Streams
 from fl.data.given_partitions import by_client, by_file
 from fl.errors import DataError
 
-Array = np.ndarray
 KINDS = ("iid", "labels", "dirichlet", "speakers", "natural", "file")
 MAX_DRAWS = 1000  # of a Dirichlet partition, until every device has min_samples
 

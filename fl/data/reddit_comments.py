@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from fl.contracts import Array
 from fl.data.samples import IGNORED
 from fl.errors import DataError
 from fl.regular_files import MAX_DATA_BYTES, open_regular
 
-Array = np.ndarray
 PAD, UNKNOWN = "<PAD>", "<UNK>"
 VOCABULARY = 10_000  # words that have a number: <PAD>, <UNK>, and the most frequent ones
 USERS = 1000  # those with the most rows are kept

@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
+from fl.contracts import Array
 from fl.errors import DataError
 
-Array = np.ndarray
 IGNORED = -100  # a target that counts for nothing, torch's default
 Images = Callable[[], tuple[Array, Array]]
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
+from fl.contracts import Array
 from fl.data.file_readers import contents
 from fl.errors import DataError
 
-Array = np.ndarray
 CONTEXT = 80  # characters that are given, as in LEAF (Caldas et al., 2018)
 STRIDE = 10  # characters between samples: 80,130 training samples instead of 800,000
 TRAIN_SHARE = 0.8

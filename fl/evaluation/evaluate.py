@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from torch import Tensor
 
-from fl.contracts import METRIC, Scores, State
+from fl.contracts import METRIC, Array, Scores, State
 from fl.evaluation.threaded_scoring import (
     ScoredModel,
     batch_norm_statistics,
@@ -28,7 +28,6 @@ from fl.worker_threads import one_torch_thread
 if TYPE_CHECKING:
     from fl.method_base.method import Method
 
-Array = np.ndarray
 STACK_BYTES = 64 << 20  # of the models and signals of a stack
 HELD_BYTES = 512 << 20  # of the models that threads share at a time
 VALIDATION_MEASURES = "validation_loss", "validation_accuracy"  # means over devices
@@ -80,16 +79,10 @@ def personal_scores(task: LearningTask, method: Method, state: State, threads: i
     )
 
 
-def accuracy_of(task: LearningTask, w: Tensor) -> float:
-    """Accuracy of one model w [P] on the whole test set."""
-    ((_, values),) = scored(task, [[on_whole_test_set(task, w)]])
-    return float(np.average(values[1], weights=task.data.test_weights))
-
-
 def by_device(task: LearningTask, values: Array, devices: Sequence[int]) -> Array:
     """Means [.., devices] of the values [.., N] of some devices' samples; nan of one without."""
     ends = np.cumsum([len(task.data.test_index[k]) for k in devices])[:-1]
-    weights = [None] * len(devices)
+    weights: list[Array | None] = [None] * len(devices)
     if task.data.test_weights is not None:
         weights = [task.data.test_weights[task.data.test_index[k]] for k in devices]
     return np.array(

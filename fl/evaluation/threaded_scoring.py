@@ -15,13 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fl.contracts import Array
 from fl.executors.perceptron_gradients import PerceptronGradients, StackedCrossEntropy
 from fl.models.batch_norm import Collected, Frozen
 from fl.models.memory_format import fastest_memory_format
 from fl.task import LearningTask
 from fl.worker_threads import map_in_threads
 
-Array = np.ndarray
 BATCH = 125  # samples at a time: bounds the memory of activations, and keeps them in the cache
 
 Piece = Callable[[], Tensor]

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-import logging
 import pickle
-import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
@@ -22,6 +20,7 @@ from typing import Any
 import torch
 
 from fl.contracts import Array, Job, Trained
+from fl.dask_client import dask_client
 from fl.data.samples import Federated
 from fl.errors import LearningError
 from fl.executors.deferred_training import Executor
@@ -29,7 +28,6 @@ from fl.executors.fallback_counts import Fallbacks
 from fl.task import LearningTask
 from fl.worker_threads import one_torch_thread
 
-LOOPBACK = "127.0.0.1"  # a scheduler runs the code of whoever can reach it
 ATTEMPTS = 4  # of a pass whose workers, with all copies of the task, were lost
 
 
@@ -168,40 +166,8 @@ class ClusterTraining:
             )
 
 
-@lru_cache
-def connected(address: str | None, processes: int) -> Any:
-    """The client of a cluster; one per process, which all tasks share and dask closes at its end.
-
-    Args:
-        address: Of a scheduler; None: a cluster of processes of this machine.
-        processes: How many are started then.
-
-    Raises:
-        LearningError: The scheduler cannot be reached.
-    """
-    from distributed import Client, LocalCluster
-
-    for name in list(logging.root.manager.loggerDict):
-        if name.split(".")[0] == "distributed":
-            logging.getLogger(name).setLevel(logging.CRITICAL)
-    cluster = None
-    try:
-        if address is None:
-            with warnings.catch_warnings():
-                # another cluster runs here, and the scheduler takes another port by itself
-                warnings.filterwarnings("ignore", "Port .* is already in use")
-                cluster = LocalCluster(
-                    n_workers=processes,
-                    host=LOOPBACK,
-                    threads_per_worker=1,
-                    memory_limit=0,  # none, as without a cluster
-                    dashboard_address=None,
-                    silence_logs=logging.CRITICAL,
-                )
-        return Client(cluster or address, timeout="20s", set_as_default=False)
-    except Exception as error:  # tls without certificates is a TypeError, and so on
-        shown = "of this machine" if address is None else repr(address)
-        raise LearningError(f"the dask scheduler {shown} cannot be reached ({error})") from error
+# one per process, which all tasks share and dask closes at its end
+connected = lru_cache(dask_client)
 
 
 def divided(jobs: Sequence[Job], undone: Sequence[int], workers: int) -> list[list[int]]:

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from fl.accounting import Accounting, StepCost, slot_flops
+from fl.contracts import Array
 from fl.models.architectures import Architecture
 from fl.models.layout import Layout, Slot
 
-Array = np.ndarray
 Tensor = Any
 DEAD = 0.01  # a tensor with no larger share of living rows begins anew: paper "< 1 %", code <=
 

@@ -12,11 +12,10 @@ from math import ceil, floor
 
 import numpy as np
 
-from fl.contracts import Tensor
+from fl.contracts import Array, Tensor
 from fl.errors import ModelError
 from fl.models.layout import Group, Layout, Slot, along
 
-Array = np.ndarray
 Units = dict[str, Array]
 ROUNDING = 1e-9  # so that 0.07 * 100 = 7.000000000000001 is 7
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from fl.contracts import Demand, Payload, Stage, Work
+from fl.contracts import Array, Demand, Payload, Stage, Work
 
-Array = np.ndarray
 StagesOf = Callable[[int, Any], tuple[Stage, ...]]  # device, ratios [n] -> works [n]
 PlannedOf = Callable[[int, float], tuple[Work, float]]  # device, ratio -> work, bits up
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from fl.accounting import StepCost, step_cost
 from fl.contracts import (
+    Array,
     Demand,
     Grant,
     Job,
@@ -52,7 +53,6 @@ from fl.task import LearningTask
 
 __all__ = ["Method", "State", "bind", "check", "param", "parameters", "with_length"]
 
-Array = np.ndarray
 STEPS_SOURCE = "our choice: Liu et al. give no number of local steps"
 RATE_SOURCE = "Liu et al., Section V"
 PRUNING = ("mask_overhead", "sparse_efficiency")

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fl.contracts import Tensor
-
-Array = np.ndarray
+from fl.contracts import Array, Tensor
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,12 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fl.accounting import forward_flops
-from fl.contracts import Payload, Stage, Tensor, Update, View, Work
+from fl.contracts import Array, Payload, Stage, Tensor, Update, View, Work
 from fl.method_base.method import PRUNING, State, param
 from fl.methods._submodel_method import SubmodelMethod
 from fl.objective import hits
 
-Array = np.ndarray
 OURS = "our choice: it differs by data set"
 
 
@@ -117,6 +116,11 @@ class AccuracyTriggeredPruning(SubmodelMethod):
 
     def retain(self, state: State, updates: Sequence[Update]) -> State:
         return self.with_local_parts(state, updates)
+
+    def measures(self, state: State) -> dict[str, float]:
+        """Mean share of the weights that devices keep."""
+        shares = [self.kept_share(self.held(state, k)) for k in range(self.task.devices)]
+        return {"kept_weights": float(np.mean(shares))}
 
 
 @lru_cache(maxsize=1)

@@ -7,13 +7,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
-import numpy as np
-
-from fl.contracts import Grant, Payload, Phase, Stage, Tensor, Update, View, Work
+from fl.contracts import Array, Grant, Payload, Phase, Stage, Tensor, Update, View, Work
 from fl.method_base.affine_demand import total_work, upload_bits
 from fl.method_base.method import Method, State, param
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from fl.contracts import Tensor, Update, View
+from fl.contracts import Array, Tensor, Update, View
 from fl.masks import unit_masks
 from fl.method_base.method import State, param
 from fl.models.layout import Layout
 from fl.task import LearningTask
-
-Array = np.ndarray
 
 
 def deploy_parameter() -> Any:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
-
+from fl.contracts import Array
 from fl.method_base.method import State
 from fl.methods.fedavg import FedAvg
 from fl.models.layout import Slot
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

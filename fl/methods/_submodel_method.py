@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 
 from fl.accounting import submodel_cost
-from fl.contracts import Demand, Grant, Job, Payload, Phase, Stage, Tensor, View
+from fl.contracts import Array, Demand, Grant, Job, Payload, Phase, Stage, Tensor, View
 from fl.method_base.affine_demand import decided_demand, total_work
 from fl.method_base.method import State, param
 from fl.methods.fedavg import FedAvg
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

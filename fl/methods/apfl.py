@@ -5,14 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
-from fl.contracts import Grant, Phase, Stage, Tensor
+from fl.contracts import Array, Grant, Phase, Stage, Tensor
 from fl.method_base.method import State, param
 from fl.methods.fedavg import FedAvg
 from fl.models.layout import Slot
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

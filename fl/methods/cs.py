@@ -9,14 +9,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from fl.contracts import Demand, Grant, Job, Payload, Sent, Tensor, Trained, Update, View
+from fl.contracts import Array, Demand, Grant, Job, Payload, Sent, Tensor, Trained, Update, View
 from fl.masks.unit_masks import kept_count, largest, output_layer
 from fl.method_base.affine_demand import upload_bits
 from fl.method_base.method import MAX_RATE, State, param
 from fl.methods.fedavg import FedAvg, weighting_by_samples
 from fl.models.layout import Slot
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

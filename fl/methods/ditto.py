@@ -5,13 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from fl.contracts import Grant, Phase, Stage, Tensor
 from fl.method_base.method import MAX_RATE, State, param
 from fl.methods._personal_copy import PersonalCopyMethod
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

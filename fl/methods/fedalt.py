@@ -5,13 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
-from fl.contracts import Grant, Phase, Stage, Tensor
+from fl.contracts import Array, Grant, Phase, Stage, Tensor
 from fl.errors import MethodError
 from fl.method_base.method import MAX_RATE, RATE_SOURCE, STEPS_SOURCE, Method, State, param
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,11 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-import numpy as np
-
+from fl.contracts import Array
 from fl.methods.fedavg import FedAvg, weighting_by_samples
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

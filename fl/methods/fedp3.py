@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-import numpy as np
-
-from fl.contracts import Job, Payload, Phase, Sent, Stage, Tensor, Trained, Update, View
+from fl.contracts import Array, Job, Payload, Phase, Sent, Stage, Tensor, Trained, Update, View
 from fl.errors import MethodError
 from fl.masks.unit_masks import kept_count, largest, output_layer
 from fl.method_base.method import State, param
 from fl.methods._submodel_method import SubmodelMethod
 from fl.models.layout import Slot
 
-Array = np.ndarray
 YI = "Yi et al., ICLR 2024"
 
 

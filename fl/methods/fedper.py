@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-import numpy as np
-
+from fl.contracts import Array
 from fl.masks.unit_masks import output_layer
 from fl.methods.fedavg import FedAvg, weighting_by_samples
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

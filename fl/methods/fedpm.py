@@ -12,6 +12,7 @@ import numpy as np
 
 from fl.contracts import (
     Adam,
+    Array,
     Grant,
     Job,
     Payload,
@@ -29,7 +30,6 @@ from fl.method_base.method import MAX_RATE, State, param
 from fl.methods._submodel_method import SubmodelMethod
 from fl.models.layout import Layout
 
-Array = np.ndarray
 AUTHORS = "Isik et al., released program"
 CERTAIN = 104.0  # a score whose sigmoid is 1 in float32; weight decay of an infinite one gives nan
 

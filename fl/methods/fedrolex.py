@@ -5,14 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from fl.contracts import View
+from fl.contracts import Array, View
 from fl.masks.unit_masks import rolling
 from fl.method_base.method import State
 from fl.methods.heterofl import HeteroFL
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,13 +10,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fl.contracts import Grant, Job, Payload, Phase, Sent, Sgd, Stage, Tensor, Trained, Update, View
+from fl.contracts import (
+    Array,
+    Grant,
+    Job,
+    Payload,
+    Phase,
+    Sent,
+    Sgd,
+    Stage,
+    Tensor,
+    Trained,
+    Update,
+    View,
+)
 from fl.masks.unit_masks import ROUNDING, largest
 from fl.method_base.method import PRUNING, State, param
 from fl.methods._submodel_method import SubmodelMethod
 from fl.models.layout import Slot
 
-Array = np.ndarray
 RECIPE = "Huang et al., arXiv 2201.11380"
 
 

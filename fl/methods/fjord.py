@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-import numpy as np
-
-from fl.contracts import Phase, Stage, Tensor, Update, View, Work
+from fl.contracts import Array, Phase, Stage, Tensor, Update, View, Work
 from fl.method_base.affine_demand import total_work
 from fl.method_base.method import State, param
 from fl.methods._ordered_dropout import DeployedSubmodels, deploy_parameter, first_units
 from fl.methods._submodel_method import SubmodelMethod
 from fl.methods.fedavg import weighting_by_samples
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

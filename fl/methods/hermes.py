@@ -10,12 +10,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from fl.contracts import Phase, Tensor, Trained, Update, View
+from fl.contracts import Array, Phase, Tensor, Trained, Update, View
 from fl.masks.unit_masks import owners, unit_sums
 from fl.method_base.method import MAX_RATE, State, param
 from fl.methods._accuracy_triggered_pruning import AccuracyTriggeredPruning
 
-Array = np.ndarray
 LI = "Li et al., MobiCom 2021"
 ROUNDING = 1e-12  # under the root of the norm of a unit, whose gradient at 0 then is 0
 
@@ -122,8 +121,3 @@ class Hermes(AccuracyTriggeredPruning):
 
     def personalise(self, state: State, k: int) -> Tensor:
         return state.local[k][: self.layout.size] if k in state.local else state.w
-
-    def measures(self, state: State) -> dict[str, float]:
-        """Mean share of the weights that devices keep."""
-        shares = [self.kept_share(self.held(state, k)) for k in range(self.task.devices)]
-        return {"kept_weights": float(np.mean(shares))}

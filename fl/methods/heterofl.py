@@ -9,13 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from fl.contracts import Job, Phase, Sent, Tensor, Trained, Update, View
+from fl.contracts import Array, Job, Phase, Sent, Tensor, Trained, Update, View
 from fl.masks.unit_masks import output_layer
 from fl.method_base.method import State, param
 from fl.methods._ordered_dropout import DeployedSubmodels, deploy_parameter, first_units
 from fl.methods._submodel_method import SubmodelMethod
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fl.contracts import Demand, Grant, Job, Phase, Stage, Tensor, Trained, Update, View, Work
+from fl.contracts import (
+    Array,
+    Demand,
+    Grant,
+    Job,
+    Phase,
+    Stage,
+    Tensor,
+    Trained,
+    Update,
+    View,
+    Work,
+)
 from fl.errors import MethodError
 from fl.masks.thresholds import ThresholdRows, carriers, threshold_slots
 from fl.method_base.affine_demand import total_work
@@ -18,7 +30,6 @@ from fl.method_base.method import State, param
 from fl.methods.fedavg import FedAvg
 from fl.models.layout import Slot
 
-Array = np.ndarray
 PAPER = "Kim et al., NeurIPS 2024"
 
 

@@ -8,11 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from fl.contracts import Phase, Tensor, Trained, View
+from fl.contracts import Array, Phase, Tensor, Trained, View
 from fl.method_base.method import State, param
 from fl.methods._accuracy_triggered_pruning import AccuracyTriggeredPruning
 
-Array = np.ndarray
 LI = "Li et al., SEC 2021"
 
 
@@ -87,8 +86,3 @@ class LotteryFL(AccuracyTriggeredPruning):
 
     def probes(self, state: State) -> dict[str, Tensor]:
         return {"global": state.w}
-
-    def measures(self, state: State) -> dict[str, float]:
-        """Mean share of the weights that devices keep."""
-        shares = [self.kept_share(self.held(state, k)) for k in range(self.task.devices)]
-        return {"kept_weights": float(np.mean(shares))}

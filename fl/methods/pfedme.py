@@ -6,13 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
 from fl.contracts import Grant, Job, Phase, Sent, Stage, Tensor, Trained, Update, View
 from fl.method_base.method import MAX_RATE, State, param
 from fl.methods._personal_copy import PersonalCopyMethod
 
-Array = np.ndarray
 DINH = "T. Dinh et al., NeurIPS 2020"
 
 

@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fl.accounting import slot_flops, submodel_cost
-from fl.contracts import Payload, Phase, Stage, Tensor, Update, View
+from fl.contracts import Array, Payload, Phase, Stage, Tensor, Update, View
 from fl.errors import MethodError
 from fl.method_base.method import PRUNING, State, param
 from fl.methods._submodel_method import SubmodelMethod
 
-Array = np.ndarray
 JIANG = "Jiang et al., TNNLS 2022"
 NOT_PLAIN = ("momentum", "weight_decay", "clip")  # with which a step is not lr times a gradient
 

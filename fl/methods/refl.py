@@ -9,12 +9,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fl.contracts import Demand, Grant, Job, Payload, Phase, Report, Tensor, Update, View, Work
+from fl.contracts import (
+    Array,
+    Demand,
+    Grant,
+    Job,
+    Payload,
+    Phase,
+    Report,
+    Tensor,
+    Update,
+    View,
+    Work,
+)
 from fl.errors import MethodError
 from fl.method_base.method import MAX_RATE, State, param
 from fl.methods.fedavg import FedAvg
 
-Array = np.ndarray
 Values = Any  # [P], a numpy array or a torch tensor
 PROGRAM = "Abdelmoniem et al., released program"
 

@@ -7,13 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-import numpy as np
-
-from fl.contracts import Grant, Job, Payload, Sent, Tensor, Trained, Update, View
+from fl.contracts import Array, Grant, Job, Payload, Sent, Tensor, Trained, Update, View
 from fl.method_base.method import State, param
 from fl.methods.local import PAPER, Local
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

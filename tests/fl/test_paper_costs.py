@@ -7,10 +7,10 @@ from math import ceil
 import numpy as np
 import pytest
 
-from edgesim.network.device import make_fleet
 from fl.accounting import Accounting, step_cost, submodel_cost
 from fl.contracts import Work
 from fl.models.architectures import build
+from tests.edgesim.network.fleets import make_fleet
 
 FEDLPS = Accounting(backward="twice", count_biases=True)  # FedLPS, released code
 SPAFL = Accounting(backward="twice")  # SpaFL, eq. (50)

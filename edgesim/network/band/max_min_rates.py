@@ -46,27 +46,3 @@ def max_min_rates(
             for link in paths[i]:
                 left[link] = max(left[link] - least, 0.0)
     return rates
-
-
-def is_max_min(
-    rates: Sequence[float],
-    paths: Sequence[Sequence[Link]],
-    capacity_bps: Mapping[Link, float],
-    tolerance: float = 1e-9,
-) -> bool:
-    """The certificate: no link carries too much, and every flow has a full link on its path on
-    which no flow is faster.
-    """
-    users = {link: [i for i, path in enumerate(paths) if link in path] for link in capacity_bps}
-    load = {link: math.fsum(rates[i] for i in flows) for link, flows in users.items()}
-    if any(load[link] > capacity_bps[link] * (1.0 + tolerance) for link in load):
-        return False
-    return all(
-        any(
-            load[link] >= capacity_bps[link] * (1.0 - tolerance)
-            and rates[i] >= max(rates[j] for j in users[link]) * (1.0 - tolerance)
-            for link in path
-        )
-        or (math.isinf(rates[i]) and all(math.isinf(capacity_bps[link]) for link in path))
-        for i, path in enumerate(paths)
-    )

@@ -44,11 +44,6 @@ class BackgroundLoad:
         total = self.to_busy_hz + self.to_idle_hz
         return (self.to_idle_hz + self.busy_share * self.to_busy_hz) / total
 
-    @property
-    def switches_per_s(self) -> float:
-        """Mean number of changes a second."""
-        return 2.0 / (1.0 / self.to_busy_hz + 1.0 / self.to_idle_hz)
-
     def share(self, time_s: float) -> float:
         """Share of the processor that is left at an instant."""
         past = self._switches_until(time_s)

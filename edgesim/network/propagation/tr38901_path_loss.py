@@ -39,7 +39,6 @@ class Scope:
     highest_ghz: float
 
 
-LOWEST_GHZ = 0.5
 SCOPES = {
     UMA: Scope(25.0, 1.5, 10.0, 5000.0, (1.5, 22.5), 100.0),
     UMI: Scope(10.0, 1.5, 10.0, 5000.0, (1.5, 22.5), 100.0),

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fl.accounting import submodel_cost
-from fl.contracts import Grant, Job, Phase, Tensor, Update, View
+from fl.contracts import Array, Grant, Job, Phase, Tensor, Update, View
 from fl.method_base.method import MAX_RATE, State, param
 from fl.methods._dynamic_regularizer import feddyn_correction, feddyn_penalty
 from fl.methods._submodel_method import SubmodelMethod
@@ -18,7 +18,6 @@ from fl.methods.depthfl.exits import Branched, mutual_loss, ramp, with_exits
 from fl.models.architectures import Architecture
 from fl.models.layout import Slot
 
-Array = np.ndarray
 AUTHORS = "Kim et al., released program"
 
 

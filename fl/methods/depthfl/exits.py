@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fl.contracts import Array
 from fl.errors import ModelError
 from fl.models.architectures import Architecture, Tensor, batch_norm
 from fl.models.layers import Layer, LayerTensor, Linear, Lstm, Normalise, Shape, Signal
@@ -28,7 +29,6 @@ from fl.models.weightless_layers import Last, MaxPool, MeanPool, Relu, Stateless
 if TYPE_CHECKING:
     from fl.models.batch_norm import Norms
 
-Array = np.ndarray
 POOLING: dict[int, tuple[Last | MeanPool, ...]] = {
     1: (),
     2: (Last(),),

@@ -11,6 +11,7 @@ import numpy as np
 
 from fl.accounting import submodel_cost
 from fl.contracts import (
+    Array,
     Grant,
     Job,
     Payload,
@@ -33,8 +34,6 @@ from fl.models.layout import Slot
 
 if TYPE_CHECKING:
     from fl.methods.fedlps.unit_scores import PatternObjective
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

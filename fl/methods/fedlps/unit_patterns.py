@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fl.contracts import Tensor
+from fl.contracts import Array, Tensor
 from fl.masks import unit_masks as masks
 from fl.methods.fedlps.fedlps_parameters import FedLPSParameters
 from fl.models.layout import Slot
 
 if TYPE_CHECKING:
     from fl.methods.fedlps.unit_scores import HiddenUnits
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

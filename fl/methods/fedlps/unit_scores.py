@@ -16,10 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fl.contracts import Array
 from fl.masks.unit_masks import hidden, memberships, owners, unit_count
 from fl.models.layout import Layout
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,14 +8,12 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from fl.contracts import Tensor, View
+from fl.contracts import Array, Tensor, View
 from fl.method_base.state import State
 from fl.methods.fedmap.fedmap_parameters import FedMapParameters
 from fl.methods.fedmap.granularity import PerWeight
 from fl.methods.fedmap.keep_probability_posterior import KeepProbabilities
 from fl.methods.fedmap.thinning import empty_layers, refilled, scale, thin
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

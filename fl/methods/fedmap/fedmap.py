@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from fl.contracts import (
+    Array,
     Demand,
     Grant,
     Job,
@@ -33,8 +34,6 @@ from fl.methods.fedmap.fedmap_parameters import FedMapParameters
 from fl.methods.fedmap.granularity import PerWeight
 from fl.methods.fedmap.keep_probability_posterior import KeepProbabilities
 from fl.methods.fedmap.mask_round_jobs import MaskRounds
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

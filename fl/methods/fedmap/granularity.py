@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from fl.contracts import Array
 from fl.errors import MethodError
 from fl.masks import unit_masks as masks
 from fl.models.layout import Group, Layout, Slot, UnitAxis
 
-Array = np.ndarray
 ROUNDING = 1 + 1e-12  # so that 0.29 * 100 = 28.999999999999996 is 29
 
 

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from fl.contracts import Array
 from fl.masks.posterior import Beta
 from fl.method_base.state import State
 from fl.methods.fedmap.fedmap_parameters import FedMapParameters
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

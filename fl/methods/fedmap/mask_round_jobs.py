@@ -12,14 +12,25 @@ from functools import cache, lru_cache, partial
 import numpy as np
 
 from fl.accounting import StepCost, submodel_cost
-from fl.contracts import Adam, Demand, Grant, Job, Payload, Sent, Sgd, Stage, Trained, View, Work
+from fl.contracts import (
+    Adam,
+    Array,
+    Demand,
+    Grant,
+    Job,
+    Payload,
+    Sent,
+    Sgd,
+    Stage,
+    Trained,
+    View,
+    Work,
+)
 from fl.method_base.affine_demand import decided_demand, total_work
 from fl.method_base.state import State
 from fl.methods.fedmap.fedmap_parameters import FedMapParameters
 from fl.methods.fedmap.keep_probability_posterior import KeepProbabilities, count_bits
 from fl.methods.fedmap.thinning import Record, thin
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

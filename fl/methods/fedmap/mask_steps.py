@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from fl.accounting import StepCost
+from fl.contracts import Array
 from fl.masks.straight_through import StraightThrough, slope
 from fl.methods.fedmap.granularity import Granularity, PerUnit, PerWeight
 from fl.methods.fedmap.thinning import Record, ThinningRules, scale, thin
 
-Array = np.ndarray
 LARGEST_LOGIT = 13.8  # p stays below 1 - 1e-6, so that thinning comes to an end
 
 

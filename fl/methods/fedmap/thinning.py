@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fl.contracts import Array
 from fl.errors import MethodError
 from fl.methods.fedmap.granularity import ROUNDING, Granularity, PerUnit, PerWeight, top
 from fl.models.layout import Layout
 
-Array = np.ndarray
 MOST_DRAWS = 200
 
 

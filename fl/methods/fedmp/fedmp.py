@@ -9,14 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fl.contracts import Outcome, Report, Tensor, Update, View
+from fl.contracts import Array, Outcome, Report, Tensor, Update, View
 from fl.masks.unit_masks import prefix, top, unit_sums
 from fl.method_base.method import State, param
 from fl.methods._submodel_method import SubmodelMethod
 from fl.methods.fedmp.e_ucb import EUcb, Record
 from fl.models.layout import Layout
 
-Array = np.ndarray
 JIANG = "Jiang et al., ICDE 2022"
 OURS = "our choice: Jiang et al. print none"
 LEAST_DEVIATION = 0.05  # of the mean time, in the reward: a device at the mean would earn infinity

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fl.contracts import Grant, Job, Outcome, Payload, Report, Tensor, View
+from fl.contracts import Array, Grant, Job, Outcome, Payload, Report, Tensor, View
 from fl.errors import MethodError
 from fl.method_base.method import State, param
 from fl.methods.fedavg import FedAvg
@@ -16,7 +16,6 @@ from fl.methods.oort import utility
 from fl.models.layout import Slot
 from fl.objective import Objective
 
-Array = np.ndarray
 PROGRAM = "FedScale, released program"
 
 

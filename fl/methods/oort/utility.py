@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-Array = np.ndarray
+from fl.contracts import Array
+
 MOST = 1e30  # the largest mean squared loss; what diverged, nan too, counts as this
 LEAST = 1e-12  # a weight of zero can still be drawn when no others are left
 

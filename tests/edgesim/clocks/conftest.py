@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from edgesim.clocks.rules import Rules
-from edgesim.network.device import make_fleet
 from edgesim.records.event_log import EventLog
 from fl.contracts import Demand, Job, Payload, Stage, Work
 from solvers.allocators.equal import equal
+from tests.edgesim.network.fleets import make_fleet
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ import pytest
 from edgesim.clocks.rules import Buffered, Deadline, Rules
 from edgesim.engine import rounds
 from edgesim.engine.rounds import NoParticipantsError, NoProgressError
-from edgesim.network.device import make_fleet
 from edgesim.presence.absences import Absences
 from edgesim.presence.presence import Part, Presence
 from edgesim.presence.trace_file import traced as timeline_of
 from edgesim.records.event_log import EventLog
+from tests.edgesim.network.fleets import make_fleet
 
 
 def absences(intervals, on_leave="lost", on_failure="lost", repair_s=0.0, period_s=math.inf):

@@ -12,7 +12,6 @@ from edgesim import simulate
 from edgesim.clocks.rules import Deadline
 from edgesim.engine.rounds import Progress, cut_short
 from edgesim.errors import EdgesimError
-from edgesim.network.device import make_fleet
 from edgesim.network.fluid_links import IdealDownlink
 from edgesim.presence.absences import Absences
 from edgesim.presence.presence import Part, Presence
@@ -20,6 +19,7 @@ from edgesim.presence.trace_file import traced as timeline_of
 from edgesim.runs.setup import set_up
 from fl.contracts import Job, Payload, Phase, Stage, Work
 from fl.executors.deferred_training import Promise
+from tests.edgesim.network.fleets import make_fleet
 
 FADING = "network.channel.fading={kind: rayleigh, coherence: 9 ms}"
 FAST = "devices=[{count: 3, tx_power: 23 dBm, cpu: {frequency: [2 GHz, 90 MHz, 30 MHz], flops_per_cycle: 4}}]"  # noqa: E501

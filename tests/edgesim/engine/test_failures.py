@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from edgesim.network.device import make_fleet
+from tests.edgesim.network.fleets import make_fleet
 
 
 def devices(cpu_hz=(3e9,), tx_power_w=0.63, **changes):

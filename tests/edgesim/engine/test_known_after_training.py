@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from edgesim.network.device import make_fleet
 from edgesim.network.fluid_links import BroadcastDownlink
+from tests.edgesim.network.fleets import make_fleet
 
 NOISE_W, BANDWIDTH_HZ, BUDGET_S = 1e-14, 2e8, 0.025
 

@@ -16,9 +16,13 @@ from edgesim.hierarchy.association import (
     is_stable,
     nearest,
     strongest,
-    total_cost,
 )
 from edgesim.runs.setup import set_up
+
+
+def total_cost(cost, at, edges):
+    return math.fsum(cost(e, tuple(np.flatnonzero(at == e).tolist())) for e in range(edges))
+
 
 PLACES = """
 name: places

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgesim.hierarchy.backhaul import Backhaul, Transfers, backhaul_graph
-from edgesim.network.band.max_min_rates import is_max_min, max_min_rates
+from edgesim.network.band.max_min_rates import max_min_rates
 from edgesim.scenario.hierarchy.tiers_schema import TiersSection
 
 TREE = [
@@ -82,6 +82,25 @@ def test_the_plan_counts_with_everybody_at_once():
 
 PATHS = st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=4, unique=True), max_size=7)
 CAPACITIES = st.lists(st.floats(0.1, 100) | st.just(math.inf), min_size=4, max_size=4)
+
+
+def is_max_min(rates, paths, capacity, tolerance=1e-9):
+    """The certificate: no link carries too much, and every flow has a full link on its path on
+    which no flow is faster.
+    """
+    users = {link: [i for i, path in enumerate(paths) if link in path] for link in capacity}
+    load = {link: math.fsum(rates[i] for i in flows) for link, flows in users.items()}
+    if any(load[link] > capacity[link] * (1.0 + tolerance) for link in load):
+        return False
+    return all(
+        any(
+            load[link] >= capacity[link] * (1.0 - tolerance)
+            and rates[i] >= max(rates[j] for j in users[link]) * (1.0 - tolerance)
+            for link in path
+        )
+        or (math.isinf(rates[i]) and all(math.isinf(capacity[link]) for link in path))
+        for i, path in enumerate(paths)
+    )
 
 
 @settings(max_examples=200)

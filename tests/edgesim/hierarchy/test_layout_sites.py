@@ -10,7 +10,7 @@ import simpy
 
 from edgesim import load, simulate
 from edgesim.errors import EdgesimError
-from edgesim.hierarchy.association import is_stable, total_cost
+from edgesim.hierarchy.association import is_stable
 from edgesim.hierarchy.layout_sites import LayoutSites
 from edgesim.runs.setup import set_up
 from edgesim.verification.verify import verify
@@ -253,7 +253,9 @@ def test_price_counts_with_the_interference_of_all_others(sites):
         setup = set_up(given)
         cost = LayoutSites(given, setup.seeds, setup.fleet).cost(setup.method, setup.allocator)
         for at in ([0] * 6, [0, 0, 0, 0, 0, 1], [1, 0, 0, 0, 0, 1]):
-            assert total_cost(cost, np.array(at), 2) == pytest.approx(pruned(at, heard), rel=1e-9)
+            members = [tuple(np.flatnonzero(np.array(at) == e).tolist()) for e in range(2)]
+            total = math.fsum(cost(e, members[e]) for e in range(2))
+            assert total == pytest.approx(pruned(at, heard), rel=1e-9)
         ends[heard] = setup.hierarchy.edge_of
         assert is_stable(cost, ends[heard], 2)
     # where nobody is heard the far device has a band of its own; else the others would drown it

@@ -8,12 +8,13 @@ import simpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.network.device import capability_by_round, draw_fleet, make_fleet
+from edgesim.network.device import capability_by_round, draw_fleet
 from edgesim.runs.run import feasibility, simulate
 from edgesim.runs.setup import set_up
 from edgesim.scenario.loader import load
 from edgesim.seeds import Seeds
 from fl.contracts import Work
+from tests.edgesim.network.fleets import make_fleet
 
 LEVELS = (1, 0.5, 0.25, 0.125, 0.0625)  # FedLPS, Section V: {1, 1/2, 1/4, 1/8, 1/16}
 FILES = ("rounds.csv", "device_rounds.parquet", "spans.parquet")

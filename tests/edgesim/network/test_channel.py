@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgesim.network.channel import Channel, make_channel
-from edgesim.network.device import draw_fleet, make_fleet
+from edgesim.network.device import draw_fleet
 from edgesim.network.fading.processes import BlockFading
 from edgesim.network.propagation.path_loss import linear, log_distance_db
 from edgesim.seeds import Seeds
+from tests.edgesim.network.fleets import make_fleet
 
 COHERENCE = st.floats(1e-6, 10.0)
 

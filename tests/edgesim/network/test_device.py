@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.network.device import draw, make_fleet
+from edgesim.network.device import draw
 from edgesim.seeds import Seeds
 from fl.contracts import Work
+from tests.edgesim.network.fleets import make_fleet
 
 
 @dataclass

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from edgesim.network.device import make_fleet
 from edgesim.network.fluid_links import BroadcastDownlink
 from solvers import InfeasibleError
+from tests.edgesim.network.fleets import make_fleet
 
 NOISE_W, BANDWIDTH_HZ, BUDGET_S = 1e-14, 2e8, 0.025
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.network.device import make_fleet
 from edgesim.network.fluid_links import BroadcastDownlink
 from edgesim.network.span_energy import compute_j, squared
 from fl.contracts import Grant
+from tests.edgesim.network.fleets import make_fleet
 
 
 def fleet(num_devices, failure_rate_hz=0.0):

@@ -112,7 +112,7 @@ def test_a_scheduler_that_is_lost_is_one_sentence_and_the_sweep_goes_on_without_
     )
     folder.open()
     view = long_sweep.silent()
-    view.round_ended = lambda point, event: backend._cluster.close()
+    view.round_ended = lambda point, event: backend._client.cluster.close()
     view.worker_died = lambda point, reason: pytest.fail(f"a point was blamed: {reason}")
     try:
         with pytest.raises(RunError, match="the dask scheduler is gone; start it again"):

@@ -8,11 +8,11 @@ from edgesim import load, simulate
 from edgesim.errors import EdgesimError
 from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel
-from edgesim.network.device import make_fleet
 from edgesim.network.fluid_links import IdealDownlink, Uplink
 from edgesim.seeds import Seeds
 from fl.contracts import Demand, Grant, RoundPlan, Work
 from solvers import allocate
+from tests.edgesim.network.fleets import make_fleet
 
 KEPT = (0.2, 0.4)  # 1 Mbit at 10 Mbit/s due in 0.5 and in 0.25 s
 

@@ -53,4 +53,5 @@ def test_changes_per_second():
     count, time_s = 0, 0.0
     while (time_s := chain.next_switch_s(time_s)) < 20_000.0:
         count += 1
-    assert count / 20_000.0 == pytest.approx(chain.switches_per_s, rel=0.05)
+    cycle_s = 1.0 / chain.to_busy_hz + 1.0 / chain.to_idle_hz
+    assert count / 20_000.0 == pytest.approx(2.0 / cycle_s, rel=0.05)

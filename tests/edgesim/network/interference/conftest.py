@@ -8,7 +8,6 @@ import simpy
 
 from edgesim.clocks.rules import Deadline, Rules
 from edgesim.clocks.server_loop import serve
-from edgesim.network.device import make_fleet
 from edgesim.network.fading.processes import BlockFading
 from edgesim.network.fluid_links import IdealDownlink
 from edgesim.network.interference.couplings import Couplings
@@ -21,6 +20,7 @@ from edgesim.records.event_log import EventLog
 from edgesim.seeds import Seeds
 from solvers import allocate
 from tests.edgesim.conftest import Played, SilentObserver, TimingMethod, TimingTrainer
+from tests.edgesim.network.fleets import make_fleet
 
 DENSITY = 10.0 ** ((-174.0 + 5.0 - 30.0) / 10.0)
 

@@ -1,0 +1,46 @@
+"""The connection to a dask cluster: to a scheduler that runs, or to workers started here."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from typing import Any
+
+from fl.errors import LearningError
+
+LOOPBACK = "127.0.0.1"  # a scheduler runs the code of whoever can reach it
+
+
+def dask_client(address: str | None, processes: int) -> Any:
+    """A client, which is not dask's default; its ``cluster`` is None with an address.
+
+    Args:
+        address: of a scheduler; None: a cluster of processes of this machine, of one thread each.
+        processes: how many are started then.
+
+    Raises:
+        LearningError: the scheduler cannot be reached.
+    """
+    from distributed import Client, LocalCluster
+
+    for name in list(logging.root.manager.loggerDict):
+        if name.split(".")[0] == "distributed":  # callers print what matters
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+    cluster = None
+    try:
+        if address is None:
+            with warnings.catch_warnings():
+                # another cluster runs here, and the scheduler takes another port by itself
+                warnings.filterwarnings("ignore", "Port .* is already in use")
+                cluster = LocalCluster(
+                    n_workers=processes,
+                    host=LOOPBACK,
+                    threads_per_worker=1,
+                    memory_limit=0,  # none, as without a cluster
+                    dashboard_address=None,
+                    silence_logs=logging.CRITICAL,
+                )
+        return Client(cluster or address, timeout="20s", set_as_default=False)
+    except Exception as error:  # tls without certificates is a TypeError, and so on
+        shown = "of this machine" if address is None else repr(address)
+        raise LearningError(f"the dask scheduler {shown} cannot be reached ({error})") from error
