@@ -77,10 +77,10 @@ paper-controls: $(VENV)/.installed  ## the papers' tables under other readings o
 	  --out $(CONTROLS)/fedavg-standard
 	$(BIN)/edgesim sweep scenarios/papers/fedmap-posterior-fmnist.yaml schemes.static.learning.method.lr=0.02,0.05 \
 	  --only static --seeds 0-2 --out $(CONTROLS)/fedmap-static
-	$(BIN)/edgesim sweep scenarios/tuning/alpha-fair-tuning.yaml $(FASHION) $(ALPHAS) evaluate.every=10 \
-	  --select best-validation --out $(CONTROLS)/alpha-tuning
-	$(BIN)/edgesim sweep scenarios/alpha-fair.yaml $(FASHION) $(ALPHAS) evaluate.every=5 \
-	  network.channel.fading.coherence=110ms --seeds 0-2 --out $(CONTROLS)/alpha
+	$(BIN)/edgesim sweep scenarios/tuning/alpha-fair-tuning.yaml $(FASHION) $(ALPHAS) evaluate.every=10 --select best-validation \
+	  learning.method.personal_lr:learning.method.global_lr='log(0.0025,0.02,4):log(0.0025,0.02,4)' --out $(CONTROLS)/alpha-tuning
+	$(BIN)/edgesim sweep scenarios/alpha-fair.yaml $(FASHION) $(ALPHAS) network.channel.fading.coherence=110ms evaluate.every=5 \
+	  learning.method.personal_lr=0.01 learning.method.global_lr=0.01 --seeds 0-2 --out $(CONTROLS)/alpha
 
 clean:
 	rm -rf $(VENV) runs build *.egg-info
