@@ -15,7 +15,7 @@ from edgesim.network.fluid_links import Downlink, IdealDownlink
 from edgesim.network.grants import Grants, granted_amounts
 from edgesim.network.hardware.clock_levels import ClockLevels
 from edgesim.network.planned_gains import PlannedGains
-from edgesim.network.round_uploads import RoundUploads
+from edgesim.network.round_uploads import RoundUploads, SendingTimes
 from fl.contracts import Array, Demand, RoundPlan, View
 from solvers import Allocation, EnergyTerms, InfeasibleError, PruningProblem
 from solvers.deadline_feasibility import seconds_rounded_up
@@ -44,9 +44,11 @@ class PricedPlan(RoundPlan):
     Args:
         price: derivative of the objective by the logarithm of each planned rate [S]; nan: not
             known.
+        extra_s: by which the threshold is stretched, s.
     """
 
     price: Array | None = None
+    extra_s: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +86,12 @@ class Planner:
             )
 
     def plan(
-        self, demand: Demand, view: View, band: float = 1.0, given: Array | None = None
+        self,
+        demand: Demand,
+        view: View,
+        band: float = 1.0,
+        given: Array | None = None,
+        least_extra_s: float = 0.0,
     ) -> RoundPlan:
         """Shares b, Liu, eq. (54), and pruning ratios rho, eq. (58), of the devices of a demand.
 
@@ -97,6 +104,7 @@ class Planner:
             band: beta, what is not promised to devices at work. Where the others do not fit into
                 less than the whole band, none of them starts: the plan is empty.
             given: gains to plan with [S], linear; None: found with the plan, and forecast with it.
+            least_extra_s: by which the threshold is stretched at least, s.
 
         Raises:
             solvers.InfeasibleError: the least shares do not fit, and ``when_infeasible`` is stop.
@@ -115,29 +123,29 @@ class Planner:
         left_out = tuple(np.delete(devices, served).tolist())
         if not served.size:
             return RoundPlan((), left_out, budget_s=self.budget_s)
-        uploads = self.uploads(demand, view, served)
+        uploads, times = self.uploads(demand, view, served), SendingTimes()
         here, full_hz = devices[served], view.cpu_hz[devices[served]]
         if given is None:
-            gain = uploads.gains(1.0 / served.size, demand.rho_min[served], full_hz)
+            window_s = times.next_s(uploads, demand.rho_min[served], full_hz)
+            gain = uploads.gains(1.0 / served.size, window_s)
         else:
             gain = given[served]
         problem = self.pruning_problem(demand, view, served, slack_s, fixed_s, gain, band)
         if band < 1.0:
             return self._beside_promises(problem, here, left_out, demand, view, band)
-        answer, extra_s = self._allocate(problem, before_s)
+        answer, extra_s = self._allocate(problem, before_s, least_extra_s)
         for _ in range(REPLANS):
-            # The gain that carries the planned rate depends on the band in use where noise is a
-            # density, and on the time left for sending: again with those found.
+            # The gain that carries the planned rate depends on the time left for sending, and on
+            # the band in use where noise is a density: again with those found.
             if given is not None or not self.gains.counts_with_fading:
                 break
-            if problem.snr is None and answer.cpu_hz is None:
-                break
             cpu_hz = full_hz if answer.cpu_hz is None else answer.cpu_hz
-            before, gain = gain, uploads.gains(answer.share, answer.rho, cpu_hz)
-            if np.allclose(gain, before, rtol=SAME_GAIN, atol=0.0):
+            window_s = times.next_s(uploads, answer.rho, cpu_hz, extra_s)
+            before, gain = gain, uploads.gains(answer.share, window_s)
+            if times.settled and np.allclose(gain, before, rtol=SAME_GAIN, atol=0.0):
                 break
             problem = self.pruning_problem(demand, view, served, slack_s, fixed_s, gain)
-            answer, extra_s = self._allocate(problem, before_s)
+            answer, extra_s = self._allocate(problem, before_s, *times.extra_s.tolist())
         if self.when_infeasible == "stop":
             self._refuse_late(problem, answer, here, before_s)
         grants = self._grants(here, answer, view)
@@ -148,7 +156,8 @@ class Planner:
         forecast = None
         if given is not None:
             price = self._prices(problem, answer, extra_s)
-            return PricedPlan(grants, left_out, residual, budget_s, per_hz, per_s, price=price)
+            planned = (grants, left_out, residual, budget_s, per_hz, per_s)
+            return PricedPlan(*planned, price=price, extra_s=extra_s)
         if self.gains.counts_with_fading:
             forecast = uploads.forecast(grants, gain, self._prices(problem, answer, extra_s))
         return RoundPlan(grants, left_out, residual, budget_s, per_hz, per_s, forecast)
@@ -258,10 +267,15 @@ class Planner:
         unlimited_w = self.channel.sent_w(band, np.inf, view.now_s, devices)
         return power_w, np.minimum(most_w / unlimited_w, 1.0)
 
-    def _allocate(self, problem: PruningProblem, before_s: float) -> tuple[Allocation, float]:
-        """(solution, time beyond T_th that it was stretched by, s)."""
+    def _allocate(
+        self, problem: PruningProblem, before_s: float, least_extra_s: float = 0.0
+    ) -> tuple[Allocation, float]:
+        """(solution, time beyond T_th that it was stretched by, at least the given one, s)."""
+        if least_extra_s > before_s:
+            wider_s = least_extra_s - before_s
+            problem, before_s = replace(problem, slack_s=problem.slack_s + wider_s), least_extra_s
         try:
-            return self.allocator(problem), 0.0
+            return self.allocator(problem), least_extra_s
         except InfeasibleError as short:
             if math.isinf(short.extra_s):
                 raise  # no threshold would do, such as with fewer resource blocks than devices

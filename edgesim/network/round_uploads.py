@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from edgesim.network.planned_gains import PlannedGains
 from fl.contracts import Array, Demand, UploadForecast, View
 
 SMALLEST_SHARE = 1e-12  # of which a signal-to-noise ratio is taken
+HALVINGS = 8  # of the time beyond T_th that is searched
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +45,8 @@ class RoundUploads:
         """Their numbers [K]."""
         return np.asarray(self.demand.devices, dtype=int)[self.served]
 
-    def gains(self, share: Array | float, rho: Array, cpu_hz: Array) -> Array:
-        """Gains [K] with which uploads over these shares, ratios and clocks [K] are planned."""
+    def gains(self, share: Array | float, window_s: Array) -> Array:
+        """Gains [K] with which uploads over these shares in this time [K], s, are planned."""
         most_w, now_s = self.fleet.tx_power_w[self.devices], self.view.now_s
         share = np.maximum(share, SMALLEST_SHARE)
         power_w = self.rule.channel.sent_w(share, most_w, now_s, self.devices)
@@ -52,7 +54,7 @@ class RoundUploads:
             self.view.now_s,
             self.devices,
             self._snr_per_gain(power_w, share),
-            self._window_s(rho, cpu_hz),
+            window_s,
             self.eps,
         )
 
@@ -66,7 +68,7 @@ class RoundUploads:
         """
         channel, kept = self.rule.channel, 1.0 - grants.rho
         bits = self.demand.bits_fixed[self.served] + kept * self.demand.bits_prunable[self.served]
-        window_s, used_hz = self._window_s(grants.rho, grants.cpu_hz), grants.share
+        window_s, used_hz = self.window_s(grants.rho, grants.cpu_hz), grants.share
         used_hz = used_hz * channel.bandwidth_hz * channel.resource_share
         with np.errstate(divide="ignore", invalid="ignore"):
             needed = np.where(window_s > 0.0, bits / (window_s * used_hz), np.inf)
@@ -95,12 +97,69 @@ class RoundUploads:
             return power_w / channel.band_noise_w
         return power_w / (channel.band_noise_w * np.maximum(share, SMALLEST_SHARE))
 
-    def _window_s(self, rho: Array, cpu_hz: Array) -> Array:
-        """Time that is left for sending [K], s; negative where there is none."""
+    def window_s(self, rho: Array, cpu_hz: Array, extra_s: Array | float = 0.0) -> Array:
+        """Time that is left for sending [K], s; negative where there is none.
+
+        Args:
+            rho: pruning ratios [K].
+            cpu_hz: clocks [K], Hz.
+            extra_s: by which the plan's threshold is longer than T_th, s.
+        """
         everybody = np.asarray(self.demand.devices, dtype=int)
         fixed, prunable = (
             np.broadcast_to(self.fleet.cycles(everybody, work), everybody.shape)[self.served]
             for work in (self.demand.work_fixed, self.demand.work_prunable)
         )
         busy_s = (fixed + (1.0 - rho) * prunable) / cpu_hz
-        return self.budget_s - self.download_s[self.served] - busy_s
+        return self.budget_s + extra_s - self.download_s[self.served] - busy_s
+
+
+class SendingTimes:
+    """The times for sending that the quantiles of one plan after the other count with.
+
+    More time means more blocks, so a better quantile, and that a plan that leaves less time: less
+    is pruned, or a threshold that does not fit is stretched less. Where it does not fit, the least
+    one is that of which a plan needs what it counts with, and is found by halving. In the end times
+    only shrink, so that no plan counts with more time than it leaves.
+
+    Args:
+        sector: of each device [K], from 0 on; or 0, where there is one.
+        sectors: I.
+    """
+
+    def __init__(self, sector: Any = 0, sectors: int = 1) -> None:
+        self.sector = sector
+        self.extra_s = np.zeros(sectors)  # beyond T_th that is counted with [I], s
+        self.settled = False  # the threshold stays
+        self._low_s, self._high_s = np.zeros(sectors), np.full(sectors, np.inf)
+        self._window_s: Array | None = None
+        self._turns = 0
+
+    def next_s(
+        self, uploads: RoundUploads, rho: Array, cpu_hz: Array, needed_s: Any = None
+    ) -> Array:
+        """Time for sending [K] that the next plan counts with, s.
+
+        Args:
+            uploads: of the round.
+            rho: pruning ratios of the plan before [K].
+            cpu_hz: its clocks [K], Hz.
+            needed_s: what it needed beyond T_th [I], s; None: there is none before.
+        """
+        if needed_s is not None:
+            self._choose(np.atleast_1d(needed_s))
+        found_s = uploads.window_s(rho, cpu_hz, self.extra_s[self.sector])
+        if self.settled and self._window_s is not None:
+            found_s = np.minimum(self._window_s, found_s)
+        self._window_s = found_s
+        searches = self._turns <= HALVINGS and np.any(self._low_s < self._high_s)
+        self.settled = needed_s is not None and not searches
+        return found_s
+
+    def _choose(self, needed_s: Array) -> None:
+        # A plan that needs more than it counts with is cautious, and fits what it needs.
+        self._low_s = np.where(needed_s > self.extra_s, self.extra_s, self._low_s)
+        self._high_s = np.minimum(self._high_s, np.maximum(self.extra_s, needed_s))
+        self._turns += 1
+        halving = self._turns <= HALVINGS and self._low_s < self._high_s
+        self.extra_s = np.where(halving, 0.5 * (self._low_s + self._high_s), self._high_s)

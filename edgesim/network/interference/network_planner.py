@@ -22,6 +22,7 @@ from edgesim.network.interference.sector_channel import DisturbedChannel, silent
 from edgesim.network.interference.uplink_rates import noise_factor
 from edgesim.network.planned_gains import PlannedGains
 from edgesim.network.planner import Planner, PricedPlan
+from edgesim.network.round_uploads import SendingTimes
 from edgesim.scenario.cells.interference_schema import FULL, LOAD, NONE
 from fl.contracts import Array, Demand, RoundPlan, View, Work
 
@@ -119,26 +120,30 @@ class NetworkPlanner:
         """
         devices = np.asarray(demand.devices, dtype=int)
         sector_of = self.couplings.serving[devices]
-        sectors = [np.flatnonzero(sector_of == s) for s in np.unique(sector_of)]
-        parts = [(part_of(demand, places), places) for places in sectors]
+        sectors, sector = np.unique(sector_of, return_inverse=True)
+        places = [np.flatnonzero(sector == s) for s in range(len(sectors))]
+        parts = [part_of(demand, here) for here in places]
         density, before = self._first_density(devices), np.zeros(len(self.couplings))
-        plan, gain = RoundPlan(()), None
+        plan, gain, needed_s = RoundPlan(()), None, None
+        times = SendingTimes(sector, len(parts))
         for _ in range(TURNS):
             planner = self.sector_planner(density, len(devices))
             if self.planner.gains.counts_with_fading:
-                gain = self._gains(planner, demand, view, plan, sector_of)
-            plan = merged(
-                [
-                    planner.plan(part, view, given=None if gain is None else gain[places])
-                    for part, places in parts
-                ],
-                devices,
-            )
+                uploads = planner.uploads(demand, view, np.arange(len(devices)))
+                share, rho, cpu_hz = self._granted(demand, view, plan, sector_of)
+                gain = uploads.gains(share, times.next_s(uploads, rho, cpu_hz, needed_s))
+            plans = [
+                planner.plan(part, view, given=_at(gain, here), least_extra_s=extra_s)
+                for part, here, extra_s in zip(parts, places, times.extra_s.tolist(), strict=True)
+            ]
+            needed_s = np.array([_extra_s(each) for each in plans])
+            plan = merged(plans, devices)
             following = self._or_met(self._density(plan, demand, self.interference))
             shares = _by_device(plan, "share", len(self.couplings))
             moved, before = np.abs(shares - before).max(initial=0.0), shares
-            close = SAME_SHARE if gain is None else SAME_QUANTILE
-            if moved < close or (gain is None and np.array_equal(following, density)):
+            if gain is None and (moved < SAME_SHARE or np.array_equal(following, density)):
+                break
+            if times.settled and moved < SAME_QUANTILE:
                 break
             # A plan for less interference loads more: half the way, else loads would swing.
             density = 0.5 * (density + following) if self.interference == LOAD else following
@@ -147,18 +152,17 @@ class NetworkPlanner:
         load = self._density(plan, demand, LOAD) if self.expects_load else None
         return NetworkPlan(**_fields_of(plan), density=density, load=load)
 
-    def _gains(
-        self, planner: Planner, demand: Demand, view: View, plan: RoundPlan, sector_of: Array
-    ) -> Array:
-        """Gains [S] of a demand for the shares, ratios and clocks of the plan before."""
+    def _granted(
+        self, demand: Demand, view: View, plan: RoundPlan, sector_of: Array
+    ) -> tuple[Array, Array, Array]:
+        """(shares, ratios, clocks) of a demand [S] in a plan, and before that equal shares."""
         devices = np.asarray(demand.devices, dtype=int)
         share = 1.0 / np.bincount(sector_of, minlength=self.couplings.sectors)[sector_of]
         rho = np.array(np.broadcast_to(demand.rho_min, share.shape))
         cpu_hz, place = view.cpu_hz[devices], _places(devices)[_grants_of(plan).device]
         share[place], rho[place] = _grants_of(plan).share, _grants_of(plan).rho
         cpu_hz[place] = _grants_of(plan).cpu_hz
-        uploads = planner.uploads(demand, view, np.arange(len(devices)))
-        return uploads.gains(share, rho, cpu_hz)
+        return share, rho, cpu_hz
 
     def _with_forecast(
         self, planner: Planner, demand: Demand, view: View, plan: PricedPlan, gain: Array
@@ -250,6 +254,15 @@ def _places(devices: Array) -> Array:
     place = np.empty(int(devices.max(initial=-1)) + 1, dtype=int)
     place[devices] = np.arange(len(devices))
     return place
+
+
+def _at(values: Array | None, places: Array) -> Array | None:
+    return None if values is None else values[places]
+
+
+def _extra_s(plan: RoundPlan) -> float:
+    """By which a sector's threshold is stretched, s."""
+    return plan.extra_s if isinstance(plan, PricedPlan) else 0.0
 
 
 def _grants_of(plan: RoundPlan) -> Grants:
