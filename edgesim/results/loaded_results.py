@@ -19,6 +19,7 @@ from edgesim.results.run_files import (
 from edgesim.results.run_search import find_runs
 from edgesim.results.summary_file import COUNT_COLUMNS, read_summary, summary_row
 from edgesim.results.sweep_file import point_folder, sweep_points
+from edgesim.tables.event_tables import EventTables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +49,7 @@ class LoadedPoint:
 
 
 @dataclass(frozen=True, eq=False)
-class LoadedResults:
+class LoadedResults(EventTables):
     """Tables of runs; each is read from the folders when it is first asked for.
 
     Every table begins with the columns scheme and seed, then one for each key in which the runs
@@ -99,48 +100,8 @@ class LoadedResults:
         table.attrs["units"] = self.units
         return table
 
-    @cached_property
-    def rounds(self) -> pd.DataFrame:
-        """One row a round."""
-        return self._stacked(lambda folder: read_event_log(folder, ["rounds"])["rounds"])
-
-    @cached_property
-    def device_rounds(self) -> pd.DataFrame:
-        """One row for each device that was selected in a round."""
-        name = "device_rounds"
+    def _event_table(self, name: str) -> pd.DataFrame:
         return self._stacked(lambda folder: read_event_log(folder, [name])[name])
-
-    @cached_property
-    def spans(self) -> pd.DataFrame:
-        """One row an activity of a device."""
-        return self._stacked(lambda folder: read_event_log(folder, ["spans"])["spans"])
-
-    @cached_property
-    def scores(self) -> pd.DataFrame:
-        """One row for each device with test data in an evaluated round."""
-        return self._stacked(lambda folder: read_event_log(folder, ["scores"])["scores"])
-
-    @cached_property
-    def measures(self) -> pd.DataFrame:
-        """One row for each number that a method itself measured in an evaluated round."""
-        return self._stacked(lambda folder: read_event_log(folder, ["measures"])["measures"])
-
-    @cached_property
-    def upload_forecasts(self) -> pd.DataFrame:
-        """One row for each device with a grant in a round whose plan counts with fading."""
-        name = "upload_forecasts"
-        return self._stacked(lambda folder: read_event_log(folder, [name])[name])
-
-    @cached_property
-    def device_states(self) -> pd.DataFrame:
-        """One row for each device whose state changes as it works, at the end of a round."""
-        name = "device_states"
-        return self._stacked(lambda folder: read_event_log(folder, [name])[name])
-
-    @cached_property
-    def presence(self) -> pd.DataFrame:
-        """One row for each interval in which a device that comes and goes was there."""
-        return self._stacked(lambda folder: read_event_log(folder, ["presence"])["presence"])
 
     @cached_property
     def devices(self) -> pd.DataFrame:

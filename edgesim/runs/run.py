@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,7 @@ from edgesim.runs.learning_task import data_warnings
 from edgesim.runs.round_observer import Progress, Recorder
 from edgesim.runs.setup import Setup, set_up
 from edgesim.scenario.loader import Scenario
+from edgesim.tables.event_tables import EventTables
 from edgesim.tables.table_checks import check_table
 from fl.contracts import JobTrainer, State
 from fl.training_cache.array_store import ArrayStore
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Run:
+class Run(EventTables):
     """A finished run.
 
     Args:
@@ -84,33 +85,8 @@ class Run:
         where = f", {self.folder}" if self.folder else ""
         return f"<run {about['scheme']}, seed {about['seed']}, {about['rounds']} rounds{where}>"
 
-    @cached_property
-    def rounds(self) -> pd.DataFrame:
-        return self.log.table("rounds")
-
-    @cached_property
-    def device_rounds(self) -> pd.DataFrame:
-        return self.log.table("device_rounds")
-
-    @cached_property
-    def spans(self) -> pd.DataFrame:
-        return self.log.table("spans")
-
-    @cached_property
-    def device_states(self) -> pd.DataFrame:
-        return self.log.table("device_states")
-
-    @cached_property
-    def scores(self) -> pd.DataFrame:
-        return self.log.table("scores")
-
-    @cached_property
-    def presence(self) -> pd.DataFrame:
-        return self.log.table("presence")
-
-    @cached_property
-    def measures(self) -> pd.DataFrame:
-        return self.log.table("measures")
+    def _event_table(self, name: str) -> pd.DataFrame:
+        return self.log.table(name)
 
 
 def simulate(

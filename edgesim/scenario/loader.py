@@ -17,6 +17,7 @@ from pydantic import PrivateAttr, ValidationInfo, model_validator
 
 from edgesim.errors import COMMAND_LINE, ScenarioError
 from edgesim.scenario.base_file import read_with_base
+from edgesim.scenario.checks.section_checks import check_sections
 from edgesim.scenario.overrides import (
     Override,
     key_path,
@@ -29,7 +30,7 @@ from edgesim.scenario.radio.fidelity import with_rung
 from edgesim.scenario.radio.own_loss_schema import written_key
 from edgesim.scenario.schema import ScenarioKeys
 from edgesim.scenario.section import Section, is_written, reader_of
-from edgesim.scenario.validation import check_sections, validated
+from edgesim.scenario.validation import validated
 from edgesim.scenario.yaml_locations import Document, KeyPath
 
 _NOT_IN_DIGEST = ("base", "name", "seed", "schemes", "scheme", "sweep", "report", "provenance")
