@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgesim.scenario import expand
+from edgesim.scenario.base_file import read_with_base
+from edgesim.scenario.overrides import scheme_labels
 from fl.methods import available
 
 ROOT = Path(__file__).parents[2]
@@ -270,7 +271,7 @@ def shipped() -> list[Case]:
         if "tuning" in path.relative_to(ROOT).parts:  # the files beside, with samples held out
             continue
         changes = SHORT.get(path.stem, DIGITS)
-        labels = [label for label, _ in expand(path, changes)]
+        labels = scheme_labels(read_with_base(path)[0])
         labels = labels[:: len(labels) - 1] if path.stem in SLOW else labels
         same = SAME_IN_SHORT.get(path.stem, ())
         cases += [

@@ -142,7 +142,7 @@ def test_a_device_does_not_crash_while_it_is_away(traced):
 @pytest.mark.parametrize(("then", "mean_s"), [("restart", 106.8754), ("resume", 78.0)])
 def test_mean_time_of_a_job_that_starts_again_or_goes_on(traced, then, mean_s):
     """lam .01, x 60, r 30: (1 / lam + r) (exp(lam x) - 1) and x (1 + lam r)."""
-    count = 3000
+    count = 1500
     crashes = absences([[]] * count, on_failure=then, repair_s=30.0)
     ran = traced((60.0,) * count, Rules(), 1, absences=crashes, failure_rate_hz=0.01)
     taken_s = ran.jobs.finish_s

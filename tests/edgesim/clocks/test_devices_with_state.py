@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from edgesim import load, simulate
+from tests.edgesim.resumed_runs import assert_resumed
 
 CELL = """
 name: phones
@@ -48,18 +49,6 @@ FILES = (
 )
 
 
-class KilledError(Exception):
-    """Stands for kill -9: nothing is written after a checkpoint."""
-
-
-def killed_after(version):
-    def progress(event):
-        if event["kind"] == "round" and event["round"] == version:
-            raise KilledError
-
-    return progress
-
-
 @pytest.fixture
 def scenario(tmp_path):
     path = tmp_path / "phones.yaml"
@@ -95,14 +84,7 @@ def test_joules_and_seconds_are_conserved(scenario, clock):
 
 @pytest.mark.parametrize("clock", CLOCKS)
 def test_a_resumed_run_gives_the_bytes_of_the_whole_one(scenario, clock, tmp_path):
-    whole = simulate(scenario(clock), out=tmp_path / "whole")
-    for version in (0, 3):
-        folder = tmp_path / f"killed {version}"
-        with pytest.raises(KilledError):
-            simulate(scenario(clock), out=folder, progress=killed_after(version))
-        simulate(scenario(clock), out=folder)
-        for name in FILES:
-            assert (folder / name).read_bytes() == (whole.folder / name).read_bytes(), name
+    assert_resumed(scenario(clock), tmp_path, (0, 3), FILES)
 
 
 def test_a_device_that_dies_at_work_has_failed(scenario):

@@ -9,6 +9,7 @@ import pytest
 
 from edgesim import simulate
 from edgesim.errors import EdgesimError
+from tests.edgesim.resumed_runs import assert_resumed
 
 FADING = (
     "rounds=5",
@@ -37,31 +38,6 @@ METHODS = {
     "fedlps": "{name: fedlps, lr: 0.05}",
     "fedpm": "{name: fedpm, reset_rounds: 4}",
 }
-
-
-class KilledError(Exception):
-    """Stands for kill -9: nothing is written after a checkpoint."""
-
-
-def killed_after(version):
-    def progress(event):
-        if event["kind"] == "round" and event["round"] == version:
-            raise KilledError
-
-    return progress
-
-
-def assert_resumed(given, tmp_path, versions, names):
-    """A run that is killed after each of some versions gives the bytes of one that is not."""
-    whole = simulate(given, out=tmp_path / "whole")
-    for version in versions:
-        with pytest.raises(KilledError):
-            simulate(given, out=tmp_path / "killed", progress=killed_after(version))
-    simulate(given, out=tmp_path / "killed")
-    for name in names:
-        one, other = (tmp_path / run / name for run in ("whole", "killed"))
-        assert one.read_bytes() == other.read_bytes(), name
-    return whole
 
 
 @pytest.fixture

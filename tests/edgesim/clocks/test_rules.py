@@ -109,7 +109,7 @@ durations = st.lists(st.floats(0.1, 10.0), min_size=2, max_size=4, unique=True)
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(durations, st.data())
 def test_staleness_sums_to_the_number_of_those_at_work(traced, lengths, data):
     """Staleness and the ages of those still out sum to versions x (M - 1), or x (M - K)."""

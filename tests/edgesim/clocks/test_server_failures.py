@@ -13,6 +13,7 @@ from edgesim.seeds import Seeds
 from edgesim.verification.verify import verify
 from fl.method_base.method import Method
 from fl.method_base.state import State
+from tests.edgesim.resumed_runs import assert_resumed
 
 FAILING = (
     "rounds=14",
@@ -28,10 +29,6 @@ CLOCKS = {
     "buffered": "clock={mode: buffered, buffer: 3}",
     "window": "clock={mode: window, window: 6 ms}",
 }
-
-
-class KilledError(Exception):
-    """Stands for kill -9: nothing is written after a checkpoint."""
 
 
 @pytest.fixture
@@ -81,21 +78,9 @@ def test_what_was_stored_comes_back_and_what_is_at_devices_stays():
 @pytest.mark.parametrize("clock", CLOCKS)
 def test_a_killed_run_goes_on_with_the_same_bytes(scenario, tmp_path, clock):
     given = scenario(CLOCKS[clock], TRAINED)
-    whole = simulate(given, out=tmp_path / "whole")
+    names = "rounds.csv", "device_rounds.parquet", "spans.parquet", "model.safetensors"
+    whole = assert_resumed(given, tmp_path, (3, 7, 10), names)
     assert whole.rounds.server_failures.sum() > 1
-
-    for version in (3, 7, 10):
-
-        def kill(event, version=version):
-            if event["kind"] == "round" and event["round"] == version:
-                raise KilledError
-
-        with pytest.raises(KilledError):
-            simulate(given, out=tmp_path / "killed", progress=kill)
-    simulate(given, out=tmp_path / "killed")
-    for name in ("rounds.csv", "device_rounds.parquet", "spans.parquet", "model.safetensors"):
-        one, other = ((tmp_path / run / name).read_bytes() for run in ("whole", "killed"))
-        assert one == other, name
     ((_, checks),) = verify([tmp_path / "killed"])
     assert "WRONG" not in {check.outcome for check in checks}
 

@@ -20,6 +20,7 @@ from edgesim.clocks.tier_models import TierModels, tier_weights
 from edgesim.errors import EdgesimError
 from edgesim.runs.setup import set_up
 from fl.method_base.state import State
+from tests.edgesim.resumed_runs import assert_resumed
 
 TIMES = (0.9, 1.1, 2.0, 2.1, 3.5)
 UNEVEN = """
@@ -153,10 +154,6 @@ def test_a_run_makes_its_tiers_by_the_time_of_a_job(uneven):
         assert one.rounds[column].tolist() == star.rounds[column].tolist(), column
 
 
-class KilledError(Exception):
-    """Stands for kill -9: nothing is written after a checkpoint."""
-
-
 @pytest.mark.parametrize(
     ("clock", "method"),
     [("{mode: speed-tiers, speed_tiers: 2}", "fedavg"), ("{mode: tt-fed, window: 9 ms}", "fedavg"),
@@ -164,22 +161,8 @@ class KilledError(Exception):
 )  # fmt: skip
 def test_killed_at_versions_it_goes_on_with_the_same_bytes(uneven, tmp_path, clock, method):
     given = uneven(f"clock={clock}", f"learning.method={{name: {method}, lr: 0.05}}")
-    simulate(given, out=tmp_path / "whole")
-
-    def killed_after(version):
-        def progress(event):
-            if event["kind"] == "round" and event["round"] == version:
-                raise KilledError
-
-        return progress
-
-    for version in (1, 5):
-        with pytest.raises(KilledError):
-            simulate(given, out=tmp_path / "killed", progress=killed_after(version))
-    simulate(given, out=tmp_path / "killed")
-    for name in ("rounds.csv", "device_rounds.parquet", "spans.parquet", "model.safetensors"):
-        whole, killed = (tmp_path / run / name for run in ("whole", "killed"))
-        assert whole.read_bytes() == killed.read_bytes(), name
+    names = "rounds.csv", "device_rounds.parquet", "spans.parquet", "model.safetensors"
+    assert_resumed(given, tmp_path, (1, 5), names)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from edgesim import simulate
 from edgesim.errors import EdgesimError, ScenarioError
 from edgesim.runs.run import feasibility
 from edgesim.verification.verify import verify
+from tests.edgesim.resumed_runs import assert_resumed
 
 KINDS = {
     "onoff": "{kind: onoff, on: {uniform: [20 ms, 40 ms]}, off: 10 ms, law: weibull, shape: 0.7}",
@@ -21,10 +22,6 @@ KINDS = {
 }
 BUFFERED = "clock={mode: buffered, buffer: 2}"
 TABLES = ("rounds.csv", "device_rounds.parquet", "spans.parquet", "summary.json")
-
-
-class KilledError(Exception):
-    """Stands for kill -9: nothing is written after a checkpoint."""
 
 
 @pytest.fixture
@@ -42,18 +39,7 @@ def of(kind, *changes):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_killed_run_goes_on_with_the_same_bytes_and_is_verified(scenario, tmp_path, kind):
     given = scenario(*of(kind, BUFFERED, "devices.0.on_leave=resume"))
-    simulate(given, out=tmp_path / "whole")
-
-    def kill(event):
-        if event["kind"] == "round" and event["round"] == 5:
-            raise KilledError
-
-    with pytest.raises(KilledError):
-        simulate(given, out=tmp_path / "killed", progress=kill)
-    simulate(given, out=tmp_path / "killed")
-    for name in (*TABLES, "presence.parquet"):
-        whole, killed = (tmp_path / run / name for run in ("whole", "killed"))
-        assert whole.read_bytes() == killed.read_bytes(), name
+    assert_resumed(given, tmp_path, [5], (*TABLES, "presence.parquet"))
     ((_, checks),) = verify([tmp_path / "killed"])
     outcomes = {check.name: check.outcome for check in checks}
     assert outcomes["presence"] == "ok" and "WRONG" not in outcomes.values()
@@ -62,18 +48,8 @@ def test_a_killed_run_goes_on_with_the_same_bytes_and_is_verified(scenario, tmp_
 def test_a_checkpoint_holds_jobs_that_crash_and_are_repaired(scenario, tmp_path):
     crashes = ("devices.0.failure_rate=100 Hz", "devices.0.on_failure=restart")
     given = scenario(*of("onoff", BUFFERED, *crashes, "devices.0.repair=2 ms"))
-    whole = simulate(given, out=tmp_path / "whole")
+    whole = assert_resumed(given, tmp_path, (2, 7), TABLES)
     assert (whole.spans.phase == "repair").any()
-
-    def kill(event):
-        if event["kind"] == "round" and event["round"] in (2, 7):
-            raise KilledError
-
-    for _ in range(2):
-        with pytest.raises(KilledError):
-            simulate(given, out=tmp_path / "killed", progress=kill)
-    again = simulate(given, out=tmp_path / "killed")
-    assert again.spans.equals(whole.spans) and again.device_rounds.equals(whole.device_rounds)
 
 
 def test_more_rounds_continue_a_synchronous_run(scenario, tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from edgesim import load, simulate
 from edgesim.errors import EdgesimError
 from fl.learned_selection.catalogue import LEARNING_RULES
+from tests.edgesim.resumed_runs import assert_resumed
 
 CELL = """
 name: choosing
@@ -36,15 +37,6 @@ CLOCKS = {
     "asynchronous": "clock={mode: asynchronous}",
     "window": "clock={mode: window, window: 20 ms}",
 }
-
-
-class KilledError(Exception):
-    """Stands for kill -9: nothing is written after a checkpoint."""
-
-
-def kill(event):
-    if event["kind"] == "round" and event["round"] == 3:
-        raise KilledError
 
 
 @pytest.fixture
@@ -86,13 +78,8 @@ def test_every_rule_under_every_clock_that_it_goes_with(scenario, name):
 def test_a_killed_run_goes_on_with_the_same_bytes(scenario, tmp_path, name):
     clock = "buffered" if fits(name, "buffered") else "synchronous"
     given = scenario(*changes_for(name, clock))
-    whole = simulate(given, out=tmp_path / "whole")
-    with pytest.raises(KilledError):
-        simulate(given, out=tmp_path / "killed", progress=kill)
-    simulate(given, out=tmp_path / "killed")
-    for file in ("rounds.csv", "device_rounds.parquet", "scenario.yaml", "summary.json"):
-        one, other = ((tmp_path / run / file).read_bytes() for run in ("whole", "killed"))
-        assert one == other, file
+    names = "rounds.csv", "device_rounds.parquet", "scenario.yaml", "summary.json"
+    whole = assert_resumed(given, tmp_path, [3], names)
     assert whole.device_rounds.device.nunique() > 2
 
 

@@ -8,6 +8,7 @@ import pytest
 from edgesim import simulate
 from edgesim.verification.verify import verify
 from tests.edgesim.hierarchy.conftest import ONE, TWO
+from tests.edgesim.resumed_runs import assert_resumed
 
 COUNTED = (
     "learning={dataset: none, model: mlp, batch_size: 10, method: {name: fedavg}}",
@@ -73,26 +74,12 @@ def test_one_edge_is_the_cell_alone(scenario, on_leave):
     assert star.rounds.failed.sum() > 0 or on_leave != "lost"
 
 
-class Stop(Exception):
-    """Stands for kill -9 after a checkpoint."""
-
-
 @pytest.mark.parametrize("on_leave", ["lost", "resume"])
 def test_a_run_that_is_killed_at_any_round_equals_the_whole_run(scenario, tmp_path, on_leave):
     """Jobs keep their numbers, time is kept, and the presence is drawn again."""
     given = scenario(*going(on_leave), f"{TWO[:-1]}, local_rounds: 2, backhaul: {{delay: 3 ms}}}}")
-    whole = simulate(given, out=tmp_path / "whole")
-
-    def stop(event):
-        if event["kind"] == "round":
-            raise Stop
-
-    for _ in range(3):
-        with pytest.raises(Stop):
-            simulate(given, out=tmp_path / "killed", progress=stop)
-    simulate(given, out=tmp_path / "killed")
-    for name in ("rounds.csv", "device_rounds.parquet", "spans.parquet", "model.safetensors"):
-        assert (tmp_path / "killed" / name).read_bytes() == (whole.folder / name).read_bytes()
+    names = "rounds.csv", "device_rounds.parquet", "spans.parquet", "model.safetensors"
+    whole = assert_resumed(given, tmp_path, range(3), names)
     spent, end_s = times_of(whole)
     assert spent == pytest.approx([end_s] * 4, rel=1e-9)
     rows = whole.device_rounds

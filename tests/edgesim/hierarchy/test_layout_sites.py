@@ -14,6 +14,7 @@ from edgesim.hierarchy.association import is_stable
 from edgesim.hierarchy.layout_sites import LayoutSites
 from edgesim.runs.setup import set_up
 from edgesim.verification.verify import verify
+from tests.edgesim.resumed_runs import assert_resumed
 
 TWO_SITES = """
 name: two-sites
@@ -145,10 +146,6 @@ def test_an_exchange_after_every_round_is_the_layout(sites, changes):
     assert tiers.device_rounds.edge.nunique() == 2 and tiers.rounds.loss.notna().all()
 
 
-class Stop(Exception):
-    """Stands for kill -9 after a checkpoint."""
-
-
 @pytest.mark.parametrize("mode", ["events", "full", "{refresh: 5 ms}"])
 def test_a_run_that_is_killed_at_any_round_equals_the_whole_run(sites, tmp_path, mode):
     """Also verified: every edge plans its sectors again, with the interference of the others."""
@@ -157,18 +154,8 @@ def test_a_run_that_is_killed_at_any_round_equals_the_whole_run(sites, tmp_path,
         *SIX, *PRUNED, FADING, f"tiers={{local_rounds: 2, backhaul: {{links: {links}}}}}",
         f"network.interference={mode}", "budget.latency_threshold=90 ms",
     )  # fmt: skip
-    whole = simulate(given, out=tmp_path / "whole")
-
-    def stop(event):
-        if event["kind"] == "round":
-            raise Stop
-
-    for _ in range(2):
-        with pytest.raises(Stop):
-            simulate(given, out=tmp_path / "killed", progress=stop)
-    simulate(given, out=tmp_path / "killed")
-    for name in ("rounds.csv", "device_rounds.parquet", "spans.parquet", "devices.csv"):
-        assert (tmp_path / "killed" / name).read_bytes() == (whole.folder / name).read_bytes()
+    names = "rounds.csv", "device_rounds.parquet", "spans.parquet", "devices.csv"
+    whole = assert_resumed(given, tmp_path, range(2), names)
     ((_, checks),) = verify([tmp_path / "killed"])
     assert {each.outcome for each in checks} <= {"ok", "not checked"}, checks
     planned = next(each for each in checks if each.name == "allocations")

@@ -10,6 +10,7 @@ from edgesim.records.table_files import csv_text
 from edgesim.verification.check_result import FAILED, PASSED
 from edgesim.verification.verify import check_run
 from tests.edgesim.hierarchy.conftest import TWO
+from tests.edgesim.resumed_runs import KilledError, assert_resumed, killed_after
 
 FILES = (
     *("rounds.csv", "device_rounds.parquet", "spans.parquet", "scores.parquet", "measures.csv"),
@@ -33,45 +34,20 @@ METHODS = {
 }
 
 
-class KilledError(Exception):
-    """Stands for kill -9: nothing is written after a checkpoint."""
-
-
-def killed_after(g):
-    def progress(event):
-        if event["kind"] == "round" and event["round"] == g:
-            raise KilledError
-
-    return progress
-
-
 @pytest.mark.parametrize(
     "method",
     ["fedavg", "liu", *(pytest.param(n, marks=pytest.mark.slow) for n in list(METHODS)[2:])],
 )
 def test_killed_after_a_round_it_goes_on_with_the_same_bytes(scenario, tmp_path, method):
     given = scenario(f"learning.method={METHODS[method]}", TIERS, *UNEVEN)
-    simulate(given, out=tmp_path / "whole")
-    for g in (0, 1):
-        with pytest.raises(KilledError):
-            simulate(given, out=tmp_path / "killed", progress=killed_after(g))
-    simulate(given, out=tmp_path / "killed")
-    for name in FILES:
-        whole, killed = (tmp_path / run / name for run in ("whole", "killed"))
-        assert whole.read_bytes() == killed.read_bytes(), name
+    assert_resumed(given, tmp_path, (0, 1), FILES)
 
 
 def test_a_rule_of_selection_remembers_at_its_edge(scenario, tmp_path):
     given = scenario(TIERS, "learning.selection=power-of-choice", "learning.method.participants=1")
-    run = simulate(given, out=tmp_path / "whole")
+    run = assert_resumed(given, tmp_path, [0], ("device_rounds.parquet", "model.safetensors"))
     per_round = run.device_rounds.groupby(["round", "edge", "edge_round"]).size()
     assert len(per_round) == 12 and (per_round == 1).all()
-    with pytest.raises(KilledError):
-        simulate(given, out=tmp_path / "killed", progress=killed_after(0))
-    simulate(given, out=tmp_path / "killed")
-    for name in ("device_rounds.parquet", "model.safetensors"):
-        whole, killed = (tmp_path / run / name for run in ("whole", "killed"))
-        assert whole.read_bytes() == killed.read_bytes(), name
 
 
 def test_a_run_ends_by_time_or_jobs(scenario, tmp_path):

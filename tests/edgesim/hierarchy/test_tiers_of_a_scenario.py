@@ -148,17 +148,17 @@ FAST = ("fedavg", "scaffold", "liu", "fedpm")
 def test_every_method_runs_or_refuses(scenario, name):
     """One edge is the cell alone for all that run; two edges learn, too."""
     params = PARAMS.get(name, "lr: 0.05" + (", local_steps: 2" if name == "fedavg" else ""))
-    method = f"learning.method={{name: {name}, {params}}}"
+    method = f"learning.method={{name: {name}, {params}}}", "learning.samples_per_device=10"
     if resolve(name).stale != "damp":
         with pytest.raises(EdgesimError, match="remove tiers"):
-            simulate(scenario(method, TWO))
+            simulate(scenario(*method, TWO))
         return
-    star, one = (simulate(scenario(method, "rounds=2", *tiers)) for tiers in ((), (ONE,)))
+    star, one = (simulate(scenario(*method, "rounds=2", *tiers)) for tiers in ((), (ONE,)))
     for table in ("scores", "measures"):
         a, b = getattr(star, table), getattr(one, table)
         for column in a.columns:
             assert np.array_equal(a[column], b[column], equal_nan=a[column].dtype == float), column
-    two = simulate(scenario(method, "rounds=1", f"{TWO[:-1]}, local_rounds: 2}}"))
+    two = simulate(scenario(*method, "rounds=1", f"{TWO[:-1]}, local_rounds: 2}}"))
     assert np.isfinite(two.rounds.loss).all() and two.rounds.accuracy.between(0, 1).all()
     assert set(two.measures.name) == set(star.measures.name)
 

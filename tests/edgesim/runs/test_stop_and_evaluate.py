@@ -8,21 +8,8 @@ import pytest
 from edgesim import load, simulate
 from edgesim.errors import EdgesimError
 from edgesim.verification.verify import verify
+from tests.edgesim.resumed_runs import assert_resumed
 
-CELL = """
-name: four
-rounds: 40
-network:
-  bandwidth: 4 MHz
-  noise: -110 dBm
-  channel: {path_loss: {model: constant, loss: 95 dB}}
-devices:
-  - count: 4
-    tx_power: 23 dBm
-    cpu: {frequency: [2 GHz, 1 GHz, 700 MHz, 100 MHz], flops_per_cycle: 4}
-allocation: {solver: equal}
-learning: {dataset: none, model: mlp, batch_size: 10, method: {name: fedavg}}
-"""
 TRAINED = (
     "learning={dataset: digits, partition: {kind: iid}, samples_per_device: 10, model: mlp, "
     "batch_size: 10, method: {name: fedavg, lr: 0.05}}"
@@ -30,15 +17,9 @@ TRAINED = (
 BUFFERED = "clock={mode: buffered, buffer: 2}"
 
 
-class KilledError(Exception):
-    """Stands for kill -9: nothing is written after a checkpoint."""
-
-
 @pytest.fixture
-def scenario(tmp_path):
-    path = tmp_path / "four.yaml"
-    path.write_text(CELL)
-    return lambda *changes: load(path, list(changes))
+def scenario(few):
+    return lambda *changes: few("rounds=40", *changes)
 
 
 def test_evaluations_follow_the_multiples_of_a_time(scenario):
@@ -75,21 +56,11 @@ def test_a_run_ends_with_the_version_in_which_a_time_has_passed(scenario, tmp_pa
 def test_a_run_ends_with_the_version_that_reaches_a_number_of_jobs(scenario, tmp_path, more):
     """All four are asked in every synchronous round: ten jobs are handed out in the third."""
     given = scenario(*more, "stop={jobs: 10}")
-    run = simulate(given, out=tmp_path / "run")
+    names = "rounds.csv", "device_rounds.parquet", "spans.parquet", "summary.json"
+    run = assert_resumed(given, tmp_path, [1], names)
     asked = run.rounds.dispatched if BUFFERED in more else run.rounds.selected
     assert asked.sum() >= 10 > asked[:-1].sum()
     assert BUFFERED in more or len(run.rounds) == 3
-
-    def kill(event):
-        if event["kind"] == "round" and event["round"] == 1:
-            raise KilledError
-
-    with pytest.raises(KilledError):
-        simulate(given, out=tmp_path / "killed", progress=kill)
-    simulate(given, out=tmp_path / "killed")
-    for name in ("rounds.csv", "device_rounds.parquet", "spans.parquet", "summary.json"):
-        one, other = ((tmp_path / folder / name).read_bytes() for folder in ("run", "killed"))
-        assert one == other, name
 
 
 @pytest.mark.parametrize(

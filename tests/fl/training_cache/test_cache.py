@@ -36,7 +36,12 @@ learning:
   method: {name: fedavg, lr: 0.05}
 """
 WIDER = "network.bandwidth=8 MHz"
-PARAMS = {"liu": "personal_lr: 0.05", "fedmap": "phase_rounds: 1", "fedavg": "lr: 0.05"}
+PARAMS = {
+    "liu": "personal_lr: 0.05",
+    "fedmap": "phase_rounds: 1",
+    "fedavg": "lr: 0.05",
+    "pfedme": "local_steps: 3",
+}
 
 
 @pytest.fixture
@@ -111,7 +116,8 @@ def test_every_method_runs_again_without_training_and_with_the_same_bytes(cell, 
     train.
     """
     parameters = f", {PARAMS[name]}" if name in PARAMS else ""
-    scenario = cell(f"learning.method={{name: {name}{parameters}}}")
+    method = f"learning.method={{name: {name}{parameters}}}"
+    scenario = cell(method, "learning.samples_per_device=10")
     simulate(scenario, out=tmp_path / "plain")
     for turn in ("first", "again"):
         simulate(scenario, out=tmp_path / turn, shared=tmp_path / "shared")

@@ -13,10 +13,11 @@ from edgesim.clocks.vectorised import version_loop
 from edgesim.clocks.vectorised.relay import find_relay, first_free
 from edgesim.records.event_log import EventLog
 from fl.selection import selection_rules
+from tests.edgesim.resumed_runs import assert_resumed
 
 CELL = """
 name: forty
-rounds: 30
+rounds: 15
 network:
   bandwidth: 40 MHz
   noise: -110 dBm
@@ -33,7 +34,7 @@ LIU = "learning.method={name: liu, personal_lr: 0.1, global_lr: 0.1}"
 CASES = {
     "buffered": (BUFFERED,),
     "until used": ("clock={mode: buffered, in_flight: 12, buffer: 4, slot: until_used}",),
-    "asynchronous": ("clock={mode: asynchronous, in_flight: 9, max_staleness: 8}", "rounds=60"),
+    "asynchronous": ("clock={mode: asynchronous, in_flight: 9, max_staleness: 8}", "rounds=40"),
     "window": ("clock={mode: window, window: 700 us, in_flight: 15}",),
     "threshold": (BUFFERED, LIU, "budget.latency_threshold=6 ms"),
     "availability": (BUFFERED, "devices.0.availability=0.3", "learning.selection=round-robin"),
@@ -134,29 +135,12 @@ def test_bits_at_the_server_are_those_received_and_those_discarded(scenario):
     assert spans.bits[spans.phase == "upload"].sum() == pytest.approx(run.rounds.bits_up.sum())
 
 
-class KilledError(Exception):
-    pass
-
-
 @pytest.mark.parametrize("case", ["buffered", "window", "promises"])
 def test_killed_with_jobs_at_work_it_goes_on_with_the_same_bytes(
     scenario, tmp_path, monkeypatch, case
 ):
     monkeypatch.setattr(selection_rules, "MANY", 10)
-
-    def progress(event):
-        if event["kind"] == "round" and event["round"] in (7, 19):
-            raise KilledError
-
-    given = scenario(*CASES[case])
-    simulate(given, out=tmp_path / "whole")
-    for _ in range(2):
-        with pytest.raises(KilledError):
-            simulate(given, out=tmp_path / "killed", progress=progress)
-    simulate(given, out=tmp_path / "killed")
-    for name in TABLES:
-        whole, killed = (tmp_path / run / name for run in ("whole", "killed"))
-        assert whole.read_bytes() == killed.read_bytes(), name
+    assert_resumed(scenario(*CASES[case]), tmp_path, (4, 11), TABLES)
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import pytest
 from edgesim import load, simulate
 from edgesim.errors import ScenarioError
 from edgesim.verification.verify import verify
+from tests.edgesim.resumed_runs import assert_resumed
 
 SEVEN = """
 name: seven
@@ -47,18 +48,14 @@ def seven(tmp_path):
     return lambda *changes: load(tmp_path / "seven.yaml", [*changes])
 
 
-class Stop(Exception):
-    """Ends a run from its progress."""
-
-
 @pytest.mark.parametrize(
     "changes",
     [
         (),
-        ("network.interference={refresh: 10 ms}", "clock.mode=deadline", "rounds=2"),
+        ("network.interference={refresh: 10 ms}", "clock.mode=deadline"),
         (FADING, CONTROL, "allocation.rate=quantile"),
         ("allocation.interference=load", "network.interference=load"),
-        (FADING, UNICAST, WALK, "devices.0.position={disc: 250 m}", LONGER, "rounds=2"),
+        (FADING, UNICAST, WALK, "devices.0.position={disc: 250 m}", LONGER),
         (RESOLVED, GRID, FADING, WALK, "devices.0.position={disc: 250 m}"),
         (RESOLVED, GRID, MEASURED, "clock.mode=deadline"),
         (MEASURED, "devices.0.failure_rate=1 Hz"),
@@ -66,19 +63,9 @@ class Stop(Exception):
     ids=["events", "refresh", "fading", "load", "unicast", "resolved", "measured", "failures"],
 )
 def test_a_run_that_is_interrupted_at_any_round_equals_the_whole_run(changes, seven, tmp_path):
-    whole = simulate(seven(*changes), out=tmp_path / "whole")
-
-    def stop(event):
-        if event["kind"] == "round":
-            raise Stop
-
-    for _ in range(whole.summary["rounds"]):
-        with pytest.raises(Stop):
-            simulate(seven(*changes), out=tmp_path / "stopped", progress=stop)
-    simulate(seven(*changes), out=tmp_path / "stopped")
-    for name in ("rounds.csv", "device_rounds.parquet", "spans.parquet", "summary.json"):
-        assert (tmp_path / "stopped" / name).read_bytes() == (whole.folder / name).read_bytes()
-    ((_, checks),) = verify([tmp_path / "stopped"])
+    names = "rounds.csv", "device_rounds.parquet", "spans.parquet", "summary.json"
+    assert_resumed(seven("rounds=2", *changes), tmp_path, range(2), names)
+    ((_, checks),) = verify([tmp_path / "killed"])
     assert {check.outcome for check in checks} <= {"ok", "not checked"}
     planned = next(check for check in checks if check.name == "allocations")
     if MEASURED in changes:

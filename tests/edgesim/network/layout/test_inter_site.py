@@ -10,9 +10,9 @@ NEVER = "{model: uma, los: never, antenna: {kind: column}}"
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5])
 def test_the_correlation_between_sites_is_that_of_the_key(dropped, correlation):
-    """4,000 places far apart: sigma 6 dB to every site, and c between any two."""
+    """2,000 places far apart: sigma 6 dB to every site, and c between any two."""
     key = [f"network.channel.inter_site={correlation}"]
-    places = np.random.default_rng(0).uniform(-900.0, 900.0, (4000, 2))
+    places = np.random.default_rng(0).uniform(-900.0, 900.0, (2000, 2))
     everybody = np.zeros(len(places), dtype=int)
     found, plain = (
         dropped(1, path_loss=NEVER, more=more)[0].at(places, everybody).coupling[:, ::3]
