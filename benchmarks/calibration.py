@@ -202,7 +202,7 @@ def uplink_db(gains: Array) -> dict[str, Array]:
     return {name: 10.0 * np.log10(ratio) for name, ratio in ratios.items()}
 
 
-def by_block(gains: Array, seeds: range = range(20)) -> Array:
+def by_block(gains: Array, seeds: range = range(100)) -> Array:
     """Rates by resource block over those of the mean interference [N, K], in `uplink_db`'s uplink.
 
     Args:
@@ -241,7 +241,7 @@ def main(figure: str | None, drops: int) -> None:
                 _row(what, target, np.percentile(values, (5, 50, 95)))
             ratio = np.concatenate([by_block(one.coupling) for one in each], axis=1)
             print("C, rates by resource block over those of the mean: mean, percentiles 5, 95")
-            for what, values in (("over 20 places", ratio.mean(axis=0)), ("of one place", ratio)):
+            for what, values in (("over 100 places", ratio.mean(axis=0)), ("of one place", ratio)):
                 found_here = values.mean(), *np.percentile(values, (5, 95))
                 texts = [" / ".join(f"{x:.2f}" for x in row) for row in (BY_BLOCK, found_here)]
                 print(f"  {what:26s} {texts[0]:36s} {texts[1]}")

@@ -137,7 +137,7 @@ class NetworkUplink(Uplink):
         self.timer.others_come = True
 
     def _held_at_start(self) -> Array | None:
-        if self.interference in (EVENTS, RESOLVED):
+        if self.interference == EVENTS:
             return None
         if self.interference == FULL:
             return self.rates.interference(self.asked, self.env.now)

@@ -152,7 +152,7 @@ def test_a_scenario_becomes_devices_and_gains(built):
     )
     assert 20 <= fleet.distance_m[2] <= 30
     assert (air.bandwidth_hz, air.coherence_s, air.noise_w) == (10e6, 5e-3, None)
-    assert air.noise_w_per_hz == pytest.approx(1e-20)
+    assert air.noise_w_per_hz == pytest.approx(1e-20, abs=0.0)
 
 
 def test_a_list_of_losses_has_one_for_every_device_of_the_cell(built):

@@ -58,9 +58,9 @@ def seven(tmp_path):
         (FADING, UNICAST, WALK, "devices.0.position={disc: 250 m}", LONGER),
         (RESOLVED, GRID, FADING, WALK, "devices.0.position={disc: 250 m}"),
         (RESOLVED, GRID, MEASURED, "clock.mode=deadline"),
-        (MEASURED, "devices.0.failure_rate=1 Hz"),
+        (MEASURED, "devices.0.presence={kind: onoff, on: 80 ms, off: 30 ms}"),
     ],
-    ids=["events", "refresh", "fading", "load", "unicast", "resolved", "measured", "failures"],
+    ids=["events", "refresh", "fading", "load", "unicast", "resolved", "measured", "presence"],
 )
 def test_a_run_that_is_interrupted_at_any_round_equals_the_whole_run(changes, seven, tmp_path):
     names = "rounds.csv", "device_rounds.parquet", "spans.parquet", "summary.json"

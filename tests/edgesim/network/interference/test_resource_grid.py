@@ -33,6 +33,9 @@ def test_shares_by_hand():
     bands, grid = grid_of([0, 0, 0], [0.375, 0.25, 0.125], 4)
     grid.offset[:] = 3.0
     whole = [(0, 0, 0.5), (1, 0, 0.5), (1, 1, 0.5), (2, 1, 0.5), (0, 3, 1.0)]
+    bands.sending[1] = False  # still computes, and has its place
+    assert held(grid, bands.shares()) == [piece for piece in whole if piece[0] != 1]
+    bands.begin(1, 0.25)
     assert held(grid, bands.shares()) == whole
     bands.release(1)
     assert held(grid, bands.shares()) == [piece for piece in whole if piece[0] != 1]

@@ -76,7 +76,7 @@ def test_percentiles_of_the_references(name):
 
 @pytest.mark.slow
 def test_rates_by_resource_block_beside_those_of_the_mean():
-    """22 % more on average; over places of the shares 8 % and 46 % at the percentiles 5 and 95."""
+    """22 % more on average over places of the shares; 8 % and 46 % at the percentiles 5 and 95."""
     module = calibration()
     drops = [module.drop(module.CASES["C"], seed).coupling for seed in range(4)]
     ratio = np.concatenate([module.by_block(gains).mean(axis=0) for gains in drops])

@@ -22,7 +22,10 @@ def rung(name, *changes):
 
 def test_rungs_set_what_they_say():
     paper, cell, adapted, errors = map(rung, ("paper", "cell", "adapted", "errors"))
-    assert paper.network.noise.power_w == pytest.approx(1e-14) and paper.network.carrier is None
+    assert (
+        paper.network.noise.power_w == pytest.approx(1e-14, abs=0.0)
+        and paper.network.carrier is None
+    )
     assert paper.network.channel.path_loss.loss_db.values == (100.0,)
     assert paper.allocation.rate == "now" and cell.allocation.rate == "quantile"
     assert cell.network.channel.path_loss.model == "uma" and cell.network.adaptation is None
