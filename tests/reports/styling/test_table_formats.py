@@ -37,3 +37,8 @@ def test_an_interval_has_the_decimals_of_its_mean(mean, half, text):
     show = tables.significant(4, 1e3 if mean < 1 else 1)
     columns = tables.Column("x", "X", show), tables.Column("h", "H", show, half_of="x")
     assert tables.Table("t", "", columns, ((mean, half),)).cells()[0][0] == text
+
+
+def test_a_page_takes_the_first_rows_only(scheme_of):
+    three = tables.cost_table([scheme_of(scheme=name) for name in ("a", "b", "c")])
+    assert [row[0] for row in three.cells(2)] == ["a", "b"] and len(three.cells()) == 3
