@@ -11,8 +11,8 @@ less, but which does not see that two cores work at once. ``CPU ms``: processor 
 processes per update (a client's training). ``of peak``: counted FLOPs by wall time, as a share of
 what all cores reach at once in products of large matrices: at 100 % a setting takes its floor.
 Before the clock starts, each contender must go the way of the plain loop. A peer does the same
-work in an environment of its own, between rounds of the plain loop (peers.md). ``--cluster``: also
-by so many dask workers of this machine.
+work in an environment of its own, between rounds of the plain loop (peers/README.md).
+``--cluster``: also by so many dask workers of this machine.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ import peers
 import psutil
 import torch
 from machine import PRODUCT, peaks
-from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from plain_loop import flat, module_of, plain_loop
+from torch import Tensor
 
 from edgesim.seeds import Seeds
 from fl import executors, methods
@@ -45,10 +45,9 @@ from fl.executors.one_by_one import OneByOne
 from fl.masks import unit_masks as masks
 from fl.method_base.method import bind
 from fl.models.architectures import Architecture, build
-from fl.models.layers import Conv, Embedding, Linear, Lstm, Norm, Residual
-from fl.models.weightless_layers import Flatten, Last, MaxPool, MeanPool, Relu
+from fl.models.layers import Linear
+from fl.models.weightless_layers import Relu
 from fl.task import LearningTask
-from fl.training.local_sgd import samples
 from fl.worker_threads import available_cores as cores
 
 LR = 0.01
@@ -118,107 +117,6 @@ def jobs_of(task: LearningTask, setting: Setting, turn: int) -> list[Job]:
     return [
         method.configure(state, view, Grant(int(k), 0.1, 0.0, 1.0, 1.0)) for k in np.sort(chosen)
     ]
-
-
-# --- the plain loop ------------------------------------------------------------------------------
-
-
-class LstmLayer(nn.LSTM):
-    def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x)[0]
-
-
-class LastStep(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return x[:, -1]
-
-
-class MeanOfChannels(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return x.mean(dim=(2, 3))
-
-
-def batch_norm(channels: int) -> nn.BatchNorm2d:
-    return nn.BatchNorm2d(channels, track_running_stats=False)
-
-
-class BasicBlock(nn.Module):
-    """He et al., CVPR 2016, with a projection where the shape changes."""
-
-    def __init__(self, layer: Residual) -> None:
-        super().__init__()
-        inputs, outputs, stride = layer.inputs, layer.outputs, layer.stride
-        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
-        self.norm1 = batch_norm(outputs)
-        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
-        self.norm2, self.shortcut = batch_norm(outputs), nn.Sequential()
-        if len(layer.convolutions) == 3:
-            projection = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
-            self.shortcut = nn.Sequential(projection, batch_norm(outputs))
-
-    def forward(self, x: Tensor) -> Tensor:
-        inner = self.norm1(self.conv1(x)).relu()
-        return (self.norm2(self.conv2(inner)) + self.shortcut(x)).relu()
-
-
-def module_of(architecture: Architecture) -> nn.Sequential:
-    """The architecture as one would write it in PyTorch."""
-    made: list[nn.Module] = []
-    for layer, shape in zip(architecture.layers, architecture.input_shapes, strict=True):
-        if isinstance(layer, Conv):
-            made.append(
-                nn.Conv2d(
-                    layer.inputs, layer.outputs, layer.side, padding=layer.padding, bias=layer.bias
-                )
-            )
-        elif isinstance(layer, Embedding):
-            made.append(nn.Embedding(layer.symbols, layer.size))
-        elif isinstance(layer, Lstm):
-            made.append(LstmLayer(layer.inputs, layer.size, batch_first=True))
-        elif isinstance(layer, Residual):
-            made.append(BasicBlock(layer))
-        elif isinstance(layer, Norm):
-            made.append(batch_norm(shape[0]))
-        elif isinstance(layer, Linear):
-            made.append(nn.Linear(layer.inputs, layer.outputs, bias=layer.bias))
-        else:
-            made.append(STATELESS[type(layer)]())
-    return nn.Sequential(*made)
-
-
-def plain_loop(
-    task: LearningTask, model: nn.Module, start: dict[str, Tensor], jobs: Sequence[Job]
-) -> list[dict[str, Tensor]]:
-    """Client after client: load the global model, make an optimiser, train, keep the state dict."""
-    images, labels = task.train
-    trained = []
-    for job in jobs:
-        (phase,) = job.phases
-        model.load_state_dict(start)
-        optimiser = torch.optim.SGD(model.parameters(), lr=phase.lr)
-        order = torch.from_numpy(samples(task, phase, job)[0]).to(images.device)
-        total = 0.0
-        for chosen in order.split(task.batch(job.device)):
-            optimiser.zero_grad()
-            loss = cross_entropy(model(images[chosen]), labels[chosen])
-            loss.backward()
-            optimiser.step()
-            total += loss.item()
-        trained.append({name: value.clone() for name, value in model.state_dict().items()})
-    return trained
-
-
-def flat(state: dict[str, Tensor]) -> Tensor:
-    return torch.cat([value.flatten() for value in state.values()])
-
-
-STATELESS: dict[type, Callable[[], nn.Module]] = {
-    Relu: nn.ReLU,
-    Flatten: nn.Flatten,
-    MaxPool: lambda: nn.MaxPool2d(2),
-    Last: LastStep,
-    MeanPool: MeanOfChannels,
-}
 
 
 # --- timing --------------------------------------------------------------------------------------

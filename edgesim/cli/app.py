@@ -58,7 +58,7 @@ def explain(
     """Meaning, unit, allowed values, default and its source, of a scenario key."""
     with exit_on_error():
         from edgesim.cli.console import print_keys
-        from edgesim.runs.listings import method_keys
+        from edgesim.cli.listings import method_keys
         from edgesim.scenario.key_docs import explain_key
 
         print_keys(explain_key(key, method_keys()), brief=key is None)
@@ -89,7 +89,7 @@ def list_(
             files = sorted(found, key=lambda path: (len(path.parts), path))
             rows = [(path.as_posix(), _first_comment(path), "") for path in files]
         else:
-            from edgesim.runs.listings import catalog
+            from edgesim.cli.listings import catalog
 
             rows = list(catalog(kind.value))
         if not rows:

@@ -4,30 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import simpy
 
 from edgesim.clocks.clock_choice import check_times
 from edgesim.clocks.flights import Desk
-from edgesim.clocks.resumed_jobs import first_dispatch_s, play_again
-from edgesim.clocks.server_loop import ServerLoop
-from edgesim.clocks.vectorised.version_loop import VersionLoop
 from edgesim.engine.event_estimate import event_warnings
-from edgesim.engine.vectorised import round_loop as array_rounds
-from edgesim.engine.vectorised.round_loop import SteppedEnvironment, needs_processes
 from edgesim.errors import InfeasibleScenarioError
-from edgesim.hierarchy.cloud_loop import CloudLoop
-from edgesim.hierarchy.edge_server import EdgeServer
-from edgesim.hierarchy.make_hierarchy import Hierarchy
-from edgesim.network.interference.sector_channel import SectorChannel
 from edgesim.records.atomic_files import write_atomic
 from edgesim.records.event_log import EventLog
-from edgesim.records.run_checkpoint import Checkpoint, FolderError, RunFolder
-from edgesim.records.table_files import rows_of
+from edgesim.records.run_checkpoint import Checkpoint, RunFolder
 from edgesim.runs.artifacts import (
     peak_memory_bytes,
     resolved_scenario,
@@ -39,12 +27,11 @@ from edgesim.runs.error_sentences import user_errors
 from edgesim.runs.feasibility import Feasibility, feasibility_table, joined_feasibility
 from edgesim.runs.fingerprint import result_digest, training_digest
 from edgesim.runs.learning_task import data_warnings
+from edgesim.runs.play_rounds import new_log, play, restore
 from edgesim.runs.round_observer import Progress, Recorder
 from edgesim.runs.setup import Setup, set_up
 from edgesim.scenario.loader import Scenario
 from edgesim.tables.event_tables import EventTables
-from edgesim.tables.table_checks import check_table
-from fl.contracts import JobTrainer, State
 from fl.training_cache.array_store import ArrayStore
 from fl.training_cache.cache import TrainingCache
 
@@ -297,122 +284,6 @@ def run_rounds(
 def has_ended(setup: Setup, saved: Checkpoint) -> bool:
     """Is the checkpoint that of the last round?"""
     return saved.g == setup.scenario.rounds - 1 or bool(saved.facts.get("ended"))
-
-
-def new_log(setup: Setup) -> EventLog:
-    """An empty log with the columns of this run."""
-    absent, adaptation = setup.absences is not None, setup.scenario.network.adaptation
-    errors = adaptation is not None and adaptation.csi is not None
-    fails = setup.scenario.server is not None
-    jobs = setup.clock.records_jobs or absent or fails
-    sectors = setup.scenario.network.layout.kind != "single"
-    moves = isinstance(setup.channel, SectorChannel) and setup.channel.moving is not None
-    return EventLog(jobs, bool(setup.edges), absent, errors, fails, sectors, moves)
-
-
-def restore(setup: Setup, saved: Checkpoint, log: EventLog) -> State:
-    """Put the rows of a checkpoint into the log; its state.
-
-    Raises:
-        FolderError: another version wrote it, with other tables or another state.
-    """
-    try:
-        log.restore(saved.tables)
-        for name, columns in log.tables.items():
-            if rows_of(columns):
-                check_table(name, {c: np.asarray(values) for c, values in columns.items()})
-        return setup.restored(saved)
-    except (KeyError, TypeError, ValueError) as error:
-        reason = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise FolderError(
-            f"the checkpoint is whole, but another version wrote it ({reason}); use --fresh to "
-            "start again"
-        ) from error
-
-
-def play(
-    setup: Setup,
-    start_s: float,
-    method: Any,
-    trainer: JobTrainer,
-    log: EventLog,
-    recorder: Recorder,
-    rounds: range,
-    state: State | None,
-    saved: Checkpoint | None = None,
-) -> State:
-    """Play rounds by one process per device, or as arrays where that gives the same tables.
-
-    Args:
-        setup: what is run.
-        start_s: simulated time at which the first of the rounds starts, s.
-        method: the method's hooks; with ``orders`` where nothing is trained.
-        trainer: takes the jobs.
-        log: takes spans and rows.
-        recorder: observes the rounds.
-        rounds: the rounds still to play.
-        state: the method's state after the round before; None starts anew.
-        saved: the checkpoint of that state, for the jobs that were at work.
-
-    Returns:
-        The last state.
-    """
-    if setup.hierarchy:
-        env = SteppedEnvironment(initial_time=start_s)
-        cloud = make_cloud(setup, setup.hierarchy, env, trainer, log, recorder)
-        return env.run(env.process(cloud.rounds(rounds, state or cloud.start())))
-    at_work = saved.facts.get("at_work") if saved else None
-    first_s = first_dispatch_s(at_work, start_s) if at_work else start_s
-    clock, env = setup.scenario.clock.mode, SteppedEnvironment(initial_time=first_s)
-    cell = setup.cell(env)
-    jobs_before = int(np.sum(log.columns("rounds")["selected"], dtype=int))
-    tells_outcomes = not setup.counts_only or setup.selector is not None
-    tells_outcomes = tells_outcomes or setup.scenario.server is not None
-    if needs_processes(cell, clock, trained=tells_outcomes):
-        if saved and not at_work:
-            cell.restore_arrays(saved.arrays)
-        parts = setup.clock, env, cell, method, trainer, log, recorder
-        server = ServerLoop(*parts, recorder.stop, setup.server_failures())
-        state = method.start() if state is None else state
-        server.desk.jobs = jobs_before
-        if saved and at_work:
-            jobs = server.desk, env, cell, method, trainer, log, state, saved.arrays, at_work
-            play_again(*jobs, start_s)
-        return env.run(env.process(server.versions(rounds, state)))
-    if clock in array_rounds.CLOCKS:
-        ends = recorder.stop, jobs_before
-        return array_rounds.serve(clock, env, cell, method, log, recorder, rounds, state, *ends)
-    env.advance_to(start_s)
-    loop = VersionLoop(setup.clock, env, cell, method, log, recorder, recorder.stop)
-    state = method.start() if state is None else state
-    if saved and at_work:
-        loop.restore(state, saved.arrays, at_work, start_s)
-    return loop.versions(rounds, state)
-
-
-def make_cloud(
-    setup: Setup,
-    hierarchy: Hierarchy,
-    env: simpy.Environment,
-    trainer: Any,
-    log: EventLog,
-    recorder: Recorder,
-) -> CloudLoop:
-    """The cloud of a scenario with tiers and its edges, at the time of ``env``."""
-    bits, weights = hierarchy.model_bits, []
-    uplink = hierarchy.air.uplink(env) if hierarchy.air else None
-    servers = []
-    for edge, own, trains in zip(hierarchy.edges, setup.edges, trainer.of_edges, strict=True):
-        cell = own.cell(env, uplink)
-        parts = own.clock, env, cell, own.rules(), trains
-        log_of = partial(new_log, own)
-        servers.append(EdgeServer(edge, *parts, hierarchy.local_rounds, bits, log_of))
-        view = cell.view(0, everyone=True)
-        weights.append(sum(own.method.weight_of(view, k) for k in range(len(own.fleet))))
-    shared = None if setup.counts_only else setup.method.shared_mask
-    jobs_before = int(np.sum(log.columns("rounds")["selected"], dtype=int))
-    ends = recorder.stop, jobs_before
-    return CloudLoop(env, hierarchy, servers, shared, weights, log, recorder, *ends)
 
 
 def finished_run(setup: Setup, folder: RunFolder, saved: Checkpoint) -> Run:

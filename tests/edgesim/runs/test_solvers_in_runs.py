@@ -9,9 +9,9 @@ import pytest
 
 import solvers
 from edgesim import load, simulate
+from edgesim.cli.listings import catalog
 from edgesim.errors import InfeasibleScenarioError, RunError, ScenarioError
 from edgesim.runs.feasibility import feasibility_table
-from edgesim.runs.listings import catalog
 from edgesim.runs.setup import set_up
 from solvers import WITHOUT_DEADLINE
 

@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from edgesim import load, simulate
+from edgesim.cli.listings import catalog
 from edgesim.errors import RunError, ScenarioError
-from edgesim.runs.listings import catalog
 from edgesim.runs.setup import set_up
 from fl.models import architectures as models
 from fl.timing_only import NATURAL

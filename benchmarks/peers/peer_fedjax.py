@@ -1,6 +1,6 @@
-"""The rounds of benchmarks/training.py in FedJAX; runs in an environment of its own (peers.md).
+"""The rounds of benchmarks/training.py in FedJAX; runs in an environment of its own (README.md).
 
-    PYTHON benchmarks/peer_fedjax.py '{"layers": [...], "input": [1, 28, 28], "devices": 100,
+    PYTHON benchmarks/peers/peer_fedjax.py '{"layers": [...], "input": [1, 28, 28], "devices": 100,
         "participants": 10, "steps": 27, "batch": 20, "rounds": 4, "cores": 2, "lr": 0.01}'
 
 FedJAX's own federated averaging and sampler, its jit backend with as many threads as XLA takes;

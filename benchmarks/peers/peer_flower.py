@@ -1,7 +1,7 @@
 """The rounds of benchmarks/training.py in Flower's simulation; runs in an environment of its own
-(peers.md).
+(README.md).
 
-    PYTHON benchmarks/peer_flower.py '{"layers": [...], "input": [1, 28, 28], "devices": 100,
+    PYTHON benchmarks/peers/peer_flower.py '{"layers": [...], "input": [1, 28, 28], "devices": 100,
         "participants": 10, "steps": 27, "batch": 20, "rounds": 4, "cores": 2, "lr": 0.01}'
 
 The last line that it prints is a list of seconds, one per round; the first round, which starts

@@ -1,7 +1,7 @@
 """The rounds of benchmarks/training.py in pfl-research; runs in an environment of its own
-(peers.md).
+(README.md).
 
-    PYTHON benchmarks/peer_pfl.py '{"layers": [...], "input": [1, 28, 28], "devices": 100,
+    PYTHON benchmarks/peers/peer_pfl.py '{"layers": [...], "input": [1, 28, 28], "devices": 100,
         "participants": 10, "steps": 27, "batch": 20, "rounds": 4, "cores": 2, "lr": 0.01}'
 
 Started as pfl's guide to distributed simulations says: once per core, each with its rank and the
