@@ -63,6 +63,22 @@ devices:
 allocation: {solver: equal}
 learning: {dataset: none, model: mlp, batch_size: 10, method: {name: fedavg}}
 """
+TIMED = """\
+name: timed
+rounds: 3
+network:
+  bandwidth: 20 MHz
+  noise: -110 dBm
+  channel: {path_loss: {model: constant, loss: 100 dB}}
+devices:
+  - {count: 3, tx_power: 28 dBm, cpu: {frequency: 3 GHz, cycles_per_weight: 5}}
+budget: {latency_threshold: 25 ms}
+learning: {dataset: none, model: mlp, batch_size: 20, method: {name: fedavg}}
+allocation: {solver: equal}
+"""
+ENDLESS = TIMED.replace("name: timed\nrounds: 3", "name: endless\nrounds: 1000000000").replace(
+    "100 dB}}", "100 dB}, fading: {kind: rayleigh, coherence: 10 ms}}"
+)
 RESULTS = (
     *("rounds.csv", "device_rounds.parquet", "spans.parquet", "scores.parquet", "measures.csv"),
     *("summary.json", "model.safetensors", "trace.json", "scenario.yaml", "partition.json"),

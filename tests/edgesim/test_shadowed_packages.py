@@ -36,6 +36,7 @@ def test_only_the_commands_of_reports_miss_a_hidden_reports(tmp_path):
     assert hidden.stderr.endswith("rename that file, or move it to another folder.\n")
 
 
+@pytest.mark.slow
 def test_a_folder_without_code_hides_nothing(tmp_path):
     (tmp_path / "reports").mkdir()
     (tmp_path / "fl").mkdir()

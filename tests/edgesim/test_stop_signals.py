@@ -11,22 +11,10 @@ from pathlib import Path
 import pytest
 
 from edgesim import load, simulate, stop_signals
+from tests.conftest import ENDLESS
 
 ROOT = Path(__file__).parents[2]
 LONGEST_WAIT_S = 300.0  # for a process to get somewhere, on a machine that is busy
-ENDLESS = """\
-name: endless
-rounds: 1000000000
-network:
-  bandwidth: 20 MHz
-  noise: -110 dBm
-  channel: {path_loss: {model: constant, loss: 100 dB}, fading: {kind: rayleigh, coherence: 10 ms}}
-devices:
-  - {count: 3, tx_power: 28 dBm, cpu: {frequency: 3 GHz, cycles_per_weight: 5}}
-budget: {latency_threshold: 25 ms}
-learning: {dataset: none, model: mlp, batch_size: 20, method: {name: fedavg}}
-allocation: {solver: equal}
-"""
 
 
 @pytest.fixture

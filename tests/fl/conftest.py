@@ -79,6 +79,15 @@ def bench(digits):
 
 
 @pytest.fixture(scope="session")
+def neurons():
+    """Two neurons without a bias that see the three unit vectors, in one batch of one device."""
+    from fl.models.layers import Linear
+    from tests.fl.two_neurons import bench_of
+
+    return bench_of((Linear(3, 2, bias=False),), np.eye(3), [0, 1, 2], [[0, 1, 2]], 3, classes=3)
+
+
+@pytest.fixture(scope="session")
 def quadratics(tiny_bench):
     """One weight, and devices with the losses a_k (w - c_k)^2 / 2.
 

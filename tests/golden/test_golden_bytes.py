@@ -64,7 +64,8 @@ def test_every_case_is_recorded():
 
 def is_slow(name):
     """Left out by the fast tier, which keeps every method, every solver and the vectorised rounds."""  # noqa: E501
-    return name.startswith(("scenario", "executor", "data")) or name.endswith(":deadline")
+    kinds, ends = ("scenario", "executor", "data"), (":deadline", ":processes-reclaim")
+    return name.startswith(kinds) or name.endswith(ends)
 
 
 @pytest.mark.parametrize(

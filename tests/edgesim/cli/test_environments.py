@@ -12,21 +12,9 @@ from typer.testing import CliRunner
 
 from edgesim.cli.app import app
 from edgesim.records.run_checkpoint import RunFolder
+from tests.conftest import TIMED
 
 ROOT = Path(__file__).parents[3]
-TIMED = """\
-name: timed
-rounds: 3
-network:
-  bandwidth: 20 MHz
-  noise: -110 dBm
-  channel: {path_loss: {model: constant, loss: 100 dB}}
-devices:
-  - {count: 3, tx_power: 28 dBm, cpu: {frequency: 3 GHz, cycles_per_weight: 5}}
-budget: {latency_threshold: 25 ms}
-learning: {dataset: none, model: mlp, batch_size: 20, method: {name: fedavg}}
-allocation: {solver: equal}
-"""
 RUN = ["run", "timed.yaml", "--quiet", "--out", "r"]
 BIG = "File too large"
 
@@ -86,6 +74,7 @@ def test_a_closed_pipe_ends_a_command_without_a_word(folder, arguments, monkeypa
     assert codes == [1] and capfd.readouterr().err == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", ["1", "2"])
 def test_a_closed_stream_leads_nowhere(folder, stream):
     command = f'"{sys.executable}" -m edgesim list solvers {stream}>&-'
@@ -166,6 +155,7 @@ def test_two_runs_in_one_folder(folder):
     assert files(folder / "r") == before
 
 
+@pytest.mark.slow
 def test_a_full_disk_at_any_write_of_a_run(folder):
     """No file may grow beyond so many bytes; then there is room again."""
     assert CliRunner().invoke(app, [*RUN[:-1], "undisturbed"]).exit_code == 0

@@ -56,6 +56,7 @@ finally:
     assert done.stdout == "here\n[]\n", done.stderr
 
 
+@pytest.mark.slow
 def test_a_refusal_waits_for_no_heavy_library(folder):
     """They take seconds to load, and a folder that cannot be used is found out without them."""
     heavy = {"torch", "pandas", "matplotlib", "sklearn", "cvxpy"}

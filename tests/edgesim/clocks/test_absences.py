@@ -139,6 +139,7 @@ def test_a_device_does_not_crash_while_it_is_away(traced):
     assert first_crash_s(away) == pytest.approx(crash_s + 5.0, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("then", "mean_s"), [("restart", 106.8754), ("resume", 78.0)])
 def test_mean_time_of_a_job_that_starts_again_or_goes_on(traced, then, mean_s):
     """lam .01, x 60, r 30: (1 / lam + r) (exp(lam x) - 1) and x (1 + lam r)."""

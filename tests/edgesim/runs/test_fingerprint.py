@@ -94,6 +94,7 @@ def test_an_edit_of_any_module_that_takes_part_changes_the_digest(copy, digest_o
     assert digest_of("liu") == before
 
 
+@pytest.mark.slow
 def test_an_edit_of_a_base_class_changes_the_digest_of_its_subclass(copy, digest_of):
     before = digest_of("liu"), digest_of("fedavg")
     path = copy / "fl" / "methods" / "fedalt.py"
@@ -101,6 +102,7 @@ def test_an_edit_of_a_base_class_changes_the_digest_of_its_subclass(copy, digest
     assert digest_of("liu") != before[0] and digest_of("fedavg") == before[1]
 
 
+@pytest.mark.slow
 def test_edits_of_other_methods_commands_and_reports_change_nothing(copy, digest_of):
     before = digest_of("liu")
     own = set(fingerprint.code_files(resolve("liu")).values())

@@ -14,24 +14,11 @@ from typer.testing import CliRunner
 
 from edgesim.cli.app import app
 from edgesim.sweep.point_task import ENDED, WorkerEvent, carry_out
+from tests.conftest import ENDLESS, TIMED
 
 ROOT = Path(__file__).parents[3]
 LONGEST_WAIT_S = 300.0  # for a process to get somewhere, on a machine that is busy
-
-
-COUNTED = """\
-name: tiny
-rounds: 3
-network:
-  bandwidth: 20 MHz
-  noise: -110 dBm
-  channel: {path_loss: {model: constant, loss: 100 dB}}
-devices:
-  - {count: 3, tx_power: 28 dBm, cpu: {frequency: 3 GHz, cycles_per_weight: 5}}
-budget: {latency_threshold: 25 ms}
-learning: {dataset: none, model: mlp, batch_size: 20, method: {name: fedavg}}
-allocation: {solver: equal}
-"""
+COUNTED = TIMED.replace("name: timed", "name: tiny")
 
 
 SCHEMES = """\
@@ -91,20 +78,8 @@ def sweep():
     return run
 
 
-LONG = """\
-name: long
-rounds: 100
-network:
-  bandwidth: 20 MHz
-  noise: -110 dBm
-  channel: {path_loss: {model: constant, loss: 100 dB}, fading: {kind: rayleigh, coherence: 10 ms}}
-devices:
-  - {count: 3, tx_power: 28 dBm, cpu: {frequency: 3 GHz, cycles_per_weight: 5}}
-budget: {latency_threshold: 25 ms}
-learning: {dataset: none, model: mlp, batch_size: 20, method: {name: fedavg}}
-allocation: {solver: equal}
-sweep: {budget.latency_threshold: [20 ms, 25 ms], seeds: 0-1}
-"""
+SWEEP = "sweep: {budget.latency_threshold: [20 ms, 25 ms], seeds: 0-1}\n"
+LONG = ENDLESS.replace("name: endless\nrounds: 1000000000", "name: long\nrounds: 100") + SWEEP
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from edgesim.cli.app import app
@@ -34,6 +35,7 @@ def command(*words):
     return CliRunner().invoke(app, ["sweep", "scenario.yaml", *words, "--workers", "1"])
 
 
+@pytest.mark.slow
 def test_the_choice_is_shown_and_can_be_run(tmp_path, monkeypatch):
     from tests.edgesim.sweep.conftest import InProcessWorkers
 

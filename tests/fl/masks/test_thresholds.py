@@ -19,58 +19,7 @@ from fl.models.weightless_layers import Flatten, Last, MeanPool, Relu
 from fl.task import LearningTask
 from fl.training import local_sgd as local
 from tests.fl.conftest import Bench
-
-ROWS = [[0.5, -0.1, 0.3], [0.05, -0.05, 0.02]]  # mu = 0.3, 0.04
-
-
-TAU = [0.2, 0.05]
-
-
-ALPHA = 0.002
-
-
-LR = 0.1
-
-
-CALM = {"momentum": 0.0, "lr": LR, "threshold_penalty": ALPHA}
-
-
-STEP = CALM | {"local_steps": 1}
-
-
-def rows_of(*layers, shape=(1, 8, 8), output=True):
-    layout = Architecture("tiny", shape, 2, layers).layout
-    return ThresholdRows(carriers(layout, output), layout.size)
-
-
-def flat(weights, tau):
-    return torch.cat(
-        [
-            torch.tensor(weights, dtype=torch.float32).flatten(),
-            torch.tensor(tau, dtype=torch.float32),
-        ]
-    )
-
-
-def data_of(x, y, parts, classes):
-    """Training and test samples x [N, ...], y [N]; device k has those of parts[k]."""
-    x, y = np.asarray(x, dtype=np.float32), np.asarray(y, dtype=np.int64)
-    parts = [np.asarray(part) for part in parts]
-    return Federated(
-        y, y, lambda: (x, x), x.shape[1:], parts, parts, tuple(map(str, range(classes)))
-    )
-
-
-def bench_of(layers, x, y, parts, batch_size, classes=2, accounting=None):
-    data = data_of(x, y, parts, classes)
-    architecture = Architecture("tiny", data.input_shape, classes, tuple(layers))
-    return Bench(LearningTask(architecture, data, batch_size, Seeds(0), accounting or Accounting()))
-
-
-@pytest.fixture(scope="module")
-def neurons():
-    """Two neurons without a bias that see the three unit vectors, in one batch of one device."""
-    return bench_of((Linear(3, 2, bias=False),), np.eye(3), [0, 1, 2], [[0, 1, 2]], 3, classes=3)
+from tests.fl.two_neurons import ROWS, STEP, TAU, bench_of, flat, rows_of
 
 
 @pytest.fixture(scope="module")

@@ -78,6 +78,7 @@ def test_quantiles_are_those_of_drawn_estimates(k_factor, blocks):
     assert (carried < known_all).mean() > 0.09  # a plan that takes the channel as known
 
 
+@pytest.mark.slow
 def test_a_run_plans_with_less_and_keeps_its_promise():
     csi = "network.adaptation={rate: mcs, errors: expected%s}"
     few = ["devices.0.count=5", "rounds=4", "budget.latency_threshold=200 ms"]

@@ -102,6 +102,7 @@ SELECTIVE = "network.channel.fading={kind: rayleigh, speed: 3 km/h, process: cla
 CELL = ["rounds=8", "devices.0.count=8", "budget.latency_threshold=200 ms"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [[], ["network.adaptation={rate: mcs}"]], ids=["shannon", "mcs"])
 def test_a_plan_for_a_quantile_counts_with_the_width_of_the_band(more):
     wide = simulate(load(FILE, [*CELL, *more, SELECTIVE % ", delay_spread: 97 ns"])).summary

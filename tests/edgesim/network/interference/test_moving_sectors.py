@@ -123,6 +123,7 @@ def test_without_handovers_the_link_fails(network):
     assert run.device_rounds["handovers"].tolist() == [0]
 
 
+@pytest.mark.slow
 def test_a_network_of_walkers_resumes_with_the_same_bytes(network, tmp_path):
     whole = simulate(network(WALKERS), out=tmp_path / "whole")
     assert whole.device_rounds["handovers"].sum() > 0

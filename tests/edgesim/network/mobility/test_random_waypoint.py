@@ -36,6 +36,7 @@ def test_the_mean_leg_of_a_disc_a_ring_and_a_hexagon():
     assert mean_inverse_speed(2.0, 2.0) == 0.5
 
 
+@pytest.mark.slow
 def test_speed_and_distance_are_the_same_in_the_first_and_the_last_tenth_of_a_run():
     """Mean speed 6.34 m/s and mean distance 0.516 R; uniform starts would have 10.5 and 0.667."""
     walk = walkers(12_000, Placement("disc", radius_m=100.0))

@@ -55,7 +55,8 @@ def test_the_check_names_devices_where_the_model_does_not_hold():
     assert not feasibility(load(FILE)).warnings
 
 
-@pytest.mark.parametrize("process", ["block", pytest.param("clarke", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("process", ["block", "clarke"])
 def test_a_plan_for_a_quantile_holds_under_fading_by_speed(process):
     """UMi, 10 km/h, devices with and without a direct path."""
     changes = [

@@ -119,6 +119,7 @@ def test_what_does_not_fit_is_one_sentence(changes, part):
     assert part in str(refused.value) and "\n" not in str(refused.value)
 
 
+@pytest.mark.slow
 def test_the_sweep_of_the_ladder_has_every_rung_in_its_order():
     points = plan_sweep(FILE, TIMING, "0", only=["joint"]).points
     networks = [point.scenario.network for point in points]
