@@ -84,7 +84,13 @@ class Objective:
 
             # the mean of single losses would sum in another order
             return functional.cross_entropy(outputs, y)
-        return self.each(outputs, y).mean()
+        loss = self.each(outputs, y).mean()
+        if outputs.requires_grad and not loss.requires_grad:
+            raise LearningError(
+                "learning.loss gives values without a gradient; compute them from the outputs by "
+                "differentiable functions of torch"
+            )
+        return loss
 
     def measured(self, outputs: Tensor, y: Tensor) -> list[Tensor]:
         """Loss, hit (nan without labels) and, if there is one, the metric of each sample [B]."""
@@ -103,9 +109,11 @@ def per_sample(values: Tensor, samples: int, what: str) -> Tensor:
     Raises:
         LearningError: the user's function gave something else.
     """
-    shape = getattr(values, "shape", None)
-    if shape is None or tuple(shape) != (samples,):
-        found = type(values).__name__ if shape is None else f"a tensor {list(shape)}"
-        problem = f"gives {found} for a batch of {samples}; give a value of each sample"
+    import torch
+
+    given = isinstance(values, torch.Tensor)
+    if not given or tuple(values.shape) != (samples,):
+        found = f"a tensor {list(values.shape)}" if given else type(values).__name__
+        problem = f"gives {found} for a batch of {samples}; give a value of each sample, a tensor"
         raise LearningError(f"learning.{what} {problem} [{samples}]")
     return values

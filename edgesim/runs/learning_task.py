@@ -8,7 +8,7 @@ from typing import Any
 
 from edgesim.errors import RELATIVE, ScenarioKeyError
 from edgesim.extensions.entry_points import find_object, guarded_object
-from edgesim.extensions.user_code import load_object
+from edgesim.extensions.user_code import lines_in, load_object, user_files
 from edgesim.records.table_files import ROUNDS
 from edgesim.runs.error_sentences import PartitionError
 from edgesim.scenario.loader import Scenario
@@ -19,7 +19,7 @@ from fl.data import array_files, datasets
 from fl.data.given_partitions import surplus_clients
 from fl.data.own_data import own_samples
 from fl.data.samples import Federated, Samples, rescaled
-from fl.errors import DataError
+from fl.errors import DataError, LearningError, ModelError
 from fl.models import architectures
 from fl.objective import CROSS_ENTROPY, ERRORS, LOSSES, Objective, PerSample
 from fl.task import LearningTask
@@ -162,7 +162,14 @@ def own_architecture(scenario: Scenario, model: Any, data: Any) -> architectures
         data.text,
         scenario.learning.classifier,
     )
-    architecture.layout  # noqa: B018 (traces the module)
+    try:
+        architecture.layout  # noqa: B018 (traces the module)
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        of_user = any(lines_in(error, path) for path in user_files(scenario))
+        if of_user or isinstance(error, LearningError):
+            raise
+        problem = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise ModelError(f"model {name} fails on samples of {list(shape)}: {problem}") from error
     return architecture
 
 
@@ -241,7 +248,8 @@ def _measure(scenario: Scenario, key: str, name: str, labels: bool, allow_code: 
     if own is not None:
         if not callable(own):
             raise ScenarioKeyError(path, f"is {name}, which is no function of outputs and y")
-        return own
+        guarded: PerSample = guarded_object(own, scenario, name)
+        return guarded
     if name not in LOSSES:
         problem = f"is {name}; allowed are {', '.join(LOSSES)} or ./file.py:function"
         raise ScenarioKeyError(path, problem)

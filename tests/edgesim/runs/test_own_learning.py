@@ -186,6 +186,14 @@ def test_what_is_wrong_is_one_sentence(own, changes, sentence):
         simulate(own(*changes), allow_code=True)
 
 
+def test_a_module_for_other_samples_is_one_sentence(own):
+    sentence = (
+        r"learning.model: model Linear fails on samples of \[5\]: RuntimeError: mat1 and mat2"
+    )
+    with pytest.raises(RunError, match=sentence):
+        simulate(own(), model=nn.Linear(4, 3))
+
+
 def test_code_needs_leave(own):
     for change in OWN_CODE:
         with pytest.raises(ScenarioError, match="runs code of yours; allow it with --allow-code"):

@@ -28,6 +28,15 @@ def halved(outputs, y):
 
 def one_number(outputs, y):
     return (outputs - y).square().mean()
+
+def of_targets(outputs, y):
+    return y.square().mean(1)
+
+def as_array(outputs, y):
+    return y.square().mean(1).numpy()
+
+def of_outputs(outputs):
+    return outputs.mean(1)
 """
 
 
@@ -105,7 +114,18 @@ def test_a_metric_beside_labels_changes_nothing_else(real):
         (["learning.loss=squared-error"], True, "does not fit data with class labels; remove it"),
         (["learning.loss=mse"], False, "loss is mse; allowed are cross-entropy, squared-error"),
         (["learning.metric=./my.py:CODE"], False, "my.py defines no CODE"),
-        (["learning.loss=./my.py:one_number"], False, r"give a value of each sample \[10\]"),
+        (["learning.loss=./my.py:one_number"], False, r"of each sample, a tensor \[10\]"),
+        (
+            ["learning.loss=./my.py:of_targets"],
+            False,
+            "gives values without a gradient; compute",
+        ),
+        (["learning.loss=./my.py:as_array"], False, "loss gives ndarray for a batch of 10; give a"),
+        (
+            ["learning.metric=./my.py:of_outputs"],
+            False,
+            r"of_outputs failed: \S+: TypeError: of_",
+        ),
         (["evaluate.targets=[0.5]"], False, "are accuracies, which data with real targets do not"),
         (["learning.method={name: depthfl}"], False, "trains its classifiers by cross entropy"),
         (["learning.method={name: fedlps}"], False, r"chooses ratios by accuracy"),
