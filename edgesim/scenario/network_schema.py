@@ -73,13 +73,20 @@ class DownlinkSection(Section):
     bandwidth_hz: Annotated[float | None, Quantity("Hz")] = key(
         "band of the downlink", "20 MHz", None, f"{OURS}: the cell's network.bandwidth"
     )
+    noise_figure_db: Annotated[float | None, Quantity("dB", 0.0, 40.0, above=False)] = key(
+        "noise figure of the devices' receivers: their noise is -174 dBm/Hz plus it",
+        "9 dB",
+        None,
+        f"{OURS}: the noise is that of the uplink; 3GPP TR 38.901, Table 7.8-1, has 9 dB",
+        written=False,
+    )
 
     @model_validator(mode="after")
     def _fits_the_mode(self) -> DownlinkSection:
         if self.mode != "ideal" and self.tx_power_w is None:
             problem = f" without tx_power; write {{mode: {self.mode}, tx_power: 46 dBm}}"
             raise refuse(self.mode, problem, "mode")
-        for name in ("tx_power_w", "bandwidth_hz"):
+        for name in ("tx_power_w", "bandwidth_hz", "noise_figure_db"):
             if self.mode == "ideal" and getattr(self, name) is not None:
                 problem = f", which reads no {yaml_key(name)}; remove it or write mode: broadcast"
                 raise refuse(self.mode, problem, "mode")
@@ -190,6 +197,9 @@ class NetworkSection(Section):
         if occupied_hz not in (None, self.bandwidth_hz):
             problem = "stands beside carrier.bandwidth, whose resource blocks give the band"
             raise ValueRefusedError(f"{problem}; remove one of the two", keys=["bandwidth"])
+        if self.downlink.noise_figure_db is not None and self.noise.density_w_per_hz is None:
+            problem = "needs a noise density; write for instance noise: -169 dBm/Hz, or remove it"
+            raise ValueRefusedError(problem, keys=["downlink", "noise_figure"])
         figure_db = self.carrier.noise_figure_db if self.carrier else None
         expected = None if figure_db is None else NoiseReader().read(density(figure_db))
         given_w = self.noise.density_w_per_hz or 0.0
@@ -197,6 +207,19 @@ class NetworkSection(Section):
             problem = "stands beside carrier.noise_figure, which gives the noise"
             raise ValueRefusedError(f"{problem}; remove one of the two", keys=["noise"])
         return self
+
+    @property
+    def downlink_power_w(self) -> float:
+        """Power of a sector, W, with which the uplink's noise does what that of devices does.
+
+        P g / (W (N + I)) with I in proportion to P stays the same if P and N are divided alike.
+        """
+        down, uplink = self.downlink, self.noise.density_w_per_hz
+        power_w = down.tx_power_w or 0.0
+        if down.noise_figure_db is None or uplink is None:
+            return power_w
+        device = NoiseReader().read(density(down.noise_figure_db)).density_w_per_hz
+        return power_w * uplink / float(device or uplink)
 
 
 def density(figure_db: float) -> str:

@@ -31,7 +31,7 @@ def make_links(
         return uplink, one_cell_downlink(env, network, channel)
     share = network.carrier.resource_shares[1] if network.carrier else 1.0
     return uplink, BroadcastDownlink(
-        env, channel, down.tx_power_w, down.bandwidth_hz, resource_share=share
+        env, channel, network.downlink_power_w, down.bandwidth_hz, resource_share=share
     )
 
 

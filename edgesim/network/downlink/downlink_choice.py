@@ -70,7 +70,7 @@ def _options(network: NetworkSection) -> dict[str, Any]:
     """What a scenario says of every sector's downlink."""
     down, carrier = network.downlink, network.carrier
     return {
-        "tx_power_w": down.tx_power_w,
+        "tx_power_w": network.downlink_power_w,
         "bandwidth_hz": down.bandwidth_hz,
         "mode": down.mode,
         "resource_share": carrier.resource_shares[1] if carrier else 1.0,
