@@ -142,7 +142,7 @@ class Planner:
             cpu_hz = full_hz if answer.cpu_hz is None else answer.cpu_hz
             window_s = times.next_s(uploads, answer.rho, cpu_hz, extra_s)
             before, gain = gain, uploads.gains(answer.share, window_s)
-            if times.settled and np.allclose(gain, before, rtol=SAME_GAIN, atol=0.0):
+            if times.settled and same_gains(gain, before):
                 break
             problem = self.pruning_problem(demand, view, served, slack_s, fixed_s, gain)
             answer, extra_s = self._allocate(problem, before_s, *times.extra_s.tolist())
@@ -347,3 +347,8 @@ class Planner:
             most_w = self.fleet.tx_power_w[devices]
             power_w = self.channel.sent_w(share, most_w, view.now_s, devices)
         return Grants(devices, share, np.asarray(answer.rho), cpu_hz, power_w)
+
+
+def same_gains(one: Array, other: Array | None) -> bool:
+    """Whether another turn of a plan that its gains depend on would mend little."""
+    return other is not None and np.allclose(one, other, rtol=SAME_GAIN, atol=0.0)

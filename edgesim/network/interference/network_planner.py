@@ -21,13 +21,12 @@ from edgesim.network.interference.measured import MeasuredInterference
 from edgesim.network.interference.sector_channel import DisturbedChannel, silent
 from edgesim.network.interference.uplink_rates import noise_factor
 from edgesim.network.planned_gains import PlannedGains
-from edgesim.network.planner import Planner, PricedPlan
+from edgesim.network.planner import Planner, PricedPlan, same_gains
 from edgesim.network.round_uploads import SendingTimes
 from edgesim.scenario.cells.interference_schema import FULL, LOAD, NONE
 from fl.contracts import Array, Demand, RoundPlan, View, Work
 
 TURNS, SAME_SHARE = 20, 1e-9  # of plans that depend on each other; change that ends them
-SAME_QUANTILE = 1e-5  # the same where gains are quantiles, which are tabulated
 
 
 @dataclass(frozen=True)
@@ -124,14 +123,18 @@ class NetworkPlanner:
         places = [np.flatnonzero(sector == s) for s in range(len(sectors))]
         parts = [part_of(demand, here) for here in places]
         density, before = self._first_density(devices), np.zeros(len(self.couplings))
-        plan, gain, needed_s = RoundPlan(()), None, None
+        plan, needed_s = RoundPlan(()), None
+        gain: Array | None = None
         times = SendingTimes(sector, len(parts))
         for _ in range(TURNS):
             planner = self.sector_planner(density, len(devices))
             if self.planner.gains.counts_with_fading:
                 uploads = planner.uploads(demand, view, np.arange(len(devices)))
                 share, rho, cpu_hz = self._granted(demand, view, plan, sector_of)
-                gain = uploads.gains(share, times.next_s(uploads, rho, cpu_hz, needed_s))
+                window_s, known = times.next_s(uploads, rho, cpu_hz, needed_s), gain
+                gain = uploads.gains(share, window_s)
+                if times.settled and same_gains(gain, known):
+                    break
             plans = [
                 planner.plan(part, view, given=_at(gain, here), least_extra_s=extra_s)
                 for part, here, extra_s in zip(parts, places, times.extra_s.tolist(), strict=True)
@@ -142,8 +145,6 @@ class NetworkPlanner:
             shares = _by_device(plan, "share", len(self.couplings))
             moved, before = np.abs(shares - before).max(initial=0.0), shares
             if gain is None and (moved < SAME_SHARE or np.array_equal(following, density)):
-                break
-            if times.settled and moved < SAME_QUANTILE:
                 break
             # A plan for less interference loads more: half the way, else loads would swing.
             density = 0.5 * (density + following) if self.interference == LOAD else following
