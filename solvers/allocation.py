@@ -97,7 +97,8 @@ ABOUT = {
     ),
 }  # name -> (one line, source); `printed` is for comparison in Python and not for runs
 
-WITH_LAWS = ("kkt", "equal", "proportional")  # methods for a law of link adaptation
+WITH_LAWS = ("kkt", "equal", "proportional")  # methods for other rates than Shannon's
+KNOWN_TO_FEW = {"full_power_share": "power control", "law": "law of link adaptation"}
 WITH_ALPHA: dict[str, Callable[..., Solution]] = {
     "alpha-fair": alpha_fair,
     "convex-alpha-fair": convex_alpha_fair,
@@ -180,17 +181,13 @@ def allocate(
         raise ValueError(
             f"There is no allocation method {method!r}; choose {names} or pass a function."
         )
-    if problem.full_power_share is not None and (method not in WITH_LAWS or blocks is not None):
-        raise ValueError(
-            f"{method} knows no power control; leave full_power_share away, or take "
-            f"{', '.join(WITH_LAWS)} in shares of any size."
-        )
-    if problem.law is not None and (method not in WITH_LAWS or blocks is not None):
-        names = ", ".join(WITH_LAWS)
-        raise ValueError(
-            f"{method} knows no law of link adaptation; leave law away, or take {names} in shares "
-            "of any size."
-        )
+    for name, what in KNOWN_TO_FEW.items():
+        known = method in WITH_LAWS and blocks is None
+        if getattr(problem, name) is not None and not known:
+            raise ValueError(
+                f"{method} knows no {what}; leave {name} away, or take {', '.join(WITH_LAWS)} in "
+                "shares of any size."
+            )
     if blocks is not None and method not in IN_BLOCKS:
         names = ", ".join(IN_BLOCKS)
         raise ValueError(

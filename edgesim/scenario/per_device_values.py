@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from edgesim.errors import RELATIVE
 from edgesim.scenario.fields import PLAIN, Quantity
-from edgesim.scenario.section import Reader, ValueRefusedError, refuse
+from edgesim.scenario.section import Reader, ValueRefusedError, one_key_of, refuse
 from edgesim.scenario.units import format_quantity, unit_pattern
 from edgesim.scenario.yaml_locations import scalar
 from fl.regular_files import read_regular
@@ -130,16 +130,7 @@ class PerDevice(Reader[Draw]):
             "choice": several,
             "trace": {"anyOf": [{"type": "string"}, several]},
         }
-        objects = [
-            {
-                "type": "object",
-                "properties": {kind: form},
-                "required": [kind],
-                "additionalProperties": False,
-            }
-            for kind, form in forms.items()
-        ]
-        return {"anyOf": [one, several, *objects]}
+        return {"anyOf": [one, several, *one_key_of(forms)]}
 
 
 def per_device(

@@ -40,6 +40,19 @@ class ValueRefusedError(EdgesimError, ValueError):
         return ValueRefusedError(self.problem + note, self.shown, (*keys, *self.keys))
 
 
+def one_key_of(forms: dict[str, Any]) -> list[dict[str, Any]]:
+    """JSON schemas of the mappings with exactly one of these keys, by the form of its value."""
+    return [
+        {
+            "type": "object",
+            "properties": {key: form},
+            "required": [key],
+            "additionalProperties": False,
+        }
+        for key, form in forms.items()
+    ]
+
+
 def refuse(given: object, problem: str, *keys: str | int) -> ValueRefusedError:
     """The error about a value as it was given."""
     return ValueRefusedError(problem, shorten(given), keys)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgesim.scenario.fields import Quantity
-from edgesim.scenario.section import Reader, ValueRefusedError, refuse
+from edgesim.scenario.section import Reader, ValueRefusedError, one_key_of, refuse
 from edgesim.scenario.units import format_quantity, unit_pattern
 
 NONE, FULL, LOAD, REFRESH, EVENTS = "none", "full", "load", "refresh", "events"
@@ -55,10 +55,5 @@ class InterferenceReader(Reader[Interference]):
         return value.mode
 
     def json_schema(self) -> dict[str, Any]:
-        refresh = {
-            "type": "object",
-            "properties": {REFRESH: {"type": "string", "pattern": unit_pattern("s")}},
-            "required": [REFRESH],
-            "additionalProperties": False,
-        }
-        return {"anyOf": [{"enum": list(WORDS)}, refresh], "description": self.allowed}
+        refresh = one_key_of({REFRESH: {"type": "string", "pattern": unit_pattern("s")}})
+        return {"anyOf": [{"enum": list(WORDS)}, *refresh], "description": self.allowed}

@@ -10,7 +10,7 @@ from typing import Any
 
 from edgesim.errors import RELATIVE
 from edgesim.scenario.fields import Quantity
-from edgesim.scenario.section import Reader, ValueRefusedError, refuse
+from edgesim.scenario.section import Reader, ValueRefusedError, one_key_of, refuse
 from edgesim.scenario.units import format_quantity, unit_pattern
 
 KINDS = ("disc", "ring", "hexagon", "cells", "list", "csv")
@@ -128,13 +128,4 @@ class PlacementReader(Reader[Placement]):
             "list": {"type": "array", "items": pair, "minItems": 1},
             "csv": {"type": "string", "minLength": 1},
         }
-        objects = [
-            {
-                "type": "object",
-                "properties": {kind: form},
-                "required": [kind],
-                "additionalProperties": False,
-            }
-            for kind, form in forms.items()
-        ]
-        return {"anyOf": objects, "description": self.allowed}
+        return {"anyOf": one_key_of(forms), "description": self.allowed}
