@@ -7,7 +7,9 @@ Prints (i) the share of a run's wall time outside of training and evaluation, pe
 under 20 %), (ii) `kkt` against `convex` on the same random problems, in time and in objective,
 (iii) simulated rounds per second, (iv) a timing-only run of one round of 1e3, 1e5 and 1e6 devices
 in a process of its own, folder included: wall and CPU seconds from the first import on, and peak
-memory (to reach: 1e5 under 5 s; 1e6 under 60 s and 6 GB).
+memory (to reach: 1e5 under 5 s; 1e6 under 60 s and 6 GB), (v) CPU seconds of a further round of
+1e5 devices on rungs of `network.fidelity`, and their ratio to `paper` (to reach: 1.3); beside them
+the floor, the draws of a round's blocks of fading alone.
 """
 
 from __future__ import annotations
@@ -41,6 +43,20 @@ budget: {{latency_threshold: 25 ms}}
 allocation: {{solver: {solver}}}
 learning: {{dataset: none, model: liu-cnn, batch_size: 128, method: {{name: {method}}}}}
 """  # noqa: E501
+RUNG = """
+name: rung
+rounds: 4
+network: {{fidelity: {rung}, {band}}}
+devices:
+  - {{count: {count}, tx_power: 23 dBm, cpu: {{frequency: {{uniform: [1 GHz, 3 GHz]}}, cycles_per_weight: 5}}}}
+budget: {{latency_threshold: {threshold}}}
+learning: {{dataset: none, model: liu-cnn, batch_size: 128, method: {{name: liu}}}}
+"""  # noqa: E501
+BANDS = {
+    "paper": "bandwidth: 100 MHz",
+    "cell": "bandwidth: 100 MHz",
+    "adapted": "carrier: {frequency: 3.5 GHz, bandwidth: 100 MHz}",
+}
 MEASURED = """
 import resource, sys, time
 begin = time.perf_counter()
@@ -134,10 +150,50 @@ def crowds() -> None:
             print(f"{count:9}{method:>9}{solver:>8}{wall_s:9.2f}{cpu_s:8.2f}{gib:7.2f}")
 
 
+def rungs(count: int = 100_000) -> None:
+    """A round of Liu's method on each rung, once it is planned: places and demands stay."""
+    print(f"\n{'threshold':>9}{'rung':>9}{'first s':>9}{'round s':>9}{'ratio':>7}{'draws s':>9}")
+    for threshold in ("25 ms", "1 s"):
+        paper_s = 0.0
+        for rung, band in BANDS.items():
+            first_s, round_s, blocks = rung_s(rung, band, count, threshold)
+            paper_s = paper_s or round_s
+            print(
+                f"{threshold:>9}{rung:>9}{first_s:9.2f}{round_s:9.2f}{round_s / paper_s:7.2f}"
+                f"{draws_s(blocks, count):9.2f}"
+            )
+
+
+def rung_s(rung: str, band: str, count: int, threshold: str) -> tuple[float, float, int]:
+    """CPU seconds of setting up and the first round, of a further one; its blocks of fading."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rung.yaml"
+        path.write_text(RUNG.format(rung=rung, band=band, count=count, threshold=threshold))
+        begin, ends_s = time.process_time(), []
+
+        def note(event: dict) -> None:
+            if event["kind"] == "round":
+                ends_s.append(time.process_time())
+
+        run = simulate(scenarios.load(path), progress=note)
+    coherence_s = 9 / (16 * np.pi * 3 / 3.6 * 3.5e9 / 3e8)  # of 3 km/h
+    blocks = 0 if rung == "paper" else int(run.rounds["latency_s"].iloc[-1] / coherence_s) + 1
+    return ends_s[0] - begin, float(np.median(np.diff(ends_s))), blocks
+
+
+def draws_s(blocks: int, count: int) -> float:
+    """CPU seconds of the normal variables of so many blocks."""
+    stream, begin = np.random.Generator(np.random.Philox(0)), time.process_time()
+    for _ in range(blocks):
+        stream.standard_normal((count, 2))
+    return time.process_time() - begin
+
+
 if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("--scenario", type=Path, default=ROOT / "scenarios" / "demo.yaml")
     given = options.parse_args()
     crowds()  # first: what a process had in memory before it starts another counts among the other's peak  # noqa: E501
+    rungs()
     run_shares(given.scenario)
     solver_ratio()

@@ -17,6 +17,7 @@ from fl.data.datasets import NONE
 from fl.data.shakespeare_text import CONTEXT
 from fl.errors import DataError, MethodError
 from fl.method_base.method import Method
+from fl.repeated_call import RepeatedCall
 from fl.selection.selection_rules import candidates, uniform
 
 ABOUT = (
@@ -113,6 +114,9 @@ class Counted:
     """Selection and costs of a method, without its learning (`fl.contracts.MethodHooks`)."""
 
     method: Method
+    _orders: RepeatedCall[tuple[tuple[Stage, ...], Payload]] = field(
+        default_factory=RepeatedCall, init=False, repr=False
+    )
     stale = "damp"
 
     def start(self) -> Rounds:
@@ -130,7 +134,8 @@ class Counted:
 
     def orders(self, grants: Any) -> tuple[tuple[Stage, ...], Payload]:
         """The jobs of all devices as columns; ``grants`` has the arrays device and rho."""
-        return self.method.cost_columns(grants.device, grants.rho)
+        given = grants.device, grants.rho
+        return self._orders(given, lambda: self.method.cost_columns(*given))
 
     def candidates(self, turns: range) -> Array | None:
         """Devices [occasions, n] in the order in which they are tried; None: see `select`."""

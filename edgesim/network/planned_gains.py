@@ -16,7 +16,7 @@ depends on the share, and is taken at the share planned with the gain before.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from edgesim.network.fading.rate_distribution import RateDistribution, snr_at
 from edgesim.network.fading.weakest_gain import weakest_mean_rate_gain, weakest_quantile
 from edgesim.scenario.schema import AllocationSection
 from fl.contracts import Array
+from fl.repeated_call import RepeatedCall
+from solvers.arrays import read_only
 
 NOW, MEAN, QUANTILE = "now", "mean", "quantile"
 MOST_BLOCKS = 1e6  # of which the mean is taken; of more it varies by less than a thousandth
@@ -49,6 +51,7 @@ class PlannedGains:
     late_share: float = 0.05
     for_round: bool = False
     among: int = 0
+    _mean: RepeatedCall[Array] = field(default_factory=RepeatedCall, init=False, repr=False)
 
     @property
     def counts_with_fading(self) -> bool:
@@ -66,10 +69,16 @@ class PlannedGains:
             everybody = np.arange(len(snr_per_gain))
             return self.channel.known_gains(time_s, snr_per_gain, everybody)
         gains, k_factor = self.channel.large_scale_at(time_s)
-        planned = np.empty(len(gains))
-        for law, here in self._laws(np.arange(len(gains)), k_factor, np.zeros(len(gains))):
-            planned[here] = self._at_mean_rate(gains[here], snr_per_gain[here], law)
-        return planned
+
+        def of_mean_rates() -> Array:
+            planned = np.empty(len(gains))
+            for law, here in self._laws(np.arange(len(gains)), k_factor, np.zeros(len(gains))):
+                planned[here] = self._at_mean_rate(gains[here], snr_per_gain[here], law)
+            return read_only(planned)
+
+        if not self.channel.by_blocks:
+            return of_mean_rates()
+        return self._mean((gains, k_factor, snr_per_gain), of_mean_rates)
 
     def probability(self, devices: int, broadcast: bool) -> float:
         """eps of one upload.
@@ -167,13 +176,20 @@ class PlannedGains:
             k_db = np.floor(K_STEPS * 10.0 * np.log10(k_factor)) / K_STEPS
         law, estimate = self.channel.law, self.channel.estimate
         drawn = None if estimate is None else estimate.blocks
-        kinds, kind = np.unique(np.stack([blocks, k_db], axis=1), axis=0, return_inverse=True)
+        _, by_count = np.unique(blocks, return_inverse=True)
+        factors, by_factor = np.unique(k_db, return_inverse=True)
+        kind = by_count * len(factors) + by_factor
+        order = np.argsort(kind, kind="stable")
+        groups = np.split(order, np.flatnonzero(np.diff(kind[order])) + 1)
         return [
             (
-                RateDistribution(int(n), float(10.0 ** (k / 10.0)), law, drawn),
-                np.flatnonzero(kind == i),
+                RateDistribution(
+                    int(blocks[here[0]]), float(10.0 ** (k_db[here[0]].item() / 10.0)), law, drawn
+                ),
+                here,
             )
-            for i, (n, k) in enumerate(kinds.tolist())
+            for here in groups
+            if len(here)
         ]
 
     def _at_mean_rate(self, gains: Array, snr_per_gain: Array, law: RateDistribution) -> Array:

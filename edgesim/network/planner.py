@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Protocol
 
 import numpy as np
@@ -16,7 +16,8 @@ from edgesim.network.grants import Grants, granted_amounts
 from edgesim.network.hardware.clock_levels import ClockLevels
 from edgesim.network.planned_gains import PlannedGains
 from edgesim.network.round_uploads import RoundUploads, SendingTimes
-from fl.contracts import Array, Demand, RoundPlan, View
+from fl.contracts import Array, Demand, RoundPlan, View, Work
+from fl.repeated_call import RepeatedCall
 from solvers import Allocation, EnergyTerms, InfeasibleError, PruningProblem
 from solvers.deadline_feasibility import seconds_rounded_up
 
@@ -78,6 +79,7 @@ class Planner:
     when_infeasible: str
     gains: PlannedGains
     levels: ClockLevels | None = None
+    _last: RepeatedCall[RoundPlan] = field(default_factory=RepeatedCall, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.when_infeasible not in ("stretch", "stop"):
@@ -111,6 +113,37 @@ class Planner:
         """
         if band < LEAST_BAND:
             return RoundPlan((), budget_s=self.budget_s)
+        if given is not None or not (self.gains.counts_with_fading and self.channel.by_blocks):
+            return self._plan(demand, view, band, given, least_extra_s)
+        # Where devices stay where they are, rounds that ask the same have the same plan.
+        known = (
+            band,
+            least_extra_s,
+            self.channel.band_noise_w,
+            *self.channel.large_scale_at(view.now_s),
+        )
+        seen = (view.rate_bps, view.cpu_hz, view.capability, self.unprunable_s(demand, view))
+        asked = (getattr(demand, each.name) for each in fields(demand))
+        columns = [
+            column
+            for each in asked
+            for column in ((each.weight_steps, each.flops) if isinstance(each, Work) else (each,))
+        ]
+
+        def find() -> RoundPlan:
+            return self._plan(demand, view, band, least_extra_s=least_extra_s)
+
+        return self._last((*known, *seen, *columns), find)
+
+    def _plan(
+        self,
+        demand: Demand,
+        view: View,
+        band: float,
+        given: Array | None = None,
+        least_extra_s: float = 0.0,
+    ) -> RoundPlan:
+        """The plan of `plan`, found anew."""
         devices = np.asarray(demand.devices, dtype=int)
         fixed_s = self.unprunable_s(demand, view)
         slack_s = self.budget_s - fixed_s  # A_k

@@ -29,7 +29,7 @@ from solvers.solution import Solution
 EPS = float(np.finfo(float).eps)
 AMPLE = 2.0  # no share reaches it: sum b <= 1 is the only limit, and its multiplier the price
 GUESS = 0.85  # of the root without bounds, to start from
-CLOSE = 1e-8  # relative step of mu of which the square is below rounding
+CLOSE = 1e-9  # relative step of mu that is the last: a price may be off by 1e-8, and is mu^-2
 Ends = Callable[[], tuple[float, float]]  # a bracket of mu
 
 

@@ -118,34 +118,38 @@ def carry(
     # Block of fading by block, so that each block's gains are drawn once.
     now, left = start_s.copy(), np.array(bits, dtype=float)
     sending = np.flatnonzero(active & (left > 0.0))
+    block = np.zeros(len(sending)) if channel.static else channel.blocks(now[sending])
     while sending.size:
-        here, edge_s = in_first_block(channel, now, sending)
-        gain = channel.gains(float(now[here[0]]))[grants.device[here]]
-        rate_bps = channel.rate_bps(grants.share[here], grants.power_w[here], gain)
+        first = block.min()
+        at = block == first
+        here = sending[at]
+        begin_s, todo, share = now[here], left[here], grants.share[here]
+        gain = channel.gains(float(begin_s[0]))[grants.device[here]]
+        rate_bps = channel.rate_bps(share, grants.power_w[here], gain)
         with np.errstate(divide="ignore"):
-            needed_s = np.where(rate_bps > 0.0, left[here] / rate_bps, math.inf)
-        stuck = here[np.isinf(needed_s) & (np.isinf(edge_s) | (grants.share[here] <= 0.0))]
+            needed_s = np.where(rate_bps > 0.0, todo / rate_bps, math.inf)
+        next_s = math.inf if channel.static else (first + 1) * channel.coherence_s
+        edge_s = np.maximum(next_s, np.nextafter(begin_s, math.inf))
+        stuck = here[np.isinf(needed_s) & (np.isinf(edge_s) | (share <= 0.0))]
         if stuck.size:
             bits_left = f"device {grants.device[stuck[0]]} has {left[stuck[0]]:g} bit to carry"
             raise StalledLinkError(f"{bits_left} but a rate of 0 that will never change")
-        finishes = now[here] + needed_s <= edge_s
-        wake_s = now[here] + np.where(finishes, needed_s, edge_s - now[here])
+        finishes = begin_s + needed_s <= edge_s
+        wake_s = begin_s + np.where(finishes, needed_s, edge_s - begin_s)
         end_s = np.minimum(wake_s, until_s)
-        sent = np.where(finishes & (wake_s <= until_s), left[here], rate_bps * (end_s - now[here]))
-        left[here] -= np.minimum(sent, left[here])
-        now[here], cut = end_s, here[wake_s > until_s]
-        sending = sending[(left[sending] > 0.0) & ~np.isin(sending, cut)]
+        sent = np.where(finishes & (wake_s <= until_s), todo, rate_bps * (end_s - begin_s))
+        todo -= np.minimum(sent, todo)
+        now[here], left[here] = end_s, todo
+        stays = (todo > 0.0) & (wake_s <= until_s)
+        following = np.full(len(here), first + 1)
+        if (early := stays & (end_s != next_s)).any():  # just before the edge, by rounding
+            following[early] = channel.blocks(end_s[early])
+        block[at] = following
+        goes_on = np.ones(len(sending), dtype=bool)
+        goes_on[at] = stays
+        if not stays.all():
+            sending, block = sending[goes_on], block[goes_on]
     return now, left
-
-
-def in_first_block(channel: Channel, now: Array, sending: Array) -> tuple[Array, Array | float]:
-    """Devices of ``sending`` in the earliest coherence block of any, and when it ends, s."""
-    if channel.static:
-        return sending, math.inf
-    block = channel.blocks(now[sending])
-    here = sending[block == block.min()]
-    edge_s = (block.min() + 1) * channel.coherence_s
-    return here, np.maximum(edge_s, np.nextafter(now[here], math.inf))
 
 
 def idle_spans(

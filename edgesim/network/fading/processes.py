@@ -84,8 +84,8 @@ class BlockFading:
         if not rician and not np.any(self.k_factor):
             return direct, np.sqrt(self.power(n)).astype(complex)
         normal = self.streams.stream("fading", round=n).standard_normal((self.devices, 2))
-        normal = normal / math.sqrt(2.0)
-        return direct, normal[:, 0] + 1j * normal[:, 1]
+        normal /= math.sqrt(2.0)
+        return direct, normal.view(complex)[:, 0]
 
 
 @dataclass(frozen=True, eq=False)

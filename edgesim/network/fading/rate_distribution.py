@@ -127,9 +127,13 @@ class RateDistribution:
     def _interpolated(self, snr: Array, value: Callable[[int], float | Array]) -> Array:
         """A positive function of whole decibels between those of ``snr``, or L of them [L, ...]."""
         decibels, weights = cubic_weights(snr)
-        whole, place = np.unique(decibels, return_inverse=True)
-        known = np.log(np.array([value(int(each)) for each in whole]))
-        nodes = known.T[..., place.reshape(decibels.shape)]
+        if not snr.size:
+            return np.zeros(snr.shape)
+        lowest = int(decibels.min())
+        place = decibels.astype(int) - lowest
+        asked = np.bincount(place.ravel()) > 0
+        known = np.log(np.array([value(lowest + i) for i in np.flatnonzero(asked).tolist()]))
+        nodes = known.T[..., (np.cumsum(asked) - 1)[place]]
         found = np.exp((nodes * weights).sum(axis=-1))
         if self.law is not None:  # beside the jump at its largest value a cubic overshoots
             found = np.clip(found, *np.exp(np.moveaxis(nodes[..., 1:3], -1, 0)))

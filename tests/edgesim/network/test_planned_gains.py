@@ -11,6 +11,7 @@ from edgesim import simulate
 from edgesim.network.channel import Channel
 from edgesim.network.fading.processes import BlockFading
 from edgesim.network.planned_gains import PlannedGains
+from edgesim.network.planner import Planner
 from edgesim.runs.run import feasibility
 from edgesim.scenario import load
 from edgesim.seeds import Seeds
@@ -135,7 +136,25 @@ def test_without_fading_the_instant_is_planned(cell):
 def test_processes_and_arrays_write_the_same_forecasts(cell, clock, monkeypatch):
     scenario = cell(["rounds=2", f"clock.mode={clock}"], label="quantile 5 percent")
     arrays = simulate(scenario)
-    monkeypatch.setattr("edgesim.runs.run.needs_processes", lambda *a, **b: True)
+    monkeypatch.setattr("edgesim.runs.play_rounds.needs_processes", lambda *a, **b: True)
     processes = simulate(scenario)
     for table in ("rounds", "device_rounds", "upload_forecasts"):
         assert processes.log.table(table).equals(arrays.log.table(table))
+
+
+DRAWN = ["devices.0.capability={choice: [1, 0.5, 0.25]}", "devices.0.capability_drawn=round"]
+
+
+@pytest.mark.parametrize(("changes", "planned"), [([], 2), (DRAWN, 4)], ids=["same", "drawn"])
+def test_rounds_that_ask_the_same_are_planned_once(cell, changes, planned, monkeypatch):
+    """Once by the check before the run and once in it; anew where capabilities are drawn anew."""
+    plan, plans = Planner._plan, []
+    monkeypatch.setattr(Planner, "_plan", lambda *a, **b: plans.append(a) or plan(*a, **b))
+    scenario = cell(["rounds=3", DENSITY, *changes], label="quantile 5 percent")
+    kept = simulate(scenario)
+    assert len(plans) == planned
+    monkeypatch.setattr("fl.repeated_call._same", lambda *a: False)
+    anew = simulate(scenario)
+    assert len(plans) == planned + 4
+    for table in ("rounds", "device_rounds", "upload_forecasts"):
+        assert kept.log.table(table).equals(anew.log.table(table))

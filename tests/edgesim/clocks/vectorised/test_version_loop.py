@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-import edgesim.runs.run
+import edgesim.runs.play_rounds
 from edgesim import load, simulate
 from edgesim.clocks.vectorised import version_loop
 from edgesim.clocks.vectorised.relay import find_relay, first_free
@@ -67,7 +67,7 @@ def scenario(tmp_path):
 def processes(monkeypatch):
     """Calling it makes further runs take a process per device."""
     always = lambda cell, clock, trained: True  # noqa: E731
-    return lambda: monkeypatch.setattr(edgesim.runs.run, "needs_processes", always)
+    return lambda: monkeypatch.setattr(edgesim.runs.play_rounds, "needs_processes", always)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import simpy
 
-import edgesim.runs.run
+import edgesim.runs.play_rounds
 from edgesim import load, simulate
 from edgesim.engine.vectorised.round_loop import needs_processes
 from edgesim.records.checkpoint_log import read_blocks
@@ -100,7 +100,8 @@ def both(path, changes, monkeypatch):
         setup.cell(simpy.Environment()), setup.scenario.clock.mode, not setup.counts_only
     )
     simulate(scenario, out=folders[0])
-    monkeypatch.setattr(edgesim.runs.run, "needs_processes", lambda cell, clock, trained: True)
+    always = lambda cell, clock, trained: True  # noqa: E731
+    monkeypatch.setattr(edgesim.runs.play_rounds, "needs_processes", always)
     simulate(scenario, out=folders[1])
     return folders
 
