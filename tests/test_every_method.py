@@ -16,6 +16,7 @@ from edgesim.records.run_checkpoint import RunFolder
 from edgesim.runs.fingerprint import result_digest
 from edgesim.runs.run import run_rounds
 from edgesim.runs.setup import set_up
+from edgesim.scenario.base_file import base_of
 from edgesim.scenario.loader import expand
 from fl.methods import available
 from reports.html_page import write_report
@@ -151,11 +152,12 @@ SCENARIOS = sorted((ROOT / "scenarios").rglob("*.yaml"))
 @pytest.mark.slow
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_the_smoke_line_of_every_shipped_scenario_runs(path):
-    """The command in the file's own comment (or the file as it is), one round of its first and of
-    its last scheme.
+    """The command in the file's own comment or in that of its base (or the file as it is), one
+    round of its first and of its last scheme.
     """
-    text = path.read_text(encoding="utf-8")
-    commands = re.findall(r"edgesim run \S+\.yaml ([^\n]*learning\.dataset=digits[^\n]*)", text)
+    text, below = (file.read_text(encoding="utf-8") for file in (path, base_of(path)))
+    command = re.compile(r"edgesim run \S+\.yaml ([^\n]*learning\.dataset=digits[^\n]*)")
+    commands = command.findall(text) or command.findall(below)
     learns = "dataset: none" not in text
     small = ("dataset: digits", "base: ")  # laid over a file that is tested itself
     assert commands or any(word in text for word in small) or "liu-20mhz" in path.stem or not learns
