@@ -67,6 +67,8 @@ def checked(rule: SelectionRule, name: str) -> SelectionRule:
             chosen = np.asarray(given, dtype=float)
         except (TypeError, ValueError):
             chosen = np.full(1, np.nan)
+        if np.asarray(given).dtype == bool:  # a mask over devices, not their numbers
+            chosen = np.full(1, np.nan)
         if chosen.ndim != 1 or not np.isin(chosen, view.idle).all():
             problem = f"is {name}, which chose {str(given)[:80]} in round {view.g}"
             raise ScenarioKeyError(SELECTION, f"{problem}; choose among the devices of view.idle")

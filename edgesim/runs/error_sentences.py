@@ -70,6 +70,11 @@ def locate_user_errors(function: Callable[Concatenate[Scenario, P], T]) -> Calla
 
 def _sentence(error: Exception, scenario: Scenario) -> EdgesimError | None:
     """The error to raise instead; None where it stays what it is."""
+    cause = error.__cause__
+    if type(cause) is type(error) and cause.args == error.args:
+        # SimPy raises a copy of what ends a process that nobody waits for: the traceback, and with
+        # it the user's line, is that of the original
+        error = cause
     for path in [*user_files(scenario), *package_files(scenario)]:
         if lines_in(error, path):
             return UserCodeError(describe(error, path))

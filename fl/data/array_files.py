@@ -41,6 +41,8 @@ def array_paths(path: Path) -> list[Path]:
         raise DataError(f"there is no file or folder {path}")
     if not path.is_file():
         raise DataError(f"{path} is no regular file")
+    if path.suffix == ".py":
+        raise DataError(f"{path} is code; name its function, ./{path.name}:load")
     if path.suffix != ".npz":
         raise DataError(f"{path} is no .npz file and no folder of .npy files; {HOW}")
     return [path]

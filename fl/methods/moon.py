@@ -53,9 +53,11 @@ class MOON(FedAvg):
         """
         last = given.layers[-1] if given.in_layers else None
         if not isinstance(last, Linear):
+            lacks = "does not end in a dense layer"
+            lacks = lacks if given.in_layers else "is a module of your own"
             raise ModelError(
                 f"moon puts a projection head in front of the output layer, and model {given.name} "
-                "does not end in a dense layer of its own; choose another model or method"
+                f"{lacks}; choose another model or method"
             )
         width = prod(given.input_shapes[-1])
         head = Linear(width, width), Relu(), Linear(width, PROJECTION)

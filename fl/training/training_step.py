@@ -60,7 +60,9 @@ def tensor_step(model: Architecture, phase: Phase, w: Tensor, mask: Tensor, layo
             weights = [tensor * scale for tensor, scale in zip(tensors, scales, strict=True)]
         logits = model.forward(weights, x)
         loss = criterion(logits, y)
-        update(torch.autograd.grad(loss, variables))
+        # a forward pass may leave a tensor out (a branch, a layer that nobody calls): zero, as in
+        # the flat vector
+        update(torch.autograd.grad(loss, variables, materialize_grads=True))
         return loss.detach(), hits_of(logits, y)
 
     return step

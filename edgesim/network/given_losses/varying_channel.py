@@ -64,10 +64,14 @@ class VaryingChannel(Channel):
         return gains if self.fading is None else gains * self.fading.power(self.block(time_s))
 
     def _next_loss_s(self, time_s: float) -> float:
-        change_s = float(self.process.next_change_s(time_s))
+        given = self.process.next_change_s(time_s)
+        try:
+            change_s = float(given)
+        except (TypeError, ValueError):
+            change_s = math.nan
         if not change_s > time_s:
             raise RunError(
-                f"{self.name}: next_change_s({time_s:g}) gave {change_s:g}; "
+                f"{self.name}: next_change_s({time_s:g}) gave {str(given)[:40]}; "
                 "it must be later than the time that was asked for, or inf"
             )
         return change_s
@@ -88,7 +92,7 @@ def checked_losses(given: Any, devices: int, name: str) -> Array:
         RunError: they are not K numbers, or one of them is no path loss.
     """
     try:
-        loss_db = np.asarray(given, dtype=float)
+        loss_db = np.asarray(given).astype(float, casting="same_kind")
     except (TypeError, ValueError):
         raise RunError(f"{name} gave {type(given).__name__}; give {devices} numbers, dB") from None
     if loss_db.shape != (devices,):

@@ -41,6 +41,20 @@ class Stuck(Steps):
     def next_change_s(self, time_s):
         return time_s
 
+class Never(Steps):
+    def next_change_s(self, time_s):
+        return None
+
+class Breaks(Steps):
+    def loss_db(self, time_s):
+        return super().loss_db(time_s) if time_s < 0.01 else 1 / 0
+
+    def next_change_s(self, time_s):
+        return time_s + 0.01
+
+def complex_numbers(fleet, streams):
+    return np.full(len(fleet), 100j)
+
 def short(fleet, streams):
     return [100.0]
 
@@ -111,8 +125,11 @@ def test_code_over_time_resumes_and_is_kept_with_the_run(run):
     ("channel", "sentence"),
     [
         ("./radio.py:short", "gave an array [1]; give one path loss per device, [2]"),
-        ("./radio.py:broken", "radio.py:28: ZeroDivisionError: division by zero"),
+        ("./radio.py:broken", "radio.py:42: ZeroDivisionError: division by zero"),
         ("./radio.py:Stuck", "next_change_s(0"),
+        ("./radio.py:Never", "next_change_s(0) gave None; it must be later than"),
+        ("./radio.py:Breaks", "radio.py:30: ZeroDivisionError: division by zero"),
+        ("./radio.py:complex_numbers", "gave ndarray; give 2 numbers, dB"),
         ("./radio.py:gone", "but radio.py defines no gone"),
         ("radio", "network.channel is radio"),
         (

@@ -28,6 +28,11 @@ def absent(view, count, stream):
 def twice(view, count, stream):
     return [1, 1]
 
+def mask(view, count, stream):
+    import numpy
+
+    return numpy.array([False, True])
+
 def odd(view, count, stream):
     return "nobody"
 """
@@ -67,6 +72,7 @@ def test_from_a_file(chosen):
         ("best", "is best; allowed are uniform, all, best-channel, round-robin, power-of-choice"),
         ("./select.py:absent", "which chose [7] in round 0; choose among the devices of view.idle"),
         ("./select.py:twice", "which chose [1, 1] in round 0; choose at most 1 devices, each once"),
+        ("./select.py:mask", "which chose [False  True] in round 0; choose among the devices"),
         ("./select.py:odd", "which chose nobody in round 0; choose among"),
         ("./select.py:gone", "but select.py defines no gone"),
         ("all", "learning.method.participants is 1, which the selection all does not read"),

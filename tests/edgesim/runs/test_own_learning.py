@@ -179,6 +179,8 @@ def test_content_decides_the_fingerprint(own, tmp_path):
         ),
         (("learning.model=digits-cnn",), "does not fit samples of 5 numbers; only mlp"),
         ((*OWN_CODE, "learning.method={name: depthfl}"), "depthfl does not know the blocks"),
+        ((*OWN_CODE, "learning.method={name: moon}"), "moon .* model ./my.py:Net is a module of"),
+        (("learning.dataset=./my.py",), "my.py is code; name its function, ./my.py:load"),
     ],
 )
 def test_what_is_wrong_is_one_sentence(own, changes, sentence):

@@ -11,9 +11,11 @@ import torch
 from torch import nn
 
 from fl.accounting import Accounting, step_cost, submodel_cost
+from fl.contracts import Phase
 from fl.errors import ModelError
 from fl.models.architectures import build
 from fl.models.batch_norm import Collected
+from fl.training.training_step import tensor_step
 
 SHIPPED = build("digits-cnn", (1, 8, 8), 10)
 
@@ -150,6 +152,30 @@ def test_tied_weights_are_one_part_of_the_model(own):
         model.logits(0 * w, torch.ones(1, 6)), model.logits(w, torch.ones(1, 6))
     )
     assert model.macs == {"first.weight": 72, "head.weight": 18}
+
+
+def test_a_layer_that_a_pass_leaves_out_stays_as_it_is(own):
+    """Pairs with a sum above 0 go through one layer, the others through the other."""
+
+    class Branches(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.above, self.below, self.unused = (nn.Linear(6, 3) for _ in range(3))
+
+        def forward(self, x):
+            return self.above(x) if x.sum() > 0 else self.below(x)
+
+    model = own(Branches)
+    for sign, moved in ((1.0, "above"), (-1.0, "below")):
+        w = weights(model)
+        phase = Phase(w, torch.ones(len(w), dtype=torch.bool), 1, 0.1)
+        step = tensor_step(model, phase, w, phase.mask, model.layout)
+        before = model.layout.named(w.clone())
+        step(sign * torch.ones(2, 6), torch.tensor([0, 1]))
+        changed = {
+            name for name, part in model.layout.named(w).items() if (part != before[name]).any()
+        }
+        assert changed == {f"{moved}.weight", f"{moved}.bias"}
 
 
 class Counting(nn.Linear):
