@@ -68,7 +68,7 @@ ALPHAS   := --only "alpha 0" --only "alpha 1" --only "alpha inf"
 paper-controls: $(VENV)/.installed  ## the papers' tables under other readings of what they leave open (EDGESIM_DATA)
 	$(BIN)/edgesim sweep scenarios/papers/liu-fig3.yaml $(DIGITS) learning.method.rho=0,0.4,0.8,0.9 --out $(CONTROLS)/holders
 	$(BIN)/edgesim sweep scenarios/papers/liu-fig3.yaml $(DIGITS) learning.method.rho=0.4,0.8,0.9 \
-	  learning.method.pruned_counts=all --out $(CONTROLS)/all
+	  learning.method.pruned_counts=all,zeros --out $(CONTROLS)/other-means
 	$(BIN)/edgesim sweep scenarios/four-papers.yaml $(RULES) --seeds 0-2 --only "Liu joint" --only FedLPS --only SpaFL \
 	  --only FedAvg --out $(CONTROLS)/one-set-of-rules
 	$(BIN)/edgesim sweep scenarios/papers/fedlps-table1-mnist.yaml $(RELEASED) --only "FedLPS without pull" --seeds 0,1 \

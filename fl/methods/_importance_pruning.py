@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from fl.contracts import Array, Grant, Payload, Phase, Stage, Tensor, Update, View, Work
+from fl.contracts import Array, Grant, Payload, Phase, Sent, Stage, Tensor, Update, View, Work
 from fl.method_base.affine_demand import total_work, upload_bits
 from fl.method_base.method import Method, State, param
 
@@ -48,9 +48,9 @@ class ImportancePruning(Method):
     pruned_counts: str = param(
         "holders",
         "mean of a weight over the devices that kept it, or over all, where who pruned it counts "
-        "as not having moved it",
+        "as not having moved it, or with zeros as having it at 0",
         source="Liu et al., eq. (26)",
-        choices=("holders", "all"),
+        choices=("holders", "all", "zeros"),
     )
 
     @classmethod
@@ -115,9 +115,14 @@ class ImportancePruning(Method):
         if self.pruned_counts == "holders" or not updates:
             return super().aggregate(state, view, updates)
         # Here, since it imports torch, which pricing a scenario does without.
-        from fl.method_base.aggregation import mean_of_differences
+        from fl.method_base.aggregation import mean_of_differences, mean_over_holders
 
-        w = mean_of_differences(state.w, *self.arrived(view, updates))
+        sent, weights = self.arrived(view, updates)
+        if self.pruned_counts == "all":
+            w = mean_of_differences(state.w, sent, weights)
+        else:
+            filled = [Sent(s.values.where(s.travels, 0.0), self.shared_mask) for s in sent]
+            w = mean_over_holders(state.w, filled, weights)
         return replace(state, g=state.g + 1, w=w)
 
 

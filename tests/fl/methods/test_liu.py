@@ -1,12 +1,15 @@
 """Liu, Algorithm 1: what is trained, sent, kept."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from fl.contracts import View
+from fl.contracts import Trained, View
 from fl.executors.deferred_training import Trainer
 from tests.fl.conftest import view_of
+from tests.fl.two_neurons import Done
 
 PARTIAL = {"personal_steps": 3, "global_steps": 3, "personal_lr": 0.2, "global_lr": 0.1}
 
@@ -59,15 +62,24 @@ def test_late_devices_keep_their_personal_part(bench):
     assert nobody.g == 1
 
 
-def test_a_pruned_weight_counts_as_not_having_moved(bench):
-    """Mean over all: where n of 4 keep a weight it moves n / 4 of the mean over those holders."""
-    params = {"personal_steps": 1, "global_steps": 2}
-    method = bench.method("liu", **params)
-    everyone = bench.method("liu", pruned_counts="all", **params)
-    start, view = method.start(), view_of(bench.task)
-    updates = Trainer(bench.task).submit(bench.jobs(method, start, rho=0.5))
-    holders = sum(method.encode(u.job, u.result()).travels.double() for u in updates)
-    moved = method.aggregate(start, view, updates).w.double() - start.w.double()
-    over_all = everyone.aggregate(start, view, updates).w.double() - start.w.double()
-    assert torch.allclose(over_all, moved * holders / 4, atol=1e-7)
-    assert 0 < holders[holders > 0].min() < 4
+def test_means_of_a_weight_that_some_devices_have_pruned(bench):
+    """Old value 1; 3 devices; one keeps the weight and sends 4, two have pruned it: 4, 2 or 4/3.
+
+    A weight that nobody kept is 1, 1 or 0, and the personal part is left alone.
+    """
+    expected = {"holders": (4, 1), "all": (2, 1), "zeros": (4 / 3, 0)}
+    for rule, (kept_once, kept_never) in expected.items():
+        method = bench.method("liu", pruned_counts=rule)
+        first, second = np.flatnonzero(method.shared)[:2]
+        state = replace(method.start(), w=torch.ones(method.layout.size))
+        holder = torch.zeros(method.layout.size, dtype=torch.bool)
+        holder[first] = True
+        masks = [holder, torch.zeros_like(holder), torch.zeros_like(holder)]
+        jobs = bench.jobs(method, state, rho=0.5, devices=[0, 1, 2])
+        updates = [
+            Done(job, Trained(4.0 * mask, mask, 0.0)) for job, mask in zip(jobs, masks, strict=True)
+        ]
+        w = method.aggregate(state, view_of(bench.task), updates).w
+        assert w[first] == pytest.approx(kept_once)
+        assert w[second] == pytest.approx(kept_never)
+        assert (w[method.personal()] == 1).all()
