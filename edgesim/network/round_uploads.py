@@ -152,7 +152,7 @@ class SendingTimes:
         if self.settled and self._window_s is not None:
             found_s = np.minimum(self._window_s, found_s)
         self._window_s = found_s
-        searches = self._turns <= HALVINGS and np.any(self._low_s < self._high_s)
+        searches = self._turns <= HALVINGS + 1 and np.any(self._low_s < self._high_s)
         self.settled = needed_s is not None and not searches
         return found_s
 
@@ -163,3 +163,6 @@ class SendingTimes:
         self._turns += 1
         halving = self._turns <= HALVINGS and self._low_s < self._high_s
         self.extra_s = np.where(halving, 0.5 * (self._low_s + self._high_s), self._high_s)
+        if self._turns == HALVINGS + 1:
+            # Only the first plan has needed more, and its times were those of unpruned work.
+            self.extra_s = np.where(self._low_s > 0.0, self._high_s, 0.0)

@@ -45,6 +45,16 @@ def test_the_least_threshold_is_the_one_that_is_needed():
     assert 30e-3 <= 15e-3 + times.extra_s[0] < 30.3e-3 and blocks == 3.0
 
 
+def test_a_threshold_that_pruned_work_fits_is_not_stretched():
+    """Unpruned work leaves one block of 10 ms, with which 30 ms more are needed; pruned work two."""
+    uploads = SimpleNamespace(window_s=lambda rho, cpu_hz, extra_s: 30e-3 - 20e-3 * (1 - rho))
+    times, needed_s, rho = SendingTimes(), None, 0.0
+    for _ in range(12):
+        window_s = times.next_s(uploads, rho, None, needed_s)
+        needed_s, rho = max(30e-3 if window_s < 20e-3 else 0.0, times.extra_s[0]), 0.9
+    assert times.settled and times.extra_s[0] == 0.0
+
+
 def test_in_the_end_times_only_shrink():
     left_s = iter([20e-3, 12e-3, 18e-3, 11e-3])
     uploads = SimpleNamespace(window_s=lambda *_: np.full(2, next(left_s)))
