@@ -7,6 +7,8 @@ Each command imports what it needs when it runs, so that ``edgesim --help`` answ
 from __future__ import annotations
 
 import logging
+import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,7 +63,7 @@ def report(
             typer.echo(explain_options())
             return
         read = read_options(options, changes) if options else options_beside(dirs[0], changes)
-        with _progress() as progress:
+        with _missing_glyphs(), _progress() as progress:
             page = write_report(dirs, out or default_folder(dirs), read, progress)
         typer.echo(f"report: {page}")
 
@@ -82,6 +84,21 @@ def _progress() -> Iterator[Progress]:
         yield lambda done, total, name: bar.update(
             task, completed=done, total=total, description=name
         )
+
+
+@contextmanager
+def _missing_glyphs() -> Iterator[None]:
+    """One sentence on the characters that no font has, instead of a warning for each drawing."""
+    with warnings.catch_warnings(record=True) as found:
+        yield
+    codes = [re.match(r"Glyph (\d+) ", str(each.message)) for each in found]
+    for each, code in zip(found, codes, strict=True):
+        if code is None:
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+    lacking = dict.fromkeys(chr(int(code[1])) for code in codes if code)
+    if lacking:
+        text = "".join(lacking)
+        typer.echo(f"warning: figures show boxes for {text}, which their font lacks", err=True)
 
 
 def compare(

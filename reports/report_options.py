@@ -56,7 +56,12 @@ class DisplayNames(Reader[dict[str, str]]):
             return {label: label for label in Words().read(given)}
         if not isinstance(given, dict) or not given:
             raise refuse(given, f"; write {self.allowed}")
-        return {str(label): str(label if name is None else name) for label, name in given.items()}
+        names = {str(label): str(label if name is None else name) for label, name in given.items()}
+        for name in names.values():
+            if not name.strip() or list(names.values()).count(name) > 1:
+                problem = "shared by several labels" if name.strip() else "without a character"
+                raise refuse(given, f" with a display name {problem}; write one for each label")
+        return names
 
 
 class KeyValues(Reader[dict[str, str]]):

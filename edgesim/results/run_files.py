@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,13 +100,18 @@ def read_devices(path: Path) -> pd.DataFrame | None:
             problem = "holds no numbers"
         elif name == "device" and values.tolist() != list(range(len(table))):
             problem = "does not count the devices from 0"
-        elif (large := values.abs() > MAX_NUMBER).any():
+        elif (large := (values.abs() > MAX_NUMBER) & ~unconnected(values)).any():
             row = int(large.to_numpy().argmax())
             problem = f"is {values[row]} in row {row + 1}; allowed are numbers up to {MAX_NUMBER:g}"
         else:
             continue
         raise ResultsError(f"{path} is damaged: its column {_name(name)} {problem}.")
     return table
+
+
+def unconnected(values: pd.Series) -> pd.Series:
+    """Devices without a connection, whose path gain is -inf dB."""
+    return (values == -math.inf) & (values.name == "path_gain_db")
 
 
 def read_partition(path: Path) -> dict[str, Any] | None:

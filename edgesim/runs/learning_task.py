@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edgesim.errors import RELATIVE, ScenarioKeyError
+from edgesim.errors import RELATIVE, RunError, ScenarioKeyError
 from edgesim.extensions.entry_points import find_object, guarded_object
 from edgesim.extensions.user_code import lines_in, load_object, user_files
 from edgesim.records.table_files import ROUNDS
@@ -65,6 +65,9 @@ def find_data(scenario: Scenario, given: Any, allow_code: bool) -> DataSource:
             problem = "is missing; write for instance partition: {kind: iid}"
             raise ScenarioKeyError(("learning", "partition"), problem)
         return DataSource(own_samples(given, "data"), _partition_file(scenario), in_memory=True)
+    if given is not None and Path(given).is_file():
+        problem = "a file; name it as learning.dataset, or give the folder of the shipped data sets"
+        raise RunError(f"data is {given}, {problem}")
     if name == datasets.NONE or scenario.learning.partition is None:
         return DataSource(None, root=given)
     load = find_object("datasets", scenario, name, DATASET, allow_code)

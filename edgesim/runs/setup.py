@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from edgesim.clocks.server_failures import ServerFailures, failing
 from edgesim.clocks.speed_tiers import SpeedTiers, job_seconds
 from edgesim.clocks.tier_models import TierModels
 from edgesim.engine.stop_rule import StopRule
-from edgesim.errors import ScenarioKeyError
+from edgesim.errors import RunError, ScenarioKeyError
 from edgesim.extensions.device_presence import check_absences, find_absences
 from edgesim.extensions.own_channel import find_channel
 from edgesim.extensions.selection_costs import expected_costs, spent_energy
@@ -362,6 +363,9 @@ def set_up(
         RunError, ScenarioError: what is missing or does not fit, with file, line and key.
     """
     seed = scenario.seed if seed is None else seed
+    if not isinstance(seed, Integral) or not 0 <= seed < 2**63:
+        raise RunError(f"seed is {seed}; give a whole number from 0 to {2**63 - 1}")
+    seed = int(seed)
     seeds = Seeds(seed)
     source = find_data(scenario, data, allow_code)
     if data is not None and not isinstance(data, str | Path):

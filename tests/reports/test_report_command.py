@@ -32,6 +32,13 @@ def test_the_command_line_takes_the_style(run, tmp_path):
     assert CliRunner().invoke(app, ["report", str(run), "--style", "nature"]).exit_code == 2
 
 
+def test_characters_without_a_glyph_are_one_sentence(run, tmp_path):
+    given = ["report", str(run), "figures=cdf", "schemes={joint: \u4e2d\u4e2d}"]
+    result = CliRunner().invoke(app, [*given, "--out", str(tmp_path / "out")])
+    sentence = "warning: figures show boxes for \u4e2d, which their font lacks\n"
+    assert (result.exit_code, result.stderr) == (0, sentence)
+
+
 @pytest.mark.parametrize("name", ["device_rounds.parquet", "spans.parquet", "rounds.csv"])
 def test_a_cut_table_is_one_sentence_and_writes_nothing(run, tmp_path, name):
     content = (run / name).read_bytes()

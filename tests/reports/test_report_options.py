@@ -82,6 +82,14 @@ def test_the_file_beside_the_results_is_read_by_itself(two_runs, tmp_path):
         ("columns: 3", "report.yaml:1: columns is 3; write 1 or 2"),
         ("x: [miles]", "report.yaml:1: x"),
         ("schemes: 3", "report.yaml:1: schemes is 3; write a list of labels"),
+        (
+            "schemes: {liu: A, fedavg: A}",
+            "report.yaml:1: schemes is a mapping with a display na",
+        ),
+        (
+            "schemes: {liu: ' '}",
+            "report.yaml:1: schemes is a mapping with a display name witho",
+        ),
         ("slice: [1]", "report.yaml:1: slice is a list; write a mapping from swept keys"),
     ],
 )

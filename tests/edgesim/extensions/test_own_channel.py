@@ -1,7 +1,10 @@
 """Path loss from code and from traces, in runs, and one sentence per mistake."""
 
+import math
+
 import pytest
 
+from edgesim import load_run
 from edgesim.errors import EdgesimError
 from edgesim.runs.run import simulate
 from edgesim.scenario.loader import load
@@ -148,6 +151,12 @@ def test_mistakes(run, channel, sentence):
     with pytest.raises(EdgesimError) as problem:
         run(channel)
     assert sentence in str(problem.value) and "\n" not in str(problem.value)
+
+
+def test_a_device_without_a_connection_is_reported(run, tmp_path):
+    (run.folder / "out.csv").write_text("t [s],0 [dB],1 [dB]\n0,100,inf\n")
+    run("{trace: out.csv}", out=tmp_path / "out")
+    assert load_run(tmp_path / "out").devices.path_gain_db.tolist() == [-100.0, -math.inf]
 
 
 def test_what_does_not_fit_together(run):

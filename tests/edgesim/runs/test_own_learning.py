@@ -196,6 +196,17 @@ def test_a_module_for_other_samples_is_one_sentence(own):
         simulate(own(), model=nn.Linear(4, 3))
 
 
+@pytest.mark.parametrize("seed", [-1, 1.5, 2**63, "1"])
+def test_a_seed_that_is_none_is_one_sentence(own, seed):
+    with pytest.raises(RunError, match=f"seed is {seed}; give a whole number from 0 to"):
+        simulate(own(), seed=seed)
+
+
+def test_a_file_in_place_of_the_folder_of_data_sets_is_not_passed_over(own, tmp_path):
+    with pytest.raises(RunError, match=r"mine\.npz, a file; name it as learning.dataset"):
+        simulate(own(), data=tmp_path / "mine.npz")
+
+
 def test_code_needs_leave(own):
     for change in OWN_CODE:
         with pytest.raises(ScenarioError, match="runs code of yours; allow it with --allow-code"):
