@@ -184,9 +184,9 @@ class SectorDownlink(Downlink):
         if self.uplink is not None:
             self.uplink.follow()
 
-    def _hand_over(self, device: int, interruption_s: float) -> None:
-        """A device is handed over: it receives nothing for a while, and goes on where it is."""
-        self._cut_until_s[device] = self.env.now + interruption_s
+    def _hand_over(self, device: int, until_s: float) -> None:
+        """A device is handed over: it receives nothing until then, and goes on where it is."""
+        self._cut_until_s[device] = until_s
         self.timer.changed()
 
     def _next_change_s(self, time_s: float) -> float:

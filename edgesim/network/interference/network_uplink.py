@@ -88,7 +88,7 @@ class NetworkUplink(Uplink):
         if on_segment is not None:
             table.on_stretch = self._report
         self.walk, self._leaving = walk, dict[int, simpy.Event]()  # device that sends -> its event
-        self.on_handover: Callable[[int, float], None] | None = None  # (device, interruption, s)
+        self.on_handover: Callable[[int, float], None] | None = None  # (device, without link until)
         self._moved: set[int] = set()  # devices whose uploads were cut by a handover
         self.asked = np.zeros(len(couplings), dtype=bool)  # with a grant of the present round
         self._refreshed = -1  # number of the last multiple of refresh_s that was looked at
@@ -154,22 +154,26 @@ class NetworkUplink(Uplink):
         if self.walk is None:
             return
         for each in self.walk.follow(self.env.now):
-            self.hand_over(each.device, each.sector, each.lost)
+            self.hand_over(each.device, each.sector, each.lost, each.time_s)
         self.walk.update_k()
 
-    def hand_over(self, device: int, sector: int, lost: bool = False) -> None:
+    def hand_over(
+        self, device: int, sector: int, lost: bool = False, at_s: float | None = None
+    ) -> None:
         """Serve a device by another sector from now on; bits left go on there.
 
         Args:
             device: its number.
             sector: that serves it from now on.
             lost: its link has failed, and with it what it sends.
+            at_s: when it was handed over, which a resumed run learns later, s; None: now.
         """
         self.bands.hand_over(device, sector)
         if device in self._leaving:
             self._leaving.pop(device).succeed(lost)
         if self.on_handover is not None:
-            self.on_handover(device, self._interruption_s)
+            since_s = self.env.now if at_s is None else at_s
+            self.on_handover(device, since_s + self._interruption_s)
         self.timer.changed()
 
     def pause_s(self, device: int) -> float | None:

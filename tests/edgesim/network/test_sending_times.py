@@ -46,7 +46,7 @@ def test_the_least_threshold_is_the_one_that_is_needed():
 
 
 def test_a_threshold_that_pruned_work_fits_is_not_stretched():
-    """Unpruned work leaves one block of 10 ms, with which 30 ms more are needed; pruned work two."""
+    """Unpruned work leaves one block of 10 ms, which needs 30 ms more; pruned work leaves two."""
     uploads = SimpleNamespace(window_s=lambda rho, cpu_hz, extra_s: 30e-3 - 20e-3 * (1 - rho))
     times, needed_s, rho = SendingTimes(), None, 0.0
     for _ in range(12):

@@ -15,6 +15,7 @@ from edgesim.network.fading.processes import BlockFading
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.network_uplink import NetworkUplink
 from edgesim.network.interference.sector_channel import SectorChannel
+from edgesim.network.mobility.serving_sectors import Handover
 from edgesim.network.planned_gains import PlannedGains
 from edgesim.network.tdd_service import TddService
 from edgesim.seeds import Seeds
@@ -178,6 +179,23 @@ def test_a_handover_interrupts_and_the_rest_comes_from_the_new_sector():
     rest = 10.0 - 0.1 * BESIDE
     assert found[0] == pytest.approx(0.15 + rest / slow, rel=1e-7)
     assert found[1] == pytest.approx(0.1 + (5.0 - 0.1 * BESIDE) / slow, rel=1e-7)
+
+
+def test_a_handover_of_long_ago_interrupts_nothing():
+    """A resumed run learns of all handovers at its start: nobody is without a link from then on."""
+    link, coming = link_of(uplink=True), [Handover(0.1, 0, 1)]
+    assert link.uplink is not None
+
+    class Walk:
+        interruption_s = 0.05
+        follow = staticmethod(lambda now_s: [coming.pop()] if coming and now_s >= 1.0 else [])
+        update_k = staticmethod(lambda: None)
+        next_change_s = staticmethod(lambda _: math.inf)
+
+    link.uplink.walk = Walk()
+    slow = 10.0 * math.log2(1.0 + 2e-12 / (DENSITY * 10e6))
+    found = ends(link, [10.0, 5.0], [1.0, 1.0])
+    assert found == pytest.approx([1.0 + 10.0 / slow, 1.0 + 5.0 / slow], rel=1e-7)
 
 
 def test_an_interrupted_download_has_what_arrived():
