@@ -147,6 +147,7 @@ def find_model(scenario: Scenario, given: Any, allow_code: bool) -> Any | None:
             raise ScenarioKeyError(("learning", "classifier"), problem)
         return None
     if not callable(own):
+        name = name if given is None else repr(given)[:80]
         raise ScenarioKeyError(MODEL, f"is {name}, which is no torch.nn.Module and makes none")
     return own
 

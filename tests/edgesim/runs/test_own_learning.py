@@ -202,6 +202,11 @@ def test_a_seed_that_is_none_is_one_sentence(own, seed):
         simulate(own(), seed=seed)
 
 
+def test_a_model_that_is_none_is_named_as_it_was_given(own):
+    with pytest.raises(ScenarioError, match=r"is '\./net\.py:Net', which is no torch\.nn\.Module"):
+        simulate(own(), model="./net.py:Net")
+
+
 def test_a_file_in_place_of_the_folder_of_data_sets_is_not_passed_over(own, tmp_path):
     with pytest.raises(RunError, match=r"mine\.npz, a file; name it as learning.dataset"):
         simulate(own(), data=tmp_path / "mine.npz")
