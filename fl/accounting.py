@@ -60,7 +60,7 @@ class Accounting:
     backward: str = "counted"
     count_biases: bool = False
 
-    def work(self, cost: StepCost, steps: int, batch: float, rho: float = 0.0) -> Work:
+    def work(self, cost: StepCost, steps: float, batch: float, rho: float = 0.0) -> Work:
         """Work of ``steps`` steps on ``batch`` samples with pruning ratio rho."""
         saved = self.sparse_efficiency * rho
         return Work(

@@ -207,7 +207,7 @@ class Method(metaclass=ABCMeta):
         return cost_columns(devices, classes, rho, self.stages, self.payload)
 
     def work(
-        self, k: int, step: StepCost, steps: int, rho: float = 0.0, batch: float | None = None
+        self, k: int, step: StepCost, steps: float, rho: float = 0.0, batch: float | None = None
     ) -> Work:
         """Work of so many steps of device k.
 

@@ -1,15 +1,19 @@
-"""Adaptive pruning by importance before the last phase of a method: Liu, eqs. (20) to (25)."""
+"""Adaptive pruning by importance before the last phase of a method: Liu, eqs. (19) to (25)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
-from fl.contracts import Array, Grant, Payload, Phase, Sent, Stage, Tensor, Update, View, Work
+from fl.accounting import forward_flops
+from fl.contracts import Array, Grant, Payload, Phase, Sent, Sgd, Stage, Tensor, Update, View, Work
+from fl.errors import MethodError
 from fl.method_base.affine_demand import total_work, upload_bits
-from fl.method_base.method import Method, State, param
+from fl.method_base.method import Method, State, padded, param
+
+MOST_EXACT = 50_000  # prunable weights whose exact importance may be asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +22,8 @@ class ImportancePruning(Method):
 
     Before the last phase comes a warm-up of the unpruned shared weights; its largest changes name
     the weights that are kept; the last phase starts from the *received* weights where they are kept
-    and from zero elsewhere.
+    and from zero elsewhere. With ``importance: exact`` the batches of the warm-up rank the weights
+    by the change of the loss without each of them instead.
     """
 
     cost_by_samples: ClassVar[bool] = True
@@ -53,6 +58,29 @@ class ImportancePruning(Method):
         choices=("holders", "all", "zeros"),
     )
 
+    importance: str = param(
+        "warm-up",
+        "rank weights by their change in a warm-up (20), or by the change of the loss without each "
+        "(19), a forward pass per weight",
+        source="Liu et al., eqs. (19), (20)",
+        choices=("warm-up", "exact"),
+    )
+
+    def __post_init__(self) -> None:
+        if self.importance == "exact" and self.shared_count > MOST_EXACT:
+            raise MethodError(
+                "importance",
+                f"is exact, which takes a forward pass for each of {self.shared_count:,} prunable "
+                f"weights, and may be asked for {MOST_EXACT:,} at most; use warm-up, or a "
+                "smaller model",
+            )
+        if self.importance == "exact" and not self.task.architecture.in_layers:
+            raise MethodError(
+                "importance",
+                "is exact, which needs a model of this package; use warm-up with a module of "
+                "your own",
+            )
+
     @classmethod
     def unread(cls, values: dict[str, Any]) -> dict[str, str]:
         fixed = {} if values["rho"] is None else {"rho_max": "rho is fixed"}
@@ -69,7 +97,19 @@ class ImportancePruning(Method):
         """Liu, eq. (24): the warm-up is not pruned, the last stage is."""
         # The method that this is mixed into has them.
         *before, last = super().stages(k, rho)  # type: ignore[safe-super]
-        return *before, Stage("warm-up", self.work(k, self.shared_step, self.warmup_steps)), last
+        work = self.work(k, self.shared_step, self.warmup_steps * self.steps_per_ranking)
+        return *before, Stage("warm-up", work), last
+
+    @cached_property
+    def steps_per_ranking(self) -> float:
+        """Training steps on the shared weights that cost as much as ranking by one batch.
+
+        By (19) it takes N_u + 1 forward passes, each as many steps as its share of their FLOPs.
+        """
+        if self.importance == "warm-up":
+            return 1
+        each = forward_flops(self.task.architecture, self.task.accounting) / self.shared_step.flops
+        return (self.shared_count + 1) * each
 
     def payload(self, rho: float) -> Payload:
         """Liu, eq. (25), and the mask itself where it is counted."""
@@ -86,7 +126,31 @@ class ImportancePruning(Method):
         # The method that this is mixed into has it.
         *before, last = super().local_update(state, k, w, grant)  # type: ignore[safe-super]
         warmup = replace(last, mask=self.shared_mask, steps=self.warmup_steps, batches="warm-up")
+        if self.importance == "exact":
+            warmup = self._measured(warmup)
         return *before, warmup, self._pruned(last, len(before), grant.rho)
+
+    def _measured(self, warmup: Phase) -> Phase:
+        """The phase whose result is [u, F(u | u_j = 0) - F(u)], the mean over its batches.
+
+        The weights stay; N_u coordinates behind them start at 0 and have those differences, with
+        the other sign, as the gradient of the phase's loss, and 1 / steps as step size.
+        """
+        from fl.masks.exact_importance import loss_changes
+
+        size, shared, count = self.layout.size, self.shared_mask, self.shared_count
+
+        def start(done: list[Tensor]) -> Tensor:
+            return padded(value_of(warmup.start, done), count)
+
+        def loss(w: Tensor, x: Tensor, y: Tensor) -> Tensor:
+            model, mean = self.task.architecture, self.task.objective.mean
+            return -(w[size:] * loss_changes(model, w[:size].detach(), shared, x, y, mean)).sum()
+
+        behind = padded(~shared & shared, count)
+        behind[size:] = True
+        step = 1.0 / self.warmup_steps
+        return replace(warmup, start=start, mask=behind, lr=step, loss=loss, optimiser=Sgd())
 
     def _pruned(self, last: Phase, before: int, rho: float) -> Phase:
         """The last phase on the weights that the warm-up, result number ``before``, names."""
@@ -98,7 +162,12 @@ class ImportancePruning(Method):
         # Start and mask of the phase both ask for the ranking, which is the slow part.
         @lru_cache(maxsize=1)
         def kept(received: Tensor, warmed: Tensor) -> Tensor:
-            return masks.largest(masks.importance(received, warmed), shared, count) | ~shared
+            if self.importance == "exact":
+                scores = received.new_zeros(len(received))
+                scores[shared] = warmed[len(received) :].abs()
+            else:
+                scores = masks.importance(received, warmed)
+            return masks.largest(scores, shared, count) | ~shared
 
         def start(done: list[Tensor]) -> Tensor:
             received = value_of(last.start, done[:before])

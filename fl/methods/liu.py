@@ -25,6 +25,7 @@ class Liu(ImportancePruning, FedAlt):
         A weight that nobody kept keeps its old value, which (26) leaves undefined.
         The plan counts the warm-up as (24) does; ``count_warmup: false`` drops it as (46) does.
         ``update: simultaneous`` is LocalSim of Fig. 4; the warm-up then still trains u alone.
+        ``importance: exact`` ranks by (19) instead of (20), and is charged its forward passes.
         The mask's own bits are free as in (25); ``accounting.mask_overhead`` charges them.
     """
 

@@ -28,6 +28,7 @@ UNEVEN = (
 METHODS = {
     "fedavg": "{name: fedavg, lr: 0.05}",
     "liu": "{name: liu, personal_lr: 0.05, global_lr: 0.05}",
+    "liu by (19)": "{name: liu, importance: exact, rho: 0.5, personal_lr: 0.05, global_lr: 0.05}",
     "scaffold": "{name: scaffold, lr: 0.05}",
     "fedlps": "{name: fedlps, lr: 0.05}",
     "fedmp": "{name: fedmp, lr: 0.05}",

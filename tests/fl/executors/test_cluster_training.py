@@ -41,10 +41,16 @@ def same(one, other):
         assert (mine is None and theirs is None) or torch.equal(mine, theirs)
 
 
-@pytest.mark.parametrize("name", ["fedavg", "liu", "fedlps", "moon", "oort"])
-def test_the_results_are_those_of_one_process(perceptron, client, name):
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        *((name, {}) for name in ("fedavg", "liu", "fedlps", "moon", "oort")),
+        ("liu", {"importance": "exact"}),
+    ],
+)
+def test_the_results_are_those_of_one_process(perceptron, client, name, params):
     """Closures travel: penalties, submodels, own losses, phases that start from others' results."""
-    method = perceptron.method(name)
+    method = perceptron.method(name, **params)
     jobs = perceptron.jobs(method, method.start())
     local = choose(method.task, "auto", 1).run(jobs)
     for one, other in zip(
