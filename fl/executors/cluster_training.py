@@ -120,7 +120,8 @@ class ClusterTraining:
         parts = divided(jobs, undone, self._workers())
         try:
             if self._sent is None:  # to every worker: one that is lost takes no last copy with it
-                self._sent = self.client.scatter(self._packed_task, broadcast=True)
+                # by a key of the contents, the late release of an equal task would take this one
+                self._sent = self.client.scatter(self._packed_task, broadcast=True, hash=False)
             futures = [
                 self.client.submit(
                     train_part, self._make, self._sent, self._packed(jobs, part), pure=False
