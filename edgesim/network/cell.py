@@ -117,14 +117,14 @@ class Cell:
         return View(
             g=g,
             now_s=self.env.now,
-            idle=np.flatnonzero(present),
-            rate_bps=self.channel.rate_bps(1.0, power_w, gains),
-            cpu_hz=cpu_hz,
-            samples=self.samples,
+            idle=_read_only(np.flatnonzero(present)),
+            rate_bps=_read_only(self.channel.rate_bps(1.0, power_w, gains)),
+            cpu_hz=_read_only(cpu_hz),
+            samples=_read_only(self.samples),
             budget_s=self.budget_s,
-            capability=capability,
-            model_budget=self.fleet.model_budget,
-            battery_j=battery_j,
+            capability=_read_only(capability),
+            model_budget=_read_only(self.fleet.model_budget),
+            battery_j=None if battery_j is None else _read_only(battery_j),
         )
 
     def there(self, k: int, start_s: float, end_s: float) -> list[tuple[float, float]]:
@@ -203,3 +203,10 @@ class Cell:
             return np.full(len(self.fleet), np.inf)
         waits = self.streams.stream("failure", round=g).standard_exponential(len(self.fleet))
         return np.divide(waits, rate_hz, out=np.full(len(self.fleet), np.inf), where=rate_hz > 0.0)
+
+
+def _read_only(values: Array) -> Array:
+    """The same array, which whoever is shown it cannot change."""
+    shown = values.view()
+    shown.flags.writeable = False
+    return shown

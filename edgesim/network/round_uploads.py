@@ -117,10 +117,10 @@ class RoundUploads:
 class SendingTimes:
     """The times for sending that the quantiles of one plan after the other count with.
 
-    More time means more blocks, so a better quantile, and that a plan that leaves less time: less
-    is pruned, or a threshold that does not fit is stretched less. Where it does not fit, the least
-    one is that of which a plan needs what it counts with, and is found by halving. In the end times
-    only shrink, so that no plan counts with more time than it leaves.
+    More time to send means more blocks of fading, so a better quantile. With that less is pruned,
+    or a threshold that does not fit is stretched less: less time is left. The least threshold that
+    fits is the one with which a plan needs just what it counts with, and is found by halving. In
+    the end times only shrink, so that no plan counts with more time than it leaves.
 
     Args:
         sector: of each device [K], from 0 on; or 0, where there is one.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgesim.errors import ScenarioError
+from edgesim.errors import EdgesimError, ScenarioError
 from edgesim.runs.run import simulate
 from edgesim.scenario.loader import load
 
@@ -32,6 +32,10 @@ def mask(view, count, stream):
     import numpy
 
     return numpy.array([False, True])
+
+def greedy(view, count, stream):
+    view.rate_bps[0] = 1e12
+    return [0]
 
 def odd(view, count, stream):
     return "nobody"
@@ -82,6 +86,11 @@ def test_mistakes(chosen, selection, sentence):
     with pytest.raises(ScenarioError) as problem:
         chosen(selection)
     assert sentence in str(problem.value) and "\n" not in str(problem.value)
+
+
+def test_a_rule_cannot_change_what_the_server_knows(chosen):
+    with pytest.raises(EdgesimError, match="greedy.*read-only"):
+        chosen("./select.py:greedy")
 
 
 def test_methods_that_select_themselves_read_no_rule(chosen):
