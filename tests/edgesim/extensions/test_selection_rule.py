@@ -89,7 +89,7 @@ def test_mistakes(chosen, selection, sentence):
 
 
 def test_a_rule_cannot_change_what_the_server_knows(chosen):
-    with pytest.raises(EdgesimError, match="greedy.*read-only"):
+    with pytest.raises(EdgesimError, match=r"greedy.*read-only"):
         chosen("./select.py:greedy")
 
 
