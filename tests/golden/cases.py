@@ -129,12 +129,6 @@ SHORT = {
     "fedlps-fig9-mnist": TEN,
     "fedlps-table1-mnist": TEN,
     "fedlps-table2-mnist": TEN,
-    "fedmap-lenet-fmnist": (
-        *DIGITS,
-        "learning.partition.min_samples=none",
-        "learning.batch_size=16",
-        *(f"devices.{i}.count=3" for i in range(4)),
-    ),
     "fedmap-shakespeare": (*DIGITS, "learning.partition.kind=iid", "devices.0.count=12"),
     "liu-discrepancies": ONE_ROUND,
     "liu-table1": ONE_ROUND,
@@ -143,10 +137,11 @@ SHORT = {
     "urban-macro": ("rounds=1",),
 }  # file -> what makes it short; DIGITS where it is not named
 
-SLOW = {"all-methods", "fedmap-lenet-fmnist"}  # first and last scheme only
+SLOW = {"all-methods"}  # first and last scheme only
 SAME_IN_SHORT = {  # schemes that give the bytes of another case in so few rounds
     "fedlps-table1-mnist": {"FedLPS without pull", "FedRolex"},
     "fedlps-table2-mnist": {"RCR-Fix"},
+    "fedmap-posterior-fmnist": {"FjORD averaging", "FedRolex"},
     "fedmap-shakespeare": {"FedMAP FjORD averaging", "static"},
     "liu-discrepancies": {"calibrated"},
     "liu-fig3": {None},
