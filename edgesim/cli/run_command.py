@@ -55,17 +55,18 @@ def run(
     """Simulate a scenario, every scheme of it; an interrupted run resumes where it was.
 
     With the folder of a run in place of a scenario, that run goes on there, with rounds=N to N
-    rounds.
+    rounds; with other seeds it is run beside it.
     """
     with exit_on_error():
-        if scenario.is_dir():  # of a run, which goes on there
-            scenario, out = scenario / "scenario.yaml", out or scenario
+        run_folder = scenario if (scenario / "checkpoint").is_dir() else None
+        if scenario.is_dir():
+            scenario = scenario / "scenario.yaml"
         several = _seeds(seed, seeds)
         schemes = [_schemes(scenario, overrides, each) for each in several or (seed,)]
         many = len(schemes[0]) > 1
         chosen = [pair for each in schemes for pair in _chosen(each, only, scenario)]
         from edgesim.cli.run_progress import RunProgress, print_runs
-        from edgesim.records.folder_names import default_folder
+        from edgesim.records.folder_names import default_folder, folder_for_seed
         from edgesim.runs.run import prepare
         from edgesim.runs.tensorboard_log import check_tensorboard, with_tensorboard
 
@@ -82,9 +83,12 @@ def run(
         while prepared:  # each is dropped before the next one runs, with the data that it has read
             name, run_of_scheme = prepared.pop(0)
             each = run_of_scheme.setup.scenario
-            folder = out or default_folder(each)
-            if out and (many or several):
-                folder = out / _folder_name(each, many, bool(several))
+            if out:
+                folder = out / _folder_name(each, many, bool(several)) if many or several else out
+            elif run_folder:
+                folder = folder_for_seed(run_folder, each.seed)
+            else:
+                folder = default_folder(each)
             try:
                 with (
                     RunProgress(name or each.learning.method.name, quiet) as shown,

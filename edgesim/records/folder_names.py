@@ -5,12 +5,13 @@ The last part of a name is a digest, by which a folder is found again whatever s
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from edgesim.scenario.loader import Scenario
+from edgesim.scenario.loader import Scenario, load
 
 MAX_LETTERS = 80  # of the part that is for people
 
@@ -26,6 +27,24 @@ def default_folder(scenario: Scenario, seed: int | None = None) -> Path:
     known = sorted(path for path in place.glob(f"*{end}") if path.is_dir())
     changes = {key: text for key, text in scenario.changes().items() if key != "seed"}
     return known[0] if known else place / f"{readable_name(scenario.label, changes)}{end}"
+
+
+def folder_for_seed(run: Path, seed: int) -> Path:
+    """Where the run of a folder is made with a seed: there with its own, beside it with another.
+
+    Beside ``runs/demo/joint-s0`` is ``runs/demo/joint-s3``, and beside ``mine`` is ``mine-s3``.
+
+    Args:
+        run: folder of a run.
+        seed: of the run that is wanted.
+    """
+    own = load(run / "scenario.yaml").seed
+    if seed == own:
+        return run
+    whole = run.resolve()
+    stem = re.sub(rf"(^|-)s{own}$", "", whole.name)
+    name = f"{stem}-s{seed}" if stem else f"s{seed}"
+    return Path(os.path.relpath(whole.with_name(name)))
 
 
 def readable_name(label: str, values: Mapping[str, str]) -> str:

@@ -36,6 +36,33 @@ def test_every_scheme_with_every_seed(folder, invoke):
     assert both.stderr == "command line: --seed and --seeds are both given; keep one\n"
 
 
+def test_a_run_is_made_with_other_seeds_beside_its_folder(folder, invoke):
+    invoke("run", "tiny.yaml", "--out", "runs/mine", "-q")
+    shown = invoke("run", "runs/mine", "--seeds", "0,1", "-q").stdout
+    assert shown == "fedavg, seed 0: runs/mine\nfedavg, seed 1: runs/mine-s1\n"
+    assert invoke("run", "runs/mine-s1", "seed=2", "rounds=2", "-q").stdout == "runs/mine-s2\n"
+    done = summaries(folder / "runs")
+    assert {name: (each["seed"], each["rounds"]) for name, each in done.items()} == {
+        "mine": (0, 1),
+        "mine-s1": (1, 1),
+        "mine-s2": (2, 2),
+    }
+    assert not list(folder.glob("runs/*/s*/"))
+
+
+def test_names_beside_a_run_end_in_their_seed(folder, invoke, monkeypatch):
+    invoke("run", "tiny.yaml", "--seeds", "0", "--out", "here", "-q")
+    monkeypatch.chdir(folder / "here" / "s0")
+    assert invoke("run", ".", "--seed", "1", "-q").stdout == "../s1\n"
+
+
+def test_a_folder_with_a_scenario_stands_for_that_scenario(folder, invoke):
+    (folder / "project").mkdir()
+    (folder / "tiny.yaml").rename(folder / "project" / "scenario.yaml")
+    (shown,) = invoke("run", "project", "-q").stdout.split()
+    assert shown.startswith("runs/tiny/fedavg-") and shown.endswith("-s0")
+
+
 @pytest.mark.slow
 def test_a_run_loads_no_library_that_it_does_without(folder):
     """They cost more CPU time than a short run itself."""
