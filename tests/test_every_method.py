@@ -21,7 +21,7 @@ from edgesim.scenario.loader import expand
 from fl.methods import available
 from reports.html_page import write_report
 from reports.report_options import options_from
-from tests.golden.cases import EIGHT
+from tests.golden.scenario_texts import EIGHT
 
 ROOT = Path(__file__).parent.parent
 PARAMS = {

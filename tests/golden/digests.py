@@ -20,7 +20,8 @@ from edgesim.cli.app import app
 from reports.figure_catalog import report_figures
 from reports.run_data.given_runs import schemes_of
 from reports.styling.figure_style import STYLES
-from tests.golden.cases import CLOCKS, EIGHT, TEXTS, Case
+from tests.golden.cases import Case
+from tests.golden.scenario_texts import EIGHT, PROCESSORS, TEXTS
 
 RECORDS = Path(__file__).with_name("records")  # one file a kind of machine
 COMMAND_LINE = "command-line"
@@ -104,7 +105,7 @@ def of_case(case: Case, folder: Path) -> dict[str, str]:
     """Run a case within an empty folder: table -> digest."""
     path = case.source
     if path in TEXTS:
-        (folder / "clocks.csv").write_text(CLOCKS, encoding="utf-8")
+        (folder / "clocks.csv").write_text(PROCESSORS, encoding="utf-8")
         path = folder / f"{case.source}.yaml"
         path.write_text(TEXTS[case.source], encoding="utf-8")
     scenario = load(path, list(case.changes), label=case.label)

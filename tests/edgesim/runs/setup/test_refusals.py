@@ -11,7 +11,7 @@ import pytest
 from edgesim import load, simulate
 from edgesim.errors import InfeasibleScenarioError, RunError, ScenarioError
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def test_devices_out_of_reach_are_named(tiny):

@@ -10,7 +10,7 @@ from edgesim.errors import ScenarioError
 from edgesim.runs.setup import set_up
 from edgesim.scenario.loader import load
 
-OWN = Path(__file__).parents[3] / "examples" / "own_scenario.yaml"
+OWN = Path(__file__).parents[4] / "examples" / "own_scenario.yaml"
 DEMO = OWN.parent.parent / "scenarios" / "demo.yaml"
 METHOD = "learning.method={name: liu, %s}"
 UNREAD = {

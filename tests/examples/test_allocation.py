@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "allocation.py"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "allocation.py"
 
 
 @pytest.fixture(scope="module")

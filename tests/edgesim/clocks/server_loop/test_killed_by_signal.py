@@ -58,7 +58,7 @@ def killed(tmp_path_factory):
     program = [sys.executable, str(Path(__file__).with_name("killed_runs.py"))]
     said = subprocess.run(
         [*program, *sorted(map(str, folder.glob("*.yaml")))],
-        cwd=Path(__file__).parents[3],
+        cwd=Path(__file__).parents[4],
         capture_output=True,
         check=True,
         text=True,
