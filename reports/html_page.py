@@ -27,7 +27,7 @@ from reports.run_data.scheme_grouping import Scheme, load_schemes, swept_keys
 from reports.run_data.scheme_selection import find_key, named_schemes, sliced_schemes
 from reports.styling.table_formats import Table
 from reports.text.difference_table import difference_table
-from reports.text.findings import overview, rankings, threshold_notes
+from reports.text.findings import divergence_notes, overview, rankings, threshold_notes
 from reports.text.ladder_tables import ladder_tables
 from reports.text.liu_comparison import compare_with_liu
 from reports.text.summary_tables import cost_table, scheme_table, target_table
@@ -138,7 +138,7 @@ def _render(
     return environment.get_template("page.html.j2").render(
         title=", ".join(scenarios),
         overview=overview(schemes),
-        rankings=rankings(schemes),
+        rankings=rankings(schemes) + divergence_notes(schemes),
         claims=compare_with_liu(schemes),
         threshold_notes=threshold_notes(schemes),
         axis_notes=notes,

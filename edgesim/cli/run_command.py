@@ -79,7 +79,7 @@ def run(
         ]
         if len(prepared) > 1:
             _refuse_infeasible(prepared)
-        runs = []
+        runs, warned = [], set[str]()
         while prepared:  # each is dropped before the next one runs, with the data that it has read
             name, run_of_scheme = prepared.pop(0)
             each = run_of_scheme.setup.scenario
@@ -96,9 +96,10 @@ def run(
                 ):
                     done = run_of_scheme.run(folder, fresh, progress)
                 runs.append((name, done))
+                warned |= shown.warned
             except InfeasibleScenarioError as problem:
                 print_error(f"{name}: {problem}" if name else problem)
-        print_runs(runs, quiet)
+        print_runs(runs, quiet, warned)
     if len(runs) < len(chosen):
         raise typer.Exit(ExitCode.infeasible)
 

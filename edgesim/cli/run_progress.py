@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -20,6 +20,7 @@ from edgesim.cli.console import (
     print_line,
     table_of,
 )
+from edgesim.cli.options import print_error
 
 if TYPE_CHECKING:
     from edgesim.runs.run import Run
@@ -30,8 +31,9 @@ PLAIN_LINES = 10  # progress lines of a scheme where the output is no terminal
 class RunProgress:
     """Shows a scheme's rounds as they end: a bar on a terminal, a few plain lines elsewhere.
 
-    Called with the events of `edgesim.runs.run.simulate`: kind (start, round, trained, end), round,
-    rounds, time_s, accuracy, detours (of the training, with trained).
+    Called with the events of `edgesim.runs.run.simulate`: kind (start, round, warning, trained,
+    end), round, rounds, time_s, accuracy, text (of a warning), detours (of the training, with
+    trained).
 
     Args:
         label: of the scheme.
@@ -42,6 +44,7 @@ class RunProgress:
         self.label, self.quiet = label, quiet
         self._console = console()
         self._bar: Progress | None = None
+        self.warned: set[str] = set()  # what has been printed already
 
     def __enter__(self) -> RunProgress:
         return self
@@ -51,9 +54,12 @@ class RunProgress:
             self._bar.stop()
 
     def __call__(self, event: dict[str, Any]) -> None:
-        if self.quiet:
+        if event["kind"] == "warning":
+            self.warned.add(event["text"])
+            print_error(f"{self.label}: warning: {event['text']}")
+        elif self.quiet:
             return
-        if event["kind"] == "trained":
+        elif event["kind"] == "trained":
             for detour in event["detours"]:
                 print_line(f"{self.label}: {detour}", self._console)
         elif self._console.is_terminal:
@@ -105,14 +111,16 @@ def _facts(event: dict[str, Any]) -> str:
     return ", ".join(facts)
 
 
-def print_runs(runs: Sequence[tuple[str | None, Run]], quiet: bool = False) -> None:
-    """The summary table over schemes, and the folder of each."""
+def print_runs(
+    runs: Sequence[tuple[str | None, Run]], quiet: bool = False, warned: Collection[str] = ()
+) -> None:
+    """The summary table over schemes, the folder of each, and warnings not yet ``warned`` of."""
     if runs and not quiet:
         console().print(_summary_table([run.summary for _, run in runs]))
     for label, run in runs:
         print_line(f"{label}: {run.folder}" if label else run.folder)
     warnings = (text for _, run in runs for text in run.summary.get("warnings", ()))
-    for warning in dict.fromkeys(warnings):
+    for warning in dict.fromkeys(text for text in warnings if text not in warned):
         print_line(f"warning: {warning}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -60,6 +61,24 @@ def summarise(rounds: Columns, targets: tuple[float, ...], threshold_s: float | 
         "rho_mean": _mean(column["rho_mean"]),
         "certificate_worst": _max(column["solver_residual"]),
     }
+
+
+def divergence_warnings(rounds: Columns, params: Mapping[str, object]) -> list[str]:
+    """One sentence where a loss was no finite number, with the first round that shows it.
+
+    Args:
+        rounds: columns of the table rounds; the loss is inf where that of a device is inf or nan.
+        params: of the method, of which those called lr are named as the likely cause.
+    """
+    diverged = np.flatnonzero(np.isinf(np.asarray(rounds["loss"], float)))
+    if not diverged.size:
+        return []
+    done = int(rounds["round"][diverged[0]]) + 1
+    rates = ", ".join(f"{name} {value}" for name, value in params.items() if name.endswith("lr"))
+    return [
+        f"training diverged: the loss after {done} round{'s' * (done > 1)} is inf or nan; most "
+        "likely a step size is too large" + (f" ({rates})" if rates else "")
+    ]
 
 
 def promises(forecasts: Columns) -> dict:

@@ -108,7 +108,7 @@ def summary_of(
     Args:
         setup: what was run.
         log: the event log.
-        warnings: of the check before the run.
+        warnings: of the check before the run, and of the run.
         detours: what the training could not do as chosen and did in another way; it changes no
             other number.
     """

@@ -10,6 +10,7 @@ from typing import Any
 from edgesim.engine.stop_rule import StopRule
 from edgesim.records.event_log import EventLog
 from edgesim.records.run_checkpoint import RunFolder
+from edgesim.records.summary import divergence_warnings
 from edgesim.scenario.loader import Scenario
 from fl.contracts import AtWork, Observer, Scores, State
 
@@ -58,6 +59,7 @@ class Recorder(Observer):
         self.warnings = list(warnings)
         self.evaluate_s = 0.0
         self._accuracy: float | None = None  # the last that is known, for listings
+        self._diverged = bool(self.divergence())  # in a resumed run perhaps before
         times_s = log.columns("rounds")["time_s"]
         self._before_s = float(times_s[-1]) if len(times_s) else 0.0  # end of the last round
         self.started_s = time.perf_counter()
@@ -99,9 +101,16 @@ class Recorder(Observer):
                 arrays = arrays | more
             self.folder.save(g, row["time_s"], arrays, facts, rows)
         self.report("round", round=g, **{name: row[name] for name in PROGRESS_COLUMNS})
+        if math.isinf(row["loss"]) and not self._diverged:
+            self._diverged = True
+            self.report("warning", text=self.divergence()[0])
+
+    def divergence(self) -> list[str]:
+        """A sentence if the training has diverged."""
+        return divergence_warnings(self.log.columns("rounds"), self.scenario.learning.method.params)
 
     def report(self, kind: str, **facts: Any) -> None:
-        """Call ``progress`` with an event: start, round, trained or end."""
+        """Call ``progress`` with an event: start, round, warning, trained or end."""
         about = {
             "scheme": self.scenario.label,
             "rounds": self.scenario.rounds,

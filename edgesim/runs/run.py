@@ -263,7 +263,8 @@ def run_rounds(
     state = play(setup, start_s, setup.rules(), trainer, log, recorder, rounds, state, saved)
     setup.add_presence(log)
     log.freeze()
-    summary = summary_of(setup, log, [*warnings, *damage], trainer.fallbacks)
+    found = [*warnings, *damage, *recorder.divergence()]
+    summary = summary_of(setup, log, found, trainer.fallbacks)
     recorder.report("trained", executor=trainer.executor_name, detours=list(trainer.fallbacks))
     spent = {
         "wall_s": recorder.wall_s,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from reports.run_data.run_statistics import (
     ThresholdGap,
     final_accuracy,
@@ -58,6 +60,16 @@ def rankings(schemes: list[Scheme]) -> list[str]:
         sentences.append(f"Final test accuracy (mean over devices){order}: {accuracy}.")
         sentences += notes
     return sentences
+
+
+def divergence_notes(schemes: list[Scheme]) -> list[str]:
+    """Whose loss was no finite number, and with which seeds."""
+    return [
+        f"{scheme.label}: training diverged with seed{'s' * (len(seeds) > 1)} "
+        f"{', '.join(map(str, seeds))}; the notes below say when."
+        for scheme in schemes
+        if (seeds := [run.seed for run in scheme.runs if np.isinf(run.rounds["loss"]).any()])
+    ]
 
 
 def threshold_notes(schemes: list[Scheme]) -> list[str]:

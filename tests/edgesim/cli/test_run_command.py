@@ -50,6 +50,19 @@ def test_a_run_is_made_with_other_seeds_beside_its_folder(folder, invoke):
     assert not list(folder.glob("runs/*/s*/"))
 
 
+def test_training_that_diverges_is_said_once_when_it_happens(folder, invoke):
+    learning = "{dataset: digits, partition: {kind: iid}, samples_per_device: 20, model: mlp,"
+    learning += " batch_size: 20, method: {name: fedprox, lr: 1e6, mu: 1, local_steps: 8}}"
+    run = "run", "tiny.yaml", "evaluate.every=2", f"learning={learning}", "--out", "run"
+    said = "training diverged: the loss after 2 rounds is inf or nan; most likely a step size is "
+    said += "too large (lr 1000000.0)"
+    first = invoke(*run, "rounds=3")
+    assert first.stderr == f"fedprox: warning: {said}\n" and "diverged" not in first.stdout
+    longer = invoke(*run, "rounds=5", "-q")  # the run went on
+    assert longer.stderr == "" and longer.stdout == f"run\nwarning: {said}\n"
+    assert summaries(folder)["run"]["warnings"] == [said]
+
+
 def test_names_beside_a_run_end_in_their_seed(folder, invoke, monkeypatch):
     invoke("run", "tiny.yaml", "--seeds", "0", "--out", "here", "-q")
     monkeypatch.chdir(folder / "here" / "s0")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from math import nan
+from math import inf, nan
 
 import pytest
 
 from edgesim.records.perfetto_trace import trace_json
-from edgesim.records.summary import summarise, to_target
+from edgesim.records.summary import divergence_warnings, summarise, to_target
 
 ROUNDS = {
     "round": [0, 1, 2],
@@ -30,6 +30,17 @@ ROUNDS = {
 def test_target_is_counted_up_to_the_round_that_reached_it():
     assert to_target(ROUNDS, 0.8) == {"round": 1, "time_s": 1.25, "bits": 33.0, "energy_j": 0.75}
     assert to_target(ROUNDS, 0.81) is None
+
+
+def test_the_first_round_with_a_loss_of_inf_is_where_training_diverged():
+    said = (
+        "training diverged: the loss after {} is inf or nan; most likely a step size is too large"
+    )
+    rates = {"lr": 0.5, "local_steps": 3, "server_lr": 1}
+    assert divergence_warnings(ROUNDS, rates) == []  # nan: not evaluated
+    late = ROUNDS | {"loss": [nan, inf, inf]}
+    assert divergence_warnings(late, rates) == [said.format("2 rounds") + " (lr 0.5, server_lr 1)"]
+    assert divergence_warnings(ROUNDS | {"loss": [inf, 1, inf]}, {}) == [said.format("1 round")]
 
 
 def test_summary():

@@ -26,6 +26,21 @@ def test_schemes_that_are_not_tuned_are_not_ranked(schemes_of):
     assert not table.best() and why in table.latex() and why in target_table(odd).caption
 
 
+def test_training_that_diverged_is_said_with_its_seeds(tmp_path, write_run):
+    accuracy = (0.5, 0.75)
+    runs = [
+        write_run(tmp_path / str(seed), seed=seed, latency_s=(0.02,) * 2, accuracy=accuracy)
+        for seed in (0, 1, 3)
+    ]
+    assert findings.divergence_notes(load_schemes(runs)) == []
+    for run in runs[1:]:
+        table = run / "rounds.csv"
+        table.write_text(table.read_text().replace(",0.25,", ",inf,"))  # the loss of round 1
+    assert findings.divergence_notes(load_schemes(runs)) == [
+        "joint: training diverged with seeds 1, 3; the notes below say when."
+    ]
+
+
 def test_leaving_the_threshold_is_said_by_how_much(tmp_path, write_run):
     one = write_run(tmp_path / "a", latency_s=(0.020, 0.025, 0.030, 0.035))
     two = write_run(tmp_path / "b", scheme="fedavg", method="fedavg", latency_s=(0.1,) * 4)
