@@ -1,6 +1,6 @@
 """Calibration of layouts: coupling loss and geometry of 57 sectors beside reference percentiles.
 
-    python benchmarks/calibration.py --figure docs/calibration.png
+    python benchmarks/calibration.py --figure docs/images/calibration.png
 
 Large scale, without fast fading: 30 drops of 570 devices for each of four cases after 3GPP TR
 38.901, clause 7.8. The references are percentiles of two implementations that share no code (an

@@ -112,7 +112,7 @@ def figure(runs: GivenRuns, name: str, options: Mapping[str, Any] | None = None)
 
     Args:
         runs: see above.
-        name: as in docs/reports.md, such as "pareto" or "accuracy-by-bandwidth".
+        name: as in docs/use/reports.md, such as "pareto" or "accuracy-by-bandwidth".
         options: the keys of a report.yaml.
 
     Raises:

@@ -195,7 +195,7 @@ def _first_error(problem: ValidationError, document: Document) -> ScenarioError:
         return ScenarioError(f"{document.place_of(where)}: a report has no key {name}; {hint}")
     refused = first.get("ctx", {}).get("error")
     if not isinstance(refused, ValueRefusedError):
-        refused = refuse(first["input"], "; see docs/reports.md")
+        refused = refuse(first["input"], "; see docs/use/reports.md")
     refused = refused.below(*where)
     return document.error(refused.keys, refused.problem, refused.shown)
 

@@ -253,7 +253,7 @@ class LearningSection(Section):
     )
     executor: Annotated[str, Word(("auto", "resident", "pool", "batched", "dask"))] = key(
         "how waiting jobs are trained: one by one, on several threads, stacked, by workers of a "
-        "dask cluster (docs/cluster.md); auto: by docs/performance.md",
+        "dask cluster (docs/use/cluster.md); auto: by docs/performance.md",
         "pool",
         "auto",
         f"{OURS}: a rule written from benchmarks",

@@ -39,8 +39,9 @@ def test_its_runs_and_its_sweep_are_accepted(monkeypatch):
 
 
 def test_every_picture_is_one_of_a_figure_that_the_page_names():
-    shown = re.findall(r"\]\(gallery/(.*?)\.png\)", PAGE)
+    paths = re.findall(r"\]\((gallery/.*?\.png)\)", PAGE)
+    shown = [Path(path).stem for path in paths]
     figures = re.findall(r"\(`figures=([\w-]+)`\)", PAGE)
     again = {"job-timeline": "timeline", "sector-map": "topology"}  # shown for a second time
     assert [again.get(one, one) for one in shown] == figures
-    assert {path.stem for path in (ROOT / "docs" / "gallery").iterdir()} == set(shown)
+    assert {*(ROOT / "docs" / "gallery").rglob("*.png")} == {ROOT / "docs" / path for path in paths}

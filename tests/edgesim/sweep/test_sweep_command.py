@@ -36,7 +36,7 @@ def listed(out):
 
 @pytest.mark.slow
 def test_the_documented_commands_and_block(folder, sweep):
-    text = (ROOT / "docs" / "sweeps.md").read_text()
+    text = (ROOT / "docs/use/sweeps.md").read_text()
     dry, run, _ = re.search(r"```\n(edgesim.*?)```", text, re.S)[1].strip().splitlines()
     printed = sweep(*shlex.split(dry.replace("scenarios/", f"{ROOT}/scenarios/"))[2:]).stdout
     assert (
