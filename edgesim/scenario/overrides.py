@@ -21,6 +21,7 @@ KIND_KEYS: dict[KeyPath, str] = {
     ("network", "channel", "fading"): "kind",
     ("network", "downlink"): "mode",
 }
+_KEY = re.compile(r"[\w-]+(\.[\w-]+)*|schemes(\.[\w -]+)+")  # labels may have blanks
 JOINED = ("schemes", "sweep")  # mappings whose keys are names, not parts of the scenario
 _MISSING = object()
 REMOVED = object()  # the tree of an override that removes its key
@@ -56,7 +57,7 @@ def parse_override(text: str, place: str = COMMAND_LINE) -> Override:
         problem = f"{key.strip()} removes a key and takes no value; write {key.strip()} alone"
         raise ScenarioError(f"{place}: {problem}")
     name = key.strip().removeprefix("~")
-    if not (equals or removed) or not re.fullmatch(r"[\w-]+(\.[\w-]+)*", name):
+    if not (equals or removed) or not _KEY.fullmatch(name):
         problem = "is not an override; write key=value, for instance rounds=10, or ~key"
         raise ScenarioError(f'{place}: "{text[:60]}" {problem}')
     if removed:
@@ -71,7 +72,8 @@ def parse_override(text: str, place: str = COMMAND_LINE) -> Override:
 def key_path(key: str) -> KeyPath:
     """``devices.0.count`` -> ("devices", 0, "count")."""
     return tuple(
-        int(word) if word.isdecimal() and len(word) < 9 else word for word in key.split(".")
+        int(word) if re.fullmatch(r"0|[1-9]\d{0,7}", word, re.ASCII) else word
+        for word in key.split(".")
     )
 
 
@@ -134,9 +136,20 @@ def resolve(
 
 def _with_overridden_schemes(document: Document, overrides: Sequence[Override]) -> Document:
     """A copy with the overrides whose keys begin with ``schemes``."""
-    changed = copy.deepcopy(document)
-    _apply(changed, [override for override in overrides if override.path[0] == "schemes"])
+    changed, schemes = copy.deepcopy(document), document.tree.get("schemes")
+    labels = list(schemes) if isinstance(schemes, dict) else []
+    own = [override for override in overrides if override.path[0] == "schemes"]
+    _apply(changed, [each._replace(path=_with_label(each.path, labels)) for each in own])
     return changed
+
+
+def _with_label(path: KeyPath, labels: Sequence[str]) -> KeyPath:
+    """The path of ``schemes.v1.5.rounds`` where v1.5 is a label: the longest one that fits."""
+    words = [str(word) for word in path[1:]]
+    for count in range(len(words), 0, -1):
+        if (label := ".".join(words[:count])) in labels:
+            return ("schemes", label, *path[1 + count :])
+    return path
 
 
 def _apply(document: Document, overrides: Sequence[Override]) -> None:
@@ -206,14 +219,14 @@ def _merge(document: Document, patch: Document, at: KeyPath) -> None:
 def _remove(document: Document, path: KeyPath, place: str) -> None:
     """Remove a key that the scenario sets."""
     name = ".".join(map(str, path))
-    if isinstance(path[-1], int):
-        problem = "is an item of a list; ~ removes keys only, write the list as you want it"
-        raise ScenarioError(f"{place}: {name} {problem}")
     if _find(document.tree, path) is _MISSING:
         known = [".".join(map(str, at)) for at in document.places]
         near = get_close_matches(name, known, n=1)
         hint = f"; did you mean ~{near[0]}?" if near else "; remove it from the command"
         raise ScenarioError(f"{place}: the scenario does not set {name}{hint}")
+    if isinstance(path[-1], int):
+        problem = "is an item of a list; ~ removes keys only, write the list as you want it"
+        raise ScenarioError(f"{place}: {name} {problem}")
     document.remove(path)
 
 

@@ -26,6 +26,7 @@ OVERRIDES = {
     "~rounds=3": "~rounds removes a key and takes no value; write ~rounds alone",
     "~devices.0": "devices.0 is an item of a list; ~ removes keys only",
     "~": '"~" is not an override',
+    "rou nds=3": '"rou nds=3" is not an override',
     "schemes=5": "schemes=5; write a mapping of label: changes",
 }
 
@@ -62,3 +63,27 @@ def test_a_removed_key_has_its_default_in_every_scheme(tmp_path):
         edgesim.load(path, ["~rounds"])
     # in the order of the command line
     assert edgesim.load(path, ["~rounds", "rounds=7"]).rounds == 7
+
+
+LABELS = "schemes: {v1: {rounds: 1}, v1.5: {rounds: 2}, v1.05: {}, '2': {}, equal bandwidth: {}}"
+
+
+def test_labels_with_dots_and_blanks_are_reached_by_their_keys(tmp_path):
+    path = tmp_path / "labels.yaml"
+    path.write_text(
+        REMOVALS.replace("schemes: {one: {}, two: {allocation: {solver: equal}}}", LABELS)
+    )
+
+    def rounds(*texts):
+        return {label: scenario.rounds for label, scenario in expand(path, texts)}
+
+    whole = {"v1": 1, "v1.5": 2, "v1.05": 3, "2": 3, "equal bandwidth": 3}
+    assert rounds() == whole
+    for label in whole:
+        assert rounds(f"schemes.{label}.rounds=9") == whole | {label: 9}
+        assert rounds(f"~schemes.{label}") == {one: n for one, n in whole.items() if one != label}
+    assert rounds("~schemes.v1.5.rounds") == whole | {"v1.5": 3}
+    with pytest.raises(
+        ScenarioError, match=r"does not set schemes\.v1\.6; did you mean ~schemes\.v1"
+    ):
+        rounds("~schemes.v1.6")
