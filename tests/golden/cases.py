@@ -45,6 +45,7 @@ SHORT = {
     "ladder": (*ONE_ROUND, "network.fidelity=errors"),
     "liu-20mhz-per-device": DIGITS,
     "liu-20mhz-shared": DIGITS,
+    "fedlps-fig6-mnist": TEN,
     "fedlps-fig9-mnist": TEN,
     "fedlps-table1-mnist": TEN,
     "fedlps-table2-mnist": TEN,
