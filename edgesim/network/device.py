@@ -15,7 +15,7 @@ import numpy as np
 
 from edgesim.errors import RunError
 from edgesim.network.device_positions import around, draw_positions
-from edgesim.scenario.network_schema import DeviceClass
+from edgesim.scenario.hardware.device_schema import DeviceClass
 from edgesim.scenario.per_device_values import Draw
 from fl.contracts import Array, Streams, Work
 

@@ -23,7 +23,7 @@ import numpy as np
 from edgesim.network.channel import Channel
 from edgesim.network.fading.rate_distribution import RateDistribution, snr_at
 from edgesim.network.fading.weakest_gain import weakest_mean_rate_gain, weakest_quantile
-from edgesim.scenario.schema import AllocationSection
+from edgesim.scenario.allocation.allocation_schema import AllocationSection
 from fl.contracts import Array
 from fl.repeated_call import RepeatedCall
 from solvers.arrays import read_only

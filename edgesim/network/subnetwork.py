@@ -22,9 +22,9 @@ from edgesim.network.interference.network_uplink import NetworkUplink
 from edgesim.network.interference.sector_channel import SectorChannel, ServingSites
 from edgesim.network.planned_gains import make_planned_gains
 from edgesim.records.span import Span
+from edgesim.scenario.allocation.allocation_schema import AllocationSection
 from edgesim.scenario.cells.interference_schema import NONE
 from edgesim.scenario.network_schema import NetworkSection
-from edgesim.scenario.schema import AllocationSection
 from fl.contracts import Array, Grant, Streams
 
 

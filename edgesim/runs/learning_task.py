@@ -11,8 +11,8 @@ from edgesim.extensions.entry_points import find_object, guarded_object
 from edgesim.extensions.user_code import lines_in, load_object, user_files
 from edgesim.records.table_files import ROUNDS
 from edgesim.runs.error_sentences import PartitionError
+from edgesim.scenario.learning.partition_schema import FilePartition, NaturalPartition
 from edgesim.scenario.loader import Scenario
-from edgesim.scenario.schema import FilePartition, NaturalPartition
 from edgesim.seeds import Seeds
 from fl.accounting import Accounting
 from fl.data import array_files, datasets

@@ -14,9 +14,9 @@ from edgesim.clocks.clock_choice import CHOOSE_CLOCKS
 from edgesim.errors import ScenarioKeyError
 from edgesim.extensions.entry_points import find_object, guarded_object, more_names
 from edgesim.network.planner import Allocator
+from edgesim.scenario.allocation.allocation_schema import AllocationSection
+from edgesim.scenario.hardware.device_schema import DeviceClass
 from edgesim.scenario.loader import Scenario
-from edgesim.scenario.network_schema import DeviceClass
-from edgesim.scenario.schema import AllocationSection
 from fl import methods
 from fl.data import datasets
 from fl.errors import MethodError

@@ -12,6 +12,7 @@ from edgesim.network.downlink.sector_downlink import SectorDownlink
 from edgesim.network.fluid_links import Downlink, IdealDownlink
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.network_uplink import NetworkUplink
+from edgesim.scenario.allocation.allocation_schema import AllocationSection
 from edgesim.scenario.cells.interference_schema import (
     EVENTS,
     FULL,
@@ -21,7 +22,6 @@ from edgesim.scenario.cells.interference_schema import (
     RESOLVED,
 )
 from edgesim.scenario.network_schema import NetworkSection
-from edgesim.scenario.schema import AllocationSection
 
 # Loads, refreshes and blocks are those of uploads: downlinks hear all sectors, or those that send.
 HEARD = {NONE: NONE, FULL: FULL, LOAD: FULL, REFRESH: EVENTS, EVENTS: EVENTS, RESOLVED: EVENTS}

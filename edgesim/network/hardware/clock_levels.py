@@ -9,7 +9,7 @@ import numpy as np
 
 from edgesim.network.hardware.device_state import DeviceHardware
 from edgesim.network.hardware.running_devices import planned_share
-from edgesim.scenario.network_schema import DeviceClass
+from edgesim.scenario.hardware.device_schema import DeviceClass
 from fl.contracts import Array
 
 ROUNDING = 1e-9  # relative, by which a clock that is asked for may exceed a level

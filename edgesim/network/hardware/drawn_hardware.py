@@ -11,9 +11,9 @@ from edgesim.network.hardware.battery import Battery, Charging
 from edgesim.network.hardware.device_state import DeviceHardware
 from edgesim.network.hardware.modem import NO_MODEM, Modem
 from edgesim.network.hardware.thermal import Thermal
+from edgesim.scenario.hardware.device_schema import DeviceClass
 from edgesim.scenario.hardware.power_schema import BatterySection, RadioSection
 from edgesim.scenario.hardware.processor_schema import BackgroundSection, ThermalSection
-from edgesim.scenario.network_schema import DeviceClass
 from fl.contracts import Streams
 
 

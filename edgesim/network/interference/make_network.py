@@ -31,10 +31,10 @@ from edgesim.network.mobility.movement import Movement
 from edgesim.network.mobility.moving_channel import default_refresh_s
 from edgesim.network.mobility.serving_sectors import LossRule, ServingSectors
 from edgesim.network.planned_gains import make_planned_gains
+from edgesim.scenario.allocation.allocation_schema import AllocationSection
 from edgesim.scenario.cells.handover_schema import HandoverSection
 from edgesim.scenario.cells.interference_schema import LOAD, MEASURED, NONE, RESOLVED, Interference
 from edgesim.scenario.network_schema import NetworkSection
-from edgesim.scenario.schema import AllocationSection
 from fl.contracts import Array, Streams
 
 

@@ -14,7 +14,7 @@ from edgesim.network.device import Fleet
 from edgesim.network.mobility.gauss_markov import GaussMarkov
 from edgesim.network.mobility.position_trace import PositionTraceError, read_positions
 from edgesim.network.mobility.random_waypoint import RandomWaypoint
-from edgesim.scenario.network_schema import DeviceClass
+from edgesim.scenario.hardware.device_schema import DeviceClass
 from edgesim.scenario.per_device_values import Draw
 from fl.contracts import Array, Streams
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from edgesim.scenario.network_schema import DeviceClass, NetworkSection
+from edgesim.scenario.hardware.device_schema import DeviceClass
+from edgesim.scenario.network_schema import NetworkSection
 from edgesim.scenario.per_device_values import Draw
 from edgesim.scenario.radio.channel_schema import TR38901, Tr38901PathLoss
 from edgesim.scenario.radio.layout_checks import check_in_layout, check_layout

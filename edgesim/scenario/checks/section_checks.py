@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from edgesim.scenario.allocation.allocation_schema import AllocationSection
 from edgesim.scenario.checks.device_checks import check_devices
 from edgesim.scenario.checks.interference_checks import check_network
 from edgesim.scenario.clock.clock_schema import OVERLAPPING
+from edgesim.scenario.hardware.device_schema import DeviceClass
 from edgesim.scenario.hierarchy.tiers_checks import check_tiers
 from edgesim.scenario.key_docs import example_of
-from edgesim.scenario.network_schema import AMONG_SENDERS, DeviceClass, NetworkSection
+from edgesim.scenario.learning.learning_schema import LearningSection
+from edgesim.scenario.network_schema import AMONG_SENDERS, NetworkSection
 from edgesim.scenario.radio.layout_checks import check_power_control
-from edgesim.scenario.schema import AllocationSection, LearningSection, ScenarioKeys
+from edgesim.scenario.schema import ScenarioKeys
 from edgesim.scenario.section import ValueRefusedError
 
 WITH_LAWS = ("kkt", "equal", "proportional")  # solvers that know other rates than Shannon's

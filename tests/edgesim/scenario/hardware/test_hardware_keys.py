@@ -6,7 +6,7 @@ import pytest
 
 from edgesim import load, simulate
 from edgesim.errors import EdgesimError
-from edgesim.scenario.network_schema import DeviceClass
+from edgesim.scenario.hardware.device_schema import DeviceClass
 
 CELL = """
 name: phones

@@ -1,0 +1,1 @@
+"""Keys about who gets which band."""

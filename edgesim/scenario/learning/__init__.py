@@ -1,0 +1,1 @@
+"""Keys about data, model and method."""
