@@ -14,7 +14,7 @@ from fl import methods
 from fl.data import datasets
 from fl.learned_selection.catalogue import LEARNING_RULES
 from fl.method_base.method import parameters
-from fl.models import architectures as models
+from fl.models.named_models import MODELS
 from fl.selection.selection_rules import RULES
 from fl.timing_only import ABOUT as ABOUT_NONE
 
@@ -38,7 +38,7 @@ def shipped_rows(kind: str) -> list[tuple[str, str, str]]:
         return [*((name, line, source) for name, (_, line, source) in RULES.items()), *learning]
     table: Any = {
         "datasets": datasets.DATASETS,
-        "models": models.MODELS,
+        "models": MODELS,
     }[kind]
     rows = [(name, line, source) for name, (_, line, source) in table.items()]
     return [*rows, ABOUT_NONE] if kind == "datasets" else rows

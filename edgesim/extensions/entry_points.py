@@ -22,14 +22,14 @@ from edgesim.scenario.radio.own_loss_schema import CodePathLoss
 from fl import methods
 from fl.data import datasets
 from fl.learned_selection.catalogue import LEARNING_RULES
-from fl.models import architectures
+from fl.models.named_models import MODELS
 from fl.selection.selection_rules import RULES
 
 Key = tuple[str, ...]
 SHIPPED: dict[str, Callable[[], Collection[str]]] = {  # by kind: names that stay this project's own
     "methods": methods.available,
     "solvers": lambda: solvers.METHODS,
-    "models": lambda: architectures.MODELS,
+    "models": lambda: MODELS,
     "datasets": lambda: [*datasets.DATASETS, datasets.NONE],
     "channels": list,
     "selection": lambda: [*RULES, *LEARNING_RULES],

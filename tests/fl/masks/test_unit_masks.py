@@ -11,7 +11,9 @@ from hypothesis.extra.numpy import arrays
 
 from fl.masks import unit_masks as masks
 from fl.masks.unit_masks import importance, kept_count, largest, unit_count
-from fl.models.architectures import Architecture, Conv, Flatten, Linear, build
+from fl.models.architectures import Architecture, build
+from fl.models.layers import Conv, Linear
+from fl.models.weightless_layers import Flatten
 
 ALL = torch.ones(6, dtype=torch.bool)
 

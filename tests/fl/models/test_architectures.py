@@ -6,7 +6,8 @@ import torch
 
 from edgesim.seeds import Seeds
 from fl.errors import ModelError
-from fl.models.architectures import MODELS, build
+from fl.models.architectures import build
+from fl.models.named_models import MODELS
 
 MNIST, CIFAR, TEXT = (1, 28, 28), (3, 32, 32), (80,)
 SHAPES = {

@@ -10,8 +10,9 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from edgesim.seeds import Seeds
-from fl.models.architectures import MODELS, build
+from fl.models.architectures import build
 from fl.models.batch_norm import Collected
+from fl.models.named_models import MODELS
 
 SHAPES = {
     "vgg11": (3, 32, 32),

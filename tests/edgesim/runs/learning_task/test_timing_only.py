@@ -13,7 +13,7 @@ from edgesim import load, simulate
 from edgesim.cli.listings import catalog
 from edgesim.errors import RunError, ScenarioError
 from edgesim.runs.setup import set_up
-from fl.models import architectures as models
+from fl.models.named_models import MODELS
 from fl.timing_only import NATURAL
 
 CROWD = """
@@ -96,7 +96,7 @@ print(sorted({{"torch", "sklearn", "networkx", "cvxpy"}} & set(sys.modules)))
 
 
 def test_every_model_has_the_shape_of_its_natural_data(path):
-    assert NATURAL.keys() == models.MODELS.keys()
+    assert NATURAL.keys() == MODELS.keys()
     for name, (shape, classes) in NATURAL.items():
         held = set_up(load(path, [f"learning.model={name}", "learning.method=fedavg"])).task
         assert (held.architecture.input_shape, held.architecture.classes) == (shape, classes)
