@@ -7,7 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from fl.data.datasets import from_openml, load, locate
+from fl.data.datasets import load, locate
+from fl.data.picture_sets import from_openml
 from fl.errors import DataError
 
 ARFF = """@RELATION tiny
