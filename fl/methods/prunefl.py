@@ -37,6 +37,8 @@ class PruneFL(SubmodelMethod):
         The time of a weight follows from its FLOPs and bits, the mean processor and rate that the
         server sees, and ``flops_per_cycle``; the authors measured it on a Raspberry Pi.
         A reconfiguration charges the backward pass of the whole model.
+        The places of a new mask are charged to the devices of the round after it alone; who is
+        asked later is taken to know them.
         Squares of the sums of gradients are weighted as the mean is.
     """
 

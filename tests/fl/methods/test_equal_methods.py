@@ -61,3 +61,25 @@ def test_methods_differ_where_they_should(bench):
     ]
     assert not same(states[0], states[1])
     assert not same(states[0], states[2])
+
+
+@pytest.mark.parametrize("name", ["fedprox", "fedopt", "feddyn"])
+def test_terms_and_the_servers_steps_are_neither_sent_nor_charged(bench, name):
+    fedavg, method = (bench.method(each, local_steps=3) for each in ("fedavg", name))
+    assert method.payload(0.0) == fedavg.payload(0.0)
+    assert method.payload(0.0).bits_up == 32 * bench.task.layout.size
+    assert method.stages(0, 0.0) == fedavg.stages(0, 0.0)
+
+
+@pytest.mark.parametrize("name", ["efd", "fedmp"])
+def test_half_the_units_send_and_compute_a_model_of_that_size(bench, name):
+    """Channels 4 and 8, 32 neurons: 40 + 296 + 1,056 + 330 weights and biases.
+
+    Multiply-adds: 64 x 4 x 9, 16 x 8 x 4 x 9, 32 x 32 and 32 x 10, each forward, by weights and,
+    but for the first layer, by inputs.
+    """
+    method = bench.method(name, width=0.5, local_steps=3)
+    (job,) = bench.jobs(method, method.start(), devices=[0])
+    assert job.payload.bits_down == job.payload.bits_up == 32 * 1722
+    (stage,) = job.stages
+    assert stage.work.flops == 3 * 16 * 2 * (3 * (2304 + 4608 + 1024 + 320) - 2304)

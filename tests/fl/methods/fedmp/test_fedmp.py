@@ -26,6 +26,16 @@ def test_what_was_pruned_comes_back_from_the_server_by_hand():
     assert mean_of_differences(old, sent, [1.0, 1.0]).tolist() == [4.0, 4.0]
 
 
+def test_one_device_leaves_its_model_on_what_it_kept_and_the_old_one_elsewhere(bench):
+    method = bench.method("fedmp", width=0.5, **PLAIN)
+    state = method.start()
+    (update,) = Trainer(bench.task).submit(bench.jobs(method, state, devices=[0]))
+    after = method.aggregate(state, view_of(bench.task), [update])
+    kept, returned = update.result().mask, update.result().w
+    assert torch.allclose(after.w[kept], returned[kept], atol=1e-7)
+    assert torch.equal(after.w[~kept], state.w[~kept]) and not torch.equal(after.w, state.w)
+
+
 def test_whole_models_are_fedavg(bench):
     _, fedavg = bench.play("fedavg", **PLAIN)
     _, state = bench.play("fedmp", width=1.0, **PLAIN)
