@@ -35,7 +35,8 @@ class FedP3(SubmodelMethod):
         equally many owners.
         Norms belong to the layer in front of them. Biases and norms are never pruned.
         Devices do not prune what they compute, as in the released program; the paper offers it.
-        A device uses what it trained, and the server's weights in its own layers.
+        A device uses what it trained, and the server's weights in its own layers; one that was
+        never asked uses the server's weights behind the initial head.
         Which weights are left of the others is charged by accounting.mask_overhead.
     """
 
@@ -126,11 +127,11 @@ class FedP3(SubmodelMethod):
         return (self.training(w, self._all, view.g, k),)
 
     def received(self, state: State, k: int) -> Tensor:
-        """[own layers | the largest weights of the others | its own head]."""
+        """[own layers | the largest weights of the others | its own head, at first the initial]."""
         import torch
 
         owned = self.owned(k)
-        w = state.w.clone()
+        w = self._with_initial_head(state)
         for slot in self._prunable:
             if self.kept_share < 1 and not owned[slot.offset]:
                 part = w[slot.slice]
@@ -139,6 +140,14 @@ class FedP3(SubmodelMethod):
                 part[~largest(part.abs(), among, count)] = 0.0
         own = state.local.get(k)
         return w if own is None else own.where(self.task.tensor(self.head), w)
+
+    def _with_initial_head(self, state: State) -> Tensor:
+        """The server's weights [P] but for the head, of which no mean goes down."""
+        return self._initial.where(self.task.tensor(self.head), state.w)
+
+    @cached_property
+    def _initial(self) -> Tensor:
+        return self.task.initial()
 
     # --- what returns, and what is used ----------------------------------------------------------
 
@@ -154,7 +163,9 @@ class FedP3(SubmodelMethod):
     def personalise(self, state: State, k: int) -> Tensor:
         """What it trained, and in its own layers the server's weights."""
         own = state.local.get(k)
-        return state.w if own is None else state.w.where(self.task.tensor(self.owned(k)), own)
+        if own is None:
+            return self._with_initial_head(state)
+        return state.w.where(self.task.tensor(self.owned(k)), own)
 
     def probes(self, state: State) -> dict[str, Tensor]:
         return {"global": state.w}
