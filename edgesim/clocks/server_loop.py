@@ -6,7 +6,7 @@ jobs overlap, devices start from different versions, and what is stale is damped
 
 from __future__ import annotations
 
-from collections.abc import Container, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,13 @@ from edgesim.clocks.flights import AT_THE_END, Desk, Flight, in_device_order
 from edgesim.clocks.partial_work import planned_part, start_of_upload_s
 from edgesim.clocks.rules import Overlapping, Rules
 from edgesim.clocks.server_failures import ServerFailures, discard_everything, until_back
-from edgesim.engine.interruptions import FAILED, event_at, watch
+from edgesim.clocks.waiting_devices import (
+    charge_idle_power,
+    charge_waiting,
+    drawing_idle_power,
+    failed_in_this_round,
+)
+from edgesim.engine.interruptions import event_at, watch
 from edgesim.engine.rounds import (
     UNFINISHED,
     NoProgressError,
@@ -207,10 +213,10 @@ class ServerLoop:
             jobs = [planned_part(cell, job, grant) for job, grant in pairs]
         updates = self.trainer.submit(jobs)
         cell.begin_round(plan, others_go_on=rules.overlapping)
-        participants, failed = {}, self.failed_in_this_round()
+        participants, failed = {}, failed_in_this_round(rules, desk)
         for update, grant in zip(updates, plan.grants, strict=True):
-            self.charge_idle_power(g, [grant.device], failed)
-            self.charge_waiting(g, [grant.device])
+            charge_idle_power(self.log, cell, desk, g, [grant.device], failed)
+            charge_waiting(self.log, cell, g, [grant.device])
             self.log.begin_job(grant.device, desk.jobs)
             cut_s = start_of_upload_s(cell, update.job, grant) if rules.cuts_jobs else np.inf
             part = take_part(self.env, cell, update, grant, self.log, cut_s)
@@ -263,16 +269,16 @@ class ServerLoop:
     ) -> State:
         """Aggregate a batch, and close version g: its rows, its evaluation, its checkpoint."""
         rules, desk, cell, log = self.rules, self.desk, self.cell, self.log
-        failed = self.failed_in_this_round()
+        failed = failed_in_this_round(rules, desk)
         batch = in_device_order(batch)
         used_numbers = {flight.number for flight in batch}
         desk.held = [flight for flight in desk.held if flight.number not in used_numbers]
         unused = [*desk.gone, *(desk.held if is_last else ())]
         desk.gone = []
         view = self.view or cell.view(g)
-        present = view_of_everybody(cell, view, g, rules.overlapping)
-        self.charge_idle_power(g, [k for k in present if k not in desk.out], failed)
-        self.charge_waiting(g, [k for k in cell.running.states if k not in desk.out])
+        present = drawing_idle_power(cell, view, g, rules.overlapping)
+        charge_idle_power(log, cell, desk, g, [k for k in present if k not in desk.out], failed)
+        charge_waiting(log, cell, g, [k for k in cell.running.states if k not in desk.out])
         free = np.ones(len(cell.fleet), dtype=bool)
         free[list(desk.out)] = False
         desk.idle_since_s[free] = self.env.now
@@ -325,47 +331,3 @@ class ServerLoop:
         flight.outcome = replace(flight.ended, staleness=staleness, weight=weight)
         base = now if rules.from_now else flight.base
         return self.method.damped(update, now, base, weight * rules.step)
-
-    def failed_in_this_round(self) -> set[int]:
-        """Devices whose last job has failed; they are off for the rest of the round.
-
-        Where jobs overlap there are no rounds: such devices wait until they are asked again.
-        """
-        if self.rules.overlapping:
-            return set()
-        flights = in_device_order([*self.desk.gone, *self.desk.held])
-        last = {flight.grant.device: flight.ended.status for flight in flights}
-        return {k for k, status in last.items() if status == FAILED}
-
-    def charge_idle_power(
-        self, g: int, devices: Sequence[int], failed: Container[int] = ()
-    ) -> None:
-        """Charge idle power until now to devices that have waited; those that failed draw none."""
-        power_w, since_s = self.cell.fleet.idle_power_w, self.desk.idle_since_s
-        for k in devices:
-            if k in self.cell.running.states:  # `charge_waiting`
-                continue
-            if power_w[k] > 0.0 and since_s[k] < self.env.now:
-                phase, energy = ("off", None) if k in failed else ("idle", self.cell.ledger.idle(k))
-                for start_s, end_s in self.cell.there(k, float(since_s[k]), self.env.now):
-                    self.log.add_span(g, k, phase, start_s, end_s, energy)
-
-    def charge_waiting(self, g: int, devices: Sequence[int]) -> None:
-        """Record how devices with a state have waited, or were off, until now."""
-        for k in devices:
-            for piece in self.cell.running.pieces(k):
-                self.log.add_waiting(g, k, *piece)
-
-
-def view_of_everybody(cell: Cell, view: View, g: int, overlapping: bool = False) -> list[int]:
-    """The devices that are there in version g and draw idle power.
-
-    Where jobs overlap, those that the view calls idle are only those that may start.
-    """
-    if not cell.fleet.idle_power_w.any():
-        return []
-    if cell.absences is not None:  # whoever has left has waited before
-        idle = np.arange(len(cell.fleet))
-    else:
-        idle = cell.view(g).idle if overlapping else view.idle
-    return idle[cell.fleet.idle_power_w[idle] > 0.0].tolist()

@@ -9,7 +9,8 @@ from typing import Any
 import simpy
 
 from edgesim.clocks.rules import Rules
-from edgesim.clocks.server_loop import ServerLoop, view_of_everybody
+from edgesim.clocks.server_loop import ServerLoop
+from edgesim.clocks.waiting_devices import charge_idle_power, drawing_idle_power
 from edgesim.hierarchy.backhaul import Transfers
 from edgesim.hierarchy.edge_cells import EdgeCell
 from edgesim.network.cell import Cell
@@ -80,8 +81,8 @@ class EdgeServer:
     def wait_ends(self, g: int) -> None:
         """The cloud has ended round g: charge idle power until now to the devices that wait."""
         last = (g + 1) * self.local_rounds - 1
-        devices = view_of_everybody(self.cell, self.cell.view(last), last)
-        self.loop.charge_idle_power(last, devices)
+        devices = drawing_idle_power(self.cell, self.cell.view(last), last)
+        charge_idle_power(self.loop.log, self.cell, self.loop.desk, last, devices)
         self.loop.desk.idle_since_s[:] = self.env.now
         if self.edge.air is not None:  # nobody has a grant until the next exchange
             self.cell.uplink.begin_round(())

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from edgesim.clocks.rules import Rules
-from edgesim.clocks.server_loop import view_of_everybody
 from edgesim.clocks.vectorised.counting_desk import CountingDesk
 from edgesim.clocks.vectorised.job_columns import late_after_s
 from edgesim.clocks.vectorised.relay import find_relay, played
+from edgesim.clocks.waiting_devices import drawing_idle_power
 from edgesim.engine.rounds import UNFINISHED, empty_round_s, left_out, make_plan
 from edgesim.engine.stop_rule import StopRule
 from edgesim.engine.vectorised.device_spans import (
@@ -239,7 +239,7 @@ class VersionLoop:
         view = self.view or self.everybody
         assert view is not None  # made when the version began
         if cell.fleet.idle_power_w.any():
-            present = np.array(view_of_everybody(cell, view, g, overlapping=True), dtype=int)
+            present = np.array(drawing_idle_power(cell, view, g, overlapping=True), dtype=int)
             self.charge_idle_power(present[desk.is_free[present]], now_s)
             np.copyto(desk.idle_since_s, now_s, where=desk.is_free)
         spans = self.columns.take_spans(g, now_s)

@@ -155,7 +155,7 @@ def carry(
 def idle_spans(
     cell: Cell, view: View, played: DeviceSpans | None, grants: Grants, start_s: float, end_s: float
 ) -> SpanColumns:
-    """Waiting until the end of the round: `edgesim.engine.rounds.charge_idle_power`."""
+    """Waiting until the end of the round: `edgesim.clocks.waiting_devices.charge_idle_power`."""
     since_s = np.full(len(cell.fleet), start_s)
     if played is not None:
         since_s[grants.device] = played.busy_until_s
