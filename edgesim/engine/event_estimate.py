@@ -12,7 +12,7 @@ import numpy as np
 
 from edgesim.errors import ScenarioKeyError
 from edgesim.network.cell import Cell
-from edgesim.network.grants import Grants
+from edgesim.network.grants import Grants, grants_of
 from edgesim.scenario.loader import Scenario
 from edgesim.scenario.units import format_quantity
 from fl.contracts import Demand, RoundPlan, View
@@ -34,8 +34,8 @@ def round_events(cell: Cell, demand: Demand, view: View, plan: RoundPlan) -> flo
         view: what the server knows.
         plan: of the round.
     """
-    grants = plan.grants
-    if not isinstance(grants, Grants) or not len(grants):
+    grants = grants_of(plan)
+    if not len(grants):
         return 1.0
     count = len(grants)
     woken = count * (count - 1) / 2 if cell.uplink.reclaims else 0  # by each that is done

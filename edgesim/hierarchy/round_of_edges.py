@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,19 +10,10 @@ import numpy as np
 
 from edgesim.hierarchy.edge_server import EdgeServer
 from edgesim.hierarchy.make_hierarchy import Hierarchy
-from edgesim.records.rows_from_spans import (
-    COUNTED,
-    forecast_columns,
-    measure_columns,
-    plan_row,
-    round_row,
-    score_columns,
-    total,
-)
+from edgesim.records.rows_from_spans import columns_of_jobs, round_block, total
 from edgesim.records.table_files import Columns
 from fl.contracts import RoundPlan, Scores
 
-JOB_COUNTS = ("dispatched", "discarded", "cancelled", "unfinished", "held", "in_flight")
 WAITING = -1  # edge_round of a device that waits for other edges
 
 
@@ -58,11 +48,7 @@ def round_of_edges(
         _number_jobs(device_rounds, all_spans, jobs_before)
     transfers = _transfers(g, hierarchy, servers)
     plans = [tables["plans"] for tables, _ in below]
-    statuses = np.asarray(device_rounds["status"])
-    status = Counter(statuses.tolist())
-    taking_part = np.asarray(device_rounds["rho"])[statuses != "infeasible"]
-    totals = {name: total(device_rounds[name]) for name in COUNTED}
-    totals["energy_j"] = total(all_spans["energy_j"])
+    taking_part = np.asarray(device_rounds["rho"])[device_rounds["status"] != "infeasible"]
     plan = RoundPlan(
         (),
         residual=_worst(_all("solver_residual", rounds)),
@@ -70,23 +56,14 @@ def round_of_edges(
         pruning_per_s=_only(_all("pruning_per_s", rounds)),
         budget_s=max(_all("budget_s", plans), default=math.inf),
     )
-    arrived = int(sum(sum(each["arrived"]) for each in rounds))
-    row = round_row(g, start_s, end_s, plan, status, arrived, taking_part, totals, scores)
-    row |= _backhaul_columns(transfers)
+    about = sum(_all("arrived", rounds)), taking_part, scores, math.inf
+    block = round_block(g, start_s, end_s, plan, all_spans, device_rounds, *about)
+    block["rounds"] |= _backhaul_columns(transfers)
     if "job" in device_rounds:
-        row |= _columns_of_jobs(rounds, device_rounds)
-    stretched = int(any(any(each["stretched"]) for each in plans))
-    block: dict[str, Columns] = {
-        "spans": all_spans,
-        "device_rounds": device_rounds,
-        "rounds": row,
-        "plans": plan_row(g, plan, math.inf) | {"stretched": [stretched]},
-        "upload_forecasts": forecast_columns(g, plan),
-        "backhaul": transfers,
-    }
-    if scores is not None:
-        block |= {"scores": score_columns(g, scores), "measures": measure_columns(g, scores)}
-    return block
+        waiting = {name: sum(_all(name, rounds)) for name in ("dispatched", "held", "in_flight")}
+        block["rounds"] |= columns_of_jobs(device_rounds, waiting)
+    block["plans"]["stretched"] = [int(any(_all("stretched", plans)))]
+    return block | {"backhaul": transfers}
 
 
 def _stacked(
@@ -128,17 +105,6 @@ def _number_jobs(rows: Columns, spans: Columns, first: int) -> None:
     spans["job"] = np.array([known.get(each, -1) for each in own], dtype=int)
 
 
-def _columns_of_jobs(rounds: Sequence[Columns], rows: Columns) -> Columns:
-    """Further columns of the row of rounds where jobs are numbered, column -> [value]."""
-    used = np.asarray(rows["version_out"]) >= 0
-    stale = np.asarray(rows["staleness"], dtype=float)[used]
-    counts = [name for name in (*JOB_COUNTS, "left") if name in rounds[0]]
-    row: Columns = {name: [int(sum(_all(name, rounds)))] for name in counts}
-    row["staleness_mean"] = [float(stale.mean()) if stale.size else math.nan]
-    row["staleness_max"] = [float(stale.max()) if stale.size else math.nan]
-    return row
-
-
 def _transfers(g: int, hierarchy: Hierarchy, servers: Sequence[EdgeServer]) -> Columns:
     """The table backhaul: one row per transfer, by edge and time."""
     rows: list[tuple[Any, ...]] = []
@@ -166,7 +132,7 @@ def _backhaul_columns(transfers: Columns) -> Columns:
     }
 
 
-def _all(column: str, tables: Sequence[Columns]) -> list[float]:
+def _all(column: str, tables: Sequence[Columns]) -> list[Any]:
     return [value for each in tables for value in each[column]]
 
 

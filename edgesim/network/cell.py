@@ -14,7 +14,7 @@ import simpy
 from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet
 from edgesim.network.fluid_links import Downlink, Uplink
-from edgesim.network.grants import Grants, granted_amounts
+from edgesim.network.grants import granted_amounts, grants_of
 from edgesim.network.hardware.clock_levels import ClockLevels
 from edgesim.network.hardware.device_state import DeviceHardware
 from edgesim.network.hardware.running_devices import RunningDevices
@@ -158,8 +158,8 @@ class Cell:
 
     def _too_weak(self, demand: Demand, view: View, plan: RoundPlan) -> Array:
         """Devices [W] whose batteries hold less than the plan takes."""
-        grants = plan.grants
-        if not (isinstance(grants, Grants) and len(grants) and self.running.has_batteries):
+        grants = grants_of(plan)
+        if not (len(grants) and self.running.has_batteries):
             return np.empty(0, dtype=int)
         cycles, bits_up, bits_down = granted_amounts(self.fleet, demand, grants)
         whole_band_w = self.channel.sent_w(1.0, self.fleet.tx_power_w, view.now_s)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from edgesim.network.device import Fleet
-from fl.contracts import Array, Demand, Grant
+from fl.contracts import Array, Demand, Grant, RoundPlan
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +36,14 @@ class Grants(Sequence[Grant]):
         return (
             Grant(*row) for row in zip(*(column.tolist() for column in self.columns), strict=True)
         )
+
+
+NO_GRANTS = Grants(np.empty(0, dtype=int), *(np.empty(0) for _ in range(4)))
+
+
+def grants_of(plan: RoundPlan) -> Grants:
+    """The grants of a plan of `edgesim.network.planner`; without any of no device."""
+    return plan.grants if isinstance(plan.grants, Grants) else NO_GRANTS
 
 
 def granted_amounts(fleet: Fleet, demand: Demand, grants: Grants) -> tuple[Array, Array, Array]:

@@ -8,7 +8,6 @@ table is kept as blocks of columns, one a round: lists, or arrays where there ar
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,29 +17,17 @@ from typing import TYPE_CHECKING
 from edgesim.errors import EdgesimError
 from edgesim.records.atomic_files import write_atomic
 from edgesim.records.rows_from_spans import (
-    COUNTED,
     JobRecord,
+    columns_of_jobs,
     device_row,
-    forecast_columns,
     job_columns,
-    measure_columns,
-    plan_row,
-    round_columns,
-    round_row,
-    score_columns,
-    total,
+    round_block,
 )
 from edgesim.records.span import Span
 from edgesim.records.table_files import (
-    ABSENCE_COLUMNS,
-    ERROR_COLUMNS,
-    HANDOVER_COLUMNS,
-    JOB_COLUMNS,
     SCHEMAS,
-    SECTOR_COLUMNS,
-    SERVER_COLUMNS,
-    TIER_COLUMNS,
     Columns,
+    FurtherColumns,
     frame,
     joined,
     rows_of,
@@ -54,10 +41,6 @@ if TYPE_CHECKING:
     import pandas
     import simpy
 
-SPAN_FIELDS = {
-    name: "g" if name == "round" else name for name in schemas_with(JOB_COLUMNS)["spans"]
-}
-
 
 class LogError(EdgesimError):
     """The log was used out of order."""
@@ -67,35 +50,15 @@ class EventLog:
     """The log of one run.
 
     Args:
-        numbers_jobs: the tables have the columns `table_files.JOB_COLUMNS`, for clocks with
-            cancelled or overlapping jobs.
-        tiers: the tables have the columns `table_files.TIER_COLUMNS`.
-        counts_absences: they have the columns `table_files.ABSENCE_COLUMNS`; jobs are numbered.
-        errors: they have the columns `table_files.ERROR_COLUMNS`.
-        server_failures: they have the columns `table_files.SERVER_COLUMNS`; jobs are numbered.
-        sectors: they have the columns `table_files.SECTOR_COLUMNS`.
-        handovers: they have the columns `table_files.HANDOVER_COLUMNS`.
+        more: columns that its tables have beside `table_files.ROUND_SCHEMAS`: some of
+            `table_files.FURTHER_COLUMNS`, in their order. With `JOB_COLUMNS` jobs are numbered.
     """
 
-    def __init__(
-        self,
-        numbers_jobs: bool = False,
-        tiers: bool = False,
-        counts_absences: bool = False,
-        errors: bool = False,
-        server_failures: bool = False,
-        sectors: bool = False,
-        handovers: bool = False,
-    ) -> None:
+    def __init__(self, *more: FurtherColumns) -> None:
         self._env: simpy.Environment | None = None
         self.open: set[Span] = set()
-        self.numbers_jobs = numbers_jobs
-        more = [JOB_COLUMNS] * numbers_jobs + [TIER_COLUMNS] * tiers
-        more += [ABSENCE_COLUMNS] * counts_absences + [SERVER_COLUMNS] * server_failures
-        more += [ERROR_COLUMNS] * errors
-        more += [SECTOR_COLUMNS] * sectors
-        more += [HANDOVER_COLUMNS] * handovers
         self.schemas = schemas_with(*more)
+        self.numbers_jobs = "job" in self.schemas["spans"]
         self._blocks: dict[str, list[Columns]] = {name: [] for name in SCHEMAS}
         self._fresh: dict[str, list[Columns]] = {name: [] for name in SCHEMAS}  # not yet drained
         self._closed: list[Span] = []  # spans of the round in progress
@@ -233,32 +196,18 @@ class EventLog:
                 device_row(g, outcome, by_device.get(outcome.grant.device, ()))
                 for outcome in outcomes
             ]
-        totals = {name: total(row[name] for row in rows) for name in COUNTED}
-        totals["energy_j"] = total(span.energy_j for span in spans)
-        status = Counter(outcome.status for outcome in outcomes)
-        received = sum(outcome.received for outcome in outcomes)
         rho = [grant.rho for grant in plan.grants]
         if self.numbers_jobs:
             rho = [each.grant.rho for each in outcomes if each.status != "infeasible"]
             plan = replace(plan, forecast=None)
-        block: dict[str, Columns] = {
-            "spans": {
-                column: [getattr(span, name) for span in spans]
-                for column, name in SPAN_FIELDS.items()
-                if column in self.schemas["spans"]
-            },
-            "device_rounds": {
-                column: [row[column] for row in rows] for column in self.schemas["device_rounds"]
-            },
-            "rounds": round_row(g, start_s, end_s, plan, status, received, rho, totals, scores),
-            "plans": plan_row(g, plan, threshold_s),
-            "upload_forecasts": forecast_columns(g, plan),
+        columns: Columns = {
+            name: [row[name] for row in rows] for name in self.schemas["device_rounds"]
         }
+        received = sum(outcome.received for outcome in outcomes)
+        about = received, rho, scores, threshold_s
+        block = round_block(g, start_s, end_s, plan, self._columns_of(spans), columns, *about)
         if self.numbers_jobs:
-            block["rounds"] |= round_columns(outcomes, jobs, status, waiting or {})
-            block["rounds"]["left"] = [status["left"]]
-        if scores is not None:
-            block |= {"scores": score_columns(g, scores), "measures": measure_columns(g, scores)}
+            block["rounds"] |= columns_of_jobs(columns, waiting or {})
         self.add(block)
         self._closed = []
 
@@ -296,11 +245,12 @@ class EventLog:
     def take_closed_spans(self) -> Columns:
         """The spans that ended after the last round was closed, which are then forgotten."""
         closed, self._closed = self._closed, []
-        return {
-            column: [getattr(span, name) for span in closed]
-            for column, name in SPAN_FIELDS.items()
-            if column in self.schemas["spans"]
-        }
+        return self._columns_of(closed)
+
+    def _columns_of(self, spans: Sequence[Span]) -> Columns:
+        """Rows of the table spans."""
+        names = {name: "g" if name == "round" else name for name in self.schemas["spans"]}
+        return {column: [getattr(span, name) for span in spans] for column, name in names.items()}
 
     def drain(self) -> dict[str, Columns]:
         """The rows recorded since the last drain: table -> column -> list or array."""

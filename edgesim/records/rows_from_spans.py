@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from edgesim.records.span import Span
-from edgesim.records.table_files import SCHEMAS, Columns
+from edgesim.records.table_files import SCHEMAS, Columns, as_list
 from fl.contracts import Array, Outcome, RoundPlan, Scores
 
 NAN = float("nan")
 RADIO = {"download": "download_s", "upload": "upload_s", "handover": "upload_s"}
 WAITING = ("idle", "off", "repair")  # phases without a job; off: without energy
-ENDINGS = ("discarded", "cancelled", "unfinished")  # of jobs, with clocks that number them
+ENDINGS = ("discarded", "cancelled", "unfinished", "left")  # of jobs that are numbered
 COUNTED = ("bits_up", "bits_down", "flops", "cycles")  # columns that a round sums over devices
 
 
@@ -44,26 +45,16 @@ def job_columns(record: JobRecord, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def round_columns(
-    outcomes: Sequence[Outcome],
-    jobs: Sequence[JobRecord],
-    status: Mapping[str, int],
-    waiting: Mapping[str, int],
-) -> Columns:
-    """Further columns of the row of rounds, column -> [value].
+def columns_of_jobs(rows: Columns, waiting: Mapping[str, int]) -> Columns:
+    """Further columns of the row of rounds where jobs are numbered, column -> [value].
 
     Args:
-        outcomes: of the jobs that ended.
-        jobs: what else is known of them.
-        status: status -> number of jobs.
-        waiting: the columns dispatched, held, in_flight.
+        rows: of device_rounds, by column.
+        waiting: further counts, such as dispatched, held, in_flight.
     """
-    stale = [
-        outcome.staleness
-        for outcome, job in zip(outcomes, jobs, strict=True)
-        if job.version_out >= 0
-    ]
-    row: dict[str, float] = {**waiting, **{name: status.get(name, 0) for name in ENDINGS}}
+    status = Counter(as_list(rows["status"]))
+    stale = np.asarray(rows["staleness"])[np.asarray(rows["version_out"]) >= 0]
+    row: dict[str, float] = {**waiting, **{name: status[name] for name in ENDINGS}}
     row |= {"staleness_mean": _known(np.mean, stale), "staleness_max": _known(np.max, stale)}
     return {name: [value] for name, value in row.items()}
 
@@ -110,60 +101,65 @@ def _transmissions(spans: Sequence[Span]) -> float:
     return total(span.bits * span.transmissions for span in known) / bits if bits else NAN
 
 
-def round_row(
+def round_block(
     g: int,
     start_s: float,
     end_s: float,
     plan: RoundPlan,
-    status: Mapping[str, int],
+    spans: Columns,
+    rows: Columns,
     received: int,
     rho: Sequence[float] | Array,
-    totals: Mapping[str, float],
     scores: Scores | None,
-) -> Columns:
-    """The row of rounds, column -> [value].
+    threshold_s: float,
+) -> dict[str, Columns]:
+    """A block of the log, table -> column -> values: a round by its spans and device rounds.
 
     Args:
         g: number of the round.
         start_s: simulated time of its start, s.
         end_s: simulated time of its end, s.
         plan: the round's allocation.
-        status: status -> number of devices; ``late`` are those after the threshold.
+        spans: columns of the table; its joules are those of the round, also of devices that wait.
+        rows: columns of the table device_rounds; ``late`` are those after the threshold.
         received: uploads that the server received, also late ones; the column ``arrived``.
         rho: pruning ratios of the devices with a grant.
-        totals: sums over devices; energy_j has the idle energy of devices not selected, too.
         scores: of the evaluation after the round, if there was one.
+        threshold_s: T_th, s; a plan for a longer time counts as stretched.
     """
+    status = Counter(as_list(rows["status"]))
     row = {
         "round": g,
         "time_s": end_s,
         "latency_s": end_s - start_s,
-        "selected": sum(status.values()),
+        "selected": status.total(),
         "arrived": received,
-        **{name: status.get(name, 0) for name in ("late", "failed", "infeasible")},
+        **{name: status[name] for name in ("late", "failed", "infeasible")},
         "loss": _known(np.mean, scores.loss if scores else ()),
         "accuracy": _known(np.mean, scores.accuracy if scores else ()),
         "accuracy_std": _known(np.std, scores.accuracy if scores else ()),
         "rho_mean": _known(np.mean, rho),
         "rho_max": _known(np.max, rho),
-        **totals,
+        **{name: total(as_list(rows[name])) for name in COUNTED},
+        "energy_j": total(as_list(spans["energy_j"])),
         "solver_residual": plan.residual,
         "pruning_per_hz": plan.pruning_per_hz,
         "pruning_per_s": plan.pruning_per_s,
     }
-    return {name: [value] for name, value in row.items()}
-
-
-def plan_row(g: int, plan: RoundPlan, threshold_s: float) -> Columns:
-    """The row of plans; a plan for more time than T_th is stretched."""
-    return {
-        "round": [g],
-        "budget_s": [plan.budget_s],
-        "stretched": [int(plan.budget_s > threshold_s)],
+    stretched = int(plan.budget_s > threshold_s)
+    block: dict[str, Columns] = {
+        "spans": spans,
+        "device_rounds": rows,
+        "rounds": {name: [value] for name, value in row.items()},
+        "plans": {"round": [g], "budget_s": [plan.budget_s], "stretched": [stretched]},
+        "upload_forecasts": _forecast_columns(g, plan),
     }
+    if scores is not None:
+        block |= {"scores": _score_columns(g, scores), "measures": _measure_columns(g, scores)}
+    return block
 
 
-def forecast_columns(g: int, plan: RoundPlan) -> Columns:
+def _forecast_columns(g: int, plan: RoundPlan) -> Columns:
     """Rows of upload_forecasts, by device; none where the plan does not count with fading."""
     if plan.forecast is None:
         return {name: [] for name in SCHEMAS["upload_forecasts"]}
@@ -191,7 +187,7 @@ def state_columns(g: int, devices: Sequence[int], states: Sequence[Any]) -> Colu
     return {"round": [g] * len(devices), "device": list(devices), **columns}
 
 
-def score_columns(g: int, scores: Scores) -> Columns:
+def _score_columns(g: int, scores: Scores) -> Columns:
     """Rows of scores: one for every device that has test data."""
     tested = np.flatnonzero(~np.isnan(scores.loss))
     values = {
@@ -201,7 +197,7 @@ def score_columns(g: int, scores: Scores) -> Columns:
     return {"round": [g] * len(tested), "device": tested.tolist(), **values}
 
 
-def measure_columns(g: int, scores: Scores) -> Columns:
+def _measure_columns(g: int, scores: Scores) -> Columns:
     """Rows of measures, in the order in which the method gives them."""
     return {
         "round": [g] * len(scores.measures),

@@ -99,8 +99,9 @@ BACKHAUL = {  # transfers between edges and cloud
     "energy_j": float,
 }
 PRESENCE = {"device": int, "start_s": float, "end_s": float}  # where devices come and go
+FurtherColumns = dict[str, dict[str, type]]  # table -> column -> kind
 # Columns of clocks with cancelled or overlapping jobs; tables of other clocks lack them.
-JOB_COLUMNS: dict[str, dict[str, type]] = {
+JOB_COLUMNS: FurtherColumns = {
     "rounds": {
         "dispatched": int,
         "discarded": int,
@@ -122,7 +123,7 @@ JOB_COLUMNS: dict[str, dict[str, type]] = {
     "spans": {"job": int},  # -1: none
 }
 # Columns of runs with edge servers below a cloud; tables of other runs lack them.
-TIER_COLUMNS: dict[str, dict[str, type]] = {
+TIER_COLUMNS: FurtherColumns = {
     "rounds": {
         "backhaul_bits_up": float,
         "backhaul_bits_down": float,
@@ -132,11 +133,11 @@ TIER_COLUMNS: dict[str, dict[str, type]] = {
     "spans": {"edge": int, "edge_round": int},  # -1: waits for other edges
 }
 # Columns of runs in which devices move between sectors.
-HANDOVER_COLUMNS: dict[str, dict[str, type]] = {"device_rounds": {"handovers": int}}
+HANDOVER_COLUMNS: FurtherColumns = {"device_rounds": {"handovers": int}}
 # Columns of runs in which blocks are lost by an estimate of the channel.
-ERROR_COLUMNS: dict[str, dict[str, type]] = {"device_rounds": {"transmissions": float}}
+ERROR_COLUMNS: FurtherColumns = {"device_rounds": {"transmissions": float}}
 # Columns of networks of several sectors.
-SECTOR_COLUMNS: dict[str, dict[str, type]] = {
+SECTOR_COLUMNS: FurtherColumns = {
     "device_rounds": {"sector": int, "sinr_db": float}  # -1: no upload
 }
 ROUND_SCHEMAS: dict[str, dict[str, type]] = {  # of clocks without them
@@ -152,11 +153,11 @@ ROUND_SCHEMAS: dict[str, dict[str, type]] = {  # of clocks without them
     "presence": PRESENCE,
 }
 # Columns of runs whose devices come and go by `edgesim.presence`; other tables lack them.
-ABSENCE_COLUMNS: dict[str, dict[str, type]] = {"rounds": {"left": int}}
-SERVER_COLUMNS: dict[str, dict[str, type]] = {"rounds": {"server_failures": int}}  # if it can fail
+ABSENCE_COLUMNS: FurtherColumns = {"rounds": {"left": int}}
+SERVER_COLUMNS: FurtherColumns = {"rounds": {"server_failures": int}}  # if it can fail
 
 
-def schemas_with(*more: Mapping[str, Mapping[str, type]]) -> dict[str, dict[str, type]]:
+def schemas_with(*more: FurtherColumns) -> dict[str, dict[str, type]]:
     """The columns of every table, those of `ROUND_SCHEMAS` first."""
     found = {name: dict(kinds) for name, kinds in ROUND_SCHEMAS.items()}
     for columns in more:
@@ -165,7 +166,7 @@ def schemas_with(*more: Mapping[str, Mapping[str, type]]) -> dict[str, dict[str,
     return found
 
 
-SCHEMAS = schemas_with(
+FURTHER_COLUMNS = (
     JOB_COLUMNS,
     TIER_COLUMNS,
     ABSENCE_COLUMNS,
@@ -173,7 +174,8 @@ SCHEMAS = schemas_with(
     ERROR_COLUMNS,
     SECTOR_COLUMNS,
     HANDOVER_COLUMNS,
-)  # every column that a run can have
+)
+SCHEMAS = schemas_with(*FURTHER_COLUMNS)  # every column that a run can have
 FILES = {  # table -> file in a run's folder
     "rounds": "rounds.csv",
     "device_rounds": "device_rounds.parquet",

@@ -19,7 +19,16 @@ from edgesim.hierarchy.make_hierarchy import Hierarchy
 from edgesim.network.interference.sector_channel import SectorChannel
 from edgesim.records.event_log import EventLog
 from edgesim.records.run_checkpoint import Checkpoint, FolderError
-from edgesim.records.table_files import rows_of
+from edgesim.records.table_files import (
+    ABSENCE_COLUMNS,
+    ERROR_COLUMNS,
+    HANDOVER_COLUMNS,
+    JOB_COLUMNS,
+    SECTOR_COLUMNS,
+    SERVER_COLUMNS,
+    TIER_COLUMNS,
+    rows_of,
+)
 from edgesim.runs.round_observer import Recorder
 from edgesim.runs.setup import Setup
 from edgesim.tables.table_checks import check_table
@@ -29,12 +38,18 @@ from fl.contracts import JobTrainer, State
 def new_log(setup: Setup) -> EventLog:
     """An empty log with the columns of this run."""
     absent, adaptation = setup.absences is not None, setup.scenario.network.adaptation
-    errors = adaptation is not None and adaptation.csi is not None
-    fails = setup.scenario.server is not None
-    jobs = setup.clock.records_jobs or absent or fails
-    sectors = setup.scenario.network.layout.kind != "single"
-    moves = isinstance(setup.channel, SectorChannel) and setup.channel.moving is not None
-    return EventLog(jobs, bool(setup.edges), absent, errors, fails, sectors, moves)
+    fails, channel = setup.scenario.server is not None, setup.channel
+    sectors = channel if isinstance(channel, SectorChannel) else None
+    has = (
+        (JOB_COLUMNS, setup.clock.records_jobs or absent or fails),
+        (TIER_COLUMNS, bool(setup.edges)),
+        (ABSENCE_COLUMNS, absent),
+        (SERVER_COLUMNS, fails),
+        (ERROR_COLUMNS, adaptation is not None and adaptation.csi is not None),
+        (SECTOR_COLUMNS, sectors is not None),
+        (HANDOVER_COLUMNS, sectors is not None and sectors.moving is not None),
+    )
+    return EventLog(*(columns for columns, holds in has if holds))
 
 
 def restore(setup: Setup, saved: Checkpoint, log: EventLog) -> State:

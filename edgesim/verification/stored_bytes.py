@@ -11,6 +11,7 @@ from edgesim.records.checkpoint_log import read_blocks
 from edgesim.records.checksums import SUMS, damaged_files, read_sums
 from edgesim.records.event_log import EventLog
 from edgesim.records.run_checkpoint import RunFolder
+from edgesim.records.table_files import FURTHER_COLUMNS, FurtherColumns
 from edgesim.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult
 from fl.stored_files import DamagedFileError, read_sealed_arrays, read_sealed_json
 
@@ -64,10 +65,7 @@ def check_log(folder: Path, facts: dict[str, Any], tables: dict[str, pd.DataFram
         facts: of its last state.
         tables: as they were read.
     """
-    spans, rows = tables["spans"], tables["device_rounds"]
-    left, fails = ("left" in tables["rounds"], "server_failures" in tables["rounds"])
-    more = "transmissions" in rows, fails, "sector" in rows, "handovers" in rows
-    log = EventLog("job" in spans, "edge" in spans, left, *more)
+    log = EventLog(*(more for more in FURTHER_COLUMNS if _has_columns(tables, more)))
     log.restore(read_blocks(RunFolder(folder).log_file, facts["log_bytes"]))
     for name, table in tables.items():
         logged = log.table(name)
@@ -78,6 +76,10 @@ def check_log(folder: Path, facts: dict[str, Any], tables: dict[str, pd.DataFram
             if not _equal(table[column].to_numpy(), logged[column].to_numpy()):
                 return CheckResult(LOG, FAILED, f"{name}: column {column} differs from the log")
     return CheckResult(LOG, PASSED, f"{sum(map(len, tables.values()))} rows")
+
+
+def _has_columns(tables: dict[str, pd.DataFrame], more: FurtherColumns) -> bool:
+    return any(column in tables[name] for name, kinds in more.items() for column in kinds)
 
 
 def _equal(a: np.ndarray, b: np.ndarray) -> bool:

@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from edgesim.clocks.flights import DISCARDED, Desk
+from edgesim.clocks.flights import DISCARDED, Desk, Flight
 from edgesim.clocks.vectorised.job_columns import JobColumns
 from edgesim.engine.vectorised.round_loop import SteppedEnvironment
-from fl.contracts import Array, Grant, State
-
-
-@dataclass(frozen=True)
-class CountedFlight:
-    """A job that is not trained, for a checkpoint: `edgesim.clocks.flights.Flight`."""
-
-    number: int
-    grant: Grant
-    base: State
-    version: int
-    dispatched_s: float
-    landed_s: float
-    update: None = None
-    at_start: tuple[float, ...] = ()
+from fl.contracts import Array, State
 
 
 class JobsAtWork:
@@ -72,7 +57,7 @@ class CountingDesk(Desk):
         held: list[int] = self.columns.rows["device"][self.held].tolist() if self.held else []
         return held
 
-    def flights(self) -> list[Any]:
+    def flights(self) -> list[Flight]:
         where = np.append(self.out.jobs, self.held).astype(int)
         if not len(where):
             return []
@@ -80,7 +65,7 @@ class CountingDesk(Desk):
         names = ("job", "version_in", "dispatched_s", "landed_s")
         known = zip(*(self.columns.rows[name][where].tolist() for name in names), strict=True)
         return [
-            CountedFlight(number, grant, self.bases[version], version, start_s, landed_s)
+            Flight(number, None, grant, self.bases[version], version, start_s, landed_s=landed_s)
             for grant, (number, version, start_s, landed_s) in zip(
                 self.columns.grants(where), known, strict=True
             )

@@ -11,9 +11,8 @@ import numpy as np
 
 from edgesim.engine.rounds import SLACK
 from edgesim.engine.vectorised.device_spans import DeviceSpans, SpanColumns
-from edgesim.engine.vectorised.round_tables import STATUS, column_parts, exact_sum, per_device
+from edgesim.engine.vectorised.round_tables import job_rows, per_device
 from edgesim.network.grants import Grants
-from edgesim.records.rows_from_spans import RADIO
 from fl.contracts import Array
 
 AMOUNTS = ("device", "start_s", "end_s", "bits", "cycles", "energy_j")  # of a span
@@ -68,8 +67,9 @@ class JobColumns:
         known = {"job": numbers, "version_in": version, "dispatched_s": start_s}
         known |= {"version_out": -1, "staleness": 0, "weight": 0.0, "landed_s": np.nan}
         known |= {"cpu_hz": grants.cpu_hz, "power_w": grants.power_w, "due_s": played.busy_until_s}
-        for name, values in (known | job_rows(played, grants, start_s, late_s)).items():
+        for name, values in known.items():
             self.rows[name][where] = values
+        self._set_rows(where, played, grants, start_s, late_s)
         self._unwritten[:, where] = True
         for phase, span in enumerate(played.spans):
             self._write(phase, where, span)
@@ -90,8 +90,7 @@ class JobColumns:
             self._unwritten[phase, where] &= span.begun
             self._write(phase, where, span)
         start_s = self.rows["dispatched_s"][where]
-        for name, values in job_rows(played, grants, start_s, np.inf).items():
-            self.rows[name][where] = values
+        self._set_rows(where, played, grants, start_s, np.inf)
         self.rows["status"][where], self.rows["due_s"][where] = status, np.inf
 
     def forget_ended(self, now_s: float) -> None:
@@ -128,6 +127,18 @@ class JobColumns:
         self._free += where.tolist()
         return {name: self.rows[name][where[order]] for name in names}
 
+    def _set_rows(
+        self,
+        where: Array,
+        played: DeviceSpans,
+        grants: Grants,
+        start_s: float | Array,
+        late_s: float,
+    ) -> None:
+        for name, values in job_rows(played, grants, start_s, late_s).items():
+            self.rows[name][where] = values
+        self.rows["energy_j"][where] = per_device("energy_j", played.spans, len(grants))
+
     def _write(self, phase: int, where: Array, span: SpanColumns) -> None:
         for name in AMOUNTS:
             self._spans[name][phase, where] = getattr(span, name)
@@ -162,38 +173,6 @@ def idle_columns(idle: SpanColumns) -> dict[str, Array]:
         "phase": np.full(size, idle.phase, dtype=object),
         "rank": np.zeros(size, dtype=int),
         "job": np.full(size, -1),
-    }
-
-
-def job_rows(
-    played: DeviceSpans, grants: Grants, start_s: float | Array, late_s: float
-) -> dict[str, Array]:
-    """Columns of device_rounds [S]: `edgesim.records.rows_from_spans.device_row`."""
-    size, spans = len(grants), played.spans
-    seconds = {name: np.zeros(size) for name in ("download_s", "compute_s", "upload_s")}
-    for span in spans:
-        seconds[RADIO.get(span.phase, "compute_s")] += np.where(span.begun, span.seconds, 0.0)
-    finish_s = np.where(played.arrived, played.busy_until_s - start_s, np.nan)
-    bits = {
-        phase: per_device("bits", [span for span in spans if span.phase == phase], size)
-        for phase in RADIO
-    }
-    upload_s = seconds["upload_s"]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rate_bps = np.where(upload_s > 0.0, bits["upload"] / upload_s, np.nan)
-    amounts = {name: per_device(name, spans, size) for name in ("flops", "cycles")}
-    return {
-        "device": grants.device,
-        "status": STATUS[np.where(finish_s > late_s, 1, 0)],
-        "share": grants.share,
-        "rho": grants.rho,
-        "rate_bps": rate_bps,
-        **seconds,
-        "finish_s": finish_s,
-        "bits_up": bits["upload"],
-        "bits_down": bits["download"],
-        **amounts,
-        "energy_j": exact_sum(column_parts("energy_j", spans, size), size),
     }
 
 

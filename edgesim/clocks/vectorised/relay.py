@@ -17,7 +17,7 @@ from edgesim.clocks.vectorised.counting_desk import CountingDesk
 from edgesim.engine.vectorised.device_spans import DeviceSpans, take_part
 from edgesim.engine.vectorised.round_loop import CountedMethod
 from edgesim.network.cell import Cell
-from edgesim.network.grants import Grants
+from edgesim.network.grants import Grants, grants_of
 from fl.contracts import Array, State, View
 
 
@@ -69,8 +69,8 @@ def find_relay(
         return None
     start_s = np.append(desk.env.now, due_s)[: len(devices)]
     plan = cell.plan(method.demand(state, view, devices), view)
-    grants = plan.grants
-    if plan.infeasible or not isinstance(grants, Grants):
+    grants = grants_of(plan)
+    if plan.infeasible or not len(grants):
         return None
     spans = played(cell, method, grants, start_s)
     too_soon = np.minimum.accumulate(spans.busy_until_s)[:-1] <= start_s[1:]

@@ -27,23 +27,17 @@ from edgesim.engine.vectorised.device_spans import (
     SpanColumns,
     charged,
 )
-from edgesim.engine.vectorised.round_loop import NO_GRANTS, CountedMethod, SteppedEnvironment
+from edgesim.engine.vectorised.round_loop import CountedMethod, SteppedEnvironment
 from edgesim.network.cell import Cell
-from edgesim.network.grants import Grants
+from edgesim.network.grants import Grants, grants_of
 from edgesim.records.event_log import EventLog
 from edgesim.records.rows_from_spans import (
-    COUNTED,
-    ENDINGS,
-    NAN,
     JobRecord,
+    columns_of_jobs,
     device_row,
-    forecast_columns,
     job_columns,
-    plan_row,
-    round_row,
-    total,
+    round_block,
 )
-from edgesim.records.table_files import Columns
 from fl.contracts import Array, Grant, Observer, Report, RoundPlan, State, View
 
 NOT_RECEIVED = ("discarded", "unfinished", "infeasible")
@@ -155,7 +149,7 @@ class VersionLoop:
         desk, cell = self.desk, self.cell
         view = self.view = self.seen_by_the_method()
         plan = self.plan = make_plan(cell, self.method, state, view)
-        grants = plan.grants if isinstance(plan.grants, Grants) else NO_GRANTS
+        grants = grants_of(plan)
         if cell.keeps_promises:
             cell.begin_round(plan, others_go_on=True)
         if len(grants):
@@ -250,29 +244,17 @@ class VersionLoop:
         state = self.method.aggregate(state, view, ())
         state = self.method.observe(state, Report(g, now_s - start_s, ()))
         scores = self.observer.scores(g, state)
-        totals = {name: total(rows[name].tolist()) for name in COUNTED}
-        totals["energy_j"] = total(spans["energy_j"].tolist())
         status = Counter(rows["status"].tolist())
         received = len(rows["job"]) - sum(status[name] for name in NOT_RECEIVED)
-        rho = rows["rho"][rows["status"] != "infeasible"]
-        plan = replace(self.plan, forecast=None)
-        row = round_row(g, start_s, now_s, plan, status, received, rho, totals, scores)
-        stale = rows["staleness"][rows["version_out"] >= 0]
-        waiting: dict[str, float] = {
+        rho, plan = rows["rho"][rows["status"] != "infeasible"], replace(self.plan, forecast=None)
+        about = received, rho, scores, cell.budget_s
+        block = round_block(g, start_s, now_s, plan, {**spans}, {**rows}, *about)
+        waiting = {
             "dispatched": desk.asked,
             "held": len(desk.held),
             "in_flight": len(desk.out),
         }
-        waiting |= {name: status[name] for name in ENDINGS}
-        mean, most = (float(stale.mean()), float(stale.max())) if len(stale) else (NAN, NAN)
-        waiting |= {"staleness_mean": mean, "staleness_max": most}
-        block: dict[str, Columns] = {
-            "spans": {**spans},
-            "device_rounds": {**rows},
-            "rounds": row | {name: [value] for name, value in waiting.items()},
-            "plans": plan_row(g, plan, cell.budget_s),
-            "upload_forecasts": forecast_columns(g, plan),
-        }
+        block["rounds"] |= columns_of_jobs(block["device_rounds"], waiting)
         log.add(block)
         self.observer.finished(g, state, lambda: desk.record(state))
         return state

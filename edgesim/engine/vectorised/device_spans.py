@@ -58,6 +58,9 @@ class DeviceSpans:
     busy_until_s: Array
 
 
+NOTHING_PLAYED = DeviceSpans((), np.zeros(0, dtype=bool), np.zeros(0))
+
+
 def take_part(
     cell: Cell,
     grants: Grants,
@@ -153,12 +156,11 @@ def carry(
 
 
 def idle_spans(
-    cell: Cell, view: View, played: DeviceSpans | None, grants: Grants, start_s: float, end_s: float
+    cell: Cell, view: View, played: DeviceSpans, grants: Grants, start_s: float, end_s: float
 ) -> SpanColumns:
     """Waiting until the end of the round: `edgesim.clocks.waiting_devices.charge_idle_power`."""
     since_s = np.full(len(cell.fleet), start_s)
-    if played is not None:
-        since_s[grants.device] = played.busy_until_s
+    since_s[grants.device] = played.busy_until_s
     k = view.idle[(cell.fleet.idle_power_w[view.idle] > 0.0) & (since_s[view.idle] < end_s)]
     begun, until_s = np.ones(len(k), dtype=bool), np.full(len(k), end_s)
     return charged(SpanColumns("idle", k, begun, since_s[k], until_s), cell.ledger.idle(k))

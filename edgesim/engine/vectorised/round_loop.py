@@ -15,16 +15,14 @@ import simpy
 
 from edgesim.engine.rounds import SLACK, empty_round_s, make_plan
 from edgesim.engine.stop_rule import StopRule
-from edgesim.engine.vectorised.device_spans import idle_spans, take_part
+from edgesim.engine.vectorised.device_spans import NOTHING_PLAYED, idle_spans, take_part
 from edgesim.engine.vectorised.round_tables import round_tables
 from edgesim.network.cell import Cell
 from edgesim.network.fading.selective import SelectiveFading
 from edgesim.network.fluid_links import IdealDownlink, check_shares
-from edgesim.network.grants import Grants
+from edgesim.network.grants import Grants, grants_of
 from edgesim.records.event_log import EventLog
 from fl.contracts import Array, MethodHooks, Observer, Payload, Report, Stage, State
-
-NO_GRANTS = Grants(np.zeros(0, dtype=int), *(np.zeros(0) for _ in range(4)))
 
 
 class CountedMethod(MethodHooks, Protocol):
@@ -103,14 +101,13 @@ def serve(
     for g in rounds:
         start_s, view = env.now, cell.view(g)
         plan = make_plan(cell, method, state, view)
-        grants = plan.grants if isinstance(plan.grants, Grants) else NO_GRANTS
+        grants, played = grants_of(plan), NOTHING_PLAYED
         if len(grants):
             check_shares(grants.share.tolist())
             stages, payload = method.orders(grants)
             played = take_part(cell, grants, stages, payload, start_s, start_s + longest_s)
             env.advance_to(float(played.busy_until_s.max()))
         else:
-            played = None
             env.advance_to(start_s + empty_round_s(cell, g))
         idle = idle_spans(cell, view, played, grants, start_s, env.now)
         state = method.aggregate(state, view, ())

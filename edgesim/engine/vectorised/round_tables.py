@@ -10,18 +10,12 @@ import numpy as np
 from edgesim.engine.rounds import SLACK
 from edgesim.engine.vectorised.device_spans import DeviceSpans, SpanColumns
 from edgesim.network.grants import Grants
-from edgesim.records.rows_from_spans import (
-    COUNTED,
-    RADIO,
-    forecast_columns,
-    plan_row,
-    round_row,
-    total,
-)
+from edgesim.records.rows_from_spans import RADIO, round_block
 from edgesim.records.table_files import ROUND_SCHEMAS, Columns
 from fl.contracts import Array, RoundPlan, Scores
 
-STATUS = np.array(["arrived", "late", "infeasible"], dtype=object)
+STATUS, INFEASIBLE = np.array(["arrived", "late"], dtype=object), "infeasible"
+TIMED = ("rate_bps", "download_s", "compute_s", "upload_s", "finish_s")  # nan where left out
 NUMBERS = [name for name in ROUND_SCHEMAS["spans"] if name not in ("round", "phase")]
 
 
@@ -29,41 +23,31 @@ def round_tables(
     g: int,
     plan: RoundPlan,
     grants: Grants,
-    played: DeviceSpans | None,
+    played: DeviceSpans,
     idle: SpanColumns,
     start_s: float,
     end_s: float,
     threshold_s: float,
     scores: Scores | None,
 ) -> dict[str, Columns]:
-    """A block of the log: spans, device_rounds, rounds, plans, upload_forecasts.
+    """A block of the log: `edgesim.records.rows_from_spans.round_block`.
 
     Args:
         g: number of the round.
         plan: its allocation.
         grants: of the plan [S].
-        played: the spans of their devices; None without grants.
+        played: the spans of their devices.
         idle: the spans of waiting devices.
         start_s: simulated time of the start, s.
         end_s: simulated time of the end, s.
         threshold_s: T_th, s.
         scores: of the evaluation after the round, if there was one.
     """
-    spans = span_columns(g, [*(played.spans if played else ()), idle])
+    spans = span_columns(g, [*played.spans, idle])
     late_s = threshold_s * (1.0 + SLACK)
     devices = device_columns(g, plan, grants, played, idle, start_s, late_s)
-    totals = {name: total(devices[name].tolist()) for name in COUNTED}
-    totals["energy_j"] = total(spans["energy_j"].tolist())
-    status = {name: int(np.count_nonzero(devices["status"] == name)) for name in STATUS}
-    received = int(played.arrived.sum()) if played else 0
-    row = round_row(g, start_s, end_s, plan, status, received, grants.rho, totals, scores)
-    return {
-        "spans": {**spans},
-        "device_rounds": {**devices},
-        "rounds": row,
-        "plans": plan_row(g, plan, threshold_s),
-        "upload_forecasts": forecast_columns(g, plan),
-    }
+    about = int(played.arrived.sum()), grants.rho, scores, threshold_s
+    return round_block(g, start_s, end_s, plan, {**spans}, {**devices}, *about)
 
 
 def span_columns(g: int, spans: Sequence[SpanColumns]) -> dict[str, Array]:
@@ -88,41 +72,54 @@ def device_columns(
     g: int,
     plan: RoundPlan,
     grants: Grants,
-    played: DeviceSpans | None,
+    played: DeviceSpans,
     idle: SpanColumns,
     start_s: float,
     late_s: float,
 ) -> dict[str, Array]:
     """Rows of device_rounds, by device: those with a grant, and those left out as infeasible."""
-    size, left_out = len(grants), len(plan.infeasible)
-    device = np.concatenate([grants.device, np.array(plan.infeasible, dtype=int)])
-    spans = played.spans if played else ()
+    left_out = len(plan.infeasible)
+    columns = job_rows(played, grants, start_s, late_s)
+    absent = {"device": list(plan.infeasible), "status": [INFEASIBLE] * left_out}
+    absent |= {name: [math.nan] * left_out for name in TIMED}
+    for name, values in columns.items():
+        more = np.array(absent.get(name, [0.0] * left_out), dtype=values.dtype)
+        columns[name] = np.append(values, more)
+    columns["round"] = np.full(len(grants) + left_out, g)
+    columns["energy_j"] = energies(columns["device"], played.spans, idle, len(grants))
+    order = np.argsort(columns["device"], kind="stable")
+    return {name: columns[name][order] for name in ROUND_SCHEMAS["device_rounds"]}
+
+
+def job_rows(
+    played: DeviceSpans, grants: Grants, start_s: float | Array, late_s: float
+) -> dict[str, Array]:
+    """Columns of device_rounds [S] but its joules: `edgesim.records.rows_from_spans.device_row`."""
+    size, spans = len(grants), played.spans
     seconds = {name: np.zeros(size) for name in ("download_s", "compute_s", "upload_s")}
     for span in spans:
         seconds[RADIO.get(span.phase, "compute_s")] += np.where(span.begun, span.seconds, 0.0)
-    arrived = played.arrived if played else np.zeros(0, dtype=bool)
-    finish_s = np.where(arrived, played.busy_until_s - start_s, np.nan) if played else np.zeros(0)
-    in_time = arrived & ~(finish_s > late_s)
+    finish_s = np.where(played.arrived, played.busy_until_s - start_s, np.nan)
     bits = {
         phase: per_device("bits", [span for span in spans if span.phase == phase], size)
         for phase in RADIO
     }
+    upload_s = seconds["upload_s"]
     with np.errstate(divide="ignore", invalid="ignore"):
-        upload_s = seconds["upload_s"]
         rate_bps = np.where(upload_s > 0.0, bits["upload"] / upload_s, np.nan)
-    granted = {"share": grants.share, "rho": grants.rho}
-    timed = {"rate_bps": rate_bps, **seconds, "finish_s": finish_s}
-    counted = {"bits_up": bits["upload"], "bits_down": bits["download"]}
-    counted |= {name: per_device(name, spans, size) for name in ("flops", "cycles")}
-    columns = {"round": np.full(size + left_out, g), "device": device}
-    columns["status"] = STATUS[np.append(np.where(in_time, 0, 1), np.full(left_out, 2))]
-    for values, absent in ((granted, 0.0), (timed, np.nan), (counted, 0.0)):
-        columns |= {
-            name: np.append(column, np.full(left_out, absent)) for name, column in values.items()
-        }
-    columns["energy_j"] = energies(device, spans, idle, size)
-    order = np.argsort(device, kind="stable")
-    return {name: columns[name][order] for name in ROUND_SCHEMAS["device_rounds"]}
+    amounts = {name: per_device(name, spans, size) for name in ("flops", "cycles")}
+    return {
+        "device": grants.device,
+        "status": STATUS[np.where(finish_s <= late_s, 0, 1)],
+        "share": grants.share,
+        "rho": grants.rho,
+        "rate_bps": rate_bps,
+        **seconds,
+        "finish_s": finish_s,
+        "bits_up": bits["upload"],
+        "bits_down": bits["download"],
+        **amounts,
+    }
 
 
 def energies(device: Array, spans: Sequence[SpanColumns], idle: SpanColumns, size: int) -> Array:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from edgesim.network.grants import Grants
+from edgesim.network.grants import Grants, grants_of
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.load import loads
 from edgesim.network.interference.measured import MeasuredInterference
@@ -160,16 +160,16 @@ class NetworkPlanner:
         devices = np.asarray(demand.devices, dtype=int)
         share = 1.0 / np.bincount(sector_of, minlength=self.couplings.sectors)[sector_of]
         rho = np.array(np.broadcast_to(demand.rho_min, share.shape))
-        cpu_hz, place = view.cpu_hz[devices], _places(devices)[_grants_of(plan).device]
-        share[place], rho[place] = _grants_of(plan).share, _grants_of(plan).rho
-        cpu_hz[place] = _grants_of(plan).cpu_hz
+        cpu_hz, place = view.cpu_hz[devices], _places(devices)[grants_of(plan).device]
+        share[place], rho[place] = grants_of(plan).share, grants_of(plan).rho
+        cpu_hz[place] = grants_of(plan).cpu_hz
         return share, rho, cpu_hz
 
     def _with_forecast(
         self, planner: Planner, demand: Demand, view: View, plan: PricedPlan, gain: Array
     ) -> RoundPlan:
         """The plan with what it promises of its uploads."""
-        grants, price = _grants_of(plan), plan.price
+        grants, price = grants_of(plan), plan.price
         if not len(grants) or price is None:
             return plan
         served = _places(np.asarray(demand.devices, dtype=int))[grants.device]
@@ -231,7 +231,7 @@ def merged(plans: Sequence[RoundPlan], devices: Array) -> RoundPlan:
     budget_s = max((plan.budget_s for plan in plans), default=math.inf)
     if not granted:
         return RoundPlan((), left_out, budget_s=budget_s)
-    columns = zip(*(_grants_of(plan).columns for plan in granted), strict=True)
+    columns = zip(*(grants_of(plan).columns for plan in granted), strict=True)
     grants = Grants(*(np.concatenate(column) for column in columns))
     order = np.argsort(_places(devices)[grants.device], kind="stable")
     prices = [plan.price for plan in granted if isinstance(plan, PricedPlan)]
@@ -245,9 +245,6 @@ def merged(plans: Sequence[RoundPlan], devices: Array) -> RoundPlan:
         math.fsum(plan.pruning_per_s for plan in granted),
         price=np.concatenate(known)[order] if known else None,
     )
-
-
-NO_GRANTS = Grants(np.empty(0, dtype=int), *(np.empty(0) for _ in range(4)))
 
 
 def _places(devices: Array) -> Array:
@@ -266,13 +263,9 @@ def _extra_s(plan: RoundPlan) -> float:
     return plan.extra_s if isinstance(plan, PricedPlan) else 0.0
 
 
-def _grants_of(plan: RoundPlan) -> Grants:
-    return plan.grants if isinstance(plan.grants, Grants) else NO_GRANTS
-
-
 def _by_device(plan: RoundPlan, name: str, count: int) -> Array:
     """A column of a plan's grants by device [K], 0 for those without a grant."""
-    grants, values = _grants_of(plan), np.zeros(count)
+    grants, values = grants_of(plan), np.zeros(count)
     values[grants.device] = getattr(grants, name)
     return values
 

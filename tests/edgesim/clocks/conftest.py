@@ -10,6 +10,7 @@ import pytest
 
 from edgesim.clocks.rules import Rules
 from edgesim.records.event_log import EventLog
+from edgesim.records.table_files import ABSENCE_COLUMNS, JOB_COLUMNS, SERVER_COLUMNS
 from fl.contracts import Demand, Job, Payload, Stage, Work
 from solvers.allocators.equal import equal
 from tests.edgesim.network.fleets import make_fleet
@@ -110,7 +111,8 @@ def traced(engine):
         )
         absent, fails = absences is not None, failures is not None
         numbered = rules.records_jobs or absent or fails
-        log = EventLog(numbered, counts_absences=absent, server_failures=fails)
+        has = (JOB_COLUMNS, numbered), (ABSENCE_COLUMNS, absent), (SERVER_COLUMNS, fails)
+        log = EventLog(*(columns for columns, holds in has if holds))
         slots = getattr(rules, "slots", 1)
         engine.play(
             devices,

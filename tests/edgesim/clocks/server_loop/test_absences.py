@@ -14,6 +14,7 @@ from edgesim.presence.absences import Absences
 from edgesim.presence.presence import Part, Presence
 from edgesim.presence.trace_file import traced as timeline_of
 from edgesim.records.event_log import EventLog
+from edgesim.records.table_files import ABSENCE_COLUMNS, JOB_COLUMNS
 from tests.edgesim.network.fleets import make_fleet
 
 
@@ -70,7 +71,7 @@ def test_that_holds_for_a_job_of_several_stages_too(engine):
     fleet = make_fleet(tx_power_w=0.5, cpu_hz=[1e9], cycles_per_weight=5.0)
 
     def statuses(end_s):
-        log, there = EventLog(True, counts_absences=True), absences([[(0.0, end_s)]])
+        log, there = EventLog(JOB_COLUMNS, ABSENCE_COLUMNS), absences([[(0.0, end_s)]])
         engine.play(fleet, 1e-10, absences=there, log=log)
         rows = log.table("device_rounds")
         return rows.status.tolist(), rows.finish_s[0]
