@@ -56,8 +56,8 @@ def make_rules(
         "slots": slots,
         "staleness_weight": staleness_weight(clock.staleness),
         "max_staleness": clock.max_staleness,
-        "measured_from_now": clock.direction == "model",
-        "server_step": clock.server_lr,
+        "from_now": clock.direction == "model",
+        "step": clock.server_lr,
     }
     if clock.mode == "speed-tiers":
         assert seconds is not None  # a run gives them
@@ -73,7 +73,7 @@ def make_rules(
     if clock.mode == "buffered":
         used = clock.slot == "until_used"
         return Buffered(buffer=clock.buffer or max(1, slots // 10), until_used=used, **shared)
-    shared |= {"measured_from_now": clock.direction != "delta", "server_step": clock.mixing}
+    shared |= {"from_now": clock.direction != "delta", "step": clock.mixing}
     return Buffered(buffer=1, **shared)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import simpy
 
+from edgesim.engine.interruptions import event_at
 from fl.contracts import Array, Grant, Outcome, State, Update
 
 DISCARDED = "discarded"
@@ -221,7 +222,4 @@ class Desk:
         SimPy orders events by time, priority and number: arrivals of one instant are then taken in
         together, whatever chains of events of no length lead to them.
         """
-        event = simpy.Event(self.env)
-        event._ok, event._value = True, None  # triggered here, as simpy.Timeout does
-        self.env.schedule(event, priority=AT_THE_END)
-        return event
+        return event_at(self.env, self.env.now, AT_THE_END)

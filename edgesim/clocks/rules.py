@@ -20,6 +20,8 @@ class Rules:
     overlapping = False  # can a device be at work while a version is made?
     records_jobs = False  # do the tables say more of each job than that it was in time or late?
     max_staleness: int | None = None  # older updates are discarded
+    step = 1.0  # factor of what is left: the server's step, or FedAsync's mixing weight
+    from_now = False  # is a change measured from the model of now instead of the one downloaded?
     cuts_steps = False  # are steps left out that a device has no time for?
     cuts_jobs = False  # is a device told to send what it has while there is time to?
 
@@ -60,16 +62,6 @@ class Rules:
     def weight(self, staleness: int) -> float:
         """s(tau), what staleness leaves of an update."""
         return 1.0
-
-    @property
-    def step(self) -> float:
-        """Factor of what is left: the server's step, or FedAsync's mixing weight."""
-        return 1.0
-
-    @property
-    def from_now(self) -> bool:
-        """Is a change measured from the model of now instead of the one downloaded?"""
-        return False
 
 
 @dataclass(frozen=True)
@@ -121,15 +113,15 @@ class Overlapping(Rules):
     Args:
         slots: M, devices at work at most.
         staleness_weight: s(tau).
-        server_step: factor of the mean change.
-        measured_from_now: see `Rules.from_now`.
+        step: see `Rules.step`.
+        from_now: see `Rules.from_now`.
         max_staleness: older updates are discarded; None: none are.
     """
 
     slots: int = 1
     staleness_weight: StalenessWeight = constant
-    server_step: float = 1.0
-    measured_from_now: bool = False
+    step: float = 1.0
+    from_now: bool = False
     overlapping = True
     records_jobs = True
 
@@ -139,20 +131,12 @@ class Overlapping(Rules):
     def weight(self, staleness: int) -> float:
         return self.staleness_weight(staleness)
 
-    @property
-    def step(self) -> float:
-        return self.server_step
-
-    @property
-    def from_now(self) -> bool:
-        return self.measured_from_now
-
 
 @dataclass(frozen=True)
 class Buffered(Overlapping):
     """A version is made of every K arrivals: Nguyen et al., AISTATS 2022, Algorithm 1 (FedBuff).
 
-    With K = 1 and `measured_from_now` it is FedAsync: Xie et al., 2019, Algorithm 1.
+    With K = 1 and `from_now` it is FedAsync: Xie et al., 2019, Algorithm 1.
 
     Args:
         buffer: K.

@@ -14,7 +14,6 @@ import numpy as np
 import simpy
 
 from edgesim.clocks.flights import DISCARDED, Desk
-from edgesim.engine.interruptions import event_at
 from edgesim.presence.timeline import Timeline
 from fl.contracts import Array, Streams
 
@@ -61,8 +60,3 @@ def discard_everything(desk: Desk) -> Generator[simpy.Event, Any, None]:
         flight.outcome = replace(flight.ended, status=DISCARDED, received=False)
     desk.gone, desk.held = [*desk.gone, *desk.held], []
     desk.void, desk.asked = desk.void + desk.asked, 0
-
-
-def until_back(env: simpy.Environment, failures: ServerFailures) -> simpy.Event:
-    """The event of the server's return."""
-    return event_at(env, failures.next_change_s(env.now))

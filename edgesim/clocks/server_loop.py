@@ -16,7 +16,7 @@ import simpy
 from edgesim.clocks.flights import AT_THE_END, Desk, Flight, in_device_order
 from edgesim.clocks.partial_work import planned_part, start_of_upload_s
 from edgesim.clocks.rules import Overlapping, Rules
-from edgesim.clocks.server_failures import ServerFailures, discard_everything, until_back
+from edgesim.clocks.server_failures import ServerFailures, discard_everything
 from edgesim.clocks.waiting_devices import (
     charge_idle_power,
     charge_waiting,
@@ -193,7 +193,7 @@ class ServerLoop:
         self.failed += 1
         yield from discard_everything(self.desk)
         state = self.method.recovered(self.desk.saved, self.retained(state))
-        yield until_back(self.env, failures)
+        yield event_at(self.env, failures.next_change_s(self.env.now))
         self.begin_tick()
         return state
 

@@ -32,6 +32,13 @@ class StalledLinkError(RunError):
     """Bits wait for a rate that will always be 0."""
 
 
+def stalled(device: int, bits: float) -> StalledLinkError:
+    """The error of a device whose bits will never arrive."""
+    return StalledLinkError(
+        f"device {device} has {bits:g} bit to carry but a rate of 0 that will never change"
+    )
+
+
 class Link:
     """A fluid link. Subclasses say which share and rate a device has at an instant.
 
@@ -97,10 +104,7 @@ class Link:
             needed_s = self.service.finish_s(self.env.now, needed_s) - self.env.now
         edge_s = self.channel.next_change_s(self.env.now)
         if math.isinf(needed_s) and (math.isinf(edge_s) or share <= 0.0):
-            raise StalledLinkError(
-                f"device {grant.device} has {bits:g} bit to carry "
-                "but a rate of 0 that will never change"
-            )
+            raise stalled(grant.device, bits)
         finishes = self.env.now + needed_s <= edge_s
         timer = self.env.timeout(needed_s if finishes else edge_s - self.env.now)
         wake = timer if self._changed is None else timer | self._changed
@@ -303,7 +307,6 @@ class BroadcastDownlink(Downlink):
         channel: gains of the devices.
         tx_power_w: transmit power of the base station, W.
         bandwidth_hz: band of the broadcast, Hz; None: the cell's.
-        on_segment: see `Link`.
         resource_share: part of B log2(1 + SNR) that carries data.
     """
 
@@ -313,10 +316,9 @@ class BroadcastDownlink(Downlink):
         channel: Channel,
         tx_power_w: float,
         bandwidth_hz: float | None = None,
-        on_segment: SegmentObserver | None = None,
         resource_share: float = 1.0,
     ) -> None:
-        super().__init__(env, channel, on_segment)
+        super().__init__(env, channel)
         self.tx_power_w, self.resource_share = tx_power_w, resource_share
         self.bandwidth_hz = channel.bandwidth_hz if bandwidth_hz is None else bandwidth_hz
         self.service = channel.services[1]

@@ -14,7 +14,7 @@ import numpy as np
 
 from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel
-from edgesim.network.fluid_links import StalledLinkError
+from edgesim.network.fluid_links import stalled
 from edgesim.network.grants import Grants
 from edgesim.network.span_energy import Joules
 from fl.contracts import Array, Payload, Stage, View
@@ -135,8 +135,7 @@ def carry(
         edge_s = np.maximum(next_s, np.nextafter(begin_s, math.inf))
         stuck = here[np.isinf(needed_s) & (np.isinf(edge_s) | (share <= 0.0))]
         if stuck.size:
-            bits_left = f"device {grants.device[stuck[0]]} has {left[stuck[0]]:g} bit to carry"
-            raise StalledLinkError(f"{bits_left} but a rate of 0 that will never change")
+            raise stalled(grants.device[stuck[0]], left[stuck[0]])
         finishes = begin_s + needed_s <= edge_s
         wake_s = begin_s + np.where(finishes, needed_s, edge_s - begin_s)
         end_s = np.minimum(wake_s, until_s)

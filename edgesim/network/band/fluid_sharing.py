@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from edgesim.network.band.uploads import Upload, stalled
+from edgesim.network.band.uploads import Upload
 from edgesim.network.channel import Channel
+from edgesim.network.fluid_links import stalled
 from fl.contracts import Array
 from solvers.band_over_time.max_min_shares import max_min_shares
 

@@ -5,15 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from edgesim.network.fluid_links import StalledLinkError
-
-
-def stalled(device: int, bits: float) -> StalledLinkError:
-    """The error of a device whose bits will never arrive."""
-    return StalledLinkError(
-        f"device {device} has {bits:g} bit to carry but a rate of 0 that will never change"
-    )
-
 
 @dataclass(slots=True, eq=False)
 class Upload:

@@ -14,7 +14,7 @@ import numpy as np
 import simpy
 
 from edgesim.network.flows.flow_table import FlowTable
-from edgesim.network.fluid_links import StalledLinkError
+from edgesim.network.fluid_links import stalled
 from fl.contracts import Array
 
 NextChange = Callable[[float], float]  # time, s -> the next change after it, s
@@ -91,10 +91,6 @@ class FlowTimer:
         self.changed()
 
     def _refuse_to_wait(self) -> None:
-        stalled = self.table.stalled()
-        if stalled.size and not self.others_come:
-            k = int(stalled[0])
-            raise StalledLinkError(
-                f"device {k} has {self.table.left[k]:g} bit to carry "
-                "but a rate of 0 that will never change"
-            )
+        waiting = self.table.stalled()
+        if waiting.size and not self.others_come:
+            raise stalled(int(waiting[0]), self.table.left[waiting[0]])

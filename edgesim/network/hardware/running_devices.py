@@ -26,6 +26,7 @@ from edgesim.records.span import Span
 from fl.contracts import Array, Grant
 
 STATES = "device_states"  # in a checkpoint
+FAILED = "failed"  # why a device is interrupted whose battery is empty
 Waiting = Generator[simpy.Event, Any, None]
 
 
@@ -35,16 +36,12 @@ class RunningDevices:
     Args:
         env: the simulation environment.
         hardware: device -> what it is made of; devices that are not named have no state.
-        failed: why a device is interrupted whose battery is empty.
     """
 
     def __init__(
-        self,
-        env: simpy.Environment,
-        hardware: Mapping[int, DeviceHardware] | None = None,
-        failed: str = "failed",
+        self, env: simpy.Environment, hardware: Mapping[int, DeviceHardware] | None = None
     ) -> None:
-        self.env, self.failed = env, failed
+        self.env = env
         self.states = {k: DeviceState(each, env.now) for k, each in (hardware or {}).items()}
         self._job: dict[int, simpy.Process] = {}  # device -> the process that is watched
         self._changed: dict[int, simpy.Event] = {}  # rung when its activity changes
@@ -123,7 +120,7 @@ class RunningDevices:
             state.advance(self.env.now)
             if not state.alive:
                 if job.is_alive:
-                    job.interrupt(self.failed)
+                    job.interrupt(FAILED)
                 return
             self._changed[k] = self.env.event()
             yield self._until(state.next_event_s()) | self._changed[k]

@@ -33,9 +33,9 @@ class Couplings:
             )
         if self.serving.size and not 0 <= self.serving.min() <= self.serving.max() < self.sectors:
             raise ValueError(f"serving sectors are numbers from 0 to {self.sectors - 1}")
-        self.own = self.gain[np.arange(len(self)), self.serving]  # at the serving sector [K]
-        self.cross = self.gain.copy()  # of the sectors that do not serve the device, 0 at its own
-        self.cross[np.arange(len(self)), self.serving] = 0.0
+        self.own = np.empty(len(self))  # gains at the serving sector [K]
+        self.cross = np.empty(self.gain.shape)  # gains at all others, 0 at the own [K, S]
+        self._divide(np.arange(len(self)))
 
     def __len__(self) -> int:
         return len(self.serving)
@@ -49,24 +49,21 @@ class Couplings:
         """The same, to be changed apart from this one."""
         return Couplings(self.gain, self.serving)
 
-    def move(self, device: int, gain: Any = None, sector: int | None = None) -> None:
-        """Change the gains [S] of a device, the sector that serves it, or both."""
-        if gain is not None:
-            self.gain[device] = gain
-        if sector is not None:
-            self.serving[device] = sector
-        own = self.serving[device]
-        self.own[device] = self.gain[device, own]
-        self.cross[device] = self.gain[device]
-        self.cross[device, own] = 0.0
+    def move(self, device: int, sector: int) -> None:
+        """Change the sector that serves a device."""
+        self.serving[device] = sector
+        self._divide(np.array([device]))
 
     def replace(self, gain: Array) -> None:
         """Change the gains [K, S] of all devices."""
         self.gain[:] = gain
-        everybody = np.arange(len(self))
-        self.own[:] = self.gain[everybody, self.serving]
-        self.cross[:] = self.gain
-        self.cross[everybody, self.serving] = 0.0
+        self._divide(np.arange(len(self)))
+
+    def _divide(self, devices: Array) -> None:
+        """Set what arrives of some devices, int [N], at their own sectors, and at all others."""
+        own = self.serving[devices]
+        self.own[devices], self.cross[devices] = self.gain[devices, own], self.gain[devices]
+        self.cross[devices, own] = 0.0
 
     def interference(self, power_w: Array, fading: Array | None = None) -> Array:
         """Mean density [S] over a band that devices of other sectors send into with ``power_w``.

@@ -9,7 +9,7 @@ import numpy as np
 import simpy
 
 from edgesim.network.adaptation.drawn_repetitions import DrawnRepetitions
-from edgesim.network.channel import Channel
+from edgesim.network.channel import Channel, step_of
 from edgesim.network.fading.cross_links import CrossLinkFading
 from edgesim.network.flows.flow_table import FlowTable
 from edgesim.network.flows.flow_timer import FlowTimer
@@ -192,11 +192,6 @@ class NetworkUplink(Uplink):
         """When a place or a serving sector changes next, s; inf: never."""
         return math.inf if self.walk is None else self.walk.next_change_s(time_s)
 
-    def move(self, device: int, gain: Array) -> None:
-        """The gains [S] of a device are others from now on."""
-        self.couplings.move(device, gain)
-        self.timer.changed()
-
     def carry(self, bits: float, grant: Grant, span: Span | None = None) -> Carrying:
         device, left = grant.device, bits
         self.follow()
@@ -263,7 +258,7 @@ class NetworkUplink(Uplink):
 
     def _refresh(self, sending: Array, time_s: float) -> None:
         """Look at who sends, at each multiple of the time."""
-        number = _multiple(time_s, self.refresh_s)
+        number = step_of(time_s, self.refresh_s)
         if number != self._refreshed:
             # The timer rings at a multiple while anybody sends: else nobody was sending at it.
             at_it = self._was_sending or number * self.refresh_s == time_s
@@ -276,14 +271,5 @@ class NetworkUplink(Uplink):
         change_s = min(self.channel.next_change_s(time_s), self.next_move_s(time_s))
         if self.interference != REFRESH:
             return change_s
-        next_s = (_multiple(time_s, self.refresh_s) + 1) * self.refresh_s
+        next_s = (step_of(time_s, self.refresh_s) + 1) * self.refresh_s
         return min(change_s, max(next_s, math.nextafter(time_s, math.inf)))
-
-
-def _multiple(time_s: float, step_s: float) -> int:
-    """n with n step <= t < (n + 1) step."""
-    # Division rounds, and could put a multiple into the step before it: multiply instead.
-    n = math.floor(time_s / step_s)
-    if (n + 1) * step_s <= time_s:
-        return n + 1
-    return n - 1 if n * step_s > time_s else n

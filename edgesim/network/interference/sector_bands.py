@@ -98,7 +98,7 @@ class SectorBands:
         if sector == before:
             return
         self.held[device] = 0.0
-        self.couplings.move(device, sector=sector)
+        self.couplings.move(device, sector)
         self._give(before, freed)
         if device in self.short:
             self.short.remove(device)

@@ -24,7 +24,7 @@ CLOCKS = {
     "overcommit": OverCommit(needed=2, asked=3),
     "buffered": Buffered(slots=3, buffer=2),
     "until used": Buffered(slots=3, buffer=2, until_used=True),
-    "asynchronous": Buffered(slots=4, max_staleness=1, measured_from_now=True),
+    "asynchronous": Buffered(slots=4, max_staleness=1, from_now=True),
     "window": Windowed(slots=3, window_s=1.5),
     "tt-fed": TimeTriggered(slots=4, window_s=1.0, needs=(1, 2, 2, 3)),
     "speed-tiers": SpeedTiers(slots=4, tier_of=(0, 0, 1, 1)),
