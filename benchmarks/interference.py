@@ -29,7 +29,8 @@ ROOT = Path(__file__).parent.parent
 sys.path[0] = str(ROOT)
 
 from edgesim import load, simulate  # noqa: E402
-from edgesim.network.propagation.large_scale import large_scale  # noqa: E402
+from edgesim.network.propagation.building_penetration import draw_surroundings  # noqa: E402
+from edgesim.network.propagation.large_scale import SitePropagation  # noqa: E402
 from edgesim.network.propagation.path_loss import path_gains  # noqa: E402
 from edgesim.network.propagation.random_field import CHUNK, WAVES  # noqa: E402
 from edgesim.seeds import Seeds  # noqa: E402
@@ -105,7 +106,8 @@ def gains_s(count: int = 1_000_000) -> tuple[float, float]:
     position_m = distance_m[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     height_m, phase = np.full(count, 1.5), rng.random((CHUNK, WAVES), dtype=np.float32)
     begin = time.process_time()
-    path_gains(large_scale("uma", position_m, height_m, 25.0, 3.5, Seeds(0)))
+    around = draw_surroundings("uma", height_m, 3.5, Seeds(0))
+    path_gains(SitePropagation("uma", 25.0, 3.5, Seeds(0), around).at(position_m))
     spent_s = time.process_time() - begin
     for _ in range(2 * count // CHUNK):
         np.cos(phase)

@@ -12,49 +12,30 @@ import numpy as np
 
 from fl.contracts import Array, Streams
 
-SAME_START = "init"  # the model starts from the same weights everywhere
-SAME_LOSS = "path-loss"  # losses that a scenario draws per device, not per link
-
-
-@dataclass(frozen=True)
-class SiteStreams:
-    """Streams of the links of all devices to one edge (`fl.contracts.Streams`).
-
-    Args:
-        streams: of the run.
-        edge: its number.
-    """
-
-    streams: Streams
-    edge: int
-
-    def stream(
-        self, purpose: str, device: int | None = None, round: int | None = None
-    ) -> np.random.Generator:
-        shared = self.edge == 0 or purpose == SAME_LOSS
-        name = purpose if shared else f"edge {self.edge}/{purpose}"
-        return self.streams.stream(name, device, round)
+# The same at every edge: the weights of the start, and losses drawn per device, not per link.
+SHARED = ("init", "path-loss")
 
 
 @dataclass(frozen=True, eq=False)
 class EdgeStreams:
-    """Streams of the cell of one edge and of what its devices learn (`fl.contracts.Streams`).
+    """Streams of one edge (`fl.contracts.Streams`).
 
     Args:
         streams: of the run.
         edge: its number.
-        members: its devices, by their numbers in the scenario, int [N].
+        members: its devices, by their numbers in the scenario, int [N]: streams of its cell and of
+            what they learn; None: of the links of all devices to it.
     """
 
     streams: Streams
     edge: int
-    members: Array
+    members: Array | None = None
 
     def stream(
         self, purpose: str, device: int | None = None, round: int | None = None
     ) -> np.random.Generator:
-        if device is not None:
+        if self.members is not None and device is not None:
             return self.streams.stream(purpose, int(self.members[device]), round)
-        shared = self.edge == 0 or purpose == SAME_START
+        shared = self.edge == 0 or purpose in SHARED
         name = purpose if shared else f"edge {self.edge}/{purpose}"
         return self.streams.stream(name, device, round)

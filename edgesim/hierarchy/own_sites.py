@@ -9,14 +9,8 @@ import numpy as np
 import simpy
 
 from edgesim.hierarchy import association
-from edgesim.hierarchy.edge_cells import (
-    EdgeCell,
-    edge_threshold_s,
-    plan_cost,
-    rows_of,
-    task_of,
-)
-from edgesim.hierarchy.edge_streams import EdgeStreams, SiteStreams
+from edgesim.hierarchy.edge_cells import EdgeCell, edge_threshold_s, plan_cost, rows_of, task_of
+from edgesim.hierarchy.edge_streams import EdgeStreams
 from edgesim.network.band.link_choice import make_links
 from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel, channel_options
@@ -26,8 +20,8 @@ from edgesim.network.planner import Allocator
 from edgesim.network.propagation.large_scale import LargeScale
 from edgesim.network.propagation.path_loss import (
     large_scale_of,
+    links_of,
     path_gains,
-    sector_gain_db,
     tr38901_sites,
 )
 from edgesim.scenario.hierarchy.tiers_schema import TiersSection
@@ -104,7 +98,7 @@ class OwnSite:
         if edge.position_m is not None:
             x_m, y_m = fleet.x_m - edge.position_m[0], fleet.y_m - edge.position_m[1]
             self.fleet = replace(fleet, x_m=x_m, y_m=y_m, distance_m=np.hypot(x_m, y_m))
-        self.radio = SiteStreams(streams, e)
+        self.radio = EdgeStreams(streams, e)
         self.links = self._large_scale(tiers)
 
     def _large_scale(self, tiers: TiersSection) -> LargeScale:
@@ -114,11 +108,7 @@ class OwnSite:
             return large_scale_of(self.network, fleet, self.radio)
         origins_m = np.array([edge.position_m or (0.0, 0.0) for edge in tiers.edges])
         sites = tr38901_sites(self.network, loss, fleet.height_m, self.streams, origins_m)
-        site, position_m = sites[self.number], np.stack([fleet.x_m, fleet.y_m], axis=1)
-        found = site.at(position_m)
-        drop_m = site.base_height_m - site.around.height_m
-        gain_db = sector_gain_db(loss, position_m, drop_m)
-        return replace(found, path_loss_db=found.path_loss_db - gain_db)
+        return links_of(sites[self.number], loss, fleet)
 
     @property
     def gain(self) -> Array:
@@ -149,13 +139,8 @@ class OwnSite:
 
     def everybody(self, method: Method, allocator: Allocator) -> Cell:
         """A cell of this edge and all devices before fading, for what-ifs of the association."""
-        channel = Channel(
-            **{
-                **channel_options(self.network, self.links, self.radio),
-                "fading": None,
-                "estimate": None,
-            }
-        )
+        options = channel_options(self.network, self.links, self.radio)
+        channel = Channel(**{**options, "fading": None, "estimate": None})
         uplink, downlink = make_links(simpy.Environment(), self.network, channel, self.radio)
         threshold_s = edge_threshold_s(self.scenario, 0.0)
         return Cell(

@@ -116,14 +116,10 @@ def make_walk(section: HandoverSection | None, channel: SectorChannel) -> Moving
         never=section.event == "none",
     )
     loss = LossRule(section.lost_below_db, section.lost_after_s)
-    sectors = ServingSectors(moving.at, _coupling_of, rule, moving.refresh_s, loss)
+    sectors = ServingSectors(moving.at, rule, moving.refresh_s, loss)
     return MovingSectors(
         sectors, channel, moving.site_of, section.interruption_s, moving.k_by_place
     )
-
-
-def _coupling_of(links: SectorLinks) -> Array:
-    return links.coupling
 
 
 def planned_interference(network: NetworkSection, allocation: AllocationSection) -> str:

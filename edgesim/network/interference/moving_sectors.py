@@ -23,7 +23,7 @@ class MovingSectors:
 
     def __init__(
         self,
-        sectors: ServingSectors[SectorLinks],
+        sectors: ServingSectors,
         channel: SectorChannel,
         site_of: Array,
         interruption_s: float = 0.05,

@@ -11,16 +11,16 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
 from edgesim.network.channel import step_of
+from edgesim.network.layout.coupling import SectorLinks
 from edgesim.network.mobility.a3_event import A3Event, A3Rule
 from fl.contracts import Array
 
 KEPT = 3  # refreshes whose links are kept: samples are taken ahead of the present
-Links = TypeVar("Links")  # what is known of the links of all devices at an instant
 
 
 class Handover(NamedTuple):
@@ -45,7 +45,7 @@ class LossRule:
     after_s: float = 1.0
 
 
-class ServingSectors(Generic[Links]):
+class ServingSectors:
     """Gains at all sectors and handovers, in the order of time.
 
     Gains are taken at whole multiples of a refresh time and held in between; samples are taken at
@@ -53,8 +53,7 @@ class ServingSectors(Generic[Links]):
 
     Args:
         links_at: the links of all devices at an instant, s.
-        gain_of: coupling gains of such links [K, S], linear.
-        rule: when a device is handed over; None: never.
+        rule: when a device is handed over.
         refresh_s: time for which gains are held, s; inf: for ever.
         loss: when a link fails; None: never.
     """
@@ -63,21 +62,19 @@ class ServingSectors(Generic[Links]):
 
     def __init__(
         self,
-        links_at: Callable[[float], Links],
-        gain_of: Callable[[Links], Array],
-        rule: A3Rule | None,
+        links_at: Callable[[float], SectorLinks],
+        rule: A3Rule,
         refresh_s: float,
         loss: LossRule | None = None,
     ) -> None:
-        self.links_at, self.gain_of = links_at, gain_of
-        self.rule, self.refresh_s, self.loss = rule, refresh_s, loss
+        self.links_at, self.rule, self.refresh_s, self.loss = links_at, rule, refresh_s, loss
         self._restart()
 
     def gain(self, time_s: float) -> Array:
         """Coupling gains [K, S] that are held at an instant, linear."""
-        return self.gain_of(self.links(time_s))
+        return self.links(time_s).coupling
 
-    def links(self, time_s: float) -> Links:
+    def links(self, time_s: float) -> SectorLinks:
         """The links that are held at an instant."""
         step = step_of(time_s, self.refresh_s)
         if step not in self._links:
@@ -103,7 +100,7 @@ class ServingSectors(Generic[Links]):
     def next_change_s(self, time_s: float) -> float:
         """The first instant after that of `until` at which gains or a serving sector change, s."""
         edge_s = (step_of(time_s, self.refresh_s) + 1) * self.refresh_s
-        if self.rule is None or math.isinf(edge_s):
+        if math.isinf(edge_s):
             return max(edge_s, math.nextafter(time_s, math.inf))
         self._look_ahead(edge_s)
         first_s = self._coming[0].time_s if self._coming else edge_s
@@ -116,15 +113,15 @@ class ServingSectors(Generic[Links]):
     def _restart(self) -> None:
         """Back to time 0, at which the strongest sector serves."""
         self._asked_s, self._samples = 0.0, 0
-        self._links: dict[int, Links] = {}  # by the number of their refresh
+        self._links: dict[int, SectorLinks] = {}  # by the number of their refresh
         self.at_start: Array = self.gain(0.0).argmax(axis=1)
-        self._event = A3Event(self.rule, self.at_start) if self.rule else None
+        self._event = A3Event(self.rule, self.at_start)
         self._coming: deque[Handover] = deque()
         self._below = np.zeros(len(self.at_start), dtype=int)  # samples in a row
 
     def _look_ahead(self, time_s: float) -> None:
         """Take the samples until an instant, itself included."""
-        if self._event is None or self.rule is None or math.isinf(self.refresh_s):
+        if math.isinf(self.refresh_s):
             return  # where nobody moves, nobody is handed over
         sample_s, measured, step = self.rule.sample_s, None, -1
         while self._samples * sample_s <= time_s:
@@ -134,7 +131,7 @@ class ServingSectors(Generic[Links]):
                 measured = decibel(gain)
                 in_all_db = decibel(gain.sum(axis=1))
             if self.loss:
-                self._lose(now_s, measured, in_all_db)
+                self._lose(self.loss, now_s, measured, in_all_db)
             devices, sectors = self._event.sample(measured)
             self._coming += [
                 Handover(now_s, k, s)
@@ -142,16 +139,15 @@ class ServingSectors(Generic[Links]):
             ]
             self._samples += 1
 
-    def _lose(self, now_s: float, gain_db: Array, in_all_db: Array) -> None:
+    def _lose(self, rule: LossRule, now_s: float, gain_db: Array, in_all_db: Array) -> None:
         """Devices whose links fail at a sample go on with the strongest sector."""
-        assert self.loss and self.rule and self._event  # the caller has them
         serving = self._event.serving
         own_db = gain_db[np.arange(len(serving)), serving]
         # S / (T - S) < g is S / T < g / (1 + g)
-        ratio = 10.0 ** (self.loss.below_db / 10.0)
+        ratio = 10.0 ** (rule.below_db / 10.0)
         bad = own_db - in_all_db < 10.0 * math.log10(ratio / (1.0 + ratio))
         self._below = np.where(bad, self._below + 1, 0)
-        lost = np.flatnonzero((self._below - 1) * self.rule.sample_s >= self.loss.after_s - 1e-9)
+        lost = np.flatnonzero((self._below - 1) * self.rule.sample_s >= rule.after_s - 1e-9)
         for k in lost.tolist():
             sector = int(gain_db[k].argmax())
             self._event.serve(k, sector)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy  # its parts are loaded on first use
 
-from edgesim.network.propagation.building_penetration import Surroundings, draw_surroundings
+from edgesim.network.propagation.building_penetration import Surroundings
 from edgesim.network.propagation.delay_spread import delay_spreads_s
 from edgesim.network.propagation.site_fields import SITE, FieldsOfSite
 from edgesim.network.propagation.tr38901_path_loss import (
@@ -65,41 +65,6 @@ def outside(model: str, distance_m: Array, device_height_m: Array) -> tuple[str,
         for where, what in cases
         if where.any()
     )
-
-
-def large_scale(
-    model: str,
-    position_m: Array,
-    device_height_m: Array,
-    base_height_m: float,
-    frequency_ghz: float,
-    streams: Streams,
-    sight: str = "field",
-    indoor_share: float = 0.0,
-    high_loss_share: float = 0.5,
-    shadowing_db: float | None = None,
-) -> LargeScale:
-    """The large-scale state of K devices towards the site at the origin.
-
-    Args:
-        model: uma, umi, rma or inh.
-        position_m: of the devices [K, 2], m.
-        device_height_m: h_UT [K], m.
-        base_height_m: h_BS, m.
-        frequency_ghz: carrier, GHz.
-        streams: random streams of the run.
-        sight: field, line of sight by position; or always, or never.
-        indoor_share: see `draw_surroundings`.
-        high_loss_share: see `draw_surroundings`.
-        shadowing_db: standard deviation of the shadowing; None: the table's.
-    """
-    around = draw_surroundings(
-        model, device_height_m, frequency_ghz, streams, indoor_share, high_loss_share
-    )
-    site = SitePropagation(
-        model, base_height_m, frequency_ghz, streams, around, sight, shadowing_db
-    )
-    return site.at(position_m)
 
 
 @dataclass(frozen=True, eq=False)

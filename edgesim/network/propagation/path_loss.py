@@ -83,8 +83,13 @@ def large_scale_of(
 def _tr38901(
     network: NetworkSection, loss: Tr38901PathLoss, fleet: Fleet, streams: Streams
 ) -> LargeScale:
-    position_m = np.stack([fleet.x_m, fleet.y_m], axis=1)
     (site,) = tr38901_sites(network, loss, fleet.height_m, streams, np.zeros((1, 2)))
+    return links_of(site, loss, fleet)
+
+
+def links_of(site: SitePropagation, loss: Tr38901PathLoss, fleet: Fleet) -> LargeScale:
+    """The links of all devices to a site at their origin, with the gain of its antenna."""
+    position_m = np.stack([fleet.x_m, fleet.y_m], axis=1)
     found = site.at(position_m)
     gain_db = sector_gain_db(loss, position_m, site.base_height_m - site.around.height_m)
     return replace(found, path_loss_db=found.path_loss_db - gain_db)

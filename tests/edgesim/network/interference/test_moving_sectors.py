@@ -176,7 +176,7 @@ def test_bands_are_never_exceeded_and_bits_are_the_integral_of_the_rate(
     fading = BlockFading(Seeds(seed), count, 0.07)
     channel = SectorChannel(couplings, bandwidth_hz=1e6, noise_w_per_hz=1e-19, fading=fading)
     rule = A3Rule(1.0, 0.0, 0.04, 0)
-    serving = ServingSectors(walk_at, lambda links: links.coupling, rule, 0.1, LossRule(-15.0, 0.3))
+    serving = ServingSectors(walk_at, rule, 0.1, LossRule(-15.0, 0.3))
     walk = MovingSectors(serving, channel, np.arange(sectors), interruption_s)
     uplink = NetworkUplink(
         env, channel, couplings, heard, 0.05, share, lambda *each: segments.append(each), walk=walk

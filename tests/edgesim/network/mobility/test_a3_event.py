@@ -1,5 +1,7 @@
 """Event A3: the device between two sites with its times, filter, timer, and who never goes."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,7 +21,7 @@ def between_two_sites(time_s, speed=20.0):
 
 def serving(gains_at, *rules):
     """Links that are nothing but their gains."""
-    return ServingSectors(gains_at, lambda gain: gain, *rules)
+    return ServingSectors(lambda time_s: SimpleNamespace(coupling=gains_at(time_s)), *rules)
 
 
 def test_a_device_between_two_sites_goes_where_the_formula_says():
@@ -88,7 +90,7 @@ def test_a_static_device_never_hands_over(seed, offset_db, hysteresis_db, q):
 
 
 def test_gains_are_held_between_refreshes_and_asked_in_any_order():
-    sectors = serving(between_two_sites, None, 0.5)
+    sectors = serving(between_two_sites, A3Rule(never=True), 0.5)
     assert sectors.gain(0.7).tolist() == between_two_sites(0.5).tolist()
     assert sectors.gain(3.0).tolist() == between_two_sites(3.0).tolist()
     assert sectors.gain(0.1).tolist() == between_two_sites(0.0).tolist()

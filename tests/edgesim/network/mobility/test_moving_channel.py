@@ -9,7 +9,8 @@ import simpy
 from edgesim.errors import ScenarioError
 from edgesim.network.fluid_links import Uplink
 from edgesim.network.mobility.movement import make_movement
-from edgesim.network.propagation.large_scale import large_scale
+from edgesim.network.propagation.building_penetration import draw_surroundings
+from edgesim.network.propagation.large_scale import SitePropagation
 from edgesim.network.propagation.path_loss import path_gains
 from edgesim.runs.run import prepare, simulate
 from edgesim.runs.setup import set_up
@@ -70,9 +71,11 @@ def test_gains_are_those_of_the_positions_at_each_refresh(walking):
     """Line of sight, shadowing and K factor by place: held for 200 ms, and the same on return."""
     setup = set_up(walking())
     movement = make_movement(setup.scenario.devices, setup.fleet, Seeds(0), setup.scenario.folder)
+    around = draw_surroundings("umi", np.full(4, 1.5), 3.5, Seeds(0))
+    site = SitePropagation("umi", 10.0, 3.5, Seeds(0), around)
     for time_s in (0.0, 7.3, 0.199, 0.2):
         place = movement.at(math.floor(round(time_s / 0.2, 9)) * 0.2)
-        links = large_scale("umi", place, np.full(4, 1.5), 10.0, 3.5, Seeds(0))
+        links = site.at(place)
         gain, k_factor = setup.channel.large_scale_at(time_s)
         assert gain.tolist() == path_gains(links).tolist()
         assert k_factor.tolist() == links.k_factor.tolist()

@@ -5,6 +5,7 @@ import pytest
 from scipy import special
 
 from edgesim.network.propagation import large_scale as ls
+from edgesim.network.propagation.building_penetration import draw_surroundings
 from edgesim.network.propagation.random_field import RandomField
 from edgesim.network.propagation.site_fields import FieldsOfSite
 from edgesim.network.propagation.tr38901_path_loss import line_of_sight_probability
@@ -17,9 +18,10 @@ def along(distances_m, seed, model="umi", **more):
     return at(places, seed, model, **more)
 
 
-def at(places, seed, model="umi", **more):
-    height_m = np.full(len(places), 1.5)
-    return ls.large_scale(model, places, height_m, 10.0, 3.5, Seeds(seed), **more)
+def at(places, seed, model="umi", indoor_share=0.0, high_loss_share=0.5, **more):
+    shares = indoor_share, high_loss_share
+    around = draw_surroundings(model, np.full(len(places), 1.5), 3.5, Seeds(seed), *shares)
+    return ls.SitePropagation(model, 10.0, 3.5, Seeds(seed), around, **more).at(places)
 
 
 def test_line_of_sight_has_its_probability_and_stays_over_metres():
