@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from edgesim.results.run_files import ResultsError
+from edgesim.errors import ResultsError
 from edgesim.stop_signals import cleanup_on_stop
 
 PARTS = frozenset({"index.html", "figures", "tables"})  # all that a report's folder holds

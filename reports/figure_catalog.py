@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from edgesim.results.run_files import ResultsError
+from edgesim.errors import ResultsError
 from reports.catalog.clock_figures import clock_figures
 from reports.catalog.cost_and_cell_figures import cell_figures, cost_figures
 from reports.catalog.latency_figures import latency_figures

@@ -13,7 +13,7 @@ from matplotlib import rcParams
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from edgesim.results.run_files import ResultsError
+from edgesim.errors import ResultsError
 from reports.catalog.report_figure import ReportFigure
 from reports.combined_renderer import draw_formats
 from reports.report_options import ReportOptions

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from edgesim.errors import ResultsError
 from edgesim.results.flat_scenario import versions
-from edgesim.results.run_files import ResultsError
 from edgesim.results.run_search import find_runs
 from reports.atomic_folder import replaced_folder
 from reports.report_options import ReportOptions

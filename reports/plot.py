@@ -22,7 +22,7 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from edgesim.results.run_files import ResultsError
+from edgesim.errors import ResultsError
 from reports.figure_catalog import report_figures
 from reports.figure_files import file_style, lay_out
 from reports.figures.learning_curves import (

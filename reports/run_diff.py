@@ -9,17 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from edgesim.errors import ResultsError
 from edgesim.results.flat_scenario import flatten, versions
-from edgesim.results.run_files import (
-    TABLES,
-    ResultsError,
-    content_of,
-    read_event_log,
-    read_scenario,
-)
+from edgesim.results.run_files import TABLES, content_of, read_scenario
 from edgesim.results.run_search import find_runs
 from edgesim.results.summary_file import read_summary
 from edgesim.results.sweep_file import point_folder, point_name, sweep_points
+from edgesim.tables.table_reading import read_event_log
 from reports.run_data.swept_keys import UNSET
 
 if TYPE_CHECKING:

@@ -16,14 +16,13 @@ from edgesim.scenario.loader import Scenario, load
 MAX_LETTERS = 80  # of the part that is for people
 
 
-def default_folder(scenario: Scenario, seed: int | None = None) -> Path:
+def default_folder(scenario: Scenario) -> Path:
     """Where `edgesim run` writes a run: named by its content, so a change is another run.
 
     Such as ``runs/demo/joint,bandwidth=10MHz-1a2b3c4d-s0``; a folder of the same digest and seed
     that is there already is taken, whatever its name says of the keys.
     """
-    seed = scenario.seed if seed is None else seed
-    place, end = Path("runs") / scenario.name, f"-{scenario.digest()[:8]}-s{seed}"
+    place, end = Path("runs") / scenario.name, f"-{scenario.digest()[:8]}-s{scenario.seed}"
     known = sorted(path for path in place.glob(f"*{end}") if path.is_dir())
     changes = {key: text for key, text in scenario.changes().items() if key != "seed"}
     return known[0] if known else place / f"{readable_name(scenario.label, changes)}{end}"

@@ -22,17 +22,12 @@ from edgesim.errors import RunError, shorten_path
 from edgesim.records.atomic_files import write_atomic
 from edgesim.records.checkpoint_log import CheckpointLog, Tables
 from edgesim.records.checksums import SUMS, FileDamage, damaged_files
+from edgesim.records.table_files import FILES, ONLY_WITH_ROWS
 from fl.stored_files import DamagedFileError, read_sealed_arrays, sealed_arrays
 
 RUN_FILES = [
     "scenario.yaml",
-    "rounds.csv",
-    "device_rounds.parquet",
-    "spans.parquet",
-    "scores.parquet",
-    "measures.csv",
-    "upload_forecasts.parquet",
-    "presence.parquet",
+    *FILES.values(),
     "summary.json",
     "timing.json",
     "partition.json",
@@ -42,9 +37,8 @@ RUN_FILES = [
     SUMS,
     "checkpoint",
 ]
-
-# absent where nothing is learned, no plan counts with fading, or no device comes and goes
-OPTIONAL = {"partition.json", "upload_forecasts.parquet", "presence.parquet"}
+# absent where nothing is learned, and where a table has nothing to say
+OPTIONAL = {"partition.json", *(FILES[name] for name in ONLY_WITH_ROWS)}
 
 
 class FolderError(RunError):

@@ -7,15 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgesim.results.run_files import (
-    TABLES,
-    ResultsError,
-    read_devices,
-    read_event_log,
-    read_partition,
-    read_scenario,
-)
+from edgesim.errors import ResultsError
+from edgesim.results.run_files import TABLES, read_devices, read_partition, read_scenario
 from edgesim.results.summary_file import read_summary
+from edgesim.tables.table_reading import read_event_log
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -9,17 +10,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgesim.errors import ResultsError
+from edgesim.records.atomic_files import write_atomic
 from edgesim.results.flat_scenario import differing_keys, flatten, si_values, unit_of
-from edgesim.results.run_files import (
-    ResultsError,
-    read_devices,
-    read_event_log,
-    read_scenario,
-)
+from edgesim.results.run_files import read_devices, read_scenario
 from edgesim.results.run_search import find_runs
 from edgesim.results.summary_file import COUNT_COLUMNS, read_summary, summary_row
-from edgesim.results.sweep_file import point_folder, sweep_points
+from edgesim.results.sweep_file import SWEEP_TABLE, point_folder, sweep_points
 from edgesim.tables.event_tables import EventTables
+from edgesim.tables.table_reading import read_event_log
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +83,7 @@ class LoadedResults(EventTables):
         """One row a run, with the key figures of summary.json; those of unfinished runs are nan."""
         import pandas as pd
 
-        rows = [summary_row(run.summary, run.folder / "summary.json") for run in self.runs]
+        rows = [summary_row(run.summary) for run in self.runs]
         columns = dict.fromkeys(name for row in rows for name in row)
         numbers = {
             name: pd.Series(
@@ -213,6 +212,17 @@ def load_sweep(folder: str | Path) -> LoadedResults:
     if not (folder / "sweep.json").is_file():
         raise ResultsError(f"{folder} holds no sweep.json; give a sweep's folder, or use load_run.")
     return LoadedResults(folder, tuple(_swept(folder, each) for each in sweep_points(folder)))
+
+
+def write_sweep_table(folder: Path) -> None:
+    """Write what `load_sweep` gives as ``points``; the same results always give the same bytes.
+
+    Args:
+        folder: of a sweep, with its sweep.json.
+    """
+    content = io.BytesIO()
+    load_sweep(folder).points.to_parquet(content, index=False, compression="zstd")
+    write_atomic(folder / SWEEP_TABLE, content.getvalue())
 
 
 def _swept(sweep: Path, listed: dict[str, Any]) -> LoadedPoint:

@@ -39,5 +39,5 @@ def run_html(summary: dict[str, Any], folder: Path | None) -> str:
     """
     import pandas as pd
 
-    row = {"scheme": summary["scheme"], "seed": summary["seed"], **summary_row(summary, Path())}
+    row = {"scheme": summary["scheme"], "seed": summary["seed"], **summary_row(summary)}
     return results_html(str(folder or "run in memory"), pd.DataFrame([row]), [])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from inspect import signature
 from typing import Any
 
+from edgesim.errors import ResultsError
 from edgesim.plugin_modules import plugin_module
-from edgesim.results.run_files import ResultsError
 
 
 def plot(runs: Any, figure: str, ax: Any = None, x: str | None = None) -> Any:

@@ -11,22 +11,11 @@ from typing import TYPE_CHECKING, Any
 from edgesim.errors import EdgesimError, ResultsError, ScenarioError, shorten
 from edgesim.records.checksums import read_summed
 from edgesim.scenario.yaml_locations import MAX_RESOLVED_BYTES, document_of
-from edgesim.tables.table_reading import one_line, read_event_log
+from edgesim.tables.table_reading import one_line
 from fl.stored_files import MAX_JSON_BYTES, DamagedFileError, check_seal, is_sealed
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = [
-    "TABLES",
-    "ResultsError",
-    "content_of",
-    "read_devices",
-    "read_event_log",
-    "read_json",
-    "read_partition",
-    "read_scenario",
-]
 
 TABLES = ("rounds", "device_rounds", "spans", "scores", "measures")
 MAX_DEVICES_BYTES = 1 << 30  # of devices.csv

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from edgesim.results.run_files import ResultsError
+from edgesim.errors import ResultsError
 
 HINT = "give a run's folder or one that contains some"
 

@@ -72,6 +72,9 @@ def _problem(key: str, value: Any) -> str:
     if key == "targets":
         right = isinstance(value, dict) and all(map(_is_target, value.items()))
         return "" if right else "accuracies with round, time_s, bits and energy_j belong there"
+    if key == "weights":
+        right = isinstance(value, dict) and all(map(_is_amount, value.values()))
+        return "" if right else "numbers of weights belong there"
     if key == "warnings":
         right = isinstance(value, list) and all(isinstance(text, str) for text in value)
         return "" if right else "a list of sentences belongs there"
@@ -100,26 +103,15 @@ def _is_amount(value: Any) -> bool:
     return type(value) in (int, float) and 0 <= value <= MAX_NUMBER
 
 
-def summary_row(summary: dict[str, Any], place: Path) -> dict[str, float | int | None]:
+def summary_row(summary: dict[str, Any]) -> dict[str, float | int | None]:
     """Column -> number; None for what the run does not have.
 
     Args:
-        summary: content of summary.json; empty for a run that has not ended.
-        place: of that file, for errors.
-
-    Raises:
-        ResultsError: something else stands where a number belongs.
+        summary: of `read_summary`; empty for a run that has not ended.
     """
-    flat = {**summary, "weights": _mapping(summary.get("weights")).get("total")}
+    flat = {**summary, "weights": summary.get("weights", {}).get("total")}
     row = {name: flat.get(name) for name in (*COUNT_COLUMNS, *NUMBER_COLUMNS)}
-    for target, reached in _mapping(summary.get("targets")).items():
+    for target, reached in summary.get("targets", {}).items():
         for name, column in TARGET_COLUMNS.items():
-            row[column.format(target)] = _mapping(reached).get(name)
-    for name, value in row.items():
-        if value is not None and (not isinstance(value, int | float) or isinstance(value, bool)):
-            raise ResultsError(f"{place} is damaged: {name} is {str(value)[:40]!r}.")
+            row[column.format(target)] = (reached or {}).get(name)
     return row
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

@@ -10,6 +10,7 @@ from edgesim.errors import ResultsError, shorten
 from edgesim.results.run_files import read_json
 
 MAX_LETTERS = 1000  # of a name
+SWEEP_TABLE = "sweep.parquet"  # of the points, beside sweep.json
 
 
 def sweep_points(sweep: Path) -> list[dict[str, Any]]:

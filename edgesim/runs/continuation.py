@@ -9,10 +9,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from edgesim.errors import ResultsError
 from edgesim.records.run_checkpoint import Checkpoint, FolderError
 from edgesim.records.table_files import Columns, as_list
 from edgesim.results.flat_scenario import differing_keys, flatten, versions
-from edgesim.results.run_files import ResultsError, read_scenario
+from edgesim.results.run_files import read_scenario
 from edgesim.runs.artifacts import versions as installed_versions
 from edgesim.runs.fingerprint import result_digest
 from edgesim.runs.round_observer import is_evaluated

@@ -16,7 +16,7 @@ from typing import Any
 
 from edgesim.records.atomic_files import json_text, write_atomic
 from edgesim.records.run_checkpoint import FolderError, RunFolder, refuse_unusable, unusable
-from edgesim.results.sweep_table import write_sweep_table
+from edgesim.results.loaded_results import write_sweep_table
 from edgesim.sweep.sweep_plan import SweepPlan
 from edgesim.sweep.sweep_point import SweepPoint
 from fl.stored_files import BLANK, sealed

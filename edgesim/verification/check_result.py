@@ -25,12 +25,10 @@ class CheckResult(NamedTuple):
     detail: str
 
 
-def first_difference(
-    recorded: Iterable[Any], derived: Iterable[Any], tolerance: float = TOLERANCE
-) -> int | None:
+def first_difference(recorded: Iterable[Any], derived: Iterable[Any]) -> int | None:
     """The first place where two columns differ, relative to the larger value; nan equals nan."""
     a, b = np.asarray(recorded, float), np.asarray(derived, float)
     with np.errstate(invalid="ignore"):
-        near = np.abs(a - b) <= tolerance * np.maximum(np.abs(a), np.abs(b))
+        near = np.abs(a - b) <= TOLERANCE * np.maximum(np.abs(a), np.abs(b))
     same = near | (a == b) | (np.isnan(a) & np.isnan(b))
     return None if same.all() else int(np.argmin(same))

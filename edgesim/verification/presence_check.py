@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from edgesim.errors import EdgesimError, ResultsError
 from edgesim.extensions.device_presence import find_absences
-from edgesim.results.run_files import read_event_log
 from edgesim.scenario.loader import load
 from edgesim.seeds import Seeds
+from edgesim.tables.table_reading import read_event_log
 from edgesim.verification.check_result import (
     FAILED,
     PASSED,

@@ -10,10 +10,10 @@ from edgesim.errors import ResultsError
 from edgesim.records.table_files import FILES
 from edgesim.results.finished_run import FinishedRun, read_run
 from edgesim.results.loaded_results import load_sweep
-from edgesim.results.run_files import read_event_log, read_json
+from edgesim.results.run_files import read_json
 from edgesim.results.run_search import find_runs
-from edgesim.results.sweep_file import point_folder, sweep_points
-from edgesim.results.sweep_table import SWEEP_TABLE
+from edgesim.results.sweep_file import SWEEP_TABLE, point_folder, sweep_points
+from edgesim.tables.table_reading import read_event_log
 from edgesim.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult
 from edgesim.verification.derived_figures import check_device_rounds, check_rounds, check_summary
 from edgesim.verification.device_states import STATES, check_states

@@ -8,8 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from edgesim.errors import ResultsError
 from edgesim.results.finished_run import FinishedRun
-from edgesim.results.run_files import ResultsError
 from edgesim.results.run_search import find_runs
 from reports.run_data.missing_runs import (
     keys_linked_by,

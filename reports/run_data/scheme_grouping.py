@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
+from edgesim.errors import ResultsError
 from edgesim.results.finished_run import FinishedRun, read_run
 from edgesim.results.flat_scenario import FlatScenario, flatten
-from edgesim.results.run_files import ResultsError
 from reports.run_data.liu_reported_results import role_of, role_rank
 from reports.run_data.swept_keys import (
     SweptKey,

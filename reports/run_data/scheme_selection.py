@@ -6,8 +6,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from edgesim.errors import shorten
-from edgesim.results.run_files import ResultsError
+from edgesim.errors import ResultsError, shorten
 from edgesim.scenario.units import UnitError, parse
 from reports.run_data.scheme_grouping import Scheme, group_runs, swept_keys
 from reports.run_data.swept_keys import SweptKey, unit_of

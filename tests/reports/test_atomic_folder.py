@@ -8,7 +8,7 @@ from threading import Barrier
 
 import pytest
 
-from edgesim.results.run_files import ResultsError
+from edgesim.errors import ResultsError
 from reports import atomic_folder
 from reports.atomic_folder import replaced_folder
 from reports.html_page import write_report

@@ -12,7 +12,7 @@ from pytest import approx
 import edgesim
 import reports.plot as plot
 from edgesim import plugin_modules
-from edgesim.results.run_files import ResultsError
+from edgesim.errors import ResultsError
 
 NASTY_NAME = r"Proposed_1 $\rho$ & 100 % ä"
 

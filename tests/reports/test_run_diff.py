@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from edgesim.cli.app import app
-from edgesim.results.run_files import ResultsError
+from edgesim.errors import ResultsError
 from reports.run_diff import compare, compare_runs, compare_tables, named_runs
 
 

@@ -31,8 +31,8 @@ def test_a_name_says_what_the_command_line_changed(scenario_of):
     assert default_folder(scenario).as_posix() == (
         f"runs/tiny/{expected}-{scenario.digest()[:8]}-s4"
     )
-    plain = scenario_of()
-    assert default_folder(plain, seed=1).name == f"fedavg-{plain.digest()[:8]}-s1"
+    plain = scenario_of("seed=1")
+    assert default_folder(plain).name == f"fedavg-{plain.digest()[:8]}-s1"
 
 
 def test_a_folder_that_is_there_is_found_again_under_any_name(scenario_of):

@@ -9,6 +9,7 @@ import pytest
 
 from edgesim.records.checkpoint_log import read_blocks
 from edgesim.records.run_checkpoint import FolderError, RunFolder, refuse_unusable
+from edgesim.records.table_files import FILES
 
 ROWS = {
     "rounds": {"round": [0], "time_s": [0.1]},
@@ -76,6 +77,13 @@ def test_another_run_is_not_overwritten(folder):
         again(folder, "other").open()
     assert again(folder).open().g == 0
     assert again(folder, "other").open(fresh=True) is None
+
+
+def test_fresh_removes_every_table_that_a_run_can_have(folder):
+    for name in FILES.values():
+        (folder.path / name).write_text("of the run before")
+    again(folder).open(fresh=True)
+    assert not [name for name in FILES.values() if (folder.path / name).exists()]
 
 
 def test_fresh_removes_nothing_that_is_not_ours(folder):

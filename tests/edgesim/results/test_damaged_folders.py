@@ -45,6 +45,7 @@ def parquet(folder, name, change):
         ("energy_j", 1e308),
         ("warnings", [3]),
         ("stretched_rounds", "x"),
+        ("weights", {"total": "many"}),
     ],
 )
 def test_a_summary_with_the_wrong_kind_of_value(run, key, value):

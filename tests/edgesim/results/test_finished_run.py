@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 import edgesim
+from edgesim.errors import ResultsError
 from edgesim.results.finished_run import read_run
-from edgesim.results.run_files import ResultsError
 
 
 def test_a_run_with_fewer_rounds_than_planned_is_unfinished(run):

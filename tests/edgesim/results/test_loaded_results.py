@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import edgesim
-from edgesim.results.run_files import ResultsError
+from edgesim.errors import ResultsError
 
 BAND = "network.bandwidth"
 

@@ -4,8 +4,8 @@ import matplotlib
 import pytest
 
 import edgesim
+from edgesim.errors import ResultsError
 from edgesim.results import plotting
-from edgesim.results.run_files import ResultsError
 
 
 def test_the_figures_are_those_of_the_module_that_an_entry_point_names(swept, tiny_scenario):

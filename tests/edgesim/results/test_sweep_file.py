@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgesim.results.run_files import ResultsError
+from edgesim.errors import ResultsError
 from edgesim.results.sweep_file import sweep_points
 
 

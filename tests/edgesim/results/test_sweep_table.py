@@ -3,7 +3,7 @@
 import pandas as pd
 
 import edgesim
-from edgesim.results.sweep_table import write_sweep_table
+from edgesim.results.loaded_results import write_sweep_table
 
 
 def test_the_table_is_read_back_with_its_types_and_units_and_has_the_same_bytes(swept):

@@ -4,8 +4,8 @@ import pytest
 
 import edgesim
 from edgesim.network.fading.processes import BlockFading
-from edgesim.results.run_files import read_event_log
 from edgesim.runs.setup import set_up
+from edgesim.tables.table_reading import read_event_log
 from edgesim.verification.check_result import FAILED, PASSED, SKIPPED
 from edgesim.verification.planned_rounds import (
     check_allocations,

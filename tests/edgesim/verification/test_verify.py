@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import edgesim
 from edgesim.cli.app import app
 from edgesim.records.checksums import SUMS
-from edgesim.results.run_files import read_event_log
+from edgesim.tables.table_reading import read_event_log
 from edgesim.verification.check_result import FAILED, PASSED, SKIPPED
 from edgesim.verification.verify import check_run, check_sweep
 

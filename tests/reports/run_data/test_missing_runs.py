@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from edgesim.results.run_files import ResultsError
+from edgesim.errors import ResultsError
 from edgesim.results.run_search import find_runs
 from reports import figure_catalog
 from reports.html_page import write_report

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgesim.results.run_files import ResultsError
+from edgesim.errors import ResultsError
 from edgesim.results.run_search import find_runs
 from edgesim.scenario.schema import LIU_SCHEMES
 from reports.run_data.scheme_grouping import MOST_SERIES, few_schemes, load_schemes, swept_keys
