@@ -16,12 +16,13 @@ import simpy
 from edgesim.engine.rounds import SLACK, empty_round_s, make_plan
 from edgesim.engine.stop_rule import StopRule
 from edgesim.engine.vectorised.device_spans import NOTHING_PLAYED, idle_spans, take_part
-from edgesim.engine.vectorised.round_tables import round_tables
+from edgesim.engine.vectorised.round_tables import device_columns, span_columns
 from edgesim.network.cell import Cell
 from edgesim.network.fading.selective import SelectiveFading
 from edgesim.network.fluid_links import IdealDownlink, check_shares
 from edgesim.network.grants import Grants, grants_of
 from edgesim.records.event_log import EventLog
+from edgesim.records.rows_from_spans import round_block
 from fl.contracts import Array, MethodHooks, Observer, Payload, Report, Stage, State
 
 
@@ -115,9 +116,11 @@ def serve(
         jobs += len(plan.grants) + len(plan.infeasible)
         stop.look(env.now, jobs)
         scores = observer.scores(g, state)
-        log.add(
-            round_tables(g, plan, grants, played, idle, start_s, env.now, cell.budget_s, scores)
-        )
+        spans = span_columns(g, [*played.spans, idle])
+        late_s = cell.budget_s * (1.0 + SLACK)
+        rows = device_columns(g, plan, grants, played, idle, start_s, late_s)
+        about = int(played.arrived.sum()), grants.rho, scores, cell.budget_s
+        log.add(round_block(g, start_s, env.now, plan, {**spans}, {**rows}, *about))
         observer.finished(g, state)
         if stop.reached:
             break

@@ -7,47 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from edgesim.engine.rounds import SLACK
 from edgesim.engine.vectorised.device_spans import DeviceSpans, SpanColumns
 from edgesim.network.grants import Grants
-from edgesim.records.rows_from_spans import RADIO, round_block
-from edgesim.records.table_files import ROUND_SCHEMAS, Columns
-from fl.contracts import Array, RoundPlan, Scores
+from edgesim.records.rows_from_spans import RADIO
+from edgesim.records.table_files import ROUND_SCHEMAS
+from fl.contracts import Array, RoundPlan
 
 STATUS, INFEASIBLE = np.array(["arrived", "late"], dtype=object), "infeasible"
 TIMED = ("rate_bps", "download_s", "compute_s", "upload_s", "finish_s")  # nan where left out
 NUMBERS = [name for name in ROUND_SCHEMAS["spans"] if name not in ("round", "phase")]
-
-
-def round_tables(
-    g: int,
-    plan: RoundPlan,
-    grants: Grants,
-    played: DeviceSpans,
-    idle: SpanColumns,
-    start_s: float,
-    end_s: float,
-    threshold_s: float,
-    scores: Scores | None,
-) -> dict[str, Columns]:
-    """A block of the log: `edgesim.records.rows_from_spans.round_block`.
-
-    Args:
-        g: number of the round.
-        plan: its allocation.
-        grants: of the plan [S].
-        played: the spans of their devices.
-        idle: the spans of waiting devices.
-        start_s: simulated time of the start, s.
-        end_s: simulated time of the end, s.
-        threshold_s: T_th, s.
-        scores: of the evaluation after the round, if there was one.
-    """
-    spans = span_columns(g, [*played.spans, idle])
-    late_s = threshold_s * (1.0 + SLACK)
-    devices = device_columns(g, plan, grants, played, idle, start_s, late_s)
-    about = int(played.arrived.sum()), grants.rho, scores, threshold_s
-    return round_block(g, start_s, end_s, plan, {**spans}, {**devices}, *about)
 
 
 def span_columns(g: int, spans: Sequence[SpanColumns]) -> dict[str, Array]:

@@ -129,10 +129,6 @@ class ClarkeFading:
         angle, phase = np.split(2.0 * math.pi * drawn, 2, axis=1)
         return np.cos(angle), phase
 
-    def amplitude(self, time_s: float) -> Array:
-        """a(t) [K], complex."""
-        return self._rotated(time_s)[:, :WAVES].sum(axis=1) / math.sqrt(WAVES)
-
     def _rotated(self, time_s: float) -> Array:
         """Every wave of every device [K, M + 1], complex."""
         cosine, phase = self._waves

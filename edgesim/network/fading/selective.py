@@ -97,10 +97,6 @@ class SelectiveFading(ClarkeFading):
         """The mean of `powers` over the band [K]."""
         return self.powers(n, k_factor).mean(axis=1)
 
-    def amplitude(self, time_s: float) -> Array:
-        """a(t) in the first part [K], complex."""
-        return self.scattered(time_s)[:, 0]
-
     def amplitudes(self, n: int, delay_s: float = 0.0, rician: bool = False) -> tuple[Array, Array]:
         """Those of `ClarkeFading` have no frequency: use `powers`."""
         raise NotImplementedError("a fade of the whole band has an amplitude in each part")

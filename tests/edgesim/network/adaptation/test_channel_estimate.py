@@ -67,7 +67,7 @@ def test_a_block_decorrelates_with_its_coherence_time_and_clarke_is_played():
     assert rho == pytest.approx(0.908864**2, abs=0.02)
     waves = ClarkeFading(Seeds(1), 5, F_D)
     seen = estimate(waves, 3e-3).power(7, 1.0, np.arange(5))
-    then = np.abs(waves.amplitude(7 * waves.step_s - 3e-3)) ** 2
+    then = np.abs(waves.amplitudes(0, 3e-3 - 7 * waves.step_s)[1]) ** 2
     assert seen == pytest.approx(then, rel=1e-5)
 
 
