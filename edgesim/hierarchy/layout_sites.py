@@ -20,7 +20,7 @@ from edgesim.network.interference.make_network import make_network, served_by
 from edgesim.network.interference.network_cell import Network
 from edgesim.network.interference.sector_channel import SectorChannel, ServingSites
 from edgesim.network.layout.coupling import make_coupling
-from edgesim.network.planner import Allocator
+from edgesim.network.planning.planner import Allocator
 from edgesim.network.subnetwork import PartChannel, SharedAir
 from edgesim.scenario.cells.interference_schema import NONE
 from edgesim.scenario.loader import Scenario

@@ -14,7 +14,7 @@ from edgesim.hierarchy.edge_cells import EdgeCell, edge_threshold_s
 from edgesim.hierarchy.layout_sites import LayoutSites
 from edgesim.hierarchy.own_sites import OwnSites
 from edgesim.network.device import Fleet, capability_by_round
-from edgesim.network.planner import Allocator
+from edgesim.network.planning.planner import Allocator
 from edgesim.network.subnetwork import SharedAir
 from edgesim.scenario.hierarchy.tiers_schema import (
     TiersSection,

@@ -16,7 +16,7 @@ from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel, channel_options
 from edgesim.network.device import Fleet
 from edgesim.network.planned_gains import make_planned_gains
-from edgesim.network.planner import Allocator
+from edgesim.network.planning.planner import Allocator
 from edgesim.network.propagation.large_scale import LargeScale
 from edgesim.network.propagation.path_loss import (
     large_scale_of,

@@ -19,7 +19,7 @@ from edgesim.network.hardware.clock_levels import ClockLevels
 from edgesim.network.hardware.device_state import DeviceHardware
 from edgesim.network.hardware.running_devices import RunningDevices
 from edgesim.network.planned_gains import PlannedGains
-from edgesim.network.planner import Allocator, Planner, RoundPlanner
+from edgesim.network.planning.planner import Allocator, Planner, RoundPlanner
 from edgesim.network.span_energy import Ledger
 from edgesim.presence.absences import Absences
 from fl.contracts import Array, Demand, RoundPlan, Streams, View
@@ -41,7 +41,7 @@ class Cell:
         samples: D, training samples [K].
         streams: random streams, for availability and failures.
         budget_s: T_th, latency threshold, s; inf: none.
-        when_infeasible: see `edgesim.network.planner.Planner`.
+        when_infeasible: see `edgesim.network.planning.planner.Planner`.
         capability: g -> z [K] in round g; None: the fleet's, in every round.
         planned_gains: what plans take for the channel; None: the gains of the instant.
         hardware: device -> what it is made of, of devices whose state changes as they work.
@@ -142,7 +142,7 @@ class Cell:
         )
 
     def plan(self, demand: Demand, view: View) -> RoundPlan:
-        """Shares and pruning ratios of a round: `edgesim.network.planner.Planner.plan`.
+        """Shares and pruning ratios of a round: `edgesim.network.planning.planner.Planner.plan`.
 
         Devices whose plan takes more energy than their battery holds are left out, and the others
         are planned again without them.

@@ -168,7 +168,7 @@ def round_0_asks(method: Method, view: View) -> Array:
 
 
 def never_in_time(cell: Cell, demand: Demand, view: View) -> list[int]:
-    """Devices that no plan lets take part, as `edgesim.network.planner.Planner.plan` leaves out."""
+    """Devices that no plan lets take part: those that `Planner.plan` leaves out."""
     devices = np.asarray(demand.devices, dtype=int)
     if not len(devices):
         return []

@@ -13,7 +13,7 @@ import solvers
 from edgesim.clocks.clock_choice import CHOOSE_CLOCKS
 from edgesim.errors import ScenarioKeyError
 from edgesim.extensions.entry_points import find_object, guarded_object, more_names
-from edgesim.network.planner import Allocator
+from edgesim.network.planning.planner import Allocator
 from edgesim.scenario.allocation.allocation_schema import AllocationSection
 from edgesim.scenario.hardware.device_schema import DeviceClass
 from edgesim.scenario.loader import Scenario

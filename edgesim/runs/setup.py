@@ -42,7 +42,7 @@ from edgesim.network.interference.sector_channel import SectorChannel
 from edgesim.network.layout.cell_drop import make_drop
 from edgesim.network.mobility.movement import make_movement
 from edgesim.network.planned_gains import make_planned_gains
-from edgesim.network.planner import Allocator
+from edgesim.network.planning.planner import Allocator
 from edgesim.network.subnetwork import PartChannel, SharedAir
 from edgesim.presence.absences import Absences
 from edgesim.records.event_log import EventLog

@@ -21,7 +21,7 @@ from edgesim.network.interference.measured import MeasuredInterference
 from edgesim.network.interference.sector_channel import DisturbedChannel, silent
 from edgesim.network.interference.uplink_rates import noise_factor
 from edgesim.network.planned_gains import PlannedGains
-from edgesim.network.planner import Planner, PricedPlan, same_gains
+from edgesim.network.planning.planner import Planner, PricedPlan, same_gains
 from edgesim.network.round_uploads import SendingTimes
 from edgesim.scenario.cells.interference_schema import FULL, LOAD, NONE
 from fl.contracts import Array, Demand, RoundPlan, View, Work

@@ -11,7 +11,7 @@ from edgesim import simulate
 from edgesim.network.channel import Channel
 from edgesim.network.fading.processes import BlockFading
 from edgesim.network.planned_gains import PlannedGains
-from edgesim.network.planner import Planner
+from edgesim.network.planning.planner import Planner
 from edgesim.runs.run import feasibility
 from edgesim.scenario import load
 from edgesim.seeds import Seeds

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from edgesim import simulate
-from edgesim.network.planner import Planner
+from edgesim.network.planning.planner import Planner
 from edgesim.network.round_uploads import SendingTimes
 from edgesim.scenario import load
 

@@ -11,6 +11,7 @@ import solvers
 from edgesim import load, simulate
 from edgesim.cli.listings import catalog
 from edgesim.errors import InfeasibleScenarioError, RunError, ScenarioError
+from edgesim.network.planning.pruning_problem import pruning_problem
 from edgesim.runs.feasibility import feasibility_table
 from edgesim.runs.setup import set_up
 from solvers import WITHOUT_DEADLINE
@@ -120,7 +121,8 @@ def test_energy_is_what_the_ledger_says(tmp_path, noise):
     planner = cell.planner
     fixed_s = planner.unprunable_s(demand, view)
     everybody, slack_s, gains = np.arange(4), np.full(4, 0.7), cell.channel.gains(0.0)
-    problem = planner.pruning_problem(demand, view, everybody, slack_s, fixed_s, gains)
+    asked = demand, view, everybody, slack_s, fixed_s, gains
+    problem = pruning_problem(cell.channel, cell.fleet, *asked)
     answer = planner.allocator(problem)
     assert answer.objective == pytest.approx(rows.energy_j.sum(), rel=1e-12)
     assert (grants.cpu_hz < view.cpu_hz).all() and (grants.power_w < cell.fleet.tx_power_w).all()

@@ -11,6 +11,7 @@ import edgesim
 from edgesim.network.adaptation.power_control import BLOCK_HZ, PowerControl, make_power_control
 from edgesim.network.channel import Channel
 from edgesim.network.device import draw_fleet
+from edgesim.network.planning.pruning_problem import pruning_problem
 from edgesim.network.propagation.path_loss import large_scale_of, path_gains
 from edgesim.runs.setup import set_up
 from edgesim.scenario import load
@@ -111,7 +112,7 @@ def test_newcomers_on_a_part_of_the_band_send_what_the_formula_says():
     demand = Demand(devices, 1e3 * one, 1e6 * one, work, work, 0.0 * one, one, one)
     gain = cell.channel.path_gain
     problems = [
-        cell.planner.pruning_problem(demand, view, devices, one, 0.0 * one, gain, band)
+        pruning_problem(cell.channel, cell.fleet, demand, view, devices, one, 0.0 * one, gain, band)
         for band in (1.0, 1.0 / 3.0)
     ]
     whole, part = problems

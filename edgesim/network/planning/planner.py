@@ -15,11 +15,12 @@ from edgesim.network.fluid_links import Downlink, IdealDownlink
 from edgesim.network.grants import Grants, granted_amounts
 from edgesim.network.hardware.clock_levels import ClockLevels
 from edgesim.network.planned_gains import PlannedGains
+from edgesim.network.planning.pruning_problem import pruning_problem
+from edgesim.network.planning.stretched_threshold import allocate, refuse_late
 from edgesim.network.round_uploads import RoundUploads, SendingTimes
 from fl.contracts import Array, Demand, RoundPlan, View, Work
 from fl.repeated_call import RepeatedCall
-from solvers import Allocation, EnergyTerms, InfeasibleError, PruningProblem
-from solvers.deadline_feasibility import seconds_rounded_up
+from solvers import Allocation, InfeasibleError, PruningProblem
 
 # Turns at most of a plan whose gains depend on it, and the relative change that ends them: where a
 # law is all but at its largest value a turn mends little.
@@ -163,7 +164,9 @@ class Planner:
             gain = uploads.gains(1.0 / served.size, window_s)
         else:
             gain = given[served]
-        problem = self.pruning_problem(demand, view, served, slack_s, fixed_s, gain, band)
+        problem = pruning_problem(
+            self.channel, self.fleet, demand, view, served, slack_s, fixed_s, gain, band
+        )
         if band < 1.0:
             return self._beside_promises(problem, here, left_out, demand, view, band)
         answer, extra_s = self._allocate(problem, before_s, least_extra_s)
@@ -177,10 +180,12 @@ class Planner:
             before, gain = gain, uploads.gains(answer.share, window_s)
             if times.settled and same_gains(gain, before):
                 break
-            problem = self.pruning_problem(demand, view, served, slack_s, fixed_s, gain)
+            problem = pruning_problem(
+                self.channel, self.fleet, demand, view, served, slack_s, fixed_s, gain
+            )
             answer, extra_s = self._allocate(problem, before_s, *times.extra_s.tolist())
         if self.when_infeasible == "stop":
-            self._refuse_late(problem, answer, here, before_s)
+            refuse_late(problem, answer, here, before_s, self.budget_s)
         grants = self._grants(here, answer, view)
         grants = self._on_levels(grants, demand, view, problem, answer, before_s)
         residual, budget_s = float(answer.certificate.residual), self.budget_s + extra_s
@@ -235,92 +240,12 @@ class Planner:
             self.gains, self.fleet, demand, view, served, download_s, self.budget_s, eps
         )
 
-    def pruning_problem(
-        self,
-        demand: Demand,
-        view: View,
-        served: Array,
-        slack_s: Array,
-        fixed_s: Array,
-        gain: Array,
-        band: float = 1.0,
-    ) -> PruningProblem:
-        """The pruning problem of some devices of a demand: Liu, eqs. (43) to (47).
-
-        Args:
-            demand: of S devices.
-            view: what the server knows.
-            served: positions of the devices in the demand, int [K].
-            slack_s: A, time left for what pruning shortens [S], s.
-            fixed_s: `unprunable_s` [S], s.
-            gain: channel gains to plan with [K], linear.
-            band: part of the band that is divided, of which the shares are fractions.
-        """
-        everybody = np.asarray(demand.devices, dtype=int)
-        devices = everybody[served]
-        # SNR over the whole band per watt sent, 1/W
-        gain_per_w = gain / self.channel.band_noise_w
-        power_w, full_share = self._powers(devices, view, band)
-        prunable, fixed = (
-            self.fleet.cycles(everybody, work) for work in (demand.work_prunable, demand.work_fixed)
-        )
-        cycles = np.broadcast_to(fixed + (1.0 - demand.rho_min) * prunable, everybody.shape)
-        return PruningProblem(
-            bits=demand.bits_prunable[served],
-            compute_s=self.fleet.seconds(everybody, demand.work_prunable, view.cpu_hz)[served],
-            slack_s=slack_s[served],
-            rate_bps=self.channel.rate_bps(band, power_w, gain),
-            weight=demand.weight[served],
-            rho_min=demand.rho_min[served],
-            rho_max=demand.rho_max[served],
-            bits_fixed=demand.bits_fixed[served],
-            snr=None if self.channel.noise_w is not None else power_w * gain_per_w / band,
-            before_s=fixed_s[served],
-            law=self.channel.law,
-            full_power_share=full_share,
-            energy=EnergyTerms(
-                cycles=cycles[served],
-                kappa=self.fleet.capacitance[devices],
-                f_min_hz=self.fleet.min_cpu_hz[devices] * view.capability[devices],
-                f_max_hz=view.cpu_hz[devices],
-                p_max_w=power_w,
-                gain=gain_per_w,
-            ),
-        )
-
-    def _powers(self, devices: Array, view: View, band: float) -> tuple[Array, Array | None]:
-        """(power over this part of the band [K], W; share of it from which on that is sent [K]).
-
-        The second is None where devices send with all their power whatever the share.
-        """
-        most_w = self.fleet.tx_power_w[devices]
-        power_w = self.channel.sent_w(band, most_w, view.now_s, devices)
-        if self.channel.power_control is None:
-            return power_w, None
-        unlimited_w = self.channel.sent_w(band, np.inf, view.now_s, devices)
-        return power_w, np.minimum(most_w / unlimited_w, 1.0)
-
     def _allocate(
         self, problem: PruningProblem, before_s: float, least_extra_s: float = 0.0
     ) -> tuple[Allocation, float]:
-        """(solution, time beyond T_th that it was stretched by, at least the given one, s)."""
-        if least_extra_s > before_s:
-            wider_s = least_extra_s - before_s
-            problem, before_s = replace(problem, slack_s=problem.slack_s + wider_s), least_extra_s
-        try:
-            return self.allocator(problem), least_extra_s
-        except InfeasibleError as short:
-            if math.isinf(short.extra_s):
-                raise  # no threshold would do, such as with fewer resource blocks than devices
-            extra_s = before_s + short.extra_s
-            if self.when_infeasible == "stop":
-                missing = seconds_rounded_up(extra_s)
-                message = f"the threshold of {self.budget_s:g} s is {missing} s too short"
-                raise InfeasibleError(
-                    message if before_s else str(short), short.devices, extra_s
-                ) from short
-            stretched = replace(problem, slack_s=problem.slack_s + short.extra_s)
-            return self.allocator(stretched), extra_s
+        """(solution, time beyond T_th that it was stretched by, s)."""
+        threshold = self.budget_s, self.when_infeasible
+        return allocate(self.allocator, problem, *threshold, before_s, least_extra_s)
 
     def _slopes(self, answer: Allocation, band: float = 1.0) -> tuple[float, float]:
         """Change of the summed pruning per hertz of band and per second of T_th; nan: not known."""
@@ -334,20 +259,6 @@ class Planner:
         if extra_s or not answer.is_differentiable:
             return np.full(problem.num_devices, math.nan)
         return answer.sensitivity().rates
-
-    def _refuse_late(
-        self, problem: PruningProblem, answer: Allocation, devices: Array, before_s: float
-    ) -> None:
-        """Raise InfeasibleError for a late plan of a solver without deadline, such as equal."""
-        over_s = problem.finish_s(answer.share, answer.rho) - (problem.slack_s - before_s)
-        late = np.flatnonzero(over_s > 1e-6 * self.budget_s)
-        if late.size:
-            names, worst_s = ", ".join(map(str, devices[late])), float(over_s.max())
-            message = (
-                f"devices {names} would be up to {worst_s:.6g} s later "
-                f"than the threshold of {self.budget_s:g} s"
-            )
-            raise InfeasibleError(message, tuple(devices[late].tolist()), worst_s)
 
     def _on_levels(
         self,
