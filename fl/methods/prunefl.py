@@ -32,8 +32,9 @@ class PruneFL(SubmodelMethod):
     number more for every weight, up.
 
     Departs from the paper:
-        The first mask is full, and all devices train with it; the paper's first stage, in which one
-        device prunes alone, is left out.
+        The first mask is full, and all devices train with it, unless ``rounds_alone`` lets one
+        device prune alone first. The authors end that stage when the mask hardly shrinks any more,
+        and sum the squares of its batches.
         The time of a weight follows from its FLOPs and bits, the mean processor and rate that the
         server sees, and ``flops_per_cycle``; the authors measured it on a Raspberry Pi.
         A reconfiguration charges the backward pass of the whole model.
@@ -46,6 +47,12 @@ class PruneFL(SubmodelMethod):
     stale: ClassVar[str] = "refuse"
     reads: ClassVar[tuple[str, ...]] = PRUNING
     reconfigure_every: int = param(50, "rounds from mask to mask", source=JIANG, ge=1)
+    rounds_alone: int = param(
+        0,
+        "rounds at first in which one device trains alone, each with a new mask",
+        source="our choice; FedLPS program: 10",
+        ge=0,
+    )
     candidate_share: float = param(
         0.3, "share of the kept weights that may be pruned at first", source=JIANG, gt=0, le=1
     )
@@ -72,6 +79,10 @@ class PruneFL(SubmodelMethod):
     def unread(cls, values: dict[str, Any]) -> dict[str, str]:
         return super().unread(values) | {"width": "the gradients decide"}
 
+    def select(self, state: State, view: View) -> Array:
+        """At first one device, the idle one with the lowest number."""
+        return view.idle[:1] if view.g < self.rounds_alone else super().select(state, view)
+
     # --- the mask --------------------------------------------------------------------------------
 
     def kept(self, state: State | None, view: View, k: int) -> Array:
@@ -80,7 +91,7 @@ class PruneFL(SubmodelMethod):
 
     def due(self, g: int) -> bool:
         """Is the mask chosen anew at the end of round g?"""
-        return (g + 1) % self.reconfigure_every == 0
+        return g < self.rounds_alone or (g + 1) % self.reconfigure_every == 0
 
     def share_of_candidates(self, g: int) -> float:
         """0.3 x 0.5^(g / 10000)."""

@@ -118,6 +118,17 @@ def test_a_slower_link_makes_every_weight_dearer(bench):
     assert np.allclose(there - here, 2 * 32 * 2)  # both ways, shared by two, 1 bit/s less
 
 
+def test_one_device_prunes_alone_at_first(bench):
+    method = bench.method("prunefl", rounds_alone=2, **PLAIN)
+    state, masks = method.start(), []
+    for _ in range(3):
+        chosen = method.select(state, view_of(bench.task, state.g))
+        masks.append((chosen.tolist(), method.measures(state)["kept_weights"]))
+        state = bench.round(method, state, devices=chosen.tolist())
+    assert [chosen for chosen, _ in masks] == [[0], [0], [0, 1, 2, 3]]
+    assert masks[0][1] == 1 > masks[1][1] > masks[2][1] == method.measures(state)["kept_weights"]
+
+
 def test_momentum_is_refused(bench):
     with pytest.raises(
         MethodError, match=r"momentum is 0\.9, but sums of gradients need plain SGD"
