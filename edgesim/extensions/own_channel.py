@@ -18,6 +18,7 @@ from edgesim.network.given_losses.trace_file import (
 )
 from edgesim.network.given_losses.varying_channel import (
     LossProcess,
+    OwnLosses,
     checked_losses,
     make_varying_channel,
 )
@@ -75,13 +76,14 @@ def find_channel(
     make: Callable[..., Any] = guarded_object(own, scenario, loss.code)
     given = make(fleet, streams)
     if hasattr(given, "loss_db") and hasattr(given, "next_change_s"):
-        return varying_channel(scenario, fleet, streams, given, loss.code)
+        own_losses = OwnLosses(given, len(fleet), loss.code)
+        return varying_channel(scenario, fleet, streams, own_losses, loss.code)
     try:
         return make_channel(
-            scenario.network, fleet, streams, checked_losses(given, len(fleet), loss.code)
+            scenario.network, fleet, streams, checked_losses(given, len(fleet), "which")
         )
     except RunError as error:
-        raise ScenarioKeyError(key, f"is {loss.code}: {error}") from error
+        raise ScenarioKeyError(key, f"is {loss.code}, {error}") from error
 
 
 def varying_channel(
@@ -92,7 +94,7 @@ def varying_channel(
     if rate != "now":
         problem = f"is {rate}, which needs a distribution; {name} gives losses over time, write now"
         raise ScenarioKeyError(("allocation", "rate"), problem)
-    return make_varying_channel(scenario.network, fleet, streams, process, name)
+    return make_varying_channel(scenario.network, fleet, streams, process)
 
 
 def traced_losses(scenario: Scenario, loss: TracePathLoss, fleet: Fleet) -> TracedLosses:

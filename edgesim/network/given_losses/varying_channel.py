@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,7 +15,7 @@ from edgesim.network.propagation.path_loss import large_scale_of, linear
 from edgesim.scenario.network_schema import NetworkSection
 from fl.contracts import Array, Streams
 
-LEAST_DB, MOST_DB = -200.0, 1000.0  # of what a path loss is; inf: no connection
+MOST_DB = 1000.0  # of what a path loss is; inf: no connection
 
 
 class LossProcess(Protocol):
@@ -35,15 +36,14 @@ class VaryingChannel(Channel):
     Args:
         process: the path losses.
         shadowing: of all devices [K], linear.
-        name: what errors call the process.
         options: of `Channel`, but path_gain.
     """
 
     by_blocks = False
 
-    def __init__(self, process: LossProcess, shadowing: Any, name: str, **options: Any) -> None:
-        self.process, self.shadowing, self.name = process, np.asarray(shadowing), name
-        first = linear(-self._checked(process.loss_db(0.0), 0.0)) * self.shadowing
+    def __init__(self, process: LossProcess, shadowing: Any, **options: Any) -> None:
+        self.process, self.shadowing = process, np.asarray(shadowing)
+        first = linear(-process.loss_db(0.0)) * self.shadowing
         super().__init__(path_gain=first, **options)
         self._held = (math.inf, -math.inf, first)  # (since, until, gains) without fading
 
@@ -52,18 +52,39 @@ class VaryingChannel(Channel):
         return False
 
     def next_change_s(self, time_s: float) -> float:
-        change_s = self._next_loss_s(time_s)
+        change_s = self.process.next_change_s(time_s)
         return change_s if self.fading is None else min(change_s, super().next_change_s(time_s))
 
     def gains(self, time_s: float) -> Array:
         """h of all devices [K] at ``time_s``, linear: path loss x shadowing x fading power."""
         since_s, until_s, gains = self._held
         if not since_s <= time_s < until_s:
-            gains = linear(-self._checked(self.process.loss_db(time_s), time_s)) * self.shadowing
-            self._held = time_s, self._next_loss_s(time_s), gains
+            gains = linear(-self.process.loss_db(time_s)) * self.shadowing
+            self._held = time_s, self.process.next_change_s(time_s), gains
         return gains if self.fading is None else gains * self.fading.power(self.block(time_s))
 
-    def _next_loss_s(self, time_s: float) -> float:
+
+@dataclass(frozen=True)
+class OwnLosses:
+    """The losses of code of the user's own, checked whenever they are asked for.
+
+    Args:
+        process: the user's, with the methods of `LossProcess`.
+        devices: K.
+        name: what errors call it.
+    """
+
+    process: Any
+    devices: int
+    name: str
+
+    def loss_db(self, time_s: float) -> Array:
+        """Path loss of all devices [K] at an instant, dB."""
+        given = self.process.loss_db(time_s)
+        return checked_losses(given, self.devices, f"{self.name}: loss_db({time_s:g})")
+
+    def next_change_s(self, time_s: float) -> float:
+        """The first instant after ``time_s`` at which a loss changes, s; inf: never again."""
         given = self.process.next_change_s(time_s)
         try:
             change_s = float(given)
@@ -75,9 +96,6 @@ class VaryingChannel(Channel):
                 "it must be later than the time that was asked for, or inf"
             )
         return change_s
-
-    def _checked(self, given: Any, time_s: float) -> Array:
-        return checked_losses(given, len(self.shadowing), f"{self.name}: loss_db({time_s:g})")
 
 
 def checked_losses(given: Any, devices: int, name: str) -> Array:
@@ -98,18 +116,19 @@ def checked_losses(given: Any, devices: int, name: str) -> Array:
     if loss_db.shape != (devices,):
         shape = list(loss_db.shape)
         raise RunError(f"{name} gave an array {shape}; give one path loss per device, [{devices}]")
-    odd = np.flatnonzero(~((loss_db >= LEAST_DB) & ((loss_db <= MOST_DB) | np.isposinf(loss_db))))
+    odd = np.flatnonzero(~((loss_db >= 0.0) & ((loss_db <= MOST_DB) | np.isposinf(loss_db))))
     if odd.size:
         k, worst = odd[0], loss_db[odd[0]]
+        hint = "; it seems to be a gain, whose sign is the other one" if worst < 0.0 else ""
         raise RunError(
-            f"{name} gave {worst:g} dB for device {k}; a path loss is from {LEAST_DB:g} to "
-            f"{MOST_DB:g} dB, or inf where there is no connection"
+            f"{name} gave {worst:g} dB for device {k}; a path loss is from 0 to {MOST_DB:g} dB, or "
+            f"inf where there is no connection{hint}"
         )
     return loss_db
 
 
 def make_varying_channel(
-    network: NetworkSection, fleet: Fleet, streams: Streams, process: LossProcess, name: str
+    network: NetworkSection, fleet: Fleet, streams: Streams, process: LossProcess
 ) -> VaryingChannel:
     """The channel of a scenario's ``network`` section, with the losses of a process.
 
@@ -118,8 +137,7 @@ def make_varying_channel(
         fleet: the devices.
         streams: random streams of the run.
         process: the path losses.
-        name: what errors call the process.
     """
     links = large_scale_of(network, fleet, streams, np.zeros(len(fleet)))
     options = channel_options(network, links, streams) | {"links": None}
-    return VaryingChannel(process, options.pop("path_gain"), name, **options)
+    return VaryingChannel(process, options.pop("path_gain"), **options)

@@ -55,6 +55,13 @@ class Breaks(Steps):
     def next_change_s(self, time_s):
         return time_s + 0.01
 
+class Gains(Steps):
+    def loss_db(self, time_s):
+        return [100.0, -40.0]
+
+def gains(fleet, streams):
+    return np.full(len(fleet), -100.0)
+
 def complex_numbers(fleet, streams):
     return np.full(len(fleet), 100j)
 
@@ -128,10 +135,20 @@ def test_code_over_time_resumes_and_is_kept_with_the_run(run):
     ("channel", "sentence"),
     [
         ("./radio.py:short", "gave an array [1]; give one path loss per device, [2]"),
-        ("./radio.py:broken", "radio.py:42: ZeroDivisionError: division by zero"),
+        ("./radio.py:broken", "radio.py:49: ZeroDivisionError: division by zero"),
         ("./radio.py:Stuck", "next_change_s(0"),
         ("./radio.py:Never", "next_change_s(0) gave None; it must be later than"),
         ("./radio.py:Breaks", "radio.py:30: ZeroDivisionError: division by zero"),
+        (
+            "./radio.py:gains",
+            "is ./radio.py:gains, which gave -100 dB for device 0; a path loss is from "
+            "0 to 1000 dB, or inf where there is no connection; it seems to be a gain, whose sign "
+            "is the other one",
+        ),
+        (
+            "./radio.py:Gains",
+            "./radio.py:Gains: loss_db(0) gave -40 dB for device 1; a path loss is from 0",
+        ),
         ("./radio.py:complex_numbers", "gave ndarray; give 2 numbers, dB"),
         ("./radio.py:gone", "but radio.py defines no gone"),
         ("radio", "network.channel is radio"),
