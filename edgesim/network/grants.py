@@ -42,7 +42,7 @@ NO_GRANTS = Grants(np.empty(0, dtype=int), *(np.empty(0) for _ in range(4)))
 
 
 def grants_of(plan: RoundPlan) -> Grants:
-    """The grants of a plan of `edgesim.network.planner`; without any of no device."""
+    """The grants of a plan of `edgesim.network.planning.planner`; without any of no device."""
     return plan.grants if isinstance(plan.grants, Grants) else NO_GRANTS
 
 
