@@ -1,4 +1,7 @@
-"""Imports run one way between files and between folders, and nothing heavy is imported early."""
+"""Imports run one way between files and between folders, and nothing heavy is imported early.
+
+No folder is a hall, and tests lie at the place of what they test.
+"""
 
 from __future__ import annotations
 
@@ -145,6 +148,35 @@ def test_a_hall_is_seen(tmp_path, folder):
     assert halls(tmp_path) == []
     (tmp_path / folder / "m.py").touch()
     assert halls(tmp_path) == [folder]
+
+
+def strays(root: Path) -> list[str]:
+    """Folders of tests that are named for no folder and no module of the code."""
+    folders = {
+        path.parent.relative_to(root / "tests")
+        for package in (*PACKAGES, "examples")
+        for path in (root / "tests" / package).rglob("*.py")
+    }
+    code = (root / folder for folder in folders)
+    return [str(at) for at in code if not (at.is_dir() or at.with_suffix(".py").is_file())]
+
+
+def test_tests_mirror_the_tree_of_the_code():
+    assert strays(ROOT) == []
+
+
+def test_a_stray_folder_of_tests_is_seen(tmp_path):
+    (tmp_path / "solvers").mkdir()
+    (tmp_path / "solvers" / "problem.py").touch()
+    for folder in ("solvers/problem", "solvers/nothing"):
+        (tmp_path / "tests" / folder).mkdir(parents=True)
+        (tmp_path / "tests" / folder / "test_it.py").touch()
+    assert strays(tmp_path) == [str(tmp_path / "solvers" / "nothing")]
+
+
+def test_no_file_of_tests_is_long():
+    files = (ROOT / "tests").rglob("*.py")
+    assert [path for path in files if len(path.read_text().splitlines()) > 300] == []
 
 
 PLANTED = {
