@@ -73,7 +73,7 @@ class Accounting:
         each = {"weight": 2.0, "embedding": 2.0, "bias": float(self.count_biases)}
         return part.uses * each.get(part.kind, 0.0)
 
-    def charged(self, kept: Array, of: Array | None = None) -> float:
+    def charged(self, kept: Array) -> float:
         """Number of coordinates of a tensor that are charged where only some of them compute.
 
         Where whole rows and columns are left out, what remains is a smaller dense tensor and
@@ -81,12 +81,9 @@ class Accounting:
 
         Args:
             kept: coordinates that compute, bool in the shape of the tensor.
-            of: count only these, bool; None: all.
         """
-        everything = kept.size if of is None else float(of.sum())
-        left = float(kept.sum() if of is None else (kept & of).sum())
         saved = 1.0 if self.sparse_efficiency == 1.0 or is_block(kept) else self.sparse_efficiency
-        return everything - saved * (everything - left)
+        return kept.size - saved * (kept.size - float(kept.sum()))
 
     def weight_bits(self, weights: float, rho: float = 0.0) -> float:
         """Bits of the kept weights: q_hat (1 - rho) N_u, the numerator of Liu, eq. (25)."""
@@ -132,7 +129,6 @@ def submodel_cost(
     architecture: Architecture,
     kept: Array,
     accounting: Accounting = PLAIN,
-    trained: Array | None = None,
     backward: Array | None = None,
 ) -> StepCost:
     """Cost of a step of a submodel, of which nothing more can be pruned.
@@ -143,22 +139,17 @@ def submodel_cost(
         architecture: the whole model.
         kept: weights of the submodel, bool [P].
         accounting: the conventions.
-        trained: weights that the step updates where they are kept, bool [P]; None: all.
-        backward: weights that compute in the backward pass, bool [P]; None: those that are kept.
+        backward: weights that compute in the backward pass and are updated, bool [P]; None: those
+            that are kept.
     """
-    trained = np.ones_like(kept) if trained is None else trained
     backward = kept if backward is None else backward
     weights = flops = 0.0
-    for slot, forward_flops, backward_flops in slot_flops(
-        architecture, trained & backward, accounting
-    ):
-        ahead, back, moved = (
-            mask[slot.slice].reshape(slot.shape) for mask in (kept, backward, trained)
+    for slot, forward_flops, backward_flops in slot_flops(architecture, backward, accounting):
+        ahead, back = (
+            accounting.charged(mask[slot.slice].reshape(slot.shape)) for mask in (kept, backward)
         )
-        flops += forward_flops * accounting.charged(ahead) + backward_flops * accounting.charged(
-            back
-        )
-        weights += accounting.charged(back, moved)
+        flops += forward_flops * ahead + backward_flops * back
+        weights += back
     return StepCost(weights, 0.0, flops, 0.0)
 
 

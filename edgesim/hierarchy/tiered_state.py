@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fl.contracts import Array, Scores, Sent, State, Tensor
+from fl.method_base.aggregation import mean_over_holders
 
 MEMORY = "memo/"  # begins the names of what a server remembers beside its model
 LOCAL = "local/"  # begins the names of what stays at devices
@@ -100,8 +101,6 @@ def with_mean_model(
         shared: weights that travel, bool [P].
         weights: of each edge, the sum over its devices.
     """
-    from fl.method_base.aggregation import mean_over_holders  # imports torch
-
     sent = [Sent(state.w, shared) for state in states]
     w = mean_over_holders(states[0].w, sent, weights)
     return tuple(replace(state, w=w) for state in states)

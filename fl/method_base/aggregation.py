@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
-from torch import Tensor
-
-from fl.contracts import Sent
+from fl.contracts import Sent, Tensor
 
 
 def mean_over_holders(old: Tensor, sent: Sequence[Sent], weights: Sequence[float]) -> Tensor:
@@ -18,18 +15,19 @@ def mean_over_holders(old: Tensor, sent: Sequence[Sent], weights: Sequence[float
 
     Args:
         old: The model before [P].
-        sent: What arrived, in the order of the devices.
+        sent: What arrived, in the order of the devices; the old model where nothing did.
         weights: One positive weight per device; 1 each is the plain mean of the paper.
 
     Returns:
         The mean [P].
     """
-    total = torch.zeros_like(old, dtype=torch.float64)
-    held = torch.zeros_like(total)
+    if not sent:
+        return old
+    total, held = old.new_zeros((2, len(old))).double()
     for one, weight in zip(sent, weights, strict=True):
-        total += torch.where(one.travels, one.values.double() * weight, 0.0)
+        total += (one.values.double() * weight).where(one.travels, 0.0)
         held += one.travels.double() * weight
-    return torch.where(held > 0, total / held, old.double()).to(old.dtype)
+    return (total / held).where(held > 0, old.double()).to(old.dtype)
 
 
 def mean_of_differences(old: Tensor, sent: Sequence[Sent], weights: Sequence[float]) -> Tensor:
@@ -41,13 +39,15 @@ def mean_of_differences(old: Tensor, sent: Sequence[Sent], weights: Sequence[flo
 
     Args:
         old: The model before [P].
-        sent: What arrived, in the order of the devices.
+        sent: What arrived, in the order of the devices; the old model where nothing did.
         weights: One positive weight per device, |D_k| in the paper.
 
     Returns:
         The moved model [P].
     """
-    moved = torch.zeros_like(old, dtype=torch.float64)
+    if not sent:
+        return old
+    moved = old.new_zeros(len(old)).double()
     for one, weight in zip(sent, weights, strict=True):
-        moved += torch.where(one.travels, (one.values.double() - old.double()) * weight, 0.0)
+        moved += ((one.values.double() - old.double()) * weight).where(one.travels, 0.0)
     return (old.double() + moved / sum(weights)).to(old.dtype)

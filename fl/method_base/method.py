@@ -37,6 +37,7 @@ from fl.contracts import (
 )
 from fl.errors import MethodError
 from fl.method_base.affine_demand import affine_demand, cost_columns, total_work, upload_bits
+from fl.method_base.aggregation import mean_over_holders
 from fl.method_base.hyperparameter_declaration import (
     bind,
     check,
@@ -257,8 +258,8 @@ class Method(metaclass=ABCMeta):
     # --- which weights ---------------------------------------------------------------------------
 
     def personal(self) -> Array:
-        """Weights that never leave their device, bool [P]: v of Liu."""
-        return self.layout.role("none")
+        """Weights that never leave their device, bool [P]: v of Liu; slots of that role."""
+        return self.layout.role("personal")
 
     def prunable(self) -> Array:
         """Weights that rho prunes, bool [P]."""
@@ -340,10 +341,7 @@ class Method(metaclass=ABCMeta):
 
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
         """The mean of each weight over the devices that sent it: Liu, eq. (26)."""
-        # Here, since it imports torch, which pricing a scenario does without.
-        from fl.method_base.aggregation import mean_over_holders
-
-        w = mean_over_holders(state.w, *self.arrived(view, updates)) if updates else state.w
+        w = mean_over_holders(state.w, *self.arrived(view, updates))
         return replace(state, g=state.g + 1, w=w)
 
     def arrived(self, view: View, updates: Sequence[Update]) -> tuple[list[Sent], list[float]]:

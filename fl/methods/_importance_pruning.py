@@ -11,6 +11,7 @@ from fl.accounting import forward_flops
 from fl.contracts import Array, Grant, Payload, Phase, Sent, Sgd, Stage, Tensor, Update, View, Work
 from fl.errors import MethodError
 from fl.method_base.affine_demand import total_work, upload_bits
+from fl.method_base.aggregation import mean_of_differences, mean_over_holders
 from fl.method_base.method import Method, State, padded, param
 
 MOST_EXACT = 50_000  # prunable weights whose exact importance may be asked for
@@ -181,11 +182,8 @@ class ImportancePruning(Method):
 
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
         """The mean of each weight: ``pruned_counts``."""
-        if self.pruned_counts == "holders" or not updates:
+        if self.pruned_counts == "holders":
             return super().aggregate(state, view, updates)
-        # Here, since it imports torch, which pricing a scenario does without.
-        from fl.method_base.aggregation import mean_of_differences, mean_over_holders
-
         sent, weights = self.arrived(view, updates)
         if self.pruned_counts == "all":
             w = mean_of_differences(state.w, sent, weights)

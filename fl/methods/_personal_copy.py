@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
-from fl.contracts import Array
 from fl.method_base.method import State
 from fl.methods.fedavg import FedAvg
 from fl.models.layout import Slot
@@ -21,10 +19,3 @@ class PersonalCopyMethod(FedAvg):
     def start(self) -> State:
         state = super().start()
         return replace(state, w=state.w[: self.task.layout.size].repeat(2))
-
-    def personal(self) -> Array:
-        return self._copy
-
-    @cached_property
-    def _copy(self) -> Array:
-        return self.layout.role("personal")

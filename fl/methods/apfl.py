@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from fl.contracts import Array, Grant, Phase, Stage, Tensor
+from fl.contracts import Grant, Phase, Stage, Tensor
 from fl.method_base.method import State, param
 from fl.methods.fedavg import FedAvg
 from fl.models.layout import Slot
@@ -50,9 +50,6 @@ class APFL(FedAvg):
         w[size : 2 * size] = w[:size]
         w[-1] = self.alpha
         return replace(state, w=w)
-
-    def personal(self) -> Array:
-        return self.layout.role("personal")
 
     # --- what it costs, and how a device trains --------------------------------------------------
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from fl.contracts import Grant, Phase, Sgd, Stage, Tensor
+from fl.errors import MethodError
 from fl.method_base.method import MAX_RATE, RATE_SOURCE, STEPS_SOURCE, Method, State, param
 
 
@@ -18,6 +19,20 @@ def weighting_by_samples(source: str) -> Any:
         source=source,
         choices=("uniform", "samples"),
     )
+
+
+def unless_plain_sgd(values: dict[str, Any], why: str) -> MethodError | None:
+    """The conflict of a method for which a step has to be lr times a gradient.
+
+    Args:
+        values: hyper-parameters by name.
+        why: what of the method needs that.
+    """
+    for name in ("momentum", "weight_decay", "clip"):
+        if values[name]:
+            problem = f"is {values[name]}, but {why} need plain SGD; leave it out"
+            return MethodError(name, problem)
+    return None
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 from fl.contracts import Array
@@ -30,8 +29,4 @@ class FedBN(FedAvg):
     weighting: str = weighting_by_samples("Li et al.; McMahan et al.")
 
     def personal(self) -> Array:
-        return self._norms
-
-    @cached_property
-    def _norms(self) -> Array:
         return self.layout.where(lambda slot: slot.kind == "norm")

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from fl.contracts import Grant, Payload, Phase, Tensor, Update, View
+from fl.contracts import Payload, Update, View
 from fl.errors import MethodError
 from fl.method_base.method import MAX_RATE, State, param
-from fl.methods.fedavg import FedAvg, weighting_by_samples
+from fl.methods.fedavg import weighting_by_samples
+from fl.methods.fedprox import FedProx
 
 
 @dataclass(frozen=True, eq=False)
-class FedNova(FedAvg):
+class FedNova(FedProx):
     """FedAvg whose server divides each device's change by how far its steps could carry it.
 
     Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated
@@ -48,15 +49,6 @@ class FedNova(FedAvg):
         model = super().payload(rho)
         assert model.bits_up is not None  # FedAvg knows it before training
         return replace(model, bits_up=model.bits_up + self.task.accounting.weight_bits(1))
-
-    def local_update(self, state: State, k: int, w: Tensor, grant: Grant) -> tuple[Phase, ...]:
-        if self.mu == 0:
-            return super().local_update(state, k, w, grant)
-
-        def penalty(v: Tensor) -> Tensor:
-            return 0.5 * self.mu * (v - w).square().sum()
-
-        return (self.training(w, self._all, state.g, k, penalty=penalty),)
 
     def reach(self, steps: int, lr: float) -> float:
         """|a_k|: how far so many steps carry under a constant gradient, in units of lr times it."""

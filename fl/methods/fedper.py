@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 from fl.contracts import Array
@@ -29,8 +28,4 @@ class FedPer(FedAvg):
     weighting: str = weighting_by_samples("Arivazhagan et al.; Collins et al., ICML 2021")
 
     def personal(self) -> Array:
-        return self._head
-
-    @cached_property
-    def _head(self) -> Array:
         return output_layer(self.layout)

@@ -25,6 +25,7 @@ from fl.contracts import (
     View,
 )
 from fl.masks.unit_masks import ROUNDING, largest
+from fl.method_base.aggregation import mean_of_differences
 from fl.method_base.method import PRUNING, State, param
 from fl.methods._submodel_method import SubmodelMethod
 from fl.models.layout import Slot
@@ -89,13 +90,6 @@ class FedSpa(SubmodelMethod):
 
     def extra(self) -> tuple[Slot, ...]:
         return (Slot("mask", (self.task.layout.size,), 0, "mask", "personal", -1),)
-
-    def personal(self) -> Array:
-        return self._mask_places
-
-    @cached_property
-    def _mask_places(self) -> Array:
-        return self.layout.role("personal")
 
     @cached_property
     def sparse(self) -> tuple[Slot, ...]:
@@ -169,9 +163,7 @@ class FedSpa(SubmodelMethod):
 
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
         """The mean difference over all devices, or the mean of each weight over its holders."""
-        from fl.method_base.aggregation import mean_of_differences
-
-        if self.averaging == "holders" or not updates:
+        if self.averaging == "holders":
             return super().aggregate(state, view, updates)
         w = mean_of_differences(state.w, *self.arrived(view, updates))
         return replace(state, g=state.g + 1, w=w)

@@ -11,11 +11,12 @@ import numpy as np
 from fl.accounting import slot_flops, submodel_cost
 from fl.contracts import Array, Payload, Phase, Stage, Tensor, Update, View
 from fl.errors import MethodError
+from fl.method_base.aggregation import mean_over_holders
 from fl.method_base.method import PRUNING, State, param
 from fl.methods._submodel_method import SubmodelMethod
+from fl.methods.fedavg import unless_plain_sgd
 
 JIANG = "Jiang et al., TNNLS 2022"
-NOT_PLAIN = ("momentum", "weight_decay", "clip")  # with which a step is not lr times a gradient
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,12 +69,7 @@ class PruneFL(SubmodelMethod):
 
     @classmethod
     def conflict(cls, values: dict[str, Any]) -> MethodError | None:
-        for name in NOT_PLAIN:
-            if values[name]:
-                return MethodError(
-                    name, f"is {values[name]}, but sums of gradients need plain SGD; leave it out"
-                )
-        return super().conflict(values)
+        return unless_plain_sgd(values, "sums of gradients") or super().conflict(values)
 
     @classmethod
     def unread(cls, values: dict[str, Any]) -> dict[str, str]:
@@ -138,9 +134,6 @@ class PruneFL(SubmodelMethod):
         """The mean of what is kept; at a reconfiguration the next mask."""
         if not updates:
             return super().aggregate(state, view, updates)
-        # Here, since it imports torch, which pricing a scenario does without.
-        from fl.method_base.aggregation import mean_over_holders
-
         mask = self.task.tensor(self.kept(state, view, 0))
         sent, weights = self.arrived(view, updates)
         sent = [replace(one, travels=one.travels & mask) for one in sent]

@@ -9,9 +9,7 @@ from typing import Any, ClassVar
 from fl.contracts import Grant, Job, Payload, Phase, Tensor, Update, View
 from fl.errors import MethodError
 from fl.method_base.method import MAX_RATE, State, param
-from fl.methods.fedavg import FedAvg
-
-NOT_PLAIN = ("momentum", "weight_decay", "clip")  # with which a step is not lr times a gradient
+from fl.methods.fedavg import FedAvg, unless_plain_sgd
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +36,7 @@ class Scaffold(FedAvg):
 
     @classmethod
     def conflict(cls, values: dict[str, Any]) -> MethodError | None:
-        for name in NOT_PLAIN:
-            if values[name]:
-                return MethodError(
-                    name, f"is {values[name]}, but control variates need plain SGD; leave it out"
-                )
-        return super().conflict(values)
+        return unless_plain_sgd(values, "control variates") or super().conflict(values)
 
     def payload(self, rho: float) -> Payload:
         model = super().payload(rho)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 from fl.contracts import Array, Grant, Job, Payload, Sent, Tensor, Trained, Update, View
@@ -72,10 +71,6 @@ class SpaFL(Local):
         return found
 
     def personal(self) -> Array:
-        return self._weights
-
-    @cached_property
-    def _weights(self) -> Array:
         return self.layout.where(lambda slot: slot.kind != "threshold")
 
     @property

@@ -38,7 +38,7 @@ def dense_submodel(layout: Layout, mask: Tensor) -> DenseSubmodel | None:
         mask: coordinates that are kept, bool [P], and further ones that are no weights.
     """
     kept_mask = mask[: layout.size].cpu().numpy()
-    kept = kept_units(layout, kept_mask)
+    kept = layout.kept_units(kept_mask)
     if kept_mask.all() or not all(units.any() for units in kept.values()):
         return None
     if not np.array_equal(layout.expand(kept), kept_mask):
@@ -53,19 +53,6 @@ def dense_submodel(layout: Layout, mask: Tensor) -> DenseSubmodel | None:
         offset += prod(shape)
     index = torch.from_numpy(np.concatenate(pieces)).to(mask.device)
     return DenseSubmodel(Layout(tuple(slots), layout.output), index)
-
-
-def kept_units(layout: Layout, mask: Array) -> dict[str, Array]:
-    """Group -> bool [units], true where the first tensor of the group keeps a coordinate."""
-    kept: dict[str, Array] = {}
-    for slot in layout.slots:
-        for place, axis in enumerate(slot.axes):
-            if axis is not None and axis.group not in kept:
-                table = np.moveaxis(mask[slot.slice].reshape(slot.shape), place, 0)
-                lines = np.any(table.reshape(len(table), -1), axis=1)
-                blocks = lines.reshape(axis.blocks, -1, axis.repeat)
-                kept[axis.group] = np.any(blocks, axis=(0, 2))
-    return kept
 
 
 def kept_places(axis: UnitAxis | None, size: int, kept: dict[str, Array]) -> Array:

@@ -183,7 +183,19 @@ class Layout:
                 mask[slot.slice].reshape(slot.shape)[...] = reduce(and_, ones)
         return mask
 
+    def kept_units(self, mask: Array) -> dict[str, Array]:
+        """Group -> bool [units], true where its first tensor keeps a coordinate of mask [P]."""
+        kept: dict[str, Array] = {}
+        for slot in self.slots:
+            for place, axis in enumerate(slot.axes):
+                if axis is not None and axis.group not in kept:
+                    table = np.moveaxis(mask[slot.slice].reshape(slot.shape), place, 0)
+                    lines = np.any(table.reshape(len(table), -1), axis=1)
+                    blocks = lines.reshape(axis.blocks, -1, axis.repeat)
+                    kept[axis.group] = np.any(blocks, axis=(0, 2))
+        return kept
 
-def along(values: Array, place: int, dimensions: int) -> Array:
-    """values [n] as an array with n entries in dimension ``place`` and one in every other."""
+
+def along(values: Any, place: int, dimensions: int) -> Any:
+    """values [n] (numpy or torch) with n entries in dimension ``place`` and one in every other."""
     return values.reshape([-1 if i == place else 1 for i in range(dimensions)])

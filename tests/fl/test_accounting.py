@@ -140,8 +140,6 @@ def test_a_submodel_by_hand():
     everything = np.ones_like(kept)
     assert submodel_cost(TINY, everything).flops == step_cost(TINY, everything, ~everything).flops
     head = TINY.layout.role("classifier")
-    assert submodel_cost(TINY, kept, trained=head).flops == 2 * (144 + 8 * 2)
-    assert submodel_cost(TINY, kept, trained=head).weights == 8 + 2
     assert (
         submodel_cost(TINY, head).flops == 2 * 16 * 2
     )  # no filter is left to pass a gradient on to

@@ -83,9 +83,6 @@ class DepthFL(SubmodelMethod):
     def extra(self) -> tuple[Slot, ...]:
         return (Slot("linear.term", (self.task.layout.size,), 0, "copy", "personal", -1),)
 
-    def personal(self) -> Array:
-        return self.layout.role("personal")
-
     # --- how deep --------------------------------------------------------------------------------
 
     @property

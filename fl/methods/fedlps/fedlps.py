@@ -26,6 +26,7 @@ from fl.contracts import (
     View,
 )
 from fl.masks.unit_masks import owners
+from fl.method_base.aggregation import mean_of_differences
 from fl.method_base.state import State
 from fl.methods.fedlps.fedlps_parameters import FedLPSParameters
 from fl.methods.fedlps.ratio_policy import RatioPolicy
@@ -190,9 +191,7 @@ class FedLPS(FedLPSParameters):
 
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
         """The mean difference: FedLPS, eq. (13)."""
-        from fl.method_base.aggregation import mean_of_differences
-
-        w = mean_of_differences(state.w, *self.arrived(view, updates)) if updates else state.w
+        w = mean_of_differences(state.w, *self.arrived(view, updates))
         if self.noise:
             rng = self.task.streams.stream("noise", round=state.g)
             draws = self.task.tensor(rng.standard_normal(len(w), dtype=np.float32))

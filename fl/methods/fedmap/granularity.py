@@ -214,31 +214,11 @@ class PerUnit(Granularity):
         return self.layout.expand(self.by_group(chosen))
 
     def choice_of(self, kept: Array) -> Array:
-        return np.concatenate([kept_units(self.layout, group, kept) for group in self._hidden])
+        units = self.layout.kept_units(kept)
+        return np.concatenate([units[group.name] for group in self._hidden])
 
     def magnitude(self, w: Array) -> Array:
         return np.concatenate(list(masks.unit_sums(self.layout, np.abs(w)).values()))
-
-
-def kept_units(layout: Layout, group: Group, kept: Array) -> Array:
-    """Units of a group that a structured mask keeps: those with a weight in its first tensor.
-
-    Args:
-        layout: Of the model.
-        group: Which units.
-        kept: The mask, bool [P].
-
-    Returns:
-        bool [units].
-    """
-    slot, place, axis = next(
-        (slot, i, axis)
-        for slot in layout.slots
-        for i, axis in enumerate(slot.axes)
-        if axis and axis.group == group.name
-    )
-    table = np.moveaxis(kept[slot.slice].reshape(slot.shape), place, 0)
-    return np.asarray(table.reshape(axis.blocks, group.units, -1).any(axis=(0, 2)))
 
 
 def lengths(

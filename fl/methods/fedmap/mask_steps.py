@@ -15,6 +15,7 @@ from fl.contracts import Array
 from fl.masks.straight_through import StraightThrough, slope
 from fl.methods.fedmap.granularity import Granularity, PerUnit, PerWeight
 from fl.methods.fedmap.thinning import Record, ThinningRules, scale, thin
+from fl.models.layout import along
 
 LARGEST_LOGIT = 13.8  # p stays below 1 - 1e-6, so that thinning comes to an end
 
@@ -33,8 +34,7 @@ def spread(places: Granularity, chosen: Tensor) -> Tensor:
         for place, axis in enumerate(slot.axes):
             if axis is not None and axis.group in units:
                 values = units[axis.group].repeat_interleave(axis.repeat).repeat(axis.blocks)
-                along = [-1 if i == place else 1 for i in range(len(slot.shape))]
-                factor = factor * values.view(along)
+                factor = factor * along(values, place, len(slot.shape))
         pieces.append(factor.reshape(-1))
     return torch.cat(pieces)
 

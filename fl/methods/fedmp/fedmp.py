@@ -11,6 +11,7 @@ import numpy as np
 
 from fl.contracts import Array, Outcome, Report, Tensor, Update, View
 from fl.masks.unit_masks import prefix, top, unit_sums
+from fl.method_base.aggregation import mean_of_differences
 from fl.method_base.method import State, param
 from fl.methods._submodel_method import SubmodelMethod
 from fl.methods.fedmp.e_ucb import EUcb, Record
@@ -95,11 +96,6 @@ class FedMP(SubmodelMethod):
     # --- what becomes of it ----------------------------------------------------------------------
 
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
-        if not updates:
-            return replace(state, g=state.g + 1)
-        # Here, since it imports torch, which pricing a scenario does without.
-        from fl.method_base.aggregation import mean_of_differences
-
         w = mean_of_differences(state.w, *self.arrived(view, updates))
         return replace(state, g=state.g + 1, w=w)
 
