@@ -7,12 +7,11 @@ part. A part whose worker is lost is trained again by another one.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from typing import Any
@@ -78,14 +77,6 @@ class ClusterTraining:
 
         return connected(dask.config.get("scheduler-address", None), self.threads)
 
-    @cached_property
-    def _references(self) -> References:
-        return References(self.task)
-
-    @cached_property
-    def _packed_task(self) -> bytes:
-        return packed(without_caches(self.task), References())
-
     def run(self, jobs: Sequence[Job]) -> list[Trained]:
         """Results in the order of the jobs, whoever trains them.
 
@@ -93,27 +84,22 @@ class ClusterTraining:
             LearningError: the cluster is gone, a job cannot be sent, or ends every worker.
             Exception: what the training of a job raises.
         """
-        if not jobs:
-            return []
         results: dict[int, Trained] = {}
+        undone = list(range(len(jobs)))
         for _ in range(ATTEMPTS):
-            undone = [i for i in range(len(jobs)) if i not in results]
-            if not undone:
-                break
-            for part, found in self._pass(jobs, undone):
-                results |= dict(zip(part, found, strict=True))
-        if len(results) < len(jobs):
-            lost = next(i for i in range(len(jobs)) if i not in results)
+            if undone:
+                results |= self._pass(jobs, undone)
+                undone = [i for i in undone if i not in results]
+        if undone:
+            lost = jobs[undone[0]]
             raise LearningError(
-                f"the job of device {jobs[lost].device} in round {jobs[lost].g} was lost with its "
+                f"the job of device {lost.device} in round {lost.g} was lost with its "
                 f"worker {ATTEMPTS} times; the workers may have too little memory"
             )
         return [results[i] for i in range(len(jobs))]
 
-    def _pass(
-        self, jobs: Sequence[Job], undone: Sequence[int]
-    ) -> list[tuple[list[int], list[Trained]]]:
-        """The parts that the workers have trained, with their results; others were lost."""
+    def _pass(self, jobs: Sequence[Job], undone: Sequence[int]) -> dict[int, Trained]:
+        """The results of the parts that the workers have trained; others were lost."""
         from distributed.scheduler import KilledWorker
 
         lost = KilledWorker, CancelledError, OSError
@@ -121,7 +107,8 @@ class ClusterTraining:
         try:
             if self._sent is None:  # to every worker: one that is lost takes no last copy with it
                 # by a key of the contents, the late release of an equal task would take this one
-                self._sent = self.client.scatter(self._packed_task, broadcast=True, hash=False)
+                content = packed(without_caches(self.task), {})
+                self._sent = self.client.scatter(content, broadcast=True, hash=False)
             futures = [
                 self.client.submit(
                     train_part, self._make, self._sent, self._packed(jobs, part), pure=False
@@ -130,21 +117,21 @@ class ClusterTraining:
             ]
         except lost:
             self._forget_sent()
-            return []
-        done = []
+            return {}
+        results: dict[int, Trained] = {}
         for part, future in zip(parts, futures, strict=True):
             try:
-                trained, counts = unpacked(future.result(), References(self.task))
+                trained, counts = unpacked(future.result(), shared_objects(self.task))
             except lost:
                 self._forget_sent()
                 continue
             self.fallbacks.merge(counts)
-            done.append((part, trained))
-        return done
+            results |= zip(part, trained, strict=True)
+        return results
 
     def _packed(self, jobs: Sequence[Job], part: Sequence[int]) -> bytes:
         try:
-            return packed([jobs[i] for i in part], self._references)
+            return packed([jobs[i] for i in part], shared_objects(self.task))
         except (pickle.PicklingError, TypeError, AttributeError) as error:
             raise LearningError(
                 f"learning.executor is dask, and a job cannot be sent to a worker ({error}); use "
@@ -188,85 +175,58 @@ def divided(jobs: Sequence[Job], undone: Sequence[int], workers: int) -> list[li
 
 def train_part(make: Callable[[LearningTask], Executor], packed_task: bytes, jobs: bytes) -> bytes:
     """Results of some jobs, and what was computed otherwise than chosen, packed."""
-    task = task_of(hashlib.sha256(packed_task).digest(), HeldBytes(packed_task))
-    executor = executor_of(make, task)
+    task, executor = made_once(make, packed_task)
     executor.fallbacks.take()
     with one_torch_thread():
-        trained = executor.run(unpacked(jobs, References(task)))
-    return packed((trained, executor.fallbacks.take()), References(task))
+        trained = executor.run(unpacked(jobs, shared_objects(task)))
+    return packed((trained, executor.fallbacks.take()), shared_objects(task))
 
 
-@dataclass(frozen=True, eq=False)
-class HeldBytes:
-    """Bytes that are no part of a key."""
-
-    content: bytes
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, HeldBytes)
-
-    def __hash__(self) -> int:
-        return 0
-
-
+# The worker gives the same bytes to every call, and bytes keep their hash.
 @lru_cache(maxsize=2)
-def task_of(digest: bytes, held: HeldBytes) -> LearningTask:
-    """The task of a digest, unpacked once."""
-    return unpacked(held.content, References())
-
-
-@lru_cache(maxsize=2)
-def executor_of(make: Callable[[LearningTask], Executor], task: LearningTask) -> Executor:
-    """What trains on a worker, made once."""
-    return make(task)
+def made_once(
+    make: Callable[[LearningTask], Executor], packed_task: bytes
+) -> tuple[LearningTask, Executor]:
+    """The task, and what trains it on a worker."""
+    task = unpacked(packed_task, {})
+    return task, make(task)
 
 
 # --- what travels -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class HeldImages:
-    """Images that were read: what `Federated.images` calls."""
-
-    train: Array
-    test: Array
-
-    def __call__(self) -> tuple[Array, Array]:
-        return self.train, self.test
 
 
 def without_caches(task: LearningTask) -> LearningTask:
     """The same task with its images read, and nothing that follows from it."""
     data = task.data
     if isinstance(data, Federated):
-        data = replace(data, images=HeldImages(data.x_train, data.x_test))
+        images = data.x_train, data.x_test
+        data = replace(data, images=lambda: images)
     return replace(task, data=data)
 
 
-class References:
-    """What of a task both sides have, so that a name of it travels.
-
-    Args:
-        task: Of this side; None: the task itself is to travel.
-    """
-
-    def __init__(self, task: LearningTask | None = None) -> None:
-        self.objects: dict[str, Any] = {}
-        if task is not None:
-            parts = {"task": task, "architecture": task.architecture, "data": task.data}
-            held = (task.data.y_train, task.data.y_test, *task.train)
-            named = dict(zip(("y_train", "y_test", "images", "labels"), held, strict=True))
-            self.objects = parts | named
-        self.names = {id(each): name for name, each in self.objects.items()}
+def shared_objects(task: LearningTask) -> dict[str, Any]:
+    """What of a task both sides have, by the names that travel in its place."""
+    images, labels = task.train
+    return {
+        "task": task,
+        "architecture": task.architecture,
+        "data": task.data,
+        "y_train": task.data.y_train,
+        "y_test": task.data.y_test,
+        "images": images,
+        "labels": labels,
+    }
 
 
-def packed(content: Any, references: References) -> bytes:
+def packed(content: Any, shared: Mapping[str, Any]) -> bytes:
     """Pickled, functions within functions included; tensors as arrays of their own values."""
     from cloudpickle import CloudPickler
 
+    names = {id(each): name for name, each in shared.items()}
+
     class Pickler(CloudPickler):
         def persistent_id(self, each: Any) -> str | None:
-            return references.names.get(id(each))
+            return names.get(id(each))
 
         def reducer_override(self, each: Any) -> Any:
             if type(each) is torch.Tensor and each.device.type == "cpu":
@@ -282,12 +242,12 @@ def packed(content: Any, references: References) -> bytes:
     return file.getvalue()
 
 
-def unpacked(content: bytes, references: References) -> Any:
+def unpacked(content: bytes, shared: Mapping[str, Any]) -> Any:
     """What `packed` was given, with this side's objects for the names."""
 
     class Unpickler(pickle.Unpickler):
         def persistent_load(self, name: str) -> Any:
-            return references.objects[name]
+            return shared[name]
 
     return Unpickler(io.BytesIO(content)).load()
 
@@ -296,7 +256,7 @@ def _tensor(values: Array) -> torch.Tensor:
     return torch.from_numpy(values)
 
 
-_CACHED = type(task_of)  # of functions with `functools.lru_cache`, which pickle by name only
+_CACHED = type(made_once)  # of functions with `functools.lru_cache`, which pickle by name only
 
 
 def _cached(function: Callable[..., Any], parameters: dict[str, Any]) -> Any:
