@@ -91,8 +91,7 @@ class Accounting:
 
     def mask_bits(self, weights: float, rho: float) -> float:
         """Bits of the mask of N_u weights: 0, N_u, or N_u H2(rho)."""
-        bits = {"none": 0.0, "bitmap": weights, "entropy": weights * binary_entropy(rho)}
-        return bits[self.mask_overhead]
+        return mask_bits(weights, rho, self.mask_overhead)
 
     def mask_bits_bound(self, weights: float) -> float:
         """Largest `mask_bits` at any rho: planned with, so that no upload is late."""
@@ -189,6 +188,18 @@ def is_block(mask: Array) -> bool:
     """Does a mask keep all of some rows and columns of a tensor, and nothing else?"""
     table = mask.reshape(len(mask), -1)
     return bool(np.array_equal(table, np.logical_and.outer(table.any(axis=1), table.any(axis=0))))
+
+
+def mask_bits(places: float, share: float, coding: str) -> float:
+    """Bits of a message that says which places are kept.
+
+    Args:
+        places: J, how many there are.
+        share: of them that is kept, or that is not.
+        coding: none; bitmap, 1 bit each; entropy, J H2(share); seed, 64 bits.
+    """
+    bits = {"none": 0.0, "bitmap": float(places), "seed": 64.0}
+    return places * binary_entropy(share) if coding == "entropy" else bits[coding]
 
 
 def binary_entropy(p: float) -> float:

@@ -1,5 +1,16 @@
 """Errors of the learning part: each is one sentence that tells the user what to change."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """The end of a sentence about a name that is not known: the nearest one, if there is any."""
+    near = get_close_matches(str(name), list(known), n=1)
+    return f'; did you mean "{near[0]}"?' if near else ""
+
 
 class LearningError(ValueError):
     """Base of the errors that a model, a data set, a method or its parameters can cause."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 import numpy as np
 
 from edgesim.errors import ScenarioKeyError
@@ -12,7 +10,7 @@ from edgesim.scenario.clock.clock_schema import OVERLAPPING
 from edgesim.scenario.loader import Scenario
 from fl.contracts import Array, View
 from fl.data import datasets
-from fl.errors import MethodError
+from fl.errors import MethodError, did_you_mean
 from fl.learned_selection.catalogue import LEARNING_RULES
 from fl.learned_selection.learning_rule import LearningRule
 from fl.method_base.hyperparameter_declaration import check
@@ -51,10 +49,9 @@ def find_selection(scenario: Scenario, allow_code: bool) -> SelectionRule | Lear
             raise ScenarioKeyError(SELECTION, f"is {name}, which is no function of a view")
         return checked(guarded_object(own, scenario, name), name)
     if name not in RULES:
-        near = get_close_matches(name, SHIPPED, n=1)
-        hint = f'; did you mean "{near[0]}"?' if near else ""
         allowed = f"{', '.join(SHIPPED)} or ./file.py:function{more_names('selection')}"
-        raise ScenarioKeyError(SELECTION, f"is {name}; allowed are {allowed}{hint}")
+        problem = f"is {name}; allowed are {allowed}"
+        raise ScenarioKeyError(SELECTION, problem + did_you_mean(name, SHIPPED))
     return RULES[name][0]
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +32,7 @@ from fl.data.picture_sets import (
 from fl.data.reddit_comments import inputs, read_comments, reddit_files, targets
 from fl.data.samples import Federated, Samples
 from fl.data.shakespeare_text import CONTEXT, read_play
-from fl.errors import DataError
+from fl.errors import DataError, did_you_mean
 
 __all__ = ["DATASETS", "NONE", "DataError", "Federated", "Samples", "federated", "load", "locate"]
 
@@ -128,9 +127,8 @@ def data_root(root: str | Path | None) -> Path | None:
 def check_name(dataset: str) -> None:
     if dataset not in DATASETS:
         names = [*DATASETS, NONE]
-        near = get_close_matches(dataset, names, n=1)
-        hint = f'; did you mean "{near[0]}"?' if near else ""
-        raise DataError(f'there is no data set "{dataset}" (there are {", ".join(names)}){hint}')
+        problem = f'there is no data set "{dataset}" (there are {", ".join(names)})'
+        raise DataError(problem + did_you_mean(dataset, names))
 
 
 def locate(dataset: str, root: str | Path | None = None) -> list[Path]:

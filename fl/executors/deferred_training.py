@@ -91,13 +91,14 @@ class Promise:
             self.job = with_steps(self.job, steps)
             if self.is_trained:
                 self.trained = None
-                self._trainer.wait(self)
+                self._trainer.waiting.append(self)
         return steps
 
     def abort(self) -> None:
         """Takes the job back: it is not trained if it still waits, and its result is gone."""
         self._aborted, self.trained = True, None
-        self._trainer.forget(self)
+        if self in self._trainer.waiting:
+            self._trainer.waiting.remove(self)
 
 
 class Trainer:
@@ -119,7 +120,7 @@ class Trainer:
         self.seconds = 0.0  # wall time spent in training
         self._executor = executor or OneByOne(task)
         self._encode, self._charged = encode, charged
-        self._waiting: list[Promise] = []
+        self.waiting: list[Promise] = []  # to be trained at the first need
 
     @property
     def executor_name(self) -> str:
@@ -150,25 +151,19 @@ class Trainer:
     def submit(self, jobs: Sequence[Job]) -> list[Promise]:
         """One promise per job; nothing is trained yet."""
         promises = [Promise(job, self) for job in jobs]
-        self._waiting += promises
+        self.waiting += promises
         return promises
 
     def flush(self) -> None:
         """Trains everything that waits."""
         start = perf_counter()
-        waiting = list(self._waiting)
+        waiting = list(self.waiting)
         with one_torch_thread():
             results = self._executor.run([promise.job for promise in waiting])
         for promise, trained in zip(waiting, results, strict=True):
             promise.trained = trained
-        self._waiting.clear()
+        self.waiting.clear()
         self.seconds += perf_counter() - start
-
-    def wait(self, promise: Promise) -> None:
-        self._waiting.append(promise)
-
-    def forget(self, promise: Promise) -> None:
-        self._waiting = [one for one in self._waiting if one is not promise]
 
     def charged_stages(self, job: Job, trained: Trained) -> tuple[Stage, ...]:
         if self._charged is None:

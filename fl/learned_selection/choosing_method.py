@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from fl.learned_selection.learning_rule import Costs, Ended, LearningRule, Memor
 MEMORY = "selection"  # among the notes of a state
 
 
+@dataclass(eq=False)
 class ChoosingMethod:
     """A method with all its own answers but for who takes part (`fl.contracts.MethodHooks`).
 
@@ -28,18 +29,13 @@ class ChoosingMethod:
         trained: are there losses?
     """
 
-    def __init__(
-        self,
-        method: Any,
-        rule: LearningRule,
-        participants: int | None,
-        streams: Streams,
-        costs: Callable[[Any, State, View], Costs],
-        spent_j: Callable[[Outcome], float],
-        trained: bool,
-    ) -> None:
-        self._method, self._rule, self._participants = method, rule, participants
-        self._streams, self._costs, self._spent_j, self._trained = streams, costs, spent_j, trained
+    _method: Any
+    _rule: LearningRule
+    _participants: int | None
+    _streams: Streams
+    _costs: Callable[[Any, State, View], Costs]
+    _spent_j: Callable[[Outcome], float]
+    _trained: bool
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._method, name)

@@ -1,4 +1,4 @@
-"""Beta posteriors of keep-probabilities, and the bits of a mask that is sent.
+"""Beta posteriors of keep-probabilities.
 
 Plain arithmetic on arrays [J], numpy or torch alike.
 """
@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-
-from fl.accounting import binary_entropy
 
 Values = Any  # [J], a numpy array or a torch tensor
 
@@ -48,19 +46,3 @@ class Beta:
             failed = 0.0 * beta + (survived < draws)
             alpha, beta = alpha + weight * survived, beta + weight * failed
         return Beta(alpha, beta)
-
-
-def mask_bits(places: int, kept: int, coding: str) -> float:
-    """Bits of a message that says which ``kept`` of so many places a device has.
-
-    Args:
-        places: J.
-        kept: How many of them.
-        coding: none; bitmap, 1 bit each; entropy, J H2(kept / J); seed, 64 bits.
-    """
-    return {
-        "none": 0.0,
-        "bitmap": float(places),
-        "entropy": places * binary_entropy(kept / places),
-        "seed": 64.0,
-    }[coding]

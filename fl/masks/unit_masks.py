@@ -58,11 +58,9 @@ def prefix(layout: Layout, width: float, rounding: str = "down") -> Units:
     return chosen(layout, width, rounding, lambda group: np.arange(group.units))
 
 
-def rolling(layout: Layout, width: float, start: int, rounding: str = "up") -> Units:
+def rolling(layout: Layout, width: float, start: int) -> Units:
     """A window of units from ``start`` on, round the end: FedRolex, whose start is the round."""
-    return chosen(
-        layout, width, rounding, lambda group: (start + np.arange(group.units)) % group.units
-    )
+    return chosen(layout, width, "up", lambda group: (start + np.arange(group.units)) % group.units)
 
 
 def random(layout: Layout, width: float, rng: np.random.Generator, rounding: str = "down") -> Units:
@@ -70,18 +68,18 @@ def random(layout: Layout, width: float, rng: np.random.Generator, rounding: str
     return chosen(layout, width, rounding, lambda group: rng.permutation(group.units))
 
 
-def top(layout: Layout, scores: Mapping[str, Array], width: float, rounding: str = "down") -> Units:
+def top(layout: Layout, scores: Mapping[str, Array], width: float) -> Units:
     """The units with the largest scores [units] of their group: FedLPS, eq. (4).
 
     Of equal ones the one with the lower index comes first.
     """
     by_score = {name: np.argsort(-each, kind="stable") for name, each in scores.items()}
-    return chosen(layout, width, rounding, lambda group: by_score[group.name])
+    return chosen(layout, width, "down", lambda group: by_score[group.name])
 
 
-def magnitude(layout: Layout, w: Array, width: float, rounding: str = "down") -> Units:
+def magnitude(layout: Layout, w: Array, width: float) -> Units:
     """The units with the largest sum of absolute weights, in the numpy model w [P]."""
-    return top(layout, unit_sums(layout, np.abs(w)), width, rounding)
+    return top(layout, unit_sums(layout, np.abs(w)), width)
 
 
 def unit_sums(layout: Layout, values: Array) -> Units:

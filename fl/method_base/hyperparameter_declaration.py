@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
 from functools import cache
 from math import isfinite
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from fl.errors import MethodError
+from fl.errors import MethodError, did_you_mean
 
 KINDS = {
     int: "a whole number",
@@ -123,11 +122,8 @@ def check(cls: Any, given: dict[str, Any]) -> dict[str, Any]:
     known = {p.name: p for p in parameters(cls)}
     for key in given:
         if key not in known:
-            near = get_close_matches(str(key), known, n=1)
-            hint = f'; did you mean "{near[0]}"?' if near else ""
-            raise MethodError(
-                str(key), f"is no parameter of this method (it has {', '.join(known)}){hint}"
-            )
+            problem = f"is no parameter of this method (it has {', '.join(known)})"
+            raise MethodError(str(key), problem + did_you_mean(key, known))
     values = {
         name: p.check(given[name]) if name in given else p.default for name, p in known.items()
     }

@@ -6,12 +6,11 @@ with an underscore are bases of methods, and none themselves.
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
-from fl.errors import MethodError
+from fl.errors import MethodError, did_you_mean
 from fl.method_base.method import Method
 
 
@@ -33,9 +32,8 @@ def resolve(name: str) -> type[Method]:
         MethodError: There is none of that name.
     """
     if name not in available():
-        near = get_close_matches(str(name), available(), n=1)
-        hint = f'; did you mean "{near[0]}"?' if near else ""
-        raise MethodError("name", f'is "{name}"; allowed are {", ".join(available())}{hint}')
+        problem = f'is "{name}"; allowed are {", ".join(available())}'
+        raise MethodError("name", problem + did_you_mean(name, available()))
     module = import_module(f"fl.methods.{name.replace('-', '_')}")
     wanted = name.replace("-", "")
     return next(

@@ -114,12 +114,9 @@ class FedP3(SubmodelMethod):
 
     @cached_property
     def _prunable(self) -> tuple[Slot, ...]:
-        return tuple(slot for slot in self.layout.slots if self._weights[slot.offset])
-
-    @cached_property
-    def _weights(self) -> Array:
-        """The weights that are pruned in layers of others, bool [P]."""
-        return self.weight_places & ~self.head
+        """The tensors that are pruned where others own them."""
+        pruned = self.weight_places & ~self.head
+        return tuple(slot for slot in self.layout.slots if pruned[slot.offset])
 
     # --- how a device trains ---------------------------------------------------------------------
 

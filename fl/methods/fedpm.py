@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fl.accounting import mask_bits
 from fl.contracts import (
     Adam,
     Array,
@@ -25,7 +26,7 @@ from fl.contracts import (
     Update,
     View,
 )
-from fl.masks.posterior import Beta, mask_bits
+from fl.masks.posterior import Beta
 from fl.method_base.method import MAX_RATE, State, param
 from fl.methods._submodel_method import SubmodelMethod
 from fl.models.layout import Layout
@@ -120,7 +121,8 @@ class FedPM(SubmodelMethod):
     def submodel_payload(self, kept: Array) -> Payload:
         """theta down; the mask and its density up."""
         places = int(self.maskable.sum())
-        up = mask_bits(places, int(kept[self.maskable].sum()), "entropy") + log2(places)
+        share = int(kept[self.maskable].sum()) / places
+        up = mask_bits(places, share, "entropy") + log2(places)
         return Payload(bits_down=self.task.accounting.weight_bits(places), bits_up=up)
 
     def configure(self, state: State, view: View, grant: Grant) -> Job:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fl.contracts import Array, Tensor
-from fl.errors import ModelError
+from fl.errors import ModelError, did_you_mean
 from fl.models.layers import Layer, LayerTensor, Norm, Residual, Shape, Signal
 from fl.models.layout import Layout, Slot
 from fl.models.named_models import MODELS, SEQUENCES, TEXT
@@ -175,9 +174,8 @@ def build(
         ModelError: there is no such model, or it does not fit the input.
     """
     if name not in MODELS:
-        near = get_close_matches(name, MODELS, n=1)
-        hint = f'; did you mean "{near[0]}"?' if near else ""
-        raise ModelError(f'there is no model "{name}" (there are {", ".join(MODELS)}){hint}')
+        problem = f'there is no model "{name}" (there are {", ".join(MODELS)})'
+        raise ModelError(problem + did_you_mean(name, MODELS))
     shape = tuple(input_shape)
     text = len(shape) == 1 if text is None else text
     if not text and len(shape) != 3 and name not in (*TEXT, "mlp"):

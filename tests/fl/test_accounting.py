@@ -8,7 +8,14 @@ import torch
 from torch.nn.functional import cross_entropy
 from torch.utils.flop_counter import FlopCounterMode
 
-from fl.accounting import Accounting, binary_entropy, is_block, step_cost, submodel_cost
+from fl.accounting import (
+    Accounting,
+    binary_entropy,
+    is_block,
+    mask_bits,
+    step_cost,
+    submodel_cost,
+)
 from fl.contracts import Phase
 from fl.models.architectures import Architecture, build
 from fl.models.layers import Conv, Linear
@@ -216,3 +223,14 @@ def test_the_mask_itself():
         accounting = Accounting(mask_overhead=overhead)
         assert accounting.mask_bits(100, 0.25) == pytest.approx(charged)
         assert accounting.mask_bits_bound(100) == planned
+
+
+@pytest.mark.parametrize(("gamma", "bits"), [(1 / 4, 349_255), (1 / 16, 145_203), (1 / 64, 49_988)])
+def test_bits_of_a_mask(gamma, bits):
+    share = int(gamma * 430_500) / 430_500
+    assert mask_bits(430_500, share, "entropy") == pytest.approx(
+        bits, abs=6
+    )  # gamma d rounded down: log2(63) = 6 bit
+    assert mask_bits(430_500, share, "bitmap") == 430_500
+    assert mask_bits(430_500, share, "seed") == 64
+    assert mask_bits(430_500, share, "none") == 0

@@ -81,9 +81,6 @@ class FedLPS(FedLPSParameters):
     def extra(self) -> tuple[Slot, ...]:
         return self.patterns.slots()
 
-    def personal(self) -> Array:
-        return self.layout.where(lambda slot: slot.kind in ("q", "beta"))
-
     def prunable(self) -> Array:
         extra = self.layout.size - self.task.layout.size
         return np.pad(owners(self.task.layout) >= 0, (0, extra))

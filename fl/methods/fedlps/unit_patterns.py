@@ -28,7 +28,7 @@ class UnitPatterns:
         """The scores q and the pattern beta of the hidden units."""
         groups = masks.hidden(self.settings.task.layout).values()
         return tuple(
-            Slot(f"{u.name}.{kind}", (u.units,), 0, kind, "none", -1)
+            Slot(f"{u.name}.{kind}", (u.units,), 0, kind, "personal", -1)
             for kind in ("q", "beta")
             for u in groups
         )

@@ -29,7 +29,7 @@ class Extraction:
         """Sampling: one draw per round and size."""
         settings, name = self.settings, f"{gamma:g}"
         rng = settings.task.streams.stream(f"extract/{name}", round=state.g)
-        p, least = self.p.mode(state), settings.rules.least
+        p, least = self.p.mode(state), settings.least_draws
         return thin(settings.places, p, gamma, rng, least, owner=f"size {name}").mask
 
     def trained(self, state: State | None, view: View, k: int) -> Array:
@@ -42,7 +42,7 @@ class Extraction:
         begun = view.g if settings.train_mask == "sample" else phase_start
         rng = settings.task.streams.stream("submodel", device=k, round=begun)
         p, places = self.p.mode(state), settings.places
-        drawn = thin(places, p, gamma, rng, settings.rules.least, owner=f"device {k}")
+        drawn = thin(places, p, gamma, rng, settings.least_draws, owner=f"device {k}")
         if settings.refill == "none" or not isinstance(places, PerWeight):
             return drawn.mask
         return refilled(places, drawn, p, gamma)

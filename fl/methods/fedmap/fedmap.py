@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from fl.accounting import mask_bits
 from fl.contracts import (
     Array,
     Demand,
@@ -24,7 +25,6 @@ from fl.contracts import (
     View,
     Work,
 )
-from fl.masks.posterior import mask_bits
 from fl.method_base.affine_demand import total_work
 from fl.method_base.stale_updates import MovedUpdate, WeightedUpdate
 from fl.method_base.state import State
@@ -105,7 +105,7 @@ class FedMap(FedMapParameters):
         """The kept weights, biases and norms included, and down also which they are."""
         choice = self.places.choice_of(kept)
         bits = self.task.accounting.weight_bits(int(kept.sum()))
-        mask = mask_bits(len(choice), int(choice.sum()), self.mask_overhead)
+        mask = mask_bits(len(choice), int(choice.sum()) / len(choice), self.mask_overhead)
         return Payload(bits_down=bits + mask, bits_up=bits)
 
     def pruned_share(self, kept: Array) -> float:
@@ -219,7 +219,7 @@ class FedMap(FedMapParameters):
         else:
             assert isinstance(self.places, PerWeight)  # FedMapParameters.conflict
             gammas = [self.gamma(view, k) for k in devices]
-            p, least = self.p.mode(state), self.rules.least
+            p, least = self.p.mode(state), self.least_draws
             holders = np.full(self.layout.size, float(len(devices)))
             maskable = np.flatnonzero(self.places.maskable)
             holders[maskable] = thinning.expected_holders(p, gammas, least)

@@ -11,7 +11,7 @@ from fl.errors import MethodError
 from fl.method_base.method import MAX_RATE, param
 from fl.methods._submodel_method import SubmodelMethod
 from fl.methods.fedmap.granularity import Granularity, PerUnit, PerWeight
-from fl.methods.fedmap.thinning import Record, ThinningRules
+from fl.methods.fedmap.thinning import Record
 from fl.models.layout import Slot
 
 OURS = "our choice: the paper gives none"
@@ -211,14 +211,9 @@ class FedMapParameters(SubmodelMethod):
         return float(view.model_budget[k])
 
     @property
-    def rules(self) -> ThinningRules:
-        return ThinningRules(
-            0 if self.literal_thinning else 1,
-            self.exponent,
-            self.surrogate,
-            self.mask_scaler,
-            self.indicator,
-        )
+    def least_draws(self) -> int:
+        """Draws that thinning makes in any case."""
+        return 0 if self.literal_thinning else 1
 
     @cached_property
     def places(self) -> Granularity:

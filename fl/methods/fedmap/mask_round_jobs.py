@@ -101,7 +101,7 @@ class MaskRounds:
         k, g, settings = grant.device, view.g, self.settings
         upload = partial(settings.task.streams.stream, "survival", device=k, round=g)
         gamma = settings.gamma(view, k)
-        mine = MaskSteps(k, settings.places, settings.rules, gamma, self.step_cost, upload)
+        mine = MaskSteps(k, settings, gamma, self.step_cost, upload)
         start = state.w.clone()  # [x, s, 0]
         start[settings.logits] = settings.task.tensor(self.p.mode(state, g)).logit()
         logits = settings.task.tensor(settings.layout.where(lambda slot: slot.kind == "logit"))
@@ -146,7 +146,7 @@ def predictions_of(
     @cache
     def predicted(gamma: float) -> tuple[Record, float]:
         rng = settings.task.streams.stream(f"foretold/{gamma:g}", round=g)
-        drawn = thin(settings.places, p, gamma, rng, settings.rules.least, owner="some device")
+        drawn = thin(settings.places, p, gamma, rng, settings.least_draws, owner="some device")
         kept = settings.places.expand(drawn.mask)
         cost = rounds.step_cost(kept, kept)
         bits = count_bits(drawn.survived, drawn.draws, settings.count_coding)

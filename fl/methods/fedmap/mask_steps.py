@@ -13,8 +13,9 @@ from torch import Tensor
 from fl.accounting import StepCost
 from fl.contracts import Array
 from fl.masks.straight_through import StraightThrough, slope
+from fl.methods.fedmap.fedmap_parameters import FedMapParameters
 from fl.methods.fedmap.granularity import Granularity, PerUnit, PerWeight
-from fl.methods.fedmap.thinning import Record, ThinningRules, scale, thin
+from fl.methods.fedmap.thinning import Record, scale, thin
 from fl.models.layout import along
 
 LARGEST_LOGIT = 13.8  # p stays below 1 - 1e-6, so that thinning comes to an end
@@ -48,8 +49,7 @@ class MaskSteps:
 
     Args:
         device: k.
-        places: What has a keep-probability.
-        rules: How masks are drawn.
+        settings: How masks are drawn, and their gradient is taken.
         gamma: Budget of the device.
         cost: Masks of child and parent, bool [P] -> what a step with them costs.
         upload: Makes the random stream of the last thinning, whose counts are sent.
@@ -58,14 +58,14 @@ class MaskSteps:
     def __init__(
         self,
         device: int,
-        places: Granularity,
-        rules: ThinningRules,
+        settings: FedMapParameters,
         gamma: float,
         cost: Callable[[Array, Array], StepCost],
         upload: Callable[[], np.random.Generator],
     ) -> None:
-        self.places, self.rules, self.cost, self.upload = places, rules, cost, upload
-        self.thin = partial(thin, places, gamma=gamma, least=rules.least, owner=f"device {device}")
+        places, least, owner = settings.places, settings.least_draws, f"device {device}"
+        self.settings, self.places, self.cost, self.upload = settings, places, cost, upload
+        self.thin = partial(thin, places, gamma=gamma, least=least, owner=owner)
         size = places.layout.size
         self.x, self.s = slice(0, size), slice(size, size + places.count)
         self.seen: list[tuple[float, float, float]] = []
@@ -77,7 +77,7 @@ class MaskSteps:
 
     def effective(self, w: Tensor, rng: np.random.Generator) -> Tensor:
         """The weights [P] that compute in this step: x on the child, differentiable by s."""
-        places, rules = self.places, self.rules
+        places, settings = self.places, self.settings
         p = probability(w[self.s])
         chances = p.cpu().numpy()
         parent = self.thin(p=chances, rng=rng)
@@ -88,12 +88,12 @@ class MaskSteps:
         self.seen.append((draws, cost.flops, cost.weights))
         value, candidate = (torch.from_numpy(mask).to(p.device) for mask in (child, parent.mask))
         survivals = torch.from_numpy(parent.survived).to(p) + value.to(p.dtype)
-        if rules.indicator == "printed":
+        if settings.indicator == "printed":
             candidate = survivals >= survivals.max() - 1
-        exponent = draws if rules.exponent == "draws" else survivals
-        back = slope(p, exponent, rules.surrogate) * candidate
+        exponent = draws if settings.exponent == "draws" else survivals
+        back = slope(p, exponent, settings.surrogate) * candidate
         x = w[self.x].detach()
-        if rules.scaled:
+        if settings.mask_scaler:
             x = x * torch.from_numpy(scale(places, kept)).to(p.device)
         return x * spread(places, StraightThrough.apply(w[self.s], value.to(p.dtype), back))
 

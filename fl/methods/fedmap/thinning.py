@@ -32,25 +32,6 @@ class Thinned:
 
 
 @dataclass(frozen=True)
-class ThinningRules:
-    """How masks are drawn and their gradient is taken: choices that docs/papers/fedmap.md explains.
-
-    Args:
-        least: Draws that thinning makes in any case.
-        exponent: n of (7): draws, or survivals as printed.
-        surrogate: fedpm | identity.
-        scaled: Whether the kept weights are scaled.
-        indicator: which places get a gradient (7): candidates | printed.
-    """
-
-    least: int = 1
-    exponent: str = "draws"
-    surrogate: str = "fedpm"
-    scaled: bool = True
-    indicator: str = "candidates"
-
-
-@dataclass(frozen=True)
 class Record:
     """What a device counts in a mask round.
 

@@ -1,5 +1,7 @@
 """Mask steps: gradients, counts and the differentiable expansion."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ import torch
 from fl.accounting import StepCost
 from fl.methods.fedmap.granularity import PerUnit, PerWeight
 from fl.methods.fedmap.mask_steps import MaskSteps, probability, spread
-from fl.methods.fedmap.thinning import Record, ThinningRules
+from fl.methods.fedmap.thinning import Record
 from fl.models.architectures import build
 from fl.models.layout import Layout, Slot
 
@@ -32,11 +34,17 @@ def weights(count, least=0):
 
 
 def mask_steps(exponent="draws", scaled=False, gamma=0.5, indicator="candidates"):
-    rules = ThinningRules(1, exponent, "fedpm", scaled, indicator)
+    settings = SimpleNamespace(
+        places=weights(4),
+        least_draws=1,
+        exponent=exponent,
+        surrogate="fedpm",
+        mask_scaler=scaled,
+        indicator=indicator,
+    )
     return MaskSteps(
         0,
-        weights(4),
-        rules,
+        settings,
         gamma,
         lambda child, parent: StepCost(1, 0, 10.0, 0),
         lambda: Fixed(U1, U2),
