@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from fl.contracts import Tensor
 from fl.method_base.method import State
 from fl.methods.fedavg import FedAvg
 from fl.models.layout import Slot
@@ -19,3 +20,10 @@ class PersonalCopyMethod(FedAvg):
     def start(self) -> State:
         state = super().start()
         return replace(state, w=state.w[: self.task.layout.size].repeat(2))
+
+    def personalise(self, state: State, k: int) -> Tensor:
+        """v_k."""
+        return state.local.get(k, state.w)
+
+    def probes(self, state: State) -> dict[str, Tensor]:
+        return {"global": state.w}

@@ -60,9 +60,3 @@ class Ditto(PersonalCopyMethod):
     def received(self, state: State, k: int) -> Tensor:
         """[w, v_k]."""
         return self.with_local_part(state, k)
-
-    def personalise(self, state: State, k: int) -> Tensor:
-        return state.local.get(k, state.w)
-
-    def probes(self, state: State) -> dict[str, Tensor]:
-        return {"global": state.w}

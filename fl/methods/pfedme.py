@@ -107,10 +107,3 @@ class PFedMe(PersonalCopyMethod):
     def received(self, state: State, k: int) -> Tensor:
         """[w, w]."""
         return state.w[: self.task.layout.size].repeat(2)
-
-    def personalise(self, state: State, k: int) -> Tensor:
-        """theta_k."""
-        return state.local.get(k, state.w)
-
-    def probes(self, state: State) -> dict[str, Tensor]:
-        return {"global": state.w}

@@ -20,16 +20,13 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fl.contracts import Array, Grant, Job, Scores, State, Tensor, Trained, View
 from fl.training_cache.access_tracking import LateReadError, Readings, tracked
 from fl.training_cache.array_store import ArrayStore
-
-if TYPE_CHECKING:  # the executors import torch, which a run without training does not need
-    from fl.executors.fallback_counts import Fallbacks
 
 
 @dataclass(frozen=True)
@@ -104,17 +101,8 @@ class CachingExecutor:
     def __init__(self, inner: Any, cache: TrainingCache) -> None:
         self.inner, self.cache = inner, cache
 
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def fallbacks(self) -> Fallbacks:
-        return self.inner.fallbacks
-
-    @property
-    def threads(self) -> int:
-        return self.inner.threads
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
 
     def run(self, jobs: Sequence[Job]) -> list[Trained]:
         keyed = [job for job in jobs if isinstance(job, KeyedJob)]
