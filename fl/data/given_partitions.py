@@ -39,13 +39,20 @@ def by_client(
             "give clients_train, or use iid, labels, dirichlet or file"
         )
     train, test = clients
-    sizes = np.bincount(train)
-    held = np.flatnonzero(sizes)
-    if devices > len(held):
-        raise DataError(f"{len(held)} clients have training samples: too few for {devices} devices")
-    chosen = np.sort(held[np.argsort(-sizes[held], kind="stable")[:devices]])
+    chosen = np.sort(with_most_samples(train, devices, "clients"))
     parts = [np.flatnonzero(train == client) for client in chosen]
     return parts, None if test is None else [np.flatnonzero(test == client) for client in chosen]
+
+
+def with_most_samples(owner: Array, devices: int, what: str) -> Array:
+    """The owners of most samples, the largest first, one per device; owner: of each sample [N]."""
+    sizes = np.bincount(owner)
+    largest = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
+    if devices > len(largest):
+        raise DataError(
+            f"{len(largest)} {what} have training samples: too few for {devices} devices"
+        )
+    return largest[:devices]
 
 
 def surplus_clients(train: Array, devices: int) -> str | None:

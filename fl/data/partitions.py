@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from fl.contracts import Array, Streams
-from fl.data.given_partitions import by_client, by_file
+from fl.data.given_partitions import by_client, by_file, with_most_samples
 from fl.errors import DataError
 
 KINDS = ("iid", "labels", "dirichlet", "speakers", "natural", "file")
@@ -71,12 +71,12 @@ def label_sets(
     return held
 
 
-def label_counts(labels: Array, held: Array) -> Array:
-    """Label counts [K, C]: the devices that hold a label share its samples equally."""
-    counts = np.zeros(held.shape, dtype=int)
-    for c, total in enumerate(tally(labels, held.shape[1])):
-        if held[:, c].any():
-            counts[:, c] = apportion(int(total), held[:, c].astype(float))
+def label_counts(labels: Array, shares: Array) -> Array:
+    """Label counts [K, C]: the samples of each label divided in proportion to shares [K, C]."""
+    counts = np.zeros(shares.shape, dtype=int)
+    for c, total in enumerate(tally(labels, shares.shape[1])):
+        if shares[:, c].any():
+            counts[:, c] = apportion(int(total), shares[:, c].astype(float))
     return counts
 
 
@@ -126,11 +126,7 @@ def test_counts(train: Array, test_labels: Array) -> Array:
 
     A device that rounding leaves without test data gets one sample of its most frequent label.
     """
-    counts = np.zeros_like(train)
-    for c, total in enumerate(tally(test_labels, train.shape[1])):
-        if train[:, c].any():
-            counts[:, c] = apportion(int(total), train[:, c].astype(float))
-    return without_empty_devices(counts, train)
+    return without_empty_devices(label_counts(test_labels, train), train)
 
 
 def redrawn(
@@ -189,13 +185,8 @@ def by_speaker(
         raise DataError(
             'partition kind is "speakers", but this data set has none; use iid, labels or dirichlet'
         )
-    sizes = np.bincount(owners[0])
-    largest = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
-    if devices > len(largest):
-        raise DataError(
-            f"{len(largest)} speakers have training samples: too few for {devices} devices"
-        )
-    train, test = ([np.flatnonzero(owner == k) for k in largest[:devices]] for owner in owners)
+    largest = with_most_samples(owners[0], devices, "speakers")
+    train, test = ([np.flatnonzero(owner == k) for k in largest] for owner in owners)
     return sampled(train, samples_per_device, rng), test
 
 
