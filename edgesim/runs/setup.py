@@ -297,11 +297,10 @@ class Setup:
             return joined_scores([each for each in scores if each], state.members)
         from fl.evaluation.evaluate import evaluate
 
-        if self.reuse:
-            return self.reuse.scores(
-                state, lambda state: evaluate(self.task, self.method, state, self.executor)
-            )
-        return evaluate(self.task, self.method, state, self.executor)
+        def of_state(state: State) -> Scores:
+            return evaluate(self.task, self.method, state, self.executor.threads)
+
+        return self.reuse.scores(state, of_state) if self.reuse else of_state(state)
 
     def restored(self, saved: Checkpoint) -> State:
         """The method's state of a checkpoint."""

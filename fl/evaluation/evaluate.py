@@ -20,7 +20,6 @@ from fl.evaluation.threaded_scoring import (
     batch_norm_statistics,
     sample_scores,
 )
-from fl.executors.deferred_training import Executor
 from fl.executors.perceptron_gradients import is_perceptron
 from fl.task import LearningTask
 from fl.worker_threads import one_torch_thread
@@ -33,24 +32,21 @@ HELD_BYTES = 512 << 20  # of the models that threads share at a time
 VALIDATION_MEASURES = "validation_loss", "validation_accuracy"  # means over devices
 
 
-def evaluate(
-    task: LearningTask, method: Method, state: State, executor: Executor | None = None
-) -> Scores:
+def evaluate(task: LearningTask, method: Method, state: State, threads: int = 1) -> Scores:
     """Scores [K] of the models that ``method`` personalises from ``state``.
 
     Neighbouring devices that use one and the same tensor are evaluated in one pass, with the same
     numbers; perceptrons of different devices in stacks.
 
     Args:
-        executor: that of the training: evaluation is divided among as many threads, which moves no
-            bit. None: one thread.
+        threads: among which evaluation is divided, which moves no bit.
 
     Returns:
         Loss and accuracy, nan for a device without test data. The loss of a model that diverged to
         numbers that are none is inf. With validation data the measures validation_loss and
         validation_accuracy are means over the devices that have any.
     """
-    threads, probes = executor.threads if executor else 1, method.probes(state)
+    probes = method.probes(state)
     probed = ([on_whole_test_set(task, w)] for w in probes.values())
     with one_torch_thread():
         loss, accuracy, *metric = personal_scores(task, method, state, threads)

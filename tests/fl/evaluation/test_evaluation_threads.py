@@ -9,7 +9,6 @@ from edgesim.runs.setup import set_up
 from fl.evaluation import evaluate as evaluation
 from fl.evaluation import threaded_scoring
 from fl.evaluation.evaluate import evaluate
-from fl.executors.one_by_one import OneByOne
 from fl.models.layers import Conv, Linear, Norm
 from fl.models.weightless_layers import Flatten, Relu
 from fl.task import LearningTask
@@ -67,8 +66,7 @@ def test_the_bytes_of_any_number_of_threads(kind, whose, monkeypatch):
     expected = evaluate(task, method, None)
     assert len(set(expected.loss)) == 5
     for threads in (1, 3):
-        executor = OneByOne(task, threads)
-        assert bytes_of(evaluate(task, method, None, executor)) == bytes_of(expected)
+        assert bytes_of(evaluate(task, method, None, threads)) == bytes_of(expected)
 
 
 def test_models_are_held_as_far_as_the_memory_allows(monkeypatch):
@@ -77,7 +75,7 @@ def test_models_are_held_as_far_as_the_memory_allows(monkeypatch):
     method = Models(task, [0, 1, 2, 3, 4])
     expected = evaluate(task, method, None)
     monkeypatch.setattr(evaluation, "HELD_BYTES", 70_000)
-    assert bytes_of(evaluate(task, method, None, OneByOne(task, 2))) == bytes_of(expected)
+    assert bytes_of(evaluate(task, method, None, 2)) == bytes_of(expected)
     models = list(evaluation.personal_models(task, method, None))
     sizes = [len(window) for window in evaluation.windows(([one] for one in models), 2)]
     assert sizes == [3, 2]
@@ -91,8 +89,8 @@ def test_two_torch_threads_move_no_byte():
         torch.set_num_threads(1)
         expected = evaluate(task, Models(task, [0] * 5), None)
         torch.set_num_threads(2)
-        for executor in (None, OneByOne(task, 2)):
-            scores = evaluate(task, Models(task, [0] * 5), None, executor)
+        for threads in (1, 2):
+            scores = evaluate(task, Models(task, [0] * 5), None, threads)
             assert bytes_of(scores) == bytes_of(expected)
         assert torch.get_num_threads() == 2
     finally:
@@ -107,7 +105,7 @@ def test_an_error_in_a_thread_is_raised(monkeypatch):
 
     monkeypatch.setattr(threaded_scoring, "batch_scores", broken)
     with pytest.raises(ZeroDivisionError, match="by design"):
-        evaluate(task, Models(task, [0] * 5), None, OneByOne(task, 2))
+        evaluate(task, Models(task, [0] * 5), None, 2)
 
 
 def test_a_run_is_evaluated_by_the_threads_that_train(tmp_path):
