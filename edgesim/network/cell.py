@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container, Mapping
-from dataclasses import replace
-from functools import cached_property
+from dataclasses import fields, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,8 @@ from edgesim.network.planned_gains import PlannedGains
 from edgesim.network.planning.planner import Allocator, Planner, RoundPlanner
 from edgesim.network.span_energy import Ledger
 from edgesim.presence.absences import Absences
-from fl.contracts import Array, Demand, RoundPlan, Streams, View
+from fl.contracts import Array, Demand, RoundPlan, Streams, View, Work
+from fl.repeated_call import RepeatedCall
 
 if TYPE_CHECKING:
     import networkx
@@ -48,6 +49,7 @@ class Cell:
         keeps_promises: plans divide only what devices at work leave of the band.
         absences: how devices come, go and crash; None: by availability and failures alone.
         levels: clocks that the processors have; None: every one.
+        plans: the last plan that cells of the same run were asked for; None: of this cell alone.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Cell:
         keeps_promises: bool = False,
         absences: Absences | None = None,
         levels: ClockLevels | None = None,
+        plans: RepeatedCall[RoundPlan] | None = None,
     ) -> None:
         self.env, self.channel, self.fleet = env, channel, fleet
         self.uplink, self.downlink = uplink, downlink
@@ -88,6 +91,7 @@ class Cell:
             levels,
         )
         self.planner: RoundPlanner = self.sector_planner
+        self.plans = plans or RepeatedCall()
 
     @cached_property
     def topology(self) -> networkx.Graph:
@@ -148,13 +152,26 @@ class Cell:
         are planned again without them.
         """
         band = self.uplink.free_share if self.keeps_promises else 1.0
-        plan, weak = self.planner.plan(demand, view, band), np.empty(0, dtype=int)
+        plan, weak = self._planned(demand, view, band), np.empty(0, dtype=int)
         while len(found := self._too_weak(demand, view, plan)):
             weak = np.union1d(weak, found)
             demand = demand.without(found)
-            plan = self.planner.plan(demand, view, band)
+            plan = self._planned(demand, view, band)
         left_out = tuple(sorted({*plan.infeasible, *weak.tolist()}))
         return replace(plan, infeasible=left_out) if len(weak) else plan
+
+    def _planned(self, demand: Demand, view: View, band: float) -> RoundPlan:
+        """The plan of `RoundPlanner.plan`, found once where the same is asked again.
+
+        Round 0 asks for the plan by which the run was checked, and every round for that of the
+        round before where plans take the same for the channel.
+        """
+        find = partial(self.planner.plan, demand, view, band)
+        channel = self.planner.lasting_channel(view.now_s)
+        if channel is None and view.now_s > 0.0:  # nobody asks for a plan of this instant again
+            return find()
+        seen = view.rate_bps, view.cpu_hz, view.capability, self.planner.unprunable_s(demand, view)
+        return self.plans((band, *(channel or ()), *seen, *columns_of(demand)), find)
 
     def _too_weak(self, demand: Demand, view: View, plan: RoundPlan) -> Array:
         """Devices [W] whose batteries hold less than the plan takes."""
@@ -203,6 +220,13 @@ class Cell:
             return np.full(len(self.fleet), np.inf)
         waits = self.streams.stream("failure", round=g).standard_exponential(len(self.fleet))
         return np.divide(waits, rate_hz, out=np.full(len(self.fleet), np.inf), where=rate_hz > 0.0)
+
+
+def columns_of(demand: Demand) -> list[Any]:
+    """Everything that a demand consists of, arrays [S] and numbers."""
+    values = [getattr(demand, each.name) for each in fields(demand)]
+    pairs = ((v.weight_steps, v.flops) if isinstance(v, Work) else (v,) for v in values)
+    return [column for pair in pairs for column in pair]
 
 
 def _read_only(values: Array) -> Array:

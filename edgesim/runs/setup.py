@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from numbers import Integral
 from pathlib import Path
@@ -59,12 +59,13 @@ from edgesim.runs.method_and_allocator import make_allocator, make_method
 from edgesim.scenario.loader import Scenario
 from edgesim.scenario.network_schema import AMONG_SENDERS
 from edgesim.seeds import Seeds
-from fl.contracts import Array, Scores, State, Streams
+from fl.contracts import Array, RoundPlan, Scores, State, Streams
 from fl.data import datasets
 from fl.learned_selection.choosing_method import ChoosingMethod
 from fl.learned_selection.learning_rule import LearningRule
 from fl.method_base.hyperparameter_declaration import in_full
 from fl.method_base.method import Method
+from fl.repeated_call import RepeatedCall
 from fl.task import LearningTask
 from fl.timing_only import Counted, NoTrainer, Rounds
 from fl.training_cache.cache import CachingExecutor, KeyingMethod, TrainingCache
@@ -86,6 +87,7 @@ class Setup:
         method: the method with its parameters.
         allocator: the solver.
         source: where the data came from.
+        hardware: device -> what it is made of, of devices whose state changes as they work.
         processes: threads that may train, or evaluate, at once; None: one per core.
         reuse: what other runs have trained already.
         hierarchy: the edges of a scenario with tiers; None: one server.
@@ -93,6 +95,7 @@ class Setup:
         absences: how devices come, go and crash; None: by availability and failures alone.
         selector: chooses the devices; None: the method, by a rule without a memory.
         air: of an edge whose sectors are part of a network; None: a band of its own.
+        plans: the last plan of its cells: the first round has that by which the run was checked.
     """
 
     scenario: Scenario
@@ -104,6 +107,7 @@ class Setup:
     method: Method
     allocator: Allocator
     source: DataSource
+    hardware: dict[int, DeviceHardware]
     processes: int | None = None
     reuse: TrainingCache | None = None
     hierarchy: Hierarchy | None = None
@@ -111,6 +115,7 @@ class Setup:
     absences: Absences | None = None
     selector: LearningRule | None = None
     air: SharedAir | None = None
+    plans: RepeatedCall[RoundPlan] = field(default_factory=RepeatedCall)
 
     def cell(self, env: simpy.Environment, uplink: NetworkUplink | None = None) -> Cell:
         """The cell of this scenario at the time of ``env``.
@@ -119,7 +124,7 @@ class Setup:
             env: the simulation environment.
             uplink: of the network that an edge is part of; None: nobody sends beside it.
         """
-        return self._cell(env, self._solver, self.keeps_promises, uplink)
+        return self._cell(env, self._solver, self.keeps_promises, uplink, self.plans)
 
     def _cell(
         self,
@@ -127,6 +132,7 @@ class Setup:
         allocator: Allocator,
         keeps_promises: bool,
         uplink: NetworkUplink | None = None,
+        plans: RepeatedCall[RoundPlan] | None = None,
     ) -> Cell:
         network, allocation = self.scenario.network, self.scenario.allocation
         threshold_s = self.scenario.budget.latency_threshold_s
@@ -142,6 +148,7 @@ class Setup:
             "hardware": self.hardware,
             "absences": self.absences,
             "levels": make_clock_levels(self.scenario.devices, self.hardware),
+            "plans": plans,
         }
         if self.air is not None and isinstance(self.channel, PartChannel):
             shared = uplink or self.air.uplink(env)
@@ -178,11 +185,6 @@ class Setup:
             log.add({"presence": self.absences.presence.table(end_s)})
 
     @cached_property
-    def hardware(self) -> dict[int, DeviceHardware]:
-        """What devices are made of whose state changes as they work."""
-        return draw_hardware(self.scenario.devices, self.fleet, self.seeds)
-
-    @cached_property
     def clock(self) -> ClockRules:
         """The rules of the clock."""
         asked = self.method.participants
@@ -215,6 +217,7 @@ class Setup:
             capability=edge.capability,
             absences=self.absences.of(edge.members) if self.absences else None,
             air=edge.air,
+            plans=RepeatedCall(),
         )
 
     @property
@@ -385,12 +388,13 @@ def set_up(
     check_selection(scenario, method)
     check_clock(scenario, method)
     allocator = make_allocator(scenario, allow_code)
+    hardware = draw_hardware(scenario.devices, fleet, seeds)
     hierarchy = None
     if scenario.tiers is None:
         channel = find_channel(scenario, fleet, seeds, allow_code, movement)
     else:
         check_method_of_tiers(scenario.learning.method.name, method)
-        if draw_hardware(scenario.devices, fleet, seeds):
+        if hardware:
             problem = "have heat, other load, a battery or a modem, which tiers do not know"
             raise ScenarioKeyError(("devices",), f"{problem}; remove those keys, or tiers")
         if movement is not None:
@@ -404,7 +408,7 @@ def set_up(
         spec = scenario.learning.selection
         in_words = replace(spec, params=in_full(type(selector), spec.params))
         scenario = with_keys(scenario, "learning", selection=in_words)
-    check_absences(scenario, draw_hardware(scenario.devices, fleet, seeds))
+    check_absences(scenario, hardware)
     drawn = seed, seeds, fleet, channel
     return Setup(
         scenario,
@@ -413,6 +417,7 @@ def set_up(
         method,
         allocator,
         source,
+        hardware,
         processes,
         hierarchy=hierarchy,
         absences=find_absences(scenario, seeds),

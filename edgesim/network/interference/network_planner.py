@@ -102,6 +102,10 @@ class NetworkPlanner:
         factor = noise_factor(channel, density)[self.couplings.serving]
         return DisturbedChannel(channel, factor)
 
+    def lasting_channel(self, time_s: float) -> Sequence[Array] | None:
+        """None: plans of a network are found anew, since interference changes."""
+        return None
+
     def unprunable_s(self, demand: Demand, view: View) -> Array:
         """`Planner.unprunable_s` of a demand over all sectors."""
         return self.planner.unprunable_s(demand, view)

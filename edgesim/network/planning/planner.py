@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -18,8 +18,7 @@ from edgesim.network.planned_gains import PlannedGains
 from edgesim.network.planning.pruning_problem import pruning_problem
 from edgesim.network.planning.stretched_threshold import allocate, refuse_late
 from edgesim.network.round_uploads import RoundUploads, SendingTimes
-from fl.contracts import Array, Demand, RoundPlan, View, Work
-from fl.repeated_call import RepeatedCall
+from fl.contracts import Array, Demand, RoundPlan, View
 from solvers import Allocation, InfeasibleError, PruningProblem
 
 # Turns at most of a plan whose gains depend on it, and the relative change that ends them: where a
@@ -36,6 +35,7 @@ class RoundPlanner(Protocol):
     @property
     def gains(self) -> PlannedGains: ...
     def plan(self, demand: Demand, view: View, band: float = 1.0) -> RoundPlan: ...
+    def lasting_channel(self, time_s: float) -> Sequence[Array] | None: ...
     def unprunable_s(self, demand: Demand, view: View) -> Array: ...
 
 
@@ -80,7 +80,6 @@ class Planner:
     when_infeasible: str
     gains: PlannedGains
     levels: ClockLevels | None = None
-    _last: RepeatedCall[RoundPlan] = field(default_factory=RepeatedCall, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.when_infeasible not in ("stretch", "stop"):
@@ -114,37 +113,6 @@ class Planner:
         """
         if band < LEAST_BAND:
             return RoundPlan((), budget_s=self.budget_s)
-        if given is not None or not (self.gains.counts_with_fading and self.channel.by_blocks):
-            return self._plan(demand, view, band, given, least_extra_s)
-        # Where devices stay where they are, rounds that ask the same have the same plan.
-        known = (
-            band,
-            least_extra_s,
-            self.channel.band_noise_w,
-            *self.channel.large_scale_at(view.now_s),
-        )
-        seen = (view.rate_bps, view.cpu_hz, view.capability, self.unprunable_s(demand, view))
-        asked = (getattr(demand, each.name) for each in fields(demand))
-        columns = [
-            column
-            for each in asked
-            for column in ((each.weight_steps, each.flops) if isinstance(each, Work) else (each,))
-        ]
-
-        def find() -> RoundPlan:
-            return self._plan(demand, view, band, least_extra_s=least_extra_s)
-
-        return self._last((*known, *seen, *columns), find)
-
-    def _plan(
-        self,
-        demand: Demand,
-        view: View,
-        band: float,
-        given: Array | None = None,
-        least_extra_s: float = 0.0,
-    ) -> RoundPlan:
-        """The plan of `plan`, found anew."""
         devices = np.asarray(demand.devices, dtype=int)
         fixed_s = self.unprunable_s(demand, view)
         slack_s = self.budget_s - fixed_s  # A_k
@@ -199,6 +167,14 @@ class Planner:
         if self.gains.counts_with_fading:
             forecast = uploads.forecast(grants, gain, self._prices(problem, answer, extra_s))
         return RoundPlan(grants, left_out, residual, budget_s, per_hz, per_s, forecast)
+
+    def lasting_channel(self, time_s: float) -> Sequence[Array] | None:
+        """What plans take for the channel, so long as it stays: rounds that ask the same have the
+        same plan then. None: it changes with every instant.
+        """
+        if self.gains.counts_with_fading and self.channel.by_blocks:
+            return self.channel.large_scale_at(time_s)
+        return None
 
     def _beside_promises(
         self,
