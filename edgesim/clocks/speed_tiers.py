@@ -77,9 +77,8 @@ class TimeTriggered(Windowed):
     needs: tuple[int, ...] = ()
 
     def taken(self, desk: Desk) -> list[int]:
-        held = [flight.grant.device for flight in desk.held]
         waiting = [k for k, m in enumerate(self.needs) if desk.version % m]
-        return [*desk.out, *held, *waiting]
+        return [*desk.out, *desk.devices_held(), *waiting]
 
     def batch(self, desk: Desk) -> list[Flight] | None:
         """Of those that are back, the devices whose turn it is, early or late as they are."""
@@ -104,8 +103,7 @@ class SpeedTiers(Overlapping):
     tier_of: tuple[int, ...] = ()
 
     def taken(self, desk: Desk) -> list[int]:
-        waiting = [flight.grant.device for flight in desk.held]
-        busy = {self.tier_of[k] for k in [*desk.out, *waiting]}
+        busy = {self.tier_of[k] for k in [*desk.out, *desk.devices_held()]}
         return [k for k, tier in enumerate(self.tier_of) if tier in busy]
 
     def room(self, desk: Desk) -> int | None:

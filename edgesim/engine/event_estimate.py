@@ -12,7 +12,7 @@ import numpy as np
 
 from edgesim.errors import ScenarioKeyError
 from edgesim.network.cell import Cell
-from edgesim.network.grants import Grants, grants_of
+from edgesim.network.grants import Grants, granted_amounts, grants_of
 from edgesim.scenario.loader import Scenario
 from edgesim.scenario.units import format_quantity
 from fl.contracts import Demand, RoundPlan, View
@@ -47,12 +47,9 @@ def _blocks(cell: Cell, demand: Demand, view: View, grants: Grants) -> float:
     channel = cell.channel
     if channel.static:
         return 0.0
-    order = np.argsort(demand.devices)
-    place = order[np.searchsorted(demand.devices, grants.device, sorter=order)]
-    bits_up = demand.bits_fixed[place] + (1.0 - grants.rho) * demand.bits_prunable[place]
+    _, bits_up, bits_down = granted_amounts(cell.fleet, demand, grants)
     gain = channel.gains(view.now_s)[grants.device]
     rate_bps = channel.rate_bps(grants.share, grants.power_w, gain)
-    bits_down = np.broadcast_to(np.asarray(demand.bits_down, float), len(demand.devices))[place]
     with np.errstate(all="ignore"):
         up_s = np.where(bits_up > 0.0, bits_up / rate_bps, 0.0)
         seconds = up_s + cell.downlink.seconds(bits_down, grants.device, cell.planner.gains)

@@ -15,6 +15,7 @@ from edgesim.hierarchy.edge_streams import EdgeStreams
 from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet
+from edgesim.network.grants import grants_of
 from edgesim.network.subnetwork import SharedAir
 from edgesim.scenario.loader import Scenario
 from edgesim.scenario.network_schema import NetworkSection
@@ -131,16 +132,14 @@ def plan_cost(cell_of: CellOf, method: Method) -> association.Cost:
             return math.inf
         if plan.infeasible:
             return math.inf
-        share, rho, power_w = (
-            np.array([getattr(g, name) for g in plan.grants])
-            for name in ("share", "rho", "power_w")
-        )
+        grants = grants_of(plan)
         if np.any(demand.rho_max > demand.rho_min):
             stretched = plan.budget_s > cell.budget_s
-            return math.inf if stretched else float(np.dot(demand.weight, rho))
-        bits = demand.bits_fixed + (1.0 - rho) * demand.bits_prunable
+            return math.inf if stretched else float(np.dot(demand.weight, grants.rho))
+        bits = demand.bits_fixed + (1.0 - grants.rho) * demand.bits_prunable
         channel = cell.planned_channel(plan)
-        rate_bps = channel.rate_bps(share, power_w, channel.gains(0.0)[devices])
+        gain = channel.gains(0.0)[devices]
+        rate_bps = channel.rate_bps(grants.share, grants.power_w, gain)
         return float(np.max(cell.planner.unprunable_s(demand, view) + bits / rate_bps))
 
     return cost

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fl.executors.fallback_counts import Fallbacks
 
 
 class EdgeTrainers:
@@ -28,20 +31,19 @@ class EdgeTrainers:
     @property
     def fallbacks(self) -> list[str]:
         """What was computed otherwise than chosen, and for how many jobs: one line each."""
-        from fl.executors.fallback_counts import Fallbacks  # beside it torch is imported
-
-        together = Fallbacks()
-        together.merge(dict(self.fallback_counts()))
-        return together.lines()
+        return self._together().lines()
 
     def fallback_counts(self) -> list[tuple[str, int]]:
         """The same as a checkpoint holds it: sentences and numbers of jobs."""
-        from fl.executors.fallback_counts import Fallbacks
+        return list(self._together().counts().items())
+
+    def _together(self) -> Fallbacks:
+        from fl.executors.fallback_counts import Fallbacks  # beside it torch is imported
 
         together = Fallbacks()
         for each in self.of_edges:
             together.merge(dict(each.fallback_counts()))
-        return list(together.counts().items())
+        return together
 
     def restore_fallbacks(self, counts: Sequence[tuple[str, int]]) -> None:
         """Add what the same run had reported before it was interrupted."""

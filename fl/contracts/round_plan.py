@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -116,27 +116,19 @@ class Demand:
     weight: Array
     bits_down: Any = 0.0
 
+    def at(self, places: Array) -> Demand:
+        """The demand of the devices at some positions, int or bool."""
+
+        def part(values: Any) -> Any:
+            if isinstance(values, Work):
+                return Work(part(values.weight_steps), part(values.flops))
+            return np.broadcast_to(np.asarray(values), len(self.devices))[places]
+
+        return Demand(*(part(getattr(self, each.name)) for each in fields(self)))
+
     def without(self, devices: Array) -> Demand:
         """The demand of all other devices than these."""
-        kept = ~np.isin(self.devices, devices)
-
-        def column(values: Any) -> Array:
-            return np.broadcast_to(np.asarray(values, dtype=float), kept.shape)[kept]
-
-        def work(given: Work) -> Work:
-            return Work(column(given.weight_steps), column(given.flops))
-
-        return Demand(
-            np.asarray(self.devices)[kept],
-            column(self.bits_fixed),
-            column(self.bits_prunable),
-            work(self.work_fixed),
-            work(self.work_prunable),
-            column(self.rho_min),
-            column(self.rho_max),
-            column(self.weight),
-            column(self.bits_down),
-        )
+        return self.at(~np.isin(self.devices, devices))
 
 
 @dataclass(frozen=True)

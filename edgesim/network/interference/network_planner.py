@@ -24,7 +24,7 @@ from edgesim.network.planned_gains import PlannedGains
 from edgesim.network.planning.planner import Planner, PricedPlan, same_gains
 from edgesim.network.round_uploads import SendingTimes
 from edgesim.scenario.cells.interference_schema import FULL, LOAD, NONE
-from fl.contracts import Array, Demand, RoundPlan, View, Work
+from fl.contracts import Array, Demand, RoundPlan, View
 
 TURNS, SAME_SHARE = 20, 1e-9  # of plans that depend on each other; change that ends them
 
@@ -125,7 +125,7 @@ class NetworkPlanner:
         sector_of = self.couplings.serving[devices]
         sectors, sector = np.unique(sector_of, return_inverse=True)
         places = [np.flatnonzero(sector == s) for s in range(len(sectors))]
-        parts = [part_of(demand, here) for here in places]
+        parts = [demand.at(here) for here in places]
         density, before = self._first_density(devices), np.zeros(len(self.couplings))
         plan, needed_s = RoundPlan(()), None
         gain: Array | None = None
@@ -206,23 +206,6 @@ class NetworkPlanner:
             load = self.couplings, channel, channel.path_gain, share, power_w, bits
             power_w = power_w * loads(*load, self.planner.budget_s)
         return self._interference(power_w)
-
-
-def part_of(demand: Demand, places: Array) -> Demand:
-    """The demand of the devices at these positions."""
-    size = len(demand.devices)
-
-    def part(values: object) -> Array:
-        return np.broadcast_to(np.asarray(values), size)[places]
-
-    columns: dict[str, Any] = {}
-    for each in fields(Demand):
-        value = getattr(demand, each.name)
-        if isinstance(value, Work):
-            columns[each.name] = Work(part(value.weight_steps), part(value.flops))
-        else:
-            columns[each.name] = part(value)
-    return Demand(**columns)
 
 
 def merged(plans: Sequence[RoundPlan], devices: Array) -> RoundPlan:
