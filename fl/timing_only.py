@@ -19,6 +19,7 @@ from fl.errors import DataError, MethodError
 from fl.method_base.method import Method
 from fl.repeated_call import RepeatedCall
 from fl.selection.selection_rules import candidates, uniform
+from fl.training.fallback_counts import Fallbacks
 
 ABOUT = (
     NONE,
@@ -186,10 +187,7 @@ class NoTrainer:
 
     seconds = 0.0
     executor_name = "none"
-    fallbacks: tuple[str, ...] = ()
-
-    def fallback_counts(self) -> list[tuple[str, int]]:
-        return []
+    fallbacks = Fallbacks()
 
     def restore_fallbacks(self, counts: Sequence[tuple[str, int]]) -> None:
         pass

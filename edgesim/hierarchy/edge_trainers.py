@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from fl.executors.fallback_counts import Fallbacks
+from fl.training.fallback_counts import Fallbacks
 
 
 class EdgeTrainers:
@@ -29,20 +28,11 @@ class EdgeTrainers:
         return ", ".join(dict.fromkeys(each.executor_name for each in self.of_edges))
 
     @property
-    def fallbacks(self) -> list[str]:
-        """What was computed otherwise than chosen, and for how many jobs: one line each."""
-        return self._together().lines()
-
-    def fallback_counts(self) -> list[tuple[str, int]]:
-        """The same as a checkpoint holds it: sentences and numbers of jobs."""
-        return list(self._together().counts().items())
-
-    def _together(self) -> Fallbacks:
-        from fl.executors.fallback_counts import Fallbacks  # beside it torch is imported
-
+    def fallbacks(self) -> Fallbacks:
+        """What was computed otherwise than chosen, and for how many jobs."""
         together = Fallbacks()
         for each in self.of_edges:
-            together.merge(dict(each.fallback_counts()))
+            together.merge(each.fallbacks.counts())
         return together
 
     def restore_fallbacks(self, counts: Sequence[tuple[str, int]]) -> None:

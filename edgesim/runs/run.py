@@ -253,7 +253,7 @@ def run_rounds(
         setup.evaluate,
         folder,
         progress,
-        trainer.fallback_counts,
+        lambda: list(trainer.fallbacks.counts().items()),
         damage,
         setup.stop_rule(),
     )
@@ -264,8 +264,9 @@ def run_rounds(
     setup.add_presence(log)
     log.freeze()
     found = [*warnings, *damage, *recorder.divergence()]
-    summary = summary_of(setup, log, found, trainer.fallbacks)
-    recorder.report("trained", executor=trainer.executor_name, detours=list(trainer.fallbacks))
+    detours = trainer.fallbacks.lines()
+    summary = summary_of(setup, log, found, detours)
+    recorder.report("trained", executor=trainer.executor_name, detours=detours)
     spent = {
         "wall_s": recorder.wall_s,
         "train_s": trainer.seconds,

@@ -12,7 +12,6 @@ from math import prod
 
 from fl.contracts import Job, Trained
 from fl.executors.convolution_gradients import ConvolutionGradients, is_small_cnn, patch_values
-from fl.executors.fallback_counts import Fallbacks
 from fl.executors.one_by_one import OneByOne
 from fl.executors.perceptron_gradients import PerceptronGradients, is_perceptron
 from fl.executors.stackable_phases import JobProgress, RowBuilder, StackRow, why_not_stacked
@@ -20,6 +19,7 @@ from fl.executors.stacked_sgd import Gradients, least_computing, train_stack
 from fl.executors.vmapped_gradients import VmappedGradients
 from fl.out_of_memory import is_out_of_memory
 from fl.task import LearningTask
+from fl.training.fallback_counts import Fallbacks
 from fl.worker_threads import map_in_threads
 
 CACHED_BYTES = 64 << 20  # of a chunk of small models on a CPU: what its caches like best

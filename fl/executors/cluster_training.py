@@ -23,8 +23,8 @@ from fl.dask_client import dask_client
 from fl.data.samples import Federated
 from fl.errors import LearningError
 from fl.executors.deferred_training import Executor
-from fl.executors.fallback_counts import Fallbacks
 from fl.task import LearningTask
+from fl.training.fallback_counts import Fallbacks
 from fl.worker_threads import one_torch_thread
 
 ATTEMPTS = 4  # of a pass whose workers, with all copies of the task, were lost

@@ -9,9 +9,9 @@ from typing import Protocol
 
 from fl.contracts import Job, Sent, Stage, Trained
 from fl.errors import LearningError
-from fl.executors.fallback_counts import Fallbacks
 from fl.executors.one_by_one import OneByOne
 from fl.task import LearningTask
+from fl.training.fallback_counts import Fallbacks
 from fl.training.partial_work import steps_in_time, with_steps
 from fl.worker_threads import one_torch_thread
 
@@ -127,26 +127,21 @@ class Trainer:
         return self._executor.name
 
     @property
-    def fallbacks(self) -> list[str]:
-        """What was computed otherwise than chosen, and for how many jobs: one line each."""
-        return self._executor.fallbacks.lines()
-
-    def fallback_counts(self) -> list[tuple[str, int]]:
-        """The same as a checkpoint holds it: sentences and numbers of jobs."""
-        return list(self._executor.fallbacks.counts().items())
+    def fallbacks(self) -> Fallbacks:
+        """What was computed otherwise than chosen, and for how many jobs."""
+        return self._executor.fallbacks
 
     def restore_fallbacks(self, counts: Sequence[tuple[str, int]]) -> None:
         """Adds what the same run had reported before it was interrupted."""
-        self._executor.fallbacks.merge(dict(counts))
+        self.fallbacks.merge(dict(counts))
 
     @contextmanager
     def uncounted(self) -> Iterator[None]:
         """What is trained meanwhile was trained before: it is not reported once more."""
-        fallbacks = self._executor.fallbacks
-        before = fallbacks.take()
+        before = self.fallbacks.take()
         yield
-        fallbacks.take()
-        fallbacks.merge(before)
+        self.fallbacks.take()
+        self.fallbacks.merge(before)
 
     def submit(self, jobs: Sequence[Job]) -> list[Promise]:
         """One promise per job; nothing is trained yet."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fl.contracts import Job, Trained
-from fl.executors.fallback_counts import Fallbacks
 from fl.out_of_memory import is_out_of_memory
 from fl.task import LearningTask
 from fl.training import local_sgd
+from fl.training.fallback_counts import Fallbacks
 from fl.worker_threads import map_in_threads
 
 

@@ -86,11 +86,11 @@ def test_bits_that_only_the_training_tells(setup, bench):
 def test_the_trainer_tells_who_trains_and_what_went_otherwise(setup):
     jobs, executor, trainer = setup
     trainer.submit(jobs[:1])[0].result()
-    assert (trainer.executor_name, trainer.fallbacks) == ("counting", [])
+    assert (trainer.executor_name, trainer.fallbacks.lines()) == ("counting", [])
     executor.fallbacks.add("the fan was broken", 2)
     executor.fallbacks.add("the fan was broken", 1)
     executor.fallbacks.add("a fly flew in", 1)
-    assert trainer.fallbacks == ["the fan was broken (3 jobs)", "a fly flew in (1 job)"]
+    assert trainer.fallbacks.lines() == ["the fan was broken (3 jobs)", "a fly flew in (1 job)"]
 
 
 @pytest.mark.parametrize(
