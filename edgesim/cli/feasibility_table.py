@@ -19,7 +19,7 @@ from edgesim.cli.console import (
 )
 
 if TYPE_CHECKING:
-    from edgesim.runs.feasibility import Feasibility
+    from edgesim.runs.feasibility.round_0 import Feasibility
 
 LEGEND = {
     "Mbit/s": "uplink rate over the whole band",

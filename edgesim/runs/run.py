@@ -24,7 +24,7 @@ from edgesim.runs.artifacts import (
 )
 from edgesim.runs.continuation import continuable, without_unscheduled_scores
 from edgesim.runs.error_sentences import user_errors
-from edgesim.runs.feasibility import Feasibility, feasibility_table, joined_feasibility
+from edgesim.runs.feasibility.round_0 import Feasibility, feasibility_table, joined_feasibility
 from edgesim.runs.fingerprint import result_digest, training_digest
 from edgesim.runs.learning_task import data_warnings
 from edgesim.runs.play_rounds import new_log, play, restore

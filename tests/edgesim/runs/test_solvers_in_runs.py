@@ -12,7 +12,7 @@ from edgesim import load, simulate
 from edgesim.cli.listings import catalog
 from edgesim.errors import InfeasibleScenarioError, RunError, ScenarioError
 from edgesim.network.planning.pruning_problem import pruning_problem
-from edgesim.runs.feasibility import feasibility_table
+from edgesim.runs.feasibility.round_0 import feasibility_table
 from edgesim.runs.setup import set_up
 from solvers import WITHOUT_DEADLINE
 

@@ -1,0 +1,1 @@
+"""Whether devices can meet the threshold, said before a run starts."""

@@ -1,0 +1,151 @@
+"""What one device can reach in round 0, and what is planned for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+
+from edgesim.network.cell import Cell
+from edgesim.network.grants import Grants
+from fl.contracts import Array, Demand, Grant, RoundPlan, View
+from fl.method_base.method import Method
+
+MS = 1e3
+
+
+class DeviceRows(Sequence[dict]):
+    """Rows that are computed when they are read: a million devices are checked, and thirty shown.
+
+    Args:
+        cell: of the run, at its start.
+        method: forecasts the stages of a device.
+        demand: of all devices in round 0.
+        view: what the server knows in round 0.
+        asked: devices that round 0 asks, int [S].
+        plan: of these.
+        left_out: devices that cannot take part.
+    """
+
+    def __init__(
+        self,
+        cell: Cell,
+        method: Method,
+        demand: Demand,
+        view: View,
+        asked: Array,
+        plan: RoundPlan,
+        left_out: Collection[int],
+    ) -> None:
+        self.cell, self.method, self.demand, self.view = cell, method, demand, view
+        self.grants, self.forecast = plan.grants, plan.forecast
+        self.asked, self.left_out = asked, left_out
+        self.channel = cell.planned_channel(plan)
+
+    @cached_property
+    def fair(self) -> Array:
+        """An equal share of the band among as many devices as a round asks [K]."""
+        sharers = self.cell.sharers() * (len(self.asked) / len(self.demand.devices))
+        return 1.0 / np.maximum(sharers, 1.0)
+
+    @cached_property
+    def place_of(self) -> dict[int, int]:
+        """Device -> place among the grants; made when the first row is asked for."""
+        devices = self.grants.device.tolist() if isinstance(self.grants, Grants) else []
+        return {k: place for place, k in enumerate(devices)}
+
+    @cached_property
+    def gains(self) -> tuple[Array, Array]:
+        """Gains that the server takes, over the whole band and over fair shares [K], linear."""
+        whole = np.ones(len(self.fair))
+        return gains_at(self.cell, self.view, whole), gains_at(self.cell, self.view, self.fair)
+
+    def __len__(self) -> int:
+        return len(self.demand.devices)
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return [self[place] for place in range(*i.indices(len(self)))]
+        place = range(len(self))[i]
+        k = int(self.demand.devices[place])
+        granted, planned_bps = self.place_of.get(k), math.nan
+        grant = None if granted is None else self.grants[granted]
+        if granted is not None and self.forecast is not None:
+            planned_bps = float(self.forecast.rate_bps[granted])
+        elif grant is not None:
+            gain = self.channel.gains(self.view.now_s)[k]
+            planned_bps = float(self.channel.rate_bps(grant.share, grant.power_w, gain))
+        row = self._row(place, grant, planned_bps)
+        if granted is None and k not in self.left_out:
+            row["share"] = math.nan  # another round asks it
+        return {**row, "feasible": k not in self.left_out}
+
+    def _row(self, i: int, grant: Grant | None, planned_bps: float) -> dict[str, Any]:
+        """The row of one device.
+
+        Args:
+            i: position of the device in the demand.
+            grant: of the device in the plan of round 0, if it has one.
+            planned_bps: rate of its upload in that plan, bit/s.
+        """
+        cell, demand, view = self.cell, self.demand, self.view
+        k = int(demand.devices[i])
+        device, rate_bps, gains = cell.fleet.device(k), view.rate_bps[k], cell.planner.gains
+        gain, fair_gain = (float(each[k]) for each in self.gains)
+        fair = float(self.fair[k])
+
+        @cache  # most methods ask for one rho only, and to price a submodel takes a while
+        def seconds(rho: float, cpu_hz: float = view.cpu_hz[k]) -> dict[str, float]:
+            return {
+                s.name: device.seconds(s.work, cpu_hz) for s in self.method.forecast(view, k, rho)
+            }
+
+        def upload_s(rho: float, bps: float) -> float:
+            bits = demand.bits_fixed[i] + (1.0 - rho) * demand.bits_prunable[i]
+            return bits / bps if bps else math.inf if bits else 0.0
+
+        # With noise as a density a share of the band carries more than that share of its rate.
+        fair_w = cell.channel.sent_w(fair, cell.fleet.tx_power_w[k], view.now_s, k)
+        fair_bps = float(cell.channel.rate_bps(fair, fair_w, fair_gain))
+        download_s = float(cell.downlink.seconds(demand.bits_down[[i]], demand.devices, gains)[0])
+        rho_min, rho_max = demand.rho_min[i], demand.rho_max[i]
+        unpruned_s = {
+            "download": download_s,
+            **seconds(rho_min),
+            "uplink": upload_s(rho_min, fair_bps),
+        }
+        least_s = {
+            "download": download_s,
+            **seconds(rho_max),
+            "uplink": upload_s(rho_max, rate_bps),
+        }
+        # A device whose computation alone takes too long is bound by what no pruning shortens.
+        too_slow = sum(least_s.values()) - least_s["uplink"] >= view.budget_s
+        bound_by_s = least_s if too_slow else unpruned_s
+        planned_s = math.nan
+        if grant is not None:
+            compute_s = sum(seconds(grant.rho, grant.cpu_hz).values())
+            planned_s = download_s + compute_s + upload_s(grant.rho, planned_bps)
+        return {
+            "device": k,
+            "gain_db": 10.0 * math.log10(gain) if gain > 0.0 else -math.inf,
+            "rate_mbps": float(rate_bps / 1e6),
+            "stages": {name: s * MS for name, s in seconds(rho_min).items()},
+            "upload_ms": unpruned_s["uplink"] * MS,
+            "least_ms": sum(least_s.values()) * MS,
+            "binds": max(bound_by_s, key=lambda name: bound_by_s[name]),
+            "share": grant.share if grant else 0.0,
+            "rho": grant.rho if grant else math.nan,
+            "planned_ms": planned_s * MS,
+        }
+
+
+def gains_at(cell: Cell, view: View, share: Array) -> Array:
+    """What the server takes for the gains of the devices on these shares of the band [K]."""
+    channel = cell.channel
+    noise_w = channel.band_noise_w * (1.0 if channel.noise_w_per_hz is None else share)
+    power_w = channel.sent_w(share, cell.fleet.tx_power_w, view.now_s)
+    return cell.planner.gains.at_start(view.now_s, power_w / noise_w)

@@ -1,0 +1,164 @@
+"""Feasibility of round 0: can each device meet the threshold, and what would be planned for it?
+
+The numbers follow Liu, eqs. (24), (25), (28) for the channel at the start. They are a forecast for
+`edgesim check`; the latencies of a run never come from here, they emerge from the event log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from edgesim.engine.event_estimate import round_events
+from edgesim.network.cell import Cell
+from edgesim.runs.error_sentences import infeasible_sentence
+from edgesim.runs.feasibility.device_rows import MS, DeviceRows
+from edgesim.runs.feasibility.start_warnings import (
+    first_ten,
+    moving_plan,
+    never_there,
+    stale_plan,
+)
+from fl.contracts import Array, Demand, RoundPlan, View
+from fl.method_base.method import Method
+from solvers import InfeasibleError
+
+
+@dataclass(frozen=True)
+class Feasibility:
+    """What each device can reach in round 0.
+
+    Args:
+        rows: one a device, times in ms.
+        threshold_ms: T_th, ms.
+        note: one sentence on all devices.
+        feasible: False if no device can take part, or ``stop`` refuses the plan.
+        warnings: what a user should know before running.
+        round_events: about how many events round 0 has.
+    """
+
+    rows: Sequence[dict]
+    threshold_ms: float
+    note: str
+    feasible: bool
+    warnings: list[str] = field(default_factory=list)
+    round_events: float = 0.0
+
+
+def feasibility_table(
+    cell: Cell, method: Method, redrawn: bool = False, wanted: int | None = None
+) -> Feasibility:
+    """The table of round 0, with every device there, on the channel and clocks at the start.
+
+    Args:
+        cell: of the run, at its start.
+        method: says what taking part costs, and how many devices take part.
+        redrawn: capabilities are drawn in every round, which the note then says.
+        wanted: devices that the clock wants to start; None: those that the method asks.
+    """
+    view, everyone = cell.view(0, everyone=True), np.arange(len(cell.fleet))
+    demand = method.demand(None, view, everyone)
+    asked = round_0_asks(method, replace(view, wanted=wanted))
+    others = demand.without(asked)
+    warnings, refused = [], ""
+    try:
+        plan = cell.plan(demand.without(others.devices), view)
+    except InfeasibleError as error:
+        refused = infeasible_sentence(error)
+        plan = RoundPlan((), budget_s=view.budget_s)
+    if plan.budget_s > view.budget_s:
+        warnings.append(
+            f"the band is too narrow for {view.budget_s * MS:g} ms at the largest pruning ratio; "
+            f"round 0 would be planned for {plan.budget_s * MS:.6g} ms, the least that fits"
+        )
+    count = len(everyone)
+    left_out = sorted({*plan.infeasible, *never_in_time(cell, others, view)})
+    note = refused or participation(count, left_out, view, cell.planner.unprunable_s(demand, view))
+    if len(asked) < count:
+        note += f"; a round asks {len(asked)} of them, and shares are planned for those of round 0"
+    note += "; this is round 0, and capabilities are drawn anew in every round" if redrawn else ""
+    if left_out:
+        warnings.append(note)
+    warnings += stale_plan(cell) + moving_plan(cell) + never_there(cell)
+    warnings += cell.channel.beyond_scope
+    rows = DeviceRows(cell, method, demand, view, asked, plan, set(left_out))
+    feasible = len(left_out) < count and not refused
+    events = round_events(cell, demand, view, plan)
+    return Feasibility(rows, view.budget_s * MS, note, feasible, warnings, events)
+
+
+def round_0_asks(method: Method, view: View) -> Array:
+    """Devices that round 0 asks, int [S]; of a method that learns whom to ask as many by its rule.
+
+    Args:
+        method: says how many.
+        view: of round 0, with the number that the clock wants.
+    """
+    stream = method.task.streams.stream("select", round=view.occasion)
+    return np.sort(method.task.selection(view, view.places(method.participants), stream))
+
+
+def never_in_time(cell: Cell, demand: Demand, view: View) -> list[int]:
+    """Devices that no plan lets take part: those that `Planner.plan` leaves out."""
+    devices = np.asarray(demand.devices, dtype=int)
+    if not len(devices):
+        return []
+    open_ratio = np.not_equal(demand.rho_min, demand.rho_max)
+    slow = open_ratio & (cell.planner.unprunable_s(demand, view) >= view.budget_s)
+    return devices[slow | (view.rate_bps[devices] == 0.0)].tolist()
+
+
+def joined_feasibility(
+    tables: Sequence[Feasibility], members: Sequence[tuple[int, Sequence[int]]]
+) -> Feasibility:
+    """The tables of the cells of several edges as one, with the devices' own numbers.
+
+    Args:
+        tables: one per edge.
+        members: number and devices of each edge.
+    """
+    rows = [
+        {**row, "device": devices[row["device"]], "edge": e}
+        for table, (e, devices) in zip(tables, members, strict=True)
+        for row in table.rows
+    ]
+    rows.sort(key=lambda row: row["device"])
+    notes = [f"edge {e}: {each.note}" for each, (e, _) in zip(tables, members, strict=True)]
+    warnings = [
+        f"edge {e}: {warning}"
+        for each, (e, _) in zip(tables, members, strict=True)
+        for warning in each.warnings
+    ]
+    return Feasibility(
+        rows,
+        min(each.threshold_ms for each in tables),
+        "; ".join(notes),
+        any(each.feasible for each in tables),
+        warnings,
+        sum(each.round_events for each in tables),
+    )
+
+
+def participation(count: int, left_out: list[int], view: View, unprunable_s: Array) -> str:
+    """Who cannot take part and why, and the least threshold that would let everybody."""
+    if not left_out:
+        return f"all {count} devices can take part"
+    silent = [k for k in left_out if view.rate_bps[k] == 0.0]
+    there = [k for k in left_out if view.rate_bps[k] != 0.0]
+    slow = [k for k in there if unprunable_s[k] >= view.budget_s]
+    weak = [k for k in there if unprunable_s[k] < view.budget_s]
+    parts = []
+    if silent:
+        parts.append(f"devices {first_ten(silent)} are out of reach: their rate is 0 bit/s")
+    if weak:
+        parts.append(f"the batteries of devices {first_ten(weak)} hold less than their plan takes")
+    if slow:
+        needed_ms = unprunable_s[slow].max() * MS
+        parts.append(
+            f"devices {first_ten(slow)} cannot meet budget.latency_threshold = "
+            f"{view.budget_s * MS:g} ms, because what cannot be pruned alone takes up to "
+            f"{needed_ms:.6g} ms; give more than {needed_ms:.6g} ms"
+        )
+    return f"{len(left_out)} of {count} devices cannot take part: " + "; ".join(parts)

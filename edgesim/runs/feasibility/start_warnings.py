@@ -1,0 +1,52 @@
+"""What a user should know of the channel and the devices before a run."""
+
+from __future__ import annotations
+
+import math
+
+from edgesim.network.cell import Cell
+
+MS = 1e3
+
+
+def stale_plan(cell: Cell) -> list[str]:
+    """The warning about a plan whose channel is gone before the round is over, if it is one."""
+    channel, gains = cell.channel, cell.planner.gains
+    if gains.counts_with_fading or channel.fading is None:
+        return []
+    holds_s = channel.fading.holds_s
+    if holds_s >= cell.budget_s:
+        return []
+    length = "a round" if math.isinf(cell.budget_s) else f"{cell.budget_s * MS:g} ms"
+    return [
+        f"allocation.rate: now plans with the fade of the instant, but fading changes every "
+        f"{holds_s * MS:g} ms of {length}, so that many devices will be late; "
+        "write allocation: {rate: quantile, reliability: 0.95} to plan for fading"
+    ]
+
+
+def moving_plan(cell: Cell) -> list[str]:
+    """The warning about devices that go far within a round, if they do."""
+    channel = cell.channel
+    if channel.refresh_s >= cell.budget_s:  # inf where nobody moves
+        return []
+    speed, length_s = channel.top_speed_m_per_s, cell.budget_s
+    far = "as far as they like" if math.isinf(length_s) else f"{speed * length_s:.3g} m"
+    return [
+        f"devices go up to {far} within a round, and are planned for where they stand at its "
+        "start: shadowing and line of sight change on the way, which no reliability counts with"
+    ]
+
+
+def never_there(cell: Cell) -> list[str]:
+    """The warning about devices whose presence trace has no interval, if there are some."""
+    if cell.absences is None or not len(never := cell.absences.presence.never_there()):
+        return []
+    return [
+        f"{len(never)} of {len(cell.fleet)} devices are never there, since their presence file has "
+        f"no line of them: {first_ten(never.tolist())}"
+    ]
+
+
+def first_ten(devices: list[int]) -> str:
+    return ", ".join(str(k) for k in devices[:10]) + (", ..." if len(devices) > 10 else "")
