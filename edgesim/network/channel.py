@@ -98,9 +98,13 @@ class Channel:
     @property
     def band_noise_w(self) -> float:
         """Noise power over the whole band, W."""
+        return self.noise_over_w(self.bandwidth_hz)
+
+    def noise_over_w(self, bandwidth_hz: float) -> float:
+        """Noise power over a band, W; with a noise power that one whatever the band."""
         if self.noise_w_per_hz is None:
             return float(self.noise_w or 0.0)
-        return self.noise_w_per_hz * self.bandwidth_hz
+        return self.noise_w_per_hz * bandwidth_hz
 
     @property
     def upload_lag_s(self) -> float:

@@ -346,9 +346,7 @@ class BroadcastDownlink(Downlink):
     @property
     def _snr_per_gain(self) -> float:
         """Signal-to-noise ratio of a gain of 1."""
-        density = self.channel.noise_w_per_hz
-        noise_w = self.channel.noise_w if density is None else density * self.bandwidth_hz
-        return self.tx_power_w / float(noise_w or 0.0)
+        return self.tx_power_w / self.channel.noise_over_w(self.bandwidth_hz)
 
     def _rate_bps(self, gain: float) -> float:
         link = self.tx_power_w, gain, self.bandwidth_hz, self.resource_share

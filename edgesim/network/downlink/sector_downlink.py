@@ -131,9 +131,7 @@ class SectorDownlink(Downlink):
     @property
     def _snr_per_gain(self) -> float:
         """P / (N0 W), 1 over a gain."""
-        density = self.channel.noise_w_per_hz
-        noise_w = self.channel.noise_w if density is None else density * self.bandwidth_hz
-        return self.tx_power_w / float(noise_w or 0.0)
+        return self.tx_power_w / self.channel.noise_over_w(self.bandwidth_hz)
 
     def _rate_bps(self, gain: Array) -> Array:
         """Rate over the whole band, bit/s, of gains with which noise does what both do."""
