@@ -1,87 +1,154 @@
-"""`convex`, `convex-fair`, `convex-alpha-fair`, `convex-latency`, `convex-energy`, certified.
+"""`convex`, `convex-fair`, `convex-alpha-fair`, `convex-latency`: the statements, certified.
 
-Where the inputs of devices lie decades apart, the last digit of one device is all that another
-has. So every problem is solved again in units of its own answer, until a certificate is good
-enough, else the best of the answers counts. As one unit in the tenth digit of rho is many seconds
-for a device with hardly any band, only shares and price are Clarabel's; rho is what the deadline
-asks for with these shares, Liu, eq. (47).
+Every problem is solved again in units of its own answer until the certificate accepts that. All
+inputs of devices may lie three decades apart, gains six; further apart an answer may be refused.
+Ratios are the least that meet the deadlines with the shares: Liu, eq. (47).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from solvers.allocators.alpha_fair import alpha_fair_solution, certified_tangent
 from solvers.allocators.fair import certify_fair, with_rho_at_most
 from solvers.allocators.min_max_latency import certify_latency, time_before, upload_work
-from solvers.arrays import Array
+from solvers.arrays import Array, Mask
 from solvers.certificate import accepted_solution, certify, objective_scale
-from solvers.cvxpy_reference.least_energy import Choice, least_joules
-from solvers.cvxpy_reference.passes import (
-    marginal_gain,
-    pruning_units,
-    solved_again,
-    time_units,
-)
-from solvers.cvxpy_reference.statements import largest_utility, least_maximum, least_time
+from solvers.cvxpy_reference.statements import Statement, largest_utility, least_time
 from solvers.deadline_feasibility import fitting_bounds
-from solvers.min_energy.allocator import energy_solution, least_shares
-from solvers.min_energy.energy_certificate import certify_energy, price_covering_marginals
-from solvers.min_energy.energy_problem import EnergyProblem
-from solvers.problem import FEASIBILITY_TOLERANCE, PruningProblem
+from solvers.marginal_gains import marginal_gain
+from solvers.problem import PruningProblem
 from solvers.solution import InfeasibleError, Solution, UncertifiedError
 
-GOOD = 1e-9  # duality gap, relative to the objective, that ends the passes
+PASSES = 6  # at most
+GOOD = 1e-9  # gap that ends the passes
+FAR = 1e4  # no share shrinks by more in one pass
+LEAST_UNIT = 1e-3  # of the kept share
+GAP = 1e-8  # allowed, relative to the objective itself, which can be far below its scale
 STATIONARITY = 1e-4  # the gap, which must be below 1e-8, is quadratic in the error of marginals
-ENERGY_GAP = 1e-4  # allowed; the bound on the joules is linear in the error of the marginals
-LEAST = 1e-12  # what cannot be told from zero, of the unit of an objective or a deadline
-ROUNDING = (1e-15, 1e-12, 1e-10)  # of a bound on rho that no shares keep but for rounding
-Answer = TypeVar("Answer")
+SPENT = 1e-7  # what least shares leave goes to whom it is worth most
+ROUNDING = 1e-14
+Units = dict[str, Any]
 
 
-def best(
-    answers: Iterable[Answer],
-    gap: Callable[[Answer], float],
-    rank: Callable[[Answer], float] | None = None,
-) -> Answer:
-    """The first answer of which the gap is good enough, else the one of least rank (the gap).
+def best_certified(
+    method: str, exact: str, answers: Iterable[Any], certified: Callable[..., Solution]
+) -> Solution:
+    """The first answer of which the gap is `GOOD`, else the best of those that are certified.
 
     Raises:
-        UncertifiedError: Clarabel found no answer.
+        UncertifiedError: names the method and the exact one to use.
     """
-    found: list[Answer] = []
-    try:
-        for answer in answers:
-            found.append(answer)
-            if gap(answer) <= GOOD:
-                return answer
-    except UncertifiedError:
-        if not found:
-            raise
-    if not found:
-        raise UncertifiedError("No answer of Clarabel is accurate enough; use another method.")
-    ranks = np.array([(rank or gap)(answer) for answer in found])
-    return found[int(np.argmin(np.where(np.isnan(ranks), np.inf, ranks)))]
+    best: Solution | None = None
+    for answer in answers:
+        try:
+            found = certified(*answer)
+        except UncertifiedError:
+            continue
+        if best is None or found.certificate.gap < best.certificate.gap:
+            best = found
+        if best.certificate.gap <= GOOD:
+            break
+    if best is None:
+        raise UncertifiedError(
+            f"{method} finds no answer that its certificate accepts, as may be where the inputs of "
+            f"devices lie more than three decades apart (gains: six); use {exact}."
+        )
+    return best
 
 
-def pruning_answers(problem: PruningProblem, alpha: float) -> Iterable[tuple[Any, ...]]:
-    """Shares [K], at alpha inf the largest rho, and price of every pass."""
+def solved_again(
+    problem: PruningProblem,
+    low: Array,
+    cap: Array,
+    start: Array,
+    build: Callable[[int, bool], Statement],
+    units: Callable[[PruningProblem, Array], tuple[Units, float]],
+) -> Iterator[tuple[Array, float]]:
+    """Shares [K] that fill the band, and its price, of one pass after the other.
+
+    Args:
+        problem: K devices.
+        low: least shares [K].
+        cap: largest shares [K]; the statement is about those of whom it is more.
+        start: shares [K] to measure in, times any number.
+        build: the statement of so many devices, under a density of noise or not.
+        units: parameters around shares of some devices, and the unit of the objective.
+    """
+    on, share, left = cap > low, low.copy(), 1.0 - float(low.sum())
+    if not on.any():
+        yield share, 0.0
+        return
+    few, room, band = chosen(problem, on), (cap - low)[on], 1.0 - float(low[~on].sum())
+    b0 = start[on] * min(1.0, band / float(start[on].sum()))
+    for _ in range(PASSES):
+        (values, unit), widest = units(few, b0), float(b0.max())
+        values |= {"b0": b0 / widest, "band": min(band / widest, FAR)}
+        values |= {} if few.snr is None else shannon_units(few.snr / b0)
+        try:
+            beta, price = build(len(b0), few.snr is not None).solve(values)
+        except UncertifiedError:
+            return
+        share[on] = low[on] + filled(b0 * beta - low[on], room, left)
+        yield share.copy(), price * unit / widest if share.sum() >= 1.0 - GAP else 0.0
+        b0 = np.maximum(share[on], b0 / FAR)
+
+
+def chosen(problem: PruningProblem, on: Mask) -> PruningProblem:
+    """The problem of the devices `on` [K] alone."""
+    rows = {field.name: getattr(problem, field.name) for field in fields(problem)}
+    rows = {name: row[on] for name, row in rows.items() if isinstance(row, np.ndarray)}
+    return replace(problem, **rows)
+
+
+def filled(extra: Array, room: Array, left: float) -> Array:
+    """Shares above the least ones [K], scaled until they fill what is left or have no room."""
+    extra = np.clip(extra, 0.0, room)
+    for _ in range(4):
+        free = extra < room
+        times = (left - float(extra[~free].sum())) / max(float(extra[free].sum()), 1e-300)
+        extra = np.where(free, np.clip(extra * times, 0.0, room), extra)
+    return extra
+
+
+def shannon_units(snr: Array) -> Units:
+    """Parameters of the rates where noise is a density, at these ratios within the shares [K]."""
+    return {"log_snr": np.log1p(snr), "noise": 1.0 / (1.0 + snr), "signal": snr / (1.0 + snr)}
+
+
+def pruning_units(problem: PruningProblem, b0: Array, alpha: float) -> tuple[Units, float]:
+    """Parameters of the kept shares x and their utility, each in an x nearby."""
+    rate_bps = problem.rate_at(b0)
+    busy = problem.compute_s * rate_bps + problem.bits
+    x0 = (problem.slack_s * rate_bps - problem.bits_fixed) / busy
+    slope = problem.gain / problem.weight * rate_bps / busy**2
+    near = np.maximum(x0, LEAST_UNIT) if alpha < np.inf else np.ones_like(x0)
+    weight = problem.weight * near ** (1.0 - alpha) if alpha < np.inf else near
+    bounds = {"x_min": (1.0 - problem.rho_max) / near, "x_max": (1.0 - problem.rho_min) / near}
+    kept = {"kappa": problem.compute_s * rate_bps / busy, "x0": x0 / near, "slope": slope / near}
+    return kept | bounds | {"weight": weight / weight.max()}, float(weight.max())
+
+
+def pruning_answers(problem: PruningProblem, alpha: float) -> Iterator[tuple[Array, float]]:
+    """Shares [K] and price of every pass."""
     low, cap = fitting_bounds(problem)
-    if low.sum() >= 1.0 - FEASIBILITY_TOLERANCE:  # all but a point
-        worth = np.where(cap > low, marginal_gain(problem, low), 0.0)
-        share, keenest = low.copy(), int(np.argmax(worth))
-        share[keenest] += min(max(1.0 - float(low.sum()), 0.0), cap[keenest] - low[keenest])
-        return [(share, 1.0, float(worth[keenest]))]
-    with np.errstate(divide="ignore", invalid="ignore"):  # of those left out; nothing is computed
+    left = 1.0 - float(low.sum())
+    if left <= SPENT:
+        kept = (1.0 - problem.rho_max) ** alpha
+        worth = np.where(cap > low, marginal_gain(problem, low) / kept, 0.0)
+        share, k = low.copy(), int(worth.argmax())
+        share[k] += min(max(left, 0.0), cap[k] - low[k])
+        yield share, float(worth[k])
+    if left > ROUNDING:
         start = problem.share_for_rate((problem.bits + problem.bits_fixed) / problem.slack_s)
-    build = least_maximum if alpha == np.inf else partial(largest_utility, alpha=alpha)
-    units, is_sum = partial(pruning_units, alpha=alpha), alpha == 0.0
-    return solved_again(problem, low, cap, np.minimum(start, 1.0), build, units, is_sum)
+        build = partial(largest_utility, alpha=alpha)
+        units = partial(pruning_units, alpha=alpha)
+        yield from solved_again(problem, low, cap, np.minimum(start, 1.0), build, units)
 
 
 def convex(problem: PruningProblem) -> Solution:
@@ -89,58 +156,40 @@ def convex(problem: PruningProblem) -> Solution:
 
     Raises:
         InfeasibleError: the least shares do not fit.
-        UncertifiedError: Clarabel found no answer, or it is off by more than 1e-8.
+        UncertifiedError: no answer of Clarabel is within 1e-8 of the optimum.
         ValueError: as `kkt`.
     """
     problem.refuse_levels("convex")
-    share, *_, price = best(
-        pruning_answers(problem, 0.0), lambda a: _relative_gap(problem, a[0], a[-1])
-    )
-    rho = problem.rho_at(share)
-    proof = certify(problem, share, rho, price)
-    return accepted_solution(problem, share, rho, price, proof, "convex", STATIONARITY)
 
+    def certified(share: Array, price: float) -> Solution:
+        rho = problem.rho_at(share)
+        proof, scale = certify(problem, share, rho, price), objective_scale(problem, rho)
+        if not proof.gap * scale <= GAP * problem.objective(rho) + ROUNDING * scale:
+            raise UncertifiedError("far from the optimum, relative to the objective")
+        return accepted_solution(problem, share, rho, price, proof, "convex", STATIONARITY)
 
-def _relative_gap(problem: PruningProblem, share: Array, price: float) -> float:
-    """Duality gap relative to the objective itself, and stationarity in the same measure."""
-    rho = problem.rho_at(share)
-    proof, scale = certify(problem, share, rho, price), objective_scale(problem, rho)
-    gap = proof.gap * scale / max(problem.objective(rho), LEAST * scale, 1e-300)
-    return max(abs(gap), proof.dual * GOOD / STATIONARITY)
+    return best_certified("convex", "kkt", pruning_answers(problem, 0.0), certified)
 
 
 def convex_fair(problem: PruningProblem) -> Solution:
-    """Least maximal rho, ties broken by the least sum.
-
-    The bound on rho is Clarabel's; what the least shares that keep it leave is divided by
-    `convex`.
+    """Least maximal rho, ties broken by the least sum: by `convex`, with no rho above that.
 
     Raises:
         InfeasibleError, UncertifiedError, ValueError: as `convex`.
     """
     problem.refuse_levels("convex-fair")
-    alone = problem.rho_at(np.ones(problem.num_devices))
-    floor = float(alone.max(where=problem.feasible, initial=0.0))
-    answers = (
-        _keeping(problem, max(float(top), floor) + extra)
-        for _, top, _ in pruning_answers(problem, np.inf)
-        for extra in ROUNDING
-    )
-    found = best(filter(None, answers), lambda a: a.certificate.gap)
-    proven = accepted_solution(
-        problem, found.share, found.rho, found.multiplier, found.certificate, "convex-fair", 1.0
-    )
-    return replace(proven, objective=found.objective)
 
+    def certified(share: Array, price: float) -> Solution:
+        top = float(problem.rho_at(share).max(where=problem.feasible, initial=0.0))
+        try:
+            tied = convex(with_rho_at_most(problem, top + ROUNDING))
+        except InfeasibleError as squeezed:
+            raise UncertifiedError("no shares reach the largest rho but for rounding") from squeezed
+        objective, price, proof = certify_fair(problem, tied)
+        found = accepted_solution(problem, tied.share, tied.rho, price, proof, "convex-fair", 1.0)
+        return replace(found, objective=objective)
 
-def _keeping(problem: PruningProblem, bound: float) -> Solution | None:
-    """The answer, with its certificate, in which no rho is above the bound; None if none fits."""
-    try:
-        answer = convex(with_rho_at_most(problem, min(bound, 1.0)))
-    except (InfeasibleError, UncertifiedError):
-        return None
-    objective, multiplier, proof = certify_fair(problem, answer)
-    return replace(answer, objective=objective, multiplier=multiplier, certificate=proof)
+    return best_certified("convex-fair", "fair", pruning_answers(problem, np.inf), certified)
 
 
 def convex_alpha_fair(problem: PruningProblem, alpha: float = 1.0) -> Solution:
@@ -152,13 +201,14 @@ def convex_alpha_fair(problem: PruningProblem, alpha: float = 1.0) -> Solution:
     if alpha in (0.0, np.inf):
         return convex(problem) if alpha == 0 else convex_fair(problem)
     problem.refuse_levels("convex-alpha-fair")
-    with np.errstate(divide="ignore"):
-        proven = (
-            (share, certified_tangent(problem, alpha, share, np.log(price)))
-            for share, *_, price in pruning_answers(problem, alpha)
-        )
-        found = best(proven, lambda a: max(abs(a[1].gap), a[1].dual * GOOD / STATIONARITY))
-    return alpha_fair_solution(problem, alpha, *found, "convex-alpha-fair", STATIONARITY)
+    method = "convex-alpha-fair"
+
+    def certified(share: Array, price: float) -> Solution:
+        with np.errstate(divide="ignore"):
+            proof = certified_tangent(problem, alpha, share, np.log(price))
+        return alpha_fair_solution(problem, alpha, share, proof, method, STATIONARITY)
+
+    return best_certified(method, "alpha-fair", pruning_answers(problem, alpha), certified)
 
 
 def convex_latency(problem: PruningProblem) -> Solution:
@@ -171,39 +221,19 @@ def convex_latency(problem: PruningProblem) -> Solution:
     rho = np.where(problem.feasible, problem.rho_min, problem.rho_max)
     bits, busy_s = upload_work(problem, time_before(problem))
     sends = problem.feasible & (bits > 0)
-    work = replace(problem, bits=bits, bits_fixed=np.zeros_like(bits), compute_s=busy_s)
-    start = bits / problem.rate_bps / (bits / problem.rate_bps).sum(where=sends)
-    found = solved_again(
-        work, np.zeros_like(bits), sends.astype(float), start, least_time, time_units
-    )
-    answers = ((share, *certify_latency(problem, share, rho)) for share, *_ in found)
-    share, objective, multiplier, proof = best(answers, lambda a: a[-1].gap)
-    proven = accepted_solution(problem, share, rho, multiplier, proof, "convex-latency")
-    return replace(proven, objective=objective)
+    work = replace(problem, bits=bits, compute_s=busy_s)
 
+    def units(few: PruningProblem, b0: Array) -> tuple[Units, float]:
+        upload_s = few.bits / few.rate_at(b0)
+        second = float((few.compute_s + upload_s).max())
+        return {"busy": few.compute_s / second, "upload": upload_s / second}, 1.0
 
-@np.errstate(all="ignore")  # what is not finite is refused
-def convex_energy(problem: PruningProblem) -> Solution:
-    """Least energy, see `energy`; certified to 1e-4 of the joules.
+    def certified(share: Array, price: float) -> Solution:
+        objective, price, proof = certify_latency(problem, share, rho)
+        found = accepted_solution(problem, share, rho, price, proof, "convex-latency")
+        return replace(found, objective=objective)
 
-    Raises:
-        InfeasibleError, ValueError: as `energy`.
-        UncertifiedError: Clarabel found no answer, it is off by more, or there are too many
-            devices for cvxpy.
-    """
-    task = EnergyProblem.of(problem)
-    least_shares(problem)  # raises where full clocks and powers are late
-
-    def gap(choice: Choice) -> float:
-        return certify_energy(task, *choice)[1].gap
-
-    def joules(choice: Choice) -> float:
-        energy_j, proof = certify_energy(task, *choice)
-        return energy_j if proof.gap <= ENERGY_GAP and proof.primal <= LEAST else np.inf
-
-    choices = (
-        (share, cpu_hz, power_w, price_covering_marginals(task, share, power_w, price))
-        for share, cpu_hz, power_w, price in least_joules(task)
-    )
-    found = best(choices, gap, joules)
-    return energy_solution(task, *found, "convex-energy", ENERGY_GAP)
+    low, start = np.zeros_like(bits), bits / problem.rate_bps
+    start = start / start.sum(where=sends)
+    answers = solved_again(work, low, sends.astype(float), start, least_time, units)
+    return best_certified("convex-latency", "latency", answers, certified)
