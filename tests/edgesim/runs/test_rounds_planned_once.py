@@ -5,7 +5,6 @@ import pytest
 from edgesim import load, simulate
 from edgesim.network.interference.network_planner import NetworkPlanner
 from edgesim.network.planning.planner import Planner
-from edgesim.runs.run import prepare
 
 TINY = """
 name: tiny
@@ -88,9 +87,3 @@ def test_a_resumed_run_plans_its_own_rounds(tiny, planned, tmp_path):
     found = planned(Planner)
     simulate(tiny("rounds=3"), out=tmp_path / "run")
     assert found == [0, 2]  # the check, and the round that was added
-
-
-def test_a_run_that_was_prepared_once_runs_twice(tiny):
-    prepared = prepare(tiny())
-    once, again = prepared.run(), prepared.run()
-    assert once.log.table("device_rounds").equals(again.log.table("device_rounds"))
