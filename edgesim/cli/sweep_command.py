@@ -132,7 +132,7 @@ def sweep(
         folder = SweepFolder(out or Path("runs") / f"{plan.name}-sweep", plan)
         count = workers or _cores()
         if dry_run:
-            print_plan(folder, count, every)
+            print_plan(folder, count, every, data_folder, allow_code)
             return
         folder.open()
         if not quiet:

@@ -170,13 +170,21 @@ def print_warnings(folder: SweepFolder) -> None:
         print_line(f"{len(found) - MOST_WARNINGS} more warnings stand in the points' summary.json")
 
 
-def print_plan(folder: SweepFolder, workers: int, every: bool) -> None:
+def print_plan(
+    folder: SweepFolder,
+    workers: int,
+    every: bool,
+    data: str | None = None,
+    allow_code: bool = False,
+) -> None:
     """What would be run, and how long that takes.
 
     Args:
         folder: of the sweep.
         workers: points at a time.
         every: list every point?
+        data: folder of the data files; None: EDGESIM_DATA.
+        allow_code: code of the user's own may run.
     """
     plan, todo = folder.plan, folder.to_run()
     for note in plan.notes:
@@ -194,7 +202,7 @@ def print_plan(folder: SweepFolder, workers: int, every: bool) -> None:
         print_line(f"and {len(plan.points) - LISTED} points more (--all shows them)")
     print_line(f"{len(plan.points)} points in {folder.path}, {len(todo)} to run")
     if todo:
-        seconds, source = estimate(folder, workers)
+        seconds, source = estimate(folder, workers, data, allow_code)
         line = f"about {in_words(seconds)} with {workers} worker{'s' * (workers > 1)}"
         shares = 0 < groups(todo) < len(todo)
         note = "; points that train the same train it once, which is not counted" if shares else ""

@@ -1,4 +1,4 @@
-"""One point of a sweep: a checked scenario, what identifies it, and what a round of it computes."""
+"""One point of a sweep: a checked scenario, and what identifies it."""
 
 from __future__ import annotations
 
@@ -18,21 +18,6 @@ from edgesim.scenario.loader import Scenario
 
 
 @dataclass(frozen=True)
-class RoundWork:
-    """What a round computes, if all devices take part.
-
-    Args:
-        training_flops: of all devices.
-        sgd_steps: in about so many steps.
-        evaluation_flops: of one evaluation.
-    """
-
-    training_flops: float = 0.0
-    sgd_steps: float = 0.0
-    evaluation_flops: float = 0.0
-
-
-@dataclass(frozen=True)
 class SweepPoint:
     """One run of a sweep.
 
@@ -44,7 +29,8 @@ class SweepPoint:
             group may share it (`fl.training_cache.cache`); None: with no other point.
         fingerprint: of its run folder.
         infeasible: why it cannot run at all; None: it can.
-        work: of a round.
+        training_flops: of a round in which all devices take part; points that train as much take
+            about as long.
     """
 
     id: str
@@ -53,7 +39,7 @@ class SweepPoint:
     group: str | None
     fingerprint: str
     infeasible: str | None = None
-    work: RoundWork = RoundWork()
+    training_flops: float = 0.0
 
     @property
     def label(self) -> str:
@@ -92,28 +78,21 @@ def check_point(
     code = code_digest(type(setup.method))
     content = json.dumps([fingerprint, scenario.name, scenario.scheme, code])
     identity = hashlib.sha256(content.encode()).hexdigest()[:16]
-    return SweepPoint(identity, scenario, values, group, fingerprint, infeasible, work_of(setup))
+    flops = training_flops(setup)
+    return SweepPoint(identity, scenario, values, group, fingerprint, infeasible, flops)
 
 
-def work_of(setup: Setup) -> RoundWork:
+def training_flops(setup: Setup) -> float:
     """Counted from the method's forecast; nothing where nothing is trained."""
     if setup.counts_only:
-        return RoundWork()
+        return 0.0
     if setup.edges:
-        tiers = setup.scenario.tiers
-        parts, rounds = [work_of(edge) for edge in setup.edges], tiers.local_rounds if tiers else 1
-        return RoundWork(
-            rounds * sum(part.training_flops for part in parts),
-            rounds * sum(part.sgd_steps for part in parts),
-            sum(part.evaluation_flops for part in parts),
-        )
+        rounds = setup.scenario.tiers.local_rounds if setup.scenario.tiers else 1
+        return rounds * sum(map(training_flops, setup.edges))
     task, view = setup.task, setup.cell(simpy.Environment()).view(0, everyone=True)
     # devices with as many samples compute as much: one forecast for all of them
     _, first, count = np.unique(task.samples, return_index=True, return_counts=True)
-    flops = sum(
+    return sum(
         n * sum(float(stage.work.flops) for stage in setup.method.forecast(view, int(k), 0.0))
         for k, n in zip(first, count, strict=True)
     )
-    macs = max(1.0, float(sum(task.architecture.macs.values())))
-    tested = sum(map(len, (*task.data.test_index, *task.data.validation_index)))
-    return RoundWork(flops, flops / (6.0 * macs * task.batch_size), 2.0 * macs * tested)

@@ -1,39 +1,68 @@
-"""How long a sweep takes: from points that have run, else from counted FLOPs."""
+"""How long a sweep takes: from points that have run, else from steps that are timed now."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
 
+from edgesim.runs.error_sentences import user_errors
+from edgesim.runs.run import prepare
+from edgesim.runs.setup import with_keys
 from edgesim.scenario.loader import Scenario
 from edgesim.sweep.sweep_folder import DONE, SweepFolder
 from edgesim.sweep.sweep_point import SweepPoint
+from edgesim.sweep.timed_round import RoundTimes, timed_round
 from fl.stored_files import read_sealed_json
 
-# Measured with one process: liu-cnn at batch 128, and what a step takes beside it (digits-cnn).
-FLOPS_PER_S, STEP_S = 8e10, 1.2e-3
+# measured with one process
 ROUND_S, DEVICE_S, POINT_S = 0.008, 2e-4, 0.3  # of the engine: per round, device and round, point
+STEPS = "a few steps and test samples of each method"
 WORKER_S = 3.0  # until a process has loaded its libraries
 
 
-def estimate(folder: SweepFolder, workers: int) -> tuple[float, str]:
-    """How long the missing points take; what they share is not counted.
+def estimate(
+    folder: SweepFolder, workers: int, data: str | None = None, allow_code: bool = False
+) -> tuple[float, str]:
+    """How long the missing points take, with a core each; what they share is not counted.
+
+    Of each kind of point of which none has run, a few training steps and test samples are timed.
 
     Args:
         folder: of the sweep.
         workers: points at a time.
+        data: folder of the data files; None: EDGESIM_DATA.
+        allow_code: code of the user's own may run.
 
     Returns:
         Seconds, and what they are estimated from.
     """
     known, todo = measured(folder), folder.to_run()
+    times: dict[tuple, RoundTimes] = {}
     seconds, sources = 0.0, set()
     for point in todo:
-        rate = known.get(kind(point))
-        sources.add("finished points of the same method" if rate is not None else "counted FLOPs")
-        rounds = point.scenario.rounds
-        seconds += POINT_S + rounds * (counted_s(point) if rate is None else rate)
+        rounds, like = point.scenario.rounds, kind(point)
+        if like in known:
+            sources.add("finished points of the same method")
+            seconds += POINT_S + rounds * known[like]
+            continue
+        if like not in times:
+            times[like] = times_of(point.scenario, data, allow_code)
+        trained = times[like] != RoundTimes()
+        sources.add(STEPS if trained else "the mean time of a round")
+        engine_s = rounds * (ROUND_S + DEVICE_S * point.scenario.device_count)
+        training_s = rounds * times[like].training_s
+        evaluation_s = evaluations(point.scenario) * times[like].evaluation_s
+        seconds += POINT_S + engine_s + training_s + evaluation_s
     return WORKER_S * bool(todo) + seconds / max(1, workers), " and ".join(sorted(sources))
+
+
+def times_of(scenario: Scenario, data: str | None, allow_code: bool) -> RoundTimes:
+    """Timed on one core of this machine, whatever trains in the run itself."""
+    executor = scenario.learning.executor
+    chosen = "auto" if executor == "dask" else executor
+    here = with_keys(scenario, "learning", device="cpu", executor=chosen)
+    with user_errors(scenario):
+        return timed_round(prepare(here, None, data, allow_code, processes=1).setup)
 
 
 def measured(folder: SweepFolder) -> dict[tuple, float]:
@@ -54,17 +83,10 @@ def kind(point: SweepPoint) -> tuple:
         learning.method.name,
         learning.model,
         learning.dataset,
-        round(point.work.training_flops, -3),
+        learning.method.params.get("participants"),
+        round(point.training_flops, -3),
         point.scenario.device_count,
     )
-
-
-def counted_s(point: SweepPoint) -> float:
-    """Seconds of a round, from the FLOPs that it trains and evaluates."""
-    work, scenario = point.work, point.scenario
-    computed = work.training_flops + work.evaluation_flops / evaluated_every(scenario)
-    engine_s = ROUND_S + DEVICE_S * scenario.device_count
-    return computed / FLOPS_PER_S + work.sgd_steps * STEP_S + engine_s
 
 
 def in_words(seconds: float) -> str:
@@ -80,7 +102,7 @@ def groups(points: Sequence[SweepPoint]) -> int:
     return len({point.group for point in points if point.group is not None})
 
 
-def evaluated_every(scenario: Scenario) -> int:
-    """Rounds between two evaluations; 1, the most that there can be, where it is a time."""
+def evaluations(scenario: Scenario) -> int:
+    """Of a run; the most that there can be, one a round, where `evaluate.every` is a time."""
     every = scenario.evaluate.every
-    return every if isinstance(every, int) else 1
+    return -(-scenario.rounds // every) if isinstance(every, int) else scenario.rounds

@@ -169,9 +169,8 @@ def test_the_work_of_a_swept_point_is_that_of_all_rounds_of_all_edges(scenario):
     A sweep estimates its time by it.
     """
     one, two, twice = (
-        check_point(scenario(tiers), {}, None, False).work
+        check_point(scenario(tiers), {}, None, False).training_flops
         for tiers in (ONE, TWO, TWO.replace("association", "local_rounds: 2, association"))
     )
-    assert one.training_flops > 0 and two == one
-    assert twice.training_flops == 2 * one.training_flops
-    assert twice.evaluation_flops == one.evaluation_flops
+    assert one > 0 and two == one
+    assert twice == 2 * one

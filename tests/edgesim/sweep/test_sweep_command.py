@@ -65,7 +65,7 @@ def test_a_dry_run_lists_the_points_and_an_estimate_and_writes_nothing(folder, s
     printed = sweep("block.yaml", "--dry-run", "--workers", 2, "--out", "s").stdout
     assert "network.bandwidth: 10 MHz, 20 MHz" in printed and "seeds: 0, 1" in printed
     assert len(re.findall(r"^ +\d+  [0-9a-f]{16}  missing ", printed, re.M)) == 12
-    assert re.search(r"about .* with 2 workers, estimated from counted FLOPs", printed)
+    assert re.search(r"about .* with 2 workers, estimated from the mean time of a round", printed)
     assert not (folder / "s").exists() and not (folder / "runs").exists()
 
 
