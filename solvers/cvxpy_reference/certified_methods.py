@@ -31,7 +31,7 @@ FAR = 1e4  # no share shrinks by more in one pass
 LEAST_UNIT = 1e-3  # of the kept share
 GAP = 1e-8  # allowed, relative to the objective itself, which can be far below its scale
 STATIONARITY = 1e-4  # the gap, which must be below 1e-8, is quadratic in the error of marginals
-SPENT = 1e-7  # what least shares leave goes to whom it is worth most
+SPENT = 1e-6  # what least shares leave goes to whom it is worth most
 ROUNDING = 1e-14
 Units = dict[str, Any]
 
@@ -92,8 +92,9 @@ def solved_again(
         values |= {} if few.snr is None else shannon_units(few.snr / b0)
         try:
             beta, price = build(len(b0), few.snr is not None).solve(values)
-        except UncertifiedError:
-            return
+        except UncertifiedError:  # another point may be easier
+            b0 = np.sqrt(b0 * band / len(b0))
+            continue
         share[on] = low[on] + filled(b0 * beta - low[on], room, left)
         yield share.copy(), price * unit / widest if share.sum() >= 1.0 - GAP else 0.0
         b0 = np.maximum(share[on], b0 / FAR)
@@ -127,7 +128,7 @@ def pruning_units(problem: PruningProblem, b0: Array, alpha: float) -> tuple[Uni
     busy = problem.compute_s * rate_bps + problem.bits
     x0 = (problem.slack_s * rate_bps - problem.bits_fixed) / busy
     slope = problem.gain / problem.weight * rate_bps / busy**2
-    near = np.maximum(x0, LEAST_UNIT) if alpha < np.inf else np.ones_like(x0)
+    near = np.maximum(x0 if alpha < np.inf else np.full_like(x0, x0.min()), LEAST_UNIT)
     weight = problem.weight * near ** (1.0 - alpha) if alpha < np.inf else near
     bounds = {"x_min": (1.0 - problem.rho_max) / near, "x_max": (1.0 - problem.rho_min) / near}
     kept = {"kappa": problem.compute_s * rate_bps / busy, "x0": x0 / near, "slope": slope / near}

@@ -67,7 +67,7 @@ class Statement:
             warnings.filterwarnings("ignore", message="Solution may be inaccurate")
             for name, parameter in self.task.param_dict.items():
                 parameter.value = values[name]
-            for settings in (TIGHT, {}):
+            for settings in (TIGHT, TIGHT | {"static_regularization_constant": 1e-8}, {}):
                 try:
                     # a warm start would let the last digits depend on the problem solved before
                     self.task.solve(solver=self.cp.CLARABEL, warm_start=False, **settings)
