@@ -21,6 +21,7 @@ from edgesim.scenario.fields import (
     NumberList,
     Quantity,
     RoundsOrTime,
+    Sentence,
     WholeNumber,
     Word,
     WordMapping,
@@ -130,7 +131,7 @@ class ReportSection(Section):
         None,
         f"{OURS}: none",
     )
-    untuned: Annotated[str | None, Word(looks="a sentence")] = key(
+    untuned: Annotated[str | None, Sentence()] = key(
         "why the schemes are not compared in accuracy; a report shows the sentence and marks none "
         "as the best",
         "The step sizes are the paper's.",

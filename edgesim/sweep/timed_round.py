@@ -79,6 +79,8 @@ def timed_training(setup: Setup) -> tuple[float, State]:
         return updates
 
     first = [shortened(job, 1) for job in jobs(1)]
+    if not steps(first):  # a round without training, as FedMAP's mask phase with no mask steps
+        return 0.0, state
     trained(first)  # libraries are loaded, and memory is allocated
     count = max(1, int(TIMED_S * steps(first) / timed(trained, first)[0]))
     whole = jobs(min(asked, count))

@@ -14,7 +14,7 @@ from edgesim.sweep.swept_axes import axes_of_schemes, gather
 
 ROOT = Path(__file__).parent.parent.parent
 SCENARIOS = ROOT / "scenarios"
-FILES = [*sorted(SCENARIOS.glob("*.yaml")), *sorted(SCENARIOS.glob("papers/*.yaml"))]
+FILES = [*sorted(SCENARIOS.glob("*.yaml")), *sorted(SCENARIOS.glob("papers/**/*.yaml"))]
 TUNING = sorted(SCENARIOS.glob("tuning/**/*.yaml"))
 NOTHING_TRAINED, TUNED = "nothing is trained", "tuned: "
 
@@ -53,7 +53,9 @@ def test_what_is_tuned_is_inside_a_grid_a_factor_of_20_wide_of_the_same_length_f
     axes, seeds = gather(document, (), None)
     own = axes_of_schemes(document, axes)
     place = path.relative_to(SCENARIOS / "tuning").parent
-    tuned = SCENARIOS / place / f"{path.stem.removesuffix('-tuning')}.yaml"
+    name = f"{path.stem.removesuffix('-tuning')}.yaml"
+    tuned = SCENARIOS / place / "tuned" / name  # what was chosen, where the sweep has been run
+    tuned = tuned if tuned.exists() else SCENARIOS / place / name
     counts = set()
     for label, scenario in expand(tuned):
         method = scenario.learning.method.params

@@ -183,8 +183,8 @@ def shipped() -> list[Case]:
     """Every scheme of every shipped scenario but SAME_IN_SHORT; of slow ones the first and last."""
     cases = []
     for path in sorted((ROOT / "scenarios").rglob("*.yaml")):
-        if "tuning" in path.relative_to(ROOT).parts:  # the files beside, with samples held out
-            continue
+        if {"tuning", "tuned"} & {*path.relative_to(ROOT).parts}:  # the files beside, with
+            continue  # samples held out or other step sizes
         changes = SHORT.get(path.stem, DIGITS)
         labels = scheme_labels(read_with_base(path)[0])
         labels = labels[:: len(labels) - 1] if path.stem in SLOW else labels

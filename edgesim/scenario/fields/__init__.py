@@ -10,7 +10,7 @@ from edgesim.scenario.fields.lists_and_mappings import (
     WordMapping,
 )
 from edgesim.scenario.fields.quantities import PLAIN, Boolean, Quantity, RoundsOrTime, WholeNumber
-from edgesim.scenario.fields.words import LABEL, NAME, Word
+from edgesim.scenario.fields.words import LABEL, NAME, Sentence, Word
 
 __all__ = [
     "LABEL",
@@ -22,6 +22,7 @@ __all__ = [
     "Quantity",
     "QuantityList",
     "RoundsOrTime",
+    "Sentence",
     "WholeNumber",
     "Word",
     "WordList",

@@ -48,6 +48,22 @@ class Word(Reader[str]):
         return {"enum": list(self.options)} if self.options else {"type": "string", "minLength": 1}
 
 
+class Sentence(Reader[str | None]):
+    """One line of text, or ``none``."""
+
+    none = True
+
+    @property
+    def allowed(self) -> str:
+        return "a sentence, or none"
+
+    def read(self, given: object) -> str | None:
+        return None if given in (None, "none") else Word(looks=self.allowed).read(given)
+
+    def json_schema(self) -> dict[str, Any]:
+        return {"anyOf": [Word().json_schema(), {"type": "null"}]}
+
+
 NAME = Word(
     pattern=r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}",
     looks="a short name of letters, digits, dot, _ and -",

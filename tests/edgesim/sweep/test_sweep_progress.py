@@ -127,8 +127,10 @@ def setup_of(tiny):
         # two sizes, each as TopK and as a draw
         ([f"learning.method={FEDMAP}", "devices.0.model_budget=[1, 1, 0.25, 0.25]"], 2 * 3, 4),
         (["clock={mode: buffered, buffer: 2}"], 2 * 5, 0),
+        # a mask phase of no steps comes first
+        ([f"learning.method={FEDMAP[:-1]}, mask_steps: 0}}"], 0, 2),
     ],
-    ids=["all", "participants", "phases", "probes", "buffer"],
+    ids=["all", "participants", "phases", "probes", "buffer", "no steps"],
 )
 def test_all_steps_of_a_round_and_all_tests_are_counted(
     one_second_each, setup_of, changes, steps, probes
