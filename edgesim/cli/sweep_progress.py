@@ -202,6 +202,7 @@ def print_plan(
         print_line(f"and {len(plan.points) - LISTED} points more (--all shows them)")
     print_line(f"{len(plan.points)} points in {folder.path}, {len(todo)} to run")
     if todo:
+        print_line("estimating the time, which may take seconds for each kind of point ...")
         seconds, source = estimate(folder, workers, data, allow_code)
         line = f"about {in_words(seconds)} with {workers} worker{'s' * (workers > 1)}"
         shares = 0 < groups(todo) < len(todo)

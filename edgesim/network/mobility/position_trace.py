@@ -93,13 +93,15 @@ def read_positions(path: Path, devices: int, end: str = STOP) -> PositionTrace:
     head = [name.strip() for name in file.readline().rstrip("\n").split(",")]
     if tuple(head) != COLUMNS:
         raise PositionTraceError(f"must have the first line {','.join(COLUMNS)}")
-    lines = [line for line in file if line.strip()]
-    if not lines:
+    lines = file.readlines()
+    if not any(map(str.strip, lines)):
         raise PositionTraceError("holds no line of positions")
     if len(lines) > MAX_LINES:
         raise PositionTraceError(f"has {len(lines)} lines; allowed are {MAX_LINES}")
     try:
-        rows = np.loadtxt(lines, delimiter=",", ndmin=2, comments=None)
+        rows = np.loadtxt(filter(str.strip, lines), delimiter=",", ndmin=2, comments=None)
+        if rows.shape[1] != len(COLUMNS):
+            raise ValueError
     except ValueError:
         raise PositionTraceError(f"has in line {odd_line(lines)} not four numbers") from None
     return checked(rows, devices, end)
@@ -109,7 +111,7 @@ def odd_line(lines: list[str]) -> int:
     """Number of the first line that is not four numbers, the head being line 1."""
     for number, line in enumerate(lines, 2):
         try:
-            if len([float(cell) for cell in line.split(",")]) != len(COLUMNS):
+            if line.strip() and len(list(map(float, line.split(",")))) != len(COLUMNS):
                 return number
         except ValueError:
             return number
@@ -118,8 +120,6 @@ def odd_line(lines: list[str]) -> int:
 
 def checked(rows: Array, devices: int, end: str) -> PositionTrace:
     """The trace of the rows [N, 4] of a file; every device has lines, from time 0 on, rising."""
-    if rows.shape[1] != len(COLUMNS):
-        raise PositionTraceError("has in line 2 not four numbers")
     if not (np.isfinite(rows).all() and (np.abs(rows[:, 2:]) <= FARTHEST_M).all()):
         raise PositionTraceError(f"has a time or place beyond {FARTHEST_M:g} m")
     numbers = rows[:, 0]

@@ -44,6 +44,8 @@ def test_a_trace_that_ends_before_the_run_says_so(trace):
         (HEAD + "0,0,1,1\n", "has no line of device 1; 2 devices need one"),
         (HEAD + "0,0,1,1\n1,0,x,1\n", "has in line 3 not four numbers"),
         (HEAD + "0,0,1\n1,0,1\n", "has in line 2 not four numbers"),
+        (HEAD + "\n  \n0,0,1,1\n\n1,0,x,1\n", "has in line 6 not four numbers"),
+        (HEAD + "\n0,0,1\n1,0,1\n", "has in line 3 not four numbers"),
         (HEAD + "0,0,1,1\n1,0,1,1,1\n", "has in line 3 not four numbers"),
         (HEAD + "0.5,0,1,1\n1,0,1,1\n", "has a device that is no whole number from 0 on"),
         (HEAD + "0,2,1,1\n1,0,1,1\n", "begins at 2 s for device 0; its first time must be 0"),
