@@ -186,13 +186,17 @@ def lay_over(document: Document, patch: Document) -> None:
     """Lay a mapping of changes over a document: a scheme over its file, a file over its base.
 
     Its keys may be dotted. The keys of ``sweep`` and the labels of ``schemes`` are kept as they
-    are, and join those that the document has.
+    are, and join those that the document has; a swept key leaves the axis that it had there.
     """
     for key, value in patch.tree.items():
         if key not in JOINED or not isinstance(value, dict):
             _merge(document, Document({key: value}, patch.places), ())
             continue
         document.tree[key] = document.tree.get(key) or {}
+        swept = {each for axis in value for each in str(axis).split(":")}
+        for axis in list(document.tree[key]) if key == "sweep" else ():
+            if swept & set(str(axis).split(":")):
+                document.remove((key, axis))
         for name, changes in value.items():
             part = patch.subtree((key, name))
             there = document.tree[key].get(name)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from edgesim.errors import ResultsError
 from edgesim.results.finished_run import FinishedRun, read_run
-from edgesim.results.flat_scenario import FlatScenario, flatten
+from edgesim.results.flat_scenario import NONE, FlatScenario, flatten
 from reports.run_data.liu_reported_results import role_of, role_rank
 from reports.run_data.swept_keys import (
     SweptKey,
@@ -56,8 +56,8 @@ class Scheme:
     @property
     def untuned(self) -> str:
         """Why its accuracy is compared with nobody's, as its scenario says; "" where it may be."""
-        asked = self.first.scenario.get("report")
-        return str(asked.get("untuned") or "") if isinstance(asked, dict) else ""
+        reason = flatten({"of": self.first.scenario.get("report")}).get("of.untuned", NONE)
+        return "" if reason == NONE else reason
 
 
 def untuned_notes(schemes: Sequence[Scheme]) -> list[str]:
@@ -139,11 +139,12 @@ def _merged(
     schemes: Sequence[Scheme], keys: list[SweptKey], group: Sequence[str]
 ) -> list[SweptKey]:
     """The keys with only the first of this group, where its value says those of the others."""
-    first = next((key for key in keys if key.key == group[0]), None)
-    if first is None:
+    together = sorted((key for key in keys if key.key in group), key=lambda k: group.index(k.key))
+    if not together:
         return keys
+    first = together[0]
     tied = [key for key in tied_keys(schemes, keys, first) if key.key in group]
-    if len(tied) < len(group) - 1:
+    if len(tied) < len(together) - 1:
         return keys
     axis = replace(first, tied=tuple(key.name for key in tied))
     return [axis if key is first else key for key in keys if key not in tied]

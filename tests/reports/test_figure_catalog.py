@@ -2,6 +2,8 @@
 
 import itertools
 
+import pytest
+
 from edgesim.results.run_search import find_runs
 from reports.figure_catalog import report_figures
 from reports.report_options import options_from
@@ -50,8 +52,9 @@ def test_asked_for_the_axis_names_the_keys_that_change_along(tmp_path, write_run
     assert panel.lines[0].get_xdata().tolist() == [1, 2]
 
 
-def test_keys_that_a_sweep_links_are_one_axis(tmp_path, write_run):
-    linked = [("network.bandwidth", "evaluate.every")]
+@pytest.mark.parametrize("words", [(), ("learning.dataset",)])
+def test_keys_that_a_sweep_links_are_one_axis(tmp_path, write_run, words):
+    linked = [(*words, "network.bandwidth", "evaluate.every")]
     figures, notes = report_figures(changed_together(tmp_path, write_run, linked))
     names = {figure.name for figure in figures if "-by-" in figure.name}
     assert "latency-by-bandwidth" in names and not any("every" in name for name in names)

@@ -67,6 +67,17 @@ def test_sweeps_join_by_key(above):
     assert base_of(above.parents[1] / "below.yaml") == above.parents[1] / "below.yaml"
 
 
+def test_keys_swept_together_replace_the_axes_of_each(above):
+    """rounds alone was given twice before, by "command line", where a file had written both."""
+    above.write_text('base: ../below.yaml\nsweep: {"rounds:seed": ["4:1", "5:2"], batch: [8, 9]}')
+    document, _ = read_with_base(above)
+    assert document.tree["sweep"] == {
+        "seeds": "0-1",
+        "rounds:seed": ["4:1", "5:2"],
+        "batch": [8, 9],
+    }
+
+
 def test_a_resolved_scenario_stands_alone(above, tmp_path):
     scenario = load(above, label="liu v1.2")
     (tmp_path / "alone.yaml").write_text(text := scenario.to_yaml())

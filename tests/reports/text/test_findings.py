@@ -24,6 +24,8 @@ def test_schemes_that_are_not_tuned_are_not_ranked(schemes_of):
     assert why == "Not a comparison of accuracies: As printed."
     table = scheme_table(odd)
     assert not table.best() and why in table.latex() and why in target_table(odd).caption
+    undone = schemes_of(seeds=3, untuned="none", **given)  # over a file that gives a reason
+    assert "highest first: joint" in findings.rankings(undone)[1] and scheme_table(undone).best()
 
 
 def test_training_that_diverged_is_said_with_its_seeds(tmp_path, write_run):
