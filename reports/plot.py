@@ -12,7 +12,7 @@ Wherever ``runs`` is asked for, give a folder (of a run, of runs, of a sweep), a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ from reports.styling.panel_arrangement import letter_panels
 __all__ = ["accuracy", "figure", "latency", "loss", "report", "style"]
 
 
-def style(name: str = "screen") -> AbstractContextManager[None]:
+def style(name: str = "screen") -> AbstractContextManager[object]:
     """Set matplotlib's defaults to the house style, for good or within a ``with`` block.
 
     Args:
@@ -59,25 +59,17 @@ def style(name: str = "screen") -> AbstractContextManager[None]:
     """
     if name not in STYLES:
         raise ResultsError(f'The style "{name}" is unknown; there are {" and ".join(STYLES)}.')
-    chosen, before = STYLES[name], matplotlib.rc_context()
+    chosen, context = STYLES[name], ExitStack()
+    # not rc_context: dropped, as after a plain statement, that restores the settings at once
+    before = dict(matplotlib.rcParams.copy())
+    del before["backend"]  # of a figure window that may be open by then
+    context.callback(matplotlib.rcParams.update, before)
     size = {"figure.figsize": (min(chosen.width_in, 5.4), 3.2 if chosen.wide else 2.4)}
     looks = series_cycle(chosen.grey)
     keys = {"color": "colour", "marker": "marker", "linestyle": "dashes"}
     every = {key: [getattr(look, field) for look in looks] for key, field in keys.items()}
-    context = _Restore(before)
     matplotlib.rcParams.update(settings(chosen) | size | {"axes.prop_cycle": cycler(**every)})
     return context
-
-
-class _Restore(AbstractContextManager[None]):
-    """Restores the settings that were in force when it was made."""
-
-    def __init__(self, context: AbstractContextManager[None]):
-        self._context = context
-        self._context.__enter__()
-
-    def __exit__(self, *error: object) -> None:
-        self._context.__exit__(None, None, None)
 
 
 def report(

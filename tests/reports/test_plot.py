@@ -1,5 +1,6 @@
 """`edgesim.plot`: house style and figures on axes of one's own."""
 
+import gc
 import importlib.metadata
 import tomllib
 from pathlib import Path
@@ -78,6 +79,14 @@ def test_a_style_ends_with_its_block_and_gives_every_line_its_looks(two_runs):
         assert len({line.get_marker() for line in lines[:2]}) == 2
         assert len({line.get_linestyle() for line in lines[:2]}) == 2
     assert dict(matplotlib.rcParams) == before
+
+
+def test_a_style_without_a_block_holds_for_good(two_runs):
+    with matplotlib.rc_context():
+        plot.style("ieee")
+        gc.collect()
+        assert matplotlib.rcParams["font.size"] == 8.0
+        assert plot.accuracy(two_runs).figure.get_figwidth() == 3.5
 
 
 @pytest.mark.parametrize(
