@@ -49,6 +49,7 @@ class Unseen:
     classes: tuple[str, ...]
     text: bool
     y_train = y_test = np.zeros(0, dtype=np.int64)
+    clients = None
 
     @property
     def outputs(self) -> int:

@@ -65,7 +65,7 @@ def read_scenario(path: Path) -> tuple[str, dict[str, Any]]:
 
 
 def read_devices(path: Path) -> pd.DataFrame | None:
-    """devices.csv: one row of numbers per device; None where the run has no such file.
+    """devices.csv: one row per device, of numbers and the text ``client``; None: no such file.
 
     Raises:
         ResultsError: the file cannot be read, or holds something else.
@@ -78,12 +78,15 @@ def read_devices(path: Path) -> pd.DataFrame | None:
     try:
         if content.partition(b"\n")[0].count(b",") >= MAX_DEVICE_COLUMNS:
             raise ValueError(f"it has more than {MAX_DEVICE_COLUMNS} columns")
-        table = pd.read_csv(io.BytesIO(content))
+        numbers = pd.read_csv(io.BytesIO(content), nrows=0).columns.drop("client", errors="ignore")
+        # ids stay as they are written: 007 is no number, and NA no gap
+        gaps: Any = {"keep_default_na": False, "na_values": {name: [""] for name in numbers}}
+        table = pd.read_csv(io.BytesIO(content), dtype={"client": str}, **gaps)
     except ValueError as error:
         raise ResultsError(f"{path} cannot be read: {one_line(error)}.") from None
     if "device" not in table or table["device"].dtype.kind != "i":
         raise ResultsError(f"{path} is damaged: it has no column of device numbers.")
-    for name in table.columns:
+    for name in numbers:
         values = table[name]
         if values.dtype.kind not in "iuf":
             problem = "holds no numbers"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 import platform
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -143,14 +145,18 @@ def partition(data: Federated) -> dict:
 def devices_csv(setup: Setup) -> str:
     """The devices of the cell in round 0, one a line; the rate is that over the whole band."""
     columns = device_columns(setup)
-    lines = [",".join(["device", *columns, "samples"])]
+    if setup.task.data.clients is not None:
+        columns["client"] = setup.task.data.clients
     texts = [
-        ["" if x != x else repr(x) for x in np.asarray(column).tolist()]
+        ["" if x != x else str(x) for x in np.asarray(column).tolist()]
         for column in columns.values()
     ]
-    for k, row in enumerate(zip(*texts, setup.task.samples.tolist(), strict=True)):
-        lines.append(f"{k},{','.join(row[:-1])},{row[-1]}")
-    return "\n".join(lines) + "\n"
+    lines = StringIO()
+    writer = csv.writer(lines, lineterminator="\n")
+    writer.writerow(["device", *columns, "samples"])
+    samples = setup.task.samples.tolist()
+    writer.writerows(zip(range(len(samples)), *texts, samples, strict=True))
+    return lines.getvalue()
 
 
 def device_columns(setup: Setup) -> dict[str, Any]:

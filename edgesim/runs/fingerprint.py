@@ -17,6 +17,7 @@ from edgesim.extensions.entry_points import entries_named, identity_of
 from edgesim.extensions.user_code import measured_files, user_files
 from edgesim.runs.artifacts import versions
 from edgesim.runs.setup import Setup
+from fl.contracts import Array
 from fl.data.own_data import content_digest
 from fl.methods import available
 
@@ -77,9 +78,12 @@ def training_digest(setup: Setup) -> str | None:
 
 def memory_digest(setup: Setup) -> bytes:
     """SHA-256 of samples that no file holds, and of a module of the user's own; or nothing."""
-    data = setup.task.data
-    samples = content_digest([data.x_train, data.x_test]) if setup.source.in_memory else b""
-    return samples + setup.task.architecture.digest()
+    data, given = setup.task.data, setup.source.samples
+    held: list[Array | None] = []
+    if setup.source.in_memory and given is not None:
+        held = [data.x_train, data.x_test, *(given.owners or ()), given.clients]
+    known = [array for array in held if array is not None]
+    return (content_digest(known) if known else b"") + setup.task.architecture.digest()
 
 
 def file_digest(path: Path) -> bytes:

@@ -200,6 +200,9 @@ def spread(
     if validation is not None:
         kinds = s.y_train if classes else np.zeros(len(s.y_train), dtype=np.int64)
         train, held = hold_out(kinds, train, validation, streams)
+    clients = None
+    if partition_options.get("kind") == "natural" and s.owners and s.clients is not None:
+        clients = s.clients[[s.owners[0][mine[0]] for mine in train]]
     return Federated(
-        s.y_train, s.y_test, s.images, s.input_shape, train, test, s.classes, s.text, held
+        s.y_train, s.y_test, s.images, s.input_shape, train, test, s.classes, s.text, held, clients
     )

@@ -84,8 +84,9 @@ def samples_of(arrays: Mapping[str, StoredArray], source: str) -> Samples:
             prepared(x_test.read(), f"{source}: x_test"),
         )
 
-    owners = clients_of(arrays, source)
-    return Samples(y_train, y_test, images, shapes[0], classes, owners, meanings[0] == CODES)
+    ids, owners = clients_of(arrays, source) or (None, None)
+    codes = meanings[0] == CODES
+    return Samples(y_train, y_test, images, shapes[0], classes, owners, codes, ids)
 
 
 def meaning_of(dtype: np.dtype) -> str:
@@ -219,8 +220,13 @@ def targets_of(each: Mapping[str, Array], source: str) -> tuple[Array, Array]:
     return found[0], found[1]
 
 
-def clients_of(arrays: Mapping[str, StoredArray], source: str) -> tuple[Array, Array | None] | None:
-    """Number of the client of each sample, in the order of the ids, int64 [N]."""
+def clients_of(
+    arrays: Mapping[str, StoredArray], source: str
+) -> tuple[Array, tuple[Array, Array | None]] | None:
+    """The ids in their order, and the place in it of each sample's client (train, test), int64 [N].
+
+    Numbers are in the order of numbers, words in that of texts: user10 stands before user2.
+    """
     if "clients_train" not in arrays:
         if "clients_test" in arrays:
             raise DataError(f"{source} has clients_test, but no clients_train")
@@ -237,11 +243,11 @@ def clients_of(arrays: Mapping[str, StoredArray], source: str) -> tuple[Array, A
         raise DataError(f"{source}: clients_train and clients_test are not of one kind")
     known, numbers = np.unique(given[0], return_inverse=True)
     if len(given) == 1:
-        return numbers.astype(np.int64), None
+        return known, (numbers.astype(np.int64), None)
     strange = np.setdiff1d(given[1], known)
     if len(strange):
         raise DataError(f"{source}: client {strange[0]} of clients_test has no training sample")
-    return numbers.astype(np.int64), np.searchsorted(known, given[1]).astype(np.int64)
+    return known, (numbers.astype(np.int64), np.searchsorted(known, given[1]).astype(np.int64))
 
 
 def own_arrays(samples: Samples) -> dict[str, Array]:
@@ -253,7 +259,8 @@ def own_arrays(samples: Samples) -> dict[str, Array]:
         arrays["classes"] = np.array(samples.classes)
     for part, clients in zip(("train", "test"), samples.owners or (), strict=False):
         if clients is not None:
-            arrays[f"clients_{part}"] = clients
+            ids = samples.clients
+            arrays[f"clients_{part}"] = clients if ids is None else ids[clients]
     return arrays
 
 

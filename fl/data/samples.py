@@ -29,6 +29,8 @@ class Samples:
         owners: speaker or client of each sample (train, test), int [N]; test may be None. None:
             the data have none.
         text: samples are codes, int [T].
+        clients: their ids, whole numbers or words, in the order of the numbers in ``owners``;
+            None: they have only these numbers.
     """
 
     y_train: Array
@@ -38,6 +40,7 @@ class Samples:
     classes: tuple[str, ...]
     owners: tuple[Array, Array | None] | None = None
     text: bool = False
+    clients: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +58,7 @@ class Federated:
         text: samples are codes, int [T].
         validation_index: per device the indices of training samples that are held out from
             training, int; empty: nothing is held out.
+        clients: per device the id of the client that it is [K]; None: devices are no clients.
     """
 
     y_train: Array
@@ -66,6 +70,7 @@ class Federated:
     classes: tuple[str, ...]
     text: bool = False
     validation_index: Sequence[Array] = ()
+    clients: Array | None = None
 
     @property
     def outputs(self) -> int:
