@@ -11,6 +11,7 @@ from edgesim.extensions.entry_points import find_object, guarded_object
 from edgesim.extensions.user_code import lines_in, load_object, user_files
 from edgesim.records.table_files import ROUNDS
 from edgesim.runs.error_sentences import PartitionError
+from edgesim.runs.feasibility.start_warnings import first_ten
 from edgesim.scenario.learning.partition_schema import FilePartition, NaturalPartition
 from edgesim.scenario.loader import Scenario
 from edgesim.seeds import Seeds
@@ -112,18 +113,40 @@ def divide_data(scenario: Scenario, samples: Samples | None, seeds: Seeds) -> Fe
     }
     try:
         samples = rescaled(samples, learning.inputs)
-        return datasets.spread(samples, scenario.device_count, seeds, **options)
+        divided = datasets.spread(samples, scenario.device_count, seeds, **options)
+        if not any(map(len, divided.test_index)) and divided.held_out is None:
+            raise DataError(
+                "no device has a test sample, so that nothing can be evaluated; test samples go to "
+                "the devices that train on their label, or are their client's, or as a file says"
+            )
+        return divided
     except DataError as error:
         raise PartitionError(str(error)) from error
 
 
-def data_warnings(scenario: Scenario, samples: datasets.Samples | None) -> list[str]:
+def data_warnings(
+    scenario: Scenario, samples: datasets.Samples | None, divided: Federated | Unseen
+) -> list[str]:
     """What a user should know of how the data are divided, in a sentence each."""
-    partition = scenario.learning.partition
-    if samples is None or samples.owners is None or not isinstance(partition, NaturalPartition):
-        return []
-    sentence = surplus_clients(samples.owners[0], scenario.device_count)
-    return [f"learning.partition: {sentence}"] if sentence else []
+    found = []
+    if samples is not None and isinstance(scenario.learning.partition, NaturalPartition):
+        owners = samples.owners
+        found += [owners and surplus_clients(owners[0], scenario.device_count)]
+    if isinstance(divided, Federated):
+        found += [untested_devices(divided)]
+    return [f"learning.partition: {sentence}" for sentence in found if sentence]
+
+
+def untested_devices(divided: Federated) -> str | None:
+    """A sentence about the devices without test samples; None where all have some."""
+    untested = [k for k, index in enumerate(divided.test_index) if not len(index)]
+    if not untested:
+        return None
+    have, them = ("has", "it") if len(untested) == 1 else ("have", "them")
+    return (
+        f"{len(untested)} of {len(divided.test_index)} devices {have} no test sample, and means of "
+        f"loss and accuracy leave {them} out: {first_ten(untested)}"
+    )
 
 
 def find_model(scenario: Scenario, given: Any, allow_code: bool) -> Any | None:

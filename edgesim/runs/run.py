@@ -138,7 +138,7 @@ def prepare(
     redrawn = any(each.capability_drawn == "round" for each in scenario.devices)
     with user_errors(scenario):
         table = feasibility_of(setup, redrawn)
-        table.warnings.extend(data_warnings(scenario, setup.source.samples))
+        table.warnings.extend(data_warnings(scenario, setup.source.samples, setup.task.data))
         table.warnings.extend(event_warnings(scenario, table.round_events))
         if (said := setup.meaning_of_shares()) and table.note not in table.warnings:
             table = replace(table, note=f"{table.note}; {said}")

@@ -8,6 +8,7 @@ import pytest
 
 import edgesim
 from edgesim import load, simulate
+from edgesim.errors import RunError
 from edgesim.runs.fingerprint import result_digest
 from edgesim.runs.setup import set_up
 from fl.data.array_files import npz
@@ -81,3 +82,24 @@ def test_arrays_that_a_run_keeps_have_their_ids(own, tmp_path):
     renamed = given | {"clients_train": np.char.upper(given["clients_train"])}
     first, second = (result_digest(set_up(scenario, data=data)) for data in (given, renamed))
     assert first != second
+
+
+def test_a_client_without_test_samples_is_a_warning(own):
+    """A mean over devices would leave it out without a word."""
+    given = arrays(clients_train=np.arange(40) % 3, clients_test=np.arange(20) % 3)
+    run = simulate(own(given))
+    assert not any("test sample" in text for text in run.summary["warnings"])
+    run = simulate(own(given | {"clients_test": np.arange(20) % 2}))
+    sentence = "learning.partition: 1 of 3 devices has no test sample, and means of loss and "
+    assert f"{sentence}accuracy leave it out: 2" in run.summary["warnings"]
+    assert run.scores.device.tolist() == [0, 1]
+
+
+def test_test_samples_that_nobody_has_are_refused(own):
+    """Test samples follow the training samples of their label, of which nobody has 5 to 7."""
+    unknown = arrays(y_test=5 + np.arange(20) % 3)
+    with pytest.raises(RunError, match=r"learning.partition: no device has a test"):
+        set_up(own(unknown, "learning.partition={kind: iid}"))
+    held_out = own(unknown, "learning.partition={kind: iid}", "learning.validation=0.2")
+    warned = simulate(held_out).summary["warnings"]
+    assert any("3 of 3 devices have no test sample" in text for text in warned)
