@@ -137,7 +137,7 @@ def _topology_caption(schemes: list[Scheme]) -> str:
         where += f" ({cell_topology.MOST_DRAWN} of {len(devices)}, evenly spaced by number)"
     whose = f"Scheme {schemes[0].label}, smallest seed" if len(schemes) > 1 else "Smallest seed"
     return (
-        f"{where}. {stations}. Colour: each device's uplink rate in round 0 if it "
+        f"{where}. {stations}. Colour: each device's uplink rate in the first round if it "
         f"had the whole band. {whose}."
     )
 

@@ -77,7 +77,7 @@ def _latency_caption(schemes: list[Scheme]) -> str:
 
 
 def _timeline_caption(schemes: list[Scheme]) -> str:
-    text = f"Round {round_timeline.middle_round(schemes)} of the run with the smallest seed."
+    text = f"Round {round_timeline.middle_round(schemes) + 1} of the run with the smallest seed."
     if not round_timeline.shares_axis(schemes):
         text += " The panels have different time axes."
     if any(scheme.first.summary["devices"] > round_timeline.MOST_DEVICES for scheme in schemes):

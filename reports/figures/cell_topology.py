@@ -156,5 +156,5 @@ def device_table(run: FinishedRun) -> Table | None:
     known = {column.name: column for column in columns}
     names = [name for name in run.devices.columns if name in known]
     rows = run.devices[names].astype(object).itertuples(index=False, name=None)
-    caption = "Devices, with their uplink rates in round 0 if each had the whole band."
+    caption = "Devices, with their uplink rates in the first round if each had the whole band."
     return Table("devices", caption, tuple(known[name] for name in names), tuple(rows))

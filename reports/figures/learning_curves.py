@@ -36,7 +36,7 @@ class Abscissa(NamedTuple):
 
 ABSCISSAS = {
     "time": Abscissa("time_s", 1.0, "simulated time (s)"),
-    "rounds": Abscissa("round", 1.0, "global round"),
+    "rounds": Abscissa("rounds", 1.0, "global round"),
     "bits": Abscissa("bits", 1e-6, "payload, up and down (Mbit)"),
     "energy": Abscissa("energy_j", 1.0, "energy, all devices (J)"),
 }
@@ -95,7 +95,7 @@ def draw_curves(
     found = [(scheme, curve) for scheme, curve in curves if curve is not None]
     axis = ABSCISSAS[against]
     for i, (scheme, curve) in enumerate(found):
-        markers = staggered(i, len(found), len(curve.round)) | {"label": wrap(scheme.label)}
+        markers = staggered(i, len(found), len(curve.rounds)) | {"label": wrap(scheme.label)}
         x, look = getattr(curve, axis.attribute) * axis.scale, styles[scheme.label]
         panel.plot(x, curve.mean * shown.scale, **look.line, **markers)
         draw_interval(panel, x, curve, shown.scale, look.colour)
@@ -133,7 +133,7 @@ def curve_table(schemes: list[Scheme], name: str, column: str) -> Table:
     """One line per scheme and evaluated round: sums by then, the mean, its spread over what."""
     columns = (
         SCHEME,
-        Column("round", "Round"),
+        Column("rounds", "Rounds"),
         Column("time_s", "Time (s)", significant(5)),
         Column("bits", "Bits (Mbit)", significant(4, 1e-6)),
         Column("energy_j", "Energy (J)", significant(4)),
@@ -147,8 +147,8 @@ def curve_table(schemes: list[Scheme], name: str, column: str) -> Table:
         curve = round_curve(scheme, column)
         if curve is None:
             continue
-        numbers = (curve.round, curve.time_s, curve.bits, curve.energy_j, curve.mean)
-        rounds = len(curve.round)
+        numbers = (curve.rounds, curve.time_s, curve.bits, curve.energy_j, curve.mean)
+        rounds = len(curve.rounds)
         spreads = ([None] * rounds if x is None else x for x in (curve.half, curve.devices_std))
         for row in zip(*(values.tolist() for values in numbers), *spreads, strict=True):
             rows.append((scheme.label, *row, len(scheme.runs)))

@@ -85,9 +85,9 @@ def _spans_decades(schemes: list[Scheme]) -> bool:
 
 def _draw_rounds(panel: Axes, curve: RoundCurve, look: SeriesStyle, i: int, lines: int) -> None:
     """The mean over seeds, with a band where there are several."""
-    markers = staggered(i, lines, len(curve.round))
-    panel.plot(curve.round, curve.mean * 1e3, **look.line, **markers)
-    draw_interval(panel, curve.round, curve, 1e3, look.colour)
+    markers = staggered(i, lines, len(curve.rounds))
+    panel.plot(curve.rounds, curve.mean * 1e3, **look.line, **markers)
+    draw_interval(panel, curve.rounds, curve, 1e3, look.colour)
 
 
 def _name_thresholds(panel: Axes, limits_ms: list[float]) -> None:

@@ -53,7 +53,7 @@ def logged_round(run: FinishedRun, g: int) -> LoggedRound:
 
 
 def middle_round(schemes: list[Scheme]) -> int:
-    """A round in the middle of the shortest run, one that every scheme has."""
+    """A round in the middle of the shortest run, one that every scheme has; from 0."""
     rounds = min((scheme.first.rounds["round"].to_numpy() for scheme in schemes), key=len)
     return int(rounds[len(rounds) // 2])
 
@@ -229,6 +229,6 @@ def timeline_table(schemes: list[Scheme]) -> Table:
         for row in spans.itertuples():
             status, times = str(statuses.get(row.device, "")), (row.start_s, row.end_s)
             since = (time - start for time in times)
-            rows.append((scheme.label, g, int(row.device), status, row.phase, *since))
-    caption = f"Round {g} of the run with the smallest seed."
+            rows.append((scheme.label, g + 1, int(row.device), status, row.phase, *since))
+    caption = f"Round {g + 1} of the run with the smallest seed."
     return Table("timeline", caption, columns, tuple(rows))

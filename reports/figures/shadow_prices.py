@@ -20,8 +20,8 @@ def slopes(scheme: Scheme) -> pd.DataFrame | None:
     """By how much the mean pruning ratio of those served would fall for 1 MHz and for 1 ms more.
 
     Returns:
-        Round -> columns of `SLOPES` in percentage points, mean over the seeds; None where the
-        allocator gives none, or the run is older.
+        Round, from 1 -> columns of `SLOPES` in percentage points, mean over the seeds; None where
+        the allocator gives none, or the run is older.
     """
     parts = []
     for run in scheme.runs:
@@ -30,7 +30,7 @@ def slopes(scheme: Scheme) -> pd.DataFrame | None:
             return None
         served = (table["selected"] - table["infeasible"]).where(lambda count: count > 0)
         falls = {name: -table[name] * STEPS[name][1] / served * 100 for name in SLOPES}
-        parts.append(pd.DataFrame(falls).set_index(table["round"]))
+        parts.append(pd.DataFrame(falls).set_index(table["round"] + 1))
     mean = pd.concat(parts).groupby(level=0).mean().dropna()
     return mean if len(mean) else None
 

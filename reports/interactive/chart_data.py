@@ -59,8 +59,8 @@ def _curves(schemes: list[Scheme]) -> dict[str, Any] | None:
 
 def _line(curve: RoundCurve, scale: float) -> dict[str, Any]:
     """At most `MOST_POINTS` of a curve, evenly spaced, the last one always."""
-    step = math.ceil(len(curve.round) / MOST_POINTS)
-    kept = np.arange(len(curve.round) - 1, -1, -step)[::-1]
+    step = math.ceil(len(curve.rounds) / MOST_POINTS)
+    kept = np.arange(len(curve.rounds) - 1, -1, -step)[::-1]
     line: dict[str, Any] = {
         name: _rounded(getattr(curve, axis.attribute)[kept] * axis.scale)
         for name, axis in ABSCISSAS.items()

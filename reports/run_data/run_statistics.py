@@ -23,12 +23,12 @@ PHASES_FIRST, PHASES_LAST = ("download",), ("upload", "handover", "idle", "off")
 
 @dataclass(frozen=True)
 class CostToTarget:
-    """The round that first reached a target accuracy, and what had been spent by its end.
+    """What had been spent by the end of the round that first reached a target accuracy.
 
-    bits: up and down, of all devices.
+    rounds: played, that one included.     bits: up and down, of all devices.
     """
 
-    round: int
+    rounds: int
     time_s: float
     bits: float
     energy_j: float
@@ -41,10 +41,10 @@ def cost_to_target(run: FinishedRun, target: float) -> CostToTarget | None:
     if not len(hits):
         return None
     last = int(hits[0])
-    row, so_far = table.iloc[last], table.iloc[: last + 1]
+    so_far = table.iloc[: last + 1]
     bits = float(so_far["bits_up"].sum() + so_far["bits_down"].sum())
     joules = float(so_far["energy_j"].sum())
-    return CostToTarget(int(row["round"]), float(row["time_s"]), bits, joules)
+    return CostToTarget(len(so_far), float(so_far["time_s"].iloc[-1]), bits, joules)
 
 
 def evaluated(run: FinishedRun, column: str = "accuracy") -> pd.DataFrame:
@@ -136,7 +136,7 @@ def estimate(scheme: Scheme, value: Callable[[FinishedRun], float]) -> Estimate:
 
 
 def target_estimate(scheme: Scheme, target: float, name: str) -> Estimate:
-    """round, time_s, bits or energy_j to a target accuracy, over the seeds that reached it."""
+    """rounds, time_s, bits or energy_j to a target accuracy, over the seeds that reached it."""
 
     def cost(run: FinishedRun) -> float:
         reached = cost_to_target(run, target)
@@ -208,13 +208,14 @@ def ordered_phases(phases: list[str]) -> list[str]:
 class RoundCurve:
     """A measure over the evaluated rounds [n].
 
+    rounds: played by then, the evaluated one included [n].
     time_s, bits (up and down), energy_j: sums by the end of each round [n], mean over seeds.
     values: of each seed [seeds, n].     mean: over the seeds.
     half: of its 95 % interval; None below `LEAST_SEEDS`.
     devices_std: standard deviation over devices, mean over seeds; None where the run has none.
     """
 
-    round: np.ndarray
+    rounds: np.ndarray
     time_s: np.ndarray
     bits: np.ndarray
     energy_j: np.ndarray
@@ -238,7 +239,7 @@ def round_curve(scheme: Scheme, column: str) -> RoundCurve | None:
 
     values, spread = of_seeds(lambda table: table[column]), f"{column}_std"
     return RoundCurve(
-        round=common,
+        rounds=common + 1,  # files of a run count from 0
         time_s=of_seeds(lambda table: table["time_s"]).mean(axis=0),
         bits=of_seeds(lambda table: np.cumsum(table["bits_up"] + table["bits_down"])).mean(axis=0),
         energy_j=of_seeds(lambda table: np.cumsum(table["energy_j"])).mean(axis=0),

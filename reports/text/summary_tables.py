@@ -16,7 +16,7 @@ from reports.run_data.scheme_grouping import Scheme, untuned_notes
 from reports.styling.table_formats import DASH, SCHEME, Column, Table, decimals, significant
 
 TARGET_COSTS = (
-    ("round", "Round", significant(4)),
+    ("rounds", "Rounds", significant(4)),
     ("time_s", "Time (s)", significant(4)),
     ("bits", "Bits (Mbit)", significant(4, 1e-6)),
     ("energy_j", "Energy (J)", significant(4)),
@@ -178,7 +178,7 @@ def _total(column: str) -> Callable[[FinishedRun], float]:
 
 
 def target_table(schemes: list[Scheme]) -> Table | None:
-    """Round, time, bits and joules to each target accuracy; None where the runs name no targets."""
+    """Rounds, time, bits and joules to each target accuracy; None where no targets are named."""
     targets = sorted(schemes[0].first.summary["targets"], key=float)
     if not targets:
         return None
@@ -197,9 +197,9 @@ def target_table(schemes: list[Scheme]) -> Table | None:
             Column(f"{name}_ci95", "± 95 %", show, half_of=name),
         ]
     caption = (
-        "To a target accuracy: the first evaluated round whose mean accuracy reaches it, and what "
-        "had been spent by then (bits: up and down). With several seeds: means over those that "
-        f"reached it. {INTERVALS}"
+        "To a target accuracy: rounds played up to the first evaluated one whose mean accuracy "
+        "reaches it, and what had been spent by then (bits: up and down). With several seeds: "
+        f"means over those that reached it. {INTERVALS}"
     )
     caption = " ".join([caption, *untuned_notes(schemes)])
     return Table("targets", caption, tuple(columns), rows, grouped_by="target_accuracy")

@@ -22,7 +22,7 @@ OVER_TIME, SPENDING = accuracy_against("time", "rounds"), accuracy_against("bits
 def test_accuracy_curves(drawn, two_schemes):
     seconds, rounds = drawn(OVER_TIME, two_schemes).axes
     assert seconds.lines[0].get_xydata().tolist() == [approx([0.05, 50]), approx([0.1, 90])]
-    assert rounds.lines[1].get_xydata().tolist() == [approx([1, 50]), approx([3, 90])]
+    assert rounds.lines[1].get_xydata().tolist() == [approx([2, 50]), approx([4, 90])]
 
 
 def test_accuracy_over_bits_and_joules(drawn, two_schemes):

@@ -24,7 +24,7 @@ def test_one_round_has_one_tick(drawn, scheme_of):
         round_latency.latency_by_round, [scheme_of(latency_s=(0.02,), accuracy=(0.5,))]
     ).axes[1]
     low, high = right.get_xlim()
-    assert [tick for tick in right.get_xticks() if low <= tick <= high] == [0]
+    assert [tick for tick in right.get_xticks() if low <= tick <= high] == [1]
 
 
 def test_parts_of_the_latency_add_up(scheme_of):

@@ -26,6 +26,11 @@ def test_timeline_is_the_middle_round_since_its_start(drawn, two_schemes):
     )  # both devices are late
 
 
+def test_the_table_counts_rounds_from_one(two_schemes):
+    table = timeline.timeline_table(two_schemes)
+    assert {row[1] for row in table.rows} == {3} and table.caption.startswith("Round 3 of")
+
+
 def test_a_long_round_gets_its_own_axis(tmp_path, write_run, two_schemes):
     assert timeline.shares_axis(two_schemes)
     slow = load_schemes(

@@ -20,7 +20,7 @@ def test_points_per_mhz_and_per_ms(tmp_path, write_run):
     assert table["pruning_per_s"].tolist() == approx([3.0] * 4)  # 2 and 4 points
     figure = worth.shadow_prices(schemes, SCREEN)
     assert [len(panel.lines) for panel in figure.axes] == [1, 1]
-    assert worth.shadow_price_table(schemes).rows[0][1:] == (0, approx(2.0), approx(3.0))
+    assert worth.shadow_price_table(schemes).rows[0][1:] == (1, approx(2.0), approx(3.0))
 
 
 def test_allocators_without_slopes_have_no_figure(tmp_path, write_run):

@@ -14,7 +14,7 @@ def test_curves_have_every_axis_and_percent(two_schemes):
     accuracy = data["curves"]["quantities"][0]
     assert accuracy["title"] == "test accuracy (%)"
     joint = accuracy["lines"][0]
-    assert (joint["label"], joint["rounds"], joint["half"]) == ("joint", [1, 3], None)
+    assert (joint["label"], joint["rounds"], joint["half"]) == ("joint", [2, 4], None)
     assert joint["y"] == approx([50, 90]) and joint["time"] == approx([0.05, 0.1])
     assert joint["bits"] == approx([60, 120]) and joint["energy"] == approx([1, 2])
 
@@ -32,7 +32,7 @@ def test_a_long_curve_is_thinned_and_keeps_its_end(scheme_of, monkeypatch):
     monkeypatch.setattr(charts, "MOST_POINTS", 4)
     scheme = scheme_of(latency_s=(0.01,) * 9, accuracy=tuple(i / 10 for i in range(9)))
     line = charts.chart_data([scheme], [])["curves"]["quantities"][0]["lines"][0]
-    assert line["rounds"] == [2, 5, 8]
+    assert line["rounds"] == [3, 6, 9]
 
 
 def test_no_text_ends_the_script_it_stands_in():

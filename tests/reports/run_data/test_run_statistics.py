@@ -18,8 +18,8 @@ NAN = float("nan")
 def test_first_evaluated_round_at_the_target(scheme_of):
     run = scheme_of(latency_s=(0.01, 0.02, 0.03, 0.04), accuracy=(0.1, 0.8, 0.7, 0.9)).first
     hit = stats.cost_to_target(run, 0.8)
-    assert (hit.round, hit.time_s, hit.bits, hit.energy_j) == (
-        1,
+    assert (hit.rounds, hit.time_s, hit.bits, hit.energy_j) == (
+        2,
         approx(0.03),
         approx(60e6),
         approx(1.0),
@@ -30,7 +30,7 @@ def test_first_evaluated_round_at_the_target(scheme_of):
 
 def test_a_round_without_evaluation_reaches_nothing(scheme_of):
     run = scheme_of(accuracy=(NAN, NAN, 0.85, 0.8)).first
-    assert stats.cost_to_target(run, 0.8).round == 2
+    assert stats.cost_to_target(run, 0.8).rounds == 3
     assert stats.final(run, "accuracy") == 0.8
 
 
@@ -46,7 +46,7 @@ def test_a_higher_target_is_never_cheaper(accuracy, one, other):
     rounds = rounds.assign(time_s=rounds["round"] + 1.0, energy_j=0.5)
     run = FinishedRun(None, {}, {}, "", rounds, None, None, None, None)
     low, high = (stats.cost_to_target(run, target) for target in sorted((one, other)))
-    assert high is None or (low.round <= high.round and low.bits <= high.bits)
+    assert high is None or (low.rounds <= high.rounds and low.bits <= high.bits)
     assert (low is None) == (not any(value >= min(one, other) for value in accuracy))
 
 
@@ -77,7 +77,7 @@ def test_curve_over_seeds_uses_the_rounds_all_have(tmp_path, write_run):
     one = write_run(tmp_path / "0", seed=0, accuracy=(0.1, 0.5, NAN, 0.9), latency_s=(0.02,) * 4)
     two = write_run(tmp_path / "1", seed=1, accuracy=(0.3, NAN, 0.6, 0.7), latency_s=(0.04,) * 4)
     curve = stats.round_curve(load_schemes([two, one])[0], "accuracy")
-    assert curve.round.tolist() == [0, 3]
+    assert curve.rounds.tolist() == [1, 4]
     assert curve.mean.tolist() == approx([0.2, 0.8])
     assert curve.time_s.tolist() == approx([0.03, 0.12])
     assert curve.half is None and curve.values.tolist() == [[0.1, 0.9], [0.3, 0.7]]

@@ -66,9 +66,9 @@ def test_promised_and_realised_late_shares_stand_side_by_side(write_run, tmp_pat
 def test_target_table_says_what_was_not_reached(scheme_of):
     table = tables.target_table([scheme_of(latency_s=(0.02, 0.02, 0.02, 0.04))])
     first, second = rows_of(table)
-    assert (first["reached"], first["round"], first["bits"], first["energy_j"]) == (
+    assert (first["reached"], first["rounds"], first["bits"], first["energy_j"]) == (
         "yes",
-        "3.0",
+        "4.0",
         "120000000.0",
         "2.0",
     )
@@ -81,7 +81,7 @@ def test_targets_over_seeds_count_who_reached(tmp_path, write_run):
     one = write_run(tmp_path / "0", seed=0, accuracy=(0.1, 0.5, 0.8, 0.9))
     two = write_run(tmp_path / "1", seed=1, accuracy=(0.1, 0.5, 0.6, 0.7))
     row = rows_of(tables.target_table(load_schemes([one, two])))[0]
-    assert (row["reached"], row["round"]) == ("1 of 2 seeds", "2.0")
+    assert (row["reached"], row["rounds"]) == ("1 of 2 seeds", "3.0")
 
 
 def test_no_targets_no_table(scheme_of):
