@@ -122,7 +122,10 @@ def feasibility(
     allow_code: bool = False,
 ) -> Feasibility:
     """What each device can reach at best in round 0, and what would be planned for it."""
-    return prepare(scenario, seed, data, allow_code).feasibility
+    prepared = prepare(scenario, seed, data, allow_code)
+    with user_errors(scenario):
+        prepared.setup.check_own_data()
+    return prepared.feasibility
 
 
 def prepare(

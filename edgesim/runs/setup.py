@@ -61,6 +61,7 @@ from edgesim.scenario.network_schema import AMONG_SENDERS
 from edgesim.seeds import Seeds
 from fl.contracts import Array, RoundPlan, Scores, State, Streams
 from fl.data import datasets
+from fl.data.array_files import check_values, is_array_file
 from fl.learned_selection.choosing_method import ChoosingMethod
 from fl.learned_selection.learning_rule import LearningRule
 from fl.method_base.hyperparameter_declaration import in_full
@@ -320,6 +321,18 @@ class Setup:
         from fl.method_base.state import State as MethodState
 
         return MethodState.from_arrays(arrays, record, self.task.device)
+
+    def check_own_data(self) -> None:
+        """Find what a run would refuse of the values of the user's own samples, without a run.
+
+        Raises:
+            DataError: a value is not finite, or a code is negative; or they cannot be read.
+        """
+        name = self.scenario.learning.dataset
+        if self.source.in_memory:
+            self.task.data.x_train  # noqa: B018 (reads the samples)
+        elif self.source.samples is not None and is_array_file(name):
+            check_values(self.scenario.folder / name)
 
     def check_before_training(self) -> None:
         """Find damaged images, and an accelerator that is absent, before the first round.

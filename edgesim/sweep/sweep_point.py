@@ -74,6 +74,7 @@ def check_point(
     setup, table = prepared.setup, prepared.feasibility
     infeasible = None if table.feasible else table.note
     with user_errors(scenario):
+        setup.check_own_data()
         fingerprint, group = result_digest(setup), training_digest(setup)
     code = code_digest(type(setup.method))
     content = json.dumps([fingerprint, scenario.name, scenario.scheme, code])

@@ -6,6 +6,7 @@ import io
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -67,6 +68,21 @@ def read_array_files(path: Path) -> Samples:
     return samples_of(
         {name[:-4]: stored(path, f"{path}: {name[:-4]}", name) for name in members}, str(path)
     )
+
+
+def check_values(path: Path) -> None:
+    """Read the samples too; once for each state of the files, as every point of a sweep asks.
+
+    Raises:
+        DataError: a value is not finite, or a code is negative; or they cannot be read.
+    """
+    found = ((file, file.stat()) for file in array_paths(path))
+    _check_values(path, *((file, s.st_size, s.st_mtime_ns, s.st_ino) for file, s in found))
+
+
+@lru_cache(maxsize=1024)
+def _check_values(path: Path, *stamps: tuple[Path, int, int, int]) -> None:
+    read_array_files(path).images()
 
 
 def npz(arrays: Mapping[str, np.ndarray]) -> bytes:

@@ -163,9 +163,8 @@ def prepared(x: Array, source: str) -> Array:
         x = x.astype(np.float32)
     bad = np.flatnonzero(~np.isfinite(x).reshape(len(x), -1).all(axis=1))
     if len(bad):
-        raise DataError(
-            f"{source}: sample {bad[0]} holds a value that is not finite ({len(bad)} samples do)"
-        )
+        do = "1 sample does" if len(bad) == 1 else f"{len(bad)} samples do"
+        raise DataError(f"{source}: sample {bad[0]} holds a value that is not finite ({do})")
     return x
 
 

@@ -10,7 +10,9 @@ from torch import nn
 from edgesim import load, simulate
 from edgesim.errors import RunError, ScenarioError
 from edgesim.runs.fingerprint import result_digest, training_digest
+from edgesim.runs.run import feasibility
 from edgesim.runs.setup import set_up
+from edgesim.sweep.sweep_plan import plan_sweep
 from fl.data.array_files import npz
 
 YAML = """
@@ -223,3 +225,19 @@ def test_the_users_list_decides_what_stays_at_a_device(own):
     changes = (*OWN_CODE, HEAD, "learning.method={name: fedper}")
     weights = simulate(own(*changes), allow_code=True).summary["weights"]
     assert weights == {"total": 48 + 16 + 27, "global": 64, "personal": 27}
+
+
+@pytest.mark.parametrize("changes", [(), OWN_CODE[:1]])
+def test_check_and_sweep_find_a_value_that_is_no_number(own, tmp_path, changes):
+    given = arrays()
+    given["x_test"][7] = np.nan
+    (tmp_path / "mine.npz").write_bytes(npz(given))
+    sentence = (
+        r"learning.dataset: .*x_test: sample 7 holds a value that is not finite \(1 sample does"
+    )
+    with pytest.raises(RunError, match=sentence):
+        feasibility(own(*changes), allow_code=True)
+    with pytest.raises(RunError, match=sentence):
+        plan_sweep(tmp_path / "own.yaml", [*changes, "seed=0,1"], allow_code=True)
+    (tmp_path / "mine.npz").write_bytes(npz(arrays()))
+    assert feasibility(own(*changes), allow_code=True).feasible
