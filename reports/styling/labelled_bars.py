@@ -57,10 +57,12 @@ def bars_legend(panel: Axes, names: Collection[str]) -> None:
 
 
 def row_label(panel: Axes, row: int, label: str, number: str) -> None:
-    """A line of text above a row; it may run over the whole width of the panel."""
+    """A line of text above a row; it may run over the whole width of the panel, and what is drawn
+    below it ends at its box.
+    """
     place = blended_transform_factory(panel.transAxes, panel.transData)
     shown = f"{shortened(label, ROW_CHARACTERS - len(number))}: {number}"
-    box: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.85}
+    box: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "pad": 1.2}
     align: dict[str, Any] = {"va": "bottom", "ha": "left", "color": INK, "zorder": 4}
     panel.text(0.012, row - 0.26, shown, transform=place, bbox=box, **align)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
@@ -21,12 +22,24 @@ def panels_of(figure: Figure) -> list[Axes]:
 
 
 def letter_panels(figure: Figure) -> None:
-    """Write (a), (b), ... in front of the titles of a figure with several panels."""
+    """Write (a), (b), ... in front of the titles of a figure with several panels.
+
+    A title stands above the legend of its own that a panel may have above it.
+    """
     panels = panels_of(figure)
     for letter, panel in zip(
         string.ascii_lowercase, panels if len(panels) > 1 else [], strict=False
     ):
-        panel.set_title(f"({letter}) {panel.get_title(loc='left')}".rstrip(), loc="left")
+        title = f"({letter}) {panel.get_title(loc='left')}".rstrip()
+        panel.set_title(title, loc="left", pad=rcParams["axes.titlepad"] + _legend_above_pt(panel))
+
+
+def _legend_above_pt(panel: Axes) -> float:
+    """How far the panel's legend reaches beyond its top, points; 0 where it does not."""
+    own = panel.get_legend()
+    if own is None:
+        return 0.0
+    return max(0.0, own.get_window_extent().y1 - panel.bbox.y1) * 72 / own.figure.dpi
 
 
 def panels_apart(draw: Callable[[FigureStyle], Figure | None], style: FigureStyle) -> list[Figure]:

@@ -1,6 +1,12 @@
 """Labels of bars."""
 
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
 from reports.styling import labelled_bars
+from reports.styling.figure_style import STYLES, THRESHOLD_LINE, styled
 
 
 def test_a_long_label_is_cut_in_its_name_and_not_in_what_tells_it_apart():
@@ -9,3 +15,19 @@ def test_a_long_label_is_cut_in_its_name_and_not_in_what_tells_it_apart():
     assert labelled_bars.shortened(label, 36) == "personaliza… (dataset fashion-mnist)"
     assert labelled_bars.shortened(label, 25) == "personalization only (da…"  # no room for both
     assert labelled_bars.shortened("a name without anything in brackets", 12) == "a name with…"
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_a_threshold_does_not_run_through_the_label_of_a_row(name):
+    with styled(STYLES[name]):
+        figure = Figure(figsize=(3, 2))
+        panel = figure.subplots()
+        panel.axvline(0.3, **THRESHOLD_LINE | {"ls": "-"})
+        labelled_bars.row_label(panel, 0, "a scheme with a name that is long", "29.28 ms")
+        labelled_bars.rows_from_above(panel, 1)
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+    red, green = (np.asarray(canvas.buffer_rgba())[::-1, :, i].astype(int) for i in (0, 1))
+    coloured, text = red - green > 9, panel.texts[0].get_window_extent()
+    rows = slice(int(text.y0), int(text.y1))
+    assert coloured.any() and not coloured[rows, int(text.x0) : int(text.x1)].any()
