@@ -29,6 +29,7 @@ from solvers import PruningProblem, allocate
 
 METHOD_NAME = ("learning", "method", "name")
 SOLVER = ("allocation", "solver")
+LITTLE_SHARED = 0.1  # of the weights: a module with less of them shared is a warning
 RUN_SOLVERS = tuple(name for name in solvers.METHODS if name != "printed")  # printed breaks bounds
 
 
@@ -72,6 +73,23 @@ def make_method(
     if scenario.scheme is None:  # schemes share a file: its keys are the comparison's conventions
         check_read(scenario, method)
     return method, in_full(cls, params)
+
+
+def sharing_warnings(scenario: Scenario, method: Method) -> list[str]:
+    """The warning about a module of the user's own of which hardly anything is shared, if it is so.
+
+    What is shared follows from what is called the classifier, the last layer where nobody says.
+    """
+    count = method.weights()
+    little = 0 < count["global"] < LITTLE_SHARED * count["total"]
+    if method.task.architecture.in_layers or scenario.learning.classifier or not little:
+        return []
+    name = scenario.learning.method.name
+    return [
+        f"learning.classifier: is not given, so that {name} shares {count['global']:,} of "
+        f"{count['total']:,} weights, and all others stay at their device; name the modules of "
+        f"{scenario.learning.model} that are the classifier, such as [hidden, head]"
+    ]
 
 
 def check_hooks(name: str, cls: type[Method]) -> None:

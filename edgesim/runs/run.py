@@ -26,7 +26,6 @@ from edgesim.runs.continuation import continuable, without_unscheduled_scores
 from edgesim.runs.error_sentences import user_errors
 from edgesim.runs.feasibility.round_0 import Feasibility, feasibility_table, joined_feasibility
 from edgesim.runs.fingerprint import result_digest, training_digest
-from edgesim.runs.learning_task import data_warnings
 from edgesim.runs.play_rounds import new_log, play, restore
 from edgesim.runs.round_observer import Progress, Recorder
 from edgesim.runs.setup import Setup, set_up
@@ -141,7 +140,7 @@ def prepare(
     redrawn = any(each.capability_drawn == "round" for each in scenario.devices)
     with user_errors(scenario):
         table = feasibility_of(setup, redrawn)
-        table.warnings.extend(data_warnings(scenario, setup.source.samples, setup.task.data))
+        table.warnings.extend(setup.learning_warnings())
         table.warnings.extend(event_warnings(scenario, table.round_events))
         if (said := setup.meaning_of_shares()) and table.note not in table.warnings:
             table = replace(table, note=f"{table.note}; {said}")

@@ -51,11 +51,12 @@ from edgesim.runs.error_sentences import locate_user_errors
 from edgesim.runs.learning_task import (
     KEPT_DATA,
     DataSource,
+    data_warnings,
     find_data,
     find_model,
     make_task,
 )
-from edgesim.runs.method_and_allocator import make_allocator, make_method
+from edgesim.runs.method_and_allocator import make_allocator, make_method, sharing_warnings
 from edgesim.scenario.loader import Scenario
 from edgesim.scenario.network_schema import AMONG_SENDERS
 from edgesim.seeds import Seeds
@@ -321,6 +322,11 @@ class Setup:
         from fl.method_base.state import State as MethodState
 
         return MethodState.from_arrays(arrays, record, self.task.device)
+
+    def learning_warnings(self) -> list[str]:
+        """What a user should know of how the data are divided and of what is shared."""
+        data = data_warnings(self.scenario, self.source.samples, self.task.data)
+        return data + sharing_warnings(self.scenario, self.method)
 
     def check_own_data(self) -> None:
         """Find what a run would refuse of the values of the user's own samples, without a run.

@@ -241,3 +241,15 @@ def test_check_and_sweep_find_a_value_that_is_no_number(own, tmp_path, changes):
         plan_sweep(tmp_path / "own.yaml", [*changes, "seed=0,1"], allow_code=True)
     (tmp_path / "mine.npz").write_bytes(npz(arrays()))
     assert feasibility(own(*changes), allow_code=True).feasible
+
+
+def test_a_method_that_shares_hardly_anything_of_a_module_says_so(own, tmp_path):
+    """Liu shares the classifier, by default the last layer: 8 x 3 + 3 of 767 weights."""
+    deep = "nn.Linear(input_shape[0], 50), nn.Linear(50, 8), nn.BatchNorm1d(8)"
+    (tmp_path / "my.py").write_text(CODE.replace("nn.Linear(input_shape[0], 8)", deep, 1))
+    liu = (*OWN_CODE, "learning.method={name: liu}", "budget.latency_threshold=1 s")
+    (sentence,) = feasibility(own(*liu), allow_code=True).warnings
+    assert sentence.startswith("learning.classifier: is not given, so that liu shares 27 of 767 ")
+    assert "name the modules of ./my.py:Net that are the classifier" in sentence
+    for changes in (["learning.classifier=[1, 6]"], ["learning.method={name: fedavg}"]):
+        assert not feasibility(own(*liu, *changes), allow_code=True).warnings
