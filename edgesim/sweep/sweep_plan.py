@@ -14,7 +14,13 @@ from edgesim.scenario.loader import Scenario, scheme_of_document
 from edgesim.scenario.overrides import Override, scheme_labels
 from edgesim.scenario.yaml_locations import Document
 from edgesim.sweep.sweep_point import SweepPoint, check_point
-from edgesim.sweep.swept_axes import METHOD_KEY, axes_of_schemes, gather, varies
+from edgesim.sweep.swept_axes import (
+    METHOD_KEY,
+    axes_of_schemes,
+    gather,
+    hidden_but_for_one,
+    varies,
+)
 from edgesim.sweep.values import SweepAxis, SweptValue
 
 MAX_POINTS = 100_000
@@ -64,7 +70,7 @@ def plan_sweep(
     """
     document, folder = read_with_base(path)
     axes, seeds = gather(document, texts, seed_text)
-    own = axes_of_schemes(document, axes)
+    own = axes_of_schemes(document, texts)
     points = [
         check_point(scenario, values, data, allow_code)
         for scenario, values in combine(
@@ -104,7 +110,7 @@ def combine(
         document: the file.
         folder: to which paths in it are relative.
         axes: of all schemes.
-        own: label -> further axes of that scheme.
+        own: label -> axes of that scheme, which win over those of all.
         seeds: of every combination; None: the file's one.
         choice: of the schemes.
     """
@@ -123,7 +129,10 @@ def combine(
         changes = [value.override for value in common if value is not method]
         for seed in seeded:
             for label in scheme_labels(document, changes):
-                for own_rows in product(*(axis.rows for axis in own.get(label, ()))):
+                further = own.get(label, ())
+                if hidden_but_for_one(axes, rows, further):
+                    continue
+                for own_rows in product(*(axis.rows for axis in further)):
                     mine = [value for row in own_rows for value in row]
                     overrides = [*changes, *(value.override for value in mine), *seed]
                     scenario = scheme_of_document(document, overrides, folder, label)

@@ -10,6 +10,7 @@ from edgesim.scenario.overrides import scheme_labels
 from edgesim.scenario.yaml_locations import Document
 from edgesim.sweep.values import (
     SweepAxis,
+    SweptValue,
     axis_from_block,
     axis_from_text,
     block_seeds,
@@ -46,16 +47,16 @@ def gather(
 
 
 def axes_of_schemes(
-    document: Document, axes: Sequence[SweepAxis]
+    document: Document, texts: Sequence[str] = ()
 ) -> dict[str | None, list[SweepAxis]]:
-    """The axes of the schemes' own sweep blocks, by label; those of all schemes win over them.
+    """The axes of the schemes' own sweep blocks, by label, but for those of the command line.
 
     Args:
         document: the file.
-        axes: of all schemes, which come from the command line or the file's sweep block.
+        texts: ``key=values`` of the command line.
     """
     found: dict[str | None, list[SweepAxis]] = {}
-    common = {key for axis in axes for key in axis.keys}
+    given = {key for text in texts for key in axis_from_text(text).keys}
     for label in filter(None, scheme_labels(document)):
         block = sweep_block(document, "schemes", label)
         if "seeds" in block.tree:
@@ -64,9 +65,21 @@ def axes_of_schemes(
                 f"{place}: seeds are those of all schemes; write them in the file's sweep"
             )
         own = [axis_from_block(key, block.subtree((key,))) for key in block.tree]
-        found[label] = [axis for axis in own if not common & set(axis.keys)]
+        found[label] = [axis for axis in own if not given & set(axis.keys)]
         _check_keys(found[label])
     return found
+
+
+def hidden_but_for_one(
+    axes: Sequence[SweepAxis], rows: Sequence[Sequence[SweptValue]], own: Sequence[SweepAxis]
+) -> bool:
+    """Does a scheme with axes of its own skip these rows of those of all, which it overrides?
+
+    It takes the first row of each of them, and so stands once in the sweep.
+    """
+    keys = {key for axis in own for key in axis.keys}
+    hidden = ((axis, row) for axis, row in zip(axes, rows, strict=True) if keys & set(axis.keys))
+    return any(row is not axis.rows[0] for axis, row in hidden)
 
 
 def sweep_block(document: Document, *at: str) -> Document:

@@ -10,6 +10,7 @@ import pytest
 
 from edgesim.scenario.base_file import read_with_base
 from edgesim.scenario.loader import expand
+from edgesim.scenario.overrides import scheme_labels
 from edgesim.sweep.swept_axes import axes_of_schemes, gather
 
 ROOT = Path(__file__).parent.parent.parent
@@ -47,22 +48,35 @@ def test_a_scenario_says_what_the_table_says(path):
         assert re.search(r"[Nn]o step size is tuned|[Nn]one is tuned|not tuned", words)
 
 
-@pytest.mark.parametrize("path", TUNING, ids=name_of)
-def test_what_is_tuned_is_inside_a_grid_a_factor_of_20_wide_of_the_same_length_for_all(path):
+def swept(path: Path) -> tuple[dict[str | None, list], tuple[int, ...] | None]:
+    """(the axes of each scheme of a file, those of all among them, its seeds)."""
     document, _ = read_with_base(path)
     axes, seeds = gather(document, (), None)
-    own = axes_of_schemes(document, axes)
+    own = axes_of_schemes(document)
+    return {label: [*own.get(label, ()), *axes] for label in scheme_labels(document)}, seeds
+
+
+def chosen(axes: list, key: str, params: dict[str, float]) -> set[float]:
+    """The values of a key in a tuned scenario: one for each value of an axis, or a single one."""
+    along = {float(v.text) for axis in axes for row in axis.rows for v in row if v.key == key}
+    return along or {params.get(key.rpartition(".")[2], 0.1)}  # fedpm's default
+
+
+@pytest.mark.parametrize("path", TUNING, ids=name_of)
+def test_what_is_tuned_is_inside_a_grid_a_factor_of_20_wide_of_the_same_length_for_all(path):
+    grids, seeds = swept(path)
     place = path.relative_to(SCENARIOS / "tuning").parent
     name = f"{path.stem.removesuffix('-tuning')}.yaml"
     tuned = SCENARIOS / place / "tuned" / name  # what was chosen, where the sweep has been run
     tuned = tuned if tuned.exists() else SCENARIOS / place / name
+    found, _ = swept(tuned)
     counts = set()
     for label, scenario in expand(tuned):
-        method = scenario.learning.method.params
-        for axis in (axis for axis in (*axes, *own.get(label, ())) if axis.keys[0].endswith("lr")):
+        params = scenario.learning.method.params
+        for axis in (axis for axis in grids[label] if axis.keys[0].endswith("lr")):
             grid = sorted(float(row[0].text) for row in axis.rows)
-            chosen = method.get(axis.keys[0].rpartition(".")[2], 0.1)  # fedpm's default
-            assert grid[-1] / grid[0] >= 20 and grid[0] < chosen < grid[-1], label
-            assert min(abs(value / chosen - 1) for value in grid) < 1e-9, label
+            for value in chosen(found[label], axis.keys[0], params):
+                assert grid[-1] / grid[0] >= 20 and grid[0] < value < grid[-1], label
+                assert min(abs(each / value - 1) for each in grid) < 1e-9, label
             counts.add(len(grid))
     assert len(counts) == 1 and not {0, 1, 2, 3, 4} & set(seeds)

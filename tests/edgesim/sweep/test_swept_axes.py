@@ -42,6 +42,16 @@ def test_a_scheme_is_swept_alone_beside_what_all_vary(own):
     assert [each["global_lr"] for each in set_to] == [0.1, 0.3]
 
 
+def test_a_schemes_block_wins_over_the_files(own):
+    """Such as a step size of its own for each value of an axis; the others keep that axis."""
+    block = '{"rounds:learning.method.personal_lr": "2:0.1,5:0.2"}'
+    own.write_text(OWN.split("schemes:")[0] + f"schemes:\n  ours: {{sweep: {block}}}\n")
+    found = named(plan_sweep(own, seed_text="0"))
+    assert [point[:2] for point in found] == [("ours", 2), ("ours", 5), ("plain", 2), ("plain", 3)]
+    assert found[1][3] == {"rounds": "5", "learning.method.personal_lr": "0.2"}
+    assert len(plan_sweep(own, ["rounds=4"], "0").points) == 2  # the command line wins over both
+
+
 def test_the_command_line_wins_over_a_schemes_block(own):
     planned = plan_sweep(own, ["rounds=2", "learning.method.personal_lr=0.7"], "0", ["ours"])
     (point,) = planned.points
