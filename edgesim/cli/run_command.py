@@ -60,7 +60,7 @@ def run(
     with exit_on_error():
         run_folder = scenario if (scenario / "checkpoint").is_dir() else None
         if scenario.is_dir():
-            scenario = scenario / "scenario.yaml"
+            scenario = _scenario_in(scenario, overrides, bool(out))
         several = _seeds(seed, seeds)
         schemes = [_schemes(scenario, overrides, each) for each in several or (seed,)]
         many = len(schemes[0]) > 1
@@ -147,6 +147,23 @@ def _refuse_infeasible(prepared: Sequence[tuple[str | None, PreparedRun]]) -> No
         hint = f"; --only runs one scheme of {', '.join(possible)}" if possible else ""
         print_error(f"nothing was run{hint}")
         raise typer.Exit(ExitCode.infeasible)
+
+
+def _scenario_in(folder: Path, overrides: list[str] | None, elsewhere: bool) -> Path:
+    """The scenario of a folder.
+
+    Raises:
+        ScenarioError: it holds several runs, or is a point of a sweep that would become another.
+    """
+    path, sweep = folder / "scenario.yaml", folder.resolve().parents[1]
+    of_sweep = (folder / "checkpoint").is_dir() and (sweep / "sweep.json").is_file()
+    if of_sweep and overrides and not elsewhere:
+        cure = f"sweep with {' '.join(overrides)}, or go on with a copy of the folder"
+        raise ScenarioError(f"{folder} is a point of the sweep {sweep.name}; {cure}")
+    if not path.exists() and any(folder.glob("*/scenario.yaml")):
+        cure = "give one of them, or the command that made them, with the same --out"
+        raise ScenarioError(f"{folder} holds several runs and no scenario.yaml; {cure}")
+    return path
 
 
 def _schemes(path: Path, overrides: list[str] | None, seed: int | None) -> Schemes:

@@ -1,6 +1,7 @@
 """`edgesim run`: several schemes and seeds at once, and what it does not load."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,29 @@ def test_a_run_is_made_with_other_seeds_beside_its_folder(folder, invoke):
         "mine-s2": (2, 2),
     }
     assert not list(folder.glob("runs/*/s*/"))
+
+
+def test_a_point_stays_what_its_sweep_lists(folder, invoke):
+    """It went on to 2 rounds, and stood among points of one round as one of them."""
+    invoke("sweep", "tiny.yaml", "--seeds", "0-1", "--workers", "1", "--out", "swept", "-q")
+    point = next((folder / "swept" / "points").glob("*-s1-*")).relative_to(folder)
+    odd = invoke("run", str(point), "rounds=2", code=2)
+    assert odd.stderr == (
+        f"{point} is a point of the sweep swept; sweep with rounds=2, or go on with a copy of the "
+        "folder\n"
+    )
+    assert invoke("run", str(point), "-q").stdout == f"{point}\n"
+    shutil.copytree(point, "copy")
+    assert invoke("run", "copy", "rounds=2", "-q").stdout == "copy\n"
+    assert summaries(folder)["copy"]["rounds"] == 2
+
+
+def test_a_folder_of_runs_is_none(folder, invoke):
+    invoke("run", "tiny.yaml", "--seeds", "0,3", "-q", "--out", "two")
+    odd = invoke("run", "two", "rounds=2", code=2)
+    assert odd.stderr.startswith("two holds several runs and no scenario.yaml; give one of them, ")
+    invoke("run", "tiny.yaml", "--seeds", "0,3", "-q", "--out", "two", "rounds=2")
+    assert {each["rounds"] for each in summaries(folder / "two").values()} == {2}
 
 
 def test_training_that_diverges_is_said_once_when_it_happens(folder, invoke):
