@@ -108,10 +108,10 @@ def entries_named(scenario: Scenario) -> list[EntryPoint]:
     return [entry for entry in found if entry is not None]
 
 
-def package_files(scenario: Scenario) -> list[Path]:
-    """The modules of installed packages that a scenario uses."""
-    specs = [find_spec(entry.module) for entry in entries_named(scenario)]
-    return [Path(spec.origin) for spec in specs if spec and spec.origin]
+def package_code(scenario: Scenario) -> list[tuple[str, Path]]:
+    """The names of a scenario that stand for objects of installed packages, with their modules."""
+    specs = [(entry.name, find_spec(entry.module)) for entry in entries_named(scenario)]
+    return [(name, Path(spec.origin)) for name, spec in specs if spec and spec.origin]
 
 
 def more_names(kind: str) -> str:

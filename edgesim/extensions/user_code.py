@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from pathlib import Path
 from types import ModuleType
@@ -67,9 +67,38 @@ def guarded(function: Callable, name: str, path: Path) -> Callable:
         try:
             return function(*args)
         except (Exception, SystemExit) as error:
-            raise UserCodeError(f"{name} failed: {describe(error, path)}") from error
+            raise failure(error, name, path) from error
 
     return call
+
+
+def failure(error: BaseException, name: str, path: Path) -> UserCodeError:
+    """What the user's code raised, as the error of the ``./file.py:name`` of the scenario."""
+    return UserCodeError(f"{name} failed: {describe(error, path)}")
+
+
+def failure_in(error: BaseException, code: Sequence[tuple[str, Path]]) -> UserCodeError | None:
+    """The error of the user's code that was running; None where none was.
+
+    Args:
+        error: that was raised.
+        code: names of a scenario with their files; of several names in one file that is meant
+            whose function or class was running.
+    """
+    for path in dict.fromkeys(path for _, path in code):
+        if lines_in(error, path):
+            names = list(dict.fromkeys(name for name, file in code if file == path))
+            known = objects_in(error, path)
+            ran = [name for name in names if name.rpartition(":")[2] in known]
+            return failure(error, " or ".join(ran or names), path)
+    return None
+
+
+def objects_in(error: BaseException, path: Path) -> set[str]:
+    """Functions and classes of a file that were running when an exception was raised."""
+    codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    here = [code for code in codes if Path(code.co_filename).resolve() == path.resolve()]
+    return {code.co_qualname.partition(".")[0] for code in here}
 
 
 def describe(error: BaseException, path: Path) -> str:
@@ -90,8 +119,8 @@ def code_path(scenario: Scenario, name: str) -> Path:
     return scenario.folder / name.rpartition(":")[0]
 
 
-def user_files(scenario: Scenario) -> list[Path]:
-    """The files of user code that a scenario names."""
+def user_code(scenario: Scenario) -> list[tuple[str, Path]]:
+    """Every ``./file.py:name`` of a scenario, with its file."""
     learning, loss = scenario.learning, scenario.network.channel.path_loss
     names = (
         loss.code if isinstance(loss, CodePathLoss) else "",
@@ -103,7 +132,12 @@ def user_files(scenario: Scenario) -> list[Path]:
         learning.loss,
         learning.metric,
     )
-    return [code_path(scenario, name) for name in names if name and ".py:" in name]
+    return [(name, code_path(scenario, name)) for name in names if name and ".py:" in name]
+
+
+def user_files(scenario: Scenario) -> list[Path]:
+    """The files of user code that a scenario names."""
+    return [path for _, path in user_code(scenario)]
 
 
 def measured_files(scenario: Scenario) -> list[Path]:

@@ -10,8 +10,8 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from edgesim.errors import EdgesimError, InfeasibleScenarioError, RunError, ScenarioKeyError
-from edgesim.extensions.entry_points import package_files
-from edgesim.extensions.user_code import UserCodeError, describe, lines_in, user_files
+from edgesim.extensions.entry_points import package_code
+from edgesim.extensions.user_code import failure_in, user_code
 from edgesim.network.device import FleetError
 from edgesim.scenario.loader import Scenario
 from fl.errors import DataError, LearningError, MethodError, ModelError
@@ -75,9 +75,9 @@ def _sentence(error: Exception, scenario: Scenario) -> EdgesimError | None:
         # SimPy raises a copy of what ends a process that nobody waits for: the traceback, and with
         # it the user's line, is that of the original
         error = cause
-    for path in [*user_files(scenario), *package_files(scenario)]:
-        if lines_in(error, path):
-            return UserCodeError(describe(error, path))
+    failed = failure_in(error, [*user_code(scenario), *package_code(scenario)])
+    if failed is not None:
+        return failed
     if isinstance(error, ScenarioKeyError):
         return scenario.error(error.key, error.problem)
     if isinstance(error, MethodError):

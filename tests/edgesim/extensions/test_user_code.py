@@ -130,3 +130,48 @@ def test_the_resolved_scenario_runs_again_with_the_same_bytes(tmp_path, kind):
         assert result.exit_code == 0, result.output
     for name in ("rounds.csv", "device_rounds.parquet", "scenario.yaml", "summary.json"):
         assert (first / name).read_bytes() == (second / name).read_bytes()
+
+
+NET = """
+from torch import nn
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.f = nn.Linear(100, 10)
+    def forward(self, x):
+        return self.f(x.flatten(1))
+def load():
+    import sklearn.datasets
+    d = sklearn.datasets.load_digits()
+    return d.images[:90] / 16, d.target[:90], d.images[90:] / 16, d.target[90:]
+class Losses:
+    def loss_db(self, time_s):
+        raise KeyError("x")
+    def next_change_s(self, time_s):
+        return 1.0
+def channel(fleet, streams):
+    return Losses()
+"""
+
+
+def own_parts(tmp_path, text, *changes):
+    code = (EXAMPLES / "own_allocator.yaml").read_text().replace("./own_allocator.py:", "")
+    (tmp_path / "s.yaml").write_text(code)
+    (tmp_path / "my.py").write_text(text)
+    return CliRunner().invoke(app, ["run", str(tmp_path / "s.yaml"), "--allow-code", *changes])
+
+
+@pytest.mark.parametrize(
+    "changes", [(), ("learning.dataset=./my.py:load", "learning.partition={kind: iid}")]
+)
+def test_a_net_that_fails_is_named_as_in_the_scenario(tmp_path, changes):
+    """Of several names of one file that is named whose code was running."""
+    result = own_parts(tmp_path, NET.format(name="Net"), "learning.model=./my.py:Net", *changes)
+    assert_refused(result, tmp_path / "out", r"^\S* ?\./my.py:Net failed: \S+my.py:8: RuntimeError")
+
+
+def test_a_channel_that_fails_later_is_named_as_in_the_scenario(tmp_path):
+    loss = "network.channel.path_loss={model: code, code: './my.py:channel'}"
+    result = own_parts(tmp_path, NET.format(name="Net"), loss)
+    says = r"^\S* ?\./my.py:channel failed: \S+my.py:15: KeyError: 'x'"
+    assert_refused(result, tmp_path / "out", says)
