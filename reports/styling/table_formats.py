@@ -11,6 +11,7 @@ from typing import Any
 
 from reports.run_data.metrics import RHO
 
+ROUNDING = 1e-12  # relative; less of an interval is what sums leave of equal seeds
 DASH, THIN = "\N{EN DASH}", "\N{THIN SPACE}"
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -77,7 +78,7 @@ class Table:
     grouped_by: str = ""
 
     def cells(self, most: int | None = None) -> list[list[str]]:
-        """Rounded text with half the interval, a dash where there is no value.
+        """Rounded text with half the interval unless it is zero, a dash where there is no value.
 
         Args:
             most: so many rows from the first one; None: all.
@@ -92,7 +93,7 @@ class Table:
         if _is_empty(row[i]):
             return DASH
         text = self.columns[i].show(row[i])
-        if half is None or _is_empty(row[half]):
+        if half is None or _is_empty(row[half]) or row[half] <= ROUNDING * abs(row[i]):
             return text
         return f"{text} ± {_like(text, self.columns[half].show(row[half]))}"
 

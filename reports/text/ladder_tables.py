@@ -22,6 +22,7 @@ from reports.run_data.metrics import ENERGY, LATENCY, RHO
 from reports.run_data.run_statistics import estimate, rho_mean, seed_mean, share_of_selected
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.table_formats import Column, Table, decimals, significant
+from reports.text.number_text import interval_text, seed_counts
 
 POINTS = decimals(1, 100)
 
@@ -56,8 +57,8 @@ def _results(ladder: Ladder) -> Table:
     caption = (
         "How far does the conclusion move? The schemes on the rungs of network.fidelity. Late: "
         "share of the selected device-rounds, and what the plans promised; time: the end of the "
-        "shortest run of the rung, and the accuracy that every scheme has by then. ±: half of the "
-        "95 % interval over seeds (Student t, three seeds or more)."
+        "shortest run of the rung, and the accuracy that every scheme has by then. "
+        f"{interval_text([n for found in ladder.values() for n in seed_counts(found.values())])}"
     )
     return Table("ladder", caption, columns, tuple(rows), grouped_by="rung")
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from reports.run_data.metrics import ACCURACY
-from reports.run_data.run_statistics import estimate
+from reports.run_data.run_statistics import LEAST_SEEDS, estimate
 from reports.run_data.scheme_grouping import Scheme
 
 SPACE = "\N{NO-BREAK SPACE}"
@@ -32,6 +32,20 @@ def accuracy_text(scheme: Scheme) -> str:
     if math.isnan(found.half):
         return percent(found.mean)
     return f"{found.mean * 100:.1f} ± {found.half * 100:.1f}{SPACE}%"
+
+
+def interval_text(seeds: Sequence[int]) -> str:
+    """What ± means in a table; seeds: of each of its means."""
+    over = f"{range_text(seeds)} seed{'s' * (max(seeds) > 1)}"
+    if max(seeds) < LEAST_SEEDS:
+        return f"Over {over}: too few for an interval."
+    least = ", three seeds or more" * (min(seeds) < LEAST_SEEDS)
+    return f"±: half of the 95 % interval over {over} (Student t{least}), none where all agree."
+
+
+def seed_counts(schemes: Iterable[Scheme]) -> list[int]:
+    """The seeds of each."""
+    return [len(scheme.runs) for scheme in schemes]
 
 
 def count_text(n: int, noun: str) -> str:

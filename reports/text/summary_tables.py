@@ -14,6 +14,7 @@ from reports.run_data.job_outcomes import any_wasted, wasted
 from reports.run_data.metrics import ACCURACY, LATENCY, RHO
 from reports.run_data.scheme_grouping import Scheme, untuned_notes
 from reports.styling.table_formats import DASH, SCHEME, Column, Table, decimals, significant
+from reports.text.number_text import interval_text, seed_counts
 
 TARGET_COSTS = (
     ("rounds", "Rounds", significant(4)),
@@ -21,7 +22,6 @@ TARGET_COSTS = (
     ("bits", "Bits (Mbit)", significant(4, 1e-6)),
     ("energy_j", "Energy (J)", significant(4)),
 )
-INTERVALS = "±: half of the 95 % interval over seeds (Student t, three seeds or more)."
 Cells = tuple[tuple[Column, Callable[[Scheme], Any]], ...]
 
 
@@ -52,7 +52,7 @@ def scheme_table(schemes: list[Scheme]) -> Table:
     caption = (
         "Schemes. Accuracy: mean over devices of each device's own model on its own test data, "
         "and its standard deviation over devices. Residual: the worst of the allocations' "
-        f"certificates (relative). {INTERVALS}"
+        f"certificates (relative). {interval_text(seed_counts(schemes))}"
     )
     caption = " ".join([caption, *untuned_notes(schemes)])
     return _by_scheme("schemes", caption, schemes, cells)
@@ -110,7 +110,8 @@ def cost_table(schemes: list[Scheme]) -> Table:
     )
     caption = (
         "Latency per round, and costs. Late and infeasible: share of the selected device-rounds. "
-        f"Bits and joules: sums over all devices and rounds. {INTERVALS}"
+        "Bits and joules: sums over all devices and rounds. "
+        f"{interval_text(seed_counts(schemes))}"
     )
     if waste:
         caption += (
@@ -188,6 +189,12 @@ def target_table(schemes: list[Scheme]) -> Table | None:
         Column("reached", "Reached", number=False),
     ]
     rows = tuple(_target_row(scheme, float(target)) for target in targets for scheme in schemes)
+    reached = [
+        found.n
+        for target in targets
+        for scheme in schemes
+        if (found := stats.target_estimate(scheme, float(target), "time_s")).n
+    ]
     # a mean over the lucky seeds is not better than one over all
     everywhere = {row[2] for row in rows} <= {"yes", "not reached"}
     best = "min" if everywhere and stats.can_be_ranked(schemes) else ""
@@ -199,7 +206,7 @@ def target_table(schemes: list[Scheme]) -> Table | None:
     caption = (
         "To a target accuracy: rounds played up to the first evaluated one whose mean accuracy "
         "reaches it, and what had been spent by then (bits: up and down). With several seeds: "
-        f"means over those that reached it. {INTERVALS}"
+        f"means over those that reached it. {interval_text(reached or seed_counts(schemes))}"
     )
     caption = " ".join([caption, *untuned_notes(schemes)])
     return Table("targets", caption, tuple(columns), rows, grouped_by="target_accuracy")

@@ -11,6 +11,7 @@ from reports.run_data.run_statistics import Estimate, can_be_ranked, estimate
 from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.swept_keys import SweptKey
 from reports.styling.table_formats import Column, Table, decimals, significant
+from reports.text.number_text import interval_text, seed_counts
 
 MOST_ACROSS = 10  # values beside each other
 NOTHING = Estimate(math.nan, math.nan, ())
@@ -77,7 +78,6 @@ def _pivot(
         estimates = [found.get(value, NOTHING) for value in values]
         rows.append((*row, *(x for each in estimates for x in (each.mean, each.half))))
     caption = (
-        f"{metric.heading} by {across.name}: mean over seeds, ± half of its 95 % interval "
-        "(Student t, three seeds or more)."
+        f"{metric.heading} by {across.name}: mean over seeds. {interval_text(seed_counts(schemes))}"
     )
     return Table(f"{metric.name}-by-{across.slug}", caption, tuple(columns), tuple(rows))

@@ -29,7 +29,10 @@ def test_four_significant_figures(value, text):
     ("mean", "half", "text"),
     [
         (161.2, 7.65, "161.2 ± 7.7"),
-        (0.025, 5e-17, "25.00 ± 0.00"),  # what rounding leaves of equal seeds
+        (0.025, 0.0, "25.00"),
+        (0.025, 5e-17, "25.00"),  # what rounding leaves of equal seeds
+        (0.025, 1e-9, "25.00 ± 0.00"),
+        (0.0, 0.0, "0"),
         (12_345.0, 1234.5, "12\u2009340 ± 1\u2009234"),
     ],
 )

@@ -65,8 +65,9 @@ def test_an_order_that_is_turned_round_is_named(played):
         *(played("paper", "a", (0.010, 0.011, 0.012)), played("paper", "b", (0.02, 0.021, 0.022))),
         *(played("errors", "a", (0.020, 0.021, 0.023)), played("errors", "b", (0.01, 0.01, 0.01))),
     ]
-    _, orders = ladder_tables(schemes)
+    results, orders = ladder_tables(schemes)
     assert orders.rows[0][1:] == ("a < b", "b before a")
+    assert "interval over 3 seeds" in results.caption
 
 
 def test_what_the_seeds_do_not_decide_is_no_order(played):

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 from pytest import approx
 
@@ -82,6 +83,25 @@ def test_targets_over_seeds_count_who_reached(tmp_path, write_run):
     two = write_run(tmp_path / "1", seed=1, accuracy=(0.1, 0.5, 0.6, 0.7))
     row = rows_of(tables.target_table(load_schemes([one, two])))[0]
     assert (row["reached"], row["rounds"]) == ("1 of 2 seeds", "3.0")
+
+
+def test_captions_say_how_many_seeds_the_intervals_have(schemes_of):
+    """The latency of all seeds is the same, so that its interval is zero."""
+    three = schemes_of(seeds=3, beside="", joint=(0.025, 0.9, 5e6))
+    said = "95 % interval over 3 seeds (Student t), none where all agree."
+    every = (tables.scheme_table, tables.cost_table, tables.target_table)
+    assert all(table(three).caption.endswith(said) for table in every)
+    assert tables.cost_table(three).latex().count(r"$\pm$") == 0
+    one = replace(three[0], label="one", runs=three[0].runs[:1])
+    mixed, alone = (tables.cost_table(schemes).caption for schemes in ([*three, one], [one]))
+    assert "over 1 to 3 seeds (Student t, three seeds or more)" in mixed
+    assert alone.endswith("Over 1 seed: too few for an interval.")
+
+
+def test_the_interval_to_a_target_is_over_the_seeds_that_reached_it(schemes_of):
+    """0.7, 0.76, 0.82, 0.88: two of them reach 0.8."""
+    schemes = schemes_of(seeds=4, step=0.06, beside="", joint=(0.025, 0.7, 5e6))
+    assert tables.target_table(schemes).caption.endswith("Over 2 seeds: too few for an interval.")
 
 
 def test_no_targets_no_table(scheme_of):

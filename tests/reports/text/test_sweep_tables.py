@@ -28,6 +28,7 @@ def test_latex_has_the_interval_over_three_seeds_and_the_best_in_bold(write_swee
         write_sweep(thresholds=("15 ms",), bands=("10 MHz", "20 MHz"), seeds=(0, 1, 2))
     )
     text = sweep_pivots(schemes, swept_keys(schemes))[0].latex()
+    assert "interval over 3 seeds" in text
     # means 0.21 and 0.31 of liu, 0.1 less of fedavg; t of two degrees times 0.01 / sqrt(3)
     assert r"liu & \textbf{21.0} $\pm$ 2.5 & \textbf{31.0} $\pm$ 2.5 \\" in text
     assert r"fedavg & 11.0 $\pm$ 2.5 & 21.0 $\pm$ 2.5 \\" in text
