@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 
 from edgesim.errors import COMMAND_LINE, ScenarioError
 from edgesim.scenario.fields import PLAIN
+from edgesim.scenario.radio.own_loss_schema import SHORT_KEYS
 from edgesim.scenario.schema import ScenarioKeys
 from edgesim.scenario.section import Reader, Section, reader_of
 
@@ -62,6 +63,10 @@ def explain_key(key: str | None = None, of_methods: Sequence[KeyInfo] = ()) -> l
         return infos
     plain = re.sub(r"\[\d*\]|\.\d+(?=\.|$)", "", key)
     found = [info for info in infos if info.key == plain or info.key.startswith(plain + ".")]
+    if plain in SHORT_KEYS:
+        (full,) = (info for info in infos if info.key == SHORT_KEYS[plain])
+        meaning = f"{full.meaning}; short for {full.key} with model: trace"
+        return [replace(full, key=plain, meaning=meaning)]
     if not found:
         raise ScenarioError(f"{COMMAND_LINE}: {unknown_key(plain, infos)}")
     return found

@@ -11,6 +11,10 @@ from edgesim.scenario.fields import Word
 from edgesim.scenario.section import OURS, Section, key, refuse
 
 EXAMPLE = "{path_loss: {model: constant, loss: 100 dB}}"
+SHORT_KEYS = {  # of the short form {trace: rates.csv}: the key in full
+    "network.channel.trace": "network.channel.path_loss.file",
+    "network.channel.end": "network.channel.path_loss.end",
+}
 
 
 class CodePathLoss(Section):

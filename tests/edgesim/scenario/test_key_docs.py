@@ -8,6 +8,7 @@ import pytest
 from edgesim.errors import ScenarioError
 from edgesim.scenario.key_docs import all_keys, explain_key, json_schema
 from edgesim.scenario.loader import load
+from edgesim.scenario.radio.own_loss_schema import SHORT_KEYS
 from edgesim.scenario.yaml_locations import read_text
 
 ROOT = Path(__file__).parents[3]
@@ -54,6 +55,18 @@ def test_explain_finds_a_key_a_section_and_the_nearest():
         explain_key("latency_threshold")
     with pytest.raises(ScenarioError, match=r"did you mean budget\.latency_threshold"):
         explain_key("budgt.latency_treshold")  # wrong in both words
+
+
+@pytest.mark.parametrize(("short", "full"), SHORT_KEYS.items())
+def test_a_short_key_is_explained_by_that_in_full(path, short, full):
+    ((found,), (known,)) = (explain_key(key) for key in (short, full))
+    assert found.key == short and found.meaning.startswith(known.meaning)
+    assert f"short for {full}" in found.meaning and found.example == known.example
+    channel = {"trace": "rates.csv", "end": "hold"} | {short.rpartition(".")[2]: found.example}
+    written = ", ".join(f"{name}: {value}" for name, value in channel.items())
+    read = load(path, [f"network.channel={{{written}}}"])
+    loss = read.network.channel.path_loss
+    assert getattr(loss, full.rpartition(".")[2]) == found.example
 
 
 @pytest.fixture(scope="module")
