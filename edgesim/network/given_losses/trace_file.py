@@ -137,15 +137,42 @@ def read_trace(path: Path, devices: int) -> Trace:
     try:
         file = io.StringIO(read_regular(path, MAX_BYTES).decode("utf-8-sig"), newline="")
         scales, kind, head = read_head(file.readline(), devices)
-        numbers = read_numbers(file.read(), len(head), devices + 1)
+        text = file.read()
+        numbers = read_numbers(text, len(head), devices + 1)
     except OSError as error:
         raise TraceFileError(f"cannot be read ({error.strerror}); {RELATIVE}") from error
     except UnicodeDecodeError as error:
         raise TraceFileError("is not UTF-8 text") from error
+    written = WrittenNumbers(numbers, head, text)
     times_s, values = numbers[:, 0] * scales[0], numbers[:, 1:] * scales[1:]
-    check_times(times_s)
-    check_values(values, kind)
+    check_times(times_s, written)
+    check_values(values, kind, written)
     return Trace(times_s, values, kind)
+
+
+@dataclass(frozen=True, eq=False)
+class WrittenNumbers:
+    """The numbers of a file as they stand there, for errors.
+
+    Args:
+        numbers: [N, columns].
+        head: names of the columns, with their units.
+        text: the lines behind the first one.
+    """
+
+    numbers: Array
+    head: list[str]
+    text: str
+
+    def shown(self, row: int, column: int) -> str:
+        """A number with its unit."""
+        found = COLUMN.fullmatch(self.head[column])
+        return f"{self.numbers[row, column]:g} {found[2].strip() if found else ''}".rstrip()
+
+    def line(self, row: int) -> int:
+        """Number of a row's line in the file, blank ones counted."""
+        lines = enumerate(self.text.splitlines(), 2)
+        return [number for number, line in lines if line.strip()][row]
 
 
 def read_head(line: str, devices: int) -> tuple[Array, str, list[str]]:
@@ -154,7 +181,10 @@ def read_head(line: str, devices: int) -> tuple[Array, str, list[str]]:
     if len(head) < 2:
         raise TraceFileError(f"has no head with units in its first line; write such as {EXAMPLE}")
     if len(head) - 1 < devices:
-        raise TraceFileError(f"has columns for {len(head) - 1} devices; the cell has {devices}")
+        found = (
+            "a column for 1 device" if len(head) == 2 else f"columns for {len(head) - 1} devices"
+        )
+        raise TraceFileError(f"has {found}; the cell has {devices}")
     scales, kinds = [], set()
     for place, column in enumerate(head[: devices + 1]):
         found = COLUMN.fullmatch(column)
@@ -213,28 +243,29 @@ def first_odd_line(text: str, columns: int) -> str:
     return "holds what is no number"
 
 
-def check_times(times_s: Array) -> None:
+def check_times(times_s: Array, written: WrittenNumbers) -> None:
     """From 0 on, each later than the one before."""
-    if not np.isfinite(times_s).all():
-        raise TraceFileError("has a time that is no number")
+    odd = np.flatnonzero(~np.isfinite(times_s))
+    if odd.size:
+        raise TraceFileError(f"has a time that is no number in line {written.line(odd[0])}")
     if times_s[0] != 0.0:
-        raise TraceFileError(f"begins at {times_s[0]:g} s; its first time must be 0")
+        begins = f"{written.shown(0, 0)} in line {written.line(0)}"
+        raise TraceFileError(f"begins at {begins}; its first time must be 0")
     late = np.flatnonzero(np.diff(times_s) <= 0.0)
     if late.size:
-        line = late[0] + 1
-        raise TraceFileError(
-            f"goes from {times_s[line - 1]:g} s to {times_s[line]:g} s; times must rise"
-        )
+        before, after = (written.shown(row, 0) for row in (late[0], late[0] + 1))
+        line = written.line(late[0] + 1)
+        raise TraceFileError(f"goes from {before} to {after} in line {line}; times must rise")
 
 
-def check_values(values: Array, kind: str) -> None:
+def check_values(values: Array, kind: str, written: WrittenNumbers) -> None:
     """Rates are finite and not negative, losses not negative; inf dB is no connection."""
     least = "a rate" if kind == RATE else "a path loss"
     bad = np.isnan(values) | (values < 0.0) | (np.isposinf(values) & (kind == RATE))
     if bad.any():
-        row, column = (int(axis[0]) for axis in np.nonzero(bad))
+        row, k = (int(axis[0]) for axis in np.nonzero(bad))
         hint = "; it seems to hold gains, whose sign is the other one" if kind == LOSS else ""
         raise TraceFileError(
-            f"has {values[row, column]:g} for device {column} in value line {row + 1}; "
+            f"has {written.shown(row, k + 1)} for device {k} in line {written.line(row)}; "
             f"{least} is a number of at least 0{hint}"
         )
