@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from edgesim.errors import ResultsError
 from reports.catalog.clock_figures import clock_figures
 from reports.catalog.cost_and_cell_figures import cell_figures, cost_figures
@@ -11,7 +13,8 @@ from reports.catalog.report_figure import ReportFigure, shown_text
 from reports.catalog.sweep_figures import sweep_figures
 from reports.report_options import ReportOptions
 from reports.run_data.scheme_grouping import Scheme, few_schemes, swept_keys
-from reports.run_data.scheme_selection import unknown_name
+from reports.run_data.scheme_selection import unknown_names
+from reports.styling.figure_style import SCREEN
 
 
 def report_figures(
@@ -23,6 +26,29 @@ def report_figures(
         ResultsError: the options name a figure or a swept key that there is not.
     """
     options = options or ReportOptions()
+    every, notes = _every_figure(schemes, options)
+    if options.figures:
+        known = [figure.name for figure in every]
+        if unknown := [name for name in options.figures if name not in known]:
+            raise missing_figures(unknown, schemes, options)
+        every = [figure for figure in every if figure.name in options.figures]
+    return every, notes
+
+
+def missing_figures(
+    names: Sequence[str], schemes: list[Scheme], options: ReportOptions
+) -> ResultsError:
+    """The error about figures that were asked for, and that these results do not have.
+
+    Draws all figures to know which ones they have.
+    """
+    there = [f.name for f in _every_figure(schemes, options)[0] if f.draw(SCREEN) is not None]
+    return ResultsError(unknown_names("figures", names, there))
+
+
+def _every_figure(
+    schemes: list[Scheme], options: ReportOptions
+) -> tuple[list[ReportFigure], list[str]]:
     keys = swept_keys(schemes, apart=bool(options.along))
     few, chosen = few_schemes(schemes, keys)
     sweep, notes = sweep_figures(schemes, keys, options)
@@ -35,10 +61,4 @@ def report_figures(
         *cost_figures(schemes, few, shown),
         *cell_figures(schemes, few, shown),
     ]
-    if options.figures:
-        known = {figure.name: figure for figure in every}
-        for name in options.figures:
-            if name not in known:
-                raise ResultsError(unknown_name("figures", name, list(known)))
-        every = [figure for figure in every if figure.name in options.figures]
     return every, notes

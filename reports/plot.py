@@ -23,7 +23,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from edgesim.errors import ResultsError
-from reports.figure_catalog import report_figures
+from reports.figure_catalog import missing_figures, report_figures
 from reports.figure_files import file_style, lay_out
 from reports.figures.learning_curves import (
     ABSCISSAS,
@@ -116,7 +116,7 @@ def figure(runs: GivenRuns, name: str, options: Mapping[str, Any] | None = None)
     with styled(file_style(chosen)):
         drawn = report_figures(schemes, chosen)[0][0].draw(file_style(chosen))
         if drawn is None:
-            raise ResultsError(f"There is nothing to draw in the figure {name} of these runs.")
+            raise missing_figures([name], schemes, chosen)
         if chosen.panels == "lettered":
             letter_panels(drawn)
         lay_out(drawn)

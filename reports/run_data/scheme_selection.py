@@ -29,7 +29,7 @@ def named_schemes(schemes: list[Scheme], names: Mapping[str, str]) -> list[Schem
         own = [scheme for scheme in schemes if label in (scheme.label, scheme.series)]
         if not own:
             known = dict.fromkeys(x for scheme in schemes for x in (scheme.series, scheme.label))
-            raise ResultsError(unknown_name("schemes", label, list(known)))
+            raise ResultsError(unknown_names("schemes", [label], list(known)))
         chosen += [_renamed(scheme, label, name) for scheme in own]
     return chosen
 
@@ -58,7 +58,7 @@ def sliced_schemes(schemes: list[Scheme], at: Mapping[str, str]) -> list[Scheme]
         if number is None or not any(key.of(scheme.values) == number for scheme in kept):
             there = dict.fromkeys(key.of(s.values) for s in schemes if key.key in s.numbers)
             known = [key.text(value) for value in sorted(x for x in there if x is not None)]
-            raise ResultsError(unknown_name("slice", f"{name} {text}", known))
+            raise ResultsError(unknown_names("slice", [f"{name} {text}"], known))
         schemes = kept
     # named anew, as what they have in common no longer tells them apart
     return group_runs([run for scheme in schemes for run in scheme.runs]) if at else schemes
@@ -73,7 +73,7 @@ def find_key(option: str, name: str, keys: Sequence[SweptKey]) -> SweptKey:
     for key in keys:
         if name in (key.key, key.name, key.name.replace(" ", "_")):
             return key
-    raise ResultsError(unknown_name(option, name, [key.key for key in keys]))
+    raise ResultsError(unknown_names(option, [name], [key.key for key in keys]))
 
 
 def _number(key: SweptKey, text: str) -> float | None:
@@ -91,8 +91,9 @@ def _number(key: SweptKey, text: str) -> float | None:
         return None
 
 
-def unknown_name(option: str, name: str, known: Sequence[str]) -> str:
-    """The sentence about a name in an option that the results do not have."""
-    near = difflib.get_close_matches(name, known, n=1)
+def unknown_names(option: str, names: Sequence[str], known: Sequence[str]) -> str:
+    """The sentence about names in an option that the results do not have."""
+    near = difflib.get_close_matches(names[0], known, n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known) or 'none'}."
-    return f"The report's {option} names {shorten(name)}, which is not in these results; {hint}"
+    given = ", ".join(map(shorten, names))
+    return f"The report's {option} names {given}, which these results do not have; {hint}"

@@ -4,8 +4,11 @@ import itertools
 
 import pytest
 
+import reports.plot as plot
+from edgesim.errors import ResultsError
 from edgesim.results.run_search import find_runs
 from reports.figure_catalog import report_figures
+from reports.html_page import write_report
 from reports.report_options import options_from
 from reports.run_data.scheme_grouping import load_schemes
 from reports.styling.figure_style import SCREEN
@@ -74,3 +77,25 @@ def test_linked_keys_stay_apart_where_other_runs_break_the_link(tmp_path, write_
     (panel,) = latency.draw(SCREEN).axes
     assert panel.get_xlabel() == "every"
     assert [2, 3] in [line.get_xdata().tolist() for line in panel.lines]
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ("staleness", '"staleness"'),  # a clock whose jobs overlap has it
+        ("cdf,to-target,worth", '"to-target", "worth"'),
+        ("staleness,cdf,curves", '"curves"'),  # no report has it
+    ],
+)
+def test_a_figure_that_the_results_do_not_have_is_refused(tmp_path, write_run, asked, named):
+    folder, out = write_run(tmp_path / "runs" / "a", targets=()), tmp_path / "out"
+    with pytest.raises(ResultsError) as error:
+        write_report([folder], out, options_from({"figures": asked}))
+    said, there = str(error.value).split("; there are ")
+    assert said == f"The report's figures names {named}, which these results do not have"
+    assert not out.exists() and "staleness" not in there and "to-target" not in there
+    figures = report_figures(load_schemes([folder]))[0]
+    drawn = [each.name for each in figures if each.draw(SCREEN) is not None]
+    assert there == f"{', '.join(drawn)}." and "cdf" in drawn
+    with pytest.raises(ResultsError, match='names "worth", which these results do not have'):
+        plot.figure(folder, "worth")

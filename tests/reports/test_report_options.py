@@ -107,7 +107,7 @@ def test_a_wrong_option_is_one_sentence_with_its_line(tmp_path, text, sentence):
     [
         (
             "figures=accuracies",
-            'figures names "accuracies", which is not in these results; did you',
+            'figures names "accuracies", which these results do not have; did you',
         ),
         ("schemes=[fedavg, fedpro]", 'schemes names "fedpro"'),
         ("slice={noise: 1}", 'slice names "noise"'),
