@@ -67,6 +67,9 @@ def _equal_steps(first: str, last: str, step: str) -> list[str]:
 
 def _equal_ratios(first: str, last: str, count: str) -> list[str]:
     """Both ends included, the values between them rounded to 12 digits."""
+    ends = [_QUANTITY.fullmatch(text) for text in (first, last)]
+    if any(end is not None and Decimal(end[1]) == 0 for end in ends):
+        raise _RangeError("; log has equal ratios, so that no end is 0; write one above 0")
     (a, b), unit = _numbers((first, last))
     if not re.fullmatch(r"\d{1,9}", count) or not 2 <= int(count) <= MAX_VALUES:
         raise _RangeError(f"; its third number says how many values, from 2 to {MAX_VALUES}")

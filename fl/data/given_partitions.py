@@ -45,13 +45,18 @@ def by_client(
 
 
 def with_most_samples(owner: Array, devices: int, what: str) -> Array:
-    """The owners of most samples, the largest first, one per device; owner: of each sample [N]."""
+    """The owners of most samples, the largest first, one per device.
+
+    Args:
+        owner: of each sample [N].
+        devices: K.
+        what: the owners are, in the plural.
+    """
     sizes = np.bincount(owner)
     largest = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
     if devices > len(largest):
-        raise DataError(
-            f"{len(largest)} {what} have training samples: too few for {devices} devices"
-        )
+        have = f"1 {what[:-1]} has" if len(largest) == 1 else f"{len(largest)} {what} have"
+        raise DataError(f"{have} training samples: too few for {devices} devices")
     return largest[:devices]
 
 

@@ -238,8 +238,10 @@ def clients_of(
                 problem = "give the id of each sample's client, whole numbers or words [N]"
                 raise DataError(f"{source}: {name} is {ids.dtype} {list(ids.shape)}; {problem}")
             given.append(ids)
-    if len({ids.dtype.kind == "U" for ids in given}) > 1:
-        raise DataError(f"{source}: clients_train and clients_test are not of one kind")
+    kinds = ["words" if ids.dtype.kind == "U" else "whole numbers" for ids in given]
+    if len(set(kinds)) > 1:
+        found = f"clients_train holds {kinds[0]}, clients_test {kinds[1]}"
+        raise DataError(f"{source}: {found}; give both of one kind")
     known, numbers = np.unique(given[0], return_inverse=True)
     if len(given) == 1:
         return known, (numbers.astype(np.int64), None)

@@ -181,10 +181,9 @@ def read_head(line: str, devices: int) -> tuple[Array, str, list[str]]:
     if len(head) < 2:
         raise TraceFileError(f"has no head with units in its first line; write such as {EXAMPLE}")
     if len(head) - 1 < devices:
-        found = (
-            "a column for 1 device" if len(head) == 2 else f"columns for {len(head) - 1} devices"
-        )
-        raise TraceFileError(f"has {found}; the cell has {devices}")
+        count = len(head) - 1
+        there = "a column for 1 device" if count == 1 else f"columns for {count} devices"
+        raise TraceFileError(f"has {there}; the cell has {devices}")
     scales, kinds = [], set()
     for place, column in enumerate(head[: devices + 1]):
         found = COLUMN.fullmatch(column)

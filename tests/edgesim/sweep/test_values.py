@@ -78,6 +78,8 @@ def test_a_block_lists_values_and_names_its_line():
         ("t=range(1ms,2MHz,1ms)", "where 2MHz is not in ms; write all with the same unit"),
         ("t=range(1,1e9,1)", "allowed are 10000"),
         ("t=log(1,10,1)", "from 2 to 10000"),
+        ("t=log(0,1GHz,4)", "t has log(0,1GHz,4); log has equal ratios, so that no end is 0"),
+        ("t=log(0MHz,1GHz,4)", "log has equal ratios, so that no end is 0; write one above 0"),
         ("t=log(-1,10,3)", "needs two numbers above 0 and no decibel"),
         ("t=log(1dBm,10dBm,3)", "needs two numbers above 0 and no decibel"),
     ],

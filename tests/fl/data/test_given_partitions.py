@@ -30,6 +30,8 @@ def test_with_fewer_devices_the_largest_clients_take_part():
     assert lists(train) == [[1, 2], [0, 4, 5]] and test is None
     with pytest.raises(DataError, match="3 clients have training samples: too few for 4 devices"):
         by_client((CLIENTS, None), 4)
+    with pytest.raises(DataError, match=r"^1 client has training samples: too few for 2 devices"):
+        by_client((CLIENTS * 0, None), 2)
     with pytest.raises(DataError, match="does not say whose each sample is"):
         by_client(None, 2)
 

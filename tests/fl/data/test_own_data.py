@@ -106,7 +106,7 @@ def test_images_are_read_only_when_they_are_used(tmp_path):
         ({"x_train": np.zeros((3, 8, 8, 3), np.uint8)}, "with the channels last"),
         ({"clients_train": None, "clients_test": [1, 2]}, "has clients_test, but no clients_train"),
         ({"clients_test": ["a", "z"]}, "client z of clients_test has no training sample"),
-        ({"clients_test": [1, 2]}, "are not of one kind"),
+        ({"clients_test": [1, 2]}, "clients_train holds words, clients_test whole numbers; give"),
         ({"clients_train": [0.5, 1, 1]}, "clients_train is float64"),
         ({"x_train": np.ones((3, 4), int)}, "x_train is int64 .*, x_test is float64 .*of one kind"),
         ({"x_train": np.ones((3, 4), np.uint8)}, "x_train is uint8 .*; give both of one kind"),
