@@ -95,5 +95,8 @@ def unknown_names(option: str, names: Sequence[str], known: Sequence[str]) -> st
     """The sentence about names in an option that the results do not have."""
     near = difflib.get_close_matches(names[0], known, n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known) or 'none'}."
+    key, _, value = names[0].partition(":")
+    if value and not value.startswith(" "):  # to YAML one word
+        hint = f"write a blank after the colon: {{{key}: {value}}}"
     given = ", ".join(map(shorten, names))
     return f"The report's {option} names {given}, which these results do not have; {hint}"

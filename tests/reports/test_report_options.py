@@ -112,6 +112,12 @@ def test_a_wrong_option_is_one_sentence_with_its_line(tmp_path, text, sentence):
         ("schemes=[fedavg, fedpro]", 'schemes names "fedpro"'),
         ("slice={noise: 1}", 'slice names "noise"'),
         ("slice={bandwidth: 11 MHz}", 'slice names "bandwidth 11 MHz"'),
+        (
+            "slice={bandwidth:10MHz}",
+            'slice names "bandwidth:10MHz", which these results do not have; '
+            "write a blank after the colon: {bandwidth: 10MHz}",
+        ),
+        ("schemes={fedavg:FedAvg}", "write a blank after the colon: {fedavg: FedAvg}"),
         ("along=rounds", 'along names "rounds"'),
     ],
 )
