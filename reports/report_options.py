@@ -181,7 +181,7 @@ def options_from(given: dict[str, Any]) -> ReportOptions:
     try:
         return ReportOptions.model_validate(given)
     except ValidationError as problem:
-        raise _first_error(problem, Document(given)) from None
+        raise _first_error(problem, Document(given, {(): "options"})) from None
 
 
 def _first_error(problem: ValidationError, document: Document) -> ScenarioError:

@@ -141,5 +141,8 @@ def test_python_takes_the_same_keys():
     assert options_from({"x": "rounds", "columns": 2}) == read_options(
         None, ["x=rounds", "columns=2"]
     )
-    with pytest.raises(ScenarioError, match="no key figur"):
+    with pytest.raises(ScenarioError) as unknown:
         options_from({"figur": 1})
+    assert str(unknown.value) == "options: a report has no key figur; did you mean figures?"
+    with pytest.raises(ScenarioError, match="^options: columns is 3; write 1 or 2"):
+        options_from({"columns": 3})
