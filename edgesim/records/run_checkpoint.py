@@ -88,7 +88,7 @@ class Checkpoint:
         arrays: of the method's state, by name.
         facts: values for JSON that belong to the state.
         tables: the log's rows so far, in blocks.
-        warnings: for summary.json, on damage that was found when the run was resumed.
+        warnings: for summary.json, on what was found when the run was resumed, such as damage.
         is_older: the last checkpoint was damaged, and this is the one before it.
     """
 

@@ -29,7 +29,8 @@ def continuable(setup: Setup, path: Path) -> Callable[[Checkpoint], None]:
 
     It may where the two runs differ in the number of rounds only, and this one has more. No method
     and no part of the simulation knows how many rounds there will be, but by parameters that
-    follow from it (`Method.by_length`) and are then parameters in which the two runs differ.
+    follow from it (`Method.by_length`) and are then parameters in which the two runs differ; where
+    the scenario of the folder keeps them, the checkpoint gets a warning.
 
     Args:
         setup: of the run that is to go on.
@@ -52,8 +53,22 @@ def continuable(setup: Setup, path: Path) -> Callable[[Checkpoint], None]:
                 f"interrupted (clock.mode {setup.scenario.clock.mode}); {CURE}"
             )
         setup.check_before_training()
+        saved.warnings.extend(_kept_lengths(setup, before))
 
     return check
+
+
+def _kept_lengths(setup: Setup, before: int) -> list[str]:
+    """Warnings about parameters that are as they follow from the number of rounds before."""
+    method, devices, now = setup.method, setup.task.devices, setup.scenario.rounds
+    asked = min(method.participants or devices, devices)
+    old, new = method.by_length(before, asked), method.by_length(now, asked)
+    return [
+        f"learning.method.{name} stays {old[name]:g}, as for {before} rounds; a run of {now} rounds "
+        f"from the start has {new[name]:g}"
+        for name in old
+        if getattr(method, name) == old[name] != new[name]
+    ]
 
 
 def _difference(setup: Setup, path: Path) -> str:

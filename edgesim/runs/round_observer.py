@@ -38,7 +38,7 @@ class Recorder(Observer):
         folder: where the checkpoint goes; None keeps all in memory.
         progress: called with a dict after each round; None: not at all.
         detours: what the training has done in another way than chosen, for the checkpoint.
-        warnings: on damage that was found when the run was resumed, for the checkpoint.
+        warnings: on what was found when the run was resumed, for the checkpoint.
         stop: says that the round in progress is the last one.
     """
 
@@ -77,6 +77,12 @@ class Recorder(Observer):
         scores = self.evaluate(state)
         self.evaluate_s += time.perf_counter() - start_s
         return scores
+
+    def started(self, g: int) -> None:
+        """Report that round g comes next, and the warnings that the run has by then."""
+        self.report("start", round=g)
+        for text in self.warnings:
+            self.report("warning", text=text)
 
     def finished(self, g: int, state: State, at_work: AtWork | None = None) -> None:
         """Write the checkpoint of round g, with the jobs at work, and report its figures."""

@@ -259,7 +259,7 @@ def run_rounds(
         damage,
         setup.stop_rule(),
     )
-    recorder.report("start", round=first)
+    recorder.started(first)
     over = saved is not None and has_ended(setup, saved)
     rounds = range(first, first if over else setup.scenario.rounds)
     state = play(setup, start_s, setup.rules(), trainer, log, recorder, rounds, state, saved)

@@ -134,6 +134,25 @@ def test_a_parameter_that_follows_from_the_rounds_is_written_and_makes_another_r
     assert files_of(out) == before
 
 
+def test_a_parameter_that_stays_as_for_fewer_rounds_is_a_warning(tiny, tmp_path):
+    """The resolved scenario has moving_rounds, so that a run of its folder keeps it."""
+    common, out, seen = ["network.channel.fading=none", "allocation.solver=equal"], tmp_path, []
+    method = "learning.method={name: fedspa, local_steps: 1}"
+    simulate(load(tiny, ["rounds=2", *common, method]), out=out / "short")
+    for rounds in (3, 3, 4):
+        longer = load(out / "short" / "scenario.yaml", [f"rounds={rounds}"])
+        summary = simulate(longer, out=out / "short", progress=seen.append).summary
+        assert summary["warnings"] == [
+            "learning.method.moving_rounds stays 2, as for 2 rounds; "
+            "a run of 3 rounds from the start has 3"
+        ]
+    assert [each["text"] for each in seen if each["kind"] == "warning"] == 2 * summary["warnings"]
+    written = [*common, method, "learning.method.moving_rounds=1"]
+    for rounds in (2, 3):
+        run = simulate(load(tiny, [*written, f"rounds={rounds}"]), out=out / "written")
+    assert run.summary["warnings"] == []
+
+
 def test_other_versions_are_named(tiny, tmp_path, monkeypatch):
     scenario = load(tiny, NOTHING_LEARNED)
     simulate(scenario, out=tmp_path / "out")
