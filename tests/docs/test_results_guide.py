@@ -1,4 +1,4 @@
-"""The commands and the code of docs/guide/results.md, in order, as they are printed."""
+"""The commands and the code of docs/guide/results.md as printed, and the bands that pages sweep."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from edgesim.cli.app import app
+from edgesim.runs.run import feasibility
+from edgesim.sweep.sweep_plan import plan_sweep
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "guide" / "results.md"
@@ -34,9 +36,36 @@ def test_the_guide_runs_as_printed_and_says_what_is_true(tmp_path, monkeypatch):
         else:
             run_command(block.strip() + " --workers 1")
     assert names["sweep"].units == {"network.bandwidth": "Hz"}
-    assert names["table"].shape == (2, 2) and names["table"].notna().all(axis=None)
+    assert names["table"].shape == (2, 2) and (names["table"] > 0).all(axis=None)
     assert len(names["results"].rounds) == 40 and len(names["uploads"])
     assert names["axes"].get_title() == "two seeds"
     assert len(names["longer"].rounds) == 25
     (line,) = re.findall(r"`(edgesim run [^`]*)`", text)
     run_command(line)
+
+
+def swept_bands(page: Path) -> list[list[str]]:
+    """The changes of each swept band of a page: of its commands, its table and its block."""
+    text = page.read_text(encoding="utf-8")
+    commands = re.findall(r"^(edgesim sweep .*network\.bandwidth.*)", text, re.M)
+    found = [[word for word in shlex.split(line) if "=" in word] for line in commands]
+    found += [
+        shlex.split(item) for item in re.findall(r"^\| `('?network\.bandwidth.*?)` ", text, re.M)
+    ]
+    block = re.search(r"^sweep:\n((?: +.*\n)+)", text, re.M)
+    keys = dict(re.findall(r"^ +([\w.]+): (.*)", block[1], re.M)) if block else {}
+    axes = [f"{key}={value.strip('[]')}" for key, value in keys.items() if key != "seeds"]
+    return found + ([[axis.replace(" ", "") for axis in axes]] if axes else [])
+
+
+@pytest.mark.parametrize("page", ["guide/results.md", "use/sweeps.md"])
+def test_every_swept_band_of_the_page_prunes(page):
+    bands = swept_bands(ROOT / "docs" / page)
+    assert len(bands) == {"guide/results.md": 1, "use/sweeps.md": 5}[page]
+    for words in bands:
+        kept = [word for word in words if not word.startswith(("learning.", "~"))]
+        changes = [*kept, "learning.dataset=none", "~learning.partition"]
+        plan = plan_sweep(ROOT / "scenarios" / "demo.yaml", changes, "0-4", only=["joint"])
+        for point in plan.points:
+            rows = feasibility(point.scenario, point.seed).rows
+            assert max(row["rho"] for row in rows) > 0, (words, point.name)
