@@ -144,5 +144,5 @@ def test_python_takes_the_same_keys():
     with pytest.raises(ScenarioError) as unknown:
         options_from({"figur": 1})
     assert str(unknown.value) == "options: a report has no key figur; did you mean figures?"
-    with pytest.raises(ScenarioError, match="^options: columns is 3; write 1 or 2"):
+    with pytest.raises(ScenarioError, match=r"^options: columns is 3; write 1 or 2"):
         options_from({"columns": 3})
