@@ -90,6 +90,14 @@ def test_the_trace_of_the_guide(scenario):
     changes = counted, "network.channel={trace: rates.csv}", "devices.0.count=2"
     run = simulate(scenario("rates.csv", trace, *changes))
     assert run.device_rounds.rate_bps.to_numpy() == pytest.approx([17.1e6, 4.05e6] * 2)
+    wider = simulate(scenario("rates.csv", trace, *changes, "network.bandwidth=20 MHz"))
+    assert wider.rounds.time_s.to_numpy() == pytest.approx(run.rounds.time_s.to_numpy())
+    changes = *changes, "network.noise=-174 dBm/Hz"
+    narrow, wide = (
+        simulate(scenario("rates.csv", trace, *changes, f"network.bandwidth={band}")).rounds
+        for band in ("1 MHz", "20 MHz")
+    )
+    assert (wide.time_s < 0.9 * narrow.time_s).all()
 
 
 def test_the_clock_of_the_guide(scenario, monkeypatch):
