@@ -64,8 +64,8 @@ def _kept_lengths(setup: Setup, before: int) -> list[str]:
     asked = min(method.participants or devices, devices)
     old, new = method.by_length(before, asked), method.by_length(now, asked)
     return [
-        f"learning.method.{name} stays {old[name]:g}, as for {before} rounds; a run of {now} rounds "
-        f"from the start has {new[name]:g}"
+        f"learning.method.{name} stays {old[name]:g}, as for {before} rounds; a run of {now} "
+        f"rounds from the start has {new[name]:g}"
         for name in old
         if getattr(method, name) == old[name] != new[name]
     ]
