@@ -105,7 +105,9 @@ def describe(error: BaseException, path: Path) -> str:
     """file:line: kind: message, with the last line of the user's file that was running."""
     line = error.lineno if isinstance(error, SyntaxError) else (lines_in(error, path) or [1])[-1]
     message = str(error).splitlines()[0] if str(error) else "no message"
-    return f"{path}:{line}: {type(error).__name__}: {message}"
+    cure = "; what it imports must be installed, or stand in the same file"
+    needs = cure if isinstance(error, ModuleNotFoundError) else ""
+    return f"{path}:{line}: {type(error).__name__}: {message}{needs}"
 
 
 def lines_in(error: BaseException, path: Path) -> list[int | None]:

@@ -32,7 +32,10 @@ HOOKS = [
     "demand(self, state, view, chosen)",
 ]
 FILES = {
-    "import nosuchmodule_at_all": r"my.py:1: ModuleNotFoundError",
+    "import nosuchmodule_at_all": (
+        r"my.py:1: ModuleNotFoundError: No module named 'nosuchmodule_at_all'; "
+        "what it imports must be installed, or stand in the same file"
+    ),
     "def f(:": r"my.py:1: SyntaxError",
     "raise SystemExit(7)": r"my.py:1: SystemExit",
     "x = 1": "defines no thing",
