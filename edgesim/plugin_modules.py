@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 from types import ModuleType
 
+from edgesim.shadowed_packages import refuse_hidden
+
 GROUP = "edgesim.modules"  # of entry points
 
 
@@ -13,7 +15,12 @@ def plugin_module(name: str) -> ModuleType | None:
 
     Args:
         name: of the entry point.
+
+    Raises:
+        HiddenPackageError: a file of the user is in the way of a package of this project.
     """
     for entry in entry_points(group=GROUP, name=name):
+        if entry.dist and entry.dist.name == "edgesim":
+            refuse_hidden(entry.module.partition(".")[0])
         return entry.load()
     return None

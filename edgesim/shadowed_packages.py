@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import TracebackType
 
 from edgesim.errors import EdgesimError
 
@@ -29,12 +31,26 @@ def hiding_file(package: str) -> Path | None:
 def refuse_hidden(*packages: str) -> None:
     """Refuse to start where a package of this project would not be found.
 
+    A script, or ``python -m edgesim``, then ends with the sentence alone and exit code 2.
+
     Raises:
         HiddenPackageError: with the file that is in its way.
     """
     for package in packages:
         if path := hiding_file(package):
+            if not hasattr(sys, "ps1"):  # at a prompt an error is no end
+                sys.excepthook = _exit_with_sentence
             raise HiddenPackageError(
                 f"edgesim has a package {package}, which {path} hides from Python; "
                 "rename that file, or move it to another folder"
             )
+
+
+def _exit_with_sentence(
+    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
+    if not issubclass(kind, HiddenPackageError):
+        sys.__excepthook__(kind, error, traceback)
+        return
+    print(error, file=sys.stderr)
+    sys.exit(2)

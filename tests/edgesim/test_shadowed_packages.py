@@ -23,9 +23,21 @@ def python(folder, *arguments):
 def test_a_file_that_hides_a_package(tmp_path, name):
     (tmp_path / f"{name}.py").write_text("'my notes'")
     (tmp_path / "script.py").write_text("import edgesim")
-    last = python(tmp_path, "script.py").stderr.splitlines()[-1]
-    assert f"edgesim has a package {name}, which {tmp_path}/{name}.py hides" in last
-    assert last.endswith("rename that file, or move it to another folder")
+    for arguments in (["script.py"], ["-m", "edgesim", "--version"]):
+        refused = python(tmp_path, *arguments)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert refused.stderr == (
+            f"edgesim has a package {name}, which {tmp_path}/{name}.py hides from Python; "
+            "rename that file, or move it to another folder\n"
+        )
+
+
+def test_other_errors_of_a_script_keep_their_traceback(tmp_path):
+    (tmp_path / "fl.py").write_text("")
+    code = "try:\n    import edgesim\nexcept ImportError:\n    1 / 0"
+    refused = python(tmp_path, "-c", code)
+    assert refused.returncode == 1 and refused.stderr.startswith("Traceback")
+    assert refused.stderr.endswith("ZeroDivisionError: division by zero\n")
 
 
 def test_only_the_commands_of_reports_miss_a_hidden_reports(tmp_path):
@@ -34,6 +46,9 @@ def test_only_the_commands_of_reports_miss_a_hidden_reports(tmp_path):
     hidden = python(tmp_path, "-m", "edgesim", "report", "x")
     assert hidden.returncode == 2 and hidden.stdout == ""
     assert hidden.stderr.endswith("rename that file, or move it to another folder.\n")
+    assert hidden.stderr.count("\n") == 1
+    plot = python(tmp_path, "-c", "import edgesim; edgesim.plot")
+    assert (plot.returncode, plot.stdout, plot.stderr.count("\n")) == (2, "", 1)
 
 
 @pytest.mark.slow
