@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from fnmatch import fnmatch
 from pathlib import Path
@@ -80,3 +81,30 @@ def test_what_is_tuned_is_inside_a_grid_a_factor_of_20_wide_of_the_same_length_f
                 assert min(abs(each / value - 1) for each in grid) < 1e-9, label
             counts.add(len(grid))
     assert len(counts) == 1 and not {0, 1, 2, 3, 4} & set(seeds)
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "docs/notebooks").glob("*.ipynb")), ids=lambda path: path.stem
+)
+def test_a_notebook_with_one_step_size_for_several_says_that_it_is_no_fair_comparison(path):
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    words = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+    assert re.search(
+        r"One step size for (all|both)[\w ]* is not a fair comparison[^.;]*;\n\[sweeps\]"
+        r"\(\.\./use/sweeps\.md\)", "\n".join(words),
+    )  # fmt: skip
+
+
+def test_the_page_of_the_ladder_says_what_the_table_says():
+    (said,) = (said for names, said in rows() if "ladder" in names)
+    page = (ROOT / "docs/models.md").read_text(encoding="utf-8")
+    ladder = page.split("### The ladder")[1].split("\n##")[0]
+    assert said.startswith(TUNED) and "on the rung `cell`" in said
+    assert "tuned on the rung `cell`, the same on all rungs" in ladder and "not tuned" not in ladder
+
+
+@pytest.mark.parametrize("page", ["clock", "edges-and-cloud", "presence"])
+def test_tables_of_three_seeds_say_so(page):
+    text = (ROOT / "docs/choose" / f"{page}.md").read_text(encoding="utf-8")
+    (command,) = (part for part in text.split("\n\n") if "--seeds 0-2" in part)
+    assert "three seeds" in text[text.index(command) :].split("\n|")[0]
