@@ -36,6 +36,7 @@ class ListedRun:
         keys: key -> text, of the keys in which runs of one scheme differ; of a sweep what it
             varies.
         scenario: flat; empty for a sweep.
+        name: of the scenario.
     """
 
     folder: Path
@@ -47,6 +48,7 @@ class ListedRun:
     accuracy: float | None = None
     keys: dict[str, str] = field(default_factory=dict)
     scenario: FlatScenario = field(default_factory=dict)
+    name: str = ""
 
 
 def list_runs(place: Path) -> list[ListedRun]:
@@ -73,7 +75,8 @@ def _listed(folder: Path) -> ListedRun:
     method = (scenario.get("learning") or {}).get("method") or {}
     scheme = str(scenario.get("scheme") or (method.get("name") if method else None) or folder.name)
     seed = str(scenario.get("seed", ""))
-    listed = ListedRun(folder, scheme, "", _changed_at(folder), seed, scenario=flatten(scenario))
+    name, flat = str(scenario.get("name", "")), flatten(scenario)
+    listed = ListedRun(folder, scheme, "", _changed_at(folder), seed, scenario=flat, name=name)
     try:
         if (folder / "summary.json").is_file():
             summary = read_summary(folder / "summary.json")
@@ -137,7 +140,7 @@ def _with_keys(runs: Sequence[ListedRun]) -> list[ListedRun]:
     """The runs, each with what tells it from the others of its scheme and scenario."""
     groups: dict[tuple[str, str], list[ListedRun]] = {}
     for run in runs:
-        groups.setdefault((run.folder.parent.name, run.scheme), []).append(run)
+        groups.setdefault((run.name, run.scheme), []).append(run)
     keys = {
         name: [key for key in differing_keys([run.scenario for run in group]) if key != "rounds"]
         for name, group in groups.items()
@@ -145,7 +148,7 @@ def _with_keys(runs: Sequence[ListedRun]) -> list[ListedRun]:
     return [
         replace(run, keys={key: run.scenario[key] for key in own if key in run.scenario})
         for run in runs
-        for own in [keys[run.folder.parent.name, run.scheme]]
+        for own in [keys[run.name, run.scheme]]
     ]
 
 

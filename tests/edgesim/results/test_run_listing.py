@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import re
 
 import pytest
 from typer.testing import CliRunner
@@ -48,6 +49,18 @@ def test_how_far_each_run_is_and_in_what_it_differs(interrupted, copied_run):
         assert states(place)["half"] == "running at round 2 of 3"
     (interrupted / "scenario.yaml").unlink()  # as older runs that have not ended
     assert states(place)["half"] == "interrupted at round 2 of 3"
+
+
+def test_runs_of_one_scenario_in_folders_of_their_own_are_told_apart(copied_run, tmp_path):
+    for folder, band in (("a/one", "5 MHz"), ("b/two", "7 MHz"), ("c/three", "9 MHz")):
+        scenario = copied_run(f"runs/{folder}") / "scenario.yaml"
+        for sums in ("SHA256SUMS", "timing.json"):  # the latter says that there were sums
+            (scenario.parent / sums).unlink()
+        scenario.write_text(scenario.read_text().replace("5 MHz", band))
+    scenario.write_text(re.sub(r"^name: .*", "name: other", scenario.read_text(), flags=re.M))
+    found = {run.folder.name: run.keys for run in list_runs(tmp_path / "runs")}
+    band = "network.bandwidth"
+    assert found == {"one": {band: "5 MHz"}, "two": {band: "7 MHz"}, "three": {}}
 
 
 def test_a_sweep_is_one_line_and_its_points_are_listed_in_its_own_folder(swept):
