@@ -28,6 +28,29 @@ def test_links_lead_to_files(page):
     assert [link for link in inside if not (page.parent / link).exists()] == []
 
 
+def anchors(page: Path) -> tuple[set[str], set[str]]:
+    """The anchors of a page's headings, as GitHub makes them and as the site does."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    headings = [
+        re.sub(r"[^\w\s-]", "", heading.strip().lower())
+        for heading in re.findall(r"^#+ (.*)", re.sub(r"\]\([^)]*\)", "", text), re.M)
+    ]
+    on_the_site = {re.sub(r"[-\s]+", "-", heading).strip("-") for heading in headings}
+    return {heading.replace(" ", "-") for heading in headings}, on_the_site
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_headings_on_github_and_on_the_site(page):
+    links = re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text(encoding="utf-8"))
+    dead = [
+        (name, anchor)
+        for name, anchor in links
+        for known in anchors(page.parent / name if name else page)
+        if anchor not in known
+    ]
+    assert dead == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_named_files_exist(page):
     names = [
