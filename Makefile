@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 export PYTHONDONTWRITEBYTECODE :=  # compiled once, not by every process of the tests
 
-.PHONY: demo test test-fast check bench bench-reliability docs paper-liu paper-controls clean
+.PHONY: demo test test-fast test-browser check bench bench-reliability docs paper-liu paper-controls clean
 .DEFAULT_GOAL := demo
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -24,16 +24,23 @@ test: $(VENV)/.installed  ## the whole test suite, on two processes
 test-fast: $(VENV)/.installed  ## without the slow tests: for every save
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
+test-browser: $(VENV)/.browser  ## the page of a report in Chromium, which it does not install
+	$(BIN)/python -m pytest -rs tests/reports/test_page_in_browser.py
+
 check: $(VENV)/.installed  ## lint, format, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 docs: $(VENV)/.docs  ## the documentation with the API reference as a site, in site/
-	NO_MKDOCS_2_WARNING=1 PATH="$(abspath $(BIN)):$$PATH" $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 PATH="$(abspath $(BIN)):$$PATH" $(BIN)/mkdocs build
 
 $(VENV)/.docs: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[docs]"
+	@touch $@
+
+$(VENV)/.browser: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[browser]"
 	@touch $@
 
 bench: $(VENV)/.installed  ## ratios measured in one run; never part of the tests

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -165,3 +166,21 @@ def test_the_whole_tour_ends_in_a_report(tmp_path):
     figures = {path.name for path in (tmp_path / "report" / "figures").iterdir()}
     for name in ("accuracy", "latency", "devices", "timeline", "costs", "partition"):
         assert {f"{name}.pdf", f"{name}.png", f"{name}.svg"} <= figures
+
+
+def test_the_browser_of_the_tests_is_an_extra_of_its_own_and_in_the_gate():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    named = extras["project"]["optional-dependencies"].items()
+    holders = {name: each for name, each in named if any("playwright" in one for one in each)}
+    assert list(holders) == ["browser"] and all(">=" in one for one in holders["browser"])
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert '-e ".[browser]"' in makefile and "tests/reports/test_page_in_browser.py" in makefile
+    for file in (".ci/run", "CONTRIBUTING.md"):
+        assert "make test-browser" in (ROOT / file).read_text(encoding="utf-8")
+
+
+def test_the_site_is_built_with_its_warnings():
+    """With --quiet mkdocs counts none, and `strict` of mkdocs.yml means nothing."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (build,) = re.findall(r"mkdocs build.*", makefile)
+    assert "quiet" not in build and "\nstrict: true" in (ROOT / "mkdocs.yml").read_text()

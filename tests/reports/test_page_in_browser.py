@@ -11,11 +11,13 @@ import pytest
 
 from reports.html_page import write_report
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")  # None: playwright's own
+OWNED = Path(os.environ.get("PLAYWRIGHT_BROWSERS_PATH", Path.home() / ".cache/ms-playwright"))
+FOUND = BROWSER is not None or any(OWNED.glob("chromium*"))
 WIDTHS = {"laptop": 1280, "phone": 390}
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(BROWSER is None, reason="needs Chromium (apt-get install chromium)"),
+    pytest.mark.skipif(not FOUND, reason="needs Chromium (apt-get install chromium)"),
 ]
 LAYOUT = """() => {
   const inside = (e) => e.closest(".scroll, .picture, pre");  // these scroll by themselves
@@ -40,7 +42,7 @@ LAYOUT = """() => {
 @pytest.fixture(scope="module")
 def browser():
     """One Chromium for all tests."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright from PyPI")
+    playwright = pytest.importorskip("playwright.sync_api", reason="make test-browser installs it")
     with playwright.sync_playwright() as engine:
         started = engine.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
         yield started
