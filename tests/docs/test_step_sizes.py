@@ -54,7 +54,12 @@ def swept(path: Path) -> tuple[dict[str | None, list], tuple[int, ...] | None]:
     document, _ = read_with_base(path)
     axes, seeds = gather(document, (), None)
     own = axes_of_schemes(document)
-    return {label: [*own.get(label, ()), *axes] for label in scheme_labels(document)}, seeds
+    found = {}
+    for label in scheme_labels(document):
+        mine = own.get(label, [])
+        keys = {key for axis in mine for key in axis.keys}
+        found[label] = [*mine, *(axis for axis in axes if not keys & set(axis.keys))]
+    return found, seeds
 
 
 def chosen(axes: list, key: str, params: dict[str, float]) -> set[float]:
