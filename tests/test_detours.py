@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from edgesim import load, simulate
 from edgesim.cli.app import app
 from fl.executors import batched
-from fl.executors.vmapped_gradients import VmappedGradients
+from fl.stacked_training.vmapped_gradients import VmappedGradients
 
 CELL = """
 name: four

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from fl.contracts import Array
-from fl.executors.perceptron_gradients import PerceptronGradients, StackedCrossEntropy
 from fl.models.batch_norm import Collected, Frozen
 from fl.models.memory_format import fastest_memory_format
+from fl.stacked_training.perceptron_gradients import PerceptronGradients, StackedCrossEntropy
 from fl.task import LearningTask
 from fl.worker_threads import map_in_threads
 

@@ -9,11 +9,11 @@ down from benchmarks and never timed in a run.
 from __future__ import annotations
 
 from fl.executors.batched import Batched
-from fl.executors.convolution_gradients import is_small_cnn
 from fl.executors.deferred_training import Executor
 from fl.executors.malloc_settings import keep_freed_memory
 from fl.executors.one_by_one import OneByOne
-from fl.executors.perceptron_gradients import is_perceptron
+from fl.stacked_training.convolution_gradients import is_small_cnn
+from fl.stacked_training.perceptron_gradients import is_perceptron
 from fl.task import LearningTask
 from fl.worker_threads import available_cores
 

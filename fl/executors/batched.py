@@ -11,13 +11,17 @@ from collections.abc import Sequence
 from math import prod
 
 from fl.contracts import Job, Trained
-from fl.executors.convolution_gradients import ConvolutionGradients, is_small_cnn, patch_values
 from fl.executors.one_by_one import OneByOne
-from fl.executors.perceptron_gradients import PerceptronGradients, is_perceptron
-from fl.executors.stackable_phases import JobProgress, RowBuilder, StackRow, why_not_stacked
-from fl.executors.stacked_sgd import Gradients, least_computing, train_stack
-from fl.executors.vmapped_gradients import VmappedGradients
 from fl.out_of_memory import is_out_of_memory
+from fl.stacked_training.convolution_gradients import (
+    ConvolutionGradients,
+    is_small_cnn,
+    patch_values,
+)
+from fl.stacked_training.perceptron_gradients import PerceptronGradients, is_perceptron
+from fl.stacked_training.stackable_phases import JobProgress, RowBuilder, StackRow, why_not_stacked
+from fl.stacked_training.stacked_sgd import Gradients, least_computing, train_stack
+from fl.stacked_training.vmapped_gradients import VmappedGradients
 from fl.task import LearningTask
 from fl.training.fallback_counts import Fallbacks
 from fl.worker_threads import map_in_threads

@@ -21,7 +21,7 @@ from fl.models.batch_norm import Collected
 from fl.models.layers import Linear, Norm
 from fl.models.weightless_layers import Flatten, Relu
 from fl.task import LearningTask
-from tests.fl.executors.conftest import task_of
+from tests.fl.random_jobs import task_of
 
 PARTIAL = {"personal_steps": 3, "global_steps": 3, "personal_lr": 0.2, "global_lr": 0.1}
 

@@ -12,7 +12,7 @@ from fl.evaluation.evaluate import evaluate
 from fl.models.layers import Conv, Linear, Norm
 from fl.models.weightless_layers import Flatten, Relu
 from fl.task import LearningTask
-from tests.fl.executors.conftest import task_of
+from tests.fl.random_jobs import task_of
 from tests.test_detours import CELL, TABLES
 
 SIZES = (400, 23, 8, 310, 60)

@@ -9,13 +9,13 @@ import torch
 
 from fl.contracts import Adam, Phase, Sgd
 from fl.executors import batched as batched_module
-from fl.executors import stacked_sgd
 from fl.executors.batched import Batched
 from fl.executors.one_by_one import OneByOne
-from fl.executors.stackable_phases import TrainedPart
-from fl.executors.vmapped_gradients import VmappedGradients
 from fl.masks import unit_masks as masks
-from tests.fl.executors.conftest import CNN, MLP, OTHER, assert_close, job, job_of, same, task_of
+from fl.stacked_training import stacked_sgd
+from fl.stacked_training.stackable_phases import TrainedPart
+from fl.stacked_training.vmapped_gradients import VmappedGradients
+from tests.fl.random_jobs import CNN, MLP, OTHER, assert_close, job, job_of, same, task_of
 
 
 def test_the_memory_that_stays_moves_no_byte():

@@ -8,7 +8,7 @@ from fl import executors
 from fl.executors.batched import Batched
 from fl.executors.cluster_training import ClusterTraining
 from fl.executors.one_by_one import OneByOne
-from tests.fl.executors.conftest import CNN, MLP, OTHER, task_of
+from tests.fl.random_jobs import CNN, MLP, OTHER, task_of
 
 
 def test_names():

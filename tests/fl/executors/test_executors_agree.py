@@ -15,7 +15,7 @@ from fl.models.architectures import build
 from fl.task import LearningTask
 from fl.training.local_sgd import value_of
 from tests.fl.conftest import Bench, view_of
-from tests.fl.executors.conftest import CNN, MLP, assert_close, same
+from tests.fl.random_jobs import CNN, MLP, assert_close, same
 
 FEWER = {"pfedme": {"local_steps": 3}}  # each has several steps within
 

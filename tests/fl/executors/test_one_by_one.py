@@ -13,7 +13,7 @@ from fl.executors.deferred_training import Trainer
 from fl.executors.one_by_one import OneByOne
 from fl.training import local_sgd
 from fl.worker_threads import map_in_threads, raise_if_stopped
-from tests.fl.executors.conftest import CNN, MLP, job, same, task_of
+from tests.fl.random_jobs import CNN, MLP, job, same, task_of
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fl.executors.perceptron_gradients import StackedCrossEntropy
+from fl.stacked_training.perceptron_gradients import StackedCrossEntropy
 
 
 def log_loss(logits, y, share):

@@ -1,4 +1,4 @@
-"""Jobs on random data, for executors that need no real task."""
+"""Jobs on random data, for training and evaluation that need no real task."""
 
 from __future__ import annotations
 

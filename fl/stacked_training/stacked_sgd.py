@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from fl.contracts import Sgd
-from fl.executors.convolution_gradients import ConvolutionGradients
-from fl.executors.perceptron_gradients import Gradient, PerceptronGradients, ProductGradient
-from fl.executors.stackable_phases import StackRow
-from fl.executors.vmapped_gradients import VmappedGradients
+from fl.stacked_training.convolution_gradients import ConvolutionGradients
+from fl.stacked_training.perceptron_gradients import Gradient, PerceptronGradients, ProductGradient
+from fl.stacked_training.stackable_phases import StackRow
+from fl.stacked_training.vmapped_gradients import VmappedGradients
 from fl.task import LearningTask
 from fl.training.optimisers import Variable, make_optimiser
 from fl.worker_threads import raise_if_stopped

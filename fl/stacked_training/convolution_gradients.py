@@ -13,11 +13,11 @@ from math import prod
 import torch
 from torch import Tensor
 
-from fl.executors.perceptron_gradients import Gradient, ProductGradient, StackedCrossEntropy
 from fl.models.architectures import Architecture
 from fl.models.layers import Conv, Linear
 from fl.models.memory_format import pool_before_relu
 from fl.models.weightless_layers import Flatten, MaxPool, Relu
+from fl.stacked_training.perceptron_gradients import Gradient, ProductGradient, StackedCrossEntropy
 
 # Multiply-adds per sample up to which a stack is faster than one by one, single models aside:
 # benchmarks/training.py has 4.8 times with 28 thousand and 1.5 with 480 thousand on one thread.

@@ -10,16 +10,16 @@ import torch
 from edgesim.seeds import Seeds
 from fl.contracts import Adam, Phase
 from fl.data.samples import Federated
-from fl.executors import stacked_sgd
 from fl.executors.batched import Batched
 from fl.executors.one_by_one import OneByOne
 from fl.masks import unit_masks as masks
 from fl.models.architectures import Architecture
 from fl.models.layers import Conv, Linear
 from fl.models.weightless_layers import Flatten, MaxPool, Relu
+from fl.stacked_training import stacked_sgd
 from fl.task import LearningTask
 from fl.training.optimisers import norm_of
-from tests.fl.executors.conftest import (
+from tests.fl.random_jobs import (
     CNN,
     MLP,
     OPTIMISERS,

@@ -1,0 +1,1 @@
+"""Models of equal shape that are trained, or evaluated, as one stack of tensors [C, ...]."""
