@@ -33,7 +33,7 @@ class SweepPlan:
     Args:
         name: of the scenario.
         source: its file.
-        axes: key -> its values as texts, of the keys that vary.
+        axes: key -> the values that points have, as texts, of the keys that vary.
         linked: the keys of each axis that changes several together.
         points: in the order in which they are listed.
         notes: what the user should know before the sweep starts.
@@ -79,10 +79,10 @@ def plan_sweep(
     ]
     _refuse_equal_points(points)
     shown: dict[str, list[str]] = {}
+    for key, text in (value for point in points for value in point.values.items()):
+        shown.setdefault(key, [])
+        shown[key] += [text] if text not in shown[key] else []
     every = [*axes, *chain(*own.values())]
-    for value in (value for axis in every if varies(axis) for row in axis.rows for value in row):
-        shown.setdefault(value.key, [])
-        shown[value.key] += [value.text] if value.text not in shown[value.key] else []
     linked = [axis.keys for axis in every if varies(axis) and len(axis.keys) > 1]
     notes = []
     if "schemes" in document.tree and METHOD_KEY in shown:

@@ -49,6 +49,8 @@ def test_a_schemes_block_wins_over_the_files(own):
     found = named(plan_sweep(own, seed_text="0"))
     assert [point[:2] for point in found] == [("ours", 2), ("ours", 5), ("plain", 2), ("plain", 3)]
     assert found[1][3] == {"rounds": "5", "learning.method.personal_lr": "0.2"}
+    alone = plan_sweep(own, seed_text="0", only=["ours"])
+    assert alone.axes["rounds"] == ["2", "5"]  # no value that no point has
     assert len(plan_sweep(own, ["rounds=4"], "0").points) == 2  # the command line wins over both
 
 
