@@ -108,8 +108,15 @@ def test_the_page_of_the_ladder_says_what_the_table_says():
     assert "tuned on the rung `cell`, the same on all rungs" in ladder and "not tuned" not in ladder
 
 
-@pytest.mark.parametrize("page", ["clock", "edges-and-cloud", "presence"])
-def test_tables_of_three_seeds_say_so(page):
-    text = (ROOT / "docs/choose" / f"{page}.md").read_text(encoding="utf-8")
+def test_the_table_of_clocks_of_three_seeds_says_so():
+    text = (ROOT / "docs/choose/clock.md").read_text(encoding="utf-8")
     (command,) = (part for part in text.split("\n\n") if "--seeds 0-2" in part)
     assert "three seeds" in text[text.index(command) :].split("\n|")[0]
+
+
+@pytest.mark.parametrize("page", ["edges-and-cloud", "presence"])
+def test_each_table_of_these_pages_has_five_seeds_and_says_so(page):
+    text = (ROOT / f"docs/choose/{page}.md").read_text(encoding="utf-8")
+    commands = re.findall(r"edgesim (?:run|sweep) scenarios/[^`]*?--seeds (\S+?)[` ]", text)
+    assert commands and set(commands) == {"0-4"}
+    assert "five seeds" in text and "three seeds" not in text
