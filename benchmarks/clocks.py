@@ -28,7 +28,7 @@ sys.path[0] = str(ROOT)
 
 import numpy as np  # noqa: E402
 
-import edgesim.runs.run  # noqa: E402
+import edgesim.runs.play_rounds  # noqa: E402
 from edgesim import load, simulate  # noqa: E402
 
 CELL = """
@@ -65,7 +65,7 @@ def measure(name: str, jobs: int) -> None:
     keys = {"rounds": rounds, "devices": devices, "flight": flight, "buffer": buffer, "slot": slot}
     path.write_text(CELL.format(**keys))
     if processes:
-        edgesim.runs.run.needs_processes = lambda *a, **b: True
+        edgesim.runs.play_rounds.needs_processes = lambda *a, **b: True
     before_s, before_kb = cpu_s(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     run = simulate(load(path))
     spent_s, rounds_table = cpu_s() - before_s, run.log.columns("rounds")

@@ -18,6 +18,7 @@ from edgesim.runs.artifacts import versions as installed_versions
 from edgesim.runs.fingerprint import result_digest
 from edgesim.runs.round_observer import is_evaluated
 from edgesim.runs.setup import Setup
+from edgesim.runs.setup.checks_before_training import check_before_training
 from edgesim.scenario.yaml_locations import read_text
 
 EVALUATED = ("loss", "accuracy", "accuracy_std")  # columns of rounds
@@ -52,7 +53,7 @@ def continuable(setup: Setup, path: Path) -> Callable[[Checkpoint], None]:
                 f"{path} holds this run with {before} rounds, at whose end the jobs at work were "
                 f"interrupted (clock.mode {setup.scenario.clock.mode}); {CURE}"
             )
-        setup.check_before_training()
+        check_before_training(setup)
         saved.warnings.extend(_kept_lengths(setup, before))
 
     return check

@@ -100,6 +100,11 @@ def infeasible_sentence(error: InfeasibleError) -> str:
     return f"{sentence}; or write allocation.when_infeasible: stretch"
 
 
+def first_ten(devices: list[int]) -> str:
+    """The numbers of devices in a sentence: not more than ten of them."""
+    return ", ".join(str(k) for k in devices[:10]) + (", ..." if len(devices) > 10 else "")
+
+
 def _machine_is_full(error: Exception) -> RunError | None:
     """The error where memory or disk are full; None for others."""
     if isinstance(error, MemoryError | RuntimeError) and is_out_of_memory(error):

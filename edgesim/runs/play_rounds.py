@@ -31,6 +31,7 @@ from edgesim.records.table_files import (
 )
 from edgesim.runs.round_observer import Recorder
 from edgesim.runs.setup import Setup
+from edgesim.runs.setup.training_and_evaluation import method_hooks, restored_state
 from edgesim.tables.table_checks import check_table
 from fl.contracts import JobTrainer, State
 
@@ -63,7 +64,7 @@ def restore(setup: Setup, saved: Checkpoint, log: EventLog) -> State:
         for name, columns in log.tables.items():
             if rows_of(columns):
                 check_table(name, {c: np.asarray(values) for c, values in columns.items()})
-        return setup.restored(saved)
+        return restored_state(setup, saved)
     except (KeyError, TypeError, ValueError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise FolderError(
@@ -146,7 +147,7 @@ def make_cloud(
     servers = []
     for edge, own, trains in zip(hierarchy.edges, setup.edges, trainer.of_edges, strict=True):
         cell = own.cell(env, uplink)
-        parts = own.clock, env, cell, own.rules(), trains
+        parts = own.clock, env, cell, method_hooks(own), trains
         log_of = partial(new_log, own)
         servers.append(EdgeServer(edge, *parts, hierarchy.local_rounds, bits, log_of))
         view = cell.view(0, everyone=True)

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import simpy
-
-from edgesim.clocks.clock_choice import check_times
-from edgesim.clocks.flights import Desk
-from edgesim.engine.event_estimate import event_warnings
 from edgesim.errors import InfeasibleScenarioError
 from edgesim.records.atomic_files import write_atomic
 from edgesim.records.event_log import EventLog
@@ -24,11 +20,17 @@ from edgesim.runs.artifacts import (
 )
 from edgesim.runs.continuation import continuable, without_unscheduled_scores
 from edgesim.runs.error_sentences import user_errors
-from edgesim.runs.feasibility.round_0 import Feasibility, feasibility_table, joined_feasibility
+from edgesim.runs.feasibility.feasibility_of_run import feasibility_of_run
+from edgesim.runs.feasibility.round_0 import Feasibility
 from edgesim.runs.fingerprint import result_digest, training_digest
 from edgesim.runs.play_rounds import new_log, play, restore
 from edgesim.runs.round_observer import Progress, Recorder
 from edgesim.runs.setup import Setup, set_up
+from edgesim.runs.setup.checks_before_training import (
+    check_before_training,
+    check_own_data,
+)
+from edgesim.runs.setup.training_and_evaluation import evaluate_state, make_trainer, method_hooks
 from edgesim.scenario.loader import Scenario
 from edgesim.tables.event_tables import EventTables
 from fl.training_cache.array_store import ArrayStore
@@ -123,7 +125,7 @@ def feasibility(
     """What each device can reach at best in round 0, and what would be planned for it."""
     prepared = prepare(scenario, seed, data, allow_code)
     with user_errors(scenario):
-        prepared.setup.check_own_data()
+        check_own_data(prepared.setup)
     return prepared.feasibility
 
 
@@ -137,30 +139,8 @@ def prepare(
 ) -> PreparedRun:
     """Set a scenario up and check who can take part; the arguments are those of `simulate`."""
     setup = set_up(scenario, seed, data, allow_code, processes, model)
-    redrawn = any(each.capability_drawn == "round" for each in scenario.devices)
     with user_errors(scenario):
-        table = feasibility_of(setup, redrawn)
-        table.warnings.extend(setup.learning_warnings())
-        table.warnings.extend(event_warnings(scenario, table.round_events))
-        if (said := setup.meaning_of_shares()) and table.note not in table.warnings:
-            table = replace(table, note=f"{table.note}; {said}")
-    return PreparedRun(setup, table)
-
-
-def feasibility_of(setup: Setup, redrawn: bool) -> Feasibility:
-    """The table of round 0 of a cell, or of the cells of all edges."""
-    if setup.hierarchy is None:
-        return _feasibility_of_cell(setup, redrawn)
-    tables = [_feasibility_of_cell(edge, redrawn) for edge in setup.edges]
-    members = [(edge.number, edge.members.tolist()) for edge in setup.hierarchy.edges]
-    return joined_feasibility(tables, members)
-
-
-def _feasibility_of_cell(setup: Setup, redrawn: bool) -> Feasibility:
-    cell = setup.cell(simpy.Environment())
-    check_times(setup.scenario, cell, setup.method)
-    wanted = setup.clock.room(Desk(cell.env, len(cell.fleet)))
-    return feasibility_table(cell, setup.method, redrawn, wanted)
+        return PreparedRun(setup, feasibility_of_run(setup))
 
 
 @dataclass(frozen=True)
@@ -187,7 +167,7 @@ class PreparedRun:
                 place.refuse_unusable()
                 damage = None if fresh else place.damage()
             if damage != []:
-                self.setup.check_before_training()
+                check_before_training(self.setup)
             setup = share_training(self.setup, shared)
             folder = None if out is None else RunFolder(Path(out), result_digest(setup))
             try:
@@ -246,13 +226,13 @@ def run_rounds(
     if saved is not None:
         start_s, first = saved.time_s, saved.g + 1
         state = restore(setup, saved, log)
-    trainer = setup.trainer()
+    trainer = make_trainer(setup)
     trainer.restore_fallbacks(saved.facts.get("detours", ()) if saved else ())
     damage = saved.warnings if saved else []
     recorder = Recorder(
         setup.scenario,
         log,
-        setup.evaluate,
+        partial(evaluate_state, setup),
         folder,
         progress,
         lambda: list(trainer.fallbacks.counts().items()),
@@ -262,7 +242,7 @@ def run_rounds(
     recorder.started(first)
     over = saved is not None and has_ended(setup, saved)
     rounds = range(first, first if over else setup.scenario.rounds)
-    state = play(setup, start_s, setup.rules(), trainer, log, recorder, rounds, state, saved)
+    state = play(setup, start_s, method_hooks(setup), trainer, log, recorder, rounds, state, saved)
     setup.add_presence(log)
     log.freeze()
     found = [*warnings, *damage, *recorder.divergence()]

@@ -105,9 +105,12 @@ class Scenario(ScenarioKeys):
 
     def with_method(self, params: dict[str, Any]) -> Scenario:
         """The same scenario with these parameters of its method in place of its own."""
-        method = MethodSpec(self.learning.method.name, params)
-        learning = self.learning.model_copy(update={"method": method})
-        return self.model_copy(update={"learning": learning})
+        return self.with_keys("learning", method=MethodSpec(self.learning.method.name, params))
+
+    def with_keys(self, section: str, **values: Any) -> Scenario:
+        """The same scenario with other values of some keys of a section."""
+        changed = getattr(self, section).model_copy(update=values)
+        return self.model_copy(update={section: changed})
 
     def with_rounds(self, rounds: int) -> Scenario:
         """The same scenario with another number of rounds."""

@@ -14,6 +14,7 @@ from edgesim.runs.error_sentences import user_errors
 from edgesim.runs.fingerprint import code_digest, result_digest, training_digest
 from edgesim.runs.run import prepare
 from edgesim.runs.setup import Setup
+from edgesim.runs.setup.checks_before_training import check_own_data
 from edgesim.scenario.loader import Scenario
 
 
@@ -74,7 +75,7 @@ def check_point(
     setup, table = prepared.setup, prepared.feasibility
     infeasible = None if table.feasible else table.note
     with user_errors(scenario):
-        setup.check_own_data()
+        check_own_data(setup)
         fingerprint, group = result_digest(setup), training_digest(setup)
     code = code_digest(type(setup.method))
     content = json.dumps([fingerprint, scenario.name, scenario.scheme, code])

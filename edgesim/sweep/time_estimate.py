@@ -7,7 +7,6 @@ from contextlib import suppress
 
 from edgesim.runs.error_sentences import user_errors
 from edgesim.runs.run import prepare
-from edgesim.runs.setup import with_keys
 from edgesim.scenario.loader import Scenario
 from edgesim.sweep.sweep_folder import DONE, SweepFolder
 from edgesim.sweep.sweep_point import SweepPoint
@@ -60,7 +59,7 @@ def times_of(scenario: Scenario, data: str | None, allow_code: bool) -> RoundTim
     """Timed on one core of this machine, whatever trains in the run itself."""
     executor = scenario.learning.executor
     chosen = "auto" if executor == "dask" else executor
-    here = with_keys(scenario, "learning", device="cpu", executor=chosen)
+    here = scenario.with_keys("learning", device="cpu", executor=chosen)
     with user_errors(scenario):
         return timed_round(prepare(here, None, data, allow_code, processes=1).setup)
 

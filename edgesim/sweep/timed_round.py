@@ -16,6 +16,7 @@ import simpy
 
 from edgesim.clocks.rules import Buffered
 from edgesim.runs.setup import Setup
+from edgesim.runs.setup.training_and_evaluation import make_trainer
 from fl.contracts import Grant, Job, Phase, State, Update
 
 T = TypeVar("T")
@@ -59,7 +60,7 @@ def timed_training(setup: Setup) -> tuple[float, State]:
 
     As many steps as take `TIMED_S`, of as many of the devices that a round asks as possible.
     """
-    method, trainer, state = setup.method, setup.trainer(), setup.method.start()
+    method, trainer, state = setup.method, make_trainer(setup), setup.method.start()
     view = setup.cell(simpy.Environment()).view(0, everyone=True)
     asked = view.places(method.participants)
     if isinstance(setup.clock, Buffered):

@@ -13,14 +13,9 @@ import numpy as np
 
 from edgesim.engine.event_estimate import round_events
 from edgesim.network.cell import Cell
-from edgesim.runs.error_sentences import infeasible_sentence
+from edgesim.runs.error_sentences import first_ten, infeasible_sentence
 from edgesim.runs.feasibility.device_rows import MS, DeviceRows
-from edgesim.runs.feasibility.start_warnings import (
-    first_ten,
-    moving_plan,
-    never_there,
-    stale_plan,
-)
+from edgesim.runs.feasibility.start_warnings import moving_plan, never_there, stale_plan
 from fl.contracts import Array, Demand, RoundPlan, View
 from fl.method_base.method import Method
 from solvers import InfeasibleError

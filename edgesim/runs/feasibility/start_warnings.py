@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from edgesim.network.cell import Cell
+from edgesim.runs.error_sentences import first_ten
 
 MS = 1e3
 
@@ -46,7 +47,3 @@ def never_there(cell: Cell) -> list[str]:
         f"{len(never)} of {len(cell.fleet)} devices are never there, since their presence file has "
         f"no line of them: {first_ten(never.tolist())}"
     ]
-
-
-def first_ten(devices: list[int]) -> str:
-    return ", ".join(str(k) for k in devices[:10]) + (", ..." if len(devices) > 10 else "")

@@ -8,8 +8,9 @@ import pytest
 
 from edgesim.records.run_checkpoint import OPTIONAL, RUN_FILES
 from edgesim.results.finished_run import read_run
+from edgesim.runs import run as run_module
 from edgesim.runs.run import simulate
-from edgesim.runs.setup import Setup, set_up
+from edgesim.runs.setup import set_up
 from edgesim.scenario.loader import load
 from edgesim.tables.table_reading import read_event_log
 from fl.contracts import Scores
@@ -41,13 +42,13 @@ def scenario(tmp_path):
 @pytest.fixture
 def density(monkeypatch):
     """Every evaluation also says a density of 1 / (rounds done) and a number that is not known."""
-    plain = Setup.evaluate
+    plain = run_module.evaluate_state
 
-    def evaluate(self, state):
-        scores = plain(self, state)
+    def evaluate_state(setup, state):
+        scores = plain(setup, state)
         return Scores(scores.loss, scores.accuracy, {"density": 1 / state.g, "empty": np.nan})
 
-    monkeypatch.setattr(Setup, "evaluate", evaluate)
+    monkeypatch.setattr(run_module, "evaluate_state", evaluate_state)
 
 
 def test_scores_are_those_that_the_rounds_average(scenario, tmp_path):

@@ -163,13 +163,12 @@ def test_other_versions_are_named(tiny, tmp_path, monkeypatch):
 
 
 def test_a_run_that_cannot_train_stays_finished(tiny, tmp_path, monkeypatch):
-    from edgesim.runs.setup import Setup
-
-    def refuse(self):
+    def refuse(setup):
         raise ScenarioError("no images")
 
     simulate(load(tiny, NOTHING_LEARNED), out=tmp_path / "out")
-    monkeypatch.setattr(Setup, "check_before_training", refuse)
+    monkeypatch.setattr("edgesim.runs.continuation.check_before_training", refuse)
+    monkeypatch.setattr("edgesim.runs.run.check_before_training", refuse)
     with pytest.raises(ScenarioError, match="no images"):
         simulate(load(tiny, [*NOTHING_LEARNED, "rounds=5"]), out=tmp_path / "out")
     assert (tmp_path / "out" / "summary.json").exists()

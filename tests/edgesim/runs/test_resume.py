@@ -171,14 +171,14 @@ def test_a_damaged_checkpoint_goes_on_from_the_one_before_to_the_same_bytes(
 def test_a_whole_checkpoint_of_another_version_is_refused(tiny, tmp_path, monkeypatch, what):
     """It lacks a column, or something of the state, that this version reads."""
     from edgesim.records import table_files
-    from edgesim.runs.setup import Setup
 
     simulate(load(tiny), out=tmp_path / "out")
     (tmp_path / "out" / "summary.json").unlink()
     if what == "column":
         monkeypatch.setitem(table_files.SPANS, "antenna", int)
     else:
-        monkeypatch.setattr(Setup, "restored", lambda setup, saved: saved.facts["momentum"])
+        patched = "edgesim.runs.play_rounds.restored_state"
+        monkeypatch.setattr(patched, lambda setup, saved: saved.facts["momentum"])
     expected = "is whole, but another version wrote it .*; use --fresh to start again"
     with pytest.raises(RunError, match=expected):
         simulate(load(tiny), out=tmp_path / "out")

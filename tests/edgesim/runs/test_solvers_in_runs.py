@@ -14,6 +14,7 @@ from edgesim.errors import InfeasibleScenarioError, RunError, ScenarioError
 from edgesim.network.planning.pruning_problem import pruning_problem
 from edgesim.runs.feasibility.round_0 import feasibility_table
 from edgesim.runs.setup import set_up
+from edgesim.runs.setup.training_and_evaluation import method_hooks
 from solvers import WITHOUT_DEADLINE
 
 SCENARIO = """
@@ -67,7 +68,7 @@ def planned(tmp_path, *changes):
     path = tmp_path / "solvers.yaml"
     path.write_text(SCENARIO)
     setup = set_up(load(path, list(changes)))
-    cell, method = setup.cell(simpy.Environment()), setup.rules()
+    cell, method = setup.cell(simpy.Environment()), method_hooks(setup)
     view = cell.view(0)
     return cell, method.demand(method.start(), view, view.idle), view
 

@@ -10,8 +10,7 @@ from edgesim.errors import RELATIVE, RunError, ScenarioKeyError
 from edgesim.extensions.entry_points import find_object, guarded_object
 from edgesim.extensions.user_code import lines_in, load_object, user_files
 from edgesim.records.table_files import ROUNDS
-from edgesim.runs.error_sentences import PartitionError
-from edgesim.runs.feasibility.start_warnings import first_ten
+from edgesim.runs.error_sentences import PartitionError, first_ten
 from edgesim.scenario.learning.partition_schema import FilePartition, NaturalPartition
 from edgesim.scenario.loader import Scenario
 from edgesim.seeds import Seeds

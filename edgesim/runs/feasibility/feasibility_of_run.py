@@ -1,0 +1,51 @@
+"""Feasibility of round 0 of a run, in its cell or in the cells of its edges, with all warnings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import simpy
+
+from edgesim.clocks.clock_choice import check_times
+from edgesim.clocks.flights import Desk
+from edgesim.clocks.rules import Overlapping
+from edgesim.engine.event_estimate import event_warnings
+from edgesim.runs.feasibility.round_0 import Feasibility, feasibility_table, joined_feasibility
+from edgesim.runs.setup import Setup
+from edgesim.runs.setup.checks_before_training import learning_warnings
+from edgesim.scenario.network_schema import AMONG_SENDERS
+
+
+def feasibility_of_run(setup: Setup) -> Feasibility:
+    """The table of round 0, with what a user should know of the data, the band and the events."""
+    redrawn = any(each.capability_drawn == "round" for each in setup.scenario.devices)
+    if setup.hierarchy is None:
+        table = _feasibility_of_cell(setup, redrawn)
+    else:
+        tables = [_feasibility_of_cell(edge, redrawn) for edge in setup.edges]
+        members = [(edge.number, edge.members.tolist()) for edge in setup.hierarchy.edges]
+        table = joined_feasibility(tables, members)
+    table.warnings.extend(learning_warnings(setup))
+    table.warnings.extend(event_warnings(setup.scenario, table.round_events))
+    if (said := meaning_of_shares(setup)) and table.note not in table.warnings:
+        return replace(table, note=f"{table.note}; {said}")
+    return table
+
+
+def _feasibility_of_cell(setup: Setup, redrawn: bool) -> Feasibility:
+    cell = setup.cell(simpy.Environment())
+    check_times(setup.scenario, cell, setup.method)
+    wanted = setup.clock.room(Desk(cell.env, len(cell.fleet)))
+    return feasibility_table(cell, setup.method, redrawn, wanted)
+
+
+def meaning_of_shares(setup: Setup) -> str:
+    """What a planned share is where jobs overlap; "": the share of a round."""
+    if not isinstance(setup.clock, Overlapping):
+        return ""
+    if setup.keeps_promises:
+        return "later devices divide what those at work leave of the band"
+    slot = f"1 / {setup.clock.slots} of the band"
+    if setup.scenario.network.uplink.share in AMONG_SENDERS:
+        return f"plans count with {slot} each, and those that send divide all of it"
+    return f"shares are slots: {slot} while a device is at work"

@@ -1,0 +1,49 @@
+"""What can be found out about the learning of a run without training: warnings and refusals."""
+
+from __future__ import annotations
+
+from edgesim.errors import ScenarioKeyError
+from edgesim.runs.setup.learning_task import data_warnings
+from edgesim.runs.setup.method_and_allocator import sharing_warnings
+from edgesim.runs.setup.setup import Setup
+from fl.data.array_files import check_values, is_array_file
+
+
+def learning_warnings(setup: Setup) -> list[str]:
+    """What a user should know of how the data are divided and of what is shared."""
+    data = data_warnings(setup.scenario, setup.source.samples, setup.task.data)
+    return data + sharing_warnings(setup.scenario, setup.method)
+
+
+def check_own_data(setup: Setup) -> None:
+    """Find what a run would refuse of the values of the user's own samples, without a run.
+
+    Raises:
+        DataError: a value is not finite, or a code is negative; or they cannot be read.
+    """
+    name = setup.scenario.learning.dataset
+    if setup.source.in_memory:
+        setup.task.data.x_train  # noqa: B018 (reads the samples)
+    elif setup.source.samples is not None and is_array_file(name):
+        check_values(setup.scenario.folder / name)
+
+
+def check_before_training(setup: Setup) -> None:
+    """Find damaged images, and an accelerator that is absent, before the first round.
+
+    Raises:
+        ScenarioKeyError: torch cannot use the device.
+        DataError: the images cannot be read.
+    """
+    if setup.counts_only:
+        return
+    import torch
+
+    name = setup.scenario.learning.device
+    try:
+        torch.zeros(1, device=name).cpu()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        problem = f"is {name}, which torch cannot use here: {reason}"
+        raise ScenarioKeyError(("learning", "device"), problem) from error
+    setup.task.data.x_train  # noqa: B018 (reads the images)
