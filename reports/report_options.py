@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import ValidationError
 
 from edgesim.errors import ScenarioError
+from edgesim.scenario.document import Document
 from edgesim.scenario.fields import Word
 from edgesim.scenario.overrides import parse_override
 from edgesim.scenario.section import (
@@ -20,7 +21,7 @@ from edgesim.scenario.section import (
     reader_of,
     refuse,
 )
-from edgesim.scenario.yaml_locations import Document, read_file
+from edgesim.scenario.yaml_locations import read_file
 
 FILE_NAME = "report.yaml"
 
@@ -159,7 +160,7 @@ def read_options(path: Path | None = None, overrides: Sequence[str] = ()) -> Rep
     """
     document = Document({}) if path is None else read_file(path)
     for override in map(parse_override, overrides):
-        document.set_subtree(override.path, override.value)
+        document.put(override.path, override.value)
     try:
         return ReportOptions.model_validate(document.tree)
     except ValidationError as problem:

@@ -17,8 +17,8 @@ from edgesim.results.run_files import read_scenario
 from edgesim.runs.artifacts import versions as installed_versions
 from edgesim.runs.fingerprint import result_digest
 from edgesim.runs.round_observer import is_evaluated
-from edgesim.runs.setup import Setup
 from edgesim.runs.setup.checks_before_training import check_before_training
+from edgesim.runs.setup.setup import Setup
 from edgesim.scenario.yaml_locations import read_text
 
 EVALUATED = ("loss", "accuracy", "accuracy_std")  # columns of rounds

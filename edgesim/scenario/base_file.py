@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from edgesim.errors import ScenarioError, shorten
-from edgesim.scenario.overrides import lay_over
-from edgesim.scenario.yaml_locations import Document, read_file
+from edgesim.errors import ScenarioError
+from edgesim.scenario.document import Document, lay_over
+from edgesim.scenario.yaml_locations import read_file
 
 MAX_LAYERS = 10
 
@@ -36,7 +36,7 @@ def read_with_base(path: Path, layers: int = MAX_LAYERS) -> tuple[Document, Path
         return document, path.parent
     name = document.tree["base"]
     if not isinstance(name, str) or not name.strip():
-        raise document.error(("base",), "; write the path of a scenario file", shorten(name))
+        raise document.wrong_value(("base",), "; write the path of a scenario file")
     if layers == 1:
         problem = f"{MAX_LAYERS} files lie over one another; does one name itself as its base?"
         raise ScenarioError(f"{document.place_of(('base',))}: {problem}")

@@ -18,9 +18,9 @@ from pydantic import PrivateAttr, ValidationInfo, model_validator
 from edgesim.errors import COMMAND_LINE, ScenarioError
 from edgesim.scenario.base_file import read_with_base
 from edgesim.scenario.checks.section_checks import check_sections
+from edgesim.scenario.document import Document, KeyPath, key_path
 from edgesim.scenario.overrides import (
     Override,
-    key_path,
     parse_override,
     resolve,
     scheme_labels,
@@ -31,7 +31,6 @@ from edgesim.scenario.radio.own_loss_schema import written_key
 from edgesim.scenario.schema import ScenarioKeys
 from edgesim.scenario.section import Section, is_written, reader_of
 from edgesim.scenario.validation import validated
-from edgesim.scenario.yaml_locations import Document, KeyPath
 
 _NOT_IN_DIGEST = ("base", "name", "seed", "schemes", "scheme", "sweep", "report", "provenance")
 _NOT_RESOLVED = ("base", "schemes", "sweep", "provenance")

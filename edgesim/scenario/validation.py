@@ -10,11 +10,11 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from edgesim.errors import ScenarioError
+from edgesim.scenario.document import Document, KeyPath
 from edgesim.scenario.key_docs import all_keys, example_of, unknown_key
 from edgesim.scenario.radio.own_loss_schema import written_key
 from edgesim.scenario.schema import ScenarioKeys
 from edgesim.scenario.section import Section, ValueRefusedError, refuse
-from edgesim.scenario.yaml_locations import Document, KeyPath
 
 Checked = TypeVar("Checked", bound=ScenarioKeys)
 

@@ -7,11 +7,11 @@ a scenario is read by people.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from edgesim.errors import COMMAND_LINE, ScenarioError, shorten
+from edgesim.errors import ScenarioError
+from edgesim.scenario.document import Document, KeyPath
 from fl.regular_files import FileTooLargeError, read_regular
 
 MAX_BYTES = 256 * 1024
@@ -29,72 +29,6 @@ _UNREADABLE: dict[type, str] = {
     FileNotFoundError: "there is no such file; give the path of a scenario in YAML",
     IsADirectoryError: "this is a folder; give the path of a scenario file in YAML",
 }
-
-KeyPath = tuple[str | int, ...]  # of a value in a document: keys and list positions
-
-
-@dataclass
-class Document:
-    """Plain data, and where each part of it was written.
-
-    Args:
-        tree: mappings, lists and scalars.
-        places: path -> place, such as ``("network", "bandwidth") -> "cell.yaml:14"``.
-    """
-
-    tree: Any
-    places: dict[KeyPath, str] = field(default_factory=dict)
-
-    def place_of(self, path: KeyPath) -> str:
-        """Where the value at a path was written, or its nearest surrounding part."""
-        for end in range(len(path), -1, -1):
-            if path[:end] in self.places:
-                return self.places[path[:end]]
-        return COMMAND_LINE
-
-    def error(self, path: KeyPath, problem: str, shown: str | None = None) -> ScenarioError:
-        """The one sentence about a value, which starts with its place.
-
-        Args:
-            path: of the value.
-            problem: the rest of the sentence; without ``shown`` it follows the key.
-            shown: the value, such as 20 in ``cell.yaml:14: network.bandwidth is 20 (no unit)``.
-        """
-        place, key = self.place_of(path), ".".join(map(str, path)) or "the scenario"
-        verb = "=" if place == COMMAND_LINE else " is "
-        value = " " if shown is None else f"{verb}{shown}"
-        return ScenarioError(f"{place}: {key}{value}{problem}")
-
-    def subtree(self, path: KeyPath) -> Document:
-        """The part at a path as a document of its own."""
-        tree = self.tree
-        for key in path:
-            tree = tree[key]
-        size = len(path)
-        return Document(
-            tree, {at[size:]: place for at, place in self.places.items() if at[:size] == path}
-        )
-
-    def remove(self, path: KeyPath) -> None:
-        """Remove the value at a path, which is there."""
-        holder = self.tree
-        for key in path[:-1]:
-            holder = holder[key]
-        del holder[path[-1]]
-        self.places = {at: p for at, p in self.places.items() if at[: len(path)] != path}
-
-    def set_subtree(self, path: KeyPath, part: Document) -> None:
-        """Replace or add the value at a path, making the mappings around it where none are."""
-        holder = self.tree
-        for end, key in enumerate(path[:-1], 1):
-            if (isinstance(holder, dict) and key not in holder) or holder[key] is None:
-                holder[key] = {}
-                self.places[path[:end]] = part.place_of(())
-            holder = holder[key]
-        holder[path[-1]] = part.tree
-        for at in [at for at in self.places if at[: len(path)] == path]:
-            del self.places[at]
-        self.places.update({path + at: place for at, place in part.places.items()})
 
 
 def read_file(path: Path) -> Document:
@@ -123,7 +57,7 @@ def document_of(raw: bytes, path: Path) -> Document:
         raise ScenarioError(f"{path}:{line}: {problem}.") from None
     if not isinstance(document.tree, dict):
         problem = "; write a mapping of keys, name: ... first"
-        raise document.error((), problem, shorten(document.tree))
+        raise document.wrong_value((), problem)
     return document
 
 

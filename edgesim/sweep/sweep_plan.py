@@ -10,9 +10,9 @@ from pathlib import Path
 
 from edgesim.errors import COMMAND_LINE, RunError, ScenarioError
 from edgesim.scenario.base_file import read_with_base
+from edgesim.scenario.document import Document
 from edgesim.scenario.loader import Scenario, scheme_of_document
 from edgesim.scenario.overrides import Override, scheme_labels
-from edgesim.scenario.yaml_locations import Document
 from edgesim.sweep.sweep_point import SweepPoint, check_point
 from edgesim.sweep.swept_axes import (
     METHOD_KEY,

@@ -13,8 +13,8 @@ from edgesim.records.folder_names import readable_name, short_names
 from edgesim.runs.error_sentences import user_errors
 from edgesim.runs.fingerprint import code_digest, result_digest, training_digest
 from edgesim.runs.run import prepare
-from edgesim.runs.setup import Setup
 from edgesim.runs.setup.checks_before_training import check_own_data
+from edgesim.runs.setup.setup import Setup
 from edgesim.scenario.loader import Scenario
 
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from edgesim.errors import COMMAND_LINE, ScenarioError
+from edgesim.scenario.document import Document
 from edgesim.scenario.overrides import scheme_labels
-from edgesim.scenario.yaml_locations import Document
 from edgesim.sweep.values import (
     SweepAxis,
     SweptValue,

@@ -15,7 +15,7 @@ import numpy as np
 import simpy
 
 from edgesim.clocks.rules import Buffered
-from edgesim.runs.setup import Setup
+from edgesim.runs.setup.setup import Setup
 from edgesim.runs.setup.training_and_evaluation import make_trainer
 from fl.contracts import Grant, Job, Phase, State, Update
 

@@ -101,6 +101,19 @@ def test_a_wrong_option_is_one_sentence_with_its_line(tmp_path, text, sentence):
     assert str(error.value).removeprefix(f"{tmp_path}/").startswith(sentence)
 
 
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (["style=ieee", "style.font=serif"], "style.font cannot be set, because style is not a "),
+        (["formats=[pdf]", "formats.5=png"], "formats.5 leads into a list; write formats.0 for "),
+    ],
+)
+def test_an_option_that_leads_nowhere_is_one_sentence(changes, sentence):
+    with pytest.raises(ScenarioError) as error:
+        read_options(overrides=changes)
+    assert str(error.value).startswith(f"command line: {sentence}")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "sentence"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from edgesim.scenario.document import KeyPath
 from edgesim.scenario.hardware.device_schema import DeviceClass
 from edgesim.scenario.network_schema import NetworkSection
 from edgesim.scenario.per_device_values import Draw
@@ -9,7 +10,6 @@ from edgesim.scenario.radio.channel_schema import TR38901, Tr38901PathLoss
 from edgesim.scenario.radio.layout_checks import check_in_layout, check_layout
 from edgesim.scenario.schema import ScenarioKeys
 from edgesim.scenario.section import Section, ValueRefusedError
-from edgesim.scenario.yaml_locations import KeyPath
 
 LEAST_CROSSING_S = 0.01  # of an area that devices move in, or they do nothing but turn
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from edgesim.scenario.cells.interference_schema import FULL, LOAD, MEASURED, Interference
+from edgesim.scenario.document import KeyPath
 from edgesim.scenario.hierarchy.tiers_schema import (
     CLOUD,
     LinkSection,
@@ -16,7 +17,6 @@ from edgesim.scenario.hierarchy.tiers_schema import (
 )
 from edgesim.scenario.radio.layout_schema import SingleLayout
 from edgesim.scenario.section import ValueRefusedError, refuse
-from edgesim.scenario.yaml_locations import KeyPath
 
 
 def check_tiers(tiers: TiersSection, scenario: Any) -> None:

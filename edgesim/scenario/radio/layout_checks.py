@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from edgesim.scenario.document import KeyPath
 from edgesim.scenario.per_device_values import Noise
 from edgesim.scenario.radio.channel_schema import LogDistancePathLoss, PathLoss, Tr38901PathLoss
 from edgesim.scenario.radio.layout_schema import (
@@ -13,7 +14,6 @@ from edgesim.scenario.radio.layout_schema import (
 )
 from edgesim.scenario.radio.placement import Placement
 from edgesim.scenario.section import ValueRefusedError
-from edgesim.scenario.yaml_locations import KeyPath
 
 LAYOUT: KeyPath = ("network", "layout")
 

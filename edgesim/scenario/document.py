@@ -1,0 +1,190 @@
+"""A scenario as plain data that knows where each part was written, and how parts are replaced."""
+
+from __future__ import annotations
+
+import copy
+import re
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from edgesim.errors import COMMAND_LINE, ScenarioError, shorten
+
+KeyPath = tuple[str | int, ...]  # of a value in a document: keys and list positions
+# Sections of several kinds, and the key that names the kind. Where it changes, the section starts
+# afresh, so that keys of the old kind do not linger.
+KIND_KEYS: dict[KeyPath, str] = {
+    ("learning", "method"): "name",
+    ("learning", "partition"): "kind",
+    ("network", "channel", "path_loss"): "model",
+    ("network", "channel", "fading"): "kind",
+    ("network", "downlink"): "mode",
+}
+JOINED = ("schemes", "sweep")  # mappings whose keys are names, not parts of the scenario
+MISSING = object()
+
+
+@dataclass
+class Document:
+    """Plain data, and where each part of it was written.
+
+    Args:
+        tree: mappings, lists and scalars.
+        places: path -> place, such as ``("network", "bandwidth") -> "cell.yaml:14"``.
+    """
+
+    tree: Any
+    places: dict[KeyPath, str] = field(default_factory=dict)
+
+    def place_of(self, path: KeyPath) -> str:
+        """Where the value at a path was written, or its nearest surrounding part."""
+        for end in range(len(path), -1, -1):
+            if path[:end] in self.places:
+                return self.places[path[:end]]
+        return COMMAND_LINE
+
+    def error(self, path: KeyPath, problem: str, shown: str | None = None) -> ScenarioError:
+        """The one sentence about a value, which starts with its place.
+
+        Args:
+            path: of the value.
+            problem: the rest of the sentence; without ``shown`` it follows the key.
+            shown: the value, such as 20 in ``cell.yaml:14: network.bandwidth is 20 (no unit)``.
+        """
+        place, key = self.place_of(path), ".".join(map(str, path)) or "the scenario"
+        verb = "=" if place == COMMAND_LINE else " is "
+        value = " " if shown is None else f"{verb}{shown}"
+        return ScenarioError(f"{place}: {key}{value}{problem}")
+
+    def wrong_value(self, path: KeyPath, problem: str) -> ScenarioError:
+        """`error` about the value that stands at a path, which it shows."""
+        return self.error(path, problem, shorten(self.find(path)))
+
+    def find(self, path: KeyPath) -> Any:
+        """The value at a path; `MISSING` where there is none."""
+        tree: Any = self.tree
+        key: Any
+        for key in path:
+            if not isinstance(tree, dict | list):
+                return MISSING
+            try:
+                tree = tree[key]
+            except (KeyError, IndexError, TypeError):
+                return MISSING
+        return tree
+
+    def subtree(self, path: KeyPath) -> Document:
+        """The part at a path, which is there, as a document of its own."""
+        size = len(path)
+        places = {at[size:]: place for at, place in self.places.items() if at[:size] == path}
+        return Document(self.find(path), places)
+
+    def remove(self, path: KeyPath, place: str) -> None:
+        """Remove a key.
+
+        Args:
+            path: of the key.
+            place: where its removal is asked for, which errors name.
+
+        Raises:
+            ScenarioError: there is no such key, or it is an item of a list.
+        """
+        name, holder = ".".join(map(str, path)), self.find(path[:-1])
+        if self.find(path) is MISSING:
+            known = [".".join(map(str, at)) for at in self.places]
+            near = get_close_matches(name, known, n=1)
+            hint = f"; did you mean ~{near[0]}?" if near else "; remove it from the command"
+            raise ScenarioError(f"{place}: the scenario does not set {name}{hint}")
+        if isinstance(holder, list):
+            problem = "is an item of a list; ~ removes keys only, write the list as you want it"
+            raise ScenarioError(f"{place}: {name} {problem}")
+        del holder[path[-1]]
+        self.places = {at: p for at, p in self.places.items() if at[: len(path)] != path}
+
+    def put(self, path: KeyPath, part: Document) -> None:
+        """Set the value at a path to a copy, making the mappings around it where none are.
+
+        Raises:
+            ScenarioError: what holds a key is neither a mapping, nor a list with that position.
+        """
+        self._check_holders(path, part)
+        holder = self.tree
+        for end, key in enumerate(path[:-1], 1):
+            if (isinstance(holder, dict) and key not in holder) or holder[key] is None:
+                holder[key] = {}
+                self.places[path[:end]] = part.place_of(())
+            holder = holder[key]
+        holder[path[-1]] = copy.deepcopy(part.tree)
+        for at in [at for at in self.places if at[: len(path)] == path]:
+            del self.places[at]
+        self.places.update({path + at: place for at, place in part.places.items()})
+
+    def _check_holders(self, path: KeyPath, part: Document) -> None:
+        for depth, key in enumerate(path):
+            holder = self.find(path[:depth])
+            name = ".".join(map(str, path[:depth])) or "the scenario"
+            if isinstance(holder, list) and not (isinstance(key, int) and key < len(holder)):
+                items = f"{name}.0" + (f" to {name}.{len(holder) - 1}" if len(holder) > 1 else "")
+                problem = f"leads into a list; write {items} for its items"
+            elif isinstance(key, int) and not isinstance(holder, list):
+                problem = f"counts into {name}, which is not a list"
+            elif not (isinstance(holder, list | dict) or holder in (None, MISSING)):
+                problem = f"cannot be set, because {name} is not a mapping; set {name} as a whole"
+            else:
+                continue
+            raise ScenarioError(f"{part.place_of(())}: {'.'.join(map(str, path))} {problem}")
+
+
+def key_path(key: str) -> KeyPath:
+    """``devices.0.count`` -> ("devices", 0, "count")."""
+    return tuple(
+        int(word) if re.fullmatch(r"0|[1-9]\d{0,7}", word, re.ASCII) else word
+        for word in key.split(".")
+    )
+
+
+def lay_over(document: Document, patch: Document) -> None:
+    """Lay a mapping of changes over a document: a scheme over its file, a file over its base.
+
+    Its keys may be dotted. The keys of ``sweep`` and the labels of ``schemes`` are kept as they
+    are, and join those that the document has; a swept key leaves the axis that it had there.
+    """
+    for key, value in patch.tree.items():
+        if key not in JOINED or not isinstance(value, dict):
+            _merge(document, Document({key: value}, patch.places), ())
+            continue
+        document.tree[key] = document.tree.get(key) or {}
+        swept = {each for axis in value for each in str(axis).split(":")}
+        for axis in list(document.tree[key]) if key == "sweep" else ():
+            if swept & set(str(axis).split(":")):
+                document.remove((key, axis), patch.place_of(()))
+        for name, changes in value.items():
+            part = patch.subtree((key, name))
+            there = document.tree[key].get(name)
+            if key == "schemes" and isinstance(there, dict) and isinstance(changes, dict):
+                scheme = document.subtree((key, name))
+                lay_over(scheme, part)
+                part = scheme
+            document.put((key, name), part)
+
+
+def _merge(document: Document, patch: Document, at: KeyPath) -> None:
+    """Lay a mapping over the section at a path; its keys may be dotted."""
+    for key, value in patch.tree.items():
+        path, part = at + key_path(key), patch.subtree((key,))
+        if not isinstance(value, dict):
+            document.put(path, part)
+            continue
+        there, kind = document.find(path), KIND_KEYS.get(path)
+        if not isinstance(there, dict) or (kind in value and there.get(kind) != value[kind]):
+            document.put(path, Document({}, {(): part.place_of(())}))
+        _merge(document, part, path)
+
+
+def changes_kind(document: Document, path: KeyPath, part: Document) -> bool:
+    """Does this value make another kind of its section, whose old keys then mean nothing?"""
+    if KIND_KEYS.get(path[:-1]) != path[-1]:
+        return False
+    there = document.find(path[:-1])
+    kind = there.get(path[-1]) if isinstance(there, dict) else there
+    return isinstance(there, dict | str) and kind != part.tree
