@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import solvers
 from edgesim.extensions.entry_points import installed_rows
-from edgesim.runs.setup.method_and_allocator import RUN_SOLVERS
+from edgesim.runs.setup.make_allocator import RUN_SOLVERS
 from edgesim.scenario.key_docs import KeyInfo
 from edgesim.scenario.radio.channel_schema import PathLoss
 from fl import methods

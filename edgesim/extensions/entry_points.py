@@ -76,6 +76,23 @@ def find_object(kind: str, scenario: Scenario, name: str, key: Key, allow_code: 
         raise ScenarioKeyError(key, f"{problem}; install that package again") from error
 
 
+def find_function(
+    kind: str, scenario: Scenario, name: str, key: Key, allow_code: bool, arguments: str
+) -> Callable | None:
+    """`find_object` of what has to be a function; what it raises becomes a UserCodeError.
+
+    Args:
+        kind: as of `find_object`, with those that follow.
+        arguments: of the function, in the words of an error, such as "a view".
+    """
+    own = find_object(kind, scenario, name, key, allow_code)
+    if own is None:
+        return None
+    if not callable(own):
+        raise ScenarioKeyError(key, f"is {name}, which is no function of {arguments}")
+    return guarded_object(own, scenario, name)
+
+
 def guarded_object(own: Callable, scenario: Scenario, name: str) -> Callable:
     """A function of `find_object`; what it raises becomes a UserCodeError."""
     path = code_path(scenario, name) if ".py:" in name else Path(inspect.getfile(own))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from edgesim.errors import RunError, ScenarioKeyError
-from edgesim.extensions.entry_points import find_object, guarded_object, more_names
-from edgesim.network.channel import Channel, make_channel
+from edgesim.extensions.entry_points import find_function, more_names
+from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet
 from edgesim.network.given_losses.trace_file import (
     RATE,
@@ -23,6 +20,7 @@ from edgesim.network.given_losses.varying_channel import (
     make_varying_channel,
 )
 from edgesim.network.interference.make_network import make_sector_channel
+from edgesim.network.make_channel import make_channel
 from edgesim.network.mobility.movement import Movement
 from edgesim.network.mobility.moving_channel import make_moving_channel
 from edgesim.scenario.loader import Scenario
@@ -66,14 +64,11 @@ def find_channel(
     if not isinstance(loss, CodePathLoss):
         return make_channel(scenario.network, fleet, streams)
     key = (*PATH_LOSS, "code")
-    own = find_object("channels", scenario, loss.code, key, allow_code)
-    if own is None:
+    arguments = "the devices and the random streams"
+    make = find_function("channels", scenario, loss.code, key, allow_code, arguments)
+    if make is None:
         allowed = f"./file.py:function{more_names('channels')}"
         raise ScenarioKeyError(key, f"is {loss.code}; allowed is {allowed}")
-    if not callable(own):
-        problem = "which is no function of the devices and the random streams"
-        raise ScenarioKeyError(key, f"is {loss.code}, {problem}")
-    make: Callable[..., Any] = guarded_object(own, scenario, loss.code)
     given = make(fleet, streams)
     if hasattr(given, "loss_db") and hasattr(given, "next_change_s"):
         own_losses = OwnLosses(given, len(fleet), loss.code)

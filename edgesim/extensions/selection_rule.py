@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from edgesim.errors import ScenarioKeyError
-from edgesim.extensions.entry_points import find_object, guarded_object, more_names
+from edgesim.extensions.entry_points import find_function, more_names
 from edgesim.scenario.clock.clock_schema import OVERLAPPING
 from edgesim.scenario.loader import Scenario
 from fl.contracts import Array, View
@@ -40,14 +40,12 @@ def find_selection(scenario: Scenario, allow_code: bool) -> SelectionRule | Lear
         except MethodError as error:
             problem = error.problem.replace("this method", name)
             raise ScenarioKeyError((*SELECTION, error.key), problem) from error
-    own = find_object("selection", scenario, name, SELECTION, allow_code)
+    own = find_function("selection", scenario, name, SELECTION, allow_code, "a view")
     if given:
         key = (*SELECTION, next(iter(given)))
         raise ScenarioKeyError(key, f"is no parameter of {name}, which has none; remove it")
     if own is not None:
-        if not callable(own):
-            raise ScenarioKeyError(SELECTION, f"is {name}, which is no function of a view")
-        return checked(guarded_object(own, scenario, name), name)
+        return checked(own, name)
     if name not in RULES:
         allowed = f"{', '.join(SHIPPED)} or ./file.py:function{more_names('selection')}"
         problem = f"is {name}; allowed are {allowed}"

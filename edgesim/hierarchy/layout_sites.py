@@ -12,7 +12,6 @@ from edgesim.hierarchy import association
 from edgesim.hierarchy.edge_cells import EdgeCell, edge_threshold_s, plan_cost, rows_of, task_of
 from edgesim.hierarchy.edge_streams import EdgeStreams
 from edgesim.network.cell import Cell
-from edgesim.network.channel import radio_options, receiver_loss
 from edgesim.network.device import Fleet
 from edgesim.network.fluid_links import IdealDownlink
 from edgesim.network.interference.couplings import Couplings
@@ -20,6 +19,7 @@ from edgesim.network.interference.make_network import make_network, served_by
 from edgesim.network.interference.network_cell import Network
 from edgesim.network.interference.sector_channel import SectorChannel, ServingSites
 from edgesim.network.layout.coupling import make_coupling
+from edgesim.network.make_channel import radio_options, receiver_loss
 from edgesim.network.planning.planner import Allocator
 from edgesim.network.subnetwork import PartChannel, SharedAir
 from edgesim.scenario.cells.interference_schema import NONE

@@ -13,8 +13,9 @@ from edgesim.hierarchy.edge_cells import EdgeCell, edge_threshold_s, plan_cost, 
 from edgesim.hierarchy.edge_streams import EdgeStreams
 from edgesim.network.band.link_choice import make_links
 from edgesim.network.cell import Cell
-from edgesim.network.channel import Channel, channel_options
+from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet
+from edgesim.network.make_channel import channel_options
 from edgesim.network.planned_gains import make_planned_gains
 from edgesim.network.planning.planner import Allocator
 from edgesim.network.propagation.large_scale import LargeScale

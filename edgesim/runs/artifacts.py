@@ -26,8 +26,8 @@ from edgesim.records.checksums import SummedFiles
 from edgesim.records.event_log import EventLog
 from edgesim.records.perfetto_trace import trace_json
 from edgesim.records.summary import promises, summarise
-from edgesim.runs.setup import Setup
-from edgesim.runs.setup.learning_task import KEPT_DATA
+from edgesim.runs.setup.data_source import KEPT_DATA
+from edgesim.runs.setup.setup import Setup
 from edgesim.scenario.radio.channel_schema import Tr38901PathLoss
 from fl.contracts import State
 from fl.data.array_files import npz

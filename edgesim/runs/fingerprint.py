@@ -16,7 +16,7 @@ from pathlib import Path
 from edgesim.extensions.entry_points import entries_named, identity_of
 from edgesim.extensions.user_code import measured_files, user_files
 from edgesim.runs.artifacts import versions
-from edgesim.runs.setup import Setup
+from edgesim.runs.setup.setup import Setup
 from fl.contracts import Array
 from fl.data.own_data import content_digest
 from fl.methods import available

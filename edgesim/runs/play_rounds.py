@@ -30,7 +30,7 @@ from edgesim.records.table_files import (
     rows_of,
 )
 from edgesim.runs.round_observer import Recorder
-from edgesim.runs.setup import Setup
+from edgesim.runs.setup.setup import Setup
 from edgesim.runs.setup.training_and_evaluation import method_hooks, restored_state
 from edgesim.tables.table_checks import check_table
 from fl.contracts import JobTrainer, State

@@ -25,11 +25,12 @@ from edgesim.runs.feasibility.round_0 import Feasibility
 from edgesim.runs.fingerprint import result_digest, training_digest
 from edgesim.runs.play_rounds import new_log, play, restore
 from edgesim.runs.round_observer import Progress, Recorder
-from edgesim.runs.setup import Setup, set_up
 from edgesim.runs.setup.checks_before_training import (
     check_before_training,
     check_own_data,
 )
+from edgesim.runs.setup.make_setup import set_up
+from edgesim.runs.setup.setup import Setup
 from edgesim.runs.setup.training_and_evaluation import evaluate_state, make_trainer, method_hooks
 from edgesim.scenario.loader import Scenario
 from edgesim.tables.event_tables import EventTables

@@ -20,7 +20,8 @@ from edgesim.hierarchy.edge_cells import EdgeCell
 from edgesim.hierarchy.make_hierarchy import Hierarchy
 from edgesim.network.cell import Cell
 from edgesim.presence.absences import LOST
-from edgesim.runs.setup import Setup, set_up
+from edgesim.runs.setup.make_setup import set_up
+from edgesim.runs.setup.setup import Setup
 from edgesim.scenario.cells.interference_schema import MEASURED
 from edgesim.scenario.loader import load
 from edgesim.verification.check_result import (

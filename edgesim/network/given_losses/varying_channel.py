@@ -9,8 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from edgesim.errors import RunError
-from edgesim.network.channel import Channel, channel_options
+from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet
+from edgesim.network.make_channel import channel_options
 from edgesim.network.propagation.path_loss import large_scale_of, linear
 from edgesim.scenario.network_schema import NetworkSection
 from fl.contracts import Array, Streams

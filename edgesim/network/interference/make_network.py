@@ -9,7 +9,6 @@ import numpy as np
 import simpy
 
 from edgesim.network.adaptation.link_adaptation import make_repetitions
-from edgesim.network.channel import radio_options, receiver_loss
 from edgesim.network.device import Fleet
 from edgesim.network.fading.cross_links import CrossLinkFading
 from edgesim.network.fading.fading_choice import make_fading
@@ -26,6 +25,7 @@ from edgesim.network.interference.sector_channel import (
 )
 from edgesim.network.layout.coupling import Coupling, SectorLinks, make_coupling
 from edgesim.network.layout.sites import Sites
+from edgesim.network.make_channel import radio_options, receiver_loss
 from edgesim.network.mobility.a3_event import A3Rule
 from edgesim.network.mobility.movement import Movement
 from edgesim.network.mobility.moving_channel import default_refresh_s

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from edgesim.network.channel import Channel, channel_options, mean_gains, step_of
+from edgesim.network.channel import Channel, step_of
 from edgesim.network.device import Fleet
+from edgesim.network.make_channel import channel_options, mean_gains
 from edgesim.network.mobility.movement import Movement
 from edgesim.network.propagation.large_scale import LargeScale
 from edgesim.network.propagation.path_loss import large_scale_of

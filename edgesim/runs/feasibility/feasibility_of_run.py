@@ -11,8 +11,8 @@ from edgesim.clocks.flights import Desk
 from edgesim.clocks.rules import Overlapping
 from edgesim.engine.event_estimate import event_warnings
 from edgesim.runs.feasibility.round_0 import Feasibility, feasibility_table, joined_feasibility
-from edgesim.runs.setup import Setup
 from edgesim.runs.setup.checks_before_training import learning_warnings
+from edgesim.runs.setup.setup import Setup
 from edgesim.scenario.network_schema import AMONG_SENDERS
 
 

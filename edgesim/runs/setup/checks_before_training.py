@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from edgesim.errors import ScenarioKeyError
-from edgesim.runs.setup.learning_task import data_warnings
-from edgesim.runs.setup.method_and_allocator import sharing_warnings
+from edgesim.runs.setup.data_source import data_warnings
+from edgesim.runs.setup.make_method import sharing_warnings
 from edgesim.runs.setup.setup import Setup
 from fl.data.array_files import check_values, is_array_file
 

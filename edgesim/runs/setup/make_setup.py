@@ -18,8 +18,10 @@ from edgesim.network.hardware.drawn_hardware import draw_hardware
 from edgesim.network.layout.cell_drop import make_drop
 from edgesim.network.mobility.movement import make_movement
 from edgesim.runs.error_sentences import locate_user_errors
-from edgesim.runs.setup.learning_task import KEPT_DATA, find_data, find_model, make_task
-from edgesim.runs.setup.method_and_allocator import make_allocator, make_method
+from edgesim.runs.setup.data_source import KEPT_DATA, find_data
+from edgesim.runs.setup.learning_task import find_model, make_task
+from edgesim.runs.setup.make_allocator import make_allocator
+from edgesim.runs.setup.make_method import make_method
 from edgesim.runs.setup.setup import Setup
 from edgesim.scenario.loader import Scenario
 from edgesim.seeds import Seeds

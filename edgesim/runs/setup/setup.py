@@ -33,9 +33,7 @@ from edgesim.network.planning.planner import Allocator
 from edgesim.network.subnetwork import PartChannel, SharedAir
 from edgesim.presence.absences import Absences
 from edgesim.records.event_log import EventLog
-from edgesim.runs.setup.learning_task import (
-    DataSource,
-)
+from edgesim.runs.setup.data_source import DataSource
 from edgesim.scenario.loader import Scenario
 from fl.contracts import Array, RoundPlan, Streams
 from fl.data import datasets

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.network.channel import Channel, make_channel
+from edgesim.network.channel import Channel
 from edgesim.network.device import draw_fleet
 from edgesim.network.fading.processes import BlockFading
+from edgesim.network.make_channel import make_channel
 from edgesim.network.propagation.path_loss import linear, log_distance_db
 from edgesim.seeds import Seeds
 from tests.edgesim.network.fleets import make_fleet

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from edgesim.runs.setup.method_and_allocator import check_hooks
+from edgesim.runs.setup.make_method import check_hooks
 from edgesim.seeds import Seeds
 from fl.contracts import Stage, Work
 from fl.data.datasets import federated

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from edgesim.network.channel import make_channel
+from edgesim.network.make_channel import make_channel
 from edgesim.runs.setup import set_up
 from edgesim.scenario import load
 from edgesim.scenario.radio import numerology as nr
