@@ -72,7 +72,6 @@ CLIPPED  := schemes.HeteroFL.learning.method.clip=5 schemes.FedRolex.learning.me
             schemes.HeteroFL.learning.method.scaler=false schemes.HeteroFL.learning.method.masked_ce=false
 FASHION  := learning.dataset=fashion-mnist learning.model=fedlps-cnn learning.samples_per_device=300 rounds=100 \
             network.bandwidth=11MHz devices.0.cpu.cycles_per_weight=29
-ALPHAS   := --only "alpha 0" --only "alpha 1" --only "alpha inf"
 
 paper-controls: $(VENV)/.installed  ## the papers' tables under other readings of what they leave open (EDGESIM_DATA)
 	$(BIN)/edgesim sweep scenarios/papers/liu-fig3.yaml $(DIGITS) learning.method.rho=0,0.4,0.8,0.9 --out $(CONTROLS)/holders
@@ -80,16 +79,16 @@ paper-controls: $(VENV)/.installed  ## the papers' tables under other readings o
 	  learning.method.pruned_counts=all,zeros --out $(CONTROLS)/other-means
 	$(BIN)/edgesim sweep scenarios/four-papers.yaml $(RULES) --seeds 0-4 --only "Liu joint" --only FedLPS --only SpaFL \
 	  --only FedAvg --out $(CONTROLS)/one-set-of-rules
-	$(BIN)/edgesim sweep scenarios/papers/fedlps-table1-mnist.yaml $(RELEASED) --only "FedLPS without pull" --seeds 0,1 \
+	$(BIN)/edgesim sweep scenarios/papers/fedlps-table1-mnist.yaml $(RELEASED) --only "FedLPS without pull" --seeds 0-2 \
 	  --out $(CONTROLS)/fedlps-released
 	$(BIN)/edgesim sweep scenarios/papers/fedlps-table1-mnist.yaml learning.inputs=standard $(CLIPPED) --only FedAvg \
-	  --only HeteroFL --only FedRolex --only FjORD --seeds 0,1 --out $(CONTROLS)/others-released
+	  --only HeteroFL --only FedRolex --only FjORD --seeds 0-2 --out $(CONTROLS)/others-released
 	$(BIN)/edgesim sweep scenarios/papers/fedmap-posterior-fmnist.yaml schemes.static.learning.method.lr=0.02,0.05 \
 	  --only static --seeds 0-2 --out $(CONTROLS)/fedmap-static
-	$(BIN)/edgesim sweep scenarios/tuning/alpha-fair-tuning.yaml $(FASHION) $(ALPHAS) evaluate.every=10 --select best-validation \
-	  learning.method.personal_lr:learning.method.global_lr='log(0.0025,0.02,4):log(0.0025,0.02,4)' --out $(CONTROLS)/alpha-tuning
-	$(BIN)/edgesim sweep scenarios/alpha-fair.yaml $(FASHION) $(ALPHAS) network.channel.fading.coherence=110ms evaluate.every=5 \
-	  learning.method.personal_lr=0.01 learning.method.global_lr=0.01 --seeds 0-2 --out $(CONTROLS)/alpha
+	$(BIN)/edgesim sweep scenarios/tuning/alpha-fair-tuning.yaml $(FASHION) evaluate.every=10 --select best-validation \
+	  learning.method.personal_lr:learning.method.global_lr='log(0.0025,0.08,6):log(0.0025,0.08,6)' --out $(CONTROLS)/alpha-tuning
+	$(BIN)/edgesim sweep scenarios/alpha-fair.yaml $(FASHION) evaluate.every=5 \
+	  learning.method.personal_lr=0.01 learning.method.global_lr=0.01 --seeds 0-4 --out $(CONTROLS)/alpha
 
 clean:
 	rm -rf $(VENV) runs build *.egg-info

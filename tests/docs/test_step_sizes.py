@@ -108,15 +108,17 @@ def test_the_page_of_the_ladder_says_what_the_table_says():
     assert "tuned on the rung `cell`, the same on all rungs" in ladder and "not tuned" not in ladder
 
 
-def test_the_table_of_clocks_of_three_seeds_says_so():
-    text = (ROOT / "docs/choose/clock.md").read_text(encoding="utf-8")
-    (command,) = (part for part in text.split("\n\n") if "--seeds 0-2" in part)
-    assert "three seeds" in text[text.index(command) :].split("\n|")[0]
-
-
-@pytest.mark.parametrize("page", ["edges-and-cloud", "presence"])
+@pytest.mark.parametrize("page", ["choose/clock", "choose/edges-and-cloud", "choose/presence"])
 def test_each_table_of_these_pages_has_five_seeds_and_says_so(page):
-    text = (ROOT / f"docs/choose/{page}.md").read_text(encoding="utf-8")
+    text = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
     commands = re.findall(r"edgesim (?:run|sweep) scenarios/[^`]*?--seeds (\S+?)[` ]", text)
     assert commands and set(commands) == {"0-4"}
     assert "five seeds" in text and "three seeds" not in text
+
+
+def test_the_ladder_has_five_seeds_and_its_page_says_so():
+    _, seeds = swept(SCENARIOS / "ladder.yaml")
+    page = (ROOT / "docs/models.md").read_text(encoding="utf-8")
+    ladder = page.split("### The ladder")[1].split("\n##")[0]
+    assert tuple(seeds) == (0, 1, 2, 3, 4)
+    assert "means of five seeds" in ladder and "three seeds" not in ladder
