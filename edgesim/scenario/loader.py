@@ -21,9 +21,9 @@ from edgesim.scenario.checks.section_checks import check_sections
 from edgesim.scenario.document import Document, KeyPath, key_path
 from edgesim.scenario.overrides import (
     Override,
+    all_schemes,
     parse_override,
     resolve,
-    scheme_labels,
 )
 from edgesim.scenario.per_device_values import MethodSpec
 from edgesim.scenario.radio.fidelity import with_rung
@@ -159,10 +159,7 @@ def expand(path: str | Path, overrides: Sequence[str] = ()) -> list[tuple[str | 
     """
     changes = list(map(parse_override, overrides))
     document, folder = read_with_base(Path(path))
-    schemes = [
-        scheme_of_document(document, changes, folder, label)
-        for label in scheme_labels(document, changes)
-    ]
+    schemes = [validated(Scenario, each, folder) for each in all_schemes(document, changes)]
     return [(scenario.scheme, scenario) for scenario in schemes]
 
 

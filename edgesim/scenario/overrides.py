@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from edgesim.errors import COMMAND_LINE, ScenarioError, shorten
@@ -112,6 +112,12 @@ def resolve(
         changed.put(("scheme",), Document(label, {(): patch.place_of(())}))
     _apply(changed, [override for override in overrides if override.path[0] != "schemes"])
     return changed
+
+
+def all_schemes(document: Document, overrides: Sequence[Override]) -> Iterator[Document]:
+    """Each scheme of a file by `resolve`, in its order; a file without schemes is one."""
+    for label in scheme_labels(document, overrides):
+        yield resolve(document, overrides, label)
 
 
 def _with_overridden_schemes(document: Document, overrides: Sequence[Override]) -> Document:
