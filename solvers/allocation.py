@@ -23,10 +23,10 @@ from solvers.certificate import feasible_solution
 from solvers.cvxpy_reference.certified_methods import (
     convex,
     convex_alpha_fair,
+    convex_energy,
     convex_fair,
     convex_latency,
 )
-from solvers.cvxpy_reference.least_energy import convex_energy
 from solvers.min_energy.allocator import energy
 from solvers.problem import PruningProblem
 from solvers.problem_checks import range_error

@@ -51,7 +51,8 @@ def main(parts: list[str]) -> None:
     records[kept] = {"arithmetic": here, "cases": cases}
     for file, record in records.items():
         for name in changed if file != kept and before else ():
-            if name in before or name not in cases:
+            asked_for = any(part in name for part in parts)  # and what it was here is not known
+            if name in before or name not in cases or asked_for:
                 record["cases"].pop(name, None)
         text = json.dumps(record, indent=1, sort_keys=True) + "\n"
         file.write_text(text, encoding="utf-8")

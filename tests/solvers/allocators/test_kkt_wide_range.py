@@ -173,14 +173,14 @@ def agree(problems, solved_at_least):
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(5))
 def test_convex_agrees_on_a_thousand(part):
-    """Always the same 1,000, further apart than the reference is meant for: it refuses some."""
+    """Always the same 1,000; the reference refuses some."""
     seeds = range(200 * part, 200 * (part + 1))
     agree(
         (
             stretched(wide_problem(seed, 4 + seed % 3, seed % 2, seed % 3 == 0, False), 1.01)
             for seed in seeds
         ),
-        0.85,
+        0.92,
     )
 
 
@@ -191,7 +191,7 @@ def test_convex_agrees_with_more_devices():
             stretched(wide_problem(seed, 10 + seed % 11, seed % 2, seed % 3 == 0, False), 1.01)
             for seed in range(60)
         ),
-        0.55,
+        0.93,
     )
 
 
@@ -202,7 +202,7 @@ def test_convex_agrees_under_a_density():
             stretched(wide_problem(seed, 4 + seed % 3, seed % 2, seed % 3 == 0, True), 1.01)
             for seed in range(100)
         ),
-        0.7,
+        0.85,
     )
 
 
