@@ -269,7 +269,7 @@ class DeviceState:
             if kind == "full" or level_j > battery.capacity_j:
                 level_j = battery.capacity_j
             # A full battery takes what the device uses, and no more.
-            self.charged_j += level_j - self.battery_j + used_j
+            self.charged_j += min(charged_j, battery.capacity_j - self.battery_j + used_j)
             self.battery_j = max(level_j, 0.0)
         if thermal is not None:
             self.temperature_c = thermal.after(self.temperature_c, self.processor_w, seconds)

@@ -73,6 +73,16 @@ def test_a_full_battery_takes_no_more_than_the_device_uses():
     assert (state.battery_j, state.charged_j) == (10.0, pytest.approx(2.0 + 4.0))
 
 
+def test_a_battery_that_nobody_charges_takes_in_nothing():
+    """Exactly: rounding below zero would be a table that cannot be read back."""
+    state = DeviceState(DeviceHardware(idle_power_w=0.05, battery=Battery(20.0, start=0.62)))
+    charged_j = []
+    for i in range(1, 20):
+        state.advance(0.0137 * i)
+        charged_j.append(state.charged_j)
+    assert charged_j == [0.0] * 19
+
+
 def test_windows_of_charging():
     window = Charging(3.0, period_s=10.0, from_s=4.0, lasts_s=2.0)
     assert [window.power_at_w(t) for t in (0.0, 4.0, 5.9, 6.0, 14.0, 16.0)] == [0, 3, 3, 0, 3, 0]
