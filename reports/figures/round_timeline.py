@@ -30,6 +30,7 @@ MOST_NUMBERED = 12  # rows up to which every device has its number
 STATUS_MARKS: dict[str, dict[str, Any]] = {
     "late": {"color": THRESHOLD, "marker": "x", "ms": 4, "mew": 1.1},
     "failed": {"color": INK, "marker": "+", "ms": 5, "mew": 1.1},
+    "left": {"color": INK, "marker": "<", "ms": 4, "mew": 0.6},
 }
 
 

@@ -14,7 +14,7 @@ from edgesim.results.finished_run import FinishedRun
 from reports.run_data.scheme_grouping import Scheme
 
 FRESH, STALE, HELD, LATE, DISCARDED = "fresh", "stale", "held", "late", "discarded"
-KINDS = (FRESH, STALE, HELD, LATE, "failed", "cancelled", DISCARDED, "unfinished")
+KINDS = (FRESH, STALE, HELD, LATE, "failed", "left", "cancelled", DISCARDED, "unfinished")
 USED = (FRESH, STALE)
 
 

@@ -115,8 +115,8 @@ def cost_table(schemes: list[Scheme]) -> Table:
     )
     if waste:
         caption += (
-            " Wasted: of work whose update was never used: late at a deadline, failed, cancelled, "
-            "discarded, held or unfinished at the end."
+            " Wasted: of work whose update was never used: late at a deadline, failed, left with "
+            "its device, cancelled, discarded, held or unfinished at the end."
         )
     if _promises(schemes, share):
         caption += (

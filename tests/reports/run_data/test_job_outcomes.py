@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
+from edgesim.records.rows_from_spans import ENDINGS
 from reports.run_data import job_outcomes as jobs
 from reports.text.summary_tables import cost_table
 
@@ -15,6 +16,10 @@ def test_every_job_has_a_kind(overlapping):
     assert found[5:] == ["cancelled", "unfinished", "held"]
     assert jobs.overlaps(run) and jobs.any_overlaps([overlapping])
     assert jobs.used_updates(run).tolist() == [3, 1, 0]
+
+
+def test_every_way_in_which_a_job_ends_is_a_kind():
+    assert {*ENDINGS, "late", "failed"} <= {*jobs.KINDS}
 
 
 def test_jain_of_shares():

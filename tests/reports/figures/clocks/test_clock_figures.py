@@ -60,6 +60,14 @@ def test_staleness_of_used_updates_and_jobs_by_fate(overlapping, two_schemes, dr
     assert drawn(staleness.staleness, two_schemes) is None
 
 
+def test_jobs_whose_devices_left_are_counted_and_marked(overlapping, drawn):
+    overlapping.first.device_rounds.loc[6, "status"] = "left"
+    assert staleness.outcomes_per_run([overlapping])["left"] == [1.0]
+    drawn(staleness.staleness, [overlapping])
+    (panel,) = drawn(job_timeline.job_timeline, [overlapping]).axes
+    assert [len(line.get_xdata()) for line in panel.lines if line.get_marker() == "<"] == [1]
+
+
 def test_participation_is_the_share_of_used_updates(overlapping, two_schemes, drawn):
     figure = drawn(participation.participation, [overlapping])
     (panel,) = figure.axes
