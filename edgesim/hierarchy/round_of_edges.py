@@ -63,6 +63,8 @@ def round_of_edges(
         waiting = {name: sum(_all(name, rounds)) for name in ("dispatched", "held", "in_flight")}
         block["rounds"] |= columns_of_jobs(device_rounds, waiting)
     block["plans"]["stretched"] = [int(any(_all("stretched", plans)))]
+    forecasts = _stacked(servers, [tables["upload_forecasts"] for tables, _ in below], g)
+    block["upload_forecasts"] = _sorted(forecasts, ("device", "edge_round"))
     return block | {"backhaul": transfers}
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -199,7 +198,6 @@ class EventLog:
         rho = [grant.rho for grant in plan.grants]
         if self.numbers_jobs:
             rho = [each.grant.rho for each in outcomes if each.status != "infeasible"]
-            plan = replace(plan, forecast=None)
         columns: Columns = {
             name: [row[name] for row in rows] for name in self.schemas["device_rounds"]
         }

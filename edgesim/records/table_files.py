@@ -131,6 +131,7 @@ TIER_COLUMNS: FurtherColumns = {
     },
     "device_rounds": {"edge": int, "edge_round": int},
     "spans": {"edge": int, "edge_round": int},  # -1: waits for other edges
+    "upload_forecasts": {"edge": int, "edge_round": int},
 }
 # Columns of runs in which devices move between sectors.
 HANDOVER_COLUMNS: FurtherColumns = {"device_rounds": {"handovers": int}}

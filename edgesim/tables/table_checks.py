@@ -148,7 +148,7 @@ def _check_order(name: str, table: Mapping[str, np.ndarray]) -> None:
     keys = KEYS[name]
     if name == "device_rounds" and "job" in table:  # a device can end several jobs in one round
         keys = (*keys, "job")
-    if name == "device_rounds" and "edge_round" in table:
+    if name in ("device_rounds", "upload_forecasts") and "edge_round" in table:
         keys = (*keys, "edge_round")
     columns = [np.asarray(table[column]) for column in keys]
     later = np.zeros(max(len(columns[0]) - 1, 0), dtype=bool)

@@ -12,7 +12,7 @@ import numpy as np
 
 from edgesim.errors import ResultsError, shorten
 from edgesim.records.checksums import DamagedRunError, read_summed
-from edgesim.records.table_files import FILES, ONLY_WITH_ROWS, SCHEMAS, frame
+from edgesim.records.table_files import FILES, ONLY_WITH_ROWS, ROUND_SCHEMAS, SCHEMAS, frame
 from edgesim.tables.table_checks import TableError, check_table
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ def read_table(folder: Path, name: str) -> pandas.DataFrame:
     """
     path, schema = folder / FILES[name], SCHEMAS[name]
     if name in MAY_LACK and not path.exists():
-        return frame({column: [] for column in schema}, schema)
+        everywhere = ROUND_SCHEMAS[name]
+        return frame({column: [] for column in everywhere}, everywhere)
     is_csv = path.suffix == ".csv"
     try:
         content = read_summed(path, MAX_CSV_BYTES if is_csv else MAX_BYTES)

@@ -79,7 +79,7 @@ def check_log(folder: Path, facts: dict[str, Any], tables: dict[str, pd.DataFram
 
 
 def _has_columns(tables: dict[str, pd.DataFrame], more: FurtherColumns) -> bool:
-    return any(column in tables[name] for name, kinds in more.items() for column in kinds)
+    return any(column in tables.get(name, ()) for name, kinds in more.items() for column in kinds)
 
 
 def _equal(a: np.ndarray, b: np.ndarray) -> bool:

@@ -246,9 +246,9 @@ class VersionLoop:
         scores = self.observer.scores(g, state)
         status = Counter(rows["status"].tolist())
         received = len(rows["job"]) - sum(status[name] for name in NOT_RECEIVED)
-        rho, plan = rows["rho"][rows["status"] != "infeasible"], replace(self.plan, forecast=None)
+        rho = rows["rho"][rows["status"] != "infeasible"]
         about = received, rho, scores, cell.budget_s
-        block = round_block(g, start_s, now_s, plan, {**spans}, {**rows}, *about)
+        block = round_block(g, start_s, now_s, self.plan, {**spans}, {**rows}, *about)
         waiting = {
             "dispatched": desk.asked,
             "held": len(desk.held),

@@ -7,9 +7,9 @@ import pytest
 
 from edgesim import simulate
 from edgesim.records.table_files import csv_text
-from edgesim.verification.check_result import FAILED, PASSED
+from edgesim.verification.check_result import FAILED, PASSED, SKIPPED
 from edgesim.verification.verify import check_run
-from tests.edgesim.hierarchy.conftest import TWO
+from tests.edgesim.hierarchy.conftest import ONE, TWO
 from tests.edgesim.resumed_runs import KilledError, assert_resumed, killed_after
 
 FILES = (
@@ -42,6 +42,30 @@ METHODS = {
 def test_killed_after_a_round_it_goes_on_with_the_same_bytes(scenario, tmp_path, method):
     given = scenario(f"learning.method={METHODS[method]}", TIERS, *UNEVEN)
     assert_resumed(given, tmp_path, (0, 1), FILES)
+
+
+FADES = (
+    "learning={dataset: none, model: mlp, batch_size: 10, method: {name: pruning-only}}",
+    "network.channel.fading={kind: rayleigh, coherence: 2 s}",
+    "allocation={solver: kkt, rate: quantile, reliability: 0.9}",
+)
+
+
+def test_every_edge_says_what_its_plans_promise(scenario, tmp_path):
+    files = ("upload_forecasts.parquet", "summary.json")
+    run = assert_resumed(scenario(TIERS, *FADES), tmp_path, [0], files)
+    keys = ["round", "device", "edge", "edge_round"]
+    planned = run.device_rounds[run.device_rounds.status != "infeasible"]
+    assert len(planned.merge(run.upload_forecasts, on=keys)) == len(planned) == 4 * 2 * 3
+    promised = run.upload_forecasts.late_probability
+    assert run.summary["promised_late_share"] == pytest.approx(promised.mean()) and any(promised)
+    checks = check_run(tmp_path / "whole", None, False)
+    assert {each.outcome for each in checks} <= {PASSED, SKIPPED}
+
+
+def test_one_edge_promises_what_the_cell_alone_does(scenario):
+    alone, edge = (simulate(scenario(*changes, *FADES)) for changes in ((), (ONE,)))
+    assert edge.upload_forecasts[alone.upload_forecasts.columns].equals(alone.upload_forecasts)
 
 
 def test_a_rule_of_selection_remembers_at_its_edge(scenario, tmp_path):

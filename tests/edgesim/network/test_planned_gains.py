@@ -142,6 +142,16 @@ def test_processes_and_arrays_write_the_same_forecasts(cell, clock, monkeypatch)
         assert processes.log.table(table).equals(arrays.log.table(table))
 
 
+def test_where_jobs_are_numbered_the_forecasts_are_the_same(cell):
+    plain, numbered = (
+        simulate(cell(["rounds=2", *server], label="quantile 5 percent"))
+        for server in ([], ["server={up: 1000 h, repair: 1 s}"])
+    )
+    assert "job" in numbered.device_rounds
+    assert len(plain.upload_forecasts) and numbered.upload_forecasts.equals(plain.upload_forecasts)
+    assert numbered.summary["promised_late_share"] == plain.summary["promised_late_share"] > 0.0
+
+
 DRAWN = ["devices.0.capability={choice: [1, 0.5, 0.25]}", "devices.0.capability_drawn=round"]
 
 
