@@ -141,6 +141,11 @@ class REFL(FedAvg):
         notes = state.notes | {"since": since}
         return replace(state, local=state.local | held, notes=notes)
 
+    def recovered(self, saved: State, now: State) -> State:
+        """A device that holds an update says of which round it is, also to a server that failed."""
+        after = super().recovered(saved, now)
+        return replace(after, notes=after.notes | {"since": now.notes.get("since", {})})
+
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
         """The mean of fresh updates; with late ones, by their weights."""
         since = state.notes.get("since", {})

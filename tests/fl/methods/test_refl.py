@@ -164,6 +164,15 @@ def test_refl_learns_who_stays(bench):
     assert method.staying(state).tolist() == pytest.approx([3 / 4, 1 / 3, 1 / 3, 1 / 2])
 
 
+def test_a_held_update_of_refl_outlives_a_failure_of_the_server(bench):
+    """The server goes on with its state before round 0; device 3 still sends what it trained."""
+    method, state, _, after, second = rounds_with_one_late(bench)
+    again = method.recovered(state, after)
+    assert list(again.local) == [3] and again.notes["since"] == {"3": 0}
+    end = method.aggregate(again, view_of(bench.task, 1), second[3:])
+    assert torch.allclose(end.w, state.w + after.local[3]) and end.local == {}
+
+
 @pytest.mark.slow
 def test_refl_on_the_deadline_clock(tmp_path):
     """Slow links: uploads break off at the deadline, and arrive in later rounds."""
