@@ -35,8 +35,9 @@ def feasibility_of_run(setup: Setup) -> Feasibility:
 def _feasibility_of_cell(setup: Setup, redrawn: bool) -> Feasibility:
     cell = setup.cell(simpy.Environment())
     check_times(setup.scenario, cell, setup.method)
-    wanted = setup.clock.room(Desk(cell.env, len(cell.fleet)))
-    return feasibility_table(cell, setup.method, redrawn, wanted)
+    clock = setup.clock
+    wanted = clock.room(Desk(cell.env, len(cell.fleet)))
+    return feasibility_table(cell, setup.method, redrawn, wanted, clock.overlapping)
 
 
 def meaning_of_shares(setup: Setup) -> str:

@@ -43,7 +43,11 @@ class Feasibility:
 
 
 def feasibility_table(
-    cell: Cell, method: Method, redrawn: bool = False, wanted: int | None = None
+    cell: Cell,
+    method: Method,
+    redrawn: bool = False,
+    wanted: int | None = None,
+    overlapping: bool = False,
 ) -> Feasibility:
     """The table of round 0, with every device there, on the channel and clocks at the start.
 
@@ -52,6 +56,7 @@ def feasibility_table(
         method: says what taking part costs, and how many devices take part.
         redrawn: capabilities are drawn in every round, which the note then says.
         wanted: devices that the clock wants to start; None: those that the method asks.
+        overlapping: the clock's jobs overlap.
     """
     view, everyone = cell.view(0, everyone=True), np.arange(len(cell.fleet))
     demand = method.demand(None, view, everyone)
@@ -76,7 +81,7 @@ def feasibility_table(
     note += "; this is round 0, and capabilities are drawn anew in every round" if redrawn else ""
     if left_out:
         warnings.append(note)
-    warnings += stale_plan(cell) + moving_plan(cell) + never_there(cell)
+    warnings += stale_plan(cell, overlapping) + moving_plan(cell) + never_there(cell)
     warnings += cell.channel.beyond_scope
     rows = DeviceRows(cell, method, demand, view, asked, plan, set(left_out))
     feasible = len(left_out) < count and not refused

@@ -5,24 +5,31 @@ from __future__ import annotations
 import math
 
 from edgesim.network.cell import Cell
+from edgesim.network.given_losses.varying_channel import VaryingChannel
 from edgesim.runs.error_sentences import first_ten
 
 MS = 1e3
 
 
-def stale_plan(cell: Cell) -> list[str]:
-    """The warning about a plan whose channel is gone before the round is over, if it is one."""
+def stale_plan(cell: Cell, overlapping: bool) -> list[str]:
+    """The warning about a plan whose channel is gone before the threshold, if it is one.
+
+    Args:
+        cell: of the run, at its start.
+        overlapping: the clock's jobs overlap.
+    """
     channel, gains = cell.channel, cell.planner.gains
     if gains.counts_with_fading or channel.fading is None:
         return []
     holds_s = channel.fading.holds_s
-    if holds_s >= cell.budget_s:
+    if holds_s >= cell.budget_s or math.isinf(cell.budget_s):  # without a threshold nobody is late
         return []
-    length = "a round" if math.isinf(cell.budget_s) else f"{cell.budget_s * MS:g} ms"
+    now_only = overlapping or isinstance(channel, VaryingChannel)  # other rates are refused
+    instead = "; write allocation: {rate: quantile, reliability: 0.95} to plan for fading"
     return [
         f"allocation.rate: now plans with the fade of the instant, but fading changes every "
-        f"{holds_s * MS:g} ms of {length}, so that many devices will be late; "
-        "write allocation: {rate: quantile, reliability: 0.95} to plan for fading"
+        f"{holds_s * MS:g} ms of {cell.budget_s * MS:g} ms, so that devices may be late"
+        f"{'' if now_only else instead}"
     ]
 
 

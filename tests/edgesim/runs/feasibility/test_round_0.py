@@ -85,3 +85,28 @@ def test_a_device_of_another_round_that_never_is_in_time_is_named(tmp_path):
         found = feasibility(load(path, [f"learning.method.participants={count}"]))
         assert [row["device"] for row in found.rows if not row["feasible"]] == [7]
         assert "devices 7 cannot meet budget.latency_threshold" in found.note
+
+
+def test_a_plan_with_the_fade_of_the_instant_is_a_warning_where_devices_can_be_late(tmp_path):
+    """Without a threshold nobody can. Where jobs overlap, and under losses of a file, no other rate
+    can be planned with.
+    """
+    text = TEXT.format(
+        band="1 MHz", noise="-110 dBm", threshold="25 s", method="fedavg", solver="equal"
+    )
+    path = tmp_path / "fading.yaml"
+    path.write_text(text)
+    fading = "network.channel.fading={kind: rayleigh, coherence: 20 ms}"
+    (warning,) = feasibility(load(path, [fading])).warnings
+    assert warning == (
+        "allocation.rate: now plans with the fade of the instant, but fading changes every 20 ms "
+        "of 25000 ms, so that devices may be late; write allocation: {rate: quantile, "
+        "reliability: 0.95} to plan for fading"
+    )
+    assert not feasibility(load(path, [fading, "allocation.rate=quantile"])).warnings
+    assert not feasibility(load(path, [fading, "budget.latency_threshold=none"])).warnings
+    (tmp_path / "losses.csv").write_text("time [s],a [dB],b [dB],c [dB],d [dB]\n0,90,90,90,90\n")
+    traced = "network.channel.path_loss={model: trace, file: losses.csv}"
+    for change in "clock.mode=asynchronous", traced:
+        (warning,) = feasibility(load(path, [fading, change])).warnings
+        assert warning.endswith("of 25000 ms, so that devices may be late")
