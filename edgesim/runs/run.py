@@ -176,10 +176,13 @@ class PreparedRun:
                 if saved:
                     saved = without_unscheduled_scores(saved, setup)
                 is_last = saved is not None and has_ended(setup, saved)
-                if folder and saved and damage == [] and is_last and not saved.is_older:
-                    return finished_run(setup, folder, saved)
-                if folder:  # without summary.json it is no finished run, whose files have digests
-                    (folder.path / "summary.json").unlink(missing_ok=True)
+                if folder:
+                    summary = folder.path / "summary.json"
+                    # It is gone where `stop` had ended the run and only its rounds were raised.
+                    is_whole = damage == [] and summary.exists()
+                    if saved and is_whole and is_last and not saved.is_older:
+                        return finished_run(setup, folder, saved)
+                    summary.unlink(missing_ok=True)  # digests are those of finished runs
                 if saved and damage:
                     names = ", ".join(file.name for file in damage)
                     saved.warnings.append(f"damaged files were written again: {names}")

@@ -63,6 +63,19 @@ def test_a_run_ends_with_the_version_that_reaches_a_number_of_jobs(scenario, tmp
     assert BUFFERED in more or len(run.rounds) == 3
 
 
+def test_a_run_that_was_ended_by_a_time_has_no_more_rounds_where_rounds_are_raised(
+    scenario, tmp_path
+):
+    ends = "stop={time: 50 ms}"
+    simulate(scenario(ends), out=tmp_path / "run")
+    raised = simulate(scenario(ends, "rounds=60"), out=tmp_path / "run")
+    whole = simulate(scenario(ends, "rounds=60"), out=tmp_path / "whole")
+    assert raised.rounds.equals(whole.rounds) and raised.summary == whole.summary
+    for name in "scenario.yaml", "rounds.csv", "spans.parquet", "summary.json":
+        parts = (tmp_path / folder / name for folder in ("run", "whole"))
+        assert len({part.read_bytes() for part in parts}) == 1
+
+
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
