@@ -66,11 +66,14 @@ def _only_panel(figure: Figure, i: int, style: FigureStyle) -> Figure:
         kept.set_ylabel(first.get_ylabel())
     handles, labels = first.get_legend_handles_labels()
     known: dict[str, Any] = dict(zip(labels, handles, strict=True))
+    coloured, scale = _without_scales(panels, kept)
     for panel in panels:
         if panel is not kept:
             figure.delaxes(panel)
     kept.tick_params(labelleft=bool(kept.get_yticks().size), labelbottom=True)
     kept.set_subplotspec(GridSpec(1, 1, figure=figure)[0])
+    if coloured is not None:
+        figure.colorbar(coloured, ax=kept, pad=0.02, aspect=25).set_label(scale)
     figure.set_size_inches(style.width_in, max(height, 0.62 * style.width_in))
     for old in list(figure.legends):
         named = zip(old.legend_handles, (text.get_text() for text in old.get_texts()), strict=True)
@@ -81,3 +84,24 @@ def _only_panel(figure: Figure, i: int, style: FigureStyle) -> Figure:
             handle.set_label(text)
         legend(figure, None, style, [handle for _, handle in kept_handles])
     return figure
+
+
+def _without_scales(panels: list[Axes], kept: Axes) -> tuple[Any, str]:
+    """Remove the scales of colours beside panels.
+
+    Returns:
+        What is coloured in the kept panel, None where nothing is, and the title of its scale: of
+        its own, or of the last one, which panels share.
+    """
+    drawn = {panel: (*panel.images, *panel.collections) for panel in panels}
+    coloured = {
+        panel: [each for each in parts if each.get_array() is not None]
+        for panel, parts in drawn.items()
+    }
+    scales = {panel: each.colorbar for panel in panels for each in coloured[panel] if each.colorbar}
+    titles = {panel: scale.ax.get_ylabel() for panel, scale in scales.items()}
+    for scale in scales.values():
+        scale.remove()
+    if not titles or not coloured[kept]:
+        return None, ""
+    return coloured[kept][0], titles.get(kept, [*titles.values()][-1])

@@ -1,11 +1,17 @@
-"""Letters at the corners of panels."""
+"""Letters at the corners of panels, and panels as figures of their own."""
+
+from functools import partial
 
 import pytest
+from matplotlib.figure import Figure
 
 from reports.figure_files import lay_out
 from reports.figures import payload_and_energy, round_latency
-from reports.styling.figure_style import STYLES, styled
-from reports.styling.panel_arrangement import letter_panels
+from reports.figures.sweep_maps import sweep_map_figure
+from reports.run_data.metrics import ACCURACY
+from reports.run_data.scheme_grouping import swept_keys
+from reports.styling.figure_style import SCREEN, STYLES, styled
+from reports.styling.panel_arrangement import letter_panels, panels_apart
 
 
 @pytest.mark.parametrize(
@@ -22,3 +28,33 @@ def test_a_legend_does_not_cover_the_letter_of_its_panel(two_schemes, draw, name
         assert panel.get_title(loc="left") == f"({letter})"
         box, legend = panel._left_title.get_window_extent(), panel.get_legend().get_window_extent()
         assert legend.y1 <= box.y0 and box.y1 <= figure.bbox.y1
+
+
+def test_panels_apart_have_the_scale_of_colours_that_they_shared(swept_schemes):
+    with styled(SCREEN):
+        keys = swept_keys(swept_schemes)
+        liu, fedavg = panels_apart(partial(sweep_map_figure, swept_schemes, keys, ACCURACY), SCREEN)
+        for figure, title in (liu, "liu"), (fedavg, "fedavg"):
+            lay_out(figure)
+            panel, scale = figure.axes
+            assert (panel.get_title(loc="left"), scale.get_ylabel()) == (title, ACCURACY.title)
+            assert scale.get_ylim() == pytest.approx((10.5, 50.5))
+            assert panel.get_position().x1 < scale.get_position().x0
+
+
+def test_each_panel_apart_has_the_scale_of_its_own_colours_or_none():
+    def three_panels(_):
+        figure = Figure(layout="constrained")
+        for i, panel in enumerate(figure.subplots(1, 3)):
+            colours = {"c": [0.0, i]} if i else {}
+            dots = panel.scatter([0, 1], [0, 1], **colours)
+            if i:
+                figure.colorbar(dots, ax=panel).set_label(f"scale {i}")
+        return figure
+
+    apart = panels_apart(three_panels, SCREEN)
+    assert [[each.get_ylabel() for each in figure.axes[1:]] for figure in apart] == [
+        [],
+        ["scale 1"],
+        ["scale 2"],
+    ]
