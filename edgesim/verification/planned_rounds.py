@@ -175,10 +175,11 @@ def outside_bounds(rounds: list[RecordedRound]) -> str:
         bands = [each.rows]
         if "edge" in each.rows:  # each round of each edge has its own
             bands = [rows for _, rows in each.rows.groupby(["edge", "edge_round"])]
-        if "sector" in each.rows:  # the sector of a device that sent nothing is not known
-            bands = [
-                rows for band in bands for sector, rows in band.groupby("sector") if sector >= 0
-            ]
+        # The sector of a device that sent nothing is not known, nor the one that granted a share
+        # where devices are handed over: `sector` is that of the last upload.
+        by = "device" if "handovers" in each.rows else "sector"
+        if "sector" in each.rows:
+            bands = [rows for band in bands for place, rows in band.groupby(by) if place >= 0]
         total = max((math.fsum(rows["share"]) for rows in bands), default=0.0)
         if total > 1.0 + 1e-12:
             return f"round {each.g}: the shares sum to {total}"
