@@ -18,6 +18,9 @@ from typing import Any
 import numpy as np
 
 from fl.contracts import Array
+from fl.errors import ModelError
+
+ROLES = ("features", "classifier", "personal", "none")  # of the weights of any model
 
 
 @dataclass(frozen=True)
@@ -131,15 +134,25 @@ class Layout:
         return mask
 
     def role(self, role: str) -> Array:
-        """Mask bool [P] of a role, shared by all who ask; all false where no slot has it."""
-        return self._roles.get(role, self._roles["none"])
+        """Mask bool [P] of a role, shared by all who ask; all false where no slot has it.
+
+        Args:
+            role: one of `ROLES`, or of a slot.
+
+        Raises:
+            ModelError: another word.
+        """
+        if role not in self._roles:
+            known = ", ".join(self._roles)
+            raise ModelError(f'the role "{role}" of weights is unknown; there are {known}')
+        return self._roles[role]
 
     @cached_property
     def _roles(self) -> dict[str, Array]:
         def of_role(role: str) -> Array:
             return self.where(lambda slot: slot.role == role)
 
-        return {role: of_role(role) for role in ("none", *(slot.role for slot in self.slots))}
+        return {role: of_role(role) for role in (*ROLES, *(slot.role for slot in self.slots))}
 
     @cached_property
     def groups(self) -> dict[str, Group]:

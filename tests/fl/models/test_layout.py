@@ -5,6 +5,7 @@ hand.
 import numpy as np
 import pytest
 
+from fl.errors import ModelError
 from fl.models.architectures import Architecture, build
 from fl.models.layers import Conv, Embedding, Linear, Lstm, Norm, Residual
 from fl.models.layout import Group, Layout, Slot, UnitAxis
@@ -25,6 +26,14 @@ def expanded(layout, kept, **options):
         name: mask.astype(int).tolist()
         for name, mask in layout.named(layout.expand(kept, **options)).items()
     }
+
+
+def test_weights_by_role_and_a_role_that_is_misspelt():
+    layout = CNN.layout
+    assert layout.role("classifier").sum() == 8 * 3 + 3 + 3 * 2 + 2
+    assert not layout.role("personal").any()  # no slot of this model has it
+    with pytest.raises(ModelError, match=r"clasifier.* there are features, classifier,"):
+        layout.role("clasifier")
 
 
 def test_the_groups_of_a_chain_and_who_reads_them():
