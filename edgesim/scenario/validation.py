@@ -56,9 +56,12 @@ def _scenario_error(problem: ValidationError, document: Document) -> ScenarioErr
 def _keys_of(location: KeyPath, tree: object) -> KeyPath:
     """The keys of a path, into which pydantic puts the kind of a section that has several."""
     keys: list[str | int] = []
+    after_kind = False
     for part in location:
         written = isinstance(tree, dict) and part in tree
-        if part in _kinds() and not written:
+        # a key may be called as a kind is, its own (partition, file) or another one's
+        after_kind = not after_kind and part in _kinds() and (not written or _is_kind(part, tree))
+        if after_kind:
             continue
         keys.append(part)
         if isinstance(tree, list) and isinstance(part, int):
@@ -66,6 +69,10 @@ def _keys_of(location: KeyPath, tree: object) -> KeyPath:
         else:
             tree = tree[part] if written and isinstance(tree, dict) else None
     return tuple(keys)
+
+
+def _is_kind(word: str | int, tree: object) -> bool:
+    return isinstance(tree, dict) and word in (tree.get("kind"), tree.get("model"))
 
 
 @functools.cache

@@ -24,6 +24,21 @@ EDITS = {  # name -> old, new, part of the sentence
         "kind: iid, alpha: 2",
         "belongs to another kind of learning.partition",
     ),
+    "missing key that is called as its kind": (
+        "kind: iid",
+        "kind: file",
+        "learning.partition.file is missing; write for instance file: split.csv",
+    ),
+    "missing key that is called as another kind": (
+        "model: constant, loss: 100 dB",
+        "model: trace",
+        "network.channel.path_loss.file is missing; write for instance file:",
+    ),
+    "unknown key beside one called as its kind": (
+        "kind: iid",
+        "kind: file, file: a.csv, sampel: 2",
+        "the key learning.partition.sampel is unknown",
+    ),
     "missing key": (
         "  bandwidth: 20 MHz\n",
         "",
