@@ -16,7 +16,7 @@ from edgesim.network.device import FleetError
 from edgesim.scenario.loader import Scenario
 from fl.errors import DataError, LearningError, MethodError, ModelError
 from fl.out_of_memory import is_out_of_memory
-from solvers import InfeasibleError, NumberRangeError, SolverError
+from solvers import InfeasibleError, InvalidAllocationError, NumberRangeError, SolverError
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 RESUME = "make room, and the same command resumes where it stopped"
@@ -35,6 +35,7 @@ KEY_OF_ERROR: dict[type[Exception], str] = {
     DataError: "learning.dataset",
     ModelError: "learning.model",
     FleetError: "devices",
+    InvalidAllocationError: "allocation.solver",
     NumberRangeError: "allocation.solver",
 }
 

@@ -88,9 +88,10 @@ def assert_refused(result, out, says, written=False):
 
 @pytest.mark.parametrize("body", ALLOCATORS)
 def test_wrong_allocators(tmp_path, body):
-    assert_refused(
-        *run(tmp_path, "allocator", f"def thing(problem):\n    {body}"), ALLOCATORS[body]
-    )
+    """The sentence names the line of the scenario, or of the code that failed."""
+    result, out = run(tmp_path, "allocator", f"def thing(problem):\n    {body}")
+    assert_refused(result, out, ALLOCATORS[body])
+    assert_refused(result, out, r"s.yaml:\d+: allocation.solver: thing returned |thing failed: ")
 
 
 @pytest.mark.parametrize("kind", ["allocator", "method"])
