@@ -24,6 +24,10 @@ class ModelError(LearningError):
     """A model that does not exist or does not fit the data."""
 
 
+class ClassifierError(ModelError):
+    """The parts of a model that are named as its classifier are none."""
+
+
 class MethodError(LearningError):
     """A method, or a parameter of it, that is not allowed.
 

@@ -14,7 +14,7 @@ from edgesim.extensions.entry_points import package_code
 from edgesim.extensions.user_code import failure_in, user_code
 from edgesim.network.device import FleetError
 from edgesim.scenario.loader import Scenario
-from fl.errors import DataError, LearningError, MethodError, ModelError
+from fl.errors import ClassifierError, DataError, LearningError, MethodError, ModelError
 from fl.out_of_memory import is_out_of_memory
 from solvers import InfeasibleError, InvalidAllocationError, NumberRangeError, SolverError
 
@@ -33,6 +33,7 @@ class PartitionError(DataError):
 KEY_OF_ERROR: dict[type[Exception], str] = {
     PartitionError: "learning.partition",
     DataError: "learning.dataset",
+    ClassifierError: "learning.classifier",
     ModelError: "learning.model",
     FleetError: "devices",
     InvalidAllocationError: "allocation.solver",

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from fl.contracts import Array
-from fl.errors import ModelError
+from fl.errors import ClassifierError, ModelError
 from fl.models.architectures import Architecture, batch_norm
 from fl.models.batch_norm import Norms
 from fl.models.layers import LayerTensor, Shape
@@ -151,9 +151,11 @@ class ModuleArchitecture(Architecture):
                 owners = list(dict.fromkeys(name.rpartition(".")[0] for name in names))
                 near = get_close_matches(each, [*owners, *names], n=1)
                 hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(owners)}"
-                raise ModelError(f"model {self.name} has no module or parameter {each}; {hint}")
+                raise ClassifierError(
+                    f"model {self.name} has no module or parameter {each}; {hint}"
+                )
         if self.classifier and all(any(belongs(n, each) for each in chosen) for n in names):
-            raise ModelError(
+            raise ClassifierError(
                 f"model {self.name}: the classifier is the whole model; leave features"
             )
         return lambda name: (

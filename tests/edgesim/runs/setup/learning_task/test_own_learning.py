@@ -173,7 +173,10 @@ def test_content_decides_the_fingerprint(own, tmp_path):
         (("learning.model=./my.py:np",), "is no torch.nn.Module and makes none"),
         (("learning.model=./no.py:Net",), "there is no file .*no.py; a path is relative to the sc"),
         ((HEAD,), "learning.classifier is not read with the model mlp"),
-        ((*OWN_CODE, "learning.classifier=[head]"), "has no module or parameter head"),
+        (
+            (*OWN_CODE, "learning.classifier=[head]"),
+            "learning.classifier: model ./my.py:Net has no module or parameter head",
+        ),
         (("learning.classifier=4",), r"write a list of names of modules or parameters"),
         (
             ("learning.partition={kind: file, file: no.csv}",),
