@@ -126,7 +126,9 @@ class AlphaFairResponse:
             if (done | ~moves | (above - below <= CLOSE)).all():
                 break
         self.part = part
-        share = np.where(moves, self.low + np.exp(part) * self.span, self.low)
+        # U' is infinite at 0, so that nobody ends there: the least part stands for all below it
+        part = np.where(moves, part, self.deepest)
+        share = self.low + np.exp(part) * self.span
         return np.where(self.live & (self.last >= price), self.cap, share)
 
 

@@ -39,6 +39,15 @@ def test_the_ends_are_reached_continuously(noise):
     assert tops == sorted(tops, reverse=True) and least <= tops[-1] <= least + 1e-3
 
 
+@pytest.mark.parametrize("noise", FORMS)
+@pytest.mark.parametrize("alpha", [1e-6, 1e-3, 1e-2])
+def test_next_to_kkt_a_device_may_keep_less_than_any_rounding(alpha, noise):
+    p = problem(weight=[1e-3, 1.0], **noise)
+    a = allocate(p, "alpha-fair", alpha=alpha)
+    assert a.rho.tolist() == approx(allocate(p).rho.tolist(), abs=1e-12) and a.rho[0] == 1.0
+    assert a.certificate.residual <= 1e-6 and a.certificate.gap <= 1e-8
+
+
 def test_proportional_fairness_by_hand():
     """Without computation x = A r b / q: a sum of logarithms of shares, so equal shares."""
     p = PruningProblem(bits=1e6, compute_s=0.0, slack_s=20e-3, rate_bps=[2e7, 4e7])
