@@ -84,16 +84,31 @@ def pictures(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.suffix.lower() in (".jpeg", ".png"))
 
 
+def check_balance(source: Path, part: Labelled, classes: Sequence[str]) -> None:
+    """Both archives have equally many pictures of every class, in training and in test.
+
+    Raises:
+        DataError: some are missing.
+    """
+    counts = np.bincount([label for _, label in part], minlength=len(classes))
+    few, many = int(counts.argmin()), int(counts.argmax())
+    if counts[few] < counts[many]:
+        raise DataError(
+            f'{source} has {counts[few]} pictures of class "{classes[few]}" where '
+            f'"{classes[many]}" has {counts[many]}: the archive is not unpacked completely'
+        )
+
+
 def decoded(files: Sequence[tuple[Path, int]], side: int) -> Array:
     """Pictures, grey ones as equal planes [N, 3, side, side] uint8."""
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image
 
     out = np.empty((len(files), 3, side, side), dtype=np.uint8)
     for place, (path, _) in zip(out, files, strict=True):
         try:
             with Image.open(path) as picture:
                 pixels = np.asarray(picture.convert("RGB"))
-        except (OSError, UnidentifiedImageError) as error:
+        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
             raise DataError(f"{path} is no picture: {error}") from error
         if pixels.shape != (side, side, 3):
             size = "x".join(map(str, pixels.shape[:2]))
@@ -129,6 +144,8 @@ def decode(source: Path, target: Path, only_imagenet: bool = False) -> tuple[int
         )
     if not train or not test:
         raise DataError(f"{source} holds {len(train)} training and {len(test)} test pictures")
+    for part in (train, test):
+        check_balance(source, part, classes)
     labels = [np.array([label for _, label in part], dtype=np.int64) for part in (train, test)]
     arrays = (
         ("classes", lambda: np.array(classes)),

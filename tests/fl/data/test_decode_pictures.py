@@ -73,6 +73,16 @@ def test_cinic_10_pixel_by_pixel_and_without_what_comes_from_cifar_10(cinic, tmp
     assert decode(folder, tmp_path / "other", only_imagenet=True) == (4, 4)
 
 
+@pytest.mark.parametrize("place, wrong", [(8, b"\0\0\0\x04"), (33, b"\0\0\0\x10")])
+def test_a_damaged_png_is_named(cinic, tmp_path, place, wrong):
+    """A header of 4 bytes, and pixels behind which no name follows."""
+    path = cinic[0] / "train" / "airplane" / "n0001_2.png"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:place] + wrong + whole[place + len(wrong) :])
+    with pytest.raises(DataError, match=r"n0001_2\.png is no picture"):
+        decode(cinic[0], tmp_path / "cinic10")
+
+
 def test_what_is_missing_is_named_with_the_archive_and_the_command(tmp_path):
     with pytest.raises(DataError, match=r"248,100,043 bytes.*fl\.data\.decode_pictures"):
         load("tiny-imagenet", tmp_path)
@@ -85,15 +95,18 @@ def test_what_cannot_be_decoded_is_one_sentence_and_no_data_set(
 ):
     with pytest.raises(DataError, match=r"neither tiny-imagenet-200 .* nor CINIC-10"):
         decode(tmp_path, tmp_path / "out")
-    picture(tiny / "train" / "n01" / "images" / "n01_9.JPEG", 32)
-    with pytest.raises(DataError, match=r"n01_9\.JPEG is a picture of 32x32; expected 64x64"):
+    picture(tiny / "train" / "n01" / "images" / "n01_2.JPEG", 32)
+    with pytest.raises(DataError, match=r"n01_2\.JPEG is a picture of 32x32; expected 64x64"):
         decode(tiny, tmp_path / "tiny-imagenet")
     assert not (tmp_path / "tiny-imagenet" / "x_train.npy").exists()
-    (tiny / "train" / "n01" / "images" / "n01_9.JPEG").write_bytes(b"no picture")
+    (tiny / "train" / "n01" / "images" / "n01_2.JPEG").write_bytes(b"no picture")
     arguments = ["decode_pictures", str(tiny), str(tmp_path / "tiny-imagenet")]
     monkeypatch.setattr(sys, "argv", arguments)
     assert decode_pictures.main() == 2
-    assert "n01_9.JPEG is no picture" in capsys.readouterr().err
+    assert "n01_2.JPEG is no picture" in capsys.readouterr().err
+    (tiny / "train" / "n01" / "images" / "n01_2.JPEG").unlink()
+    with pytest.raises(DataError, match=r'2 pictures of class "n01" where "n02" has 3.*unpacked'):
+        decode(tiny, tmp_path / "tiny-imagenet")
     (tiny / "val" / "val_annotations.txt").write_text("val_0.JPEG\tn07\t0\t0\t1\t1\n")
     with pytest.raises(DataError, match=r'val_annotations\.txt:1: class "n07" is not in wnids'):
         decode(tiny, tmp_path / "tiny-imagenet")
