@@ -43,6 +43,9 @@ class FedNova(FedProx):
     def conflict(cls, values: dict[str, Any]) -> MethodError | None:
         if values["mu"] and values["momentum"]:
             return MethodError("mu", f"is {values['mu']}, but with momentum it is not defined")
+        if values["lr"] * values["mu"] > 1:
+            problem = f"is {values['mu']}, but |a_k| is defined for lr mu up to 1; lr is "
+            return MethodError("mu", f"{problem}{values['lr']}")
         return super().conflict(values)
 
     def payload(self, rho: float) -> Payload:

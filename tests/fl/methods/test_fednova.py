@@ -61,6 +61,13 @@ def test_mu_with_momentum_is_refused(bench):
         bench.method("fednova", mu=0.1, momentum=0.9)
 
 
+def test_a_proximal_step_beyond_the_received_model_is_refused(bench):
+    """With lr mu = 2 two steps end where they began: |a_k| would be 0."""
+    with pytest.raises(MethodError, match=r"mu is 4\.0, .* lr mu up to 1; lr is 0\.5"):
+        bench.method("fednova", lr=0.5, mu=4.0)
+    assert bench.method("fednova", lr=0.5, mu=2.0).reach(3, 0.5) == 1
+
+
 @pytest.mark.parametrize(
     ("eta", "fednova", "fedavg"),
     [(0.1, 0.05079, -0.46092), (0.01, 0.005008, -0.49623), (0.001, 0.0005, -0.49962)],
