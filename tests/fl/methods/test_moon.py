@@ -43,13 +43,13 @@ def test_without_the_term_it_is_fedavg_on_the_model_with_the_head_to_the_byte(be
 
 
 def test_the_first_round_has_no_previous_model_and_the_second_has(bench, headed):
+    """l = log 2 at every step of the first round, as both cosines are the same."""
     _, fedavg = headed.play("fedavg", rounds=1, **PLAIN)
     _, one = bench.play("moon", rounds=1, **PLAIN)
-    assert not torch.equal(one.w, fedavg.w)  # from the second step on the model has moved
-    _, single = bench.play("moon", rounds=1, local_steps=1, lr=0.1)
-    _, plain = headed.play("fedavg", rounds=1, local_steps=1, lr=0.1)
-    assert torch.allclose(single.w, plain.w, atol=1e-6)  # the first step has l = log 2
-    assert len(one.local) == bench.task.devices
+    assert torch.allclose(one.w, fedavg.w, atol=1e-7) and len(one.local) == bench.task.devices
+    _, fedavg = headed.play("fedavg", rounds=2, **PLAIN)
+    _, two = bench.play("moon", rounds=2, **PLAIN)
+    assert (two.w - fedavg.w).abs().max() > 1e-3
 
 
 def test_features_are_what_the_output_layer_receives(headed):
