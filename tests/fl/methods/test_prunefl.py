@@ -89,6 +89,23 @@ def test_the_gradient_of_one_step_also_where_the_mask_leaves_out(bench, pruned):
     assert gradient[left_out].abs().max() > 1e-3
 
 
+def test_the_next_mask_follows_from_the_squares_of_summed_gradients_by_weight(bench, pruned):
+    method = bench.method("prunefl", reconfigure_every=1, weighting="samples", **PLAIN)
+    state, view = pruned[1], view_of(bench.task, 2)
+    updates = Trainer(bench.task).submit(bench.jobs(method, state))
+    after = method.aggregate(state, view, updates)
+    w = method.personalise(state, 0).double()
+    squares = sum(
+        float(view.samples[u.job.device]) * ((w - u.result().w.double()) / 0.1).square()
+        for u in updates
+    )
+    times = method.times(view, [u.job.device for u in updates])
+    mask = method.reconfigured(
+        state.memo["mask"].numpy(), after.w.numpy(), squares.numpy(), times, 2
+    )
+    assert np.array_equal(after.memo["mask"].numpy(), mask)
+
+
 def test_between_reconfigurations_only_the_mask_is_trained_and_charged(bench, pruned):
     _, state = pruned
     task = replace(bench.task, accounting=Accounting(mask_overhead="bitmap"))
