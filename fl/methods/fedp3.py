@@ -32,7 +32,7 @@ class FedP3(SubmodelMethod):
 
     Departs from the paper:
         There are as many groups as layers, where the authors have four of both; so all layers have
-        equally many owners.
+        equally many owners where devices divide evenly; with fewer devices a layer may have none.
         Norms belong to the layer in front of them. Biases and norms are never pruned.
         Devices do not prune what they compute, as in the released program; the paper offers it.
         A device uses what it trained, and the server's weights in its own layers; one that was

@@ -35,6 +35,7 @@ class MOON(FedAvg):
     Departs from the paper:
         A device that is asked for the first time has the received model as its previous one, so
         that l = log 2 without a gradient.
+        The mean is uniform as in Liu, eq. (11); ``weighting: samples`` is the paper's.
         With batch norm all three models see the statistics of the batch.
     """
 

@@ -41,7 +41,8 @@ class PruneFL(SubmodelMethod):
         A reconfiguration charges the backward pass of the whole model.
         The places of a new mask are charged to the devices of the round after it alone; who is
         asked later is taken to know them.
-        Squares of the sums of gradients are weighted as the mean is.
+        The mean is uniform as in Liu, eq. (11); ``weighting: samples`` is the authors'. Squares of
+        the sums of gradients are weighted as the mean is.
     """
 
     source: ClassVar[str] = f"{JIANG}, Algorithm 1, and released program"
