@@ -36,6 +36,18 @@ def test_one_device_leaves_its_model_on_what_it_kept_and_the_old_one_elsewhere(b
     assert torch.equal(after.w[~kept], state.w[~kept]) and not torch.equal(after.w, state.w)
 
 
+def test_the_server_takes_the_mean_with_residuals(bench):
+    """Devices of other widths: what one of four keeps moves by a quarter of its change."""
+    method = bench.method("fedmp", **PLAIN)
+    state, view = method.start(), view_of(bench.task)
+    updates = Trainer(bench.task).submit(bench.jobs(method, state))
+    after = method.aggregate(state, view, updates)
+    results = [one.result() for one in updates]
+    assert len({int(one.mask.sum()) for one in results}) > 1
+    restored = [one.w.where(one.mask, state.w).double() for one in results]
+    assert torch.allclose(after.w.double(), sum(restored) / 4, atol=1e-7)
+
+
 def test_whole_models_are_fedavg(bench):
     _, fedavg = bench.play("fedavg", **PLAIN)
     _, state = bench.play("fedmp", width=1.0, **PLAIN)
