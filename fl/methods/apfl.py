@@ -24,6 +24,8 @@ class APFL(FedAvg):
         v_k starts at the initial model; a device that was never asked uses the global one.
         With ``adaptive`` alpha_k moves at every step; the paper moves it once a round.
         Parameters are mixed as in the paper; public programs mix the outputs of two models.
+        w, v_k and alpha_k are one vector to the optimiser: ``clip`` bounds the norm of all their
+        gradients together, and with ``adaptive`` ``weight_decay`` shrinks alpha_k too.
     """
 
     source: ClassVar[str] = "Deng et al., arXiv 2003.13461, Algorithm 1"

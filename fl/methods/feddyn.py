@@ -25,6 +25,7 @@ class FedDyn(FedAvg):
     Departs from the paper:
         alpha is the same for all devices; the authors' program divides it by a device's weight.
         Devices are tested with w; the authors report the mean of y too.
+        With ``weighting: samples`` the mean of y is weighted, and h is not.
         A device that was late keeps its new lam_k, though h has not heard of it.
         The terms' own operations are not charged. ``alpha: 0`` is FedAvg.
     """

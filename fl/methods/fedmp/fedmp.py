@@ -45,6 +45,8 @@ class FedMP(SubmodelMethod):
         A distance below 5 % of the mean time counts as 5 %.
         Neither capability nor model budget bound a ratio: the bandit learns from the times.
         A leaf that is divided passes its plays on by width.
+        Rewards are losses per second and are not scaled: where they are small beside the bound, as
+        they are beyond the first rounds, the bandit tries all ratios alike; lower ``exploration``.
         Devices use the whole model.
     """
 

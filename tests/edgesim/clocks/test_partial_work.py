@@ -48,6 +48,19 @@ def test_a_slow_device_is_in_time_with_fewer_steps(scenario):
     assert first.cycles[0] == before.cycles[0]
 
 
+def test_fednova_leaves_out_who_makes_no_step(scenario):
+    """tau_2 = 0: the mean is that of devices 0 and 1, as if device 2 had not been asked."""
+    method = "{name: fednova, lr: 0.1, local_steps: 8, participants: %d}"
+    rule = ["learning.selection=round-robin"]
+    every, two = (
+        simulate(scenario(f"learning.method={method % n}", *rule, "rounds=1")) for n in (3, 2)
+    )
+    assert every.device_rounds.status.tolist() == ["arrived", "arrived", "late"]
+    assert two.device_rounds.status.tolist() == ["arrived", "arrived"]
+    assert every.device_rounds.cycles[:2].tolist() == two.device_rounds.cycles.tolist()
+    assert every.scores.loss.tolist() == two.scores.loss.tolist()
+
+
 @pytest.mark.parametrize("method", ["fedavg", "fedprox", "fednova"])
 def test_its_update_is_that_of_a_run_with_so_few_steps(scenario, method):
     """Device 1 alone: as with local_steps of what it has time for, bit for bit."""

@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from fl.masks.unit_masks import random
+from fl.masks.unit_masks import random, unit_count
 from tests.fl.conftest import view_of
+
+
+def test_a_quarter_of_20_and_50_units():
+    assert [unit_count(0.25, units, "up") for units in (20, 50)] == [5, 13]
 
 
 def test_whole_width_is_fedavg_to_the_byte(bench):
