@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from math import prod
 
 from fl.contracts import Job, Trained
@@ -26,7 +27,9 @@ from fl.task import LearningTask
 from fl.training.fallback_counts import Fallbacks
 from fl.worker_threads import map_in_threads
 
-CACHED_BYTES = 64 << 20  # of a chunk of small models on a CPU: what its caches like best
+# Of a chunk of small models on a CPU: what its caches like best, and little enough that a hundred
+# small CNNs are several chunks.
+CACHED_BYTES = 32 << 20
 CHUNK_BYTES = 1 << 30  # of a chunk of anything else
 WIDTH = 16  # models in a chunk of anything else
 
@@ -44,7 +47,7 @@ class Batched:
 
     Args:
         threads: how many chunks are trained at a time; a single chunk has one thread.
-        memory: bytes that the models, gradients and signals of a chunk may take, about; None: 64 MB
+        memory: bytes that the models, gradients and signals of a chunk may take, about; None: 32 MB
             for perceptrons and small CNNs on a CPU, else 1 GB.
     """
 
@@ -82,10 +85,11 @@ class Batched:
         return [each.result() if each.not_stacked is None else next(alone) for each in progress]
 
     def chunks(self, group: list[StackRow]) -> list[list[StackRow]]:
-        """A group in chunks, the rows with most steps first: they end last."""
+        """A group in chunks of one size, up to a row; those with most steps first: they end last."""
         group.sort(key=lambda row: -row.steps)
-        size = self.chunk_size(group[0])
-        return [group[i : i + size] for i in range(0, len(group), size)]
+        count = -(-len(group) // self.chunk_size(group[0]))
+        ends = [len(group) * i // count for i in range(count + 1)]
+        return [group[first:end] for first, end in pairwise(ends)]
 
     def chunk_size(self, row: StackRow) -> int:
         """How many rows such as this one fit into the memory.

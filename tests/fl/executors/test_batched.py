@@ -57,12 +57,16 @@ def test_a_pass_leaves_no_garbage_behind():
         gc.enable()
 
 
-def test_the_memory_of_a_chunk():
+@pytest.mark.parametrize(
+    ("model", "memory", "count", "expected"),
+    [(MLP, 500_000, 5, [1, 2, 2]), (CNN, None, 100, [50, 50])],
+)
+def test_the_memory_of_a_chunk(model, memory, count, expected):
     """mlp on 8x8: 4,810 weights, 64 + 64 + 64 + 64 + 10 signals of each of 8 samples: 179 kB per
-    model.
+    model. A hundred small CNNs are enough for two threads.
     """
-    task, sizes = task_of(MLP), []
-    executor = Batched(task, memory=500_000)
+    task, sizes = task_of(model), []
+    executor = Batched(task, memory=memory)
     original = batched_module.train_stack
 
     def counted(task, gradients, rows, *rest):
@@ -71,8 +75,8 @@ def test_the_memory_of_a_chunk():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batched_module, "train_stack", counted)
-        executor.run([job(task, k) for k in (0, 1, 3, 4, 0)])
-    assert sizes == [2, 2, 1]
+        executor.run([job(task, (0, 1, 3, 4)[i % 4]) for i in range(count)])
+    assert sizes == expected
 
 
 def full_beyond(limit, monkeypatch):
