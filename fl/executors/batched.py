@@ -85,7 +85,7 @@ class Batched:
         return [each.result() if each.not_stacked is None else next(alone) for each in progress]
 
     def chunks(self, group: list[StackRow]) -> list[list[StackRow]]:
-        """A group in chunks of one size, up to a row; those with most steps first: they end last."""
+        """A group in chunks of a size, up to a row, those with most steps first: they end last."""
         group.sort(key=lambda row: -row.steps)
         count = -(-len(group) // self.chunk_size(group[0]))
         ends = [len(group) * i // count for i in range(count + 1)]
