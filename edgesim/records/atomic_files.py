@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def write_atomic(path: Path, content: bytes | str) -> None:
+def write_atomic(path: Path, content: bytes | memoryview | str) -> None:
     """Write a file so that a crash or a full disk leaves the old one or the new one."""
     data = content.encode() if isinstance(content, str) else content
     new = path.with_name(path.name + ".new")

@@ -4,7 +4,8 @@
 ``checkpoint/state.safetensors`` is replaced after each round and holds how many bytes of the log
 belong to it, and their digest beside its own. A kill between the two leaves a tail that the next
 start cuts off: at most the round in progress is lost. The state before the last one is kept, for
-the case that the last one is damaged. Nothing that is read back is a pickle.
+the case that the last one is damaged. Arrays of a megabyte and more lie beside it, see
+`edgesim.records.large_arrays`. Nothing that is read back is a pickle.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from edgesim.errors import RunError, shorten_path
 from edgesim.records.atomic_files import write_atomic
 from edgesim.records.checkpoint_log import CheckpointLog, Tables
 from edgesim.records.checksums import SUMS, FileDamage, damaged_files
+from edgesim.records.large_arrays import LargeArrays
 from edgesim.records.table_files import FILES, ONLY_WITH_ROWS
 from fl.stored_files import DamagedFileError, read_sealed_arrays, sealed_arrays
 
@@ -118,6 +120,8 @@ class RunFolder:
         self.log_file = self.path / "checkpoint" / "log.arrows"
         self.log = CheckpointLog(self.log_file)
         self.lock_file = self.path / "checkpoint" / "lock"
+        self.large = LargeArrays(self.state_file.parent)
+        self._turn = 1  # where the large arrays of the last whole state are
         self._lock: IO[str] | None = None
         self._is_older = False  # the last state is damaged, and the run goes on from the other one
 
@@ -202,12 +206,28 @@ class RunFolder:
         # In this order: a kill between two steps leaves the state before, or that state under its
         # second name, and a tail of the log that is cut off.
         own = {"fingerprint": self.fingerprint, "g": g, "time_s": time_s, **self.log.append(tables)}
-        content = sealed_arrays(arrays, {**facts, **own})
+        turn = 1 - self._turn
+        if self._is_older:  # no damaged array may be taken for one that is there already
+            self.large.keep({}, turn)
+        small, large = self.large.write(arrays, turn)
+        content = sealed_arrays(small, {**facts, **own, "large": large, "turn": turn})
         if not self._is_older:  # a damaged state does not take the place of a whole one
             with suppress(FileNotFoundError):
                 os.replace(self.state_file, self.previous_file)
-        self._is_older = False
+        self._is_older, self._turn = False, turn
         write_atomic(self.state_file, content)
+        self.large.keep(large, turn)
+
+    def read_state(self, file: Path) -> tuple[dict[str, np.ndarray], dict]:
+        """Arrays and facts of one of the two states.
+
+        Raises:
+            DamagedFileError: they are not those that were written.
+            OSError: the file cannot be read.
+        """
+        arrays, facts = read_sealed_arrays(file)
+        arrays |= self.large.read(facts.get("large", {}), facts.get("turn", 0))
+        return {name: arrays[name] for name in sorted(arrays)}, facts
 
     def _read_state(self) -> Checkpoint | None:
         """The last checkpoint, or the one before it where the last one is damaged."""
@@ -216,13 +236,13 @@ class RunFolder:
             if not file.exists():
                 continue
             try:
-                arrays, facts = read_sealed_arrays(file)
+                arrays, facts = self.read_state(file)
                 tables = self.log.restore(facts)
                 g, time_s = int(facts["g"]), float(facts["time_s"])
             except (DamagedFileError, OSError, KeyError, TypeError, ValueError) as error:
                 damage.append(f"{file.name}: {getattr(error, 'strerror', None) or error}")
                 continue
-            self._is_older = bool(damage)
+            self._is_older, self._turn = bool(damage), facts.get("turn", 1)
             warnings = list(facts.get("warnings", ()))
             if damage:
                 warnings.append(
@@ -242,3 +262,4 @@ class RunFolder:
         names = sorted(set(RUN_FILES) - {"checkpoint"}, key=lambda name: name != "summary.json")
         for path in (*(self.path / name for name in names), self.state_file, self.previous_file):
             path.unlink(missing_ok=True)
+        self.large.remove()

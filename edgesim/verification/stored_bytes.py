@@ -13,7 +13,7 @@ from edgesim.records.event_log import EventLog
 from edgesim.records.run_checkpoint import RunFolder
 from edgesim.records.table_files import FURTHER_COLUMNS, FurtherColumns
 from edgesim.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult
-from fl.stored_files import DamagedFileError, read_sealed_arrays, read_sealed_json
+from fl.stored_files import DamagedFileError, read_sealed_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +43,7 @@ def check_checkpoint(folder: Path) -> tuple[CheckResult, dict[str, Any] | None]:
         if not file.exists():
             continue
         try:
-            facts = read_sealed_arrays(file)[1]
+            facts = run.read_state(file)[1]
             run.log.check(facts)
             seen.append(facts)
         except (DamagedFileError, OSError) as error:

@@ -15,6 +15,7 @@ import pytest
 
 from edgesim import load, simulate
 from edgesim.errors import RunError, ScenarioError
+from edgesim.records import large_arrays
 
 ROOT = Path(__file__).parents[3]
 
@@ -165,6 +166,24 @@ def test_a_damaged_checkpoint_goes_on_from_the_one_before_to_the_same_bytes(
         after = bytes_of(out)
         assert warning in json.loads(after.pop("summary.json"))["warnings"]
         assert after == before
+
+
+def test_a_damaged_array_with_a_file_of_its_own_goes_on_to_the_same_bytes(
+    tiny, tmp_path, bytes_of, monkeypatch
+):
+    """The states of rounds 0 and 2 have arrays-0; as if all arrays were large."""
+    monkeypatch.setattr(large_arrays, "LARGE_BYTES", 1)
+    out = tmp_path / "out"
+    simulate(load(tiny, ["rounds=3"]), out=out)
+    before = bytes_of(out)
+    for file in (out / "checkpoint" / "arrays-0").iterdir():
+        file.write_bytes(file.read_bytes()[:-1])
+    (out / "summary.json").unlink()
+    again = simulate(load(tiny, ["rounds=3"]), out=out)
+    assert "went on from the one before it, after round 1" in again.summary["warnings"][-1]
+    after = bytes_of(out)
+    assert before.pop("summary.json") != after.pop("summary.json")
+    assert after == before
 
 
 @pytest.mark.parametrize("what", ["column", "state"])
