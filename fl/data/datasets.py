@@ -115,6 +115,7 @@ DATASETS: dict[str, tuple[Callable[[Path | None], Samples], str, str]] = {
     ),
 }
 
+YOURS = "data of yours are ./folder, file.npz or ./file.py:function"
 NONE = "none"  # no data set: nothing is trained or tested
 
 
@@ -127,7 +128,7 @@ def data_root(root: str | Path | None) -> Path | None:
 def check_name(dataset: str) -> None:
     if dataset not in DATASETS:
         names = [*DATASETS, NONE]
-        problem = f'there is no data set "{dataset}" (there are {", ".join(names)})'
+        problem = f'there is no data set "{dataset}" (there are {", ".join(names)}; {YOURS})'
         raise DataError(problem + did_you_mean(dataset, names))
 
 

@@ -60,6 +60,7 @@ WRONG = {
     "learning.method.personal_lr=1e300": "learning.method.personal_lr is 1e",
     "learning.partition={kind: labels, labels_per_device: 11}": "learning.partition: labels_per_device is 11",  # noqa: E501
     "learning.dataset=digit": "learning.dataset: there is no data set",
+    "learning.dataset=fold": "data of yours are ./folder, file.npz or ./file.py:function",
     "learning.model=mpl": "learning.model: there is no model",
     "learning.method={name: FedAvg}": "learning.method.name is",
     "learning.method={name: fjord, levels: [0.5, 2]}": "learning.method.levels is .*a list of numbers > 0 and <= 1",  # noqa: E501
