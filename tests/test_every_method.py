@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from edgesim import load, simulate
-from edgesim.records.run_checkpoint import RunFolder
+from edgesim.records.checkpoint.run_checkpoint import RunFolder
 from edgesim.runs.fingerprint import result_digest
 from edgesim.runs.run import run_rounds
 from edgesim.runs.setup import set_up

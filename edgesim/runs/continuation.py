@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from edgesim.errors import ResultsError
-from edgesim.records.run_checkpoint import Checkpoint, FolderError
+from edgesim.records.checkpoint.run_checkpoint import Checkpoint, FolderError
 from edgesim.records.table_files import Columns, as_list
 from edgesim.results.flat_scenario import differing_keys, flatten, versions
 from edgesim.results.run_files import read_scenario

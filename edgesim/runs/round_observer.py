@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from edgesim.engine.stop_rule import StopRule
+from edgesim.records.checkpoint.run_checkpoint import RunFolder
 from edgesim.records.event_log import EventLog
-from edgesim.records.run_checkpoint import RunFolder
 from edgesim.records.summary import divergence_warnings
 from edgesim.scenario.loader import Scenario
 from fl.contracts import AtWork, Observer, Scores, State

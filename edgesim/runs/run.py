@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from edgesim.errors import InfeasibleScenarioError
 from edgesim.records.atomic_files import write_atomic
+from edgesim.records.checkpoint.run_checkpoint import Checkpoint, RunFolder
 from edgesim.records.event_log import EventLog
-from edgesim.records.run_checkpoint import Checkpoint, RunFolder
 from edgesim.runs.artifacts import (
     peak_memory_bytes,
     resolved_scenario,

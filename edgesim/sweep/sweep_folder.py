@@ -15,7 +15,12 @@ from shutil import rmtree
 from typing import Any
 
 from edgesim.records.atomic_files import json_text, write_atomic
-from edgesim.records.run_checkpoint import FolderError, RunFolder, refuse_unusable, unusable
+from edgesim.records.checkpoint.run_checkpoint import (
+    FolderError,
+    RunFolder,
+    refuse_unusable,
+    unusable,
+)
 from edgesim.results.loaded_results import write_sweep_table
 from edgesim.sweep.sweep_plan import SweepPlan
 from edgesim.sweep.sweep_point import SweepPoint

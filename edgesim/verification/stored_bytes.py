@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edgesim.records.checkpoint_log import read_blocks
+from edgesim.records.checkpoint.checkpoint_log import read_blocks
+from edgesim.records.checkpoint.run_checkpoint import RunFolder
 from edgesim.records.checksums import SUMS, damaged_files, read_sums
 from edgesim.records.event_log import EventLog
-from edgesim.records.run_checkpoint import RunFolder
 from edgesim.records.table_files import FURTHER_COLUMNS, FurtherColumns
 from edgesim.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult
 from fl.stored_files import DamagedFileError, read_sealed_json

@@ -10,7 +10,7 @@ from edgesim.clocks.tier_models import TierModels
 from edgesim.extensions.selection_costs import expected_costs, spent_energy
 from edgesim.hierarchy.edge_trainers import EdgeTrainers
 from edgesim.hierarchy.tiered_state import TieredState, joined_scores
-from edgesim.records.run_checkpoint import Checkpoint
+from edgesim.records.checkpoint.run_checkpoint import Checkpoint
 from edgesim.runs.setup.setup import Setup
 from fl.contracts import Array, Scores, State
 from fl.learned_selection.choosing_method import ChoosingMethod

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from edgesim.cli.app import app
-from edgesim.records.run_checkpoint import RunFolder
+from edgesim.records.checkpoint.run_checkpoint import RunFolder
 from tests.conftest import TIMED
 
 ROOT = Path(__file__).parents[3]

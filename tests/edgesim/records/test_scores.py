@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim.records.run_checkpoint import OPTIONAL, RUN_FILES
+from edgesim.records.checkpoint.run_checkpoint import OPTIONAL, RUN_FILES
 from edgesim.results.finished_run import read_run
 from edgesim.runs import run as run_module
 from edgesim.runs.run import simulate

@@ -15,7 +15,7 @@ import pytest
 
 from edgesim import load, simulate
 from edgesim.errors import RunError, ScenarioError
-from edgesim.records import large_arrays
+from edgesim.records.checkpoint import large_arrays
 
 ROOT = Path(__file__).parents[3]
 

@@ -9,7 +9,7 @@ import simpy
 import edgesim.runs.play_rounds
 from edgesim import load, simulate
 from edgesim.engine.vectorised.round_loop import needs_processes
-from edgesim.records.checkpoint_log import read_blocks
+from edgesim.records.checkpoint.checkpoint_log import read_blocks
 from edgesim.runs.artifacts import devices_csv
 from edgesim.runs.setup import set_up
 
@@ -158,7 +158,7 @@ def test_an_interrupted_run_resumes_to_the_same_bytes(path, tmp_path, monkeypatc
     with pytest.raises(KeyboardInterrupt):
         simulate(scenario, out=tmp_path / "cut", progress=stop)
     monkeypatch.setattr(
-        "edgesim.records.checkpoint_log.MAX_LIST_ROWS", 0
+        "edgesim.records.checkpoint.checkpoint_log.MAX_LIST_ROWS", 0
     )  # the log comes back as arrays, as that of many devices does
     simulate(scenario, out=tmp_path / "cut")
     simulate(scenario, out=tmp_path / "whole")

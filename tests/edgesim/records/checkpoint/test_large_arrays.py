@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from edgesim.records.large_arrays import LARGE_BYTES
-from edgesim.records.run_checkpoint import FolderError, RunFolder
+from edgesim.records.checkpoint.large_arrays import LARGE_BYTES
+from edgesim.records.checkpoint.run_checkpoint import FolderError, RunFolder
 from edgesim.verification.stored_bytes import check_checkpoint
 from fl.stored_files import DamagedFileError
 

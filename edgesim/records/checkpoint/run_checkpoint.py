@@ -5,7 +5,7 @@
 belong to it, and their digest beside its own. A kill between the two leaves a tail that the next
 start cuts off: at most the round in progress is lost. The state before the last one is kept, for
 the case that the last one is damaged. Arrays of a megabyte and more lie beside it, see
-`edgesim.records.large_arrays`. Nothing that is read back is a pickle.
+`edgesim.records.checkpoint.large_arrays`. Nothing that is read back is a pickle.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import numpy as np
 
 from edgesim.errors import RunError, shorten_path
 from edgesim.records.atomic_files import write_atomic
-from edgesim.records.checkpoint_log import CheckpointLog, Tables
+from edgesim.records.checkpoint.checkpoint_log import CheckpointLog, Tables
+from edgesim.records.checkpoint.large_arrays import LargeArrays
 from edgesim.records.checksums import SUMS, FileDamage, damaged_files
-from edgesim.records.large_arrays import LargeArrays
 from edgesim.records.table_files import FILES, ONLY_WITH_ROWS
 from fl.stored_files import DamagedFileError, read_sealed_arrays, sealed_arrays
 

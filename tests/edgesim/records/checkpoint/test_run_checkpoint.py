@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from edgesim.records.checkpoint_log import read_blocks
-from edgesim.records.run_checkpoint import FolderError, RunFolder, refuse_unusable
+from edgesim.records.checkpoint.checkpoint_log import read_blocks
+from edgesim.records.checkpoint.run_checkpoint import FolderError, RunFolder, refuse_unusable
 from edgesim.records.table_files import FILES
 
 ROWS = {
