@@ -22,6 +22,8 @@ def dask_client(address: str | None, processes: int) -> Any:
         LearningError: the scheduler cannot be reached.
     """
     from distributed import Client, LocalCluster
+    from distributed.comm import parse_address
+    from distributed.comm.registry import get_backend
 
     for name in list(logging.root.manager.loggerDict):
         if name.split(".")[0] == "distributed":  # callers print what matters
@@ -40,6 +42,8 @@ def dask_client(address: str | None, processes: int) -> Any:
                     dashboard_address=None,
                     silence_logs=logging.CRITICAL,
                 )
+        else:  # a client would take ten seconds to say that there is no such protocol
+            get_backend(parse_address(address)[0])
         return Client(cluster or address, timeout="20s", set_as_default=False)
     except Exception as error:  # tls without certificates is a TypeError, and so on
         shown = "of this machine" if address is None else repr(address)
