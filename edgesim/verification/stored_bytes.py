@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edgesim.records.checkpoint.checkpoint_log import read_blocks
-from edgesim.records.checkpoint.run_checkpoint import RunFolder
+from edgesim.records.checkpoint.run_checkpoint import UNREADABLE, RunFolder
 from edgesim.records.checksums import SUMS, damaged_files, read_sums
 from edgesim.records.event_log import EventLog
 from edgesim.records.table_files import FURTHER_COLUMNS, FurtherColumns
@@ -40,13 +40,16 @@ def check_checkpoint(folder: Path) -> tuple[CheckResult, dict[str, Any] | None]:
     """The states and the log; and the facts of the last state, where they are whole."""
     run, damage, seen = RunFolder(folder), [], []
     for file in (run.state_file, run.previous_file):
-        if not file.exists():
+        version = _version(file)
+        if version is None:
             continue
         try:
             facts = run.read_state(file)[1]
             run.log.check(facts)
             seen.append(facts)
-        except (DamagedFileError, OSError) as error:
+        except UNREADABLE as error:
+            if _version(file) != version:  # a run in progress has replaced it, and its arrays
+                continue
             reason = getattr(error, "strerror", None) or error
             damage.append(f"{file.name}: {reason}")
     if damage:
@@ -55,6 +58,15 @@ def check_checkpoint(folder: Path) -> tuple[CheckResult, dict[str, Any] | None]:
         return CheckResult(CHECKPOINT, SKIPPED, "there is none yet"), None
     rounds = "round" if seen[0]["g"] == 0 else "rounds"
     return CheckResult(CHECKPOINT, PASSED, f"whole after {seen[0]['g'] + 1} {rounds}"), seen[0]
+
+
+def _version(file: Path) -> tuple[int, int] | None:
+    """What changes where a file is replaced; None: there is none."""
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def check_log(folder: Path, facts: dict[str, Any], tables: dict[str, pd.DataFrame]) -> CheckResult:

@@ -34,6 +34,8 @@ class LargeArrays:
 
     def __init__(self, checkpoint: Path) -> None:
         self.folders = checkpoint / "arrays-0", checkpoint / "arrays-1"
+        # What this process wrote or read there: other files may be what a power loss left.
+        self._whole: tuple[set[str], set[str]] = set(), set()
 
     def write(self, arrays: Mapping[str, Array], turn: int) -> tuple[dict[str, Array], Index]:
         """Write what is large, and not there yet.
@@ -57,9 +59,10 @@ class LargeArrays:
             digest = hashlib.sha256(content).hexdigest()
             index[name] = [digest, array.dtype.str, list(array.shape)]
             path = self.folders[turn] / digest
-            if not path.exists():
+            if digest not in self._whole[turn] or not path.exists():
                 path.parent.mkdir(exist_ok=True)
                 write_atomic(path, content)
+                self._whole[turn].add(digest)
         return small, index
 
     def read(self, index: Index, turn: int) -> dict[str, Array]:
@@ -76,12 +79,14 @@ class LargeArrays:
                 raise DamagedFileError(f"its array {name}: {error.strerror or error}") from error
             if hashlib.sha256(content).hexdigest() != digest:
                 raise DamagedFileError(f"the bytes of its array {name} do not match their digest")
+            self._whole[turn].add(digest)
             arrays[name] = np.frombuffer(content, dtype).reshape(shape).copy()
         return arrays
 
     def keep(self, index: Index, turn: int) -> None:
         """Remove the files of a folder that are not in ``index``."""
         kept = {digest for digest, *_ in index.values()}
+        self._whole[turn].intersection_update(kept)
         for path in self._files(turn):
             if path.name not in kept:
                 path.unlink()

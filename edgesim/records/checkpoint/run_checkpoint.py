@@ -41,6 +41,8 @@ RUN_FILES = [
 ]
 # absent where nothing is learned, and where a table has nothing to say
 OPTIONAL = {"partition.json", *(FILES[name] for name in ONLY_WITH_ROWS)}
+# Raised over a damaged state, or over one that no run wrote.
+UNREADABLE = (DamagedFileError, OSError, AttributeError, LookupError, TypeError, ValueError)
 
 
 class FolderError(RunError):
@@ -157,6 +159,7 @@ class RunFolder:
                     (self.path / name).unlink(missing_ok=True)
             if saved is None:
                 self.log.clear()
+                self.large.remove()
         except OSError as error:
             raise unusable(self.path, error) from error
         return saved
@@ -207,15 +210,13 @@ class RunFolder:
         # second name, and a tail of the log that is cut off.
         own = {"fingerprint": self.fingerprint, "g": g, "time_s": time_s, **self.log.append(tables)}
         turn = 1 - self._turn
-        if self._is_older:  # no damaged array may be taken for one that is there already
-            self.large.keep({}, turn)
         small, large = self.large.write(arrays, turn)
         content = sealed_arrays(small, {**facts, **own, "large": large, "turn": turn})
         if not self._is_older:  # a damaged state does not take the place of a whole one
             with suppress(FileNotFoundError):
                 os.replace(self.state_file, self.previous_file)
-        self._is_older, self._turn = False, turn
         write_atomic(self.state_file, content)
+        self._is_older, self._turn = False, turn
         self.large.keep(large, turn)
 
     def read_state(self, file: Path) -> tuple[dict[str, np.ndarray], dict]:
@@ -239,7 +240,7 @@ class RunFolder:
                 arrays, facts = self.read_state(file)
                 tables = self.log.restore(facts)
                 g, time_s = int(facts["g"]), float(facts["time_s"])
-            except (DamagedFileError, OSError, KeyError, TypeError, ValueError) as error:
+            except UNREADABLE as error:
                 damage.append(f"{file.name}: {getattr(error, 'strerror', None) or error}")
                 continue
             self._is_older, self._turn = bool(damage), facts.get("turn", 1)
@@ -262,4 +263,3 @@ class RunFolder:
         names = sorted(set(RUN_FILES) - {"checkpoint"}, key=lambda name: name != "summary.json")
         for path in (*(self.path / name for name in names), self.state_file, self.previous_file):
             path.unlink(missing_ok=True)
-        self.large.remove()

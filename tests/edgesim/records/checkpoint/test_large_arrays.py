@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 
 import numpy as np
 import pytest
 
-from edgesim.records.checkpoint.large_arrays import LARGE_BYTES
+from edgesim.records.checkpoint import run_checkpoint
+from edgesim.records.checkpoint.large_arrays import LARGE_BYTES, LargeArrays
 from edgesim.records.checkpoint.run_checkpoint import FolderError, RunFolder
+from edgesim.verification.check_result import FAILED
 from edgesim.verification.stored_bytes import check_checkpoint
-from fl.stored_files import DamagedFileError
+from fl.stored_files import DamagedFileError, read_sealed_arrays, sealed_arrays
 
 SIZE = LARGE_BYTES // 4
 ROWS = {"rounds": {"round": [0], "time_s": [0.1]}}
@@ -100,6 +104,68 @@ def test_a_damaged_array_takes_the_state_before(folder, harm):
     again.close()
 
 
+def test_a_damaged_file_that_no_state_was_read_from_is_written_again(folder):
+    """Files of the state before are not read where the last one is whole, and the next save finds
+    them under the names of its own arrays; so it is with what a power loss left of a killed save.
+    """
+    folder.save(0, 0.1, models(1, 2), {}, ROWS)
+    folder.save(1, 0.2, models(1, 3), {}, ROWS)
+    for path in folder.large.folders[0].iterdir():
+        path.write_bytes(b"")
+    again, saved = reopened(folder)
+    assert (saved.g, saved.warnings) == (1, [])
+    again.save(2, 0.3, models(1, 2), {}, ROWS)
+    assert check_checkpoint(folder.path)[0].detail == "whole after 3 rounds"
+    again, saved = reopened(again)
+    assert (saved.g, values_of(saved)) == (2, [1, 2])
+    again.close()
+
+
+def test_a_save_that_failed_can_be_made_again(folder, monkeypatch):
+    """The disk is full where the state is written: it does not take the other state's folder."""
+    folder.save(0, 0.1, models(1), {}, ROWS)
+    folder.save(1, 0.2, models(2), {}, ROWS)
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
+        patch.setattr(run_checkpoint, "write_atomic", no_space)
+        folder.save(2, 0.3, models(3), {}, ROWS)
+    folder.save(2, 0.3, models(3), {}, ROWS)
+    assert check_checkpoint(folder.path)[0].detail == "whole after 3 rounds"
+    folder.state_file.unlink()
+    again, saved = reopened(folder)
+    assert (saved.g, values_of(saved)) == (1, [2])
+    again.close()
+
+
+def no_space(*_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_state_that_is_replaced_while_it_is_checked_is_not_called_damaged(folder, monkeypatch):
+    """`edgesim verify` of a run in progress: the next save removes the arrays of the one before."""
+    folder.save(0, 0.1, models(1), {}, ROWS)
+    folder.save(1, 0.2, models(2), {}, ROWS)
+    read = LargeArrays.read
+
+    def slowly(large, index, turn):
+        if turn == 0:  # of the state before
+            folder.save(2, 0.3, models(3), {}, ROWS)
+        return read(large, index, turn)
+
+    monkeypatch.setattr(LargeArrays, "read", slowly)
+    assert check_checkpoint(folder.path)[0].detail == "whole after 2 rounds"
+
+
+@pytest.mark.parametrize("facts", [{"turn": 7}, {"large": [1]}, {"large": {"w": ["a" * 64]}}])
+def test_a_state_that_no_run_wrote_is_refused(folder, facts):
+    folder.save(0, 0.1, models(1), {}, ROWS)
+    arrays, whole = read_sealed_arrays(folder.state_file)
+    del whole["digest"]
+    folder.state_file.write_bytes(sealed_arrays(arrays, whole | facts))
+    assert check_checkpoint(folder.path)[0].outcome == FAILED
+    with pytest.raises(FolderError, match="checkpoint is damaged"):
+        reopened(folder)
+
+
 def test_damage_in_both_states_is_refused(folder):
     folder.save(0, 0.1, models(1), {}, ROWS)
     folder.save(1, 0.2, models(1), {}, ROWS)
@@ -132,6 +198,17 @@ def test_fresh_removes_them(folder):
     again = RunFolder(folder.path, "abc")
     assert again.open(fresh=True) is None
     assert not [each for each in again.large.folders if each.exists()]
+    again.close()
+
+
+def test_arrays_without_a_state_are_removed(folder):
+    """A kill while --fresh removed the run before."""
+    for g in range(2):
+        folder.save(g, 0.1, models(1), {}, ROWS)
+    folder.state_file.unlink()
+    folder.previous_file.unlink()
+    again, saved = reopened(folder)
+    assert saved is None and not [each for each in again.large.folders if each.exists()]
     again.close()
 
 
