@@ -4,10 +4,14 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
+from matplotlib import pyplot
+from matplotlib.colors import to_rgb
 
 from edgesim.scenario.loader import expand
 from edgesim.sweep.sweep_plan import plan_sweep
+from reports.styling.colours_and_markers import OTHER_COLOURS, PHASE_COLOURS, ROLE_COLOURS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "gallery.md").read_text()
@@ -45,3 +49,21 @@ def test_every_picture_is_one_of_a_figure_that_the_page_names():
     again = {"job-timeline": "timeline", "sector-map": "topology"}  # shown for a second time
     assert [again.get(one, one) for one in shown] == figures
     assert {*(ROOT / "docs" / "gallery").rglob("*.png")} == {ROOT / "docs" / path for path in paths}
+
+
+SCHEMES = [colour for colour, _ in (*ROLE_COLOURS.values(), OTHER_COLOURS[0])]
+PHASES = [PHASE_COLOURS[phase] for phase in ("personal", "warm-up", "global", "train", "upload")]
+
+
+@pytest.mark.parametrize(
+    ("name", "colours"),
+    [
+        *((name, SCHEMES) for name in ("cdf", "devices", "pareto", "rho-by-latency-threshold")),
+        *((name, PHASES) for name in ("decomposition", "timeline")),
+    ],
+)
+def test_a_palette_leaves_five_schemes_or_phases_their_colours(name, colours):
+    image = pyplot.imread(ROOT / "docs" / "gallery" / f"{name}.png")[..., :3]
+    for colour in colours:
+        near = np.abs(image - to_rgb(colour)).max(axis=-1) < 24 / 255
+        assert near.sum() > 40, colour  # a marker in the legend has more
