@@ -106,7 +106,7 @@ def _write_tables(schemes: list[Scheme], options: ReportOptions, folder: Path) -
         scheme_table(schemes),
         cost_table(schemes),
         target_table(schemes),
-        device_table(schemes[0].first),
+        device_table(schemes),
         *ladder_tables(schemes),
         difference_table(schemes),
         *sweep_pivots(schemes, keys, along),

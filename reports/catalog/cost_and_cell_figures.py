@@ -107,7 +107,7 @@ def _topology(schemes: list[Scheme]) -> ReportFigure:
         "The network" if several else "The cell",
         _map_caption(schemes) if several else _topology_caption(schemes),
         partial(sector_map.sector_map if several else cell_topology.cell_topology, schemes),
-        partial(cell_topology.device_table, schemes[0].first),
+        partial(cell_topology.device_table, schemes),
     )
 
 

@@ -139,8 +139,9 @@ def _draw_rings(panel: Axes) -> None:
         panel.plot(x, y, color=QUIET, lw=0.4, ls=":", zorder=0)
 
 
-def device_table(run: FinishedRun) -> Table | None:
-    """The devices of a run with their rates in round 0; None where the run has no devices.csv."""
+def device_table(schemes: list[Scheme]) -> Table | None:
+    """The devices of the first run with their rates in round 0; None without a devices.csv."""
+    run = schemes[0].first
     if run.devices is None:
         return None
     columns = (
@@ -157,4 +158,6 @@ def device_table(run: FinishedRun) -> Table | None:
     names = [name for name in run.devices.columns if name in known]
     rows = run.devices[names].astype(object).itertuples(index=False, name=None)
     caption = "Devices, with their uplink rates in the first round if each had the whole band."
+    if len(schemes) > 1 or len(schemes[0].runs) > 1:
+        caption += f" Scheme {schemes[0].label}, seed {run.seed}."
     return Table("devices", caption, tuple(known[name] for name in names), tuple(rows))

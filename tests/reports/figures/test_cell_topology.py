@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +75,14 @@ def rows_of(table):
 
 
 def test_device_table_leaves_out_unknown_distances(scheme_of):
-    table = device_table(scheme_of().first)
+    table = device_table([scheme_of()])
     assert [table.columns[i].name for i in table.filled()][:2] == ["device", "path_gain_db"]
     assert rows_of(table)[1]["rate_bps"] == "100000000.0"
+
+
+def test_device_table_says_whose_devices_it_has_where_there_are_several_runs(scheme_of):
+    joint, fedavg = scheme_of(scheme="joint", seed=3), scheme_of(scheme="fedavg", seed=3)
+    assert device_table([joint]).caption.endswith("whole band.")
+    assert device_table([joint, fedavg]).caption.endswith(" Scheme joint, seed 3.")
+    seeds = replace(joint, runs=(joint.first, scheme_of(scheme="joint", seed=4).first))
+    assert device_table([seeds]).caption.endswith(" Scheme joint, seed 3.")
