@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from edgesim.shadowed_packages import refuse_hidden
@@ -17,6 +18,7 @@ __version__ = "0.1.0"
 __all__ = ["load", "load_run", "load_sweep", "plot", "simulate"]
 
 refuse_hidden("fl", "solvers")  # a file fl.py beside the user's script comes first
+import_module("fl")  # says how MKL rounds, before anything multiplies
 
 if TYPE_CHECKING:
     from types import ModuleType

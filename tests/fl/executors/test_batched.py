@@ -79,6 +79,17 @@ def test_the_memory_of_a_chunk(model, memory, count, expected):
     assert sizes == expected
 
 
+@pytest.mark.parametrize("model", [MLP, CNN])
+def test_the_place_in_a_stack_moves_no_byte(model):
+    """Models of odd widths, and batches of five, begin anywhere within a cache line."""
+    task = task_of(model, batch=5)
+    odd = torch.from_numpy(task.layout.expand(masks.prefix(task.layout, 0.9)))
+    jobs = [job(task, k % 5, submodel=odd) for k in range(9)]
+    expected = Batched(task).run(jobs)
+    assert same(Batched(task).run(jobs[::-1]), expected[::-1])
+    assert same(Batched(task, threads=2, memory=1).run(jobs), expected)
+
+
 def full_beyond(limit, monkeypatch):
     """Chunks of more than so many models ask torch for more memory than there is."""
     original = batched_module.train_stack
