@@ -6,6 +6,7 @@ No folder is a hall, and tests lie at the place of what they test.
 from __future__ import annotations
 
 import ast
+import os
 import shutil
 import subprocess
 import sys
@@ -242,3 +243,19 @@ def test_heavy_libraries_wait_until_they_are_needed(statement):
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(("given", "then"), [({}, "AUTO"), ({"MKL_CBWR": "SSE4_2"}, "SSE4_2")])
+@pytest.mark.parametrize("package", ["edgesim", "fl"])
+def test_the_import_says_how_mkl_rounds(package, given, then):
+    code = f"import {package}, os; print(os.environ['MKL_CBWR'])"
+    others = {name: value for name, value in os.environ.items() if name != "MKL_CBWR"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=others | given,
+        check=True,
+    )
+    assert done.stdout.strip() == then
