@@ -25,6 +25,7 @@ if __name__ == "__main__":  # else solvers.py beside this file would be the pack
 
 import edgesim
 from edgesim.errors import EdgesimError
+from edgesim.records.checkpoint import large_arrays
 from edgesim.records.checksums import SUMS, damaged_files
 from edgesim.results.sweep_file import sweep_points
 from edgesim.scenario.loader import Scenario
@@ -57,6 +58,7 @@ REFUSED, OLDER, REWRITTEN, HARMLESS, WRONG = (
     "WRONG",
 )
 OUTCOMES = (REFUSED, OLDER, REWRITTEN, HARMLESS, WRONG)
+LARGE_BYTES = 1 << 12  # so that this small run has files of large arrays
 WORDS = ("timing.json", SUMS, "summary.json")  # they differ by what they say of the damage
 
 
@@ -97,13 +99,12 @@ class Campaign:
 
     def files(self) -> Iterator[tuple[str, Path, Callable[[Path], str]]]:
         """Name, file, and what judges a copy of the file's folder after a flip."""
-        for path in sorted((self.interrupted / "checkpoint").iterdir()):
-            if path.stat().st_size:
-                yield f"interrupted: checkpoint/{path.name}", path, self.resumed
-        for path in sorted(self.finished.rglob("*")):
-            if path.is_file() and path.stat().st_size:
-                name = path.relative_to(self.finished).as_posix()
-                yield f"finished: {name}", path, self.resumed
+        for folder in (self.interrupted, self.finished):
+            for path in sorted(folder.rglob("*")):
+                name = path.relative_to(folder)
+                used = folder == self.finished or name.parts[0] == "checkpoint"
+                if used and path.is_file() and path.stat().st_size:
+                    yield f"{folder.name}: {shortened(name)}", path, self.resumed
         for path in sorted((self.place / "shared").rglob("*.safetensors"))[:2]:
             yield f"stored training: {path.name[:8]}", path, self.reused
         yield "sweep.json", self.place / "sweep" / "sweep.json", self.listed
@@ -154,6 +155,11 @@ class Campaign:
             return f"{WRONG}: {type(error).__name__}"
 
 
+def shortened(name: Path) -> str:
+    """The name of a file of a run, whose name may be a digest."""
+    return (name.parent / name.name[:8] if len(name.name) == 64 else name).as_posix()
+
+
 def flipped(content: bytes, draw: random.Random) -> bytes:
     """The bytes with one bit changed."""
     changed = bytearray(content)
@@ -191,6 +197,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="files with this in their name")
     given = parser.parse_args()
+    large_arrays.LARGE_BYTES = LARGE_BYTES
     total: Counter[str] = Counter()
     print(f"{'one flipped bit in':56}", *(f"{name:>{len(name) + 2}}" for name in OUTCOMES))
     with tempfile.TemporaryDirectory() as place:
