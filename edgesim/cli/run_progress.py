@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from edgesim.runs.run import Run
 
 PLAIN_LINES = 10  # progress lines of a scheme where the output is no terminal
+MEASURES = "accuracy", "loss"
 
 
 class RunProgress:
@@ -125,7 +126,9 @@ def print_runs(
 
 
 def _summary_table(summaries: Sequence[dict[str, Any]]) -> Table:
+    measured = measure_of(summaries)
     targets = list(dict.fromkeys(name for each in summaries for name in each.get("targets", {})))
+    targets = targets if measured == "accuracy" else []
     limits = [number(each.get("latency_threshold_s"), ".4g", 1e3) for each in summaries]
     limit = " / ".join(dict.fromkeys(limits))
     title = summaries[0].get("scenario", "")
@@ -133,19 +136,27 @@ def _summary_table(summaries: Sequence[dict[str, Any]]) -> Table:
     table.add_column("scheme")
     if seeded := len({each.get("seed") for each in summaries}) > 1:
         table.add_column("seed", justify="right")
-    columns = ["accuracy", "latency ms", "late %", "sent", "energy J"]
+    columns = [measured, "latency ms", "late %", "sent", "energy J"]
     add_number_columns(table, [*columns, *(f"s to {target}" for target in targets)])
     for each in summaries:
-        table.add_row(*map(Text, _summary_cells(each, targets, seeded)))
+        table.add_row(*map(Text, _summary_cells(each, measured, targets, seeded)))
     return table
 
 
-def _summary_cells(each: dict[str, Any], targets: Sequence[str], seeded: bool) -> list[str]:
+def measure_of(summaries: Sequence[dict[str, Any]]) -> str:
+    """What tells how well they learnt: the loss where there are real targets and no accuracy."""
+    accuracies, losses = ([s.get(f"final_{name}") for s in summaries] for name in MEASURES)
+    return MEASURES[set(accuracies) == {None} and set(losses) != {None}]
+
+
+def _summary_cells(
+    each: dict[str, Any], measured: str, targets: Sequence[str], seeded: bool
+) -> list[str]:
     reached = [(each["targets"].get(target) or {}).get("time_s") for target in targets]
     return [
         str(each.get("scheme") or each.get("method") or ""),
         *([str(each["seed"])] if seeded else []),
-        number(each.get("final_accuracy"), ".3f"),
+        number(each.get(f"final_{measured}"), ".3f" if measured == "accuracy" else ".4g"),
         number(each.get("mean_latency_s"), ".2f", 1e3),
         number(each.get("late_share"), ".1f", 100),
         bits(each.get("bits_up")),

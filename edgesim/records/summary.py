@@ -46,8 +46,8 @@ def summarise(rounds: Columns, targets: tuple[float, ...], threshold_s: float | 
     selected = column["selected"].sum()
     return {
         "latency_threshold_s": threshold_s,
-        "final_accuracy": _last(column["accuracy"], seen),
-        "final_loss": _last(column["loss"], seen),
+        "final_accuracy": _last(column["accuracy"]),
+        "final_loss": _last(column["loss"]),
         "best_accuracy": float(column["accuracy"][seen].max()) if seen.size else None,
         "targets": {f"{target:g}": to_target(rounds, target) for target in targets},
         "time_s": float(column["time_s"][-1]),
@@ -103,8 +103,9 @@ def promises(forecasts: Columns) -> dict:
     }
 
 
-def _last(values: np.ndarray, seen: np.ndarray) -> float | None:
-    return float(values[seen[-1]]) if seen.size and math.isfinite(values[seen[-1]]) else None
+def _last(values: np.ndarray) -> float | None:
+    seen = values[~np.isnan(values)]
+    return float(seen[-1]) if seen.size and math.isfinite(seen[-1]) else None
 
 
 def _ratio(part: float, whole: float) -> float:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[3]
@@ -22,6 +23,18 @@ def test_several_schemes_by_only(folder, invoke):
     assert sorted(summaries(folder / "here")) == ["three", "two"]
     odd = invoke("check", "three.yaml", "--only", "one", "--only", "four", code=2)
     assert odd.stderr.endswith('no scheme "four"; it has one, two, three\n')
+
+
+def test_runs_with_real_targets_show_a_loss_where_others_have_accuracies(folder, invoke):
+    x = np.random.default_rng(1).normal(size=(60, 4))
+    np.savez(folder / "real.npz", x_train=x, y_train=x[:, :2], x_test=x, y_test=x[:, :2])
+    changes = ("learning.dataset=real.npz", "learning.partition={kind: iid}")
+    heads = [
+        invoke("run", "tiny.yaml", "evaluate.every=1", *given, "--out", out).stdout.split()
+        for given, out in [(changes, "real"), ((), "labels")]
+    ]
+    columns = [{"accuracy", "loss", "0.8", "0.9"} & set(head) for head in heads]
+    assert columns == [{"loss"}, {"accuracy", "0.8", "0.9"}]
 
 
 def test_every_scheme_with_every_seed(folder, invoke):

@@ -67,6 +67,11 @@ def test_never_evaluated_and_never_certified_is_null():
     json.dumps(summary, allow_nan=False)
 
 
+def test_real_targets_have_a_loss_and_no_accuracy():
+    summary = summarise(ROUNDS | {"accuracy": [nan] * 3}, (0.8,), None)
+    assert (summary["final_accuracy"], summary["final_loss"]) == (None, 0.5)
+
+
 def test_trace_has_a_track_per_device_and_resource():
     spans = {
         "round": [0, 0],
