@@ -126,6 +126,9 @@ class Document:
             if isinstance(holder, list) and not (isinstance(key, int) and key < len(holder)):
                 items = f"{name}.0" + (f" to {name}.{len(holder) - 1}" if len(holder) > 1 else "")
                 problem = f"leads into a list; write {items} for its items"
+                if isinstance(key, int):
+                    count = f"{len(holder)} item{'s' * (len(holder) != 1)}"
+                    problem = f"is not there: {name} has {count}" + f", {items}" * bool(holder)
             elif isinstance(key, int) and not isinstance(holder, list):
                 problem = f"counts into {name}, which is not a list"
             elif not (isinstance(holder, list | dict) or holder in (None, MISSING)):

@@ -105,7 +105,10 @@ def test_a_wrong_option_is_one_sentence_with_its_line(tmp_path, text, sentence):
     ("changes", "sentence"),
     [
         (["style=ieee", "style.font=serif"], "style.font cannot be set, because style is not a "),
-        (["formats=[pdf]", "formats.5=png"], "formats.5 leads into a list; write formats.0 for "),
+        (
+            ["formats=[pdf]", "formats.5=png"],
+            "formats.5 is not there: formats has 1 item, formats.0",
+        ),
     ],
 )
 def test_an_option_that_leads_nowhere_is_one_sentence(changes, sentence):

@@ -17,7 +17,7 @@ OVERRIDES = {
         "the key network.bandwith is unknown; did you mean network.bandwidth?"
     ),
     "devices.count=3": "devices.count leads into a list; write devices.0 for its items",
-    "devices.7.count=3": "devices.7.count leads into a list",
+    "devices.7.count=3": "devices.7.count is not there: devices has 1 item, devices.0",
     "network.5=3": "network.5 counts into network, which is not a list",
     "rounds.more=3": "rounds.more cannot be set, because rounds is not a mapping",
     "clock.mode=deadlin": 'clock.mode="deadlin"; did you mean deadline?',
