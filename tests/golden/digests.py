@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 from collections.abc import Iterator
 from contextlib import chdir
@@ -158,6 +159,7 @@ def arithmetic() -> dict[str, dict[str, str]]:
     training = {
         "python": ".".join(platform.python_version_tuple()[:2]),
         **{name: version(name) for name in ("torch", "scikit-learn")},
+        "MKL_CBWR": os.environ.get("MKL_CBWR", ""),
         "cpu": torch.backends.cpu.get_cpu_capability(),
         "probe": _torch_probe(),
     }
