@@ -15,7 +15,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(VENV)/.installed  ## five schemes on one cell, and a report of them
-	$(BIN)/edgesim run scenarios/demo.yaml --out runs/make-demo --fresh
+	rm -rf runs/make-demo
+	$(BIN)/edgesim sweep scenarios/demo.yaml --out runs/make-demo
 	$(BIN)/edgesim report runs/make-demo --out runs/make-demo/report
 
 test: $(VENV)/.installed  ## the whole test suite, on two processes
