@@ -46,6 +46,25 @@ def test_the_ends_of_the_mixture(bench):
     assert not torch.equal(state.local[1][:size], state.w[:size])
 
 
+def test_with_alpha_one_a_device_trains_alone(bench):
+    """v_k is FedAvg of device k with nobody else: the server's mean of one is what it returned."""
+    _, state = bench.play("apfl", rounds=2, alpha=1.0, **PLAIN)
+    local = bench.method("fedavg", **PLAIN)
+    alone = local.start()
+    for _ in range(2):
+        alone = bench.round(local, alone, devices=[1])
+    v = state.local[1][: bench.task.layout.size]
+    assert torch.allclose(v, alone.w, atol=1e-6)
+    assert not torch.allclose(v, local.start().w, atol=1e-3)
+
+
+def test_with_alpha_zero_the_own_model_is_idle(bench):
+    method, state = bench.play("apfl", rounds=2, alpha=0.0, **PLAIN)
+    first = method.start().w[: bench.task.layout.size]
+    for local in state.local.values():
+        assert torch.equal(local[: len(first)], first)
+
+
 def test_the_share_moves_only_when_it_may_and_stays_within_its_bounds(bench):
     _, fixed = bench.play("apfl", rounds=1, **PLAIN)
     _, free = bench.play("apfl", rounds=1, adaptive=True, **PLAIN)

@@ -19,9 +19,12 @@ def test_the_first_rounds_by_hand(quadratics, alpha, first):
     assert reached == pytest.approx(first, abs=1e-5)
 
 
-def test_the_linear_terms_become_the_gradients_at_the_optimum(quadratics):
-    state, play = quadratics("feddyn", [1.0, 3.0], [1.0, -1.0], alpha=1.0, **EXACT)
-    for _ in range(12):
+@pytest.mark.parametrize("alpha, rounds, steps", [(1.0, 12, 60), (0.1, 120, 5)])
+def test_the_linear_terms_become_the_gradients_at_the_optimum(quadratics, alpha, rounds, steps):
+    """The limit is -0.5 for every alpha, also where five local steps stop short of the minimum."""
+    plain = {"local_steps": steps, "lr": 0.25}
+    state, play = quadratics("feddyn", [1.0, 3.0], [1.0, -1.0], alpha=alpha, **plain)
+    for _ in range(rounds):
         state = play(state)
     assert state.w[0].item() == pytest.approx(-0.5, abs=1e-3)
     assert [state.local[k][0].item() for k in (0, 1)] == pytest.approx([-1.5, 1.5], abs=4e-3)

@@ -47,6 +47,13 @@ def test_yogi_by_hand(bench):
     assert state.memo["second"][0].item() == pytest.approx(1.05e-4, rel=1e-5)
 
 
+@pytest.mark.parametrize("rule, second", [("adam", 1.0099e-4), ("yogi", 1.01e-4)])
+def test_the_second_moment_after_one_step_from_tau_squared(bench, rule, second):
+    """adam: 0.99 x 1e-6 + 0.01 x 0.01; yogi: 1e-6 + 0.01 x 0.01."""
+    state, _ = played(bench, [0.1], rule=rule, server_lr=0.1)
+    assert state.memo["second"][0].item() == pytest.approx(second, rel=1e-6)
+
+
 def test_adagrad_by_hand(bench):
     state, reached = played(bench, [0.1], rule="adagrad", server_lr=0.1, beta1=0.0)
     assert reached == pytest.approx([0.0990050], rel=1e-5)

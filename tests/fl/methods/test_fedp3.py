@@ -6,8 +6,8 @@ import torch
 
 from fl.errors import MethodError
 from fl.executors.deferred_training import Trainer
-from fl.models.layers import Linear
-from fl.models.weightless_layers import Relu
+from fl.models.layers import Conv, Linear
+from fl.models.weightless_layers import Flatten
 from tests.fl.conftest import view_of
 
 PLAIN = {"local_steps": 3, "lr": 0.1}
@@ -15,27 +15,29 @@ PLAIN = {"local_steps": 3, "lr": 0.1}
 
 @pytest.fixture(scope="module")
 def ring(tiny_bench):
-    """Layers of 10, 20, 80 and 40 weights and a head of 10, four devices."""
-    sizes = [(1, 10), (10, 2), (2, 40), (40, 1), (1, 10)]
-    layers = [part for i, o in sizes for part in (Linear(i, o, bias=False), Relu())][:-1]
-    return tiny_bench(layers, [[1.0]] * 4, [0, 1, 2, 3], classes=10)
+    """Layers of 10, 20, 30 and 40 weights and a head of 5, four devices."""
+    convolutions = [Conv(2, 5, 1, 0, bias=False), Conv(5, 1, 2, 0, bias=False)]
+    hidden = [Linear(3, 10, bias=False), Linear(10, 4, bias=False)]
+    layers = [*convolutions, Flatten(), *hidden, Linear(4, 1)]
+    return tiny_bench(layers, np.ones((4, 2, 2, 4)), [0, 0, 0, 0], classes=1)
 
 
 def test_every_layer_has_the_same_number_of_owners(ring):
     method = ring.method("fedp3")
     owned = np.stack([method.owned(k) for k in range(4)])
-    assert owned[:, :150].sum(axis=0).tolist() == [2] * 150
-    assert not owned[:, 150:].any()
+    assert owned[:, :100].sum(axis=0).tolist() == [2] * 100
+    assert not owned[:, 100:].any()
     assert np.flatnonzero(owned[0]).tolist() == list(range(30))
-    assert np.flatnonzero(owned[3]).tolist() == [*range(10), *range(110, 150)]
+    assert np.flatnonzero(owned[3]).tolist() == [*range(10), *range(60, 100)]
 
 
 def test_what_travels_by_hand(ring):
-    """Device 0 owns 10 + 20; down 0.9 of 80 + 40 more and no head; up its own and the head."""
+    """Down 10 + 20 of its own and 0.9 x 70 = 93 values, 98 with a head; up 10 + 20 + 5 = 35."""
     method = ring.method("fedp3")
     (job,) = ring.jobs(method, method.start(), devices=[0])
-    assert job.payload.bits_down == 32 * (10 + 20 + 0.9 * 120)
-    assert job.payload.bits_up == 32 * (10 + 20 + 10)
+    assert int(method.head.sum()) == 5
+    assert job.payload.bits_down == 32 * 93  # its head a device initialises itself
+    assert job.payload.bits_up == 32 * 35
     demand = method.demand(None, view_of(ring.task), np.array([0]))
     assert (demand.bits_down[0], demand.bits_prunable[0]) == (
         job.payload.bits_down,
@@ -43,7 +45,7 @@ def test_what_travels_by_hand(ring):
     )
     assert job.stages == ring.method("fedavg").stages(0, 0.0)
     start = job.phases[0].start
-    assert int((start[30:110] == 0).sum()) == 8 and int((start[110:150] == 0).sum()) == 4
+    assert int((start[30:60] == 0).sum()) == 3 and int((start[60:100] == 0).sum()) == 4
     assert torch.equal(start[:30], method.start().w[:30])
 
 

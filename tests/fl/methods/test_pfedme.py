@@ -20,6 +20,12 @@ def test_a_local_round_on_a_quadratic_by_hand(quadratics, steps, theta):
     assert after.w[0].item() == pytest.approx(0.005 * 15 * theta, abs=1e-7)
 
 
+def test_many_inner_steps_reach_the_exact_minimiser(quadratics):
+    """theta - 1 + 15 theta = 0: theta = 1/16."""
+    start, play = quadratics("pfedme", [1.0], [1.0], local_steps=1, inner_steps=40)
+    assert play(start).local[0][0].item() == pytest.approx(1 / 16, abs=1e-7)
+
+
 def test_theta_goes_on_from_one_local_round_to_the_next(quadratics):
     """Second round, K = 1: theta = .09 - .09 (.09 - 1 + 15 (.09 - w)) with w = .075 x .09."""
     start, play = quadratics("pfedme", [1.0], [1.0], local_steps=2, inner_steps=1)

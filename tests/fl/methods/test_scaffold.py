@@ -18,6 +18,18 @@ def test_two_rounds_on_opposite_quadratics_by_hand(quadratics):
     assert alone.w[0].item() == pytest.approx(0.0095, abs=1e-6)
 
 
+def test_both_rounds_of_each_device_beside_fedavg(quadratics):
+    """Round 1: y = +-0.19 in both methods; round 2: +-0.0095, where FedAvg has +-0.19 again."""
+    expected = {"scaffold": (0.19, 0.0095), "fedavg": (0.19, 0.19)}
+    for name, (first, second) in expected.items():
+        start, play = quadratics(name, [1.0, 1.0], [1.0, -1.0], local_steps=2, lr=0.1)
+        state = play(start)
+        assert state.w[0].item() == pytest.approx(0, abs=1e-7)
+        for before, y in ((start, first), (state, second)):
+            alone = [play(before, devices=[k]).w[0].item() for k in (0, 1)]
+            assert alone == pytest.approx([y, -y], abs=1e-6)
+
+
 def test_the_limit_is_the_optimum_that_fedavg_misses(quadratics):
     """Curvatures 1 and 3, centres 1 and -1: the sum is least at -0.5."""
     expected = {
