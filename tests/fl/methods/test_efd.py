@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from scipy.stats import chi2
 
 from fl.masks.unit_masks import random, unit_count
 from tests.fl.conftest import view_of
@@ -39,12 +40,26 @@ def test_a_weight_between_two_hidden_layers_is_held_by_chance(bench):
         [method.kept(None, view_of(bench.task, g), 0)[between].mean() for g in range(300)]
     )
     assert held == pytest.approx(0.25, abs=0.01)
-    sets = [random(method.layout, 0.25, np.random.default_rng(g), "up") for g in range(400)]
-    for name in hidden:  # every unit as often as the others, ceil(s J) at a time
-        count = method.layout.groups[name].units
-        kept = np.array([each[name] for each in sets])
-        assert (kept.sum(axis=1) == -(-count // 4)).all()
-        assert kept.mean(axis=0) == pytest.approx(-(-count // 4) / count, abs=0.09)
+
+
+def test_every_unit_is_drawn_equally_often(bench):
+    """Chi-square of how often each of J units is drawn, k at a time, in 400 draws.
+
+    A count has the variance 400 k/J (1 - k/J). Draws are without replacement: the sum of squares
+    over that variance, times (J - 1) / J, is chi-square with J - 1 degrees of freedom.
+    """
+    method = bench.method("efd", width=0.25)
+    masks = [method.kept(None, view_of(bench.task, g), k) for k in range(4) for g in range(100)]
+    for name, group in method.layout.groups.items():
+        if not group.hidden:
+            continue
+        units, chosen = group.units, unit_count(0.25, group.units, "up")
+        kept = np.array([method.layout.named(mask)[f"{name}.bias"] for mask in masks])
+        assert (kept.sum(axis=1) == chosen).all()
+        expected, share = 400 * chosen / units, chosen / units
+        squares = ((kept.sum(axis=0) - expected) ** 2).sum()
+        statistic = squares / (expected * (1 - share)) * (units - 1) / units
+        assert 0.01 < chi2.sf(statistic, units - 1) < 0.99
 
 
 def test_how_often_nobody_of_ten_holds_a_weight(bench):
