@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from fl.contracts import Array
+from fl.data.file_readers import check_balance
 from fl.errors import DataError
 
 Labelled = list[tuple[Path, int]]  # picture files and their classes
@@ -84,21 +85,6 @@ def pictures(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.suffix.lower() in (".jpeg", ".png"))
 
 
-def check_balance(source: Path, part: Labelled, classes: Sequence[str]) -> None:
-    """Both archives have equally many pictures of every class, in training and in test.
-
-    Raises:
-        DataError: some are missing.
-    """
-    counts = np.bincount([label for _, label in part], minlength=len(classes))
-    few, many = int(counts.argmin()), int(counts.argmax())
-    if counts[few] < counts[many]:
-        raise DataError(
-            f'{source} has {counts[few]} pictures of class "{classes[few]}" where '
-            f'"{classes[many]}" has {counts[many]}: the archive is not unpacked completely'
-        )
-
-
 def decoded(files: Sequence[tuple[Path, int]], side: int) -> Array:
     """Pictures, grey ones as equal planes [N, 3, side, side] uint8."""
     from PIL import Image
@@ -145,7 +131,8 @@ def decode(source: Path, target: Path, only_imagenet: bool = False) -> tuple[int
     if not train or not test:
         raise DataError(f"{source} holds {len(train)} training and {len(test)} test pictures")
     for part in (train, test):
-        check_balance(source, part, classes)
+        counts = np.bincount([label for _, label in part], minlength=len(classes))
+        check_balance(source, counts, classes)
     labels = [np.array([label for _, label in part], dtype=np.int64) for part in (train, test)]
     arrays = (
         ("classes", lambda: np.array(classes)),

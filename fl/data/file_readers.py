@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import struct
 import zlib
+from collections.abc import Sequence
 from math import prod
 from pathlib import Path
 
@@ -116,6 +117,43 @@ def check_labels(labels: Array, path: Path, classes: int = 10) -> Array:
             f"{path} is damaged: expected labels from 0 to {classes - 1}, found {int(labels.max())}"
         )
     return labels.astype(np.int64)
+
+
+def check_balance(source: Path, counts: Array, classes: Sequence[str]) -> None:
+    """Of every class there are equally many pictures, as in each part of the official archives.
+
+    Args:
+        source: what was counted.
+        counts: pictures of each class, int.
+        classes: their names.
+
+    Raises:
+        DataError: some are missing.
+    """
+    few, many = int(counts.argmin()), int(counts.argmax())
+    if counts[few] < counts[many]:
+        raise DataError(
+            f'{source} has {counts[few]} pictures of class "{classes[few]}" where '
+            f'"{classes[many]}" has {counts[many]}: the archive is not unpacked completely'
+        )
+
+
+def check_cifar(train_from: Path, y_train: Array, test_from: Path, y_test: Array) -> None:
+    """Training and test part of CIFAR have the same classes, and of each equally many pictures.
+
+    Args:
+        train_from: where the training labels stand.
+        y_train: [N].
+        test_from: where the test labels stand.
+        y_test: [N].
+
+    Raises:
+        DataError: pictures are missing.
+    """
+    labels = np.union1d(y_train, y_test)
+    for source, part in ((train_from, y_train), (test_from, y_test)):
+        counts = np.bincount(part, minlength=labels[-1] + 1)[labels]
+        check_balance(source, counts, [str(label) for label in labels])
 
 
 def cifar_file(folder: Path, name: str, row: int = CIFAR_ROW, otherwise: str | None = None) -> Path:

@@ -98,6 +98,7 @@ def cifar10(root: Path | None) -> Samples:
     *train, test = cifar_paths(root)
     x_train, y_train = files.read_cifar(train)
     x_test, y_test = files.read_cifar([test])
+    files.check_cifar(test.parent, y_train, test, y_test)  # in sum: no batch alone is balanced
     return Samples(y_train, y_test, lambda: (to_unit(x_train), to_unit(x_test)), (3, 32, 32), CIFAR)
 
 
@@ -134,6 +135,7 @@ def cifar100(root: Path | None) -> Samples:
     """CIFAR-100 in its binary version, in ROOT/cifar100 or ROOT/cifar-100-binary; fine labels."""
     train, test = cifar100_paths(root)
     (x_train, y_train, _), (x_test, y_test, _) = map(files.read_cifar100, (train, test))
+    files.check_cifar(train, y_train, test, y_test)
     names = train.parent / "fine_label_names.txt"
     classes = tuple(map(str, range(100)))
     if names.is_file():

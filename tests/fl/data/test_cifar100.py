@@ -16,12 +16,12 @@ def rows(fine, coarse, seed):
 
 @pytest.fixture
 def small(tmp_path):
-    """Two fine classes of one coarse class and one of another, three pictures each."""
+    """Two fine classes of one coarse class and one of another, two pictures each; one to test."""
     folder = tmp_path / "cifar-100-binary"
     folder.mkdir()
-    train = rows([3, 3, 3, 99, 99, 99, 7], [4, 4, 4, 4, 4, 4, 19], 0)
+    train = rows([3, 3, 7, 99, 99, 7], [4, 4, 19, 4, 4, 19], 0)
     (folder / "train.bin").write_bytes(train.tobytes())
-    (folder / "test.bin").write_bytes(rows([99, 7], [4, 19], 1).tobytes())
+    (folder / "test.bin").write_bytes(rows([99, 7, 3], [4, 19, 4], 1).tobytes())
     (folder / "fine_label_names.txt").write_text("\n".join(f"c{i}" for i in range(100)) + "\n")
     return tmp_path, folder, train
 
@@ -29,10 +29,10 @@ def small(tmp_path):
 def test_the_fine_label_is_the_second_byte(small):
     root, folder, train = small
     samples = load("cifar100", root)
-    assert samples.y_train.tolist() == [3, 3, 3, 99, 99, 99, 7]
+    assert samples.y_train.tolist() == [3, 3, 7, 99, 99, 7]
     assert samples.classes[99] == "c99" and samples.input_shape == (3, 32, 32)
     x_train, x_test = samples.images()
-    assert x_train.dtype == np.float32 and len(x_test) == 2
+    assert x_train.dtype == np.float32 and len(x_test) == 3
     assert (x_train[4, 1] * 255).round().astype(int).ravel().tolist() == train[
         4, 1026:2050
     ].tolist()
@@ -52,6 +52,22 @@ def test_what_is_damaged_or_of_another_version_is_refused(small, tmp_path):
         load("cifar100", root)
     (folder / "test.bin").unlink()
     with pytest.raises(DataError, match=r"test\.bin is missing.*168,513,733 bytes"):
+        load("cifar100", root)
+
+
+def test_a_part_of_the_pictures_is_refused(small):
+    """Every class has equally many, in training as in test: nothing less is a whole archive."""
+    root, folder, train = small
+    for rest, said in (
+        (train[:-1], r'train\.bin has 1 pictures of class "7" where "3" has 2: .*not unpacked'),
+        (train[:2], r'train\.bin has 0 pictures of class "7" where "3" has 2'),
+    ):
+        (folder / "train.bin").write_bytes(rest.tobytes())
+        with pytest.raises(DataError, match=said):
+            load("cifar100", root)
+    (folder / "train.bin").write_bytes(train.tobytes())
+    (folder / "test.bin").write_bytes(rows([3], [4], 1).tobytes())
+    with pytest.raises(DataError, match=r'test\.bin has 0 pictures of class "7" where "3" has 1'):
         load("cifar100", root)
 
 

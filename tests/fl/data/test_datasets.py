@@ -124,26 +124,27 @@ def test_a_truncated_gz(mnist):
     refused(root, "truncated|cannot be read")
 
 
-def cifar_batch(count, seed):
-    rng = np.random.default_rng(seed)
-    return np.hstack([rng.integers(0, 10, (count, 1)), rng.integers(0, 256, (count, 3072))]).astype(
-        np.uint8
-    )
+def cifar_batches(folder):
+    """Two pictures of each of five classes, in five batches of which none has all; one to test."""
+    rng = np.random.default_rng(1)
+    labels = {f"data_batch_{i}": [i, i % 5 + 1] for i in range(1, 6)} | {"test_batch": range(1, 6)}
+    batches = {}
+    for name, mine in labels.items():
+        pixels = rng.integers(0, 256, (len(mine), 3072))
+        batches[name] = np.column_stack([mine, pixels]).astype(np.uint8)
+        folder.mkdir(exist_ok=True)
+        (folder / f"{name}.bin").write_bytes(batches[name].tobytes())
+    return batches
 
 
 @pytest.mark.parametrize("folder", ["cifar10", "cifar-10-batches-bin"])
 def test_cifar_binary(tmp_path, folder):
-    batches = {f"data_batch_{i}": cifar_batch(2, i) for i in range(1, 6)} | {
-        "test_batch": cifar_batch(3, 6)
-    }
-    (tmp_path / folder).mkdir()
-    for name, rows in batches.items():
-        (tmp_path / folder / f"{name}.bin").write_bytes(rows.tobytes())
+    batches = cifar_batches(tmp_path / folder)
     assert len(locate("cifar10", tmp_path)) == 6
     samples = load("cifar10", tmp_path)
     x_train, x_test = samples.images()
     assert x_train.shape == (10, 3, 32, 32)
-    assert x_test.shape == (3, 3, 32, 32)
+    assert x_test.shape == (5, 3, 32, 32)
     assert samples.y_train[2] == batches["data_batch_2"][0, 0]
     assert (
         round(float(x_train[2, 1, 0, 3]) * 255) == batches["data_batch_2"][0, 1 + 1024 + 3]
@@ -157,6 +158,15 @@ def test_cifar_binary(tmp_path, folder):
     )
     path.unlink()
     refused(tmp_path, "data_batch_4.bin is missing", "cifar10")
+
+
+def test_cifar_without_a_picture_is_refused(tmp_path):
+    """One of class 4 is gone: the batches are not balanced each, but together."""
+    folder = tmp_path / "cifar10"
+    fourth = cifar_batches(folder)["data_batch_4"]
+    (folder / "data_batch_4.bin").write_bytes(fourth[1:].tobytes())
+    with pytest.raises(DataError, match='cifar10 has 1 pictures of class "4" where "1" has 2: '):
+        load("cifar10", tmp_path)
 
 
 def test_digits_are_those_of_scikit_learn():
