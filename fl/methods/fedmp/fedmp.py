@@ -45,10 +45,10 @@ class FedMP(SubmodelMethod):
         A distance below 5 % of the mean time counts as 5 %.
         Neither capability nor model budget bound a ratio: the bandit learns from the times.
         A leaf is divided where both parts have ``least_width``, and passes its plays on by width.
-        Rewards are losses per second and are not scaled: where they are small beside the bound, as
-        they are beyond the first rounds, the bandit tries all ratios alike; lower ``exploration``.
-        With the default 1 it hardly prefers anything in few plays: where the lower half of the
-        ratios earns 1 and the upper 0, 67 % of 200 are in the lower half; with 0.1 it is 94 %.
+        Rewards are losses per second and are not scaled: beside those of short rounds the bound
+        vanishes, and where they are small the bandit hardly prefers anything. With the default
+        ``exploration`` 1, where the lower half of the ratios earns 1 and the upper 0, 67 % of 200
+        plays are in the lower half; with 0.1 it is 94 %.
         Devices use the whole model.
     """
 
