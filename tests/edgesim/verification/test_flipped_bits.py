@@ -16,7 +16,7 @@ from fl.stored_files import DamagedFileError, read_sealed_arrays
 
 BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "reliability.py"
 FLIPS = 100  # of each file
-CARRIED_OUT = 3  # of each file; `make bench-reliability FLIPS=250` carries out more
+CARRIED_OUT = 4  # of each file; `make bench-reliability FLIPS=250` carries out more
 
 
 @pytest.fixture(scope="module")
