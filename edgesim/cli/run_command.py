@@ -155,7 +155,7 @@ def _scenario_in(folder: Path, overrides: list[str] | None, elsewhere: bool) -> 
     Raises:
         ScenarioError: it holds several runs, or is a point of a sweep that would become another.
     """
-    path, sweep = folder / "scenario.yaml", folder.resolve().parents[1]
+    path, sweep = folder / "scenario.yaml", folder.resolve().parent.parent
     of_sweep = (folder / "checkpoint").is_dir() and (sweep / "sweep.json").is_file()
     if of_sweep and overrides and not elsewhere:
         cure = f"sweep with {' '.join(overrides)}, or go on with a copy of the folder"

@@ -59,10 +59,10 @@ def checked(rule: SelectionRule, name: str) -> SelectionRule:
     def choose(view: View, count: int, stream: np.random.Generator) -> Array:
         given = rule(view, count, stream)
         try:
-            chosen = np.asarray(given, dtype=float)
+            chosen = np.asarray(given)
+            is_mask = chosen.dtype == bool  # over devices, not their numbers
+            chosen = np.full(1, np.nan) if is_mask else chosen.astype(float)
         except (TypeError, ValueError):
-            chosen = np.full(1, np.nan)
-        if np.asarray(given).dtype == bool:  # a mask over devices, not their numbers
             chosen = np.full(1, np.nan)
         if chosen.ndim != 1 or not np.isin(chosen, view.idle).all():
             problem = f"is {name}, which chose {str(given)[:80]} in round {view.g}"

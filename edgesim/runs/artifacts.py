@@ -225,7 +225,7 @@ def peak_memory_bytes() -> int | None:
 @cache
 def versions() -> dict[str, str]:
     """Versions of what can change the last bits of a result."""
-    names = ("edgesim", "numpy", "torch", "simpy", "cvxpy")
+    names = "edgesim", "numpy", "scipy", "torch", "simpy", "cvxpy", "clarabel", "highspy"
     return {"python": platform.python_version(), **{name: version(name) for name in names}}
 
 

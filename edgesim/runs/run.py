@@ -31,7 +31,12 @@ from edgesim.runs.setup.checks_before_training import (
 )
 from edgesim.runs.setup.make_setup import set_up
 from edgesim.runs.setup.setup import Setup
-from edgesim.runs.setup.training_and_evaluation import evaluate_state, make_trainer, method_hooks
+from edgesim.runs.setup.training_and_evaluation import (
+    evaluate_state,
+    make_trainer,
+    method_hooks,
+    torch_on_one_thread,
+)
 from edgesim.scenario.loader import Scenario
 from edgesim.tables.event_tables import EventTables
 from fl.training_cache.array_store import ArrayStore
@@ -246,7 +251,9 @@ def run_rounds(
     recorder.started(first)
     over = saved is not None and has_ended(setup, saved)
     rounds = range(first, first if over else setup.scenario.rounds)
-    state = play(setup, start_s, method_hooks(setup), trainer, log, recorder, rounds, state, saved)
+    with torch_on_one_thread(setup):
+        played = setup, start_s, method_hooks(setup), trainer, log, recorder, rounds, state, saved
+        state = play(*played)
     setup.add_presence(log)
     log.freeze()
     found = [*warnings, *damage, *recorder.divergence()]

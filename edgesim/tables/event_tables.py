@@ -51,6 +51,11 @@ class EventTables:
         return self._event_table("device_states")
 
     @cached_property
+    def backhaul(self) -> pd.DataFrame:
+        """One row for each transfer between an edge and the cloud."""
+        return self._event_table("backhaul")
+
+    @cached_property
     def presence(self) -> pd.DataFrame:
         """One row for each interval in which a device that comes and goes was there."""
         return self._event_table("presence")

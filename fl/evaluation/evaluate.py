@@ -8,6 +8,7 @@ Samples that devices hold out for validation are scored in the same way, as meas
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -35,8 +36,9 @@ VALIDATION_MEASURES = "validation_loss", "validation_accuracy"  # means over dev
 def evaluate(task: LearningTask, method: Method, state: State, threads: int = 1) -> Scores:
     """Scores [K] of the models that ``method`` personalises from ``state``.
 
-    Neighbouring devices that use one and the same tensor are evaluated in one pass, with the same
-    numbers; perceptrons of different devices in stacks.
+    Devices that use one model are evaluated in one pass, perceptrons of different devices in
+    stacks. Statistics of batch norm are taken on the training data of all devices whose models are
+    equal.
 
     Args:
         threads: among which evaluation is divided, which moves no bit.
@@ -69,10 +71,10 @@ def evaluate(task: LearningTask, method: Method, state: State, threads: int = 1)
 def personal_scores(task: LearningTask, method: Method, state: State, threads: int) -> Array:
     """Loss, accuracy and metric of every device's model on its test samples [2 or 3, K]."""
     models = stacks(task, personal_models(task, method, state))
-    return np.concatenate(
-        [by_device(task, values, model.devices) for model, values in scored(task, models, threads)],
-        axis=1,
-    )
+    scores = np.empty((task.objective.rows, task.devices))
+    for model, values in scored(task, models, threads):
+        scores[:, model.devices] = by_device(task, values, model.devices)
+    return scores
 
 
 def by_device(task: LearningTask, values: Array, devices: Sequence[int]) -> Array:
@@ -93,15 +95,35 @@ def by_device(task: LearningTask, values: Array, devices: Sequence[int]) -> Arra
 
 
 def personal_models(task: LearningTask, method: Method, state: State) -> Iterator[ScoredModel]:
-    """Each model w [P] with the test samples of the consecutive devices that use it."""
+    """Each model w [P] with the test samples of the devices that use it."""
+    grouped = equal_models if task.architecture.normalises else shared_tensors
+    for w, devices in grouped(method, state, task.devices):
+        yield ScoredModel(w, of_devices(task.data.test_index, devices), devices)
+
+
+def shared_tensors(method: Method, state: State, count: int) -> Iterator[tuple[Tensor, list[int]]]:
+    """The models w [P] of ``count`` devices, of neighbours with one and the same tensor once."""
     w, devices = method.personalise(state, 0), [0]
-    for k in range(1, task.devices):
+    for k in range(1, count):
         following = method.personalise(state, k)
         if following is not w:
-            yield ScoredModel(w, of_devices(task.data.test_index, devices), devices)
+            yield w, devices
             w, devices = following, []
         devices.append(k)
-    yield ScoredModel(w, of_devices(task.data.test_index, devices), devices)
+    yield w, devices
+
+
+def equal_models(method: Method, state: State, count: int) -> Iterator[tuple[Tensor, list[int]]]:
+    """The models w [P] of ``count`` devices, each with all devices whose weights are equal to it.
+
+    Models are personalised twice, so that no more than one has to be held.
+    """
+    users: dict[bytes, list[int]] = {}
+    for k in range(count):
+        w = method.personalise(state, k).detach().cpu().contiguous()
+        users.setdefault(blake2b(w.numpy().tobytes()).digest(), []).append(k)
+    for devices in users.values():
+        yield method.personalise(state, devices[0]), devices
 
 
 def on_whole_test_set(task: LearningTask, w: Tensor) -> ScoredModel:

@@ -155,7 +155,16 @@ class ClusterTraining:
 
 
 # one per process, which all tasks share and dask closes at its end
-connected = lru_cache(dask_client)
+kept_client = lru_cache(dask_client)
+
+
+def connected(address: str | None, threads: int) -> Any:
+    """The client of this process, made anew where its scheduler is gone."""
+    client = kept_client(address, threads)
+    if client.status == "running":
+        return client
+    kept_client.cache_clear()
+    return kept_client(address, threads)
 
 
 def divided(jobs: Sequence[Job], undone: Sequence[int], workers: int) -> list[list[int]]:

@@ -96,7 +96,7 @@ def pass_key(job: KeyedJob) -> str:
 
 
 class CachingExecutor:
-    """An `Executor` of `fl.executors.deferred_training` that trains only what no run has trained."""  # noqa: E501
+    """An `Executor` that trains only what no run has trained."""
 
     def __init__(self, inner: Any, cache: TrainingCache) -> None:
         self.inner, self.cache = inner, cache

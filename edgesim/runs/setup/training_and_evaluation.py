@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -39,15 +40,21 @@ def make_trainer(setup: Setup) -> Any:
         return EdgeTrainers([make_trainer(edge) for edge in setup.edges])
     if setup.counts_only:
         return NoTrainer()
-    import torch
-
     from fl.executors.deferred_training import Trainer
 
-    torch.set_num_threads(1)  # more would change the last bits of sums
     executor: Any = setup.executor
     if setup.reuse:
         executor = CachingExecutor(executor, setup.reuse)
     return Trainer(setup.task, executor, setup.method.encode, setup.method.charged)
+
+
+def torch_on_one_thread(setup: Setup) -> AbstractContextManager[None]:
+    """The operations of a method's hooks take one thread each: more change last bits of sums."""
+    if setup.counts_only:
+        return nullcontext()
+    from fl.worker_threads import one_torch_thread
+
+    return one_torch_thread()
 
 
 def evaluate_state(setup: Setup, state: State) -> Scores | None:
@@ -72,7 +79,7 @@ def restored_state(setup: Setup, saved: Checkpoint) -> State:
 
 
 def state_of(setup: Setup, arrays: dict[str, Array], record: dict[str, Any]) -> State:
-    """The state that `fl.contracts.State.to_arrays` wrote."""
+    """The state that `fl.method_base.state.State.to_arrays` wrote."""
     if setup.hierarchy:
         members = [edge.members for edge in setup.hierarchy.edges]
         restore = [partial(state_of, edge) for edge in setup.edges]

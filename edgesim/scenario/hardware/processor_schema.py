@@ -48,12 +48,11 @@ class ThermalSection(Section):
 
 class BackgroundSection(Section):
     to_busy_hz: Annotated[float, Quantity("Hz", high=1e6)] = key(
-        "how often other programs start, lambda: a second of a free processor is the last one with "
-        "this rate",
+        "rate at which a free processor becomes busy, lambda: 1 / mean free time",
         "0.2 Hz",
     )
     to_idle_hz: Annotated[float, Quantity("Hz", high=1e6)] = key(
-        "how often they end, mu: the rate of the end of a busy stretch", "0.5 Hz"
+        "rate at which it becomes free again, mu: 1 / mean busy time", "0.5 Hz"
     )
     busy_share: Annotated[float, Quantity(low=0.0, high=1.0, above=False)] = key(
         "share of the processor that they leave while they run", 0.4

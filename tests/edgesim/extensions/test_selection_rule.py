@@ -39,6 +39,9 @@ def greedy(view, count, stream):
 
 def odd(view, count, stream):
     return "nobody"
+
+def ragged(view, count, stream):
+    return [[1], [1, 2]]
 """
 
 
@@ -78,6 +81,7 @@ def test_from_a_file(chosen):
         ("./select.py:twice", "which chose [1, 1] in round 0; choose at most 1 devices, each once"),
         ("./select.py:mask", "which chose [False  True] in round 0; choose among the devices"),
         ("./select.py:odd", "which chose nobody in round 0; choose among"),
+        ("./select.py:ragged", "which chose [[1], [1, 2]] in round 0; choose among"),
         ("./select.py:gone", "but select.py defines no gone"),
         ("all", "learning.method.participants is 1, which the selection all does not read"),
     ],

@@ -177,6 +177,20 @@ def test_a_personal_model_is_scored_with_the_statistics_of_its_own_data(tiny_ben
     )
 
 
+def test_devices_with_equal_models_share_the_statistics_wherever_they_are(tiny_bench):
+    """Devices 0 and 2 hold equal models in tensors of their own, and have the samples 1 and 3: the
+    numbers of the test of a shared model above. Device 1 between them has another one.
+    """
+    bench = tiny_bench([Norm(), Linear(1, 2, bias=False)], [[1.0], [5.0], [3.0]], [0, 0, 0])
+    shared, other = [1.0, 0.0, 1.0, -1.0], [1.0, 0.5, 1.0, -1.0]
+    each = [torch.tensor(w) for w in (shared, other, shared)]
+    z = 1 / sqrt(2 + 1e-5)
+    apart = [log(1 + exp(2 * z)), log(1 + exp(-1)), log(1 + exp(-2 * z))]
+    assert evaluate(bench.task, Own(each), None).loss == pytest.approx(apart, rel=1e-5)
+    together = evaluate(bench.task, Own([each[0], each[1], each[0]]), None).loss
+    assert together == pytest.approx(apart, rel=1e-5)
+
+
 def test_statistics_are_averages_over_samples_of_the_batches_means_and_unbiased_variances():
     collected = Collected()
     for batch in ([0.0, 2.0], [3.0, 3.0, 6.0]):
