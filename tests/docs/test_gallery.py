@@ -29,14 +29,14 @@ def test_its_runs_and_its_sweep_are_accepted(monkeypatch):
     monkeypatch.chdir(ROOT)
     runs = [expand(Path(words[0]), words[1:]) for words in commands("run")]
     assert [(schemes[0][1].name, schemes[0][1].rounds) for schemes in runs] == [
-        ("demo", 40),
         ("clocks", 120),
         ("urban-macro", 2),
         ("network", 2),
     ]
-    (words,) = commands("sweep")
-    plan = plan_sweep(Path(words[0]), words[1 : words.index("--out")])
-    assert len(plan.points) == 75
+    sweeps = [
+        plan_sweep(Path(words[0]), words[1 : words.index("--out")]) for words in commands("sweep")
+    ]
+    assert [len(plan.points) for plan in sweeps] == [5, 75]
     reported = {words[0] for words in commands("report")}
     folders = {"demo", "clocks", "threshold", "urban-macro", "network"}
     assert reported == {f"runs/{name}" for name in folders}

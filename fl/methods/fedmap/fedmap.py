@@ -52,7 +52,7 @@ class FedMap(FedMapParameters):
 
     Departs from the paper (see docs/papers/fedmap.md):
         At least one thinning draw (``literal_thinning``), whose count is the exponent of (7)
-        (``exponent``).
+        (``exponent``); its indicator is of the candidates (``indicator``).
         tau model rounds follow tau mask rounds (``model_rounds: 1`` is as printed); Adam on the
         mask logits.
         ``mask_scaler`` and ``train_mask: topk`` are not in the paper; without them sampled small

@@ -26,7 +26,7 @@ from reports.figures.round_timeline import (
 from reports.run_data.job_outcomes import STALE, kinds, numbers_jobs
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.axes_and_legends import wrap
-from reports.styling.figure_style import INK, QUIET, FigureStyle
+from reports.styling.figure_style import INK, FigureStyle
 from reports.styling.table_formats import SCHEME, Column, Table, significant
 
 JOBS_LONG = 4.0  # length of the window, in median jobs
@@ -38,7 +38,7 @@ MARKS: dict[str, dict[str, Any]] = STATUS_MARKS | {
     "cancelled": {"color": INK, "marker": "|", "ms": 8, "mew": 1.6},
     "unfinished": {"color": INK, "marker": ">", "ms": 4, "mew": 0.6},
 }
-VERSION: dict[str, Any] = {"color": QUIET, "lw": 0.5, "ls": ":", "zorder": 0.5}
+VERSION: dict[str, Any] = {"color": INK, "lw": 0.6, "ls": ":", "zorder": 2.5}
 
 
 class Window(NamedTuple):
