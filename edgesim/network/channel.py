@@ -152,6 +152,10 @@ class Channel:
         powers = self.fading.powers(self.block(time_s), self.k_now, devices)
         return powers / powers.mean(axis=-1, keepdims=True)
 
+    def fades_in(self, seconds: Array, devices: Any) -> Array:
+        """Independent fades that devices [S] see in so many seconds [S]."""
+        return seconds if self.fading is None else self.fading.blocks_in(seconds, devices)
+
     def sent_w(self, share: Any, most_w: Any, time_s: float, devices: Any = slice(None)) -> Any:
         """Power of devices [S] over shares b of the band [S], at most Pmax, ``most_w`` [S], W."""
         if self.power_control is None:

@@ -169,9 +169,7 @@ class PlannedGains:
 
         K factors are rounded down to half a decibel, so that there are few of them.
         """
-        fading = self.channel.fading
-        seen = fading.blocks_in(window_s, devices) if fading else window_s
-        blocks = np.clip(seen, 1.0, MOST_BLOCKS)
+        blocks = np.clip(self.channel.fades_in(window_s, devices), 1.0, MOST_BLOCKS)
         with np.errstate(divide="ignore"):
             k_db = np.floor(K_STEPS * 10.0 * np.log10(k_factor)) / K_STEPS
         law, estimate = self.channel.law, self.channel.estimate

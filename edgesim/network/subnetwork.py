@@ -66,6 +66,12 @@ class PartChannel(SectorChannel):
         """h of the devices [N] at their own sectors, linear."""
         return self.whole.gains(time_s)[self.members]
 
+    def relative_powers(self, time_s: float, devices: Any) -> Array | None:
+        return self.whole.relative_powers(time_s, self.members[devices])
+
+    def fades_in(self, seconds: Array, devices: Any) -> Array:
+        return self.whole.fades_in(seconds, self.members[devices])
+
 
 class PartUplink(Uplink):
     """The uplink of some devices of a network, which all of it share.

@@ -56,12 +56,17 @@ class VaryingChannel(Channel):
         change_s = self.process.next_change_s(time_s)
         return change_s if self.fading is None else min(change_s, super().next_change_s(time_s))
 
-    def gains(self, time_s: float) -> Array:
-        """h of all devices [K] at ``time_s``, linear: path loss x shadowing x fading power."""
+    def large_scale_at(self, time_s: float) -> tuple[Array, Array]:
+        """(path gain x shadowing [K], linear; K factor [K], linear) at ``time_s``."""
         since_s, until_s, gains = self._held
         if not since_s <= time_s < until_s:
             gains = linear(-self.process.loss_db(time_s)) * self.shadowing
             self._held = time_s, self.process.next_change_s(time_s), gains
+        return gains, super().large_scale_at(time_s)[1]
+
+    def gains(self, time_s: float) -> Array:
+        """h of all devices [K] at ``time_s``, linear: path loss x shadowing x fading power."""
+        gains = self.large_scale_at(time_s)[0]
         return gains if self.fading is None else gains * self.fading.power(self.block(time_s))
 
 

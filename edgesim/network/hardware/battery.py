@@ -26,26 +26,30 @@ class Charging:
         """Power at an instant, W."""
         if math.isinf(self.period_s):
             return self.power_w
-        start_s = self._last_start_s(time_s)
+        start_s = self._start_s(self._last_window(time_s))
         return self.power_w if start_s <= time_s < start_s + self.lasts_s else 0.0
 
     def next_change_s(self, time_s: float) -> float:
         """The first end or start of a window after an instant, s; inf: none."""
         if math.isinf(self.period_s) or self.power_w == 0.0:
             return math.inf
-        start_s = self._last_start_s(time_s)
-        edges_s = (start_s, start_s + self.lasts_s, start_s + self.period_s)
+        window = self._last_window(time_s)
+        start_s = self._start_s(window)
+        edges_s = (start_s, start_s + self.lasts_s, self._start_s(window + 1))
         return next(edge_s for edge_s in edges_s if edge_s > time_s)
 
-    def _last_start_s(self, time_s: float) -> float:
-        """The last start of a window at or before an instant; the first one before any."""
-        count = max(math.floor((time_s - self.from_s) / self.period_s), 0)
-        # Of a quotient that rounds up, the start before.
-        while count and self.from_s + count * self.period_s > time_s:
-            count -= 1
-        if self.from_s + (count + 1) * self.period_s <= time_s:
-            count += 1
-        return self.from_s + count * self.period_s
+    def _start_s(self, window: int) -> float:
+        # Always this product: a sum of starts and periods rounds otherwise, and could be no later.
+        return self.from_s + window * self.period_s
+
+    def _last_window(self, time_s: float) -> int:
+        """Number of the last window that starts at or before an instant; 0 before the first."""
+        window = max(math.floor((time_s - self.from_s) / self.period_s), 0)
+        while window and self._start_s(window) > time_s:
+            window -= 1
+        while self._start_s(window + 1) <= time_s:
+            window += 1
+        return window
 
 
 @dataclass(frozen=True)

@@ -139,6 +139,12 @@ class DisturbedChannel(Channel):
     def gains(self, time_s: float) -> Array:
         return self.channel.gains(time_s) * self.factor
 
+    def relative_powers(self, time_s: float, devices: Any) -> Array | None:
+        return self.channel.relative_powers(time_s, devices)
+
+    def fades_in(self, seconds: Array, devices: Any) -> Array:
+        return self.channel.fades_in(seconds, devices)
+
     def sent_w(self, share: Any, most_w: Any, time_s: float, devices: Any = slice(None)) -> Any:
         # Power control makes up for the path loss, not for interference.
         return self.channel.sent_w(share, most_w, time_s, devices)

@@ -271,3 +271,21 @@ def test_what_does_not_go_together_is_one_sentence(sites, changes, sentence):
     with pytest.raises(EdgesimError, match=sentence) as refusal:
         set_up(sites(*changes))
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("rate", ["now", "quantile"])
+def test_each_device_keeps_its_own_band_below_a_cloud(sites, rate):
+    """Delays differ from device to device, and devices of the second site are numbers 3 to 5."""
+    selective = "{kind: rayleigh, speed: 3 km/h, process: clarke, delay_spread: table}"
+    changes = (
+        *(*SIX, *SECTORS, f"network.channel.fading={selective}"),
+        *("budget.latency_threshold=1 s", f"allocation.rate={rate}"),
+    )
+    alone, tiered = (simulate(sites(*changes, *more)) for more in ((), ("tiers={}",)))
+    column = "rate_bps" if rate == "now" else "planned_bps"
+    tables = [
+        run.device_rounds if rate == "now" else run.upload_forecasts for run in (alone, tiered)
+    ]
+    each = [table.query("round == 0").sort_values("device")[column] for table in tables]
+    assert len(each[0]) == 6
+    assert each[1].to_numpy() == pytest.approx(each[0].to_numpy(), rel=1e-12)

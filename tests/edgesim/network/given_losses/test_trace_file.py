@@ -16,6 +16,7 @@ from edgesim.network.given_losses.trace_file import (
     losses_of_rates,
     read_trace,
 )
+from edgesim.network.given_losses.varying_channel import VaryingChannel
 
 GOOD = "time [ms],a [Mbit/s],b [kbit/s]\n0,1.5,2000\n20,0,500\n"
 
@@ -128,3 +129,10 @@ def test_a_rate_is_carried_by_its_loss():
 def test_a_rate_beyond_any_link_is_refused():
     with pytest.raises(TraceFileError, match="which is 200 bit/s/Hz over the band of 1 MHz"):
         losses_of_rates(np.array([[2e8]]), np.ones(1), 1e-14, 1e6)
+
+
+def test_the_gain_without_fading_is_that_of_the_loss_at_the_time():
+    process = TracedLosses(np.array([0.0, 1.0]), np.array([[127.0], [130.0]]), "hold")
+    channel = VaryingChannel(process, [1.0], bandwidth_hz=1e6, noise_w=1e-14)
+    for time_s, loss_db in ((0.0, 127.0), (1.0, 130.0), (5.0, 130.0), (0.5, 127.0)):
+        assert channel.large_scale_at(time_s)[0] == pytest.approx([10 ** (-loss_db / 10)])

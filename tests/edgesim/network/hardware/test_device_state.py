@@ -199,3 +199,18 @@ def test_a_snapshot_goes_on_to_the_last_bit():
     rest = (COMPUTING, 4.1, {"clock_hz": 2.5e9, "cycles": 1e10}), (WAITING, 40.0, {})
     assert played(whole, *rest) == played(again, *rest)
     assert whole.snapshot() == again.snapshot()
+
+
+@given(
+    period_s=st.integers(1, 300).map(lambda n: n / 10),
+    from_s=st.integers(0, 300).map(lambda n: n / 10),
+)
+def test_windows_of_decimal_periods_start_and_end_one_after_the_other(period_s, from_s):
+    charging = Charging(0.3, period_s, from_s, lasts_s=period_s / 2)
+    time_s, powers = -1.0, []
+    for n in range(200):
+        time_s, before_s = charging.next_change_s(time_s), time_s
+        assert time_s > before_s
+        powers.append(charging.power_at_w(time_s))
+        assert time_s == pytest.approx(from_s + n * period_s / 2, rel=1e-12)
+    assert powers == [0.3, 0.0] * 100
