@@ -53,7 +53,7 @@ class SummedFiles:
 
 
 def read_sums(folder: Path) -> dict[str, str] | None:
-    """File name -> digest; None where the folder has no SHA256SUMS, as before there were any.
+    """File name -> digest; None where there is no SHA256SUMS, as before a run has ended.
 
     Raises:
         DamagedRunError: the file is not as it was written, cannot be read, or was there once.
@@ -78,7 +78,7 @@ def read_sums(folder: Path) -> dict[str, str] | None:
 
 
 def _had_sums(folder: Path) -> bool:
-    """Was this run finished by a version that wrote sums? Its timing.json has a digest then."""
+    """Did `edgesim` finish this run? Its timing.json has a digest then, and it wrote sums."""
     try:
         timing = read_regular(folder / "timing.json", MAX_SUMS_BYTES)
     except OSError:
@@ -97,7 +97,7 @@ def damaged_files(folder: Path) -> list[FileDamage]:
     except DamagedRunError as error:
         return [FileDamage(SUMS, str(error))]
     if sums is None:
-        return [FileDamage(SUMS, f"{folder} has no {SUMS}: it was written before there were any")]
+        return [FileDamage(SUMS, f"{folder} has no {SUMS}")]
     found = []
     for name, digest in sums.items():
         try:

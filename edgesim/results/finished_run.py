@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,8 +29,8 @@ class FinishedRun:
     """The content of a run's folder. Times in s, energy in J, payload in bit.
 
     scenario: scenario.yaml, parsed.     partition: {"labels": [C], "counts": [K][C]}.
-    scores: of each device with test data in evaluated rounds; empty in older folders.
-    measures: what the method measured in evaluated rounds; empty in older folders.
+    scores: of each device with test data in evaluated rounds.
+    measures: what the method measured in evaluated rounds.
     """
 
     folder: Path
@@ -41,16 +40,16 @@ class FinishedRun:
     rounds: pd.DataFrame
     device_rounds: pd.DataFrame
     spans: pd.DataFrame
+    scores: pd.DataFrame
+    measures: pd.DataFrame
     partition: dict[str, Any] | None
     devices: pd.DataFrame | None
-    scores: pd.DataFrame | None = None
-    measures: pd.DataFrame | None = None
 
     @property
     def threshold_s(self) -> float | None:
         """Latency threshold T_th of the scenario; None where it sets none."""
         value = self.summary["latency_threshold_s"]
-        return float(value) if value is not None and math.isfinite(value) else None
+        return None if value is None else float(value)
 
     @property
     def seed(self) -> int:

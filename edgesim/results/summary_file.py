@@ -78,8 +78,8 @@ def _problem(key: str, value: Any) -> str:
     if key == "warnings":
         right = isinstance(value, list) and all(isinstance(text, str) for text in value)
         return "" if right else "a list of sentences belongs there"
-    if key == "latency_threshold_s":  # inf in folders of earlier versions
-        right = value is None or _is_amount(value) or value == math.inf
+    if key == "latency_threshold_s":
+        right = value is None or _is_amount(value)
         return "" if right else "seconds or nothing belong there"
     if key in NUMBER_COLUMNS:
         right = value is None or (type(value) in (int, float) and abs(value) <= MAX_NUMBER)

@@ -36,13 +36,13 @@ def sweep_points(sweep: Path) -> list[dict[str, Any]]:
 
 
 def linked_keys(sweep: Path) -> list[tuple[str, ...]]:
-    """The keys that the sweep changed together, as in ``a:b=1:2,3:4``; none in older files.
+    """The keys that the sweep changed together, as in ``a:b=1:2,3:4``.
 
     Raises:
         ResultsError: the file is broken.
     """
     path = sweep / "sweep.json"
-    groups = read_json(path).get("linked", [])
+    groups: Any = read_json(path).get("linked")
     is_right = isinstance(groups, list) and all(
         isinstance(group, list) and group and all(map(_is_text, group)) and None not in group
         for group in groups

@@ -1,7 +1,7 @@
 """What a table of a run may hold: kinds, ranges and keys of its columns, for every reader.
 
 The first thing that is wrong is named with its column and row. Columns that a table lacks are none
-of these: folders of earlier versions lack some.
+of these: which ones a run has depends on its clock and on its network.
 """
 
 from __future__ import annotations

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-MAY_LACK = ("scores", "measures", *ONLY_WITH_ROWS)  # tables that not every folder has
 MAX_BYTES = 8 << 30  # of a table in memory
 MAX_CSV_BYTES = 128 << 20
 AGAIN = "the command that made the run writes it again"
@@ -30,7 +29,7 @@ def read_event_log(
 ) -> dict[str, pandas.DataFrame]:
     """Tables of a run by name, each with the columns of its schema that the file has.
 
-    What an older folder lacks is empty.
+    Tables that are written only with rows (`table_files.ONLY_WITH_ROWS`) are empty without a file.
 
     Raises:
         ResultsError: a table is missing, damaged or cannot be read.
@@ -45,7 +44,7 @@ def read_table(folder: Path, name: str) -> pandas.DataFrame:
         ResultsError: it is missing, damaged or cannot be read.
     """
     path, schema = folder / FILES[name], SCHEMAS[name]
-    if name in MAY_LACK and not path.exists():
+    if name in ONLY_WITH_ROWS and not path.exists():
         everywhere = ROUND_SCHEMAS[name]
         return frame({column: [] for column in everywhere}, everywhere)
     is_csv = path.suffix == ".csv"

@@ -10,6 +10,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from edgesim.records.table_files import MEASURES, SCORES, frame
+
 NAN = float("nan")
 THRESHOLD_S = 0.025
 NASTY = "<script>alert(1)</script> & 'x'"
@@ -108,6 +110,8 @@ def finished_run(
     rounds.to_csv(folder / "rounds.csv", index=False)
     device_rows(rounds, rho).to_parquet(folder / "device_rounds.parquet")
     span_rows(rounds).to_parquet(folder / "spans.parquet")
+    frame({key: [] for key in SCORES}, SCORES).to_parquet(folder / "scores.parquet")
+    frame({key: [] for key in MEASURES}, MEASURES).to_csv(folder / "measures.csv", index=False)
     text = scenario_text(name, scheme, method, solver, seed, bandwidth, extra, learning)
     (folder / "scenario.yaml").write_text(text, encoding="utf-8")
     summary = {"scenario": name, "scheme": scheme, "method": method, "solver": solver, "seed": seed}
@@ -147,17 +151,13 @@ def finished_sweep(
                 threshold_s=limit_s, extra=f"budget: {{latency_threshold: {threshold}}}",
                 targets=("0.2",),
             )  # fmt: skip
-            values = {
-                "budget.latency_threshold": threshold.replace(" ", ""),
-                "network.bandwidth": band,
-            }
+            limit = threshold.replace(" ", "")
+            values = {"budget.latency_threshold": limit, "network.bandwidth": band}
             listed.append(
                 {"folder": f"points/{name}", "label": method, "values": values, "seed": seed}
             )
-    content = {
-        "name": "demo",
-        "points": [{**point, "status": "done", "error": None} for point in listed],
-    }
+    points = [{**point, "status": "done", "error": None} for point in listed]
+    content = {"name": "demo", "linked": [], "points": points}
     (sweep / "sweep.json").write_text(json.dumps(content), encoding="utf-8")
     return sweep
 

@@ -173,7 +173,7 @@ def test_sweeps_are_matched_by_their_points(real_runs, tmp_path):
             listed.append(
                 {"folder": folder, "label": "fedavg", "values": values, "seed": 0, "status": "done"}
             )
-        (tmp_path / place / "sweep.json").write_text(json.dumps({"points": listed}))
+        (tmp_path / place / "sweep.json").write_text(json.dumps({"points": listed, "linked": []}))
     assert list(named_runs(tmp_path / "a")) == [
         f"fedavg: network.bandwidth={band}MHz, seed 0" for band in (10, 5)
     ]

@@ -61,7 +61,7 @@ def test_a_folder_without_sums_says_so(tmp_path):
 
 
 def test_sums_that_are_lost_are_missed(folder):
-    """By what only a version that writes sums leaves: the digest in timing.json."""
+    """By what `edgesim` leaves beside them: the digest in timing.json."""
     (folder / "SHA256SUMS").unlink()
     (folder / "summary.json").write_text("{}")
     assert read_sums(folder) is None

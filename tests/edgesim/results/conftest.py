@@ -80,5 +80,5 @@ def swept(four_runs, tmp_path):
     points.append({"folder": "points/none", "status": "failed", "error": "no such luck"})
     for point, band in zip(points, ("5MHz", "10MHz", "1GHz"), strict=True):
         point |= {"label": "fedavg", "seed": 0, "values": {BAND: band}}
-    (place / "sweep.json").write_text(json.dumps({"points": points}))
+    (place / "sweep.json").write_text(json.dumps({"points": points, "linked": []}))
     return place

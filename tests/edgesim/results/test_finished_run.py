@@ -69,12 +69,6 @@ def test_a_missing_table_is_named(run):
         read_run(run)
 
 
-def test_an_infinite_threshold_is_none(run):
-    summary = json.loads((run / "summary.json").read_text()) | {"latency_threshold_s": float("inf")}
-    (run / "summary.json").write_text(json.dumps(summary))
-    assert read_run(run).threshold_s is None
-
-
 def test_a_run_of_another_version_says_which_columns_it_lacks(run):
     pd.read_csv(run / "rounds.csv").drop(columns=["solver_residual", "loss"]).to_csv(
         run / "rounds.csv", index=False

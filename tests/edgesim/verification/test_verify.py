@@ -1,4 +1,4 @@
-"""`edgesim verify` on whole, old, unfinished and changed folders."""
+"""`edgesim verify` on whole, unsealed, unfinished and changed folders."""
 
 import hashlib
 import json
@@ -61,7 +61,7 @@ def test_a_flipped_bit_in_the_checkpoint_is_wrong(copied):
         assert outcomes(copied)["checkpoint"] == FAILED
 
 
-def test_a_folder_from_before_digests_says_so(copied):
+def test_a_folder_without_digests_says_so(copied):
     (copied / SUMS).unlink()
     result = invoke(copied)
     assert result.exit_code == 1 and "SHA256SUMS is missing" in " ".join(result.stdout.split())

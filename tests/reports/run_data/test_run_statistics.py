@@ -44,7 +44,7 @@ def test_a_higher_target_is_never_cheaper(accuracy, one, other):
         bits_up=1.0, bits_down=2.0
     )
     rounds = rounds.assign(time_s=rounds["round"] + 1.0, energy_j=0.5)
-    run = FinishedRun(None, {}, {}, "", rounds, None, None, None, None)
+    run = FinishedRun(None, {}, {}, "", rounds, *[None] * 6)
     low, high = (stats.cost_to_target(run, target) for target in sorted((one, other)))
     assert high is None or (low.rounds <= high.rounds and low.bits <= high.bits)
     assert (low is None) == (not any(value >= min(one, other) for value in accuracy))
