@@ -53,8 +53,8 @@ def by_price(cost: Cost, start: Array, edges: int) -> Array:
     """Single moves and swaps while the total cost falls: HFEL, Luo et al., IEEE TWC 2020.
 
     Each step takes the first neighbour, in a fixed order, that lowers the sum over edges of their
-    costs. There are finitely many associations and the sum falls strictly, so it ends where
-    `is_stable` holds.
+    costs. There are finitely many associations and the sum falls strictly, so it ends where no
+    neighbour lowers it.
 
     Args:
         cost: of an edge with its devices; inf where they do not fit.
@@ -71,11 +71,6 @@ def by_price(cost: Cost, start: Array, edges: int) -> Array:
             return at
         at = better
     raise RuntimeError("the association does not settle: costs differ from call to call")
-
-
-def is_stable(cost: Cost, at: Array, edges: int) -> bool:
-    """The certificate: no move of one device and no swap of two lowers the total cost."""
-    return next(_improvements(cache(cost), np.array(at, dtype=int), edges), None) is None
 
 
 def _improvements(cost: Cost, at: Array, edges: int) -> Iterator[Array]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Container, Mapping
 from dataclasses import fields, replace
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 import simpy
@@ -24,9 +24,6 @@ from edgesim.network.span_energy import Ledger
 from edgesim.presence.absences import Absences
 from fl.contracts import Array, Demand, RoundPlan, Streams, View, Work
 from fl.repeated_call import RepeatedCall
-
-if TYPE_CHECKING:
-    import networkx
 
 
 class Cell:
@@ -92,13 +89,6 @@ class Cell:
         )
         self.planner: RoundPlanner = self.sector_planner
         self.plans = plans or RepeatedCall()
-
-    @cached_property
-    def topology(self) -> networkx.Graph:
-        """The radio links: a star of the cell and its devices 0..K-1."""
-        import networkx
-
-        return networkx.star_graph(["cell 0", *range(len(self.fleet))])
 
     def view(self, g: int, everyone: bool = False) -> View:
         """What the server knows when round g starts.

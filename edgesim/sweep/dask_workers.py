@@ -8,7 +8,6 @@ process to itself.
 from __future__ import annotations
 
 import math
-import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -176,10 +175,6 @@ class DaskWorkers:
         self._client.close()
         if self._client.cluster is not None:
             self._client.cluster.close()
-
-    def pids(self) -> list[int]:
-        """Processes of the workers."""
-        return list(self._client.run(os.getpid).values())
 
 
 def work(task: PointTask, run_id: str) -> PointOutcome:

@@ -34,7 +34,7 @@ from fl.data.samples import Federated, Samples
 from fl.data.shakespeare_text import CONTEXT, read_play
 from fl.errors import DataError, did_you_mean
 
-__all__ = ["DATASETS", "NONE", "DataError", "Federated", "Samples", "federated", "load", "locate"]
+__all__ = ["DATASETS", "NONE", "DataError", "Federated", "Samples", "load", "locate", "spread"]
 
 
 def shakespeare_path(root: Path | None) -> Path:
@@ -164,17 +164,6 @@ def load(dataset: str, root: str | Path | None = None) -> Samples:
     """
     check_name(dataset)
     return DATASETS[dataset][0](data_root(root))
-
-
-def federated(
-    dataset: str,
-    devices: int,
-    streams: Streams,
-    root: str | Path | None = None,
-    **partition_options,
-) -> Federated:
-    """A data set, loaded and divided among K devices; options of `fl.data.partitions.partition`."""
-    return spread(load(dataset, root), devices, streams, **partition_options)
 
 
 def spread(

@@ -16,7 +16,7 @@ import torch
 from edgesim.seeds import Seeds
 from fl.accounting import Accounting
 from fl.contracts import Grant, View
-from fl.data.datasets import federated
+from fl.data.datasets import load, spread
 from fl.data.samples import Federated
 from fl.executors.deferred_training import Trainer
 from fl.method_base.method import bind, with_length
@@ -70,7 +70,7 @@ class Bench:
 
 @pytest.fixture(scope="session")
 def digits():
-    return federated("digits", 4, Seeds(3), kind="labels", labels_per_device=3)
+    return spread(load("digits"), 4, Seeds(3), kind="labels", labels_per_device=3)
 
 
 @pytest.fixture(scope="session")

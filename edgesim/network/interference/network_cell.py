@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel
@@ -12,9 +11,6 @@ from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.measured import MeasuredInterference
 from edgesim.network.interference.network_planner import NetworkPlan, NetworkPlanner
 from fl.contracts import Array, RoundPlan, View
-
-if TYPE_CHECKING:
-    import networkx
 
 
 class Network(Cell):
@@ -45,16 +41,6 @@ class Network(Cell):
         self.measured = measured
         heard = interference, expects_load, outside, measured
         self.planner = NetworkPlanner(self.sector_planner, couplings, lambda: self.env.now, *heard)
-
-    @cached_property
-    def topology(self) -> networkx.Graph:
-        """The radio links: every sector and the devices 0..K-1 that it serves at the start."""
-        import networkx
-
-        served = enumerate(self.couplings.serving.tolist())
-        graph = networkx.Graph((f"sector {s}", k) for k, s in served)
-        graph.add_nodes_from(f"sector {s}" for s in range(self.couplings.sectors))
-        return graph
 
     def view(self, g: int, everyone: bool = False) -> View:
         self.uplink.follow()

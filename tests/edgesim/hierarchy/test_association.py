@@ -10,19 +10,9 @@ import pytest
 import simpy
 
 from edgesim import load
-from edgesim.hierarchy.association import (
-    balanced,
-    by_price,
-    is_stable,
-    nearest,
-    strongest,
-)
+from edgesim.hierarchy.association import balanced, by_price, nearest, strongest
 from edgesim.runs.setup import set_up
-
-
-def total_cost(cost, at, edges):
-    return math.fsum(cost(e, tuple(np.flatnonzero(at == e).tolist())) for e in range(edges))
-
+from tests.edgesim.hierarchy.stable_association import is_stable, total_cost
 
 PLACES = """
 name: places

@@ -10,10 +10,10 @@ import simpy
 
 from edgesim import load, simulate
 from edgesim.errors import EdgesimError
-from edgesim.hierarchy.association import is_stable
 from edgesim.hierarchy.layout_sites import LayoutSites
 from edgesim.runs.setup import set_up
 from edgesim.verification.verify import verify
+from tests.edgesim.hierarchy.stable_association import is_stable
 from tests.edgesim.resumed_runs import assert_resumed
 
 TWO_SITES = """

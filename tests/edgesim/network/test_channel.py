@@ -14,7 +14,6 @@ from edgesim.network.fading.processes import BlockFading
 from edgesim.network.make_channel import make_channel
 from edgesim.network.propagation.path_loss import linear, log_distance_db
 from edgesim.seeds import Seeds
-from tests.edgesim.network.fleets import make_fleet
 
 COHERENCE = st.floats(1e-6, 10.0)
 
@@ -184,9 +183,3 @@ def test_a_scenario_becomes_links(built):
     _, downlink = make_links(simpy.Environment(), network, air, Seeds(0))
     assert isinstance(downlink, BroadcastDownlink)
     assert (downlink.tx_power_w, downlink.bandwidth_hz) == (pytest.approx(10.0), 10e6)
-
-
-def test_the_topology_is_a_star(engine):
-    graph = engine.play(make_fleet(0.1, [1e9] * 4, cycles_per_weight=5), 1e-9).cell.topology
-    assert sorted(graph.neighbors("cell 0")) == [0, 1, 2, 3]
-    assert list(graph.neighbors(2)) == ["cell 0"]

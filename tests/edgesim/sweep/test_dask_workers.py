@@ -18,6 +18,11 @@ from edgesim.sweep.sweep_folder import SweepFolder
 from edgesim.sweep.sweep_plan import plan_sweep
 
 
+def pids(backend):
+    """Processes of the workers."""
+    return list(backend._client.run(os.getpid).values())
+
+
 @pytest.mark.slow
 def test_dask_gives_the_same_bytes_though_a_worker_is_killed(tmp_path, undisturbed, long_sweep):
     pytest.importorskip("distributed")
@@ -82,7 +87,7 @@ def test_our_scheduler_and_workers_listen_on_the_loopback_address_only(recwarn):
         backend = DaskWorkers(1)
     assert not [each for each in recwarn if "already in use" in str(each.message)]
     try:
-        processes = [psutil.Process(pid) for pid in (os.getpid(), *backend.pids())]
+        processes = [psutil.Process(pid) for pid in (os.getpid(), *pids(backend))]
         sockets = [each for one in processes for each in one.net_connections("inet")]
         addresses = {each.laddr.ip for each in sockets if each.status == psutil.CONN_LISTEN}
     finally:
@@ -144,7 +149,7 @@ class Killing:
     def round_ended(self, point, event):
         if not self.killed and event.get("round", 0) >= 5:
             lock = [self.folder.of(point) / "checkpoint" / "state.safetensors"]
-            for pid in self.backend.pids():
+            for pid in pids(self.backend):
                 if self.holds(pid, lock):
                     os.kill(pid, signal.SIGKILL)
                     self.killed = True

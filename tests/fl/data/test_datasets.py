@@ -13,7 +13,7 @@ import pytest
 from edgesim.seeds import Seeds
 from fl.data import datasets as data
 from fl.data import file_readers
-from fl.data.datasets import federated, load, locate
+from fl.data.datasets import load, locate, spread
 from fl.errors import DataError
 
 IMAGES = np.arange(12 * 784, dtype=np.uint32).astype(np.uint8).reshape(12, 28, 28)
@@ -190,13 +190,13 @@ def test_digits_are_those_of_scikit_learn():
 
 
 def test_the_test_digits_do_not_depend_on_the_seed():
-    a, b = (federated("digits", 3, Seeds(seed)) for seed in (0, 1))
+    a, b = (spread(load("digits"), 3, Seeds(seed)) for seed in (0, 1))
     assert np.array_equal(a.x_test, b.x_test)
     assert not np.array_equal(a.train_index[0], b.train_index[0])
 
 
 def test_label_counts():
-    digits = federated("digits", 5, Seeds(0), kind="labels", labels_per_device=2)
+    digits = spread(load("digits"), 5, Seeds(0), kind="labels", labels_per_device=2)
     assert digits.label_counts().shape == (5, 10)
     assert digits.label_counts().sum(axis=1).tolist() == digits.samples.tolist()
     assert ((digits.label_counts() > 0).sum(axis=1) == 2).all()

@@ -7,7 +7,7 @@ import pytest
 
 from edgesim.seeds import Seeds
 from fl.data import reddit_comments
-from fl.data.datasets import federated, load, locate
+from fl.data.datasets import load, locate, spread
 from fl.data.reddit_comments import read_comments, users_of
 from fl.data.samples import IGNORED
 from fl.errors import DataError
@@ -101,13 +101,13 @@ def test_unknown_words_and_rare_ones_are_one(root):
 def test_the_users_with_the_most_rows_are_kept_with_their_test_rows(root):
     kept = read(root, users=1)
     assert len(kept.train) == 4 and len(kept.test) == 1 and set(kept.owners[0]) == {0}
-    divided = federated("reddit", 3, Seeds(0), root, kind="natural", validation=0.3)
+    divided = spread(load("reddit", root), 3, Seeds(0), kind="natural", validation=0.3)
     assert divided.samples.tolist() == [3, 1, 1] and len(divided.validation_index[0]) == 1
     assert [len(index) for index in divided.test_index] == [1, 0, 1]
     assert divided.label_counts().tolist() == [[3], [1], [1]]
     assert divided.test_weights.tolist() == [3, 5]  # words of <BOS> be wise <EOS> and of cal's row
     with pytest.raises(DataError, match=r'"labels", .* has several labels; use iid, natural or'):
-        federated("reddit", 3, Seeds(0), root, kind="labels", labels_per_device=1)
+        spread(load("reddit", root), 3, Seeds(0), kind="labels", labels_per_device=1)
 
 
 def test_no_more_than_a_user_is_held(root, monkeypatch):

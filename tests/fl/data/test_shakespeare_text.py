@@ -8,7 +8,7 @@ import pytest
 
 from edgesim.seeds import Seeds
 from fl.data import shakespeare_text as text
-from fl.data.datasets import federated, load, locate
+from fl.data.datasets import load, locate, spread
 from fl.errors import DataError
 
 PLAY = "First:\nTo be, or\nnot.\n\nSecond:\nNo: listen:\n\nFirst:\nWell.\n\nNobody says this:\n\n"
@@ -56,9 +56,9 @@ def test_samples_of_a_play(tmp_path):
     assert "".join(letters[x_test[theirs][0]]) == ada[80:160]
     assert np.bincount(samples.owners[0], minlength=3).tolist() == [8, 2, 0]  # Bob says too little
     assert np.bincount(samples.owners[1], minlength=3).tolist() == [4, 3, 0]
-    spread = federated("shakespeare", 2, Seeds(0), tmp_path, kind="speakers")
-    assert spread.samples.tolist() == [8, 2]
-    assert np.array_equal(spread.x_train[spread.train_index[0]], x_train[ours])
+    divided = spread(load("shakespeare", tmp_path), 2, Seeds(0), kind="speakers")
+    assert divided.samples.tolist() == [8, 2]
+    assert np.array_equal(divided.x_train[divided.train_index[0]], x_train[ours])
 
 
 def test_a_text_that_is_no_play(tmp_path):
@@ -92,6 +92,6 @@ def test_the_real_play():
     samples = load("shakespeare")
     assert len(samples.classes) == 65
     assert (len(samples.y_train), len(samples.y_test)) == (80_130, 20_635)
-    spread = federated("shakespeare", 100, Seeds(0), kind="speakers")
-    assert (spread.samples.max(), spread.samples.min()) == (3_002, 148)
-    assert min(map(len, spread.test_index)) >= 38
+    divided = spread(load("shakespeare"), 100, Seeds(0), kind="speakers")
+    assert (divided.samples.max(), divided.samples.min()) == (3_002, 148)
+    assert min(map(len, divided.test_index)) >= 38

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from edgesim.seeds import Seeds
-from fl.data.datasets import federated
+from fl.data.datasets import load, spread
 from fl.evaluation.evaluate import evaluate
 from fl.method_base.method import bind
 from fl.methods.fedsim import FedSim
@@ -20,7 +20,7 @@ PARTS = {"kind": "labels", "labels_per_device": 3}
 @pytest.fixture(scope="module")
 def held_out(cnn_task):
     """A task in which four devices hold a fifth of their digits out."""
-    data = federated("digits", 4, Seeds(3), validation=0.2, **PARTS)
+    data = spread(load("digits"), 4, Seeds(3), validation=0.2, **PARTS)
     return replace(cnn_task, data=data)
 
 
@@ -28,7 +28,7 @@ def held_out(cnn_task):
 def cnn_task():
     from fl.models.architectures import build
 
-    data = federated("digits", 4, Seeds(3), **PARTS)
+    data = spread(load("digits"), 4, Seeds(3), **PARTS)
     return LearningTask(build("mlp", data.input_shape, 10), data, 20, Seeds(3))
 
 

@@ -119,12 +119,12 @@ def test_costs_are_known_without_torch():
 import sys, numpy as np
 from fl.contracts import View
 from edgesim.seeds import Seeds
-from fl.data.datasets import federated
+from fl.data.datasets import load, spread
 from fl.method_base.method import bind, with_length
 from fl.methods import available, resolve
 from fl.models.architectures import build
 from fl.task import LearningTask
-data = federated("digits", 3, Seeds(0), kind="dirichlet", alpha=1.0)
+data = spread(load("digits"), 3, Seeds(0), kind="dirichlet", alpha=1.0)
 task = LearningTask(build("digits-cnn", data.input_shape, 10), data, 8, Seeds(0))
 view = View(0, 0.0, np.arange(3), None, None, task.samples, 1.0, np.ones(3), np.full(3, 0.3))
 for name in available():

@@ -8,7 +8,7 @@ import pytest
 from edgesim.runs.setup.make_method import check_hooks
 from edgesim.seeds import Seeds
 from fl.contracts import Stage, Work
-from fl.data.datasets import federated
+from fl.data.datasets import load, spread
 from fl.method_base.method import bind
 from fl.methods import available, resolve
 from fl.methods.fedavg import FedAvg
@@ -33,8 +33,8 @@ class Slower(FedAvg):
 @pytest.fixture(scope="module")
 def bench():
     """Four devices with 40 samples each."""
-    data = federated(
-        "digits", 4, Seeds(3), kind="labels", labels_per_device=3, samples_per_device=40
+    data = spread(
+        load("digits"), 4, Seeds(3), kind="labels", labels_per_device=3, samples_per_device=40
     )
     return Bench(LearningTask(build("mlp", data.input_shape, 10), data, 16, Seeds(3)))
 

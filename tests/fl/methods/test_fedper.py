@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from edgesim.seeds import Seeds
-from fl.data.datasets import federated
+from fl.data.datasets import load, spread
 from fl.executors.deferred_training import Trainer
 from fl.models.architectures import build
 from fl.task import LearningTask
@@ -17,7 +17,7 @@ LR = 0.05
 
 
 def fedlps_task():
-    digits = federated("digits", 2, Seeds(0), kind="labels", labels_per_device=3)
+    digits = spread(load("digits"), 2, Seeds(0), kind="labels", labels_per_device=3)
     return LearningTask(build("fedlps-cnn", (1, 28, 28), 10), digits, 20, Seeds(0))
 
 
@@ -51,7 +51,7 @@ def test_heads_stay_and_bodies_are_averaged(bench, name):
 
 def test_one_device_makes_fedper_to_fedavg(digits):
     """Where nobody else's head is in the mean, keeping one's own changes nothing."""
-    alone = federated("digits", 1, Seeds(3))
+    alone = spread(load("digits"), 1, Seeds(3))
     bench = Bench(LearningTask(build("digits-cnn", alone.input_shape, 10), alone, 16, Seeds(3)))
     _, fedavg = bench.play("fedavg", rounds=3, local_steps=3, lr=LR)
     method, fedper = bench.play("fedper", rounds=3, local_steps=3, lr=LR)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from edgesim.seeds import Seeds
-from fl.data.datasets import federated
+from fl.data.datasets import load, spread
 from fl.data.samples import Federated
 from fl.executors.deferred_training import Trainer
 from fl.masks.posterior import Beta
@@ -44,7 +44,7 @@ def test_the_posterior_of_fedpm_counts_masks():
 
 
 def test_a_mask_of_fedpm_is_sent_at_its_entropy():
-    lenet = federated("digits", 2, Seeds(0))
+    lenet = spread(load("digits"), 2, Seeds(0))
     method = Bench(
         LearningTask(build("lenet5-caffe", (1, 28, 28), 10), lenet, 20, Seeds(0))
     ).method("fedpm")

@@ -7,7 +7,7 @@ import torch
 
 from edgesim.seeds import Seeds
 from fl.accounting import Accounting
-from fl.data.datasets import federated
+from fl.data.datasets import load, spread
 from fl.errors import MethodError
 from fl.method_base.method import check
 from fl.methods import resolve
@@ -25,7 +25,7 @@ def refused(name, **params):
 
 
 def fedlps_task():
-    digits = federated("digits", 2, Seeds(0), kind="labels", labels_per_device=3)
+    digits = spread(load("digits"), 2, Seeds(0), kind="labels", labels_per_device=3)
     return LearningTask(build("fedlps-cnn", (1, 28, 28), 10), digits, 20, Seeds(0))
 
 

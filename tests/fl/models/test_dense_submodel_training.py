@@ -8,7 +8,7 @@ import torch
 
 from edgesim.seeds import Seeds
 from fl.contracts import Grant, Job, Payload, Phase, Sgd
-from fl.data.datasets import federated
+from fl.data.datasets import load, spread
 from fl.masks import unit_masks as masks
 from fl.models.architectures import build
 from fl.models.dense_submodel import dense_submodel
@@ -99,7 +99,7 @@ def test_half_the_width_trains_in_less_time_than_the_whole():
     """
     from torch.utils.flop_counter import FlopCounterMode
 
-    data = federated("digits", 2, Seeds(0), kind="iid")
+    data = spread(load("digits"), 2, Seeds(0), kind="iid")
     bench = Bench(LearningTask(build("digits-cnn", data.input_shape, 10), data, 32, Seeds(0)))
     counted = {}
     for width in (1.0, 0.5):

@@ -53,12 +53,12 @@ import sys
 import numpy as np
 from fl.contracts import View
 from edgesim.seeds import Seeds
-from fl.data.datasets import federated
+from fl.data.datasets import load, spread
 from fl.method_base.method import bind
 from fl.methods import resolve
 from fl.models.architectures import build
 from fl.task import LearningTask
-data, ones = federated("digits", 4, Seeds(0)), np.ones(4)
+data, ones = spread(load("digits"), 4, Seeds(0)), np.ones(4)
 task = LearningTask(build("digits-cnn", (1, 8, 8), 10), data, 16, Seeds(0))
 method = bind(resolve("fedlps"), task, {"xi": 10})
 view = View(0, 0.0, np.arange(4), ones, ones, data.samples, np.inf, ones, ones)
