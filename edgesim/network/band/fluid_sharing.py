@@ -1,4 +1,4 @@
-"""The band among those that send, share by share: any noise, fading, caps and orders.
+"""The band among those that send, share by share: any noise, fading and orders.
 
 Whenever somebody begins or ends, or the channel changes, all shares and rates are set again: O(K)
 an event, where `edgesim.network.band.processor_sharing` needs O(log K).
@@ -22,9 +22,8 @@ Division = Callable[[Sequence[Upload]], Array]  # uploads [S] -> shares of the b
 
 
 def weighted_shares(uploads: Sequence[Upload]) -> Array:
-    """b_k = phi_k / Phi, or less where a device cannot use as much: max-min fair."""
-    weight, cap = (np.array([getattr(each, n) for each in uploads]) for n in ("weight", "cap"))
-    return max_min_shares(weight, cap)[0]
+    """b_k = phi_k / Phi: max-min fair."""
+    return max_min_shares(np.array([each.weight for each in uploads]))[0]
 
 
 def earliest_deadline_share(uploads: Sequence[Upload]) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import simpy
@@ -21,18 +21,17 @@ from edgesim.records.span import Span
 from fl.contracts import Grant
 
 
-def make_band(share: str, channel: Channel, capped: bool = False) -> Band:
+def make_band(share: str, channel: Channel) -> Band:
     """What keeps the uploads of ``network.uplink.share``, fair or edf.
 
     Args:
         share: ``fair``, the band among those that send in proportion to their shares; ``edf``, the
             whole band to the upload that is due first.
         channel: gains of the devices.
-        capped: some device cannot use the whole band.
     """
     if share == "edf":
         return FluidSharing(channel, earliest_deadline_share)
-    if channel.static and channel.noise_w is not None and not capped:
+    if channel.static and channel.noise_w is not None:
         return ProcessorSharing(channel)
     return FluidSharing(channel, weighted_shares)
 
@@ -47,22 +46,16 @@ class SharedUplink(Uplink):
         channel: gains of the devices.
         share: see `make_band`.
         budget_s: T_th, s: an upload is due so long after its device started.
-        cap: device -> largest share of the band that it can use; None: all of it.
     """
 
     coupled = True
 
     def __init__(
-        self,
-        env: simpy.Environment,
-        channel: Channel,
-        share: str,
-        budget_s: float = math.inf,
-        cap: Callable[[int], float] | None = None,
+        self, env: simpy.Environment, channel: Channel, share: str, budget_s: float = math.inf
     ) -> None:
         super().__init__(env, channel)
-        self.budget_s, self.cap = budget_s, cap or (lambda device: 1.0)
-        self.band = make_band(share, channel, capped=cap is not None)
+        self.budget_s = budget_s
+        self.band = make_band(share, channel)
         self._due_s: dict[int, float] = {}
         self._uploads: dict[int, tuple[Upload, simpy.Event]] = {}  # of those that send
         self._timer: simpy.Event | None = None
@@ -80,9 +73,7 @@ class SharedUplink(Uplink):
     def carry(self, bits: float, grant: Grant, span: Span | None = None) -> Carrying:
         device, now_s = grant.device, self.env.now
         due_s = self._due_s.get(device, math.inf)
-        upload = Upload(
-            device, bits, grant.share, grant.power_w, now_s, due_s, cap=self.cap(device)
-        )
+        upload = Upload(device, bits, grant.share, grant.power_w, now_s, due_s)
         try:
             if bits > 0.0:
                 yield from self._sent(upload)

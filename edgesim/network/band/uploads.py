@@ -17,7 +17,6 @@ class Upload:
         power_w: p, transmit power, W.
         begun_s: simulated time at which it began, s.
         due_s: simulated time by which it should end, s; inf: no deadline.
-        cap: largest share of the band that the device can use.
         waited_s: time for which it had no band, s.
     """
 
@@ -27,7 +26,6 @@ class Upload:
     power_w: float
     begun_s: float
     due_s: float = float("inf")
-    cap: float = 1.0
     waited_s: float = 0.0
 
 

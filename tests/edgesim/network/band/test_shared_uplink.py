@@ -199,13 +199,6 @@ def test_without_deadline_who_comes_first_sends_first():
     assert send(link, [(0.2, 1.0), (0.1, 1.0), (0.0, 1.0)])[0] == pytest.approx([3.0, 2.0, 1.0])
 
 
-def test_a_cap_leaves_band_to_the_others():
-    """Shares .2 and .8: device 1 ends at 2.5 s, device 0 keeps its cap and ends at 5 s."""
-    cap = {0: 0.2, 1: 1.0}.__getitem__
-    link = SharedUplink(simpy.Environment(), air(2), "fair", cap=cap)
-    assert send(link, [(0.0, 1.0), (0.0, 2.0)])[0] == pytest.approx([5.0, 2.5])
-
-
 def test_in_fading_shares_are_set_again_at_each_block():
     link = SharedUplink(simpy.Environment(), air(2, coherence_s=0.1), "fair")
     assert isinstance(link.band, FluidSharing)
