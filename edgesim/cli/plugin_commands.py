@@ -16,12 +16,12 @@ from edgesim.shadowed_packages import HiddenPackageError, refuse_hidden
 GROUP = "edgesim.commands"
 
 
-def add_commands(app: typer.Typer, group: str = GROUP) -> None:
-    """Register every entry point of the group, those of one module in the order of its lines.
+def add_commands(app: typer.Typer) -> None:
+    """Register every entry point of `GROUP`, those of one module in the order of its lines.
 
     An entry point that cannot be imported leaves a command that reports it; the others are as ever.
     """
-    commands = {entry.name: _load(entry) for entry in entry_points(group=group)}
+    commands = {entry.name: _load(entry) for entry in entry_points(group=GROUP)}
     for name, command in sorted(commands.items(), key=lambda item: _place(item[1])):
         # a command without options of its own takes any, so that its error is printed
         context = {"ignore_unknown_options": True, "allow_extra_args": True}

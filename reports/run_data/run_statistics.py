@@ -47,9 +47,9 @@ def cost_to_target(run: FinishedRun, target: float) -> CostToTarget | None:
     return CostToTarget(len(so_far), float(so_far["time_s"].iloc[-1]), bits, joules)
 
 
-def evaluated(run: FinishedRun, column: str = "accuracy") -> pd.DataFrame:
-    """The rounds in which the column was measured."""
-    return run.rounds[run.rounds[column].notna()]
+def evaluated(run: FinishedRun) -> pd.DataFrame:
+    """The rounds with an accuracy."""
+    return run.rounds[run.rounds["accuracy"].notna()]
 
 
 def final(run: FinishedRun, column: str) -> float:
