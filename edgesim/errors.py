@@ -41,6 +41,11 @@ class ScenarioKeyError(EdgesimError):
         return f"{'.'.join(map(str, self.key))} {self.problem}"
 
 
+def one_line(text: object) -> str:
+    """A text without line breaks, indentation and double spaces."""
+    return " ".join(str(text).split())
+
+
 def shorten_path(path: object) -> str:
     """A path as the sentence of an error shows it."""
     text = str(path)
@@ -58,7 +63,7 @@ def shorten(given: object) -> str:
     if isinstance(given, list | tuple):
         return "a list"
     if isinstance(given, str):
-        text = " ".join(given.split())
+        text = one_line(given)
         return f'"{text[:40]}..."' if len(text) > 43 else f'"{text}"'
     text = str(given)
     return text if len(text) <= 25 else f"{text[:20]}..."

@@ -9,8 +9,6 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
-import torch
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -31,6 +29,8 @@ def map_in_threads(
     stop = threading.Event()
 
     def prepare() -> None:
+        import torch
+
         # torch and OpenMP keep the number of threads per thread: each has to set its own.
         torch.set_num_threads(1)
         _of_thread.stop = stop
@@ -64,6 +64,8 @@ def raise_if_stopped() -> None:
 @contextmanager
 def one_torch_thread() -> Iterator[None]:
     """Operations take one thread each: with more, large products have other last bits."""
+    import torch
+
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Counts = NDArray[np.int64]
-FINITE = float(np.finfo(float).max)
+FINITE, EPS = float(np.finfo(float).max), float(np.finfo(float).eps)
 NUMBERS = "give a number or an array of numbers, one per device"
 
 

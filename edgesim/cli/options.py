@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from edgesim.errors import EdgesimError
+from edgesim.errors import EdgesimError, one_line
 
 
 class ExitCode(IntEnum):
@@ -86,4 +86,4 @@ def exit_on_error() -> Iterator[None]:
 
 def print_error(problem: object) -> None:
     """One line on stderr."""
-    typer.echo(" ".join(str(problem).split()), err=True)
+    typer.echo(one_line(problem), err=True)

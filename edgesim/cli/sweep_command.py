@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -115,6 +114,7 @@ def sweep(
             refuse_unusable_sweep,
         )
         from edgesim.sweep.sweep_plan import plan_sweep
+        from fl.worker_threads import available_cores
 
         if tensorboard:
             check_tensorboard()
@@ -130,7 +130,7 @@ def sweep(
                 "add learning.validation=0.2"
             )
         folder = SweepFolder(out or Path("runs") / f"{plan.name}-sweep", plan)
-        count = workers or _cores()
+        count = workers or available_cores()
         if dry_run:
             print_plan(folder, count, every, data_folder, allow_code)
             return
@@ -141,7 +141,7 @@ def sweep(
             if todo := len(folder.to_run()):
                 count = min(count, todo)
                 # workers of dask may be anywhere: their cores are not known here
-                processes = max(1, _cores() // count) if backend is Backend.local else 1
+                processes = max(1, available_cores() // count) if backend is Backend.local else 1
                 options: SimulateOptions = {
                     "data": data_folder,
                     "allow_code": allow_code,
@@ -193,8 +193,3 @@ def _seconds(option: str, text: str | None) -> float:
         return parse(text, "s")
     except UnitError as problem:
         raise ScenarioError(f"{COMMAND_LINE}: {option} is {problem}") from None
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from edgesim.errors import EdgesimError, ResultsError, ScenarioError, shorten
 from edgesim.records.checksums import read_summed
 from edgesim.scenario.yaml_locations import MAX_RESOLVED_BYTES, document_of
-from edgesim.tables.table_reading import one_line
+from edgesim.tables.table_reading import clause
 from fl.stored_files import MAX_JSON_BYTES, DamagedFileError, check_seal, is_sealed
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def read_json(path: Path) -> dict[str, Any]:
     except RecursionError:
         raise ResultsError(f"{path} cannot be read: it is nested too deep.") from None
     except ValueError as error:
-        raise ResultsError(f"{path} cannot be read: {one_line(error)}.") from None
+        raise ResultsError(f"{path} cannot be read: {clause(error)}.") from None
     if not isinstance(value, dict):
         raise ResultsError(f"{path} holds no JSON object.")
     return value
@@ -57,7 +57,7 @@ def read_scenario(path: Path) -> tuple[str, dict[str, Any]]:
     try:
         scenario = document_of(content, path).tree
     except ScenarioError as error:
-        raise ResultsError(f"{path} cannot be read: {one_line(error)}.") from None
+        raise ResultsError(f"{path} cannot be read: {clause(error)}.") from None
     if not isinstance(scenario.get("provenance") or {}, dict):
         problem = f"provenance is {shorten(scenario['provenance'])}, not a mapping"
         raise ResultsError(f"{path} is damaged: {problem}.")
@@ -83,7 +83,7 @@ def read_devices(path: Path) -> pd.DataFrame | None:
         gaps: Any = {"keep_default_na": False, "na_values": {name: [""] for name in numbers}}
         table = pd.read_csv(io.BytesIO(content), dtype={"client": str}, **gaps)
     except ValueError as error:
-        raise ResultsError(f"{path} cannot be read: {one_line(error)}.") from None
+        raise ResultsError(f"{path} cannot be read: {clause(error)}.") from None
     if "device" not in table or table["device"].dtype.kind != "i":
         raise ResultsError(f"{path} is damaged: it has no column of device numbers.")
     for name in numbers:
@@ -129,10 +129,10 @@ def _content(path: Path, max_bytes: int) -> bytes:
     try:
         return read_summed(path, max_bytes)
     except OSError as error:
-        reason = error.strerror or one_line(error)
+        reason = error.strerror or clause(error)
         raise ResultsError(f"{path} cannot be read: {reason}.") from None
     except EdgesimError as error:
-        raise ResultsError(f"{one_line(error)}.") from None
+        raise ResultsError(f"{clause(error)}.") from None
 
 
 def content_of(path: Path) -> bytes | None:

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from edgesim.errors import ScenarioError
+from edgesim.errors import ScenarioError, one_line
 from edgesim.scenario.document import Document, KeyPath
 from fl.regular_files import FileTooLargeError, read_regular
 
@@ -197,4 +197,4 @@ class _DocumentBuilder:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.replace("\t", "\\t").split())
+    return one_line(text.replace("\t", "\\t"))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
-from edgesim.errors import InfeasibleScenarioError, RunError, ScenarioError
+from edgesim.errors import InfeasibleScenarioError, RunError, ScenarioError, one_line
 from edgesim.scenario.loader import Scenario
 
 ROUND, ENDED, DIED = "round", "ended", "died"
@@ -90,13 +90,13 @@ def carry_out(task: PointTask, progress: Callable[[dict], None]) -> PointOutcome
         with chdir(task.working_folder):
             summary = _simulated(task, progress, start_s)
     except InfeasibleScenarioError as problem:
-        return PointOutcome("infeasible", _one_line(problem))
+        return PointOutcome("infeasible", one_line(problem))
     except (ScenarioError, RunError) as problem:
-        return PointOutcome("failed", _one_line(problem))
+        return PointOutcome("failed", one_line(problem))
     except Exception as error:  # a bug, of ours or in the user's code: the other points go on
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(last.filename).name}:{last.lineno}"
-        return PointOutcome("failed", _one_line(f"{type(error).__name__}: {error} ({place})"))
+        return PointOutcome("failed", one_line(f"{type(error).__name__}: {error} ({place})"))
     return PointOutcome("done", None, summary["final_accuracy"], time.monotonic() - start_s)
 
 
@@ -116,7 +116,3 @@ def _simulated(task: PointTask, progress: Callable[[dict], None], start_s: float
             if not in_use or time.monotonic() - start_s > PATIENCE_S:
                 raise
             time.sleep(1.0)
-
-
-def _one_line(problem: object) -> str:
-    return " ".join(str(problem).split())

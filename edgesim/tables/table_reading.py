@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edgesim.errors import ResultsError, shorten
+from edgesim.errors import ResultsError, one_line, shorten
 from edgesim.records.checksums import DamagedRunError, read_summed
 from edgesim.records.table_files import FILES, ONLY_WITH_ROWS, ROUND_SCHEMAS, SCHEMAS, frame
 from edgesim.tables.table_checks import TableError, check_table
@@ -59,7 +59,7 @@ def read_table(folder: Path, name: str) -> pandas.DataFrame:
     except OSError as error:
         raise ResultsError(f"The table {path} cannot be read: {error.strerror}.") from None
     except DamagedRunError as error:
-        raise ResultsError(f"The table {one_line(error)}.") from None
+        raise ResultsError(f"The table {clause(error)}.") from None
     except TableError as error:
         raise ResultsError(
             f"The table {path} is damaged: {error}; delete it, and {AGAIN}."
@@ -75,7 +75,7 @@ def _csv_columns(content: bytes, name: str) -> dict[str, np.ndarray]:
         _refuse_repeated(head)
         lines = list(rows)
     except (csv.Error, UnicodeDecodeError) as error:
-        raise TableError(f"it is no CSV file ({one_line(error)})") from None
+        raise TableError(f"it is no CSV file ({clause(error)})") from None
     for i, line in enumerate(lines, 1):
         if len(line) != len(head):
             raise TableError(f"row {i} has {len(line)} fields and the head has {len(head)}")
@@ -120,7 +120,7 @@ def _parquet_columns(content: bytes, name: str) -> dict[str, np.ndarray]:
     except TableError:
         raise
     except (OSError, ValueError, KeyError, NotImplementedError, pyarrow.ArrowException) as error:
-        raise TableError(f"it is no Parquet file ({one_line(error)[:200]})") from None
+        raise TableError(f"it is no Parquet file ({clause(error)[:200]})") from None
     return {column: _values(column, table[column]) for column in table.column_names}
 
 
@@ -137,6 +137,6 @@ def _refuse_repeated(names: list[str]) -> None:
         raise TableError(f"column {shorten(repeated[0])} stands twice")
 
 
-def one_line(error: Exception) -> str:
-    """The message of an error without line breaks and full stop."""
-    return " ".join(str(error).split()).rstrip(".")
+def clause(error: Exception) -> str:
+    """The message of an error on one line, without its full stop."""
+    return one_line(error).rstrip(".")

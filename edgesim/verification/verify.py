@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from edgesim.errors import ResultsError
+from edgesim.errors import ResultsError, one_line
 from edgesim.records.table_files import FILES
 from edgesim.results.finished_run import FinishedRun, read_run
 from edgesim.results.loaded_results import load_sweep
@@ -106,7 +106,7 @@ def check_sweep_table(sweep: Path) -> CheckResult:
         recorded = pd.read_parquet(sweep / SWEEP_TABLE)
         same = recorded.equals(pd.read_parquet(derived))
     except Exception as error:  # pyarrow and pandas raise anything over a damaged file
-        return CheckResult(POINTS, FAILED, " ".join(f"{SWEEP_TABLE}: {error}".split()))
+        return CheckResult(POINTS, FAILED, one_line(f"{SWEEP_TABLE}: {error}"))
     if not same:
         return CheckResult(POINTS, FAILED, "it differs from the summaries of the points")
     return CheckResult(POINTS, PASSED, f"{len(recorded)} points")

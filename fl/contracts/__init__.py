@@ -30,6 +30,7 @@ from fl.contracts.training_job import (
     Sgd,
     Trained,
     Update,
+    value_of,
 )
 
 __all__ = [
@@ -61,4 +62,5 @@ __all__ = [
     "UploadForecast",
     "View",
     "Work",
+    "value_of",
 ]

@@ -93,6 +93,11 @@ class Phase:
     optimiser: Sgd | Adam = Sgd()
 
 
+def value_of(given: Any, done: list[Tensor]) -> Any:
+    """Start, mask or submodel of a phase, given the results [P] of the phases before."""
+    return given(done) if callable(given) else given
+
+
 @dataclass(frozen=True)
 class Trained:
     """Result of a job; all but ``w`` belong to its last phase.

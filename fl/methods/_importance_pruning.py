@@ -8,7 +8,20 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 from fl.accounting import forward_flops
-from fl.contracts import Array, Grant, Payload, Phase, Sent, Sgd, Stage, Tensor, Update, View, Work
+from fl.contracts import (
+    Array,
+    Grant,
+    Payload,
+    Phase,
+    Sent,
+    Sgd,
+    Stage,
+    Tensor,
+    Update,
+    View,
+    Work,
+    value_of,
+)
 from fl.errors import MethodError
 from fl.method_base.affine_demand import total_work, upload_bits
 from fl.method_base.aggregation import mean_of_differences, mean_over_holders
@@ -191,8 +204,3 @@ class ImportancePruning(Method):
             filled = [Sent(s.values.where(s.travels, 0.0), self.shared_mask) for s in sent]
             w = mean_over_holders(state.w, filled, weights)
         return replace(state, g=state.g + 1, w=w)
-
-
-def value_of(tensor: Any, done: list[Tensor]) -> Tensor:
-    """A start or mask of a phase, given the results of the phases before."""
-    return tensor(done) if callable(tensor) else tensor

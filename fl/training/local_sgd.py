@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fl.contracts import Array, Job, Phase, Trained
+from fl.contracts import Array, Job, Phase, Trained, value_of
 from fl.models.architectures import Architecture
 from fl.models.dense_submodel import dense_submodel
 from fl.models.memory_format import fastest_memory_format
@@ -61,11 +61,6 @@ def dropout_seeds(task: LearningTask, job: Job) -> Iterator[int]:
     rng = job.stream(task.streams, "dropout")
     while True:
         yield int(rng.integers(2**63))
-
-
-def value_of(tensor: Any, done: list[Tensor]) -> Any:
-    """Start, mask or submodel of a phase, given the results [P] of the phases before."""
-    return tensor(done) if callable(tensor) else tensor
 
 
 def effective_weights(task: LearningTask, phase: Phase, job: Job) -> Effective | None:

@@ -20,7 +20,7 @@ import numpy as np
 from solvers.allocators.alpha_fair_slopes import AlphaFairSlopes, kept_share
 from solvers.allocators.fair import fair
 from solvers.allocators.kkt import kkt, mixture
-from solvers.arrays import Array
+from solvers.arrays import EPS, Array
 from solvers.certificate import accepted_solution, certify
 from solvers.deadline_feasibility import fitting_bounds
 from solvers.marginal_gains import marginal_gain
@@ -36,7 +36,6 @@ LEAST_KEPT = 1e-30  # below the rounding of any share that is kept
 TURNS = 100  # at most, of Newton's method in a bracket
 NUDGE = 1e-6  # of the logarithm of that part, for slopes
 CLOSE = 1e-12  # difference of logarithms that counts as none
-EPS = float(np.finfo(float).eps)
 STATIONARITY = 1e-6  # the gap, which must be below 1e-8, is quadratic in the error of marginals
 NEGLIGIBLE = 1e-250  # weight of a device in the tangent, beside the largest one
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from solvers.allocators.kkt import kkt
-from solvers.arrays import Array
+from solvers.arrays import EPS, Array
 from solvers.certificate import accepted_solution
 from solvers.deadline_feasibility import fitting_bounds
 from solvers.marginal_gains import HELD, marginal_gain
@@ -29,7 +29,6 @@ CLAIM = (
     "no shares lower the largest pruning ratio; of those that reach it none has a lesser "
     "weighted sum"
 )
-EPS = float(np.finfo(float).eps)
 ROUNDING = (1e-12, 1e-9, 1e-6)  # distances from the largest ratio that may count as none
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from solvers.arrays import Array, Mask
+from solvers.arrays import EPS, Array, Mask
 from solvers.certificate import certified_solution
 from solvers.deadline_feasibility import fitting_bounds
 from solvers.marginal_gains import marginal_gain
@@ -26,7 +26,6 @@ from solvers.rate_laws.density_response import DensityResponse
 from solvers.rate_laws.segment_response import Shares
 from solvers.solution import Solution
 
-EPS = float(np.finfo(float).eps)
 AMPLE = 2.0  # no share reaches it: sum b <= 1 is the only limit, and its multiplier the price
 GUESS = 0.85  # of the root without bounds, to start from
 CLOSE = 1e-9  # relative step of mu that is the last: a price may be off by 1e-8, and is mu^-2

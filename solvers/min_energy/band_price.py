@@ -13,13 +13,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from solvers.arrays import Array
+from solvers.arrays import EPS, Array
 from solvers.min_energy.energy_curve import Radio
 from solvers.min_energy.energy_problem import EnergyProblem
 from solvers.problem import FULL_BAND
 from solvers.problem_checks import range_error
 
-EPS = float(np.finfo(float).eps)
 TURNS = 20  # of Newton's method, at most
 STEP = 1e-6  # of the logarithm of a parameter, for its slopes
 UP = math.exp(STEP)

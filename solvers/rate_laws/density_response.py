@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.arrays import Array
+from solvers.arrays import EPS, Array
 from solvers.marginal_gains import log_marginal_gain
 from solvers.problem import PruningProblem
 from solvers.rates import snr_log
 
-ROUNDING = float(np.finfo(float).eps)
-CLOSE = 4 * ROUNDING
+CLOSE = 4 * EPS
 TURNS = 200  # of which bisection alone would need about 60
 
 

@@ -8,12 +8,11 @@ import torch
 
 from edgesim.seeds import Seeds
 from fl import methods
-from fl.contracts import Grant
+from fl.contracts import Grant, value_of
 from fl.executors.batched import Batched
 from fl.executors.one_by_one import OneByOne
 from fl.models.architectures import build
 from fl.task import LearningTask
-from fl.training.local_sgd import value_of
 from tests.fl.conftest import Bench, view_of
 from tests.fl.random_jobs import CNN, MLP, assert_close, same
 
