@@ -12,6 +12,7 @@ import numpy as np
 
 from fl.accounting import forward_flops
 from fl.contracts import Array, Payload, Stage, Tensor, Update, View, Work
+from fl.method_base.affine_demand import upload_bits
 from fl.method_base.method import PRUNING, State, param
 from fl.methods._submodel_method import SubmodelMethod
 from fl.objective import hits
@@ -101,8 +102,7 @@ class AccuracyTriggeredPruning(SubmodelMethod):
         task, held = self.task, self.held(state, k)
         forward = forward_flops(task.architecture, task.accounting, held)
         probe = Stage("probe", Work(0.0, forward * len(self.tested_samples(k))))
-        bits_up = self.submodel_payload(kept).bits_up
-        assert bits_up is not None  # a submodel's size is known before it trains
+        bits_up = upload_bits(self.submodel_payload(kept))
         if not np.array_equal(held, kept):
             bits_up += self.mask_bits(kept)
         down = self.submodel_payload(held).bits_down

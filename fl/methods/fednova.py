@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from fl.contracts import Payload, Update, View
 from fl.errors import MethodError
+from fl.method_base.affine_demand import upload_bits
 from fl.method_base.method import MAX_RATE, State, param
 from fl.methods.fedavg import weighting_by_samples
 from fl.methods.fedprox import FedProx
@@ -50,8 +51,7 @@ class FedNova(FedProx):
 
     def payload(self, rho: float) -> Payload:
         model = super().payload(rho)
-        assert model.bits_up is not None  # FedAvg knows it before training
-        return replace(model, bits_up=model.bits_up + self.task.accounting.weight_bits(1))
+        return replace(model, bits_up=upload_bits(model) + self.task.accounting.weight_bits(1))
 
     def reach(self, steps: int, lr: float) -> float:
         """|a_k|: how far so many steps carry under a constant gradient, in units of lr times it."""

@@ -11,6 +11,7 @@ import numpy as np
 from fl.accounting import slot_flops, submodel_cost
 from fl.contracts import Array, Payload, Phase, Stage, Tensor, Update, View
 from fl.errors import MethodError
+from fl.method_base.affine_demand import upload_bits
 from fl.method_base.aggregation import mean_over_holders
 from fl.method_base.method import PRUNING, State, param
 from fl.methods._submodel_method import SubmodelMethod
@@ -101,8 +102,7 @@ class PruneFL(SubmodelMethod):
     ) -> tuple[tuple[Stage, ...], Payload]:
         """In a round with a reconfiguration also the dense gradient, and its squares."""
         accounting, payload = self.task.accounting, self.submodel_payload(kept)
-        bits_up, bits_down = payload.bits_up, payload.bits_down
-        assert bits_up is not None  # a submodel's size is known before it trains
+        bits_up, bits_down = upload_bits(payload), payload.bits_down
         if view.g and self.due(view.g - 1):
             places = self.weight_places
             pruned = 1.0 - float(kept[places].mean())

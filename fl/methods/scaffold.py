@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from fl.contracts import Grant, Job, Payload, Phase, Tensor, Update, View
 from fl.errors import MethodError
+from fl.method_base.affine_demand import upload_bits
 from fl.method_base.method import MAX_RATE, State, param
 from fl.methods.fedavg import FedAvg, unless_plain_sgd
 
@@ -40,8 +41,7 @@ class Scaffold(FedAvg):
 
     def payload(self, rho: float) -> Payload:
         model = super().payload(rho)
-        assert model.bits_up is not None  # FedAvg knows it before training
-        return Payload(2 * model.bits_down, 2 * model.bits_up)
+        return Payload(2 * model.bits_down, 2 * upload_bits(model))
 
     # --- how a device trains ---------------------------------------------------------------------
 
