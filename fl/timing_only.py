@@ -12,10 +12,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from fl.contracts import Array, Demand, Grant, Job, Payload, Report, Stage, Update, View
+from fl.contracts import Array, Demand, Grant, Job, Payload, Report, Stage, Trained, Update, View
 from fl.data.datasets import NONE
 from fl.data.shakespeare_text import CONTEXT
-from fl.errors import DataError, MethodError
+from fl.errors import DataError, LearningError, MethodError
 from fl.method_base.method import Method
 from fl.repeated_call import RepeatedCall
 from fl.selection.selection_rules import candidates, uniform
@@ -173,14 +173,36 @@ class Untrained:
     weight: float = 1.0
     is_trained: bool = False
 
+    def result(self) -> Trained:
+        """There is none.
+
+        Raises:
+            LearningError: always, with the device.
+        """
+        raise self._untrained()
+
     def stages(self) -> tuple[Stage, ...]:
         return cast("tuple[Stage, ...]", self.job.stages)
 
     def bits_up(self) -> float:
         return cast("float", self.job.payload.bits_up)
 
+    def truncate(self, fraction: float) -> int:
+        """There are no steps to leave out.
+
+        Raises:
+            LearningError: always, with the device.
+        """
+        raise self._untrained()
+
     def abort(self) -> None:
         pass
+
+    def _untrained(self) -> LearningError:
+        return LearningError(
+            f"the job of device {self.job.device} in round {self.job.g} takes no steps and has no "
+            "result, as nothing is trained with dataset: none; give a data set"
+        )
 
 
 class NoTrainer:
@@ -188,7 +210,9 @@ class NoTrainer:
 
     seconds = 0.0
     executor_name = "none"
-    fallbacks = Fallbacks()
+
+    def __init__(self) -> None:
+        self.fallbacks = Fallbacks()
 
     def restore_fallbacks(self, counts: Sequence[tuple[str, int]]) -> None:
         pass
