@@ -21,9 +21,11 @@ class RepeatedCall(Generic[Value]):
         self._last: tuple[list[np.ndarray], Value] | None = None
 
     def __call__(self, arguments: Sequence[Any], compute: Callable[[], Value]) -> Value:
-        """The value for these arguments, numbers or arrays, which `compute` takes no others than.
+        """The value for these arguments: the last one where they are the same, else a new one.
 
-        What `compute` raises is raised each time.
+        Args:
+            arguments: all that the value depends on, numbers or arrays.
+            compute: makes the value; what it raises is raised at each call.
         """
         given = [np.asarray(each) for each in arguments]
         if self._last is None or not _same(given, self._last[0]):

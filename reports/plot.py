@@ -103,13 +103,13 @@ def figure(runs: GivenRuns, name: str, options: Mapping[str, Any] | None = None)
     """One figure of a report, laid out.
 
     Args:
-        runs: see above.
+        runs: a folder (of a run, of runs, of a sweep), a run of `edgesim.simulate`, or several.
         name: as in docs/use/reports.md, such as "pareto" or "accuracy-by-bandwidth".
         options: the keys of a report.yaml.
 
     Raises:
         ScenarioError: an option is wrong.
-        ResultsError: no such figure, nothing to draw, or see `accuracy`.
+        ResultsError: nothing finished there, no such figure, or nothing to draw.
     """
     chosen = options_from({**(options or {}), "figures": [name]})
     schemes = named_schemes(sliced_schemes(schemes_of(runs), chosen.slice), chosen.schemes)
@@ -127,7 +127,7 @@ def accuracy(runs: GivenRuns, ax: Axes | None = None, x: str = "time") -> Axes:
     """Test accuracy, mean over devices and seeds, one line per scheme.
 
     Args:
-        runs: see above.
+        runs: a folder (of a run, of runs, of a sweep), a run of `edgesim.simulate`, or several.
         ax: where to draw; None: new axes.
         x: "time" (simulated s), "rounds", "bits" (up and down, Mbit) or "energy" (J).
 
@@ -141,12 +141,36 @@ def accuracy(runs: GivenRuns, ax: Axes | None = None, x: str = "time") -> Axes:
 
 
 def loss(runs: GivenRuns, ax: Axes | None = None, x: str = "time") -> Axes:
-    """Test loss; arguments and result as `accuracy`."""
+    """Test loss, mean over devices and seeds, one line per scheme.
+
+    Args:
+        runs: a folder (of a run, of runs, of a sweep), a run of `edgesim.simulate`, or several.
+        ax: where to draw; None: new axes.
+        x: "time" (simulated s), "rounds", "bits" (up and down, Mbit) or "energy" (J).
+
+    Returns:
+        The axes, with titles and a label for each line.
+
+    Raises:
+        ResultsError: nothing finished there, or an unknown x.
+    """
     return _curves(runs, ax, x, LOSS)
 
 
 def latency(runs: GivenRuns, ax: Axes | None = None, x: str = "rounds") -> Axes:
-    """Latency per round (ms) and, dashed, the thresholds; arguments and result as `accuracy`."""
+    """Latency per round (ms), one line per scheme, and, dashed, the thresholds.
+
+    Args:
+        runs: a folder (of a run, of runs, of a sweep), a run of `edgesim.simulate`, or several.
+        ax: where to draw; None: new axes.
+        x: "time" (simulated s), "rounds", "bits" (up and down, Mbit) or "energy" (J).
+
+    Returns:
+        The axes, with titles and a label for each line.
+
+    Raises:
+        ResultsError: nothing finished there, or an unknown x.
+    """
     schemes = schemes_of(runs)
     axes = _curves(schemes, ax, x, LATENCY)
     for limit_s in sorted({s.threshold_s for s in schemes if s.threshold_s is not None}):

@@ -40,9 +40,10 @@ def _stop_sentence(arguments: list[str]) -> str:
 
 
 def _open_standard_streams() -> None:
-    """A stream that the caller has closed leads nowhere, else the next file would be in its place.
+    """Open on the null device the standard streams that the caller has closed.
 
-    What a stream cannot encode is escaped: no locale keeps a result from being printed.
+    Else the next file that is opened would take the number of one. What a stream cannot encode is
+    escaped: no locale keeps a result from being printed.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:

@@ -1,7 +1,7 @@
 """Random streams of an edge: its radio has its own, what devices learn is that of any cell.
 
 Edge 0 draws what a cell without tiers draws, so that a hierarchy of one edge is that cell. A device
-draws its mini-batches by its own number, wherever it belongs to.
+draws its mini-batches by its own number, whichever edge it belongs to.
 """
 
 from __future__ import annotations

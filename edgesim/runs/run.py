@@ -128,7 +128,18 @@ def feasibility(
     data: Any = None,
     allow_code: bool = False,
 ) -> Feasibility:
-    """What each device can reach at best in round 0, and what would be planned for it."""
+    """What each device can reach at best in round 0, and what would be planned for it.
+
+    Args:
+        scenario: the checked scenario.
+        seed: of every random stream; None: the scenario's.
+        data: as `simulate` takes it.
+        allow_code: code of your own, ``./file.py:name``, may run.
+
+    Raises:
+        ScenarioError, RunError: bad input.
+        InfeasibleScenarioError: the backhaul alone takes the threshold.
+    """
     prepared = prepare(scenario, seed, data, allow_code)
     with user_errors(scenario):
         check_own_data(prepared.setup)
@@ -143,7 +154,20 @@ def prepare(
     processes: int | None = None,
     model: Any = None,
 ) -> PreparedRun:
-    """Set a scenario up and check who can take part; the arguments are those of `simulate`."""
+    """Set a scenario up and check who can take part.
+
+    Args:
+        scenario: the checked scenario.
+        seed: of every random stream; None: the scenario's.
+        data: as `simulate` takes it.
+        allow_code: code of your own, ``./file.py:name``, may run.
+        processes: threads that may train at once; None: one per core.
+        model: as `simulate` takes it.
+
+    Raises:
+        ScenarioError, RunError: bad input.
+        InfeasibleScenarioError: the backhaul alone takes the threshold.
+    """
     setup = set_up(scenario, seed, data, allow_code, processes, model)
     with user_errors(scenario):
         return PreparedRun(setup, feasibility_of_run(setup))

@@ -83,15 +83,32 @@ class MethodHooks(Protocol):
 
     stale: str
 
-    def start(self) -> State: ...
-    def select(self, state: State, view: View) -> Array: ...
-    def demand(self, state: State, view: View, chosen: Array) -> Demand: ...
-    def configure(self, state: State, view: View, grant: Grant) -> Job: ...
-    def retain(self, state: State, updates: Sequence[Update]) -> State: ...
-    def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State: ...
-    def observe(self, state: State, report: Report) -> State: ...
-    def damped(self, update: Update, now: State, base: State, weight: float) -> Update: ...
-    def recovered(self, saved: State, now: State) -> State: ...
+    def start(self) -> State:
+        """The state before the first round."""
+
+    def select(self, state: State, view: View) -> Array:
+        """Devices that start, int [S]."""
+
+    def demand(self, state: State, view: View, chosen: Array) -> Demand:
+        """What they need as a function of rho, arrays [S]."""
+
+    def configure(self, state: State, view: View, grant: Grant) -> Job:
+        """The job of one device."""
+
+    def retain(self, state: State, updates: Sequence[Update]) -> State:
+        """The state after these updates came but were not used."""
+
+    def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
+        """The next state."""
+
+    def observe(self, state: State, report: Report) -> State:
+        """The state after the server has seen how the round ended for every device."""
+
+    def damped(self, update: Update, now: State, base: State, weight: float) -> Update:
+        """The update moved to ``now``, times weight."""
+
+    def recovered(self, saved: State, now: State) -> State:
+        """The state of a server that failed and came back with the last one that it had stored."""
 
 
 # Makes the arrays, and the record for JSON, of the jobs that are at work when a version is made.
@@ -101,5 +118,8 @@ AtWork = Callable[[], tuple[dict[str, Array], dict[str, Any]]]
 class Observer(Protocol):
     """Evaluates, shows progress and writes checkpoints; costs no simulated time."""
 
-    def scores(self, g: int, state: State) -> Scores | None: ...
-    def finished(self, g: int, state: State, at_work: AtWork | None = None) -> None: ...
+    def scores(self, g: int, state: State) -> Scores | None:
+        """Of the state after round g; None where round g is not evaluated."""
+
+    def finished(self, g: int, state: State, at_work: AtWork | None = None) -> None:
+        """Round g has ended: write its checkpoint, with the jobs at work, and show it."""

@@ -165,26 +165,42 @@ class Job:
 class Update(Protocol):
     """Promise of a job's result: training runs when a value is first asked for.
 
-    ``weight`` is what staleness leaves of it, 1 where nothing is damped. ``truncate`` leaves the
-    whole steps in the first ``fraction`` of the last phase, and returns their number; with 0 the
-    job stays as it is, and whoever asked aborts it.
+    With 0 steps left by `truncate` the job stays as it is, and whoever asked aborts it.
     """
 
     @property
-    def job(self) -> Job: ...
+    def job(self) -> Job:
+        """What is trained."""
+
     @property
-    def weight(self) -> float: ...
+    def weight(self) -> float:
+        """What staleness leaves of it, 1 where nothing is damped."""
+
     @property
-    def is_trained(self) -> bool: ...
-    def result(self) -> Trained: ...
-    def stages(self) -> tuple[Stage, ...]: ...
-    def bits_up(self) -> float: ...
-    def truncate(self, fraction: float) -> int: ...
-    def abort(self) -> None: ...
+    def is_trained(self) -> bool:
+        """Does `result` return without training?"""
+
+    def result(self) -> Trained:
+        """The trained model; trains where it is not yet."""
+
+    def stages(self) -> tuple[Stage, ...]:
+        """The work that is charged, in weight steps and FLOPs."""
+
+    def bits_up(self) -> float:
+        """Size of the upload, bit."""
+
+    def truncate(self, fraction: float) -> int:
+        """Leave the whole steps in the first ``fraction`` of the last phase; their number."""
+
+    def abort(self) -> None:
+        """Take the job back: it has no result any more."""
 
 
 class JobTrainer(Protocol):
     """Takes the jobs of a round; `fl.executors.deferred_training.Trainer` trains them."""
 
-    def submit(self, jobs: Sequence[Job]) -> Sequence[Update]: ...
-    def uncounted(self) -> AbstractContextManager[None]: ...
+    def submit(self, jobs: Sequence[Job]) -> Sequence[Update]:
+        """One update per job; nothing is trained yet."""
+
+    def uncounted(self) -> AbstractContextManager[None]:
+        """What is trained meanwhile was trained and reported before, and is not again."""

@@ -256,6 +256,8 @@ def flop_counter() -> Iterator[FlopCounterMode]:
 def with_static_batch_norm(module: nn.Module, name: str) -> nn.Module:
     """The module with `StaticBatchNorm` in place of batch norm.
 
+    The module is changed in place.
+
     Raises:
         ModelError: a batch norm has an eps of its own.
     """

@@ -93,7 +93,7 @@ def best_channel(view: View, count: int, stream: np.random.Generator) -> Array:
 def round_robin(view: View, count: int, stream: np.random.Generator) -> Array:
     """The next devices in the order of their numbers: Yang et al., IEEE Trans. Commun., 2020.
 
-    The turn moves on by the number of participants in every round; who is not there is passed over.
+    The turn moves on by the number of participants in every round; absent devices are skipped.
     """
     devices = len(view.samples)
     order = np.argsort((view.idle - view.g * count) % devices, kind="stable")

@@ -1,1 +1,1 @@
-"""Allocations in whole resource blocks and with discrete pruning levels."""
+"""Allocations in whole resource blocks."""

@@ -81,7 +81,7 @@ def serve(
     stop: StopRule | None = None,
     jobs: int = 0,
 ) -> State:
-    """`edgesim.engine.rounds.serve` without processes; returns the last state.
+    """`edgesim.clocks.server_loop.serve` without processes; returns the last state.
 
     Args:
         clock: synchronous, or deadline: a round ends at the threshold at the latest.

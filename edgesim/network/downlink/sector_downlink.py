@@ -130,7 +130,7 @@ class SectorDownlink(Downlink):
 
     @property
     def _snr_per_gain(self) -> float:
-        """P / (N0 W), 1 over a gain."""
+        """P / (N0 W): signal-to-noise ratio over the whole band of a device with gain 1."""
         return self.tx_power_w / self.channel.noise_over_w(self.bandwidth_hz)
 
     def _rate_bps(self, gain: Array) -> Array:

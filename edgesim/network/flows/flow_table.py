@@ -34,7 +34,8 @@ class FlowTable:
         self.rate_bps, self.efficiency = np.zeros(count), np.zeros(count)
         self.share = np.zeros(count)
         self.finish_s = np.full(count, math.inf)
-        self.served_s, self.carried = np.zeros(count), np.zeros(count)  # integral of efficiency
+        self.served_s = np.zeros(count)  # time for which each flow was served, s
+        self.carried = np.zeros(count)  # its spectral efficiency integrated over that time, bit/Hz
         self.on_stretch: FlowStretch | None = None
 
     def begin(self, device: int, bits: float, now_s: float) -> None:

@@ -65,17 +65,21 @@ class Couplings:
         self.own[devices], self.cross[devices] = self.gain[devices, own], self.gain[devices]
         self.cross[devices, own] = 0.0
 
-    def interference(self, power_w: Array, fading: Array | None = None) -> Array:
-        """Mean density [S] over a band that devices of other sectors send into with ``power_w``.
+    def interference(self, density_w_per_hz: Array, fading: Array | None = None) -> Array:
+        """Mean interference density over the band at every sector: sum of p_k g_ks of the others.
 
         Args:
-            power_w: p over the band, W/Hz for a density: p / W; 0 where a device is silent [K].
+            density_w_per_hz: p, power of each device over the band's width, W/Hz; 0 where it is
+                silent [K].
             fading: |h|^2 of the links [K, S]; None: their mean, 1.
+
+        Returns:
+            I [S], W/Hz.
         """
         if fading is not None:
-            here = np.flatnonzero(power_w)
+            here = np.flatnonzero(density_w_per_hz)
             faded = self.cross[here] * fading[here]
-            return np.einsum("k,ks->s", power_w[here], faded)
+            return np.einsum("k,ks->s", density_w_per_hz[here], faded)
         # Not by matrix product: its last bits would depend on the library and its threads.
-        density: Array = np.einsum("k,ks->s", power_w, self.cross)
-        return density
+        heard: Array = np.einsum("k,ks->s", density_w_per_hz, self.cross)
+        return heard

@@ -94,7 +94,7 @@ class SectorChannel(Channel):
 
     @path_gain.setter
     def path_gain(self, given: Array) -> None:
-        """They are those of the couplings, whatever else is given."""
+        """Ignore what is given: the gains are always those of the couplings."""
 
     @property
     def beyond_scope(self) -> tuple[str, ...]:

@@ -64,8 +64,8 @@ class UplinkRates:
 
     def interference(self, sending: Array, time_s: float) -> Array:
         """I [S], W/Hz, of the devices that send, bool [K]."""
-        power_w = np.where(sending, self.power_w, 0.0) / self.channel.bandwidth_hz
-        return self.couplings.interference(power_w, self._cross_fading(time_s))
+        density_w_per_hz = np.where(sending, self.power_w, 0.0) / self.channel.bandwidth_hz
+        return self.couplings.interference(density_w_per_hz, self._cross_fading(time_s))
 
     def _cross_fading(self, time_s: float) -> Array | None:
         """|h|^2 of the links to other sectors [K, S]; None: their mean, 1."""
