@@ -191,8 +191,8 @@ class Uplink(Link):
     def follow(self) -> None:
         """Let the devices be where they are now, served by whom they are served."""
 
-    def expect(self, density: Array | None) -> None:
-        """Interference [S], W/Hz, that the plan of a round expects, where links hear that."""
+    def expect(self, power_w: Array | None) -> None:
+        """Mean powers [K], W, that the plan of a round expects, where links hear that."""
 
     def record(self) -> dict[str, Any] | None:
         """What a checkpoint must know of uploads on the way; None: they depend on nobody else."""

@@ -47,7 +47,7 @@ class Network(Cell):
         return super().view(g, everyone)
 
     def begin_round(self, plan: RoundPlan, others_go_on: bool = False) -> None:
-        self.uplink.expect(plan.load if isinstance(plan, NetworkPlan) else None)
+        self.uplink.expect(plan.load_w if isinstance(plan, NetworkPlan) else None)
         super().begin_round(plan, others_go_on)
 
     def planned_channel(self, plan: RoundPlan) -> Channel:

@@ -35,12 +35,12 @@ class NetworkPlan(RoundPlan):
 
     Args:
         density: interference that it counts with [S], W/Hz.
-        load: what it expects of devices that send for a part of the threshold [S], W/Hz; None:
-            nobody asks.
+        load_w: mean powers of devices that send for a part of the threshold [K], W; None: nobody
+            asks.
     """
 
     density: Array | None = None
-    load: Array | None = None
+    load_w: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,8 +154,8 @@ class NetworkPlanner:
             density = 0.5 * (density + following) if self.interference == LOAD else following
         if gain is not None and isinstance(plan, PricedPlan):
             plan = self._with_forecast(planner, demand, view, plan, gain)
-        load = self._density(plan, demand, LOAD) if self.expects_load else None
-        return NetworkPlan(**_fields_of(plan), density=density, load=load)
+        load_w = self._mean_w(plan, demand, LOAD) if self.expects_load else None
+        return NetworkPlan(**_fields_of(plan), density=density, load_w=load_w)
 
     def _granted(
         self, demand: Demand, view: View, plan: RoundPlan, sector_of: Array
@@ -195,6 +195,10 @@ class NetworkPlanner:
         """Interference of what a plan sends [S], W/Hz."""
         if interference == NONE:
             return silent(self.couplings)
+        return self._interference(self._mean_w(plan, demand, interference))
+
+    def _mean_w(self, plan: RoundPlan, demand: Demand, interference: str) -> Array:
+        """Powers of devices, with ``load`` times the part of the threshold for which they send."""
         count, channel = len(self.couplings), self.planner.channel
         power_w = _by_device(plan, "power_w", count)
         if interference == LOAD:
@@ -205,7 +209,7 @@ class NetworkPlanner:
             bits[devices] = demand.bits_fixed + kept * demand.bits_prunable
             load = self.couplings, channel, channel.path_gain, share, power_w, bits
             power_w = power_w * loads(*load, self.planner.budget_s)
-        return self._interference(power_w)
+        return power_w
 
 
 def merged(plans: Sequence[RoundPlan], devices: Array) -> RoundPlan:

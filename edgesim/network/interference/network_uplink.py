@@ -99,8 +99,8 @@ class NetworkUplink(Uplink):
     def coupled(self) -> bool:
         return True
 
-    def expect(self, density: Array | None) -> None:
-        self._expected = density
+    def expect(self, power_w: Array | None) -> None:
+        self._expected = power_w
 
     def begin_round(self, grants: Sequence[Grant], others_go_on: bool = False) -> None:
         if not others_go_on:
@@ -130,20 +130,19 @@ class NetworkUplink(Uplink):
             self.rates.power_w[grant.device] = grant.power_w
             self.asked[grant.device] = grant.share > 0.0
         if self.interference == FULL or not self.timer.table.active.any():
-            self.rates.held, self._refreshed = self._held_at_start(), -1
-            self._was_sending = False
+            self._hold_at_start()
+            self._refreshed, self._was_sending = -1, False
         if self.timer.table.active.any():
             self.timer.changed()
         self.timer.others_come = True
 
-    def _held_at_start(self) -> Array | None:
-        if self.interference == EVENTS:
-            return None
+    def _hold_at_start(self) -> None:
         if self.interference == FULL:
-            return self.rates.interference(self.asked, self.env.now)
-        if self.interference == LOAD and self._expected is not None:
-            return self._expected
-        return np.zeros(self.couplings.sectors)
+            self.rates.hold_senders(self.asked, self.env.now)
+        elif self.interference == LOAD and self._expected is not None:
+            self.rates.hold(self._expected, None)
+        elif self.interference != EVENTS:
+            self.rates.hold(np.zeros(len(self.couplings)), None)
 
     def release(self, device: int) -> None:
         if self.bands.granted[device] > 0.0 or self.bands.held[device] > 0.0:
@@ -169,6 +168,7 @@ class NetworkUplink(Uplink):
             at_s: when it was handed over, which a resumed run learns later, s; None: now.
         """
         self.bands.hand_over(device, sector)
+        self.rates.hear_from_here()
         if device in self._leaving:
             self._leaving.pop(device).succeed(lost)
         if self.on_handover is not None:
@@ -262,8 +262,7 @@ class NetworkUplink(Uplink):
         if number != self._refreshed:
             # The timer rings at a multiple while anybody sends: else nobody was sending at it.
             at_it = self._was_sending or number * self.refresh_s == time_s
-            silent = np.zeros(self.couplings.sectors)
-            self.rates.held = self.rates.interference(sending, time_s) if at_it else silent
+            self.rates.hold_senders(sending & at_it, time_s)
             self._refreshed = number
         self._was_sending = bool(sending.any())
 
