@@ -26,7 +26,7 @@ LEGEND = {
     "stages, upload": "of the unpruned round; the upload at an equal share of the band, with as "
     "many devices as a round asks",
     "least": "the whole round of the device alone on the band, pruned as far as allowed",
-    "binds": "the longest part of the unpruned round; of the least one where the plan says cannot",
+    "binds": "the longest part of the unpruned round; where it cannot, that of the least round",
     "share, rho, plan": "band, pruning ratio and duration that the allocator plans for round 0; "
     "- where another round asks the device",
 }
