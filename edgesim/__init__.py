@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     plot: ModuleType
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> object:
     """Import what is named on first use: the command line answers before numpy is loaded.
 

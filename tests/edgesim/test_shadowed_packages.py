@@ -56,3 +56,9 @@ def test_a_folder_without_code_hides_nothing(tmp_path):
     (tmp_path / "reports").mkdir()
     (tmp_path / "fl").mkdir()
     assert python(tmp_path, "-c", "import edgesim; edgesim.simulate").stderr == ""
+
+
+def test_the_public_names_are_listed():
+    import edgesim
+
+    assert {*edgesim.__all__} <= {*dir(edgesim)}
