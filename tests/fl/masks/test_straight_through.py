@@ -19,7 +19,7 @@ def test_factor_table(p, factors):
 
 
 def test_recursion_of_the_derivative():
-    """Check 4: D_n = p (1 + p D_{n-1}), times p (1 - p)."""
+    """FedMAP, eq. (11): D_n = p (1 + p D_{n-1}), times p (1 - p)."""
     for p in torch.linspace(0.1, 0.9, 9, dtype=torch.float64):
         derivative = torch.zeros((), dtype=torch.float64)
         for n in range(1, 11):
@@ -29,6 +29,6 @@ def test_recursion_of_the_derivative():
 
 
 def test_identity_surrogate():
-    """Check 16."""
+    """p (1 - p^n): 1/4, 3/8, 7/16."""
     half = torch.tensor(0.5)
     assert [float(slope(half, n, "identity")) for n in (1, 2, 3)] == [0.25, 0.375, 0.4375]

@@ -43,6 +43,18 @@ def some(count, of):
     return np.arange(of) < count
 
 
+def test_rows_of_a_new_lenet_lie_far_above_small_thresholds(lenet):
+    """E |w| = a / 2 of U(-a, a), a = 1 / sqrt(n_in), where n_in = 25, 500, 800, 500."""
+    layout = lenet.task.layout
+    rows = ThresholdRows(carriers(layout), layout.size)
+    means = rows.split(rows.means(lenet.method("fedavg").start().w).numpy())
+    expected = [0.1, 0.02236, 0.01768, 0.02236]
+    # n_out rows of n_in weights, each uniform: a standard error of E |w| / sqrt(3 n_in n_out)
+    for layer, mu in zip(means, expected, strict=True):
+        weights = len(layer) * (0.5 / mu) ** 2
+        assert layer.mean() == pytest.approx(mu, rel=4 / (3 * weights) ** 0.5)
+
+
 def test_a_row_lives_where_its_mean_is_above_the_threshold_and_not_at_equality():
     rows = rows_of(Linear(3, 2, bias=False), shape=(3,))
     w = flat(ROWS, TAU)

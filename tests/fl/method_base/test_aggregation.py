@@ -18,7 +18,7 @@ def sent(values, mask):
 
 
 def test_mean_over_random_holders():
-    """Check 6, the lemma (12)-(14): a = 2, q = 1/2, e = 2, 4 gives 2.25 = 0.75 x 3."""
+    """FedMAP, eqs. (12)-(14): a = 2, q = 1/2, e = 2, 4 gives (1 - q^a) mean(e) = 0.75 x 3."""
     means = []
     for masks in product([False, True], repeat=2):
         sent = [
@@ -30,7 +30,7 @@ def test_mean_over_random_holders():
 
 
 def test_mean_of_differences_over_holders():
-    """Check 7, from x = [1, 1, 1]: [3, 4, unchanged]."""
+    """FedMAP, Section 3: (2 + 4) / 2 where both hold, 4 where one holds, 0 where nobody does."""
     x = torch.ones(3)
     sent = [
         Sent(x + torch.tensor([2.0, 4.0, 9.0]), torch.tensor([True, True, False])),

@@ -57,7 +57,7 @@ def test_the_global_model_of_ditto_is_that_of_fedavg(bench):
 
 def test_devices_that_cannot_improve_leave_the_global_model_of_ditto_alone(
     tiny_bench,
-):  # check 20: no doubling
+):  # the released program of FedLPS adds every update twice
     bench = tiny_bench([Linear(1, 2, bias=False)], [[0.0]] * 3, [0, 1, 1])  # x = 0: no gradient
     method, state = bench.play("ditto", rounds=2, lr=0.1)
     assert torch.equal(state.w, method.start().w)

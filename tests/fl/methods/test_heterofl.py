@@ -37,7 +37,7 @@ def sized(view, capability, budget=None):
 
 
 def test_static_and_rolling_submodels_of_lenet(lenet):
-    """Check 15."""
+    """Width 1/2: 10 x 25 + 25 x 250 + 250 x 400 + 10 x 250 weights."""
     layout = lenet.layout
     half = layout.expand(masks.prefix(layout, 0.5, rounding="up"))
     assert half.sum() == 109_000

@@ -41,7 +41,7 @@ BANDITS = st.builds(
 )
 
 
-def test_utility():  # check 8, and section 5.4
+def test_utility():  # U of FedLPS, eq. (15): 10 - 20 / (1 + exp(0.35 x))
     assert utility(0) == 0
     assert [utility(x) for x in (0.2, 0.5, 1)] == pytest.approx(
         [0.349857, 0.872774, 1.732352], abs=1e-6
@@ -96,7 +96,7 @@ def test_two_participations_by_hand():
     assert 0.7 <= ratio < 1
 
 
-def test_without_elimination():  # check 10, last line
+def test_without_elimination():  # four partitions instead of three
     keep_all = PUcbv(partitions=2, drop=-1.0)
     arms, _ = keep_all.begin(0.2, rng())
     arms, _ = keep_all.update(arms, 0.7, 0.5, 2.0, rng())
@@ -117,10 +117,14 @@ def test_equal_values_are_chosen_at_random():
     [
         (1, [100, 12.5, 2.778, 0.781, 0.25]),
         (2, [25, 5.556, 1.562, 0.5, 0.174]),
+        (3, [11.1111, 3.125, 1.0, 0.3472, 0.1276]),
         (5, [4, 1.3889, 0.5102, 0.1953, 0.077]),
+        (6, [2.7778, 1.0204, 0.3906, 0.1543, 0.0625]),
+        (8, [1.5625, 0.6173, 0.25, 0.1033, 0.0434]),
     ],
 )
-def test_the_argument_of_the_logarithm(partitions, printed):  # check 12; section 5.3
+def test_the_argument_of_the_logarithm(partitions, printed):
+    """FedLPS, eq. (17): xi psi epsilon = 100 / (2^n (I_0 + n)^2) after n splits."""
     bandit = PUcbv(partitions=partitions)
     arms, _ = bandit.begin(0.1, rng())
     arguments = [bandit.argument(arms.scale, partitions)]
@@ -181,7 +185,7 @@ def test_the_unsplit_partition_is_never_dropped():
     assert bounds(arms) == [(0, 1)]
 
 
-def test_exploration_starts_certain_and_fades():  # section 5.2: probability 1/m
+def test_exploration_starts_certain_and_fades():  # with probability 1/m
     bandit = PUcbv(partitions=2, explore="1/m", least_width=1.0)
     start, _ = bandit.begin(0.0, rng())
     first, _ = bandit.update(start, 0.75, 1.0, 1.0, rng())

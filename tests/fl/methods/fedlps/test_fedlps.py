@@ -100,7 +100,7 @@ def test_a_weight_that_is_left_out_keeps_its_stored_value(bench, mode, momentum)
     assert bool(moved_before[~held].any())  # some of them were trained in an earlier step
 
 
-def test_a_unit_that_is_never_kept_ends_where_it_began(bench):  # check 5, second part
+def test_a_unit_that_is_never_kept_ends_where_it_began(bench):  # FedLPS, eq. (9)
     method = bench.method("fedlps", lr=LR, pattern="ordered", mu=1.0, weight_decay=0.1, **HALF)
     state = method.start()
     job = jobs(method, state, view_of(bench.task), [0])[0]
@@ -138,7 +138,7 @@ def test_what_is_sent_and_what_stays(bench):
 )
 def test_differences_are_averaged_over_all_that_were_asked(
     tiny_bench, samples, expected
-):  # check 7; (13)
+):  # FedLPS, eq. (13)
     method, state, bench = four_weights(tiny_bench)
     view = replace(view_of(bench.task), samples=np.array(samples))
     updates = [

@@ -72,7 +72,7 @@ def test_a_pattern_spreads_as_the_layout_expands_it(name, rows):
 )
 def test_straight_through(
     every_score, expected
-):  # check 3: w = (2, 3), q = (0, 1), input 1, L = o_1 + o_2
+):  # w = (2, 3), q = (0, 1), input 1, L = o_1 + o_2: dL/dq = w sigma'(q) = (2/4, 3 x 0.196612)
     objective = PatternObjective(
         HiddenUnits(model(1, 2, 2), rows=True), 0.5, torch.zeros(6), every_score=every_score
     )
@@ -134,7 +134,7 @@ def test_the_target_is_the_sigmoid_of_the_sum_of_weights():
 @pytest.mark.parametrize(("mean", "factor"), [(False, 1.0), (True, 1 / 6)])
 def test_weights_that_are_left_out_feel_no_penalty(
     mean, factor
-):  # check 5; the pull doubles with the distance
+):  # FedLPS, eq. (9); the pull doubles with the distance
     units = HiddenUnits(model(1, 2, 2), rows=True)
     objective = PatternObjective(
         units, 0.5, torch.tensor([1.0, 1.0, 1.0, 1.0, 1.0, 1.0]), mu=0.5, decay=0.2, mean=mean
@@ -171,7 +171,7 @@ def test_a_dropped_unit_emits_nothing_in_structural_mode_and_its_bias_in_row_mod
         assert bool((tensors["conv2.weight"][:, 3] == 0).all()) == (not rows)
 
 
-def test_the_personal_model_has_the_zeros_of_the_pattern():  # check 6; (12)
+def test_the_personal_model_has_the_zeros_of_the_pattern():  # FedLPS, eq. (12)
     units = HiddenUnits(model(1, 2, 2, bias=True), rows=True)
     objective = PatternObjective(units, 0.5, torch.zeros(units.layout.size))
     w = flat(units, [2.0, 3.0, 0.0], [0.0, 1.0])

@@ -8,7 +8,6 @@ from tests.fl.methods.fedmap.conftest import SIZES, J, P, Play
 
 
 def test_which_submodel_is_trained(task):
-    """H7, E1."""
     play = Play(task, phase_rounds=3)
     state = play.rounds(3)
     for train_mask, constant in (("sample", False), ("sample_once", True)):
@@ -26,7 +25,7 @@ def test_which_submodel_is_trained(task):
 
 
 def test_unit_submodels(task):
-    """H1: J units, dense submodels within the budget, the output layer whole."""
+    """J units, dense submodels within the budget, the output layer whole."""
     play = Play(task, granularity="neuron")
     assert play.method.places.count == 8 + 16 + 64
     state = play.rounds(2)

@@ -26,7 +26,6 @@ def lenet():
 
 
 def test_full_budgets_are_fedavg_to_the_byte(bench):
-    """Check 13."""
     play = Play(bench.task, budgets=np.ones(4))
     state = play.rounds(2)
     fedavg = bench.method("fedavg", local_steps=3, lr=0.05)
@@ -39,7 +38,7 @@ def test_full_budgets_are_fedavg_to_the_byte(bench):
 
 @pytest.mark.parametrize("train_mask", ["topk", "sample", "sample_once"])
 def test_a_weight_that_nobody_holds_keeps_its_bits(task, train_mask):
-    """Check 13; and no device goes beyond its budget (check 8)."""
+    """Nor does a device go beyond its budget: sum M <= gamma J."""
     play = Play(task, budgets=[1 / 16] * 4, train_mask=train_mask)
     state = play.rounds(2)
     kept = [play.method.kept(state, play.view(2), k)[:P] for k in range(4)]

@@ -41,7 +41,7 @@ SHAPES = {
 
 
 def test_sizes_of_topk_on_lenet_and_nested():
-    """Check 12."""
+    """floor(gamma x 430,500) weights of LeNet."""
     grain = PerWeight(LENET)
     p, w = few_values(grain)
     assert grain.total == 430_500
@@ -63,14 +63,13 @@ def test_sizes_of_topk_on_lenet_and_nested():
 
 
 def test_ties_go_to_the_larger_weight_then_to_the_lower_index():
-    """H9."""
     p, w = np.array([0.2, 0.5, 0.5, 0.5, 0.9]), np.array([9, -1, 1, 3, 0])
     assert weights(5).largest(p, w, 0.4).tolist() == [False, False, False, True, True]
     assert weights(5).largest(p, w, 0.6).tolist() == [False, True, False, True, True]
 
 
 def test_topk_that_no_layer_loses():
-    """H10, and the general order is the quick one."""
+    """And the general order is the quick one."""
     grain, loose = PerWeight(LENET, least=2), PerWeight(LENET)
     p, w = few_values(grain)
     p[grain.layers[0]] = 0.05

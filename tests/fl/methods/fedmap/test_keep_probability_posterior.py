@@ -18,7 +18,7 @@ def rng(name="thin", **keys):
 
 
 def test_posterior_of_one_device():
-    """Check 2."""
+    """FedMAP, eq. (9), with a prior of 2: alpha = 2 + m, beta = 2 + [m < n]."""
     prior = Beta(np.full(4, 2.0), np.full(4, 2.0))
     after = prior.counted([(np.array([1, 0, 1, 2]), 2)])
     assert after.alpha.tolist() == [3, 2, 3, 4]
@@ -39,7 +39,7 @@ def test_a_literal_device_of_full_capacity_tells_nothing():
     ("draws", "raw", "bit"), [(1, 430_500, 1), (2, 861_000, 1.5), (4, 1_291_500, 1.875)]
 )
 def test_bits_of_survival_counts_at_one_half(draws, raw, bit):
-    """Check 17 and the table of section 5: d (2 - 2^(1-n)) bits at p = 1/2."""
+    """The entropy of a truncated geometric count, 2 - 2^(1-n) bits at p = 1/2."""
     exact = np.concatenate(
         [np.full(2 ** (draws - 1 - min(m, draws - 1)), m) for m in range(draws + 1)]
     )

@@ -17,7 +17,6 @@ def start_logits(play, state):
 
 
 def test_every_mask_phase_begins_at_one_half(task):
-    """Check 9."""
     play = Play(task, prior_strength=3.0)
     state = play.method.start()
     assert not start_logits(play, state).any()
@@ -42,7 +41,6 @@ def test_every_mask_phase_begins_at_one_half(task):
 
 
 def test_weights_stand_in_mask_phases_and_probabilities_in_model_phases(task):
-    """Check 14."""
     play = Play(task)
     first = play.method.start()
     learnt = play.rounds(2, first)
@@ -192,7 +190,7 @@ def test_the_plan_of_a_mask_round_is_near_what_comes(task):
 
 
 def test_late_devices_hold_x_and_are_not_counted(task):
-    """H13: |A| is the number of counts that were received."""
+    """FedMAP, eq. (9): |A| is the number of counts that were received."""
     play = Play(task, mask_steps=0)
     state = play.method.start()
     updates = play.updates(state)
@@ -207,7 +205,6 @@ def test_late_devices_hold_x_and_are_not_counted(task):
 
 
 def test_no_result_depends_on_who_trains_beside(task):
-    """Check 18."""
     play = Play(task)
     for state in (play.method.start(), play.rounds(2)):
         together = [update.result().w for update in play.updates(state)]

@@ -77,8 +77,8 @@ SHAPES = {
     ("shrink", "child"), [([1, 1, 1, 0.2], [0, 0, 0, 4]), ([1, 1, 1, 0.9], [0, 0, 0, 0])]
 )
 def test_the_gradient_belongs_to_the_parent_whatever_the_shrink_draw_left(shrink, child):
-    """Check 3: position 4 alone has a gradient, g x 0.1640625 (n = 3); the printed indicator gives
-    also 1 and 3.
+    """FedMAP, eq. (7): position 4 alone has a gradient, g x 0.1640625 (n = 3); the printed
+    indicator gives also 1 and 3.
     """
     gradient, computing = mask_gradient(mask_steps(), shrink)
     assert computing == child
@@ -125,7 +125,7 @@ def test_what_a_device_counts_in_its_mask_steps():
 
 
 def test_saturated_logits_still_leave_at_times():
-    """H12: p stays below 1, so that thinning comes to an end."""
+    """p stays below 1, so that thinning comes to an end."""
     p = probability(torch.tensor([1e9, 40.0, 0.0, -1e9]))
     assert p[0] == p[1] < 1
     assert p[3] > 0

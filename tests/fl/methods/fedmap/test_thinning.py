@@ -53,7 +53,7 @@ def rng(name="thin", **keys):
 
 
 def test_two_draws_by_hand():
-    """Check 1."""
+    """FedMAP, Algorithm 2 and eq. (6): a place stays where u < p = 1/2."""
     drawn = thin(weights(4), HALF, 0.5, Fixed(U1, U2))
     assert drawn.mask.tolist() == [False, False, False, True]
     assert drawn.survived.tolist() == [1, 0, 1, 2]
@@ -69,7 +69,7 @@ def test_at_least_one_draw_unless_as_printed():
 
 @given(st.integers(0, 2**32), st.floats(0.02, 1.0), st.integers(2, 60))
 def test_budget_counts_and_conservation(seed, gamma, count):
-    """Checks 8 and 10."""
+    """A place survives n draws or fails once: at most n counts, n for those that were drawn on."""
     p = np.random.default_rng(seed).uniform(0.05, 0.95, count).astype(np.float32)
     grain = weights(count)
     drawn = thin(grain, p, gamma, np.random.default_rng(seed))
@@ -85,7 +85,7 @@ def test_budget_counts_and_conservation(seed, gamma, count):
 
 
 def test_every_candidate_is_part_of_the_one_before():
-    """Check 8: the same stream ends earlier for a larger budget."""
+    """The same stream ends earlier for a larger budget."""
     p = rng("p").uniform(0.3, 0.9, 300).astype(np.float32)
     chain = [thin(weights(300), p, gamma, rng()).mask for gamma in (1.0, 0.4, 0.1, 0.02)]
     assert all((later <= earlier).all() for earlier, later in pairwise(chain))
@@ -93,7 +93,7 @@ def test_every_candidate_is_part_of_the_one_before():
 
 
 def test_expected_counts_leave_the_mode_at_one_half():
-    """Check 11: E m = E failures = 0.875 after three draws at p = 1/2."""
+    """After three draws at p = 1/2: E m = 1/2 + 1/4 + 1/8, E failures = 1 - 1/8."""
     places = 40_000
     drawn = thin(weights(places), np.full(places, 0.5, np.float32), 0.2, rng())
     assert drawn.draws == 3
@@ -102,7 +102,6 @@ def test_expected_counts_leave_the_mode_at_one_half():
 
 
 def test_a_submodel_that_never_fits_names_its_device():
-    """H12."""
     with pytest.raises(
         MethodError, match="still has 4 of 4 weights after 200 draws, its budget is 2"
     ):
@@ -115,7 +114,7 @@ def test_a_submodel_that_never_fits_names_its_device():
     ("gamma", "used"), [(1, 1 / 2), (0.64, 1 / 2), (0.36, 1 / 4), (0.16, 1 / 8)]
 )
 def test_capacity_that_thinning_uses_at_one_half(gamma, used):
-    """H5; the spread for LeNet is 6.6e-4."""
+    """The density after n draws is 2^-n, with a spread of 6.6e-4 for LeNet."""
     grain = PerWeight(LENET)
     p = np.full(grain.count, 0.5, np.float32)
     drawn = thin(grain, p, gamma, rng())
@@ -124,7 +123,6 @@ def test_capacity_that_thinning_uses_at_one_half(gamma, used):
 
 
 def test_refill_takes_the_likeliest_of_the_last_drop_up_to_the_budget():
-    """H5."""
     p = np.array([0.5, 0.6, 0.9, 0.7, 0.8], np.float32)
     drawn = thin(weights(5), p, 0.6, Fixed([0.9, 0.1, 0.1, 0.1, 0.1], [0, 0.99, 0.99, 0.0, 0.99]))
     assert drawn.mask.tolist() == [False, False, False, True, False]
@@ -132,7 +130,7 @@ def test_refill_takes_the_likeliest_of_the_last_drop_up_to_the_budget():
 
 
 def test_every_layer_keeps_what_it_must():
-    """H10: with min_units no draw empties a layer."""
+    """With min_units no draw empties a layer."""
     grain = PerWeight(LENET, least=3)
     drawn = thin(grain, np.full(grain.count, 0.5, np.float32), 0.0005, rng())
     assert min(grain.sizes(drawn.mask)) == 3
@@ -143,7 +141,7 @@ def test_every_layer_keeps_what_it_must():
 
 
 def test_unbiased_server_rate():
-    """Check 5."""
+    """FedMAP, eq. (2): C(4, 2) / (C(4, 2) - C(3, 2)) = 6 / 3 for one holder of four."""
     small = unbiased_rate(np.array([0.0, 1, 2, 3, 4]), 4, 2)
     assert small.tolist() == pytest.approx([0, 2, 1.2, 1, 1])
     large = unbiased_rate(np.array([1.0, 2, 5, 10, 20, 25, 50]), 100, 10)
@@ -153,7 +151,7 @@ def test_unbiased_server_rate():
 
 
 def test_expected_holders():
-    """H8: p^n summed over the devices; at p = 1/2 budgets of 1, 1/4, 1/4, 1/16 take 1, 2, 2 and 4
+    """p^n summed over the devices; at p = 1/2 budgets of 1, 1/4, 1/4, 1/16 take 1, 2, 2 and 4
     draws.
     """
     holders = expected_holders(np.full(8, 0.5, np.float32), [1, 0.25, 0.25, 0.0625])
