@@ -16,7 +16,7 @@ from edgesim.hierarchy.make_hierarchy import check_method_of_tiers, make_hierarc
 from edgesim.network.device import draw_fleet
 from edgesim.network.hardware.drawn_hardware import draw_hardware
 from edgesim.network.layout.cell_drop import make_drop
-from edgesim.network.mobility.movement import make_movement
+from edgesim.network.mobility.movement import Movement, make_movement
 from edgesim.runs.error_sentences import locate_user_errors
 from edgesim.runs.setup.data_source import KEPT_DATA, find_data
 from edgesim.runs.setup.learning_task import find_model, make_task
@@ -51,10 +51,7 @@ def set_up(
     Raises:
         RunError, ScenarioError: what is missing or does not fit, with file, line and key.
     """
-    seed = scenario.seed if seed is None else seed
-    if not isinstance(seed, Integral) or not 0 <= seed < 2**63:
-        raise RunError(f"seed is {seed}; give a whole number from 0 to {2**63 - 1}")
-    seed = int(seed)
+    seed = _check_seed(scenario.seed if seed is None else seed)
     seeds = Seeds(seed)
     source = find_data(scenario, data, allow_code)
     if data is not None and not isinstance(data, str | Path):
@@ -81,25 +78,16 @@ def set_up(
         channel = find_channel(scenario, fleet, seeds, allow_code, movement)
     else:
         check_method_of_tiers(scenario.learning.method.name, method)
-        if hardware:
-            problem = "have heat, other load, a battery or a modem, which tiers do not know"
-            raise ScenarioKeyError(("devices",), f"{problem}; remove those keys, or tiers")
-        if movement is not None:
-            problem = "have a mobility, and devices stay with their edge servers so far"
-            raise ScenarioKeyError(("devices",), f"{problem}; remove it, or tiers")
+        _check_devices_of_tiers(hardware, movement)
         hierarchy = make_hierarchy(scenario, scenario.tiers, seeds, fleet, method, allocator)
         channel = hierarchy.edges[0].channel  # not used: every edge has its own
-    # what is written into the run's folder, and what a run is recognised by, has the defaults too
-    scenario = scenario.with_method(parameters)
-    if selector is not None:
-        spec = scenario.learning.selection
-        in_words = replace(spec, params=in_full(type(selector), spec.params))
-        scenario = scenario.with_keys("learning", selection=in_words)
     check_absences(scenario, hardware)
-    drawn = seed, seeds, fleet, channel
     return Setup(
-        scenario,
-        *drawn,
+        _with_defaults(scenario, parameters, selector),
+        seed,
+        seeds,
+        fleet,
+        channel,
         method.task,
         method,
         allocator,
@@ -110,6 +98,33 @@ def set_up(
         absences=find_absences(scenario, seeds),
         selector=selector,
     )
+
+
+def _check_seed(seed: Any) -> int:
+    if not isinstance(seed, Integral) or not 0 <= seed < 2**63:
+        raise RunError(f"seed is {seed}; give a whole number from 0 to {2**63 - 1}")
+    return int(seed)
+
+
+def _check_devices_of_tiers(hardware: dict[int, Any], movement: Movement | None) -> None:
+    if hardware:
+        problem = "have heat, other load, a battery or a modem, which tiers do not know"
+        raise ScenarioKeyError(("devices",), f"{problem}; remove those keys, or tiers")
+    if movement is not None:
+        problem = "have a mobility, and devices stay with their edge servers so far"
+        raise ScenarioKeyError(("devices",), f"{problem}; remove it, or tiers")
+
+
+def _with_defaults(
+    scenario: Scenario, parameters: dict[str, Any], selector: LearningRule | None
+) -> Scenario:
+    """The scenario that a run is recognised by: with the defaults of method and selection."""
+    scenario = scenario.with_method(parameters)
+    if selector is None:
+        return scenario
+    spec = scenario.learning.selection
+    spec = replace(spec, params=in_full(type(selector), spec.params))
+    return scenario.with_keys("learning", selection=spec)
 
 
 def model_name(model: Any) -> str:
