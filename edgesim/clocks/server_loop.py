@@ -6,6 +6,7 @@ jobs overlap, devices start from different versions, and what is stale is damped
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 import simpy
 
 from edgesim.clocks.flights import AT_THE_END, Desk, Flight, in_device_order
-from edgesim.clocks.partial_work import planned_part, start_of_upload_s
+from edgesim.clocks.partial_work import planned_parts, starts_of_uploads_s
 from edgesim.clocks.rules import Overlapping, Rules
 from edgesim.clocks.server_failures import ServerFailures, discard_everything
 from edgesim.clocks.waiting_devices import (
@@ -209,16 +210,17 @@ class ServerLoop:
             for job in (method.configure(state, view, grant) for grant in plan.grants)
         ]
         if rules.cuts_steps:
-            pairs = zip(jobs, plan.grants, strict=True)
-            jobs = [planned_part(cell, job, grant) for job, grant in pairs]
+            jobs = planned_parts(cell, jobs, plan)
+        cuts_s = [math.inf] * len(jobs)
+        if rules.cuts_jobs:
+            cuts_s = starts_of_uploads_s(cell, jobs, plan)
         updates = self.trainer.submit(jobs)
         cell.begin_round(plan, others_go_on=rules.overlapping)
         participants, failed = {}, failed_in_this_round(rules, desk)
-        for update, grant in zip(updates, plan.grants, strict=True):
+        for update, grant, cut_s in zip(updates, plan.grants, cuts_s, strict=True):
             charge_idle_power(self.log, cell, desk, g, [grant.device], failed)
             charge_waiting(self.log, cell, g, [grant.device])
             self.log.begin_job(grant.device, desk.jobs)
-            cut_s = start_of_upload_s(cell, update.job, grant) if rules.cuts_jobs else np.inf
             part = take_part(self.env, cell, update, grant, self.log, cut_s)
             participants[grant.device] = process = self.env.process(part)
             flight = Flight(desk.jobs, update, grant, state, g, self.env.now, process)

@@ -169,15 +169,7 @@ class Cell:
         if not (len(grants) and self.running.has_batteries):
             return np.empty(0, dtype=int)
         cycles, bits_up, bits_down = granted_amounts(self.fleet, demand, grants)
-        whole_band_w = self.channel.sent_w(1.0, self.fleet.tx_power_w, view.now_s)
-        snr_per_gain = whole_band_w / self.channel.band_noise_w
-        gain = self.planner.gains.at_start(view.now_s, snr_per_gain)[grants.device]
-        channel = self.planned_channel(plan)
-        rate_bps = channel.rate_bps(grants.share, grants.power_w, gain)
-        if plan.forecast is not None:
-            rate_bps = plan.forecast.rate_bps
-        up_s = np.divide(bits_up, rate_bps, out=np.zeros(len(grants)), where=bits_up > 0.0)
-        down_s = self.downlink.seconds(bits_down, grants.device, self.planner.gains)
+        down_s, up_s = self.planned_link_s(plan, bits_down, bits_up)
         needed_j = self.running.planned_j(grants, cycles, up_s, down_s)
         assert view.battery_j is not None  # `view` gives it
         return grants.device[needed_j > view.battery_j[grants.device]]
@@ -185,6 +177,28 @@ class Cell:
     def planned_channel(self, plan: RoundPlan) -> Channel:
         """The channel for which a plan was made: with the interference that it counts with."""
         return self.channel
+
+    def planned_link_s(
+        self, plan: RoundPlan, bits_down: Array, bits_up: Array
+    ) -> tuple[Array, Array]:
+        """Times that a plan of this instant counts with for the bits of its grants [S], s.
+
+        Returns:
+            Time until each has the model, if all downloads begin now, and time of each upload at
+            its planned rate; an upload can take `Channel.upload_lag_s` longer. inf: no rate.
+        """
+        grants, gains = grants_of(plan), self.planner.gains
+        if plan.forecast is not None:
+            rate_bps = plan.forecast.rate_bps
+        else:
+            channel, now_s = self.planned_channel(plan), self.env.now
+            whole_band_w = channel.sent_w(1.0, self.fleet.tx_power_w, now_s)
+            snr_per_gain = whole_band_w / channel.band_noise_w
+            gain = replace(gains, channel=channel).at_start(now_s, snr_per_gain)[grants.device]
+            rate_bps = channel.rate_bps(grants.share, grants.power_w, gain)
+        down_s = self.downlink.seconds(bits_down, grants.device, gains)
+        up_s = np.where(bits_up > 0.0, np.inf, 0.0)
+        return down_s, np.divide(bits_up, rate_bps, out=up_s, where=rate_bps > 0.0)
 
     def sharers(self) -> Array:
         """How many devices share the band with each device, itself included, int [K]."""

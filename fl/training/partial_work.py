@@ -30,4 +30,4 @@ def with_steps(job: Job, steps: int) -> Job:
 
 def steps_in_time(left_s: float, step_s: float) -> int:
     """How many steps of ``step_s`` fit into ``left_s``, up to rounding; 0: none."""
-    return max(math.floor(left_s / step_s * (1.0 + 1e-12)), 0)
+    return math.floor(max(left_s, 0.0) / step_s * (1.0 + 1e-12))

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from edgesim.network.cell import Cell
-from edgesim.network.grants import Grants
-from fl.contracts import Array, Demand, Grant, RoundPlan, View
+from edgesim.network.grants import granted_amounts, grants_of
+from fl.contracts import Array, Demand, RoundPlan, View
 from fl.method_base.method import Method
 
 MS = 1e3
@@ -41,9 +41,8 @@ class DeviceRows(Sequence[dict]):
         left_out: Collection[int],
     ) -> None:
         self.cell, self.method, self.demand, self.view = cell, method, demand, view
-        self.grants, self.forecast = plan.grants, plan.forecast
+        self.plan, self.grants = plan, grants_of(plan)
         self.asked, self.left_out = asked, left_out
-        self.channel = cell.planned_channel(plan)
 
     @cached_property
     def fair(self) -> Array:
@@ -54,8 +53,20 @@ class DeviceRows(Sequence[dict]):
     @cached_property
     def place_of(self) -> dict[int, int]:
         """Device -> place among the grants; made when the first row is asked for."""
-        devices = self.grants.device.tolist() if isinstance(self.grants, Grants) else []
-        return {k: place for place, k in enumerate(devices)}
+        return {k: place for place, k in enumerate(self.grants.device.tolist())}
+
+    @cached_property
+    def download_s(self) -> Array:
+        """Time until each device has the model, if all are asked [K], s."""
+        devices, gains = np.asarray(self.demand.devices, dtype=int), self.cell.planner.gains
+        return self.cell.downlink.seconds(self.demand.bits_down, devices, gains)
+
+    @cached_property
+    def planned_link_s(self) -> Array:
+        """What the plan counts with for download and upload together [S], s."""
+        _, bits_up, bits_down = granted_amounts(self.cell.fleet, self.demand, self.grants)
+        down_s, up_s = self.cell.planned_link_s(self.plan, bits_down, bits_up)
+        return down_s + up_s
 
     @cached_property
     def gains(self) -> tuple[Array, Array]:
@@ -71,29 +82,22 @@ class DeviceRows(Sequence[dict]):
             return [self[place] for place in range(*i.indices(len(self)))]
         place = range(len(self))[i]
         k = int(self.demand.devices[place])
-        granted, planned_bps = self.place_of.get(k), math.nan
-        grant = None if granted is None else self.grants[granted]
-        if granted is not None and self.forecast is not None:
-            planned_bps = float(self.forecast.rate_bps[granted])
-        elif grant is not None:
-            gain = self.channel.gains(self.view.now_s)[k]
-            planned_bps = float(self.channel.rate_bps(grant.share, grant.power_w, gain))
-        row = self._row(place, grant, planned_bps)
+        granted = self.place_of.get(k)
+        row = self._row(place, granted)
         if granted is None and k not in self.left_out:
             row["share"] = math.nan  # another round asks it
         return {**row, "feasible": k not in self.left_out}
 
-    def _row(self, i: int, grant: Grant | None, planned_bps: float) -> dict[str, Any]:
+    def _row(self, i: int, granted: int | None) -> dict[str, Any]:
         """The row of one device.
 
         Args:
             i: position of the device in the demand.
-            grant: of the device in the plan of round 0, if it has one.
-            planned_bps: rate of its upload in that plan, bit/s.
+            granted: position of its grant in the plan of round 0, if it has one.
         """
         cell, demand, view = self.cell, self.demand, self.view
         k = int(demand.devices[i])
-        device, rate_bps, gains = cell.fleet.device(k), view.rate_bps[k], cell.planner.gains
+        device, rate_bps = cell.fleet.device(k), view.rate_bps[k]
         gain, fair_gain = (float(each[k]) for each in self.gains)
         fair = float(self.fair[k])
 
@@ -110,7 +114,7 @@ class DeviceRows(Sequence[dict]):
         # With noise as a density a share of the band carries more than that share of its rate.
         fair_w = cell.channel.sent_w(fair, cell.fleet.tx_power_w[k], view.now_s, k)
         fair_bps = float(cell.channel.rate_bps(fair, fair_w, fair_gain))
-        download_s = float(cell.downlink.seconds(demand.bits_down[[i]], demand.devices, gains)[0])
+        download_s = float(self.download_s[i])
         rho_min, rho_max = demand.rho_min[i], demand.rho_max[i]
         unpruned_s = {
             "download": download_s,
@@ -125,10 +129,11 @@ class DeviceRows(Sequence[dict]):
         # A device whose computation alone takes too long is bound by what no pruning shortens.
         too_slow = sum(least_s.values()) - least_s["uplink"] >= view.budget_s
         bound_by_s = least_s if too_slow else unpruned_s
-        planned_s = math.nan
-        if grant is not None:
+        grant, planned_s = None, math.nan
+        if granted is not None:
+            grant = self.grants[granted]
             compute_s = sum(seconds(grant.rho, grant.cpu_hz).values())
-            planned_s = download_s + compute_s + upload_s(grant.rho, planned_bps)
+            planned_s = compute_s + float(self.planned_link_s[granted])
         return {
             "device": k,
             "gain_db": 10.0 * math.log10(gain) if gain > 0.0 else -math.inf,

@@ -1,5 +1,7 @@
 """What `edgesim check` prints of a device: its upload, and what binds it."""
 
+import math
+
 import pytest
 
 from edgesim.runs.run import feasibility, simulate
@@ -47,6 +49,23 @@ def test_where_nothing_helps_what_cannot_be_pruned_binds(rows):
     late = rows("liu", "kkt", "1 ns")
     assert not any(row["feasible"] for row in late)
     assert {row["binds"] for row in late} == {"personal"}
+
+
+def test_each_device_waits_for_its_own_turns_of_a_unicast(tmp_path):
+    """Downlink SNRs of 1000 and 1 over 1 MHz: the weak device goes on alone after the other."""
+    path = tmp_path / "turns.yaml"
+    text = TEXT.format(
+        band="1 MHz", noise="-180 dBm/Hz", threshold="25 s", method="fedavg", solver="equal"
+    )
+    path.write_text(text.replace("count: 4", "count: 2").replace("100 dB", "[90 dB, 120 dB]"))
+    scenario = load(path, ["network.downlink={mode: unicast, tx_power: 1 mW}"])
+    done, rows = simulate(scenario).device_rounds, feasibility(scenario).rows
+    weak_s = done.bits_down[0] / 1e6
+    strong_s = weak_s / math.log2(1001.0)
+    for row, turns_s in zip(rows, (2.0 * strong_s, strong_s + weak_s), strict=True):
+        after_it_ms = sum(row["stages"].values()) + row["upload_ms"]
+        assert row["planned_ms"] - after_it_ms == pytest.approx(1e3 * turns_s)
+        assert row["planned_ms"] == pytest.approx(1e3 * done.finish_s[row["device"]])
 
 
 def test_a_round_that_asks_few_is_planned_for_few(tmp_path):
