@@ -177,18 +177,19 @@ def upload(cell: Cell, update: Update, grant: Grant, log: EventLog, done: Progre
     g, k = update.job.g, grant.device
     while True:
         # Where the bits are known only after training, asking for them trains.
+        left = update.bits_up() - done.bits_up
+        while left > 0.0 and (pause_s := cell.uplink.pause_s(k)) is not None:
+            with log.span(g, k, "handover", cell.ledger.receiving(k)):
+                cell.running.receive(k)
+                yield cell.env.timeout(pause_s)
         with log.span(g, k, "upload", cell.ledger.sending(grant)) as span:
             cell.running.send(grant)
             try:
-                yield from cell.uplink.carry(update.bits_up() - done.bits_up, grant, span)
+                yield from cell.uplink.carry(left, grant, span)
             finally:
                 done.bits_up += span.bits
-        pause_s = cell.uplink.pause_s(k)
-        if pause_s is None:
+        if span.bits >= left:
             return
-        with log.span(g, k, "handover", cell.ledger.receiving(k)):
-            cell.running.receive(k)
-            yield cell.env.timeout(pause_s)
 
 
 def make_plan(cell: Cell, method: MethodHooks, state: State, view: View) -> RoundPlan:

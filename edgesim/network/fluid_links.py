@@ -185,7 +185,7 @@ class Uplink(Link):
         return max(1.0 - math.fsum([*self._waiting.values(), *self._sending.values()]), 0.0)
 
     def pause_s(self, device: int) -> float | None:
-        """How long a device that was just cut off stays without a link, s; None: it was not."""
+        """How long a device stays without a link before it can send, s; None: it has one."""
         return None
 
     def follow(self) -> None:

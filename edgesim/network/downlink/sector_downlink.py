@@ -80,7 +80,7 @@ class SectorDownlink(Downlink):
         self._listening = np.zeros(len(couplings), dtype=bool)
         self._cut_until_s = np.zeros(len(couplings))  # devices that are being handed over
         if uplink is not None:
-            uplink.on_handover = self._hand_over
+            self._cut_until_s, uplink.on_handover = uplink.cut_until_s, self.timer.changed
 
     def begin_round(self, grants: Sequence[Grant], others_go_on: bool = False) -> None:
         if not others_go_on:
@@ -181,11 +181,6 @@ class SectorDownlink(Downlink):
     def _follow(self) -> None:
         if self.uplink is not None:
             self.uplink.follow()
-
-    def _hand_over(self, device: int, until_s: float) -> None:
-        """A device is handed over: it receives nothing until then, and goes on where it is."""
-        self._cut_until_s[device] = until_s
-        self.timer.changed()
 
     def _next_change_s(self, time_s: float) -> float:
         change_s = self.channel.next_change_s(time_s)

@@ -88,7 +88,8 @@ class NetworkUplink(Uplink):
         if on_segment is not None:
             table.on_stretch = self._report
         self.walk, self._leaving = walk, dict[int, simpy.Event]()  # device that sends -> its event
-        self.on_handover: Callable[[int, float], None] | None = None  # (device, without link until)
+        self.on_handover: Callable[[], None] | None = None
+        self.cut_until_s = np.zeros(len(couplings))  # devices that are being handed over
         self._moved: set[int] = set()  # devices whose uploads were cut by a handover
         self.asked = np.zeros(len(couplings), dtype=bool)  # with a grant of the present round
         self._refreshed = -1  # number of the last multiple of refresh_s that was looked at
@@ -169,19 +170,22 @@ class NetworkUplink(Uplink):
         """
         self.bands.hand_over(device, sector)
         self.rates.hear_from_here()
+        since_s = self.env.now if at_s is None or device in self._leaving else at_s
+        self.cut_until_s[device] = since_s + self._interruption_s
         if device in self._leaving:
             self._leaving.pop(device).succeed(lost)
         if self.on_handover is not None:
-            since_s = self.env.now if at_s is None else at_s
-            self.on_handover(device, since_s + self._interruption_s)
+            self.on_handover()
         self.timer.changed()
 
     def pause_s(self, device: int) -> float | None:
-        """How long a device that was just cut off stays without a link, s; None: it was not."""
-        if device not in self._moved:
-            return None
-        self._moved.remove(device)
-        return self._interruption_s
+        """How long a device stays without a link before it can send, s; None: it has one."""
+        if device in self._moved:
+            self._moved.remove(device)
+            return self._interruption_s
+        self.follow()
+        left_s = float(self.cut_until_s[device]) - self.env.now
+        return left_s if left_s > 0.0 else None
 
     @property
     def _interruption_s(self) -> float:
@@ -193,7 +197,7 @@ class NetworkUplink(Uplink):
         return math.inf if self.walk is None else self.walk.next_change_s(time_s)
 
     def carry(self, bits: float, grant: Grant, span: Span | None = None) -> Carrying:
-        device, left = grant.device, bits
+        device, left, is_cut = grant.device, bits, False
         self.follow()
         sector = int(self.couplings.serving[device])
         self.bands.begin(device, grant.share)
@@ -206,7 +210,7 @@ class NetworkUplink(Uplink):
                 if leaving.triggered and not done.triggered:
                     if leaving.value:
                         raise simpy.Interrupt(FAILED)
-                    self._moved.add(device)
+                    is_cut = True
                     return
                 left = 0.0
             if tail_s > 0.0:
@@ -220,7 +224,8 @@ class NetworkUplink(Uplink):
                 span.transmissions = self._taken(device)
                 ratio = self.timer.table.mean_ratio(device)
                 span.sinr_db = 10.0 * math.log10(ratio) if ratio > 0.0 else math.nan
-            if device in self._moved:
+            if is_cut and bits - left < bits:
+                self._moved.add(device)
                 self.bands.pause(device)
             else:
                 self.release(device)

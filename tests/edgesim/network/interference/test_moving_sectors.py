@@ -43,6 +43,9 @@ learning: {dataset: none, model: liu-cnn, batch_size: 128, method: fedavg}
 accounting: {bits_per_weight: 400}
 allocation: {solver: equal}
 """
+OTHER = """
+  - {count: 1, tx_power: 1 W, position: {list: [[0 m, 1 m]]},
+     cpu: {frequency: 2 GHz, cycles_per_weight: 5}}"""
 WALKERS = """
 name: walkers
 rounds: 3
@@ -109,6 +112,43 @@ def test_an_upload_goes_on_in_the_new_sector(network):
     joules = run.spans.groupby("phase")["energy_j"].sum()
     assert joules["upload"] == pytest.approx(1e-3 * air_s) and joules["handover"] == 0.0
     assert row["energy_j"] == pytest.approx(joules.sum(), rel=1e-12)
+
+
+def computing_until(network, time_s, *changes):
+    """Row and spans of a device that is handed over at 14.32 s, and sends from time_s on."""
+    slow = "network.handover={filter: 0, interruption: 2 s}", *changes
+    cycles = simulate(network(TEXT, *slow)).device_rounds["cycles"][0]
+    run = simulate(network(TEXT, *slow, f"devices.0.cpu.frequency={float(cycles / time_s)!r} Hz"))
+    return run.device_rounds.iloc[0], run.spans.set_index("phase")
+
+
+@pytest.mark.parametrize(("begins_s", "parts"), [(14.3, 2), (14.33, 1), (16.3, 1), (16.33, 0)])
+def test_an_upload_that_begins_during_the_interruption_waits_for_its_end(network, begins_s, parts):
+    """Nothing is sent between 14.32 s and 16.32 s; before it, a part of the bits."""
+    row, spans = computing_until(network, begins_s)
+    uploads, pauses = spans.loc[["upload"]], spans[spans.index == "handover"]
+    assert uploads.start_s.tolist() == pytest.approx([[16.33], [16.32], [14.3, 16.32]][parts])
+    assert pauses.end_s.tolist() == pytest.approx([16.32] * min(parts, 1))
+    assert pauses.start_s.tolist() == pytest.approx([max(begins_s, 14.32)] * min(parts, 1))
+    assert row["handovers"] == min(parts, 1) and row["bits_up"] == uploads.bits.sum()
+    assert row["upload_s"] == pytest.approx(row["finish_s"] - begins_s)
+
+
+def test_a_download_that_begins_during_the_interruption_waits_for_its_end(network):
+    """Round 1 begins at 15 s, when a device that stands at the first site has ended round 0."""
+    two = TEXT.replace(
+        "\n  - {count: 1, tx_power: 1 mW,", OTHER + "\n  - {count: 1, tx_power: 1 W,"
+    )
+    two = two.replace("filter: 0", "filter: 0, interruption: 2 s").replace("rounds: 1", "rounds: 2")
+    two = two.replace("  layout:", "  downlink: {mode: broadcast, tx_power: 1000 W}\n  layout:")
+    given = "accounting={bits_per_weight: 1}", "network.bandwidth=100 MHz"
+    cycles = simulate(network(two, *given, "rounds=1")).device_rounds["cycles"][0]
+    run = simulate(network(two, *given, f"devices.0.cpu.frequency={float(cycles / 15.0)!r} Hz"))
+    down = run.spans[(run.spans.phase == "download") & (run.spans["round"] == 1)]
+    assert down.start_s.tolist() == pytest.approx([15.0] * 2, abs=0.1)
+    assert (
+        down.end_s.tolist() == pytest.approx([15.0, 16.32], abs=0.1) and down.end_s.iloc[1] > 16.32
+    )
 
 
 def test_without_handovers_the_link_fails(network):
