@@ -96,11 +96,39 @@ class Desk:
         self._bell = env.event()
         self._starts: Counter[int] = Counter()  # of each device from the present version
 
-    def begin_version(self, version: int, tick: simpy.Event | None) -> None:
-        """Go on to the next version of the model."""
-        self.version, self.tick = version, tick
+    def begin_version(self, version: int, max_staleness: int | None) -> None:
+        """Go on to the next version of the model, without what waits and is too old for it.
+
+        Args:
+            version: g.
+            max_staleness: see `fresh`.
+        """
+        self.version, self.tick = version, None
         self.asked = self.void = self.in_vain = 0
         self._starts.clear()
+        self.held = self.fresh(self.held, max_staleness)
+
+    def fresh(self, arrived: Sequence[Flight], max_staleness: int | None) -> list[Flight]:
+        """Those of some jobs that are not too old for the present version; others are discarded.
+
+        Staleness counts from the version of the download to the one that the update changes:
+        Nguyen et al. (FedBuff), AISTATS 2022, bounded staleness.
+
+        Args:
+            arrived: with updates that the server has received.
+            max_staleness: older updates are discarded; None: none are.
+        """
+        found = []
+        for flight in arrived:
+            staleness = self.version - flight.version
+            if max_staleness is None or staleness <= max_staleness:
+                found.append(flight)
+                continue
+            flight.outcome = replace(
+                flight.ended, status=DISCARDED, received=False, staleness=staleness
+            )
+            self.gone.append(flight)
+        return found
 
     def again(self, device: int) -> int:
         """How many jobs of the device have started from the present version."""
@@ -190,20 +218,18 @@ class Desk:
         """Take in all jobs that have ended, in device order.
 
         Args:
-            max_staleness: older updates are discarded; None: none are.
+            max_staleness: see `fresh`.
         """
         for flight in in_device_order(self._landing):
             assert flight.process is not None  # it has just ended
             del self.out[flight.grant.device]
             self.idle_since_s[flight.grant.device] = self.env.now
             outcome: Any = flight.process.value
-            stale = max_staleness is not None and self.version - flight.version > max_staleness
-            if outcome.received and stale:
-                staleness = self.version - flight.version
-                outcome = replace(outcome, status=DISCARDED, received=False, staleness=staleness)
             flight.outcome, flight.landed_s = outcome, self.env.now
-            (self.held if outcome.received else self.gone).append(flight)
-            self.in_vain = 0 if outcome.received else self.in_vain + 1
+            fresh = self.fresh([flight] if outcome.received else [], max_staleness)
+            self.held += fresh
+            self.gone += [] if outcome.received else [flight]
+            self.in_vain = 0 if fresh else self.in_vain + 1
             if outcome.trained:
                 self.to_retain.append(flight)
         self._landing = []

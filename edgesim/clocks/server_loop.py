@@ -176,7 +176,7 @@ class ServerLoop:
 
     def begin_version(self, g: int) -> None:
         """Nobody was asked yet, and the clock's own time begins."""
-        self.desk.begin_version(g, None)
+        self.desk.begin_version(g, self.rules.max_staleness)
         self.begin_tick()
         self.failed = 0
 

@@ -125,11 +125,16 @@ class CountingDesk(Desk):
         self.is_free[devices], self.idle_since_s[devices] = True, due_s
         rows["landed_s"][where], rows["due_s"][where] = due_s, math.inf
         self.out.count -= len(where)
+        self.held += self.fresh(where, max_staleness)
+        return devices
+
+    def fresh(self, arrived: Any, max_staleness: int | None) -> list[Any]:
+        rows, where = self.columns.rows, np.asarray(arrived, dtype=int)
         if max_staleness is not None:
             staleness = self.version - rows["version_in"][where]
             late = staleness > max_staleness
             rows["status"][where[late]], rows["staleness"][where[late]] = DISCARDED, staleness[late]
             self.gone += where[late].tolist()
             where = where[~late]
-        self.held += where.tolist()
-        return devices
+        found: list[int] = where.tolist()
+        return found

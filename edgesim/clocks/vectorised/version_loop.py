@@ -110,7 +110,7 @@ class VersionLoop:
         """`edgesim.clocks.server_loop.ServerLoop.next_version` without processes."""
         rules, desk, env, cell = self.rules, self.desk, self.env, self.cell
         start_s = env.now
-        desk.begin_version(g, None)
+        desk.begin_version(g, rules.max_staleness)
         desk.remember(g, state)
         desk.tick_at_s = start_s + rules.tick_s(cell.budget_s)
         self.plan, self.view = RoundPlan((), budget_s=cell.budget_s), None

@@ -130,8 +130,8 @@ class ClockSection(Section):
         written=False,
     )
     max_staleness: Annotated[int | None, WholeNumber(0, 10**9, none=True)] = key(
-        "updates that are older when they arrive are discarded; none: none are; read by buffered, "
-        "asynchronous, window and tt-fed",
+        "updates that are older when they arrive, or grow older while they wait for their use, are "
+        "discarded; none: none are; read by buffered, asynchronous, window and tt-fed",
         20,
         None,
         f"{OURS}: nothing is discarded",

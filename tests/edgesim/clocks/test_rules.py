@@ -82,6 +82,22 @@ def test_too_stale_updates_are_discarded_and_paid_for(traced):
     assert run.rounds.discarded.sum() == 2
 
 
+def test_what_grows_too_stale_while_it_waits_is_discarded(traced):
+    """Four devices arrive together at 1 s, 2 s, ..., all fresh: one version is made of each of the
+    first two, and for the next one the others are two versions old."""
+    run = traced((1.0,) * 4, buffered(4, 1, max_staleness=1), 5)
+    assert run.versions == [
+        (1.0, {0: 0}),
+        (1.0, {1: 1}),
+        (2.0, {0: 0}),
+        (2.0, {1: 1}),
+        (3.0, {0: 0}),
+    ]
+    late = run.jobs[run.jobs.status == "discarded"]
+    assert late["round"].tolist() == [2, 2, 4, 4] and late.device.tolist() == [2, 3, 2, 3]
+    assert late.staleness.tolist() == [2] * 4 and (late.version_out == -1).all()
+
+
 def test_overcommit_closes_at_the_last_that_is_needed_and_pays_for_the_rest(traced):
     run = traced((1.0, 2.0, 3.0, 5.0), OverCommit(needed=3, asked=4), 2, capacitance=1.0)
     assert run.rounds.time_s.tolist() == [3.0, 6.0]
