@@ -164,9 +164,10 @@ class SectorDownlink(Downlink):
         serving, everybody = self.couplings.serving, np.arange(len(receiving))
         sends = np.zeros(self.couplings.sectors, dtype=bool)
         if self.interference != NONE:
-            heard = everybody if self.interference == FULL else np.flatnonzero(receiving)
-            sends = self._sectors_of(heard)
-        gain = self.channel.gains(time_s) * self._factor(sends, everybody)
+            served = everybody if self.interference == FULL else np.flatnonzero(receiving)
+            sends = self._sectors_of(served)
+        heard = DisturbedChannel(self.channel, self._factor(sends, everybody))
+        gain = heard.flat_gains(time_s, self._snr_per_gain, everybody)
         if self.mode == BROADCAST:
             worst = np.full(self.couplings.sectors, np.inf)
             listening = self._listening | receiving

@@ -12,6 +12,7 @@ import simpy
 
 from edgesim.network.downlink.sector_downlink import SectorDownlink, ends_in_turns
 from edgesim.network.fading.processes import BlockFading
+from edgesim.network.fading.selective import SelectiveFading
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.network_uplink import NetworkUplink
 from edgesim.network.interference.sector_channel import SectorChannel
@@ -152,6 +153,30 @@ def test_a_sector_sends_while_the_link_may():
     assert planned_s(link, [ALONE * 0.2, 0.0])[0] == pytest.approx(
         0.2 + service.longest_gap_s, rel=1e-7
     )
+
+
+class Halves(SelectiveFading):
+    """Half of the power in one half of the band, three halves in the other."""
+
+    def powers(self, n, k_factor=None, devices=slice(None)):
+        return np.tile([0.5, 1.5], (self.devices, 1))[devices]
+
+
+@pytest.mark.parametrize("mode", ["broadcast", "unicast"])
+@pytest.mark.parametrize("couplings", [TWO, Couplings([[1e-10], [1e-10]], [0, 0])])
+def test_a_band_of_unequal_parts_carries_the_mean_over_them(couplings, mode):
+    """A mean ratio of 4 is 2 and 6: log2(3 x 7) / 2 = 2.196159 bit/s/Hz, and not log2(5)."""
+    sectors = couplings.sectors
+    fading = Halves(Seeds(0), 2, 1.0, delay_spread_s=1e-7, bandwidth_hz=10e6, parts=2)
+    link = link_of(couplings, mode, options={"fading": fading}, interference="full")
+    # P g / (N0 W + P g') = 4, of which g' = g / 10 where there is another sector
+    beside = 0.1 if sectors == 2 else 0.0
+    link.tx_power_w = 4.0 * DENSITY * 10e6 / (1e-10 * (1.0 - 4.0 * beside))
+    alone_s = 10.0 / 21.961588
+    found = ends(link, [10.0, 10.0])
+    turns = 2.0 if mode == "unicast" and sectors == 1 else 1.0
+    assert found == pytest.approx([alone_s * turns] * 2, rel=1e-7)
+    assert planned_s(link, [10.0, 10.0]) == pytest.approx(found, rel=1e-12)
 
 
 def test_a_handover_interrupts_and_the_rest_comes_from_the_new_sector():
