@@ -137,6 +137,14 @@ class Channel:
         k_factor = k_factor if self.k_now is None else self.k_now
         return self.path_gain, np.broadcast_to(k_factor, self.path_gain.shape)
 
+    def k_factor_at(self, time_s: float) -> Array | None:
+        """K factors [K] at ``time_s`` where they follow devices that move; else None."""
+        return self.large_scale_at(time_s)[1] if self.k_by_place else None
+
+    def cross_power(self, time_s: float) -> Array | None:
+        """|h|^2 of the links to all sectors [K, S]; None: there are none, or they do not fade."""
+        return None
+
     def gains(self, time_s: float) -> Array:
         """h of all devices [K] at ``time_s``, linear: path loss x shadowing x fading power."""
         if self.fading is not None:
@@ -149,7 +157,7 @@ class Channel:
         """Fading of devices in the parts of the band over its mean [..., R]; None: it is flat."""
         if not isinstance(self.fading, SelectiveFading):
             return None
-        powers = self.fading.powers(self.block(time_s), self.k_now, devices)
+        powers = self.fading.powers(self.block(time_s), self.k_factor_at(time_s), devices)
         return powers / powers.mean(axis=-1, keepdims=True)
 
     def fades_in(self, seconds: Array, devices: Any) -> Array:

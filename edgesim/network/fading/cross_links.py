@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from edgesim.network.fading.processes import rician_power
 from fl.contracts import Array, Streams
+from fl.repeated_call import RepeatedCall
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,15 +25,22 @@ class CrossLinkFading:
 
     streams: Streams
     k_factor: Array
+    _last: RepeatedCall[Array] = field(default_factory=RepeatedCall, init=False, repr=False)
 
-    @cached_property
-    def powers(self) -> Callable[[int], Array]:
-        """|h|^2 in block n [K, S], mean 1; every event in a block asks for them."""
-        return lru_cache(maxsize=2)(self._drawn)
+    def powers(self, n: int, k_factor: Array | None = None) -> Array:
+        """|h|^2 in block n [K, S], mean 1; every event in a block asks for them.
 
-    def _drawn(self, n: int) -> Array:
-        devices, sectors = self.k_factor.shape
-        rician = bool(np.any(self.k_factor))
+        Args:
+            n: number of the block.
+            k_factor: those of this instant [K, S]; None: those of the whole run. The draws are
+                the same whatever they are, also where none is more than 0.
+        """
+        rician = k_factor is not None or bool(np.any(self.k_factor))
+        k_factor = self.k_factor if k_factor is None else k_factor
+        return self._last((n, rician, k_factor), lambda: self._drawn(n, rician, k_factor))
+
+    def _drawn(self, n: int, rician: bool, k_factor: Array) -> Array:
+        devices, sectors = k_factor.shape
         powers = np.empty((sectors, devices))
         for s in range(sectors):
             stream = self.streams.stream("fading-cross", device=s, round=n)
@@ -43,5 +49,5 @@ class CrossLinkFading:
                 continue
             normal = stream.standard_normal((devices, 2)) / math.sqrt(2.0)
             scattered = normal[:, 0] + 1j * normal[:, 1]
-            powers[s] = rician_power(self.k_factor[:, s], 1.0, scattered)
+            powers[s] = rician_power(k_factor[:, s], 1.0, scattered)
         return powers.T

@@ -157,7 +157,6 @@ def make_network_uplink(
         network.uplink.share,
         repetitions=make_repetitions(network, streams),
         walk=make_walk(network.handover, channel),
-        cross=channel.cross,
         measured=measured,
         **resolved,
     )

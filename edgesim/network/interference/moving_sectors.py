@@ -43,11 +43,11 @@ class MovingSectors:
         if links is not self._links:
             self._links = links
             self.channel.couplings.replace(links.coupling)
+            if self.k_by_place:
+                self.channel.k_to_sectors = links.k_factor[:, self.site_of]
         return self.sectors.until(time_s)
 
     def update_k(self) -> None:
         """Take the K factors towards the sites that serve the devices now."""
-        if self.k_by_place and self._links is not None:
-            everybody = np.arange(len(self._links.k_factor))
-            site = self.site_of[self.channel.couplings.serving]
-            self.channel.k_now = self._links.k_factor[everybody, site]
+        if (k_factor := self.channel.k_to_sectors) is not None:
+            self.channel.k_now = k_factor[np.arange(len(k_factor)), self.channel.couplings.serving]

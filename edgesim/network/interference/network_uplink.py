@@ -10,7 +10,6 @@ import simpy
 
 from edgesim.network.adaptation.drawn_repetitions import DrawnRepetitions
 from edgesim.network.channel import Channel, step_of
-from edgesim.network.fading.cross_links import CrossLinkFading
 from edgesim.network.flows.flow_table import FlowTable
 from edgesim.network.flows.flow_timer import FlowTimer
 from edgesim.network.fluid_links import Carrying, SegmentObserver, Uplink
@@ -51,7 +50,6 @@ class NetworkUplink(Uplink):
         on_segment: see `Link`.
         repetitions: see `Uplink`.
         walk: moves the devices; None: they stand still.
-        cross: fading of the links to other sectors; None: they have their mean gains.
         measured: takes what the uploads meet; None: nobody asks.
         blocks: N_RB of ``resolved``.
         streams: random streams of the run, of ``resolved``.
@@ -68,7 +66,6 @@ class NetworkUplink(Uplink):
         on_segment: SegmentObserver | None = None,
         repetitions: DrawnRepetitions | None = None,
         walk: MovingSectors | None = None,
-        cross: CrossLinkFading | None = None,
         measured: MeasuredInterference | None = None,
         blocks: int | None = None,
         streams: Streams | None = None,
@@ -81,7 +78,7 @@ class NetworkUplink(Uplink):
         if (blocks is not None and streams is not None) != (interference == RESOLVED):
             raise ValueError("a number of resource blocks goes with interference resolved only")
         grid = ResourceGrid(self.bands, blocks, streams) if blocks and streams else None
-        self.rates = UplinkRates(couplings, channel, self.bands, cross, grid)
+        self.rates = UplinkRates(couplings, channel, self.bands, grid)
         self.measured = measured
         table = FlowTable(len(couplings), self._rates_now, self.service)
         self.timer = FlowTimer(env, table, self._next_change_s)

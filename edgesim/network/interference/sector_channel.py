@@ -62,6 +62,8 @@ class SectorChannel(Channel):
         options: of `Channel`, but path_gain.
     """
 
+    k_to_sectors: Array | None = None  # as `k_now`, of the links to all sectors [K, S]
+
     def __init__(
         self,
         couplings: Couplings,
@@ -114,6 +116,11 @@ class SectorChannel(Channel):
             self._block, self._power_of = self.block(time_s), self.k_now
             self._power = self.fading.power(self._block, self.k_now)
         return self.path_gain * self._power
+
+    def cross_power(self, time_s: float) -> Array | None:
+        if self.cross is None:
+            return None
+        return self.cross.powers(self.block(time_s), self.k_to_sectors)
 
 
 class DisturbedChannel(Channel):

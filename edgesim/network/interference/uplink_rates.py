@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from edgesim.network.channel import Channel
-from edgesim.network.fading.cross_links import CrossLinkFading
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.resource_grid import Pieces, ResourceGrid
 from edgesim.network.interference.sector_bands import SectorBands
@@ -37,9 +36,9 @@ class UplinkRates:
 
     Args:
         couplings: gains of every device at every sector.
-        channel: gains at the own sector over time, and the rate of a share of the band.
+        channel: gains at the own sector over time, fading of the links to others, and the rate
+            of a share of the band.
         bands: which share each device holds.
-        cross: fading of the links to other sectors; None: they have their mean gains.
         grid: where the shares lie in the band; None: anywhere, with the mean interference.
         held: interference density [S] that is held, W/Hz; None: that of those who send now. See
             `hold`.
@@ -51,7 +50,6 @@ class UplinkRates:
     couplings: Couplings
     channel: Channel
     bands: SectorBands
-    cross: CrossLinkFading | None = None
     grid: ResourceGrid | None = None
     held: Array | None = field(default=None, init=False)
     density: Array = field(init=False)
@@ -81,16 +79,12 @@ class UplinkRates:
 
     def hold_senders(self, sending: Array, time_s: float) -> None:
         """`hold` the devices that send, bool [K], with the fading of an instant."""
-        self.hold(np.where(sending, self.power_w, 0.0), self._cross_fading(time_s))
+        self.hold(np.where(sending, self.power_w, 0.0), self.channel.cross_power(time_s))
 
     def interference(self, sending: Array, time_s: float) -> Array:
         """I [S], W/Hz, of the devices that send, bool [K]."""
         density_w_per_hz = np.where(sending, self.power_w, 0.0) / self.channel.bandwidth_hz
-        return self.couplings.interference(density_w_per_hz, self._cross_fading(time_s))
-
-    def _cross_fading(self, time_s: float) -> Array | None:
-        """|h|^2 of the links to other sectors [K, S]; None: their mean, 1."""
-        return None if self.cross is None else self.cross.powers(self.channel.block(time_s))
+        return self.couplings.interference(density_w_per_hz, self.channel.cross_power(time_s))
 
     def gains(self, sending: Array, time_s: float) -> Array:
         """Gains [K] with which noise alone would do what noise and interference do."""
@@ -122,7 +116,8 @@ class UplinkRates:
 
     def _by_block(self, blocks: int, pieces: Pieces, density: Array, time_s: float) -> Array:
         """I [N_RB, S], W/Hz, of devices that send with these densities [K], W/Hz."""
-        heard, fading = np.zeros((blocks, self.couplings.sectors)), self._cross_fading(time_s)
+        heard = np.zeros((blocks, self.couplings.sectors))
+        fading = self.channel.cross_power(time_s)
         loud = density[pieces.device] > 0.0
         k, block = pieces.device[loud], pieces.block[loud]
         cross = self.couplings.cross if fading is None else self.couplings.cross * fading

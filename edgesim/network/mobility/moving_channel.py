@@ -78,12 +78,12 @@ class MovingChannel(Channel):
 
     def gains(self, time_s: float) -> Array:
         """h of all devices [K] at ``time_s``, linear: path loss x shadowing x fading power."""
-        gain, k_factor = self.large_scale_at(time_s)
+        gain = self.large_scale_at(time_s)[0]
         if self.fading is None:
             return gain
         key = step_of(time_s, self.refresh_s), self.block(time_s)
         if self._faded is None or self._faded[0] != key:
-            power = self.fading.power(key[1], k_factor if self.k_by_place else None)
+            power = self.fading.power(key[1], self.k_factor_at(time_s))
             self._faded = key, gain * power
         return self._faded[1]
 

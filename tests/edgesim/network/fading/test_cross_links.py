@@ -7,12 +7,14 @@ import pytest
 
 from edgesim import simulate
 from edgesim.errors import ScenarioError
-from edgesim.network.channel import Channel
 from edgesim.network.fading.cross_links import CrossLinkFading
 from edgesim.network.fading.processes import BlockFading
 from edgesim.network.interference.couplings import Couplings
+from edgesim.network.interference.moving_sectors import MovingSectors
 from edgesim.network.interference.sector_bands import SectorBands
+from edgesim.network.interference.sector_channel import SectorChannel
 from edgesim.network.interference.uplink_rates import UplinkRates
+from edgesim.network.layout.coupling import SectorLinks
 from edgesim.scenario import load
 from edgesim.seeds import Seeds
 from fl.contracts import Grant
@@ -47,9 +49,9 @@ def test_interference_over_faded_links_by_hand():
     """SINR_0 = p g_00 |h_0|^2 / (b W (N0 + p g_10 |h_10|^2 / W)), anew in every block."""
     gain = np.array([[1e-10, 1e-11], [3e-11, 2e-10]])
     couplings, fading = Couplings(gain, [0, 1]), BlockFading(Seeds(0), 2, 5e-3)
-    channel = Channel(1e7, couplings.own, noise_w_per_hz=1e-20, fading=fading)
     bands, cross = SectorBands(couplings, False), CrossLinkFading(Seeds(0), np.zeros((2, 2)))
-    rates = UplinkRates(couplings, channel, bands, cross)
+    about = {"bandwidth_hz": 1e7, "noise_w_per_hz": 1e-20, "fading": fading}
+    rates = UplinkRates(couplings, SectorChannel(couplings, cross=cross, **about), bands)
     bands.grant([Grant(k, 0.5, 0.0, 1e9, 0.2) for k in (0, 1)])
     rates.power_w[:] = 0.2
     bands.begin(0, 0.5), bands.begin(1, 0.5)
@@ -62,6 +64,42 @@ def test_interference_over_faded_links_by_hand():
         assert bits == pytest.approx(np.log2(1 + sinr), rel=1e-12)
     alone = rates.interference(np.array([True, False]), 0.0)
     assert alone == pytest.approx([0.0, 0.2 * 1e-11 * cross.powers(0)[0, 1] / 1e7])
+
+
+GAIN = np.array([[1e-10, 1e-11], [3e-11, 2e-10]])
+
+
+class Clearing:
+    """Two devices that a building hides from both sectors until 1 s, when nothing fades more."""
+
+    hidden, clear = (
+        SectorLinks(GAIN, np.full((2, 2), k > 0.0), np.full((2, 2), k), np.ones((2, 2)))
+        for k in (0.0, 1e15)
+    )
+
+    def links(self, time_s):
+        return self.hidden if time_s < 1.0 else self.clear
+
+    def until(self, time_s):
+        return []
+
+
+@pytest.mark.parametrize("by_place", [True, False])
+def test_interfering_links_have_the_k_factors_of_now(by_place):
+    """With a direct path alone |h|^2 is 1: I = p g / W, 0.2 x 3e-11 / 1e7 and 0.2 x 1e-11 / 1e7."""
+    couplings = Couplings(GAIN, [0, 1])
+    cross = CrossLinkFading(Seeds(0), Clearing.hidden.k_factor)
+    about = {"bandwidth_hz": 1e7, "noise_w_per_hz": 1e-20, "cross": cross}
+    channel = SectorChannel(couplings, fading=BlockFading(Seeds(0), 2, 5e-3), **about)
+    walk = MovingSectors(Clearing(), channel, np.array([0, 1]), k_by_place=by_place)
+    rates = UplinkRates(couplings, channel, SectorBands(couplings))
+    rates.power_w[:] = 0.2
+    for time_s, fades in ((0.5, True), (1.5, not by_place)):
+        walk.follow(time_s), walk.update_k()
+        interference = rates.interference(np.ones(2, dtype=bool), time_s)
+        own, others = channel.gains(time_s) / [1e-10, 2e-10], interference / [6e-19, 2e-19]
+        for power in (own, others):
+            assert (power == pytest.approx(1.0, rel=1e-6)) is not fades
 
 
 def test_a_run_with_all_links_fading_plans_the_same_and_flows_differently():

@@ -29,9 +29,8 @@ def rates_of(couplings, shares, blocks=None, offset=None, power_w=None, **option
     grid = None if blocks is None else ResourceGrid(bands, blocks, Seeds(0))
     if offset is not None:
         grid.offset[:] = offset
-    cross = options.pop("cross", None)
     channel = SectorChannel(couplings, bandwidth_hz=1e6, noise_w_per_hz=NOISE, **options)
-    rates = UplinkRates(couplings, channel, bands, cross, grid)
+    rates = UplinkRates(couplings, channel, bands, grid)
     rates.power_w[:] = np.array(shares) if power_w is None else power_w
     return rates
 
@@ -100,7 +99,7 @@ def test_a_law_takes_the_ratio_of_the_mean_of_the_bits():
 class Faded:
     """Interfering links of twice their mean."""
 
-    def powers(self, n):
+    def powers(self, n, k_factor=None):
         return np.full((3, 2), 2.0)
 
 

@@ -7,10 +7,12 @@ import pytest
 import simpy
 
 from edgesim.errors import ScenarioError
+from edgesim.network.fading.selective import SelectiveFading
 from edgesim.network.fluid_links import Uplink
-from edgesim.network.mobility.movement import make_movement
+from edgesim.network.mobility.movement import Movement, make_movement
+from edgesim.network.mobility.moving_channel import MovingChannel
 from edgesim.network.propagation.building_penetration import draw_surroundings
-from edgesim.network.propagation.large_scale import SitePropagation
+from edgesim.network.propagation.large_scale import LargeScale, SitePropagation
 from edgesim.network.propagation.path_loss import path_gains
 from edgesim.runs.run import prepare, simulate
 from edgesim.runs.setup import set_up
@@ -83,6 +85,28 @@ def test_gains_are_those_of_the_positions_at_each_refresh(walking):
         assert setup.channel.gains(time_s).tolist() == (gain * power).tolist()
     assert setup.channel.large_scale_at(0.0)[0][3] == setup.channel.large_scale_at(60.0)[0][3]
     assert (setup.fleet.x_m == movement.at(0.0)[:, 0]).all()
+
+
+def test_the_shape_of_the_band_has_the_k_factors_of_now():
+    """Out of the shadow of a building nothing fades: SNR 4 carries log2(5) = 2.321928 bit/s/Hz."""
+
+    def links_at(time_s):
+        k_factor = 1e15 if time_s >= 1.0 else 0.0
+        outside = np.zeros(1, dtype=bool)
+        return LargeScale(outside, outside, np.full(1, 40.0), np.zeros(1), np.full(1, k_factor))
+
+    fading = SelectiveFading(Seeds(0), 1, 10.0, 0.0, 300e-9, bandwidth_hz=20e6, parts=14)
+    options = {"bandwidth_hz": 20e6, "noise_w_per_hz": 1e-20, "links": links_at(0.0)}
+    still = Movement(np.zeros((1, 2)), ())
+    channel = MovingChannel(still, links_at, path_gains, 1.0, True, fading=fading, **options)
+    rate_bps = [
+        float(channel.flow_bps(t, 0, 1.0, 4.0 * 20e6 * 1e-20 / 1e-4, channel.path_gain[0]))
+        for t in (0.5, 1.5)
+    ]
+    assert rate_bps[1] == pytest.approx(20e6 * 2.321928, rel=1e-6)
+    hidden = fading.powers(channel.block(0.5))[0]
+    wanted = np.log2(1.0 + 4.0 * hidden / hidden.mean()).mean()
+    assert rate_bps[0] == pytest.approx(20e6 * wanted, rel=1e-9) and wanted < 2.1
 
 
 def test_bits_are_the_integral_of_the_rate_on_the_way(on_a_line):
