@@ -36,6 +36,7 @@ class Channel:
         links: what path_gain was made of, where it is known.
         resource_share: part of B log2(1 + SNR) that carries data.
         law: spectral efficiency instead of log2(1 + SNR); needs a noise density.
+        downlink_law: that of a downlink over the same links; None: the same.
         services: when uplink and downlink may send; None: always, at the mean rate.
         estimate: what is known of the fading; None: all.
         power_control: of the uplink; None: devices send with all their power.
@@ -60,6 +61,7 @@ class Channel:
         links: LargeScale | None = None,
         resource_share: float = 1.0,
         law: EfficiencyLaw | None = None,
+        downlink_law: EfficiencyLaw | None = None,
         services: tuple[TddService | None, TddService | None] = (None, None),
         estimate: ChannelEstimate | None = None,
         power_control: PowerControl | None = None,
@@ -71,6 +73,7 @@ class Channel:
             )
         self.fading, self.links, self.services = fading, links, services
         self.resource_share, self.law = float(resource_share), law
+        self.downlink_law = law if downlink_law is None else downlink_law
         self.estimate, self.single = estimate, single
         if law is not None and noise_w_per_hz is None:
             raise ValueError("a law of spectral efficiency needs a noise density")
@@ -238,14 +241,7 @@ class Channel:
         gain, power = self._known_power(time_s, devices, per_gain)
         return snr, per_gain * gain * power
 
-    def rate_bps(
-        self,
-        share: Any,
-        power_w: Any,
-        gain: Any,
-        bandwidth_hz: float | None = None,
-        resource_share: float | None = None,
-    ) -> Any:
+    def rate_bps(self, share: Any, power_w: Any, gain: Any) -> Any:
         """Uplink rate b B log2(1 + h p / sigma^2): Liu, eq. (9).
 
         With a noise density the noise grows with the used band: b B log2(1 + h p / (N0 b B)).
@@ -254,21 +250,34 @@ class Channel:
             share: b, fraction of the band in [0, 1], any shape.
             power_w: p, transmit power, W, same shape.
             gain: h, channel power gain, linear, same shape.
-            bandwidth_hz: B of another band than the cell's, Hz.
-            resource_share: part of the rate that carries data, of another link than the uplink.
 
         Returns:
             Rate, bit/s, same shape; 0 where share or gain is 0.
         """
-        used_hz = share * (self.bandwidth_hz if bandwidth_hz is None else bandwidth_hz)
+        rate_bps = self._carried_bps(share * self.bandwidth_hz, power_w, gain, self.law)
+        return rate_bps * self.resource_share
+
+    def downlink_bps(
+        self, power_w: float, gain: Any, bandwidth_hz: float, resource_share: float
+    ) -> Any:
+        """Rate of a downlink over the whole of its band, bit/s, shape of ``gain``.
+
+        Args:
+            power_w: P of the base station, W.
+            gain: h, linear, any shape.
+            bandwidth_hz: of the downlink, Hz.
+            resource_share: part of the rate that carries data.
+        """
+        return self._carried_bps(bandwidth_hz, power_w, gain, self.downlink_law) * resource_share
+
+    def _carried_bps(self, used_hz: Any, power_w: Any, gain: Any, law: EfficiencyLaw | None) -> Any:
+        """What a band carries before overhead, bit/s."""
         noise_w: Any = self.noise_w
         if self.noise_w_per_hz is not None:
             noise_w = self.noise_w_per_hz * np.where(used_hz > 0.0, used_hz, 1.0)
-        if self.law is None:
-            rate_bps = used_hz * np.log1p(gain * power_w / noise_w) / math.log(2)
-        else:
-            rate_bps = used_hz * self.law.efficiency(gain * power_w / noise_w)
-        return rate_bps * (self.resource_share if resource_share is None else resource_share)
+        if law is None:
+            return used_hz * np.log1p(gain * power_w / noise_w) / math.log(2)
+        return used_hz * law.efficiency(gain * power_w / noise_w)
 
 
 def step_of(time_s: float, length_s: float) -> int:

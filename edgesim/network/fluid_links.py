@@ -350,7 +350,7 @@ class BroadcastDownlink(Downlink):
 
     def _rate_bps(self, gain: float) -> float:
         link = self.tx_power_w, gain, self.bandwidth_hz, self.resource_share
-        return float(self.channel.rate_bps(1.0, *link))
+        return float(self.channel.downlink_bps(*link))
 
 
 def check_shares(shares: Sequence[float]) -> None:

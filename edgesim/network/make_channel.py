@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from edgesim.network.adaptation.link_adaptation import (
+    make_downlink_law,
     make_estimate,
     make_law,
     make_single_scheme,
@@ -54,6 +55,7 @@ def radio_options(
         "fading": fading,
         "resource_share": network.carrier.resource_shares[0] if network.carrier else 1.0,
         "law": make_law(network.adaptation),
+        "downlink_law": make_downlink_law(network.adaptation),
         "services": make_services(network.carrier),
         "estimate": make_estimate(network, fading, streams),
         "power_control": make_power_control(network),

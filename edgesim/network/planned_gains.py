@@ -44,6 +44,7 @@ class PlannedGains:
         late_share: 1 - reliability, the probability of being late that is planned for.
         for_round: it holds for all devices of a round at once, not for each of them.
         among: how many devices that round has; 0: those that are planned together.
+        downlink: they are sent to, with the law of the downlink.
     """
 
     channel: Channel
@@ -51,6 +52,7 @@ class PlannedGains:
     late_share: float = 0.05
     for_round: bool = False
     among: int = 0
+    downlink: bool = False
     _mean: RepeatedCall[Array] = field(default_factory=RepeatedCall, init=False, repr=False)
 
     @property
@@ -128,7 +130,8 @@ class PlannedGains:
             return float(known.min(initial=np.inf))
         gains, k_factor = (each[devices] for each in self.channel.large_scale_at(time_s))
         if self.rate == MEAN:
-            return weakest_mean_rate_gain(gains, snr_per_gain, k_factor, self.channel.law)
+            law = self.channel.downlink_law
+            return weakest_mean_rate_gain(gains, snr_per_gain, k_factor, law)
         return weakest_quantile(gains, self.late_share / 2.0, k_factor)
 
     def late_probability(
@@ -172,7 +175,8 @@ class PlannedGains:
         blocks = np.clip(self.channel.fades_in(window_s, devices), 1.0, MOST_BLOCKS)
         with np.errstate(divide="ignore"):
             k_db = np.floor(K_STEPS * 10.0 * np.log10(k_factor)) / K_STEPS
-        law, estimate = self.channel.law, self.channel.estimate
+        law = self.channel.downlink_law if self.downlink else self.channel.law
+        estimate = self.channel.estimate
         drawn = None if estimate is None else estimate.blocks
         _, by_count = np.unique(blocks, return_inverse=True)
         factors, by_factor = np.unique(k_db, return_inverse=True)

@@ -87,8 +87,9 @@ TABLES: dict[str, dict[int, list[float]]] = {
         8: [682.5, 711, 754, 797, 841, 885, 916.5, 948],
     },
 }
-# TR 36.942, A.2, with the ranges of studies for NR: attenuation, least and largest ratio, dB
-TRUNCATED_UP = (0.4, -10.0, 22.0)
+# TR 36.942, A.1 and A.2, with the ranges of studies for NR: attenuation, least and largest ratio,
+# dB. (That of LTE itself ends where the uplink carries 2.0 bit/s/Hz, the downlink 4.4.)
+TRUNCATED_UP, TRUNCATED_DOWN = (0.4, -10.0, 22.0), (0.6, -10.0, 30.0)
 
 
 def schemes(table: str) -> tuple[Array, Array]:
@@ -100,14 +101,23 @@ def schemes(table: str) -> tuple[Array, Array]:
 
 
 def make_law(section: AdaptationSection | None) -> EfficiencyLaw | None:
-    """The law of a scenario's ``network.adaptation``; None: log2(1 + g), Liu, eq. (9)."""
+    """The law of uploads by ``network.adaptation``; None: log2(1 + g), Liu, eq. (9)."""
     if section is None or section.rate == "shannon":
         return None
     if section.rate == "truncated":
-        alpha, least_db, most_db = TRUNCATED_UP
-        return CappedLaw(alpha, 10.0 ** (most_db / 10.0), 10.0 ** (least_db / 10.0))
+        return _truncated(*TRUNCATED_UP)
     repeated = repeated_schemes(section)
     return HullLaw(*(schemes(section.table) if repeated is None else repeated.curve()))
+
+
+def make_downlink_law(section: AdaptationSection | None) -> EfficiencyLaw | None:
+    """The law of the downlink where it is another than that of `make_law`; None: it is the same."""
+    is_truncated = section is not None and section.rate == "truncated"
+    return _truncated(*TRUNCATED_DOWN) if is_truncated else None
+
+
+def _truncated(alpha: float, least_db: float, most_db: float) -> CappedLaw:
+    return CappedLaw(alpha, 10.0 ** (most_db / 10.0), 10.0 ** (least_db / 10.0))
 
 
 def make_single_scheme(section: AdaptationSection | None) -> SingleScheme | None:

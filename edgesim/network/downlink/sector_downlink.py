@@ -103,7 +103,7 @@ class SectorDownlink(Downlink):
         devices = np.asarray(devices, dtype=int)
         bits = np.broadcast_to(np.asarray(bits, dtype=float), devices.shape)
         serving, seconds = self.couplings.serving[devices], np.zeros(len(devices))
-        gains = replace(gains, channel=self._planned_channel(devices))
+        gains = replace(gains, channel=self._planned_channel(devices), downlink=True)
         planned = self._broadcast_s if self.mode == BROADCAST else self._unicast_s
         for sector in np.unique(serving):
             here = np.flatnonzero(serving == sector)
@@ -136,7 +136,7 @@ class SectorDownlink(Downlink):
     def _rate_bps(self, gain: Array) -> Array:
         """Rate over the whole band, bit/s, of gains with which noise does what both do."""
         link = self.tx_power_w, gain, self.bandwidth_hz, self.resource_share
-        return np.asarray(self.channel.rate_bps(1.0, *link))
+        return np.asarray(self.channel.downlink_bps(*link))
 
     def _factor(self, sends: Array, devices: Array) -> Array:
         """N0 / (N0 + I_k) of devices [S] beside the sectors that send, bool [sectors]."""

@@ -61,8 +61,10 @@ class CsiSection(Section):
 
 class AdaptationSection(Section):
     rate: Annotated[str, Word(("shannon", "truncated", "mcs"))] = key(
-        "shannon: log2(1 + g); truncated: 0.4 of it from -10 to 22 dB (3GPP TR 36.942, A.2); mcs: "
-        "the modulation and coding schemes of NR, and what mixtures of two neighbours achieve",
+        "shannon: log2(1 + g); truncated: 0.4 of it from -10 to 22 dB in the uplink, 0.6 of it "
+        "from -10 to 30 dB in the downlink (3GPP TR 36.942, A.1 and A.2, with the ranges of NR "
+        "studies: at most 2.93 and 5.98 bit/s/Hz; its own are 2.0 and 4.4); mcs: the modulation "
+        "and coding schemes of NR, and what mixtures of two neighbours achieve",
         "mcs",
     )
     table: Annotated[str, Word(("64qam", "256qam"))] = key(
