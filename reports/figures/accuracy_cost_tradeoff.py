@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 
 from reports.run_data.metrics import ACCURACY, ENERGY, LATENCY
 from reports.run_data.run_statistics import Estimate, estimate, target_estimate
-from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.scheme_grouping import Scheme, target_accuracies
 from reports.styling.axes_and_legends import (
     draw_seeds,
     from_zero,
@@ -114,11 +114,6 @@ def pareto_table(schemes: list[Scheme]) -> Table:
         numbers = [x for each in (accuracy, *costs) for x in (each[i].mean, each[i].half)]
         rows.append((scheme.label, *numbers, *("yes" if i in best else "no" for best in fronts)))
     return Table("pareto", "Accuracy and what it costs per round.", tuple(columns), tuple(rows))
-
-
-def target_accuracies(schemes: list[Scheme]) -> list[float]:
-    """The target accuracies of the scenario, all schemes having the same."""
-    return sorted(map(float, schemes[0].first.summary["targets"]))
 
 
 def target_costs(schemes: list[Scheme], style: FigureStyle) -> Figure | None:

@@ -22,6 +22,7 @@ from reports.run_data.swept_keys import (
 )
 
 MOST_SERIES = 8  # lines that a figure still shows apart
+TARGETS = "evaluate.targets"  # is read of the curves: it makes no other run of a scenario
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +84,7 @@ def load_schemes(
         linked: groups of keys that a sweep changed together.
 
     Raises:
-        ResultsError: runs with different target accuracies, or two of one scheme and seed.
+        ResultsError: two runs of one scheme and seed.
     """
     return group_runs([read_run(folder) for folder in folders], listed, linked)
 
@@ -94,10 +95,9 @@ def group_runs(
     linked: Sequence[tuple[str, ...]] = (),
 ) -> list[Scheme]:
     """`load_schemes` of runs that are read already."""
-    _check_targets(runs)
     groups: dict[tuple, list[FinishedRun]] = {}
     for run in runs:
-        scenario = json.dumps(sorted(flatten(run.scenario).items()))
+        scenario = json.dumps(sorted(_flat(run).items()))
         groups.setdefault((_role(run), *_kind(run), scenario), []).append(run)
     places = {folder: i for i, folder in enumerate(listed)}
     first = {
@@ -203,6 +203,17 @@ def _role(run: FinishedRun) -> str | None:
     return role_of(run.scenario, str(run.summary["scheme"]))
 
 
+def _flat(run: FinishedRun) -> FlatScenario:
+    """What makes the run another one than others: its scenario without the targets."""
+    return {key: text for key, text in flatten(run.scenario).items() if key != TARGETS}
+
+
+def target_accuracies(schemes: Sequence[Scheme]) -> list[float]:
+    """The target accuracies of all runs, smallest first; how far one got is read of its rounds."""
+    runs = [run for scheme in schemes for run in scheme.runs]
+    return sorted({float(target) for run in runs for target in run.summary["targets"]})
+
+
 def _kind(run: FinishedRun) -> tuple[str, str]:
     return str(run.summary["scheme"]), str(run.summary["scenario"])
 
@@ -224,9 +235,7 @@ def _scheme(
                 f'{one.folder} and {other.folder} are the same scheme "{label}" with the same '
                 f"seed {one.seed}; give one of them."
             )
-    return Scheme(
-        label, _role(runs[0]), tuple(runs), series, flatten(runs[0].scenario), numbers, point
-    )
+    return Scheme(label, _role(runs[0]), tuple(runs), series, _flat(runs[0]), numbers, point)
 
 
 def _place(scheme: Scheme, keys: Sequence[SweptKey]) -> tuple:
@@ -235,19 +244,9 @@ def _place(scheme: Scheme, keys: Sequence[SweptKey]) -> tuple:
     return tuple(math.inf if number is None else number for number in numbers)
 
 
-def _check_targets(runs: Sequence[FinishedRun]) -> None:
-    texts = [", ".join(sorted(run.summary["targets"], key=float)) or "none" for run in runs]
-    for run, text in zip(runs, texts, strict=True):
-        if text != texts[0]:
-            raise ResultsError(
-                f"{runs[0].folder} and {run.folder} have different target accuracies "
-                f"({texts[0]} and {text}); report them separately."
-            )
-
-
 def _labels(firsts: Sequence[FinishedRun]) -> list[tuple[str, str, FlatScenario, str]]:
     """(label, series, numbers, point): the runs' own labels, where needed with what differs."""
-    flats = [flatten(run.scenario) for run in firsts]
+    flats = [_flat(run) for run in firsts]
     kinds = [_kind(run) for run in firsts]
     keys = {
         kind: distinguishing_keys([f for f, own in zip(flats, kinds, strict=True) if own == kind])

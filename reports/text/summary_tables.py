@@ -12,7 +12,7 @@ from edgesim.results.finished_run import FinishedRun
 from reports.run_data import run_statistics as stats
 from reports.run_data.job_outcomes import any_wasted, wasted
 from reports.run_data.metrics import ACCURACY, LATENCY, RHO
-from reports.run_data.scheme_grouping import Scheme, untuned_notes
+from reports.run_data.scheme_grouping import Scheme, target_accuracies, untuned_notes
 from reports.styling.table_formats import DASH, SCHEME, Column, Table, decimals, significant
 from reports.text.number_text import interval_text, seed_counts
 
@@ -180,7 +180,7 @@ def _total(column: str) -> Callable[[FinishedRun], float]:
 
 def target_table(schemes: list[Scheme]) -> Table | None:
     """Rounds, time, bits and joules to each target accuracy; None where no targets are named."""
-    targets = sorted(schemes[0].first.summary["targets"], key=float)
+    targets = target_accuracies(schemes)
     if not targets:
         return None
     columns = [
@@ -188,12 +188,12 @@ def target_table(schemes: list[Scheme]) -> Table | None:
         SCHEME,
         Column("reached", "Reached", number=False),
     ]
-    rows = tuple(_target_row(scheme, float(target)) for target in targets for scheme in schemes)
+    rows = tuple(_target_row(scheme, target) for target in targets for scheme in schemes)
     reached = [
         found.n
         for target in targets
         for scheme in schemes
-        if (found := stats.target_estimate(scheme, float(target), "time_s")).n
+        if (found := stats.target_estimate(scheme, target, "time_s")).n
     ]
     # a mean over the lucky seeds is not better than one over all
     everywhere = {row[2] for row in rows} <= {"yes", "not reached"}

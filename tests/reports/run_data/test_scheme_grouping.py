@@ -5,13 +5,35 @@ import pytest
 from edgesim.errors import ResultsError
 from edgesim.results.run_search import find_runs
 from edgesim.scenario.schema import LIU_SCHEMES
-from reports.run_data.scheme_grouping import MOST_SERIES, few_schemes, load_schemes, swept_keys
+from reports.run_data.scheme_grouping import (
+    MOST_SERIES,
+    few_schemes,
+    load_schemes,
+    swept_keys,
+    target_accuracies,
+)
+from reports.text.summary_tables import target_table
 
 
-def test_different_targets_do_not_go_together(tmp_path, write_run):
-    one, two = write_run(tmp_path / "a"), write_run(tmp_path / "b", scheme="x", targets=("0.7",))
-    with pytest.raises(ResultsError, match=r"different target accuracies \(0.8, 0.95 and 0.7\)"):
-        load_schemes([one, two])
+def test_the_targets_are_those_of_any_run_and_read_of_every_run(tmp_path, write_run):
+    """Accuracy 0.5 after two rounds of 25 ms, 0.9 after four: 0.05 s to 0.5, 0.1 s to 0.8."""
+    one = write_run(tmp_path / "a", targets=("0.8",))
+    two = write_run(tmp_path / "b", scheme="x", targets=("0.5", "0.8"))
+    schemes = load_schemes([one, two])
+    assert target_accuracies(schemes) == [0.5, 0.8]
+    assert [row[:2] + row[5:6] for row in target_table(schemes).rows] == [
+        (0.5, "joint", 0.05), (0.5, "x", 0.05), (0.8, "joint", 0.1), (0.8, "x", 0.1)
+    ]  # fmt: skip
+
+
+def test_other_targets_make_no_other_scheme(tmp_path, write_run):
+    """Of one label and seed the listed run stays; of other seeds they are one scheme."""
+    given = [
+        write_run(tmp_path / name, seed=seed, extra=f"evaluate: {{targets: [{target}]}}")
+        for name, seed, target in (("old", 0, 0.3), ("new", 0, 0.4), ("more", 1, 0.3))
+    ]
+    (scheme,) = load_schemes(given, listed=[given[1].resolve()])
+    assert scheme.label == "joint" and [run.folder.name for run in scheme.runs] == ["new", "more"]
 
 
 def test_seeds_of_one_scheme_are_one_scheme(tmp_path, write_run):
