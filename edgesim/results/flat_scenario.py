@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -11,7 +12,10 @@ from edgesim.scenario.key_docs import all_keys
 from edgesim.scenario.units import UnitError, parse
 from edgesim.scenario.yaml_locations import scalar
 
-NOT_CONFIG = frozenset({"name", "scheme", "schemes", "seed", "sweep", "report", "provenance"})
+POSITION = "scheme_position"
+NOT_CONFIG = frozenset(
+    {"name", "scheme", "schemes", POSITION, "seed", "sweep", "report", "provenance"}
+)
 NONE = "none"
 
 FlatScenario = dict[str, str]
@@ -31,6 +35,12 @@ def flatten(scenario: dict[str, Any], prefix: str = "") -> FlatScenario:
         else:
             flat[key] = NONE if value is None else str(value)
     return flat
+
+
+def scheme_position(scenario: dict[str, Any]) -> float:
+    """The place of a run's scheme among those of its file; inf where it is not known."""
+    position = scenario.get(POSITION)
+    return position if type(position) is int and position >= 0 else math.inf
 
 
 def versions(scenario: dict[str, Any]) -> dict[str, str]:

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from edgesim.errors import ResultsError
 from edgesim.records.atomic_files import write_atomic
-from edgesim.results.flat_scenario import differing_keys, flatten, si_values, unit_of
+from edgesim.results.flat_scenario import (
+    differing_keys,
+    flatten,
+    scheme_position,
+    si_values,
+    unit_of,
+)
 from edgesim.results.run_files import read_devices, read_scenario
 from edgesim.results.run_search import find_runs
 from edgesim.results.summary_file import COUNT_COLUMNS, read_summary, summary_row
@@ -166,8 +172,8 @@ def load_run(folder: str | Path) -> LoadedResults:
         folder: such as ``runs/demo/joint-s0``, or ``runs/demo`` for its schemes and seeds together.
 
     Returns:
-        The tables. Where runs of one scheme differ in more than the seed, they have a column for
-        each key in which these differ.
+        The tables, with schemes in the order of their file. Where runs of one scheme differ in
+        more than the seed, they have a column for each key in which these differ.
 
     Raises:
         ResultsError: no finished run there, a broken file, or two runs that differ in nothing.
@@ -176,8 +182,10 @@ def load_run(folder: str | Path) -> LoadedResults:
     found = find_runs([folder]).finished
     if not found:
         raise ResultsError(f"No finished run in {folder}; run it again to resume.")
+    scenarios = {each: read_scenario(each / "scenario.yaml")[1] for each in found}
+    found = sorted(found, key=lambda each: scheme_position(scenarios[each]))
     summaries = [read_summary(each / "summary.json") for each in found]
-    flats = [flatten(read_scenario(each / "scenario.yaml")[1]) for each in found]
+    flats = [flatten(scenarios[each]) for each in found]
     names = [(summary["scheme"], summary["seed"]) for summary in summaries]
     schemes = [scheme for scheme, _ in names]
     keys = dict.fromkeys(

@@ -32,7 +32,8 @@ from edgesim.scenario.schema import ScenarioKeys
 from edgesim.scenario.section import Section, is_written, reader_of
 from edgesim.scenario.validation import validated
 
-_NOT_IN_DIGEST = ("base", "name", "seed", "schemes", "scheme", "sweep", "report", "provenance")
+_OF_SCHEMES = ("schemes", "scheme", "scheme_position")
+_NOT_IN_DIGEST = ("base", "name", "seed", *_OF_SCHEMES, "sweep", "report", "provenance")
 _NOT_RESOLVED = ("base", "schemes", "sweep", "provenance")
 
 
@@ -93,7 +94,7 @@ class Scenario(ScenarioKeys):
         """SHA-256 [64 hex digits] of all that shapes a result.
 
         The seed, which stands beside it in the name of a run's folder, the name, the scheme's
-        label, a sweep, what a report compares with and the provenance do not count.
+        label and position, a sweep, what a report compares with and the provenance do not count.
 
         Args:
             sections: only these count, such as learning.

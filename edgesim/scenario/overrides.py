@@ -110,6 +110,8 @@ def resolve(
         if patch.tree:
             lay_over(changed, patch)
         changed.put(("scheme",), Document(label, {(): patch.place_of(())}))
+        position = Document(labels.index(label), {(): patch.place_of(())})
+        changed.put(("scheme_position",), position)
     _apply(changed, [override for override in overrides if override.path[0] != "schemes"])
     return changed
 

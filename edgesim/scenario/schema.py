@@ -229,6 +229,13 @@ class ScenarioKeys(Section):
     scheme: Annotated[str | None, LABEL] = key(
         "label of the scheme; written into a run's folder", "joint", None, f"{OURS}: no label"
     )
+    scheme_position: Annotated[int | None, WholeNumber(0)] = key(
+        "place of the scheme among those of its file, from 0, which reports keep; written into a "
+        "run's folder",
+        "0",
+        None,
+        f"{OURS}: by label",
+    )
     provenance: Annotated[dict[str, Any] | None, AnyMapping()] = key(
         "versions and git state; written into a run's folder, not read",
         "{}",

@@ -100,5 +100,5 @@ def _check_keys(axes: Sequence[SweepAxis]) -> None:
         if count > 1:
             problem = f"{key} is given twice; write its values in one list"
             raise ScenarioError(f"{COMMAND_LINE}: {problem}")
-        if key.split(".")[0] in ("sweep", "scheme", "provenance", "name"):
+        if key.split(".")[0] in ("sweep", "scheme", "scheme_position", "provenance", "name"):
             raise ScenarioError(f"{COMMAND_LINE}: {key} cannot be swept; --only chooses schemes")

@@ -10,6 +10,7 @@ from typing import Any
 
 from edgesim.errors import ResultsError
 from edgesim.results.finished_run import FinishedRun
+from edgesim.results.flat_scenario import POSITION
 from edgesim.results.run_search import find_runs
 from reports.run_data.missing_runs import (
     keys_linked_by,
@@ -40,7 +41,7 @@ def schemes_of(runs: GivenRuns) -> list[Scheme]:
         if folder is not None:
             places.append(Path(folder))
         else:
-            kept.append(_in_memory(one))
+            kept.append(_in_memory(one, len(kept)))
     if kept and places:
         raise ResultsError("Some of these runs are kept in memory and some in folders; plot apart.")
     if kept:
@@ -63,8 +64,11 @@ def _named(name: str, schemes: list[Scheme]) -> Scheme:
     return replace(schemes[0], label=name, series=name)
 
 
-def _in_memory(run: Any) -> FinishedRun:
-    """A run without a folder, which has its summary and its tables as attributes."""
+def _in_memory(run: Any, position: int) -> FinishedRun:
+    """A run without a folder, which has its summary and its tables as attributes.
+
+    Schemes keep the order in which they are given.
+    """
     tables = ("rounds", "device_rounds", "spans")
     if not all(hasattr(run, name) for name in ("summary", *tables)):
         what = type(run).__name__
@@ -73,4 +77,5 @@ def _in_memory(run: Any) -> FinishedRun:
         )
     content = {name: getattr(run, name) for name in (*tables, "scores", "measures")}
     place = Path(f"(in memory, seed {run.summary['seed']})")
-    return FinishedRun(place, run.summary, {}, "", **content, partition=None, devices=None)
+    scenario = {POSITION: position}
+    return FinishedRun(place, run.summary, scenario, "", **content, partition=None, devices=None)

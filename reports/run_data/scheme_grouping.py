@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
 from edgesim.errors import ResultsError
 from edgesim.results.finished_run import FinishedRun, read_run
-from edgesim.results.flat_scenario import NONE, FlatScenario, flatten
+from edgesim.results.flat_scenario import NONE, FlatScenario, flatten, scheme_position
 from reports.run_data.liu_reported_results import role_of, role_rank
 from reports.run_data.swept_keys import (
     SweptKey,
@@ -75,7 +75,7 @@ def load_schemes(
     """Read the runs and group them by scenario.
 
     Schemes come in the order of Liu et al., where they are asked to stand beside them, then in
-    that of the sweep, then by label.
+    that of the sweep, then in that of their scenario's file, then by label.
 
     Args:
         folders: folders of finished runs.
@@ -100,13 +100,10 @@ def group_runs(
         scenario = json.dumps(sorted(_flat(run).items()))
         groups.setdefault((_role(run), *_kind(run), scenario), []).append(run)
     places = {folder: i for i, folder in enumerate(listed)}
-    first = {
-        key: min(places.get(run.folder.resolve(), len(places)) for run in group)
-        for key, group in groups.items()
-    }
+    first = {key: min(_place_of(run, places) for run in group) for key, group in groups.items()}
     ordered = [
         _without_superseded(groups[key], places)
-        for key in sorted(groups, key=lambda key: (role_rank(key[0]), first[key], *key[1:]))
+        for key in sorted(groups, key=lambda key: (role_rank(key[0]), *first[key], *key[1:]))
     ]
     named = _labels([group[0] for group in ordered])
     schemes = [
@@ -216,6 +213,11 @@ def target_accuracies(schemes: Sequence[Scheme]) -> list[float]:
 
 def _kind(run: FinishedRun) -> tuple[str, str]:
     return str(run.summary["scheme"]), str(run.summary["scenario"])
+
+
+def _place_of(run: FinishedRun, places: Mapping[Path, int]) -> tuple[int, float]:
+    """In the sweep, those that it does not list last; and in the scenario's file."""
+    return places.get(run.folder.resolve(), len(places)), scheme_position(run.scenario)
 
 
 def _without_superseded(group: list[FinishedRun], listed: Collection[Path]) -> list[FinishedRun]:

@@ -71,6 +71,13 @@ def test_a_run_in_memory_is_plotted_like_its_folder(real_runs, ax, tmp_path):
     assert next(both) == next(both)
 
 
+def test_runs_in_memory_are_drawn_in_the_order_given(real_runs, ax):
+    tiny = real_runs.parent / "tiny.yaml"
+    runs = [edgesim.simulate(edgesim.load(tiny, [f"scheme={name}"])) for name in ("z", "a")]
+    plot.latency(runs, ax=ax)
+    assert [line.get_label() for line in ax.get_lines()] == ["z", "a"]
+
+
 def test_a_style_ends_with_its_block_and_gives_every_line_its_looks(two_runs):
     before = dict(matplotlib.rcParams)
     with plot.style("ieee"):

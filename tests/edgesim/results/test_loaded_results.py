@@ -7,6 +7,7 @@ import pytest
 
 import edgesim
 from edgesim.errors import ResultsError
+from edgesim.scenario.loader import expand
 
 BAND = "network.bandwidth"
 
@@ -38,6 +39,20 @@ def test_several_runs_are_stacked_by_seed_and_by_the_keys_in_which_they_differ(f
     means = loaded.rounds.groupby([BAND, "seed"])["latency_s"].mean().unstack()
     assert means.shape == (2, 2) and (means.loc[5e6] > means.loc[10e6]).all()
     assert len(loaded.device_rounds) == 4 * 3 * 2
+
+
+def test_schemes_of_several_runs_come_in_the_order_of_their_file(tiny_scenario, tmp_path):
+    path = tmp_path / "two.yaml"
+    path.write_text(tiny_scenario.read_text() + "schemes: {wide: {}, narrow: {rounds: 2}}\n")
+    for label, scenario in expand(path):
+        edgesim.simulate(scenario, out=tmp_path / "runs" / label)
+    assert edgesim.load_run(tmp_path / "runs").points["scheme"].tolist() == ["wide", "narrow"]
+    for label in ("wide", "narrow"):  # as older runs have it
+        file = tmp_path / "runs" / label / "scenario.yaml"
+        lines = file.read_text().splitlines(keepends=True)
+        file.write_text("".join(line for line in lines if "scheme_position" not in line))
+        (file.parent / "SHA256SUMS").unlink(), (file.parent / "timing.json").unlink()
+    assert edgesim.load_run(tmp_path / "runs").points["scheme"].tolist() == ["narrow", "wide"]
 
 
 def test_equal_runs_are_refused_and_so_is_a_folder_without_a_finished_one(run, copied_run):

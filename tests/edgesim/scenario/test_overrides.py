@@ -87,3 +87,21 @@ def test_labels_with_dots_and_blanks_are_reached_by_their_keys(tmp_path):
         ScenarioError, match=r"does not set schemes\.v1\.6; did you mean ~schemes\.v1"
     ):
         rounds("~schemes.v1.6")
+
+
+def test_a_scheme_keeps_its_place_in_the_file_whatever_is_chosen_and_run_again(tmp_path):
+    path = tmp_path / "labels.yaml"
+    path.write_text(
+        REMOVALS.replace("schemes: {one: {}, two: {allocation: {solver: equal}}}", LABELS)
+    )
+    places = {label: scenario.scheme_position for label, scenario in expand(path)}
+    assert places == {"v1": 0, "v1.5": 1, "v1.05": 2, "2": 3, "equal bandwidth": 4}
+    alone = edgesim.load(path, label="2")
+    path.write_text(alone.to_yaml())
+    again = edgesim.load(path)
+    assert alone.scheme_position == again.scheme_position == 3
+    assert (
+        again.digest()
+        == alone.digest()
+        == alone.model_copy(update={"scheme_position": None}).digest()
+    )

@@ -55,6 +55,19 @@ def test_schemes_of_one_label_are_told_apart_by_what_differs(tmp_path, write_run
     assert "joint (other)" in [scheme.label for scheme in load_schemes([one, three])]
 
 
+def test_schemes_come_in_the_order_of_their_file_and_of_older_runs_by_label(tmp_path, write_run):
+    extra = {
+        "z": "scheme_position: 0",
+        "m": "scheme_position: 1",
+        "b": "",
+        "a": "scheme_position: x",
+    }
+    folders = [write_run(tmp_path / x, scheme=x, extra=line) for x, line in extra.items()]
+    assert [scheme.label for scheme in load_schemes(folders[::-1])] == ["z", "m", "a", "b"]
+    swept = [scheme.label for scheme in load_schemes(folders, [f.resolve() for f in folders[::-1]])]
+    assert swept == ["a", "b", "m", "z"]
+
+
 def test_schemes_come_in_the_order_of_the_paper_where_the_scenario_names_them(tmp_path, write_run):
     roles = "{z: proposed, e: equal-resource, p: pruning-only, m: personalization-only}"
     asked = f"report: {{beside: liu, schemes: {roles}}}"
