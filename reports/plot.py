@@ -37,6 +37,7 @@ from reports.report_options import options_beside, options_from
 from reports.run_data.given_runs import GivenRuns, schemes_of
 from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.scheme_selection import named_schemes, sliced_schemes
+from reports.styling.axes_and_legends import threshold_label
 from reports.styling.colours_and_markers import SeriesStyle, series_cycle
 from reports.styling.figure_style import SCREEN, STYLES, THRESHOLD_LINE, settings, styled
 from reports.styling.panel_arrangement import letter_panels
@@ -174,9 +175,9 @@ def latency(runs: GivenRuns, ax: Axes | None = None, x: str = "rounds") -> Axes:
     schemes = schemes_of(runs)
     axes = _curves(schemes, ax, x, LATENCY)
     for limit_s in sorted({s.threshold_s for s in schemes if s.threshold_s is not None}):
-        axes.axhline(limit_s * 1e3, **THRESHOLD_LINE)
+        axes.axhline(limit_s * 1e3, **THRESHOLD_LINE, label=threshold_label(limit_s * 1e3))
     axes.set_ylim(bottom=0)
-    return axes
+    return _with_legend(axes)
 
 
 def _curves(runs: GivenRuns, ax: Axes | None, x: str, shown: Ordinate) -> Axes:
@@ -186,7 +187,12 @@ def _curves(runs: GivenRuns, ax: Axes | None, x: str, shown: Ordinate) -> Axes:
     schemes = runs if is_grouped else schemes_of(runs)
     axes = ax if ax is not None else _new_axes()
     draw_curves(axes, schemes, _cycled(schemes), shown, x, SCREEN)
-    if len(schemes) > 1:
+    return _with_legend(axes)
+
+
+def _with_legend(axes: Axes) -> Axes:
+    """The axes with the names of their lines, where there are several."""
+    if len(axes.get_legend_handles_labels()[1]) > 1:
         axes.legend()
     return axes
 

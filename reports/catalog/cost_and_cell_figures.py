@@ -16,6 +16,7 @@ from reports.figures import (
 from reports.figures.network import sector_map, sinr_and_throughput
 from reports.run_data.metrics import RHO
 from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.swept_keys import short_names
 
 
 def cost_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[ReportFigure]:
@@ -27,7 +28,7 @@ def cost_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[R
             "Accuracy against latency and energy",
             "Final accuracy against what a round costs. Filled: on the Pareto front, where no "
             "other scheme is at least as accurate for at most the price; dotted: the best "
-            f"accuracy for a price{seeds_text(schemes, ', bars: ')}.",
+            f"accuracy for a price{seeds_text(schemes, ', bars: ')}.{_point_names(schemes)}",
             partial(accuracy_cost_tradeoff.accuracy_against_cost, schemes),
             partial(accuracy_cost_tradeoff.pareto_table, schemes),
         ),
@@ -36,7 +37,8 @@ def cost_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[R
             "to-target",
             "Cost to a target accuracy",
             "What had been spent when an evaluated round first reached the target, over the "
-            f"seeds that did{seeds_text(few, ', bars: ')}.{shown}",
+            f"seeds that did{seeds_text(few, ', bars: ')}; where not all did, the name says how "
+            f"many.{shown}",
             partial(accuracy_cost_tradeoff.target_costs, few),
             partial(accuracy_cost_tradeoff.target_cost_table, schemes),
         ),
@@ -50,6 +52,14 @@ def cost_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[R
             partial(payload_and_energy.payload_and_energy_table, schemes),
         ),
     ]
+
+
+def _point_names(schemes: list[Scheme]) -> str:
+    """What the texts beside the points of a sweep are."""
+    names = short_names(dict.fromkeys(key for scheme in schemes for key in scheme.numbers))
+    if not names:
+        return ""
+    return f" Beside the points, where there is room: {', '.join(names.values())}."
 
 
 def cell_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[ReportFigure]:

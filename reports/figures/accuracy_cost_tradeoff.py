@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from reports.run_data.metrics import ACCURACY, ENERGY, LATENCY
+from reports.run_data.metrics import ACCURACY, ENERGY, LATENCY, Metric
 from reports.run_data.run_statistics import Estimate, estimate, target_estimate
 from reports.run_data.scheme_grouping import Scheme, target_accuracies
 from reports.styling.axes_and_legends import (
@@ -25,6 +25,7 @@ from reports.styling.axes_and_legends import (
 )
 from reports.styling.colours_and_markers import series_styles
 from reports.styling.figure_style import INK, FigureStyle
+from reports.styling.point_labels import PointLabel, label_points
 from reports.styling.table_formats import SCHEME, Column, Table, decimals, significant
 
 COSTS = (
@@ -86,7 +87,21 @@ def accuracy_against_cost(schemes: list[Scheme], style: FigureStyle) -> Figure |
     ]
     front = Line2D([], [], color=INK, lw=0.8, ls=":", label="Pareto front")
     legend(figure, panels[0], style, [*handles, front])
+    if any(scheme.point for scheme in schemes):
+        for panel, cost in zip(panels, (LATENCY, ENERGY), strict=True):
+            label_points(figure, panel, _point_labels(schemes, cost))
     return figure
+
+
+def _point_labels(schemes: list[Scheme], cost: Metric) -> list[PointLabel]:
+    """The swept values of each scheme beside its point, those on the front first."""
+    x, y = ([estimate(scheme, of).mean for scheme in schemes] for of in (cost.of, ACCURACY.of))
+    best = pareto_front(x, y)
+    rest = [i for i in range(len(schemes)) if i not in best and not math.isnan(x[i] + y[i])]
+    return [
+        PointLabel(x[i] * cost.scale, y[i] * 100, ", ".join(schemes[i].numbers.values()))
+        for i in (*best, *rest)
+    ]
 
 
 def _half(value: Estimate, scale: float) -> float | None:
@@ -126,7 +141,9 @@ def target_costs(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
     if not targets:
         return None
     styles, count = series_styles(schemes, style.grey), len(schemes)
-    height = 0.26 * count + 0.75
+    names = [_reached_name(scheme, targets) for scheme in schemes]
+    lines = max(name.count("\n") for name in names) + 1
+    height = max(0.26, 0.15 * lines) * count + 0.75
     size = (style.width_in, height + 0.2 if style.wide else 3 * height)
     figure, panels = panels_side_by_side(style, len(COSTS), size, share_y=True)
     markers = [TARGET_MARKERS[j % len(TARGET_MARKERS)] for j in range(len(targets))]
@@ -149,7 +166,7 @@ def target_costs(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
         panel.set_xlabel(title)
         panel.set_ylim(count - 0.5, -0.5)
         from_zero(panel)
-        panel.set_yticks(range(count), [wrap(scheme.label) for scheme in schemes])
+        panel.set_yticks(range(count), names)
         panel.grid(axis="y", visible=False)
     handles = [
         Line2D([], [], color=INK, marker=marker, ls="none", label=f"{target:.0%}")
@@ -162,6 +179,15 @@ def target_costs(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
     }
     figure.legend(handles=handles, ncols=6, **place)
     return figure
+
+
+def _reached_name(scheme: Scheme, targets: Sequence[float]) -> str:
+    """The label, and how many seeds are in the means of the targets that some did not reach."""
+    seeds = len(scheme.runs)
+    found = {target: target_estimate(scheme, target, "time_s").n for target in targets}
+    some = [f"{target:.0%}: {n}" for target, n in found.items() if n < seeds]
+    label = wrap(scheme.label)
+    return f"{label}\n({', '.join(some)} of {seeds} seed{'s' * (seeds > 1)})" if some else label
 
 
 def target_cost_table(schemes: list[Scheme]) -> Table:

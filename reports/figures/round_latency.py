@@ -22,6 +22,7 @@ from reports.styling.axes_and_legends import (
     set_scales,
     staggered,
     threshold_handles,
+    threshold_label,
     two_panels,
     whole_numbers,
     wrap,
@@ -95,7 +96,7 @@ def _name_thresholds(panel: Axes, limits_ms: list[float]) -> None:
     place = blended_transform_factory(panel.transData, panel.transAxes)
     for i, limit in enumerate(limits_ms):
         across = panel.transAxes.inverted().transform(panel.transData.transform((limit, 0)))[0]
-        text = f"threshold {limit:.4g} ms" if i == 0 else f"{limit:.4g} ms"
+        text = threshold_label(limit) if i == 0 else f"{limit:.4g} ms"
         side = "left" if across < 0.6 else "right"
         panel.text(limit, 1.01, text, color=THRESHOLD, transform=place, ha=side, va="bottom")
 

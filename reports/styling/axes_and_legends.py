@@ -19,6 +19,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from reports.styling.figure_style import THRESHOLD_LINE, FigureStyle
 
+LARGER = 0.6  # of a marker that looks out from behind others
+
 
 def panels_side_by_side(
     style: FigureStyle, count: int, size_in: tuple[float, float], share_y: bool
@@ -57,11 +59,12 @@ def one_panel(style: FigureStyle, wide_in: float, narrow_in: float) -> tuple[Fig
 def staggered(i: int, lines: int, points: int) -> dict[str, Any]:
     """Markers that line i of several does not hide behind those of equal lines.
 
-    They stand at other points, or, where there are too few points, the earlier ones are larger.
+    They stand at other points, or, where there are too few points, the earlier ones are larger,
+    at most by `LARGER`.
     """
     step = max(1, math.ceil(points / 6))
     start = round(i * step / lines) if step > 1 else 0
-    larger = 1.0 if points > 6 else 1.0 + 0.3 * (lines - 1 - i)
+    larger = 1.0 if points > 6 else 1.0 + LARGER * (lines - 1 - i) / max(1, lines - 1)
     return {"markevery": (start, step), "ms": rcParams["lines.markersize"] * larger}
 
 
@@ -72,9 +75,12 @@ def wrap(label: str) -> str:
 
 def threshold_handles(limits_ms: Sequence[float]) -> list[Line2D]:
     """A legend's entries for some latency thresholds."""
-    return [
-        Line2D([], [], **THRESHOLD_LINE, label=f"threshold {limit:.4g} ms") for limit in limits_ms
-    ]
+    return [Line2D([], [], **THRESHOLD_LINE, label=threshold_label(limit)) for limit in limits_ms]
+
+
+def threshold_label(limit_ms: float) -> str:
+    """What the line of a latency threshold is called."""
+    return f"threshold {limit_ms:.4g} ms"
 
 
 def legend(

@@ -92,10 +92,13 @@ class Table:
     def _cell(self, row: tuple[Any, ...], i: int, half: int | None) -> str:
         if _is_empty(row[i]):
             return DASH
-        text = self.columns[i].show(row[i])
+        show = self.columns[i].show
+        text = show(row[i])
         if half is None or _is_empty(row[half]) or row[half] <= ROUNDING * abs(row[i]):
             return text
-        return f"{text} ± {_like(text, self.columns[half].show(row[half]))}"
+        if "e" in text or text == "0" or not isinstance(show, NumberFormat):
+            return f"{text} ± {self.columns[half].show(row[half])}"
+        return f"{text} ± {_like(text, row[half] * show.scale)}"
 
     def filled(self) -> list[int]:
         """Indices of the columns with at least one value: what the page shows."""
@@ -159,7 +162,8 @@ class Table:
         ]
         lines = [
             f"% {' '.join(self.caption.split())}",
-            *["% Bold: the best mean of each column."] * bool(best),
+            *["% Bold: the best mean of each column, and those whose 95 % intervals overlap its."]
+            * bool(best),
             rf"\begin{{tabular}}{{{align}}}",
             r"\toprule",
             _latex_row([_tex(self.columns[i].title) for i in kept]),
@@ -175,12 +179,10 @@ def _tex(text: str) -> str:
     return "".join(LATEX.get(char, char) for char in text)
 
 
-def _like(mean: str, half: str) -> str:
+def _like(mean: str, half: float) -> str:
     """Half an interval with as many decimals as the mean before it."""
-    if "e" in mean:
-        return half
     places = len(mean.partition(".")[2])
-    return f"{float(half.replace(THIN, '')):,.{places}f}".replace(",", THIN)
+    return f"{half:,.{places}f}".replace(",", THIN)
 
 
 def _bold(cell: str) -> str:
@@ -203,16 +205,27 @@ def _full_precision(value: Any) -> Any:
     return repr(float(value)) if isinstance(value, float) else value
 
 
-def decimals(n: int, scale: float = 1.0) -> Callable[[float], str]:
+@dataclass(frozen=True)
+class NumberFormat:
+    """How numbers are shown: times a scale, as a text."""
+
+    scale: float
+    text: Callable[[float], str]
+
+    def __call__(self, value: float) -> str:
+        return self.text(value * self.scale)
+
+
+def decimals(n: int, scale: float = 1.0) -> NumberFormat:
     """Fixed decimals after scaling, e.g. decimals(1, 1e3) shows seconds as milliseconds."""
-    return lambda value: f"{value * scale:.{n}f}"
+    return NumberFormat(scale, lambda value: f"{value:.{n}f}")
 
 
-def significant(n: int, scale: float = 1.0) -> Callable[[float], str]:
+def significant(n: int, scale: float = 1.0) -> NumberFormat:
     """n significant figures, thousands apart, no exponent between 1e-4 and 1e9."""
 
     def show(value: float) -> str:
-        value = float(f"{value * scale:.{n - 1}e}")
+        value = float(f"{value:.{n - 1}e}")
         if value == 0:
             return "0"
         if not 1e-4 <= abs(value) < 1e9:
@@ -220,4 +233,4 @@ def significant(n: int, scale: float = 1.0) -> Callable[[float], str]:
         places = max(0, n - 1 - math.floor(math.log10(abs(value))))
         return f"{value:,.{places}f}".replace(",", THIN)
 
-    return show
+    return NumberFormat(scale, show)

@@ -61,6 +61,8 @@ def test_latency_has_the_threshold(two_runs, ax):
     curve, threshold = ax.get_lines()
     assert curve.get_ydata().tolist() == approx([25.0] * 4)
     assert list(threshold.get_ydata()) == approx([25.0, 25.0])
+    named = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert named == ["joint", "threshold 25 ms"]
 
 
 def test_a_run_in_memory_is_plotted_like_its_folder(real_runs, ax, tmp_path):

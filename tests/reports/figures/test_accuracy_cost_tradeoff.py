@@ -78,6 +78,37 @@ def test_a_target_that_some_seeds_miss_counts_those_that_reach_it(three_seeds):
     assert rows[0][:4] == (0.8, "joint", 3, 3)
 
 
+def test_the_figure_says_how_many_seeds_a_mean_is_of(drawn, tmp_path, write_run):
+    """0.8 is reached with the seeds 0 and 2 of three, 0.3 with every one."""
+    given = {"targets": ("0.3", "0.8"), "latency_s": (0.01, 0.02)}
+    finals = {"a": (0.9, 0.7, 0.8), "b": (0.9, 0.9, 0.9)}
+    schemes = load_schemes(
+        [
+            write_run(
+                tmp_path / f"{name}{seed}", scheme=name, seed=seed, accuracy=(0.1, x), **given
+            )
+            for name, values in finals.items()
+            for seed, x in enumerate(values)
+        ]
+    )
+    names = drawn(tradeoffs.target_costs, schemes).axes[0].get_yticklabels()
+    assert [name.get_text() for name in names] == ["a\n(80%: 2 of 3 seeds)", "b"]
+
+
+def test_the_points_of_a_sweep_are_named_by_their_values(drawn, tmp_path, write_run):
+    bands = {"10 MHz": (0.01, 0.5), "20 MHz": (0.02, 0.7)}
+    schemes = load_schemes(
+        [
+            write_run(
+                tmp_path / band, bandwidth=band, latency_s=(latency,) * 2, accuracy=(0.1, final)
+            )
+            for band, (latency, final) in bands.items()
+        ]
+    )
+    for panel in drawn(tradeoffs.accuracy_against_cost, schemes).axes:
+        assert sorted(text.get_text() for text in panel.texts) == ["10 MHz", "20 MHz"]
+
+
 def test_nothing_reached_is_no_figure(scheme_of):
     assert tradeoffs.target_costs([scheme_of(accuracy=(0.1,) * 4)], style.SCREEN) is None
 

@@ -34,6 +34,8 @@ def test_four_significant_figures(value, text):
         (0.025, 1e-9, "25.00 ± 0.00"),
         (0.0, 0.0, "0"),
         (12_345.0, 1234.5, "12\u2009340 ± 1\u2009234"),
+        (0.051234, 0.123456, "51.23 ± 123.46"),  # not 123.50: no zero stands in for a digit
+        (0.0, 0.0004, "0 ± 0.4000"),
     ],
 )
 def test_an_interval_has_the_decimals_of_its_mean(mean, half, text):
