@@ -23,6 +23,18 @@ LIU = {  # 200 rounds of Liu's cell under Rayleigh blocks of 5 ms: (late share, 
     "quantile 5 percent": (0.033, 0.643),
     "quantile 1 percent": (0.005, 0.672),
 }
+# The same with other fading; with shadowing rho is that of the places that are drawn.
+OTHER_FADING = [
+    ("fading.coherence=1 ms", "now", 0.55, 0.566),
+    ("fading.coherence=1 ms", "quantile 10 percent", 0.083, 0.606),
+    ("fading.coherence=1 ms", "quantile 5 percent", 0.035, 0.611),
+    ("fading.coherence=1 ms", "quantile 1 percent", 0.005, 0.622),
+    ("shadowing=8 dB", "now", 0.44, None),
+    ("shadowing=8 dB", "quantile 10 percent", 0.052, None),
+    ("shadowing=8 dB", "quantile 5 percent", 0.017, None),
+    ("shadowing=8 dB", "quantile 1 percent", 0.003, None),
+    ("fading.coherence=100 ms", "now", 0.11, 0.568),
+]
 DENSITY = "network.noise=-190 dBm/Hz"
 
 
@@ -39,6 +51,16 @@ def test_lius_cell_keeps_what_is_promised(cell, label):
     assert run["rho_mean"] == pytest.approx(rho, abs=0.002)
     assert run["late_share"] == pytest.approx(run["promised_late_share"], abs=3 * 0.5 / 600**0.5)
     assert run["late_share"] == pytest.approx(late, abs=3 * (late * (1 - late) / 600) ** 0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("change", "label", "late", "rho"), OTHER_FADING)
+def test_lius_cell_under_other_fading(cell, change, label, late, rho):
+    run = simulate(cell(["rounds=200", f"network.channel.{change}"], label=label)).summary
+    # blocks of 100 ms last four rounds
+    count = 2000 / 4 if "100 ms" in change else 2000
+    assert run["late_share"] == pytest.approx(late, abs=3 * (late * (1 - late) / count) ** 0.5)
+    assert rho is None or run["rho_mean"] == pytest.approx(rho, abs=0.006)
 
 
 @pytest.mark.parametrize(

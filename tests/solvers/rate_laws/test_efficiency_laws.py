@@ -73,7 +73,17 @@ def test_without_a_cap_the_law_is_shannons():
     capped, shannon = three(CappedLaw()), np.array([1.0, 10.0, 100.0])
     plain = PruningProblem(2e6, 0.01, 0.06, BAND_HZ * np.log2(1 + shannon), snr=shannon)
     assert allocate(capped).rho.sum() == pytest.approx(allocate(plain).rho.sum(), rel=1e-12)
-    assert allocate(plain).share == pytest.approx([0.1626856, 0.5583831, 0.2789313], abs=1e-7)
+    found = allocate(plain)
+    assert found.share == pytest.approx([0.1626856, 0.5583831, 0.2789313], abs=1e-7)
+    assert found.rho == pytest.approx([0.7748729, 0.0, 0.0], abs=1e-7)
+
+
+@pytest.mark.parametrize(("alpha", "cap_db", "most"), [(0.4, 15, 2.011123), (0.6, 22, 4.390389)])
+def test_the_caps_of_uplink_and_downlink(alpha, cap_db, most):
+    """TR 36.942, A.2: 0.4 log2(1 + 31.62) and 0.6 log2(1 + 158.49), printed as 2.0 and 4.4."""
+    law = CappedLaw(alpha, 10.0 ** (cap_db / 10.0), 0.1)
+    found = law.efficiency(10.0 ** (np.array([cap_db, cap_db + 5.0]) / 10.0))
+    assert found == pytest.approx([most, most], abs=1e-6)
 
 
 @pytest.mark.parametrize("snr", [(1.0, 10.0, 100.0), (0.1, 0.5, 30.0), (3.0, 3.0, 3.0)])

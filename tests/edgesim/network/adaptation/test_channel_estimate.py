@@ -84,6 +84,22 @@ def test_a_perfect_estimate_loses_nothing_and_a_wrong_one_does():
     assert perfect.efficiency(snr, snr * 4.0).sum() < 0.9 * best.max(axis=1).sum()
 
 
+def test_what_a_scheme_carries_that_was_chosen_by_a_wrong_estimate():
+    """Scheme 0 (120/512 bit/s/Hz) loses a tenth of its blocks at its least ratio, -6.38 dB, and
+    with the energy of two none: 0.234375 / 1.1.
+
+    An estimate of -0.41 dB chooses scheme 5 (379/512 from -0.51 dB on), of which three blocks at
+    -6.38 dB, so -1.61 dB in all, are lost, and of a fourth, -0.36 dB, 1 / (1 + 9 e^1.5) = 0.0242:
+    (1 - 0.0242) 0.740234 / 4.
+    """
+    perfect = estimate(BlockFading(Seeds(0), 1, 1.0))
+    true, wrong = float(SCHEMES.snr[0]), 10.0**-0.041
+    assert 10.0 * math.log10(true) == pytest.approx(-6.38, abs=0.005)
+    assert perfect.efficiency(true, true) == pytest.approx(0.234375 / 1.1, rel=1e-6)
+    assert perfect.efficiency(true, wrong) == pytest.approx(0.9758 * 0.740234 / 4.0, rel=5e-3)
+    assert perfect.efficiency(wrong, true) == pytest.approx(0.234375, rel=1e-6)
+
+
 CSI = "network.adaptation={{rate: mcs, errors: expected{}}}"
 FEW = ["devices.0.count=5", "network.channel.fading={kind: rayleigh, speed: 3 km/h}"]
 FEW += ["allocation={solver: kkt, rate: now}", "budget.latency_threshold=1 s"]

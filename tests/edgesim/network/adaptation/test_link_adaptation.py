@@ -105,6 +105,27 @@ def test_rates_of_shares_at_10_db():
     assert alone.efficiency(1.0) == pytest.approx(0.740234, abs=1e-6)
 
 
+def test_a_truncated_uplink_has_its_cap_from_22_db_on():
+    """0.4 log2(1 + g): at 22 dB 0.4 x 7.317315, at -10 dB 0.4 x 0.137504; below g / 0.1 of it."""
+    law = make_law(AdaptationSection(rate="truncated"))
+    found = law.efficiency(10.0 ** (np.array([-20.0, -10.0, 22.0, 25.0, 60.0]) / 10.0))
+    assert found == pytest.approx([0.0055001, 0.0550014, 2.926926, 2.926926, 2.926926], abs=1e-6)
+
+
+def test_the_indicators_of_256qam_are_every_other_scheme_of_their_table():
+    """TS 38.214, Table 5.2.2.1-3, but the first of -8.38 dB; all are corners of their hull."""
+    indicators = [*((2, r) for r in (193, 449)), *((4, r) for r in (378, 490, 616))]
+    indicators += [*((6, r) for r in (466, 567, 666, 772, 873))]
+    indicators += [*((8, r) for r in (711, 797, 885, 948))]
+    snr, bits = (each[1::2] for each in schemes("256qam"))
+    assert bits.tolist() == [qm * rate / 1024 for qm, rate in indicators]
+    printed = "-4.09 .50 4.19 6.08 8.06 9.67 11.66 13.55 15.62 17.72 19.06 21.10 23.32 25.16"
+    assert 10 * np.log10(snr) == pytest.approx(
+        [float(each) for each in printed.split()], abs=0.0051
+    )
+    assert len(HullLaw(np.append(10**-0.838, snr), np.append(2 * 78 / 1024, bits)).snr) == 15
+
+
 def staircase(c, b):
     """What the best scheme alone carries over shares b at c over the whole band, bit/s/Hz."""
     snr, bits = schemes("64qam")

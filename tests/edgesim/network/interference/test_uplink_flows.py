@@ -137,6 +137,18 @@ def test_the_fixed_point_of_loads():
     assert x.tolist() == [1.0, 1.0]
 
 
+@pytest.mark.parametrize(
+    ("mode", "bias"), [("none", -0.538351), ("load", -0.293671), ("full", 0.0), ("events", 0.0)]
+)
+def test_by_how_much_a_mode_is_off_where_all_send_together(mode, bias):
+    """Twice 30 Mbit: 0.887680 s beside each other, 0.409796 s alone, and 0.313497 x 2 s by the
+    loads of a threshold of 2 s."""
+    uplink = uplink_of(interference=mode)
+    uplink.expect(np.array([0.2, 0.2]) * 0.313496917 if mode == "load" else None)
+    ends = send(uplink, [30e6, 30e6])
+    assert ends == pytest.approx([30.0 / 33.795951 * (1.0 + bias)] * 2, rel=2e-6)
+
+
 def test_one_sector_is_the_cell_to_the_last_bit():
     """Nobody else is there: the ends are those of `Uplink`."""
     one = Couplings([[1e-10], [3e-11], [1e-12]], [0, 0, 0])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from edgesim.network.propagation import random_field
 from edgesim.network.propagation.random_field import CHUNK, RandomField
 from edgesim.network.propagation.site_fields import FieldsOfSite
 from edgesim.seeds import Seeds
@@ -14,6 +15,16 @@ def test_devices_50_m_apart_share_exp_minus_1_of_their_shadow():
     z = np.array([FieldsOfSite(Seeds(s), "uma").shadowing["nlos"].at(places) for s in range(4000)])
     assert np.corrcoef(z.T)[0, 1] == pytest.approx(np.exp(-1.0), abs=0.04)
     assert z.mean() == pytest.approx(0.0, abs=0.04) and z.std() == pytest.approx(1.0, abs=0.03)
+
+
+@pytest.mark.parametrize(("waves", "kurtosis"), [(1, 1.5), (2, 2.25), (6, 2.75)])
+def test_the_kurtosis_of_few_waves(monkeypatch, waves, kurtosis):
+    """3 - 1.5 / N; with a variance of 1 it is E[Z^4], here over places of one field."""
+    monkeypatch.setattr(random_field, "WAVES", waves)
+    places = np.random.default_rng(0).uniform(-1e5, 1e5, (100_000, 2))
+    z = RandomField(Seeds(1), "field/sf/los", 0, 37.0).at(places)
+    assert (z**2).mean() == pytest.approx(1.0, abs=0.02)
+    assert (z**4).mean() == pytest.approx(kurtosis, abs=0.06)
 
 
 def test_the_same_place_has_the_same_value_to_the_last_bit():
