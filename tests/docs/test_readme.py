@@ -95,6 +95,13 @@ DEMO = "edgesim run scenarios/demo.yaml"
 RUNS = [c for c in COMMANDS if c.split()[1] == "run" and c != DEMO]
 
 
+def test_what_the_tour_varies_does_not_lie_among_the_runs_of_its_report():
+    """A report of all folders of a changed scenario would show schemes that are no comparison."""
+    assert "edgesim report runs/demo" in COMMANDS
+    outs = [re.findall("--out (.*)", c) for c in RUNS if c.startswith(f"{DEMO} ")]
+    assert outs == [["runs/wider-band"], ["runs/three-seeds"]]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("command", RUNS)
 def test_runs_of_the_tour(command, monkeypatch, tmp_path):
