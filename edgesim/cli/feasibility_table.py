@@ -21,7 +21,10 @@ from edgesim.cli.console import (
 if TYPE_CHECKING:
     from edgesim.runs.feasibility.round_0 import Feasibility
 
+GAIN = "gain dB"
 LEGEND = {
+    GAIN: "of the channel to the base station, as the plan of round 0 counts with it: path loss, "
+    "shadowing and, where the channel fades, the fade of that round",
     "Mbit/s": "uplink rate over the whole band",
     "stages, upload": "of the unpruned round; the upload at an equal share of the band, with as "
     "many devices as a round asks",
@@ -47,7 +50,7 @@ def print_feasibility(label: str, answer: Feasibility, most: int | None = None) 
     table = table_of(f"{label}{limit if is_known(answer.threshold_ms) else ''}")
     times = [*(f"{name} ms" for name in stages), "upload ms", "least ms", "binds"]
     names = ["Mbit/s", *times, "share", "rho", "plan ms"]
-    add_number_columns(table, ["device", *(["gain dB"] if gain else []), *names])
+    add_number_columns(table, ["device", *([GAIN] if gain else []), *names])
     for row in rows:
         table.add_row(*map(Text, _cells(row, stages, gain)))
     out.print(table)
@@ -63,7 +66,8 @@ def print_legend() -> None:
     """Print what the columns of the tables mean."""
     width = max(map(len, LEGEND))
     for column, meaning in LEGEND.items():
-        print_entry(column, meaning, width)
+        if column != GAIN or console().width > NARROW:
+            print_entry(column, meaning, width)
 
 
 def _cells(row: dict[str, Any], stages: Sequence[str], gain: bool) -> list[str]:

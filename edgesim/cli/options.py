@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from edgesim.errors import EdgesimError, one_line
+from edgesim.errors import EdgesimError, ScenarioError, one_line
 
 
 class ExitCode(IntEnum):
@@ -47,7 +47,9 @@ class CatalogKind(StrEnum):
     runs = "runs"
 
 
-ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file in YAML.")]
+ScenarioFile = Annotated[
+    Path, typer.Argument(metavar="SCENARIO", help="A scenario in YAML, or its folder.")
+]
 Overrides = Annotated[
     list[str] | None,
     typer.Argument(
@@ -82,6 +84,21 @@ def exit_on_error() -> Iterator[None]:
     except EdgesimError as problem:
         print_error(problem)
         raise typer.Exit(ExitCode.bad_input) from None
+
+
+def scenario_file(given: Path) -> Path:
+    """The file of a scenario; of a folder that is given in its place, its scenario.yaml.
+
+    Raises:
+        ScenarioError: the folder holds several runs.
+    """
+    if not given.is_dir():
+        return given
+    path = given / "scenario.yaml"
+    if not path.exists() and any(given.glob("*/scenario.yaml")):
+        cure = "give one of them, or the command that made them, with the same --out"
+        raise ScenarioError(f"{given} holds several runs and no scenario.yaml; {cure}")
+    return path
 
 
 def print_error(problem: object) -> None:

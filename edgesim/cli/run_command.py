@@ -19,6 +19,7 @@ from edgesim.cli.options import (
     WriteTensorBoard,
     exit_on_error,
     print_error,
+    scenario_file,
 )
 from edgesim.errors import COMMAND_LINE, InfeasibleScenarioError, ScenarioError
 
@@ -59,8 +60,9 @@ def run(
     """
     with exit_on_error():
         run_folder = scenario if (scenario / "checkpoint").is_dir() else None
-        if scenario.is_dir():
-            scenario = _scenario_in(scenario, overrides, bool(out))
+        if run_folder and not out:
+            _refuse_changed_point(run_folder, overrides)
+        scenario = scenario_file(scenario)
         several = _seeds(seed, seeds)
         schemes = [_schemes(scenario, overrides, each) for each in several or (seed,)]
         many = len(schemes[0]) > 1
@@ -117,6 +119,7 @@ def check(
 ) -> None:
     """Check a scenario and print what each device can reach in a round; runs nothing."""
     with exit_on_error():
+        scenario = scenario_file(scenario)
         chosen = _chosen(_schemes(scenario, overrides, seed), only, scenario)
         from edgesim.cli.console import print_line
         from edgesim.cli.feasibility_table import print_feasibility, print_legend
@@ -149,21 +152,12 @@ def _refuse_infeasible(prepared: Sequence[tuple[str | None, PreparedRun]]) -> No
         raise typer.Exit(ExitCode.infeasible)
 
 
-def _scenario_in(folder: Path, overrides: list[str] | None, elsewhere: bool) -> Path:
-    """The scenario of a folder.
-
-    Raises:
-        ScenarioError: it holds several runs, or is a point of a sweep that would become another.
-    """
-    path, sweep = folder / "scenario.yaml", folder.resolve().parent.parent
-    of_sweep = (folder / "checkpoint").is_dir() and (sweep / "sweep.json").is_file()
-    if of_sweep and overrides and not elsewhere:
+def _refuse_changed_point(folder: Path, overrides: list[str] | None) -> None:
+    """Refuse to go on with a point of a sweep that would become another one."""
+    sweep = folder.resolve().parent.parent
+    if (sweep / "sweep.json").is_file() and overrides:
         cure = f"sweep with {' '.join(overrides)}, or go on with a copy of the folder"
         raise ScenarioError(f"{folder} is a point of the sweep {sweep.name}; {cure}")
-    if not path.exists() and any(folder.glob("*/scenario.yaml")):
-        cure = "give one of them, or the command that made them, with the same --out"
-        raise ScenarioError(f"{folder} holds several runs and no scenario.yaml; {cure}")
-    return path
 
 
 def _schemes(path: Path, overrides: list[str] | None, seed: int | None) -> Schemes:

@@ -21,6 +21,7 @@ from edgesim.cli.options import (
     Selection,
     WriteTensorBoard,
     exit_on_error,
+    scenario_file,
 )
 from edgesim.errors import COMMAND_LINE, ScenarioError
 
@@ -96,6 +97,7 @@ def sweep(
         }.items():
             if given is not None and backend is not Backend.dask:
                 raise ScenarioError(f"{COMMAND_LINE}: {option} is only read with --backend dask")
+        scenario = scenario_file(scenario)
         longest_wait_s = _seconds("--wait-for-workers", wait_for_workers)
         from edgesim.cli.sweep_progress import (
             SweepProgress,

@@ -56,8 +56,10 @@ def _search(place: Path) -> RunFolders:
 
 
 def _is_unfinished(folder: Path, files: list[str]) -> bool:
-    started = {"scenario.yaml", "rounds.csv"} & set(files)
-    return bool(started) or (folder / "checkpoint" / "log.arrows").is_file()
+    checkpoint = folder / "checkpoint"
+    # a scenario.yaml alone is what somebody has written, and not a run
+    started = "rounds.csv" in files or ("scenario.yaml" in files and checkpoint.is_dir())
+    return started or (checkpoint / "log.arrows").is_file()
 
 
 def _unreadable(error: OSError) -> None:

@@ -1,6 +1,7 @@
 """`edgesim run`: several schemes and seeds at once, and what it does not load."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -85,6 +86,16 @@ def test_a_folder_of_runs_is_none(folder, invoke):
     assert odd.stderr.startswith("two holds several runs and no scenario.yaml; give one of them, ")
     invoke("run", "tiny.yaml", "--seeds", "0,3", "-q", "--out", "two", "rounds=2")
     assert {each["rounds"] for each in summaries(folder / "two").values()} == {2}
+
+
+def test_a_scenarios_folder_stands_for_its_file_and_is_no_run(folder, invoke):
+    (folder / "mine").mkdir()
+    shutil.copy("tiny.yaml", "mine/scenario.yaml")
+    shown = invoke("check", "mine").stdout
+    assert "all 3 devices can take part" in shown
+    assert re.search(r"^gain dB +of the channel .* the fade of that round$", shown, re.MULTILINE)
+    assert "1 point" in invoke("sweep", "mine", "--dry-run").stdout
+    assert invoke("list", "runs", "mine", code=2).stderr.startswith("No runs found in mine;")
 
 
 def test_training_that_diverges_is_said_once_when_it_happens(folder, invoke):
