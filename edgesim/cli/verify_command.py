@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from edgesim.cli.options import AllowCode, DataFolder, ExitCode, exit_on_error
+
+if TYPE_CHECKING:
+    from edgesim.verification.check_result import CheckResult
 
 
 def verify(
@@ -21,22 +24,48 @@ def verify(
     finish times. Exit code 0: nothing is wrong, 1: something is.
     """
     with exit_on_error():
-        from rich.text import Text
-
-        from edgesim.cli.console import console, print_line, table_of
+        from edgesim.cli.console import print_line
         from edgesim.verification.check_result import FAILED, SKIPPED
+        from edgesim.verification.verify import SWEEP
         from edgesim.verification.verify import verify as verify_folders
 
-        counts = {"runs and sweeps": 0, "wrong": 0, "not checked": 0}
+        kinds = {"run": 0, "sweep": 0}
+        wrong, partly, reasons = dict[Path, list[str]](), 0, set[str]()
         for folder, checks in verify_folders(runs, str(data) if data else None, allow_code):
-            table = table_of(str(folder))
-            table.show_header, table.title_justify = False, "left"
-            for check in checks:
-                table.add_row(*map(Text, (check.name, check.outcome, check.detail)))
-            console().print(table)
-            counts["runs and sweeps"] += 1
-            counts["wrong"] += sum(check.outcome == FAILED for check in checks)
-            counts["not checked"] += sum(check.outcome == SKIPPED for check in checks)
-        print_line(", ".join(f"{count} {what}" for what, count in counts.items()))
-    if counts["wrong"]:
+            _print_checks(folder, checks, reasons)
+            kinds["sweep" if checks[0].name == SWEEP else "run"] += 1
+            if failed := [check.name for check in checks if check.outcome == FAILED]:
+                wrong[folder] = failed
+            partly += any(check.outcome == SKIPPED for check in checks)
+        for folder, names in wrong.items():
+            print_line(f"{FAILED}: {folder}: {', '.join(names)}")
+        found = [f"{n} {kind}{'s' * (n != 1)}" for kind, n in kinds.items() if n]
+        print_line(f"{' and '.join(found)}: {len(wrong)} wrong, {partly} not checked in full")
+    if wrong:
         raise typer.Exit(ExitCode.failed)
+
+
+def _print_checks(folder: Path, checks: list[CheckResult], reasons: set[str]) -> None:
+    """The folder, and a line for each check below it.
+
+    Args:
+        folder: of a run or a sweep.
+        checks: of it.
+        reasons: why something was not checked, as far as it is printed; each is printed once.
+    """
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from edgesim.cli.console import console, print_line, table_of
+    from edgesim.verification.check_result import SKIPPED
+
+    table = table_of("")
+    table.title, table.show_header = None, False
+    for check in checks:
+        known = check.outcome == SKIPPED and check.detail in reasons
+        table.add_row(
+            *map(Text, (check.name, check.outcome, "as above" if known else check.detail))
+        )
+        reasons |= {check.detail} if check.outcome == SKIPPED else set()
+    print_line(folder)
+    console().print(Padding(table, (0, 0, 0, 2)))

@@ -7,6 +7,7 @@ method's demand does not depend on its state, which is recorded of the last roun
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALLOCATIONS, FINISH = "allocations", "finish, Liu (28)"
+NO_PLANS = "there are no plans to compare with"
 CLOSE = 1e-9  # of shares and ratios
 MAX_RESIDUAL = 1e-3  # relative; far above what a solver accepts of its own certificate
 
@@ -111,8 +113,9 @@ def check_planned_rounds(
     try:
         setup = set_up(load(folder / "scenario.yaml"), data=data, allow_code=allow_code)
     except EdgesimError as error:
-        reason = f"shares and ratios keep their bounds; not planned again: {error}"
-        return [CheckResult(ALLOCATIONS, SKIPPED, reason), CheckResult(FINISH, SKIPPED, str(error))]
+        cause = str(error).removeprefix(f"{folder}{os.sep}")  # alike in runs of one scenario
+        reason = f"shares and ratios keep their bounds; not planned again: {cause}"
+        return [CheckResult(ALLOCATIONS, SKIPPED, reason), CheckResult(FINISH, SKIPPED, NO_PLANS)]
     if setup.hierarchy:
         return check_edges(setup, setup.hierarchy, tables)
     planned, plans = check_allocations(setup, rounds)

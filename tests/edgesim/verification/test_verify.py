@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import re
+import shutil
 
 import pandas as pd
 import pytest
@@ -37,7 +39,24 @@ def test_a_whole_run_passes_every_check(static_run):
     assert result.exit_code == 0
     assert "3 rounds planned again" in result.stdout
     assert "9 uploads within 1e-09" in result.stdout
-    assert result.stdout.splitlines()[-1] == "1 runs and sweeps, 0 wrong, 0 not checked"
+    assert result.stdout.splitlines()[-1] == "1 run: 0 wrong, 0 not checked in full"
+    assert result.stdout.splitlines()[0] == str(static_run)  # in one line, however long
+
+
+def test_the_end_counts_runs_and_the_advice_is_given_once(static_run, tmp_path):
+    """Two runs with code of the user's own, of which two checks cannot be made for one reason."""
+    for name in ("a", "b", "c"):
+        shutil.copytree(static_run, tmp_path / name)
+    for name in ("a", "b"):
+        text = (tmp_path / name / "scenario.yaml").read_text()
+        own = re.sub(r"solver: \S+", "solver: ./own.py:f", text, count=1)
+        (tmp_path / name / "scenario.yaml").write_text(own)
+        seal_again(tmp_path / name, "scenario.yaml")
+    (tmp_path / "c" / "trace.json").write_text("{}")
+    lines = invoke(tmp_path).stdout.splitlines()
+    assert sum("--allow-code" in line for line in lines) == 1
+    ended = [f"WRONG: {tmp_path}/c: files", "3 runs: 1 wrong, 2 not checked in full"]
+    assert lines[-2:] == ended
 
 
 @pytest.mark.parametrize(
@@ -131,7 +150,7 @@ def test_a_sweep_with_its_points_and_their_table(static_scenario, tmp_path):
     result = invoke(tmp_path / "s")
     assert result.exit_code == 0
     assert "2 of 2 points done" in result.stdout
-    assert result.stdout.splitlines()[-1] == "3 runs and sweeps, 0 wrong, 0 not checked"
+    assert result.stdout.splitlines()[-1] == ("2 runs and 1 sweep: 0 wrong, 0 not checked in full")
     points = pd.read_parquet(tmp_path / "s" / "sweep.parquet")
     points.assign(energy_j=1.0).to_parquet(tmp_path / "s" / "sweep.parquet", index=False)
     assert [check.outcome for check in check_sweep(tmp_path / "s")] == [PASSED, FAILED]
