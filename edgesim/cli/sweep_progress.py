@@ -153,7 +153,12 @@ def print_end(folder: SweepFolder, seconds: float, quiet: bool) -> None:
         print_line(f"{counts(folder)}, in {in_words(seconds)}")
         if left := folder.leftovers():
             place = f"{folder.path}/points"
-            print_line(f"{left} runs of earlier sweeps lie in {place} too; a report shows them")
+            what = (
+                "1 run of an earlier sweep lies"
+                if left == 1
+                else f"{left} runs of earlier sweeps lie"
+            )
+            print_line(f"{what} in {place} too; a report shows {'it' if left == 1 else 'them'}")
     print_line(folder.path)
     print_warnings(folder)
 

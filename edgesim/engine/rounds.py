@@ -205,7 +205,8 @@ def make_plan(cell: Cell, method: MethodHooks, state: State, view: View) -> Roun
     place = np.minimum(np.searchsorted(view.idle, chosen), len(view.idle) - 1)  # idle ones rise
     if not (view.idle[place] == chosen).all() or len(np.unique(chosen)) != len(chosen):
         raise SelectionError(
-            f"the method selected {list(chosen)[:20]}; allowed are idle devices, each once"
+            f"the method selected {np.asarray(chosen).tolist()[:20]}; allowed are idle devices, "
+            "each once"
         )
     if not len(chosen):
         return RoundPlan((), budget_s=cell.budget_s)

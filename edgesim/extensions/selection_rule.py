@@ -53,6 +53,13 @@ def find_selection(scenario: Scenario, allow_code: bool) -> SelectionRule | Lear
     return RULES[name][0]
 
 
+def _shown(given: object) -> str:
+    """What a rule chose, with plain numbers where it chose those of numpy."""
+    if isinstance(given, list | tuple):
+        given = [each.item() if isinstance(each, np.generic) else each for each in given]
+    return str(given)[:80]
+
+
 def checked(rule: SelectionRule, name: str) -> SelectionRule:
     """The rule, which raises a ScenarioKeyError where it chooses what cannot be."""
 
@@ -65,10 +72,10 @@ def checked(rule: SelectionRule, name: str) -> SelectionRule:
         except (TypeError, ValueError):
             chosen = np.full(1, np.nan)
         if chosen.ndim != 1 or not np.isin(chosen, view.idle).all():
-            problem = f"is {name}, which chose {str(given)[:80]} in round {view.g}"
+            problem = f"is {name}, which chose {_shown(given)} in round {view.g}"
             raise ScenarioKeyError(SELECTION, f"{problem}; choose among the devices of view.idle")
         if len(np.unique(chosen)) < len(chosen) or len(chosen) > count:
-            problem = f"is {name}, which chose {str(given)[:80]} in round {view.g}"
+            problem = f"is {name}, which chose {_shown(given)} in round {view.g}"
             raise ScenarioKeyError(
                 SELECTION, f"{problem}; choose at most {count} devices, each once"
             )

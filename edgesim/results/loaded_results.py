@@ -131,7 +131,8 @@ class LoadedResults(EventTables):
 
     def __repr__(self) -> str:
         done = len(self.folders)
-        count = f"{done} of {len(self.runs)} runs" if done < len(self.runs) else f"{done} runs"
+        whole = f"{len(self.runs)} run{'s' * (len(self.runs) != 1)}"
+        count = f"{done} of {whole}" if done < len(self.runs) else whole
         keys = f", by {', '.join(self.keys)}" if self.keys else ""
         return f"<{count} of {self.folder}{keys}>"
 

@@ -26,7 +26,9 @@ def results_html(title: str, points: pd.DataFrame, keys: list[str]) -> str:
     columns = ["scheme", "seed", *keys, *(name for name in SHOWN if name in points)]
     more = len(points) - MOST_ROWS
     table = points[columns].head(MOST_ROWS).to_html(index=False, float_format="%.4g", na_rep="")
-    rest = f"<p>and {more} runs more, in <code>.points</code></p>" if more > 0 else ""
+    rest = (
+        f"<p>and {more} run{'s' * (more > 1)} more, in <code>.points</code></p>" if more > 0 else ""
+    )
     return f"<p><b>{escape(title)}</b></p>{table}{rest}"
 
 

@@ -52,7 +52,7 @@ def user_errors(scenario: Scenario) -> Iterator[None]:
     """
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # sys.exit in the user's code would end in silence
         sentence = _sentence(error, scenario)
         if sentence is None:
             raise
@@ -70,7 +70,7 @@ def locate_user_errors(function: Callable[Concatenate[Scenario, P], T]) -> Calla
     return call
 
 
-def _sentence(error: Exception, scenario: Scenario) -> EdgesimError | None:
+def _sentence(error: BaseException, scenario: Scenario) -> EdgesimError | None:
     """The error to raise instead; None where it stays what it is."""
     cause = error.__cause__
     if type(cause) is type(error) and cause.args == error.args:
@@ -107,7 +107,7 @@ def first_ten(devices: list[int]) -> str:
     return ", ".join(str(k) for k in devices[:10]) + (", ..." if len(devices) > 10 else "")
 
 
-def _machine_is_full(error: Exception) -> RunError | None:
+def _machine_is_full(error: BaseException) -> RunError | None:
     """The error where memory or disk are full; None for others."""
     if isinstance(error, MemoryError | RuntimeError) and is_out_of_memory(error):
         known = isinstance(error, MemoryError) and str(error)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Iterator, Sequence
 from io import StringIO
 from pathlib import Path
@@ -24,6 +25,7 @@ from edgesim.scenario.overrides import (
     all_schemes,
     parse_override,
     resolve,
+    scheme_labels,
 )
 from edgesim.scenario.per_device_values import MethodSpec
 from edgesim.scenario.radio.fidelity import with_rung
@@ -144,13 +146,21 @@ def load(path: str | Path, overrides: Sequence[str] = (), label: str | None = No
     Args:
         path: YAML file.
         overrides: ``key=value`` texts; they win over everything in the file.
-        label: which entry of the file's ``schemes``; None takes the file without them.
+        label: which entry of the file's ``schemes``; None takes the file without them, with a
+            warning where it has some and ``~schemes`` does not stand among the overrides.
 
     Raises:
         ScenarioError: the first thing that is wrong, in one sentence.
     """
     document, folder = read_with_base(Path(path))
-    return scheme_of_document(document, list(map(parse_override, overrides)), folder, label)
+    changes = list(map(parse_override, overrides))
+    labels = scheme_labels(document, changes)
+    if label is None and labels != [None]:
+        known = ", ".join(map(str, labels))
+        problem = f"{path} is taken without the changes of its schemes ({known})"
+        cure = 'give the label of one, or "~schemes" among the overrides'
+        warnings.warn(f"{problem}; {cure}", stacklevel=2)
+    return scheme_of_document(document, changes, folder, label)
 
 
 def expand(path: str | Path, overrides: Sequence[str] = ()) -> list[tuple[str | None, Scenario]]:

@@ -100,7 +100,8 @@ def stored(path: Path, source: str, member: str | None) -> StoredArray:
     """An array of a file, or of one member of an .npz file; only its header is read here."""
     shape, dtype = opened(path, member, source, header_of)
     if dtype.hasobject:
-        raise DataError(f"{source} holds Python objects, which would run code; save numbers")
+        problem = "has the dtype object, and reading Python objects could run code"
+        raise DataError(f"{source} {problem}; save numbers, all rows equally long")
 
     def read() -> np.ndarray:
         array = opened(path, member, source, lambda file: np.lib.format.read_array(file))

@@ -31,6 +31,11 @@ class ReportFigure:
     draw: Callable[[FigureStyle], Figure | None]
     table: Callable[[], Table | None]
 
+    @property
+    def sentence(self) -> str:
+        """The title as the first sentence of the caption."""
+        return self.title if self.title.endswith("?") else f"{self.title}."
+
 
 def shown_text(chosen: str) -> str:
     """Which schemes a figure shows, where it does not show all."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SLACK = 2e-6  # relative; the engine itself lets a deadline round end at T_th (1 + 1e-6)
+ROUNDING = 1e-12  # relative; less of an interval is what sums leave of equal seeds
 LEAST_SEEDS = 3  # of an interval or a test
 PHASES_FIRST, PHASES_LAST = ("download",), ("upload", "handover", "idle", "off")
 
@@ -133,6 +135,20 @@ def estimate(scheme: Scheme, value: Callable[[FinishedRun], float]) -> Estimate:
     mean = float(known.mean()) if len(known) else math.nan
     half = float(half_width(known)) if len(known) >= LEAST_SEEDS else math.nan
     return Estimate(mean, half, tuple(known.tolist()))
+
+
+def overlap(mean: float, half: float, other_mean: float, other_half: float) -> bool:
+    """Do two 95 % intervals overlap? Not where one is missing (nan), or neither has any width."""
+    both = half + other_half
+    return both > ROUNDING * abs(mean) and abs(mean - other_mean) < both
+
+
+def are_told_apart(estimates: Sequence[Estimate]) -> bool:
+    """May these be put in an order: does no interval overlap that of the next one?"""
+    ordered = sorted(estimates, key=lambda each: each.mean)
+    return not any(
+        overlap(one.mean, one.half, other.mean, other.half) for one, other in pairwise(ordered)
+    )
 
 
 def target_estimate(scheme: Scheme, target: float, name: str) -> Estimate:

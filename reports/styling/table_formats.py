@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from reports.run_data.metrics import RHO
+from reports.run_data.run_statistics import ROUNDING, overlap
 
-ROUNDING = 1e-12  # relative; less of an interval is what sums leave of equal seeds
 DASH, THIN = "\N{EN DASH}", "\N{THIN SPACE}"
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -110,21 +110,36 @@ class Table:
         ]
 
     def best(self) -> frozenset[tuple[int, int]]:
-        """(row, column) of the best means of each group of rows, and of those that look equal."""
+        """(row, column) of the best means of each group of rows.
+
+        With them those that look equal, or whose 95 % intervals overlap that of the best one;
+        none where these are all.
+        """
         names = [column.name for column in self.columns]
         group = names.index(self.grouped_by) if self.grouped_by else None
+        halves = {c.half_of: i for i, c in enumerate(self.columns) if c.half_of}
         found = set()
         for i, column in enumerate(self.columns):
+            half = halves.get(column.name)
             groups: dict[Any, list[int]] = {}
             for r, row in enumerate(self.rows if column.best else ()):
                 if not _is_empty(row[i]):
                     groups.setdefault(None if group is None else row[group], []).append(r)
             for members in groups.values():
                 choose = max if column.best == "max" else min
-                text = column.show(choose(self.rows[r][i] for r in members))
-                alike = [r for r in members if column.show(self.rows[r][i]) == text]
+                best = self.rows[choose(members, key=lambda r: self.rows[r][i])]
+                alike = [r for r in members if self._is_alike(self.rows[r], best, i, half)]
                 found |= {(r, i) for r in alike} if len(alike) < len(members) else set()
         return frozenset(found)
+
+    def _is_alike(self, row: tuple, best: tuple, i: int, half: int | None) -> bool:
+        """Does a mean look like the best one, or may it be as good?"""
+        show = self.columns[i].show
+        if show(row[i]) == show(best[i]):
+            return True
+        if half is None or _is_empty(row[half]) or _is_empty(best[half]):
+            return False
+        return overlap(row[i], row[half], best[i], best[half])
 
     def sort_value(self, row: int, column: int) -> str:
         """By what the page sorts a cell of numbers: in full precision, empty without a value."""

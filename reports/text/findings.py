@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from reports.run_data.metrics import ACCURACY, LATENCY
 from reports.run_data.run_statistics import (
     ThresholdGap,
+    are_told_apart,
+    estimate,
     final_accuracy,
     mean_latency_s,
     threshold_gap,
@@ -21,6 +24,8 @@ from reports.text.number_text import (
     percent,
     range_text,
 )
+
+NO_ORDER = ", in no order, as 95 % intervals overlap"
 
 
 def overview(schemes: list[Scheme]) -> str:
@@ -48,15 +53,18 @@ def _seeds(schemes: list[Scheme]) -> str:
 
 def rankings(schemes: list[Scheme]) -> list[str]:
     """The schemes by latency and by accuracy, with their numbers."""
-    fastest = sorted(schemes, key=mean_latency_s)
+    fastest, order = schemes, NO_ORDER
+    if are_told_apart([estimate(scheme, LATENCY.of) for scheme in schemes]):
+        fastest, order = sorted(schemes, key=mean_latency_s), ", shortest first"
     latency = list_text(f"{s.label} {milliseconds(mean_latency_s(s))}" for s in fastest)
-    sentences = [f"Mean latency per round, shortest first: {latency}."]
+    sentences = [f"Mean latency per round{order}: {latency}."]
     known = [scheme for scheme in schemes if is_known(final_accuracy(scheme))]
     if known:
         notes = untuned_notes(known)
-        best = known if notes else sorted(known, key=final_accuracy, reverse=True)
+        best, order = known, "" if notes else NO_ORDER
+        if not notes and are_told_apart([estimate(scheme, ACCURACY.of) for scheme in known]):
+            best, order = sorted(known, key=final_accuracy, reverse=True), ", highest first"
         accuracy = list_text(f"{s.label} {accuracy_text(s)}" for s in best)
-        order = "" if notes else ", highest first"
         sentences.append(f"Final test accuracy (mean over devices){order}: {accuracy}.")
         sentences += notes
     return sentences

@@ -99,3 +99,9 @@ def test_a_figure_that_the_results_do_not_have_is_refused(tmp_path, write_run, a
     assert there == f"{', '.join(drawn)}." and "cdf" in drawn
     with pytest.raises(ResultsError, match='names "worth", which these results do not have'):
         plot.figure(folder, "worth")
+
+
+def test_a_title_that_asks_is_a_sentence_as_it_is(two_schemes):
+    sentences = {figure.name: figure.sentence for figure in report_figures(two_schemes)[0]}
+    assert sentences["worth"] == "What would more band or time buy?"
+    assert sentences["costs"] == "Payload and energy."

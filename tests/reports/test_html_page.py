@@ -61,6 +61,7 @@ def test_the_table_of_contents_leads_to_what_is_there(report):
     html = (report / "index.html").read_text(encoding="utf-8")
     targets, places = set(re.findall(r'href="#([^"]+)"', html)), re.findall(r' id="([^"]+)"', html)
     assert len(places) == len(set(places)) and targets <= set(places) and set(FIGURES) <= targets
+    assert "<strong>Payload and energy.</strong>" in html
     files = set(re.findall(r'href="((?:figures|tables)/[^"]+)"', html))
     assert len(files) == 3 * len(FIGURES) + 15 and all((report / file).is_file() for file in files)
 

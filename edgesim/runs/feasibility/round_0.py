@@ -6,6 +6,7 @@ The numbers follow Liu, eqs. (24), (25), (28) for the channel at the start. They
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from edgesim.engine.event_estimate import round_events
 from edgesim.network.cell import Cell
+from edgesim.network.given_losses.varying_channel import VaryingChannel
 from edgesim.runs.error_sentences import first_ten, infeasible_sentence
 from edgesim.runs.feasibility.device_rows import MS, DeviceRows
 from edgesim.runs.feasibility.start_warnings import moving_plan, never_there, stale_plan
@@ -75,7 +77,8 @@ def feasibility_table(
         )
     count = len(everyone)
     left_out = sorted({*plan.infeasible, *never_in_time(cell, others, view)})
-    note = refused or participation(count, left_out, view, cell.planner.unprunable_s(demand, view))
+    unprunable_s, moves = cell.planner.unprunable_s(demand, view), gains_move(cell)
+    note = refused or participation(count, left_out, view, unprunable_s, moves)
     if len(asked) < count:
         note += f"; a round asks {len(asked)} of them, and shares are planned for those of round 0"
     note += "; this is round 0, and capabilities are drawn anew in every round" if redrawn else ""
@@ -141,8 +144,24 @@ def joined_feasibility(
     )
 
 
-def participation(count: int, left_out: list[int], view: View, unprunable_s: Array) -> str:
-    """Who cannot take part and why, and the least threshold that would let everybody."""
+def gains_move(cell: Cell) -> bool:
+    """May a device that is out of reach at the start come back?"""
+    channel = cell.channel
+    return isinstance(channel, VaryingChannel) or math.isfinite(channel.refresh_s)
+
+
+def participation(
+    count: int, left_out: list[int], view: View, unprunable_s: Array, moves: bool = False
+) -> str:
+    """Who cannot take part and why, and the least threshold that would let everybody.
+
+    Args:
+        count: of the devices.
+        left_out: those that cannot take part.
+        view: of round 0.
+        unprunable_s: of each device what nothing can shorten, s [K].
+        moves: path losses change, so that a rate of 0 bit/s says something of round 0 only.
+    """
     if not left_out:
         return f"all {count} devices can take part"
     silent = [k for k in left_out if view.rate_bps[k] == 0.0]
@@ -151,7 +170,9 @@ def participation(count: int, left_out: list[int], view: View, unprunable_s: Arr
     weak = [k for k in there if unprunable_s[k] < view.budget_s]
     parts = []
     if silent:
-        parts.append(f"devices {first_ten(silent)} are out of reach: their rate is 0 bit/s")
+        when = "when the run starts, and take part once the channel lets them" if moves else ""
+        away = f"out of reach {when}".rstrip()
+        parts.append(f"devices {first_ten(silent)} are {away}: their rate is 0 bit/s")
     if weak:
         parts.append(f"the batteries of devices {first_ten(weak)} hold less than their plan takes")
     if slow:
@@ -161,4 +182,5 @@ def participation(count: int, left_out: list[int], view: View, unprunable_s: Arr
             f"{view.budget_s * MS:g} ms, because what cannot be pruned alone takes up to "
             f"{needed_ms:.6g} ms; give more than {needed_ms:.6g} ms"
         )
-    return f"{len(left_out)} of {count} devices cannot take part: " + "; ".join(parts)
+    first = " in round 0" if moves and silent else ""
+    return f"{len(left_out)} of {count} devices cannot take part{first}: " + "; ".join(parts)

@@ -113,6 +113,13 @@ def test_hooks_that_fail(tmp_path, hook):
     assert result.output.strip().endswith("my.py:3: KeyError: 'lost'")
 
 
+@pytest.mark.parametrize("hook", ["personal(self)", "local_update(self, state, k, w, grant)"])
+def test_an_exit_within_a_method_ends_with_a_sentence_too(tmp_path, hook):
+    result, _ = run(tmp_path, "method", CLASS + f"def {hook}: raise SystemExit(0)")
+    assert result.exit_code == 2, result.output
+    assert result.output.strip().endswith("my.py:3: SystemExit: 0")
+
+
 @pytest.mark.parametrize("thing", ["partial(f, a=1)", "C()"])
 def test_allocators_that_are_no_plain_functions(tmp_path, thing):
     code = "from functools import partial\ndef f(problem, a): return 1 / 0\n"

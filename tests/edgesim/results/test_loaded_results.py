@@ -16,6 +16,7 @@ def test_a_run_read_back_has_the_tables_of_the_run_itself(tiny_scenario, tmp_pat
     run = edgesim.simulate(edgesim.load(tiny_scenario), seed=3, out=tmp_path / "a")
     loaded = edgesim.load_run(tmp_path / "a")
     assert loaded.keys == [] and loaded.folders == [tmp_path / "a"]
+    assert repr(loaded) == f"<1 run of {tmp_path / 'a'}>"
     for name in ("rounds", "device_rounds", "spans"):
         table = getattr(loaded, name)
         assert list(table.columns[:2]) == ["scheme", "seed"]

@@ -1,5 +1,7 @@
 """Overrides of the command line that lead nowhere are one sentence."""
 
+import warnings
+
 import pytest
 
 import edgesim
@@ -105,3 +107,14 @@ def test_a_scheme_keeps_its_place_in_the_file_whatever_is_chosen_and_run_again(t
         == alone.digest()
         == alone.model_copy(update={"scheme_position": None}).digest()
     )
+
+
+def test_a_file_is_not_silently_taken_without_its_schemes(tmp_path):
+    path = tmp_path / "two.yaml"
+    path.write_text(REMOVALS)
+    with pytest.warns(UserWarning, match=r"without the changes of its schemes \(one, two\); give"):
+        edgesim.load(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        edgesim.load(path, label="two")
+        edgesim.load(path, ["~schemes"])

@@ -71,3 +71,19 @@ def test_overview(schemes_of):
         text == "1 scheme on the scenario demo: 2 devices, 2 global rounds, seed 0, "
         "latency threshold 25.0\u00a0ms."
     )
+
+
+def test_schemes_whose_intervals_overlap_have_no_order(schemes_of):
+    """Seeds 0, 1, 2 of joint: 0.7, 0.75, 0.8; t(2) s / sqrt(3) is 0.124, so 0.65 is not told apart.
+
+    0.5 is, and stays plain; latencies are those of equal seeds and have their order.
+    """
+    given = {"fedavg": (0.1, 0.65, 5e6), "joint": (0.025, 0.7, 5e6), "personal": (0.03, 0.5, 5e6)}
+    schemes = schemes_of(seeds=3, step=0.05, beside="", **given)
+    latency, accuracy = findings.rankings(schemes)
+    assert "shortest first: joint" in latency
+    assert "in no order, as 95 % intervals overlap: fedavg 65.0" in accuracy
+    table = scheme_table(schemes)
+    column = [each.name for each in table.columns].index("final_accuracy")
+    bold = {table.rows[row][0] for row, i in table.best() if i == column}
+    assert bold == {"fedavg", "joint"}

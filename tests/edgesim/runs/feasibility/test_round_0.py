@@ -1,9 +1,12 @@
 """What `edgesim check` prints of a device: its upload, and what binds it."""
 
 import math
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+from edgesim.runs.feasibility.round_0 import participation
 from edgesim.runs.run import feasibility, simulate
 from edgesim.scenario.loader import load
 
@@ -129,3 +132,14 @@ def test_a_plan_with_the_fade_of_the_instant_is_a_warning_where_devices_can_be_l
     for change in "clock.mode=asynchronous", traced:
         (warning,) = feasibility(load(path, [fading, change])).warnings
         assert warning.endswith("of 25000 ms, so that devices may be late")
+
+
+def test_a_device_whose_channel_returns_is_out_of_reach_in_round_0_only():
+    view = SimpleNamespace(rate_bps=np.array([1e6, 0.0, 1e6]), budget_s=0.1)
+    said = participation(3, [1], view, np.zeros(3), moves=True)
+    assert said == (
+        "1 of 3 devices cannot take part in round 0: devices 1 are out of reach when the run "
+        "starts, and take part once the channel lets them: their rate is 0 bit/s"
+    )
+    for_good = "1 of 3 devices cannot take part: devices 1 are out of reach: their rate is 0 bit/s"
+    assert participation(3, [1], view, np.zeros(3)) == for_good
