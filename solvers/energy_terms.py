@@ -21,6 +21,8 @@ class EnergyTerms:
         f_max_hz: largest clock, Hz; slack_s and compute_s of the problem are those at f_max_hz.
         p_max_w: most transmit power, W, with which rate_bps of the problem is reached.
         gain: signal-to-noise ratio over the whole band per watt, 1/W: h / sigma^2 or h / (N0 B).
+        air_share: part of the time of an upload in which the power is sent, in (0, 1]; rate_bps of
+            the problem is the mean over all of that time, as under a TDD pattern.
 
     Raises:
         ValueError: names the field, the device, what was given and what is allowed.
@@ -32,6 +34,7 @@ class EnergyTerms:
     f_max_hz: Array
     p_max_w: Array
     gain: Array
+    air_share: Array
 
     def __init__(
         self,
@@ -41,13 +44,16 @@ class EnergyTerms:
         f_max_hz: ArrayLike,
         p_max_w: ArrayLike,
         gain: ArrayLike,
+        air_share: ArrayLike = 1.0,
     ) -> None:
         given = {"cycles": cycles, "kappa": kappa, "f_min_hz": f_min_hz, "f_max_hz": f_max_hz}
-        vars(self).update(broadcast(given | {"p_max_w": p_max_w, "gain": gain}))
+        radio = {"p_max_w": p_max_w, "gain": gain, "air_share": air_share}
+        vars(self).update(broadcast(given | radio))
         for name in ("cycles", "kappa"):
             require_between(name, getattr(self, name), 0.0, FINITE, "finite and not negative")
-        for name in ("f_max_hz", "p_max_w", "gain"):
+        for name in ("f_max_hz", "p_max_w", "gain", "air_share"):
             require_positive(name, getattr(self, name))
+        require_between("air_share", self.air_share, 0.0, 1.0, "at most 1")
         require_between("f_min_hz", self.f_min_hz, 0.0, self.f_max_hz, "between 0 and f_max_hz")
 
     def spread(self, count: int) -> EnergyTerms:

@@ -9,16 +9,21 @@ from typing import Any
 import numpy as np
 
 from edgesim.network.device import Fleet
-from edgesim.network.span_energy import compute_j, power_j
+from edgesim.network.span_energy import compute_j, mean_power_w, power_j
 from fl.contracts import Outcome, State, View, Work
 from fl.learned_selection.learning_rule import Costs
 
 
-def expected_costs(fleet: Fleet) -> Callable[[Any, State, View], Costs]:
+def expected_costs(fleet: Fleet, air_share: float = 1.0) -> Callable[[Any, State, View], Costs]:
     """(method, state, view) -> what taking part costs every device with the whole band, unpruned.
 
     Liu, eqs. (24), (25), at the least pruning ratio that the method allows.
+
+    Args:
+        fleet: all devices.
+        air_share: part of the time of an upload in which it is on the air.
     """
+    sending_w = mean_power_w(air_share, fleet.tx_power_w, fleet.idle_power_w)
 
     def costs(method: Any, state: State, view: View) -> Costs:
         devices = np.arange(len(fleet))
@@ -34,14 +39,19 @@ def expected_costs(fleet: Fleet) -> Callable[[Any, State, View], Costs]:
         upload_s[bits <= 0.0] = 0.0
         cycles = fleet.cycles(devices, work)
         joules = compute_j(fleet.capacitance, view.cpu_hz, cycles)
-        joules = joules + power_j(fleet.tx_power_w, upload_s)
+        joules = joules + power_j(sending_w, upload_s)
         return Costs(cycles / view.cpu_hz, upload_s, joules)
 
     return costs
 
 
-def spent_energy(fleet: Fleet) -> Callable[[Outcome], float]:
-    """Outcome -> what its computation and its upload took, J; of a lost job the computation."""
+def spent_energy(fleet: Fleet, air_share: float = 1.0) -> Callable[[Outcome], float]:
+    """Outcome -> what its computation and its upload took, J; of a lost job the computation.
+
+    Args:
+        fleet: all devices.
+        air_share: part of the time of an upload in which it is on the air.
+    """
 
     def spent_j(outcome: Outcome) -> float:
         grant, update = outcome.grant, outcome.update
@@ -54,6 +64,8 @@ def spent_energy(fleet: Fleet) -> Callable[[Outcome], float]:
         if math.isnan(outcome.finish_s):
             return float(joules)
         compute_s = math.fsum(device.seconds(stage.work, grant.cpu_hz) for stage in stages)
-        return float(joules + power_j(grant.power_w, max(outcome.finish_s - compute_s, 0.0)))
+        idle_w = float(fleet.idle_power_w[grant.device])
+        sending_w = mean_power_w(air_share, grant.power_w, idle_w)
+        return float(joules + power_j(sending_w, max(outcome.finish_s - compute_s, 0.0)))
 
     return spent_j

@@ -74,8 +74,8 @@ class Cell:
         self.samples, self.streams = np.asarray(samples), streams
         self.budget_s, self.absences = float(budget_s), absences
         self.capability = capability or (lambda g: fleet.capability)
-        self.running = RunningDevices(env, hardware)
-        self.ledger = Ledger(fleet, self.running)
+        self.running = RunningDevices(env, hardware, channel.air_times)
+        self.ledger = Ledger(fleet, self.running, channel.air_times)
         self.keeps_promises = keeps_promises
         self.sector_planner = Planner(
             allocator,

@@ -19,7 +19,7 @@ from edgesim.network.fading.processes import Fading
 from edgesim.network.fading.rate_distribution import efficiency_at
 from edgesim.network.fading.selective import SelectiveFading, effective_snr
 from edgesim.network.propagation.large_scale import LargeScale
-from edgesim.network.tdd_service import TddService
+from edgesim.network.tdd_service import ALWAYS, AirTimes, TddService
 from fl.contracts import Array
 from solvers.rates import EfficiencyLaw
 
@@ -37,7 +37,7 @@ class Channel:
         resource_share: part of B log2(1 + SNR) that carries data.
         law: spectral efficiency instead of log2(1 + SNR); needs a noise density.
         downlink_law: that of a downlink over the same links; None: the same.
-        services: when uplink and downlink may send; None: always, at the mean rate.
+        air_times: of uplink and downlink under a TDD pattern.
         estimate: what is known of the fading; None: all.
         power_control: of the uplink; None: devices send with all their power.
         single: what uploads get instead of the law, with one scheme at a time; None: the law.
@@ -62,7 +62,7 @@ class Channel:
         resource_share: float = 1.0,
         law: EfficiencyLaw | None = None,
         downlink_law: EfficiencyLaw | None = None,
-        services: tuple[TddService | None, TddService | None] = (None, None),
+        air_times: AirTimes = (ALWAYS, ALWAYS),
         estimate: ChannelEstimate | None = None,
         power_control: PowerControl | None = None,
         single: SingleScheme | None = None,
@@ -71,7 +71,7 @@ class Channel:
             raise ValueError(
                 "a channel needs a noise power or a noise density, exactly one of the two"
             )
-        self.fading, self.links, self.services = fading, links, services
+        self.fading, self.links, self.air_times = fading, links, air_times
         self.resource_share, self.law = float(resource_share), law
         self.downlink_law = law if downlink_law is None else downlink_law
         self.estimate, self.single = estimate, single
@@ -99,6 +99,12 @@ class Channel:
         if self.noise_w_per_hz is None:
             return float(self.noise_w or 0.0)
         return self.noise_w_per_hz * bandwidth_hz
+
+    @property
+    def services(self) -> tuple[TddService | None, TddService | None]:
+        """When uplink and downlink may send; None: always, at the mean rate."""
+        up, down = (each if isinstance(each, TddService) else None for each in self.air_times)
+        return up, down
 
     @property
     def upload_lag_s(self) -> float:

@@ -17,7 +17,7 @@ from edgesim.network.fading.fading_choice import make_fading
 from edgesim.network.fading.processes import Fading
 from edgesim.network.propagation.large_scale import LargeScale
 from edgesim.network.propagation.path_loss import large_scale_of, linear, path_gains
-from edgesim.network.tdd_service import make_services
+from edgesim.network.tdd_service import make_air_times
 from edgesim.scenario.network_schema import NetworkSection
 from fl.contracts import Array, Streams
 
@@ -56,7 +56,7 @@ def radio_options(
         "resource_share": network.carrier.resource_shares[0] if network.carrier else 1.0,
         "law": make_law(network.adaptation),
         "downlink_law": make_downlink_law(network.adaptation),
-        "services": make_services(network.carrier),
+        "air_times": make_air_times(network.carrier),
         "estimate": make_estimate(network, fading, streams),
         "power_control": make_power_control(network),
         "single": make_single_scheme(network.adaptation),

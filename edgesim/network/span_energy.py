@@ -8,8 +8,9 @@
     idle          idle power x time
 
 Idle power is what a device draws while it waits for the others; it is not added to the power of
-computing or sending. What devices with a state (`edgesim.network.hardware`) use is the integral of
-their power over the span.
+computing or sending. Under a TDD pattern air time is that in the slots of the link's direction; in
+the other slots a device that sends or receives waits, too. What devices with a state
+(`edgesim.network.hardware`) use is the integral of their power over the span.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 
 from edgesim.network.device import Fleet
 from edgesim.network.grants import Grants
+from edgesim.network.tdd_service import ALWAYS, AirTime, AirTimes
 from fl.contracts import Array, Grant
 
 Joules = Callable[
@@ -57,6 +59,11 @@ def power_j(power_w: Any, seconds: Any) -> Any:
     return power_w * seconds
 
 
+def mean_power_w(air_share: float, on_air_w: Any, waiting_w: Any) -> Any:
+    """Power of a transfer that is on the air for this share of its time, W."""
+    return air_share * on_air_w + (1.0 - air_share) * waiting_w
+
+
 @dataclass(frozen=True)
 class Ledger:
     """Prices spans: each method returns the function that turns a closed span into joules.
@@ -67,10 +74,12 @@ class Ledger:
     Args:
         fleet: all devices.
         running: those with a state, which know what they have used.
+        air_times: of uplink and downlink.
     """
 
     fleet: Fleet
     running: RunningMeter | None = None
+    air_times: AirTimes = (ALWAYS, ALWAYS)
 
     def computing(self, grant: Grant | Grants) -> Joules:
         if (metered := self._metered(grant.device)) is not None:
@@ -86,23 +95,29 @@ class Ledger:
     def sending(self, grant: Grant | Grants) -> Joules:
         if (metered := self._metered(grant.device)) is not None:
             return metered
-        idle_w = _of(self.fleet.idle_power_w, grant.device)
-
-        def energy(span: Any) -> Any:
-            sent_j = power_j(grant.power_w, span.seconds - span.waited_s)
-            return sent_j + power_j(idle_w, span.waited_s)
-
-        return energy
+        return self._transfer(grant.device, grant.power_w, self.air_times[0])
 
     def receiving(self, device: int | Array) -> Joules:
         if (metered := self._metered(device)) is not None:
             return metered
         power_w = _of(self.fleet.receive_power_w, device)
-        return lambda span: power_j(power_w, span.seconds)
+        return self._transfer(device, power_w, self.air_times[1])
 
     def idle(self, device: int | Array) -> Joules:
         power_w = _of(self.fleet.idle_power_w, device)
         return lambda span: power_j(power_w, span.seconds)
+
+    def _transfer(self, device: int | Array, on_air_w: Any, air_time: AirTime) -> Joules:
+        """The price of a span in which the radio is on the air for a part of the time."""
+        idle_w = _of(self.fleet.idle_power_w, device)
+
+        def energy(span: Any) -> Any:
+            having_band_s = span.seconds - span.waited_s
+            air_s = air_time.air_s(span.start_s, span.end_s) - air_time.share * span.waited_s
+            waiting_s = span.waited_s + (having_band_s - air_s)
+            return power_j(on_air_w, air_s) + power_j(idle_w, waiting_s)
+
+        return energy
 
     def _metered(self, device: int | Array) -> Joules | None:
         """The price of a span of a device that knows what it has used; None: it does not."""

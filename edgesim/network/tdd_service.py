@@ -2,19 +2,61 @@
 
 The slots of a pattern such as DDDSU give each direction one interval [a, b) of the period P. The
 air time until t is periodic and piecewise linear, so the finish of an upload has a closed form, and
-no slot needs an event.
+no slot needs an event. At the mean rate a direction has its share of every stretch of time instead.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
 from edgesim.scenario.radio.carrier_schema import CarrierSection
 from edgesim.scenario.radio.numerology import SYMBOLS, slot_seconds
 from fl.contracts import Array
+
+
+class AirTime(Protocol):
+    """The time in which a direction of the radio is on the air while it carries bits."""
+
+    @property
+    def share(self) -> float:
+        """Its part of all time."""
+
+    def air_s(self, start_s: Any, end_s: Any) -> Any:
+        """Time on the air from start to end, s, at most end - start."""
+
+    def share_at(self, time_s: float) -> float:
+        """Part of the time until `next_edge_s`."""
+
+    def next_edge_s(self, time_s: float) -> float:
+        """When `share_at` changes next, s; inf: never."""
+
+
+@dataclass(frozen=True)
+class MeanAirTime:
+    """The same share of every stretch of time.
+
+    Args:
+        share: in (0, 1].
+    """
+
+    share: float = 1.0
+
+    def air_s(self, start_s: Any, end_s: Any) -> Any:
+        return self.share * (end_s - start_s)
+
+    def share_at(self, time_s: float) -> float:
+        return self.share
+
+    def next_edge_s(self, time_s: float) -> float:
+        return math.inf
+
+
+ALWAYS = MeanAirTime()
+AirTimes = tuple[AirTime, AirTime]  # of uplink and downlink
 
 
 @dataclass(frozen=True)
@@ -42,6 +84,27 @@ class TddService:
     def longest_gap_s(self) -> float:
         """By how much an upload can end later than at the mean rate, at most, s."""
         return self.period_s - (self.end_s - self.begin_s)
+
+    def air_s(self, start_s: float, end_s: float) -> float:
+        """Time on the air from start to end, s."""
+        air_s = self._air_s(end_s) - self._air_s(start_s)
+        return min(max(air_s, 0.0), end_s - start_s)  # differences round
+
+    def share_at(self, time_s: float) -> float:
+        """1 in the slots of its direction, 0 in the others."""
+        return float([begins for edge_s, begins in self._edges(time_s) if edge_s <= time_s][-1])
+
+    def next_edge_s(self, time_s: float) -> float:
+        """When its slots begin or end next, s, always later than ``time_s``."""
+        return next(edge_s for edge_s, _ in self._edges(time_s) if edge_s > time_s)
+
+    def _edges(self, time_s: float) -> list[tuple[float, bool]]:
+        """(instant, its slots begin there) around an instant, in order of time."""
+        # Dividing rounds, so the period of ``time_s`` can be one of two.
+        n = math.floor(time_s / self.period_s)
+        edges = ((self.begin_s, True), (self.end_s, False))
+        periods = range(n - 2, n + 3)
+        return [(each * self.period_s + edge_s, on) for each in periods for edge_s, on in edges]
 
     def _air_s(self, time_s: float) -> float:
         """Air time from 0 to ``time_s``, s."""
@@ -76,10 +139,13 @@ class TddService:
         return max(finish_s, start_s)
 
 
-def make_services(carrier: CarrierSection | None) -> tuple[TddService | None, TddService | None]:
-    """(uplink, downlink) of a scenario's carrier; None where the rate is the mean over slots."""
-    if carrier is None or carrier.tdd is None or carrier.tdd_clock != "slots":
-        return None, None
+def make_air_times(carrier: CarrierSection | None) -> AirTimes:
+    """(uplink, downlink) of a scenario's carrier."""
+    if carrier is None or carrier.tdd is None:
+        return ALWAYS, ALWAYS
+    if carrier.tdd_clock != "slots":
+        up_share, down_share = carrier.air_shares
+        return MeanAirTime(up_share), MeanAirTime(down_share)
     slot_s = slot_seconds(carrier.scs_hz)
     down, _, up = carrier.special_symbols
     period_s = len(carrier.tdd) * slot_s

@@ -299,7 +299,7 @@ def convex_energy(problem: PruningProblem) -> Solution:
             b = choice.filled(np.exp(log_b))
             t = np.clip(np.exp(log_air), radio.full_power_s(b), radio.longest_s)
             share[on], air_s[on] = b, t
-            power_w[on] = np.minimum(radio.power(b, t), radio.p_max)
+            power_w[on] = task.sent_w(np.minimum(radio.power(b, t), radio.p_max))
             yield share.copy(), air_s.copy(), power_w.copy(), float(multiplier * np.exp(value))
 
     def certified(share: Array, air_s: Array, power_w: Array, price: float) -> Solution:

@@ -4,15 +4,16 @@ After Yang, Chen, Saad, Hong, Shikh-Bahaei, "Energy efficient federated learning
 communication networks", IEEE Trans. Wireless Commun. 2021, for one round at given pruning ratios
 (rho_min):
 
-    minimise    sum_k  kappa_k C_k f_k^2 + p_k t_k                       C: cycles of the round
+    minimise    sum_k  kappa_k C_k f_k^2 + a_k p_k t_k                   C: cycles of the round
     subject to  C_k / f_k + t_k <= A_k                                   A: the latency budget
                 t_k b_k B log2(1 + p_k g_k / n(b_k)) >= bits_k
                 sum_k b_k <= 1,  f_min <= f_k <= f_max,  0 <= p_k <= p_max
 
-with n = 1 where noise is a fixed power and n = b where it is a density. In share, air time t and
-computing time C / f it is convex, so a KKT point is an optimum. At a price of the band each device
-decides by itself (`energy_curve`); the band is worth the price at which the shares fill it
-(`band_price`).
+with n = 1 where noise is a fixed power and n = b where it is a density. a is the part of the upload
+in which a device is on the air, 1 but for TDD patterns, and B log2(...) the rate averaged over all
+of it. In share, time t of the upload and computing time C / f it is convex, so a KKT point is an
+optimum. At a price of the band each device decides by itself (`energy_curve`); the band is worth
+the price at which the shares fill it (`band_price`).
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def _certified(task: EnergyProblem, b: Array, t: Array, price: float) -> Solutio
     share[task.sends], air_s[task.sends] = b, t
     power, most = task.radio.power(b, t), task.radio.p_max
     held = power >= most * FULL_POWER
-    power_w[task.sends] = np.where(held, most, power)
+    power_w[task.sends] = task.sent_w(np.where(held, most, power))
     air_s[task.sends] = np.where(held, task.air_s(share, power_w)[task.sends], t)
     price = price_covering_marginals(task, share, power_w, price)
     return energy_solution(task, share, clocks(task, air_s), power_w, price, "energy")

@@ -161,7 +161,7 @@ def _sending(
     b, t = share[on], air_s[on]
     in_b, in_t = radio.slopes(b, t)
     limit, limit_b, limit_t = _power_limit(task, b, t)
-    held = power_w[on] >= radio.p_max * (1.0 - AT_LIMIT)
+    held = task.mean_w(power_w)[on] >= radio.p_max * (1.0 - AT_LIMIT)
     eta = np.where(held, np.maximum(price + in_b, 0.0) / -limit_b, 0.0)
     slope = in_b + price + eta * limit_b
     wasted_j = float(_tangent_fall(slope, b, least, most).sum())

@@ -11,6 +11,9 @@ rest of the time A is left for computing, W / tau^2 joules in tau = A - t second
 the best responses of a device to a price (band costs lambda joules), x and t rise together with
 lambda: the curve has one parameter u. It leaves the inner stationarity dE/dt + 2 W / tau^3 = 0
 only where the frequency or the power is at its limit.
+
+Powers are means over the time t. A device that is on the air for the share a of it sends p / a, so
+that its gain per watt is g / a, and its joules are again the mean power times t.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ class Radio:
 
     Attributes:
         s: bits in nats over the band [S], s.
-        gain: signal-to-noise ratio over the whole band per watt [S], 1/W.
+        gain: signal-to-noise ratio over the whole band per watt of mean power [S], 1/W.
         snr: the same at the largest power [S].
         work: kappa C^3 [S], J s^2.
         time_s: A [S], for computing and sending, s.
@@ -58,7 +61,7 @@ class Radio:
 
     @cached_property
     def p_max(self) -> Array:
-        """Largest power [S], W."""
+        """Largest mean power [S], W."""
         return self.snr / self.gain
 
     @cached_property
@@ -72,7 +75,7 @@ class Radio:
         return self.time_s - self.tau_min
 
     def power(self, share: Array, air_s: Array) -> Array:
-        """Least power that sends the bits in this time on this share [S], W."""
+        """Least mean power that sends the bits in this time on this share [S], W."""
         level = np.expm1(self.s / (share * air_s)) / self.gain
         return share * level if self.density else level
 

@@ -85,7 +85,7 @@ class EnergyProblem:
         on = self.sends
         return Radio(
             s=(np.log1p(self.snr) * (self.bits / self.problem.rate_bps))[on],
-            gain=self.terms.gain[on],
+            gain=(self.terms.gain / self.terms.air_share)[on],
             snr=self.snr[on],
             work=(self.terms.kappa * self.terms.cycles**3)[on],
             time_s=self.time_s[on],
@@ -93,6 +93,14 @@ class EnergyProblem:
             tau_max=self.tau_max[on],
             density=self.problem.snr is not None,
         )
+
+    def sent_w(self, mean_w: Array) -> Array:
+        """Transmit powers of those who send [S] with these mean powers [S], W."""
+        return mean_w / self.terms.air_share[self.sends]
+
+    def mean_w(self, power_w: Array) -> Array:
+        """Transmit powers [K] as means over the time of an upload [K], W."""
+        return self.terms.air_share * power_w
 
     def computing_s(self, cpu_hz: Array) -> Array:
         """C / f [K], s."""
@@ -109,7 +117,8 @@ class EnergyProblem:
             return np.where(self.sends, np.where(rate_bps > 0, self.bits / rate_bps, np.inf), 0.0)
 
     def energy_j(self, cpu_hz: Array, power_w: Array, air_s: Array) -> Array:
-        """kappa C f^2 + p t [K] of those who are served, J."""
+        """kappa C f^2 + a p t [K] of those who are served, J; a: share of t on the air."""
         with np.errstate(invalid="ignore"):  # no power, and sending that never ends
-            joules = self.terms.kappa * self.terms.cycles * cpu_hz**2 + power_w * air_s
+            sending_j = self.mean_w(power_w) * air_s
+            joules = self.terms.kappa * self.terms.cycles * cpu_hz**2 + sending_j
         return np.where(self.problem.feasible, joules, 0.0)

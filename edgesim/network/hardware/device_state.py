@@ -3,7 +3,7 @@
 Between two events every power is constant, so that joules, battery and temperature are known in
 closed form at the next one: a change of the background load, the limit of the temperature, the
 end of the modem's tail, an edge of a charging window, a battery that is full, empty, or full enough
-to return, and the last cycle of a computation.
+to return, an edge of a TDD pattern's slots, and the last cycle of a computation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from edgesim.network.hardware.background_load import BackgroundLoad
 from edgesim.network.hardware.battery import Battery
 from edgesim.network.hardware.modem import NO_MODEM, Modem
 from edgesim.network.hardware.thermal import Thermal
-from edgesim.network.span_energy import compute_j, power_j
+from edgesim.network.span_energy import compute_j, mean_power_w, power_j
+from edgesim.network.tdd_service import ALWAYS, AirTime
 
 WAITING, RECEIVING, COMPUTING, SENDING = "waiting", "receiving", "computing", "sending"
 IDLE, OFF = "idle", "off"  # phases of the spans of a device without a job
@@ -55,6 +56,19 @@ class DeviceHardware:
     thermal: Thermal | None = None
     load: BackgroundLoad | None = None
     battery: Battery | None = None
+
+    def sending_w(self, tx_power_w: float, air_share: float) -> float:
+        """Mean power while it sends, on the air for this share of the time, W."""
+        return float(mean_power_w(air_share, self.modem.sending_w(tx_power_w), self.listening_w))
+
+    def receiving_w(self, air_share: float) -> float:
+        """Mean power while it receives, on the air for this share of the time, W."""
+        return float(mean_power_w(air_share, self.receive_power_w, self.listening_w))
+
+    @property
+    def listening_w(self) -> float:
+        """Power while it waits and its modem listens on, W: in slots of the other direction."""
+        return self.idle_power_w + self.modem.tail_power_w
 
 
 class Snapshot(NamedTuple):
@@ -96,6 +110,7 @@ class DeviceState:
     Attributes:
         activity: waiting, receiving, computing or sending.
         clock_hz: clock that is asked for while it computes; the limit of a hot processor is lower.
+        air_time: of the direction in which it sends or receives.
         cycles_left: of the computation.
         joules: used since the activity began.
         pieces: idle and off stretches that are not taken yet.
@@ -115,6 +130,7 @@ class DeviceState:
     activity: str = WAITING
     clock_hz: float = 0.0
     tx_power_w: float = 0.0
+    air_time: AirTime = ALWAYS
     cycles_left: float = 0.0
     joules: float = 0.0
     began_s: float = 0.0
@@ -136,6 +152,7 @@ class DeviceState:
         clock_hz: float = 0.0,
         cycles: float = 0.0,
         tx_power_w: float = 0.0,
+        air_time: AirTime = ALWAYS,
     ) -> None:
         """Go over to another activity at an instant."""
         self.advance(time_s)
@@ -143,7 +160,8 @@ class DeviceState:
         if self.activity in (RECEIVING, SENDING):
             self.tail_until_s = time_s + self.hardware.modem.tail_s
         self.activity, self.clock_hz, self.cycles_left = activity, clock_hz, cycles
-        self.tx_power_w, self.joules, self.began_s = tx_power_w, 0.0, time_s
+        self.tx_power_w, self.air_time = tx_power_w, air_time
+        self.joules, self.began_s = 0.0, time_s
 
     def take_pieces(self, time_s: float) -> list[Piece]:
         """The stretches without a job until an instant that were not taken before."""
@@ -192,9 +210,9 @@ class DeviceState:
         if not self.alive:
             return 0.0
         if self.activity == SENDING:
-            return modem.sending_w(self.tx_power_w)
+            return hardware.sending_w(self.tx_power_w, self.air_time.share_at(self.time_s))
         if self.activity == RECEIVING:
-            return hardware.receive_power_w
+            return hardware.receiving_w(self.air_time.share_at(self.time_s))
         radio_w = modem.tail_power_w if self.time_s < self.tail_until_s else modem.sleep_power_w
         if self.activity == COMPUTING:
             return self.processor_w + radio_w
@@ -234,6 +252,8 @@ class DeviceState:
         if hardware.thermal is not None:
             turn = self.temperature_c, self.processor_w, self.throttled
             events.append((now + hardware.thermal.seconds_until_it_turns(*turn), "heat"))
+        if math.isfinite(edge_s := self.air_time.next_edge_s(now)):
+            events.append((edge_s, "slot"))
         if now < self.tail_until_s:
             events.append((self.tail_until_s, "tail"))
         if hardware.battery is not None:

@@ -22,6 +22,7 @@ from edgesim.network.hardware.device_state import (
     Snapshot,
 )
 from edgesim.network.span_energy import compute_j, power_j
+from edgesim.network.tdd_service import ALWAYS, AirTimes
 from edgesim.records.span import Span
 from fl.contracts import Array, Grant
 
@@ -36,12 +37,16 @@ class RunningDevices:
     Args:
         env: the simulation environment.
         hardware: device -> what it is made of; devices that are not named have no state.
+        air_times: of uplink and downlink.
     """
 
     def __init__(
-        self, env: simpy.Environment, hardware: Mapping[int, DeviceHardware] | None = None
+        self,
+        env: simpy.Environment,
+        hardware: Mapping[int, DeviceHardware] | None = None,
+        air_times: AirTimes = (ALWAYS, ALWAYS),
     ) -> None:
-        self.env = env
+        self.env, self.air_times = env, air_times
         self.states = {k: DeviceState(each, env.now) for k, each in (hardware or {}).items()}
         self._job: dict[int, simpy.Process] = {}  # device -> the process that is watched
         self._changed: dict[int, simpy.Event] = {}  # rung when its activity changes
@@ -67,12 +72,13 @@ class RunningDevices:
     def receive(self, k: int) -> None:
         """Device k begins to receive."""
         if k in self.states:
-            self._begin(k, RECEIVING)
+            self._begin(k, RECEIVING, air_time=self.air_times[1])
 
     def send(self, grant: Grant) -> None:
         """The device of a grant begins to send."""
         if grant.device in self.states:
-            self._begin(grant.device, SENDING, tx_power_w=grant.power_w)
+            amounts = {"tx_power_w": grant.power_w, "air_time": self.air_times[0]}
+            self._begin(grant.device, SENDING, **amounts)
 
     def compute(self, grant: Grant, cycles: float, seconds: float, span: Span) -> Waiting:
         """Take the time of a computation: that which is given, or that of the device's state.
@@ -102,7 +108,7 @@ class RunningDevices:
         self.states[k].advance(self.env.now)
         return self.states[k].joules
 
-    def _begin(self, k: int, activity: str, **amounts: float) -> None:
+    def _begin(self, k: int, activity: str, **amounts: Any) -> None:
         self.states[k].begin(activity, self.env.now, **amounts)
         if k in self._changed:
             self._changed.pop(k).succeed()
@@ -168,18 +174,19 @@ class RunningDevices:
             up_s: planned time of sending [S], s.
             down_s: planned time of receiving [S], s.
         """
-        needed_j = np.zeros(len(grants))
+        needed_j, (up, down) = np.zeros(len(grants)), self.air_times
         for i, k in enumerate(grants.device.tolist()):
             if k not in self.states:
                 continue
             hardware = self.states[k].hardware
             clock_hz = float(grants.cpu_hz[i]) / planned_share(hardware)
             busy_s = float(cycles[i] / grants.cpu_hz[i])
+            sending_w = hardware.sending_w(float(grants.power_w[i]), up.share)
             needed_j[i] = (
-                power_j(hardware.receive_power_w, float(down_s[i]))
+                power_j(hardware.receiving_w(down.share), float(down_s[i]))
                 + compute_j(hardware.capacitance, clock_hz, float(cycles[i]))
                 + power_j(hardware.static_power_w + hardware.modem.sleep_power_w, busy_s)
-                + power_j(hardware.modem.sending_w(float(grants.power_w[i])), float(up_s[i]))
+                + power_j(sending_w, float(up_s[i]))
             )
         return needed_j
 

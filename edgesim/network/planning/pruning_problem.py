@@ -63,6 +63,7 @@ def pruning_problem(
             f_max_hz=view.cpu_hz[devices],
             p_max_w=power_w,
             gain=gain_per_w,
+            air_share=channel.air_times[0].share,
         ),
     )
 

@@ -30,7 +30,8 @@ def method_hooks(setup: Setup) -> Any:
         method = KeyingMethod(method, setup.reuse)
     if setup.selector is None:
         return method
-    told = expected_costs(setup.fleet), spent_energy(setup.fleet), not setup.counts_only
+    sent = setup.fleet, setup.channel.air_times[0].share
+    told = expected_costs(*sent), spent_energy(*sent), not setup.counts_only
     return ChoosingMethod(method, setup.selector, setup.method.participants, setup.seeds, *told)
 
 

@@ -142,11 +142,16 @@ class CarrierSection(Section):
         return down, guard, up
 
     @property
+    def air_shares(self) -> tuple[float, float]:
+        """Parts of the time in which bits travel (up, down); 1 without a TDD pattern."""
+        return air_shares(self.tdd, self.special_symbols) if self.tdd else (1.0, 1.0)
+
+    @property
     def resource_shares(self) -> tuple[float, float]:
         """Parts of W log2(1 + SINR) that carry data (up, down); 1 without a resource grid."""
         if self.bandwidth_hz is None:
             return 1.0, 1.0
-        up, down = air_shares(self.tdd, self.special_symbols) if self.tdd else (1.0, 1.0)
+        up, down = self.air_shares
         return (
             self.layers * resource_share(self.overhead_up, up),
             self.layers * resource_share(self.overhead_down, down),

@@ -83,6 +83,24 @@ def test_a_killed_run_goes_on_with_the_same_bytes(scenario, tmp_path, name):
     assert whole.device_rounds.device.nunique() > 2
 
 
+def test_a_rule_is_told_the_joules_of_the_ledger_under_a_tdd_pattern(scenario, monkeypatch):
+    rule, told = LEARNING_RULES["energy-queues"], []
+    learn = rule.learn
+
+    def noted(self, memory, view, costs, ended):
+        told.extend(each.energy_j for each in ended)
+        return learn(self, memory, view, costs, ended)
+
+    monkeypatch.setattr(rule, "learn", noted)
+    carrier = "{frequency: 3.5 GHz, bandwidth: 20 MHz, noise_figure: 5 dB, tdd: DDDSU}"
+    changes = [f"network.carrier={carrier}", "network.bandwidth=18.36 MHz", "rounds=1"]
+    changes += ["network.noise=-169 dBm/Hz", "devices.0.idle_power=50 mW"]
+    changes += ["budget.latency_threshold=9 s"]
+    spans = simulate(scenario("learning.selection=energy-queues", *changes)).spans
+    used = spans[spans.phase != "idle"].groupby("device").energy_j.sum()
+    assert told == pytest.approx(used.tolist(), rel=1e-9)
+
+
 def test_a_resolved_scenario_has_the_parameters_and_reads_back(scenario, tmp_path):
     given = scenario("learning.selection={name: energy-queues, energy_per_round_j: 0.001}")
     run = simulate(given, out=tmp_path / "run")

@@ -10,7 +10,7 @@ from edgesim.network.adaptation.link_adaptation import make_law, schemes
 from edgesim.network.channel import Channel
 from edgesim.network.fading.processes import BlockFading
 from edgesim.network.fluid_links import Uplink
-from edgesim.network.tdd_service import TddService
+from edgesim.network.tdd_service import ALWAYS, TddService
 from edgesim.scenario.radio.adaptation_schema import AdaptationSection
 from edgesim.seeds import Seeds
 from fl.contracts import Grant
@@ -89,7 +89,7 @@ def ends(law, gains, share="fixed", band_hz=10e6, power_w=0.2, **options):
 def test_uploads_end_no_later_with_more_of_either(name, exponents, kind, more):
     gains, law = [10.0**each for each in exponents], LAWS[name]
     if kind == "slots":
-        options = {"services": (TddService(2.5e-3, 1.9e-3, 2.5e-3), None)}
+        options = {"air_times": (TddService(2.5e-3, 1.9e-3, 2.5e-3), ALWAYS)}
     else:
         fading = BlockFading(Seeds(1), len(gains), 5e-3) if kind == "fading" else None
         options = {"fading": fading}

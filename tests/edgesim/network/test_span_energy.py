@@ -137,6 +137,20 @@ def test_the_clock_that_was_granted_is_the_one_that_is_paid():
     assert Ledger(fleet(1)).computing(Grant(0, 1.0, 0.0, 1e9, 0.2))(span) == pytest.approx(0.1)
 
 
+def test_an_upload_that_waits_for_the_band_under_a_tdd_pattern():
+    """3.5 of 7 s without the band, and 16 of 70 parts of the others on the air: 0.8 s at 0.2 W,
+    6.2 s at 0.05 W.
+    """
+    from edgesim.network.span_energy import Ledger
+    from edgesim.network.tdd_service import ALWAYS, MeanAirTime
+    from edgesim.records.span import Span
+
+    ledger = Ledger(fleet(1), air_times=(MeanAirTime(16 / 70), ALWAYS))
+    span = Span(0, 0, "upload", start_s=1.0, end_s=8.0, waited_s=3.5)
+    assert ledger.sending(Grant(0, 1.0, 0.0, 1e9, 0.2))(span) == pytest.approx(0.16 + 0.31)
+    assert ledger.receiving(0)(Span(0, 0, "download", start_s=1.0, end_s=8.0)) == 0.3 * 7.0
+
+
 def test_a_column_is_squared_as_its_numbers_are():
     """numpy's own square differs in the last bit of about one number in a thousand."""
     clocks = np.random.default_rng(0).uniform(1e9, 3e9, 100_000)

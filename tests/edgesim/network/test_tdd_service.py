@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from edgesim import simulate
 from edgesim.errors import ScenarioError
-from edgesim.network.tdd_service import TddService, make_services
+from edgesim.network.tdd_service import TddService, make_air_times
 from edgesim.scenario import load
 from edgesim.scenario.radio.carrier_schema import CarrierSection
 
@@ -22,7 +22,7 @@ SECTION = CarrierSection(frequency="3.5 GHz", bandwidth="20 MHz", tdd="DDDSU", t
 
 def test_a_millisecond_of_air_from_the_start():
     """DDDSU at 30 kHz: 4 / 7 ms of air in 2.5 ms; the second period ends it at 4.857143 ms."""
-    up, down = make_services(SECTION)
+    up, down = make_air_times(SECTION)
     assert up.share == pytest.approx(16 / 70) and down.share == pytest.approx(52 / 70)
     mean_s = 1e-3 / up.share
     assert mean_s == pytest.approx(4.375e-3)
@@ -41,6 +41,19 @@ def test_the_finish_serves_what_is_needed_and_no_later_than_the_gap(start, neede
     end = link.finish_s(start, needed)
     assert link.served_s(start, end) == pytest.approx(needed, rel=1e-6, abs=1e-12)
     assert end <= start + needed + link.longest_gap_s + 1e-12
+
+
+@given(start=st.floats(0, 1e4), length=st.floats(0, 0.02), begin=st.sampled_from([0.0, 0.3, 0.7]))
+def test_the_air_time_is_the_sum_over_the_edges(start, length, begin):
+    """Of slots that end with the period (up), begin with it (down), or neither."""
+    link = TddService(2.5e-3, begin * 2.5e-3, (begin + 0.3) * 2.5e-3)
+    now, end, air = start, start + length, 0.0
+    while now < end:
+        edge = min(link.next_edge_s(now), end)
+        assert edge > now
+        air, now = air + link.share_at(now) * (edge - now), edge
+    assert air == pytest.approx(link.air_s(start, end), abs=1e-10)
+    assert 0.0 <= link.air_s(start, end) <= end - start
 
 
 def test_a_static_cell_in_slots_is_never_late():

@@ -32,6 +32,7 @@ learning: {dataset: none, model: liu-cnn, batch_size: 128, method: {name: fedavg
 """
 LIU = "learning.method={name: liu}"
 DENSITY = "network.noise=-180 dBm/Hz"
+GRID = "{{frequency: 3.5 GHz, bandwidth: 20 MHz, noise_figure: 5 dB, tdd: DDDSU, tdd_clock: {}}}"
 NONE = "budget={latency_threshold: none}"
 TABLES = ("rounds.csv", "device_rounds.parquet", "spans.parquet")
 
@@ -106,6 +107,14 @@ def test_latency_counts_unprunable_work_without_a_threshold(tmp_path):
     assert np.ptp(compute_s) > 1e-3 and np.ptp(run.device_rounds.finish_s) <= 1e-9
 
 
+def planned_energy(cell, demand, view, budget_s):
+    """What the allocator of a cell answers to the problem of a round."""
+    fixed_s = cell.planner.unprunable_s(demand, view)
+    everybody, slack_s, gains = np.arange(4), budget_s - fixed_s, cell.channel.gains(0.0)
+    asked = demand, view, everybody, slack_s, fixed_s, gains
+    return cell.planner.allocator(pruning_problem(cell.channel, cell.fleet, *asked))
+
+
 @pytest.mark.parametrize("noise", [(), (DENSITY,)])
 def test_energy_is_what_the_ledger_says(tmp_path, noise):
     """The plan's joules are those of the log; everybody is back at T_th; kkt with full clocks and
@@ -118,19 +127,31 @@ def test_energy_is_what_the_ledger_says(tmp_path, noise):
         and (rows.status == "arrived").all()
     )
     cell, demand, view = planned(tmp_path, "allocation.solver=energy", *noise)
-    grants = cell.plan(demand, view).grants
-    planner = cell.planner
-    fixed_s = planner.unprunable_s(demand, view)
-    everybody, slack_s, gains = np.arange(4), np.full(4, 0.7), cell.channel.gains(0.0)
-    asked = demand, view, everybody, slack_s, fixed_s, gains
-    problem = pruning_problem(cell.channel, cell.fleet, *asked)
-    answer = planner.allocator(problem)
+    grants, answer = cell.plan(demand, view).grants, planned_energy(cell, demand, view, 0.7)
     assert answer.objective == pytest.approx(rows.energy_j.sum(), rel=1e-12)
     assert (grants.cpu_hz < view.cpu_hz).all() and (grants.power_w < cell.fleet.tx_power_w).all()
     spent = ran(tmp_path, "allocation.solver=kkt", *noise).rounds.energy_j[0]
     assert run.rounds.energy_j[0] < 0.2 * spent
     rows = feasibility_table(cell, set_up(load(tmp_path / "solvers.yaml")).method).rows
     assert [row["planned_ms"] for row in rows] == pytest.approx([700.0] * 4)
+
+
+@pytest.mark.parametrize("solver", ["energy", "convex-energy"])
+@pytest.mark.parametrize("clock", ["fluid", "slots"])
+def test_energy_is_what_the_ledger_says_under_a_tdd_pattern(tmp_path, clock, solver):
+    """Sending costs p x 16 / 70 of its time at the mean rate, in the plan and in the log."""
+    carrier = ["network.bandwidth=18.36 MHz", "network.noise=-169 dBm/Hz"]
+    carrier += [f"network.carrier={GRID.format(clock)}", "budget.latency_threshold=9 s"]
+    run = ran(tmp_path, f"allocation.solver={solver}", *carrier)
+    rows = run.device_rounds[run.device_rounds["round"] == 0]
+    assert (rows.status == "arrived").all()
+    cell, demand, view = planned(tmp_path, f"allocation.solver={solver}", *carrier)
+    grants, answer = cell.plan(demand, view).grants, planned_energy(cell, demand, view, 9.0)
+    assert answer.objective == pytest.approx(rows.energy_j.sum(), rel=1e-12)
+    rate_bps = cell.channel.rate_bps(grants.share, grants.power_w, cell.channel.gains(0.0))
+    spans = run.spans[(run.spans["round"] == 0) & (run.spans.phase == "upload")]
+    sent_j = grants.power_w * 16 / 70 * spans.bits / rate_bps
+    assert spans.energy_j.to_numpy() == pytest.approx(sent_j.to_numpy(), rel=1e-12)
 
 
 @pytest.mark.parametrize("noise", [(), (DENSITY,)])

@@ -58,6 +58,32 @@ def test_without_energy_of_computing_the_clock_is_full():
     assert a.cpu_hz == approx([2e9]) and a.power_w == approx([0.03])  # t = 0.5 s
 
 
+@pytest.mark.parametrize("method", ["energy", "convex-energy"])
+@pytest.mark.parametrize("density", [False, True])
+def test_a_quarter_of_the_time_on_the_air(method, density):
+    """With a gain of 25 per watt p = 3 / 25 W, 0.03 W on average: as above 0.5 s are best."""
+    psi, cycles = 4 * (np.log(4) - 1) + 1, 4e8
+    kappa = psi / 100 * 0.4**3 / (2 * cycles**3)
+    p = cell(1e6, cycles, 0.9, 25.0, kappa=kappa, density=density)
+    a = allocate(replace(p, energy=replace(p.energy, air_share=0.25)), method)
+    close = 1e-9 if method == "energy" else 1e-4
+    assert a.cpu_hz == approx([1e9], rel=close) and a.power_w == approx([0.12], rel=close)
+    assert a.objective == approx(kappa * cycles * 1e18 + 0.25 * 0.12 * 0.5, rel=1e-8)
+
+
+@settings(deadline=None)
+@given(problems(), st.floats(0.05, 1.0))
+def test_a_share_on_the_air_is_a_lower_mean_power(p, air_share):
+    """p a t joules: as devices of a times the power, all of the time."""
+    terms = p.energy
+    part = allocate(replace(p, energy=replace(terms, air_share=air_share)), "energy")
+    mean = replace(terms, p_max_w=air_share * terms.p_max_w, gain=terms.gain / air_share)
+    whole = allocate(replace(p, energy=mean), "energy")
+    assert part.objective == approx(whole.objective, rel=1e-9)
+    assert air_share * part.power_w == approx(whole.power_w, rel=1e-6)
+    assert part.cpu_hz == approx(whole.cpu_hz, rel=1e-6)
+
+
 def test_who_sends_nothing_computes_slowly():
     a = allocate(cell([0.0, 1e6], [4e8, 0.0], 0.5, 10.0), "energy")
     assert (

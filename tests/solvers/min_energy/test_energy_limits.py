@@ -111,6 +111,8 @@ def test_pruned_no_more_than_rho_min():
         ("p_max_w", [0.1, np.inf], "p_max_w of device 1 is inf"),
         ("gain", 0.0, "gain of device 0"),
         ("gain", "much", "gain is 'much'"),
+        ("air_share", [1.0, 1.5], "air_share of device 1 is 1.5; it must be at most 1"),
+        ("air_share", 0.0, "air_share of device 0 is 0"),
         ("cycles", [1.0, 2.0, 3.0], "shapes"),
     ],
 )

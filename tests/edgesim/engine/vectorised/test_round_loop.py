@@ -76,6 +76,13 @@ CASES = {
         "seed=1",
         *IDLE[:2],
     ],
+    "tdd": [
+        "network.carrier={frequency: 3.5 GHz, bandwidth: 100 MHz, tdd: DDDSU, noise_figure: 5 dB}",
+        "network.bandwidth=98.28 MHz",
+        "network.noise=-169 dBm/Hz",
+        "allocation.solver=equal",
+        *IDLE,
+    ],
     "noise density": ["network.noise=-174 dBm/Hz", "allocation.solver=equal", FADING],
     "fixed ratio, nothing sent": ["learning.method={name: pruning-only, rho: 1}"],
     "entropy": ["accounting.mask_overhead=entropy", "accounting.sparse_efficiency=0.4"],

@@ -18,7 +18,7 @@ from edgesim.network.interference.network_uplink import NetworkUplink
 from edgesim.network.interference.sector_channel import SectorChannel
 from edgesim.network.mobility.serving_sectors import Handover
 from edgesim.network.planned_gains import PlannedGains
-from edgesim.network.tdd_service import TddService
+from edgesim.network.tdd_service import ALWAYS, TddService
 from edgesim.seeds import Seeds
 from fl.contracts import Grant
 
@@ -148,7 +148,7 @@ def test_a_promise_for_the_round_is_divided_among_sectors_and_devices():
 def test_a_sector_sends_while_the_link_may():
     """0.1 s of every 0.4 s: 73.207161 Mbit/s is the mean, four times that while it sends."""
     service = TddService(0.4, 0.0, 0.1)
-    link = link_of(options={"services": (None, service)}, interference="none", planned="none")
+    link = link_of(options={"air_times": (ALWAYS, service)}, interference="none", planned="none")
     assert ends(link, [ALONE * 0.2, 0.0])[0] == pytest.approx(0.05, rel=1e-7)
     assert planned_s(link, [ALONE * 0.2, 0.0])[0] == pytest.approx(
         0.2 + service.longest_gap_s, rel=1e-7

@@ -21,6 +21,7 @@ from edgesim.network.hardware.device_state import (
 )
 from edgesim.network.hardware.modem import Modem
 from edgesim.network.hardware.thermal import Thermal
+from edgesim.network.tdd_service import MeanAirTime, TddService
 from edgesim.seeds import Seeds
 
 MODEM = Modem(0.1, 0.35, tail_s=0.1, tail_power_w=0.1, sleep_power_w=0.001)
@@ -109,6 +110,21 @@ def test_sending_then_tail_then_sleep():
     sent, waited = played(state, (SENDING, 2.0, {"tx_power_w": 0.2}), (WAITING, 1.0, {}))
     assert sent == pytest.approx(2.0 * (0.1 + 0.2 / 0.35))
     assert waited == pytest.approx(0.05 + 0.1 * 0.1 + 0.9 * 0.001)
+
+
+def test_a_battery_that_sends_in_slots_dies_in_one():
+    """2 W on the air, from 2 to 4 of every 4 s, and 0.5 W else: 1 + 4 + 1 J by 6 s, 3 J at 7.5 s.
+    At the mean rate it is 1.25 W, and 9 J last 7.2 s.
+    """
+    hardware = DeviceHardware(idle_power_w=0.5, battery=Battery(9.0))
+    died = []
+    for air_time in (TddService(4.0, 2.0, 4.0), MeanAirTime(0.5)):
+        state = DeviceState(hardware)
+        state.begin(SENDING, 0.0, tx_power_w=2.0, air_time=air_time)
+        state.advance(10.0)
+        died.append(10.0 - state.off_s)
+        assert (state.battery_j, state.joules) == (0.0, pytest.approx(9.0))
+    assert died == pytest.approx([7.5, 7.2])
 
 
 def test_computing_by_hand():

@@ -17,7 +17,7 @@ from edgesim.network.fluid_links import StalledLinkError, Uplink
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.load import loads
 from edgesim.network.interference.network_uplink import NetworkUplink
-from edgesim.network.tdd_service import TddService
+from edgesim.network.tdd_service import ALWAYS, TddService
 from edgesim.seeds import Seeds
 from fl.contracts import Grant
 
@@ -163,11 +163,11 @@ def test_one_sector_is_the_cell_to_the_last_bit():
 
 def test_fading_and_slots_are_those_of_the_cell():
     one, bits = Couplings([[1e-12], [3e-12]], [0, 0]), [4e5, 8e5]
-    slots = (TddService(2.5e-3, 1.9e-3, 2.5e-3), None)
+    slots = (TddService(2.5e-3, 1.9e-3, 2.5e-3), ALWAYS)
     for options in (
         {"fading": BlockFading(Seeds(1), 2, 4e-3)},
-        {"services": slots},
-        {"fading": BlockFading(Seeds(1), 2, 4e-3), "services": slots},
+        {"air_times": slots},
+        {"fading": BlockFading(Seeds(1), 2, 4e-3), "air_times": slots},
     ):
         ends = send(Uplink(simpy.Environment(), channel_of(one, **options)), bits, [0.5, 0.5])
         assert send(uplink_of(one, options), bits, [0.5, 0.5]) == pytest.approx(ends, rel=1e-12)
