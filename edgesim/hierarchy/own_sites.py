@@ -94,7 +94,9 @@ class OwnSite:
         self.number, self.scenario, self.streams = e, scenario, streams
         self.network = scenario.network
         if edge.bandwidth_hz is not None:
-            self.network = self.network.model_copy(update={"bandwidth_hz": edge.bandwidth_hz})
+            down = self.network.downlink.model_copy(update={"bandwidth_hz": None})  # the cell's
+            band = {"bandwidth_hz": edge.bandwidth_hz, "downlink": down}
+            self.network = self.network.model_copy(update=band)
         self.fleet = fleet
         if edge.position_m is not None:
             x_m, y_m = fleet.x_m - edge.position_m[0], fleet.y_m - edge.position_m[1]

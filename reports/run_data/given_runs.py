@@ -35,7 +35,8 @@ def schemes_of(runs: GivenRuns) -> list[Scheme]:
     """
     if isinstance(runs, Mapping):
         return [_named(str(name), schemes_of(given)) for name, given in runs.items()]
-    places, kept = [], []
+    places: list[Path] = []
+    kept: list[FinishedRun] = []
     for one in [runs] if _is_single(runs) else list(runs):
         folder = one if isinstance(one, str | PathLike) else getattr(one, "folder", None)
         if folder is not None:

@@ -100,7 +100,7 @@ def set_up(
     )
 
 
-def _check_seed(seed: Any) -> int:
+def _check_seed(seed: int) -> int:
     if not isinstance(seed, Integral) or not 0 <= seed < 2**63:
         raise RunError(f"seed is {seed}; give a whole number from 0 to {2**63 - 1}")
     return int(seed)

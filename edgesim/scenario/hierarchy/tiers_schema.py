@@ -39,7 +39,10 @@ class EdgeSection(Section):
         f"{OURS}: the origin",
     )
     bandwidth_hz: Annotated[float | None, Quantity("Hz")] = key(
-        "band of this edge's cell", "10 MHz", None, f"{OURS}: network.bandwidth, of each edge"
+        "band of this edge's cell, in both directions",
+        "10 MHz",
+        None,
+        f"{OURS}: network.bandwidth and network.downlink.bandwidth, of each edge",
     )
 
 

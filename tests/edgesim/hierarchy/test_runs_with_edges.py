@@ -44,6 +44,20 @@ def test_killed_after_a_round_it_goes_on_with_the_same_bytes(scenario, tmp_path,
     assert_resumed(given, tmp_path, (0, 1), FILES)
 
 
+@pytest.mark.parametrize("own", ["", ", bandwidth: 8 MHz"])
+@pytest.mark.parametrize(("mode", "sharers"), [("broadcast", 1), ("unicast", 2)])
+def test_the_band_of_an_edge_is_that_of_its_downlink_too(scenario, mode, sharers, own):
+    """10 dBm over at most 99 dB and noise of -110 dBm: 2 MHz x log2(1 + 10^2.1), 14.0 Mbit/s."""
+    tiers = "tiers={edges: [{}, {bandwidth: 2 MHz}], association: list, members: [0, 1, 0, 1]}"
+    alike = "network.channel.path_loss={model: constant, loss: 99 dB}"
+    down = f"network.downlink={{mode: {mode}, tx_power: 10 dBm{own}}}"
+    timing = "learning={dataset: none, model: mlp, batch_size: 10, method: {name: fedavg}}"
+    rows = simulate(scenario(tiers, alike, down, timing, "rounds=1")).device_rounds
+    rate_bps = (rows.bits_down / rows.download_s).groupby(rows.device).first().to_numpy() * sharers
+    first = 4e6 if not own else 8e6
+    assert rate_bps / 6.987463 == pytest.approx([first, 2e6, first, 2e6], rel=1e-6)
+
+
 FADES = (
     "learning={dataset: none, model: mlp, batch_size: 10, method: {name: pruning-only}}",
     "network.channel.fading={kind: rayleigh, coherence: 2 s}",
