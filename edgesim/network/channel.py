@@ -150,10 +150,6 @@ class Channel:
         """K factors [K] at ``time_s`` where they follow devices that move; else None."""
         return self.large_scale_at(time_s)[1] if self.k_by_place else None
 
-    def cross_power(self, time_s: float) -> Array | None:
-        """|h|^2 of the links to all sectors [K, S]; None: there are none, or they do not fade."""
-        return None
-
     def gains(self, time_s: float) -> Array:
         """h of all devices [K] at ``time_s``, linear: path loss x shadowing x fading power."""
         if self.fading is not None:

@@ -9,7 +9,7 @@ import numpy as np
 import simpy
 
 from edgesim.network.adaptation.drawn_repetitions import DrawnRepetitions
-from edgesim.network.channel import Channel, step_of
+from edgesim.network.channel import step_of
 from edgesim.network.flows.flow_table import FlowTable
 from edgesim.network.flows.flow_timer import FlowTimer
 from edgesim.network.fluid_links import Carrying, SegmentObserver, Uplink
@@ -18,6 +18,7 @@ from edgesim.network.interference.measured import MeasuredInterference
 from edgesim.network.interference.moving_sectors import MovingSectors
 from edgesim.network.interference.resource_grid import ResourceGrid
 from edgesim.network.interference.sector_bands import SectorBands
+from edgesim.network.interference.sector_channel import SectorChannel
 from edgesim.network.interference.uplink_rates import UplinkRates
 from edgesim.records.span import Span
 from edgesim.scenario.cells.interference_schema import (
@@ -58,7 +59,7 @@ class NetworkUplink(Uplink):
     def __init__(
         self,
         env: simpy.Environment,
-        channel: Channel,
+        channel: SectorChannel,
         couplings: Couplings,
         interference: str = EVENTS,
         refresh_s: float = math.inf,

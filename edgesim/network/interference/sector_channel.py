@@ -118,6 +118,7 @@ class SectorChannel(Channel):
         return self.path_gain * self._power
 
     def cross_power(self, time_s: float) -> Array | None:
+        """|h|^2 of the links to all sectors [K, S]; None: their mean, 1."""
         if self.cross is None:
             return None
         return self.cross.powers(self.block(time_s), self.k_to_sectors)

@@ -20,6 +20,7 @@ from edgesim.network.channel import Channel
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.resource_grid import Pieces, ResourceGrid
 from edgesim.network.interference.sector_bands import SectorBands
+from edgesim.network.interference.sector_channel import SectorChannel
 from fl.contracts import Array
 
 
@@ -48,7 +49,7 @@ class UplinkRates:
     """
 
     couplings: Couplings
-    channel: Channel
+    channel: SectorChannel
     bands: SectorBands
     grid: ResourceGrid | None = None
     held: Array | None = field(default=None, init=False)
@@ -128,10 +129,13 @@ class UplinkRates:
         return heard
 
     def __call__(self, sending: Array, time_s: float) -> tuple[Array, Array, Array]:
-        """(rates, bit/s; log2(1 + SINR); shares) of all devices [K]; of those that send."""
+        """(rates, bit/s; log2(1 + SINR); shares) of all devices [K]; of those that send.
+
+        The ratio is that of the powers: what the receiver loses is in the gains and rates only.
+        """
         gain, share = self.gains(sending, time_s), self.bands.shares()
         everybody = np.arange(len(self.couplings))
         rate_bps = self.channel.flow_bps(time_s, everybody, share, self.power_w, gain)
         noise_w = self.channel.band_noise_w * np.where(share > 0.0, share, 1.0)
-        ratio = np.where(share > 0.0, gain * self.power_w / noise_w, 0.0)
+        ratio = np.where(share > 0.0, gain * self.power_w / noise_w, 0.0) * self.channel.loss
         return self.factor * rate_bps, np.log1p(ratio) / np.log(2.0), share

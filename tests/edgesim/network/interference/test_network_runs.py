@@ -104,6 +104,21 @@ def test_tables_say_the_sector_and_the_ratio_of_every_upload(seven, tmp_path):
     assert mean.to_numpy() == pytest.approx(sent["rate_bps"].to_numpy(), rel=1e-9)
 
 
+@pytest.mark.parametrize("loss_db", [0, 6])
+def test_the_ratio_in_the_tables_is_that_of_the_powers(seven, loss_db):
+    """100 m at 40 dB and exponent 3 are 100 dB; 23 dBm over a ninth of 18.36 MHz, -169 dBm/Hz:
+    23 - 100 + 169 - 63.0963 = 28.9037 dB, however much the receiver loses.
+    """
+    alike = (
+        "~network.carrier",
+        "network.channel.path_loss={model: log-distance, reference_loss: 40 dB, exponent: 3}",
+        f"devices.0.position={{list: [{', '.join(['[100 m, 0 m]'] * 9)}]}}",
+        f"network.adaptation={{rate: mcs, implementation_loss: {loss_db} dB}}",
+    )
+    run = simulate(seven(SITES, LONGER, *alike, "allocation.solver=equal", "rounds=1"))
+    assert run.device_rounds["sinr_db"].to_numpy() == pytest.approx(28.9037, abs=1e-4)
+
+
 def test_blocks_of_a_network_are_sent_as_often_as_those_of_the_cell(seven):
     """Where blocks are lost by estimates; those of devices that nobody disturbs, and of others."""
     cell = simulate(seven(*NEAR, FADING, ESTIMATED, LONGER, "rounds=1", "network.layout=single"))

@@ -6,10 +6,10 @@ import simpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.network.channel import Channel
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.network_uplink import NetworkUplink
 from edgesim.network.interference.sector_bands import SectorBands
+from edgesim.network.interference.sector_channel import SectorChannel
 from fl.contracts import Grant
 
 
@@ -85,7 +85,7 @@ def test_bits_left_go_on_in_the_new_sector():
     """1 Hz, SNR 1: half a bit/s, 1 of 2 bit sent at 2 s; then 0.25 of the band, 3 s more; then
     the share that device 1 leaves, 0.25 bit in 0.5 s."""
     couplings, env = Couplings(np.ones((2, 2)), [0, 1]), simpy.Environment()
-    channel = Channel(1.0, np.ones(2), noise_w_per_hz=1.0)
+    channel = SectorChannel(couplings, bandwidth_hz=1.0, noise_w_per_hz=1.0)
     channel.rate_bps = lambda share, power_w, gain: share  # 1 bit/s over the whole band
     uplink = NetworkUplink(env, channel, couplings, interference="none")
     one, two = grants_of([0.5, 0.75])

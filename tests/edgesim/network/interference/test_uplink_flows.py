@@ -11,12 +11,12 @@ import simpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.network.channel import Channel
 from edgesim.network.fading.processes import BlockFading
 from edgesim.network.fluid_links import StalledLinkError, Uplink
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.load import loads
 from edgesim.network.interference.network_uplink import NetworkUplink
+from edgesim.network.interference.sector_channel import SectorChannel
 from edgesim.network.tdd_service import ALWAYS, TddService
 from edgesim.seeds import Seeds
 from fl.contracts import Grant
@@ -31,7 +31,7 @@ class Tally:
 
 
 def channel_of(couplings, **options):
-    return Channel(10e6, couplings.own, noise_w_per_hz=DENSITY, **options)
+    return SectorChannel(couplings, bandwidth_hz=10e6, noise_w_per_hz=DENSITY, **options)
 
 
 def grants_of(shares, power_w=0.2):
