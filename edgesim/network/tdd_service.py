@@ -2,7 +2,8 @@
 
 The slots of a pattern such as DDDSU give each direction one interval [a, b) of the period P. The
 air time until t is periodic and piecewise linear, so the finish of an upload has a closed form, and
-no slot needs an event. At the mean rate a direction has its share of every stretch of time instead.
+no slot needs an event of its own. At the mean rate a direction has its share of every stretch of
+time instead.
 """
 
 from __future__ import annotations

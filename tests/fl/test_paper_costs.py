@@ -80,18 +80,18 @@ def test_a_round_of_mnist_in_full():
 
 
 @pytest.mark.parametrize(
-    ("architecture", "iterations", "mflops"),
+    ("architecture", "iterations", "printed", "mflops"),
     [
-        (CIFAR, 45, [51_994.9, 103_552.8, 206_668.8, 412_900.8, 825_364.7]),
-        (CIFAR_100, 180, [311_959, 620_112, 1_236_420, 2_469_034, 4_934_262.2]),
-        (TINY, 180, [1_712_055, 3_403_316, 6_785_839, 13_550_884, 27_080_974.9]),
+        (CIFAR, 45, 0.05, [51_994.9, 103_552.8, 206_668.8, 412_900.8, 825_364.7]),
+        (CIFAR_100, 180, 1.0, [311_959, 620_112, 1_236_420, 2_469_034, 4_934_262.2]),
+        (TINY, 180, 1.0, [1_712_055, 3_403_316, 6_785_839, 13_550_884, 27_080_974.9]),
     ],
 )
-def test_the_rows_of_the_vggs(architecture, iterations, mflops):
+def test_the_rows_of_the_vggs(architecture, iterations, printed, mflops):
     """FedLPS, Table I: 825.4, 4,934.3 and 27,081.0 x 1e12 in 1,000 dense rounds."""
     shares = [1 / 16, 1 / 8, 1 / 4, 1 / 2, 1]
     rounds = [round_mflop(architecture, rows_kept(architecture, s), iterations, 20) for s in shares]
-    assert rounds == pytest.approx(mflops, rel=1e-6)
+    assert rounds == pytest.approx(mflops, abs=printed)
 
 
 def test_times_of_cifar_on_the_papers_devices():

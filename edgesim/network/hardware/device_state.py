@@ -3,7 +3,9 @@
 Between two events every power is constant, so that joules, battery and temperature are known in
 closed form at the next one: a change of the background load, the limit of the temperature, the
 end of the modem's tail, an edge of a charging window, a battery that is full, empty, or full enough
-to return, an edge of a TDD pattern's slots, and the last cycle of a computation.
+to return, and the last cycle of a computation. Only the power of sending and receiving under a TDD
+pattern has two values, whose joules have a closed form too: its slots are events where the battery
+may be full or empty before the next one.
 """
 
 from __future__ import annotations
@@ -209,14 +211,34 @@ class DeviceState:
         hardware, modem = self.hardware, self.hardware.modem
         if not self.alive:
             return 0.0
-        if self.activity == SENDING:
-            return hardware.sending_w(self.tx_power_w, self.air_time.share_at(self.time_s))
-        if self.activity == RECEIVING:
-            return hardware.receiving_w(self.air_time.share_at(self.time_s))
+        if self._carries:
+            share = self.air_time.share_at(self.time_s)
+            return float(mean_power_w(share, self._on_air_w, hardware.listening_w))
         radio_w = modem.tail_power_w if self.time_s < self.tail_until_s else modem.sleep_power_w
         if self.activity == COMPUTING:
             return self.processor_w + radio_w
         return hardware.idle_power_w + radio_w
+
+    @property
+    def _on_air_w(self) -> float:
+        """Power in the slots of its direction while it sends or receives, W."""
+        if self.activity == SENDING:
+            return self.hardware.modem.sending_w(self.tx_power_w)
+        return self.hardware.receive_power_w
+
+    @property
+    def _carries(self) -> bool:
+        """Does it send or receive?"""
+        return self.alive and self.activity in (SENDING, RECEIVING)
+
+    def _used_j(self, until_s: float) -> float:
+        """Joules until an instant before the next event."""
+        seconds = until_s - self.time_s
+        if not self._carries:
+            return power_j(self.power_w, seconds)
+        air_s = self.air_time.air_s(self.time_s, until_s)
+        waiting_j = power_j(self.hardware.listening_w, seconds - air_s)
+        return power_j(self._on_air_w, air_s) + waiting_j
 
     def _charging_w(self) -> float:
         battery = self.hardware.battery
@@ -252,14 +274,28 @@ class DeviceState:
         if hardware.thermal is not None:
             turn = self.temperature_c, self.processor_w, self.throttled
             events.append((now + hardware.thermal.seconds_until_it_turns(*turn), "heat"))
-        if math.isfinite(edge_s := self.air_time.next_edge_s(now)):
-            events.append((edge_s, "slot"))
         if now < self.tail_until_s:
             events.append((self.tail_until_s, "tail"))
         if hardware.battery is not None:
             events.append((hardware.battery.charging.next_change_s(now), "charging"))
-            events.append(self._level_event(hardware.battery))
+            edge_s = self.air_time.next_edge_s(now) if self._carries else math.inf
+            safe_s = self._level_safe_until_s(hardware.battery) if edge_s < math.inf else now
+            events.append((max(edge_s, safe_s), "slot"))
+            if safe_s <= edge_s:
+                events.append(self._level_event(hardware.battery))
         return min(events, default=(math.inf, ""))
+
+    def _level_safe_until_s(self, battery: Battery) -> float:
+        """Until when the battery is neither full nor empty, whatever slots come, s.
+
+        A full one that no slot drains stays full.
+        """
+        powers_w = self._on_air_w, self.hardware.listening_w
+        least_w, most_w = (self._charging_w() - each(powers_w) for each in (max, min))
+        missing_j = battery.capacity_j - self.battery_j
+        empty_s = self.battery_j / -least_w if least_w < 0.0 else math.inf
+        may_fill = most_w > 0.0 and (missing_j > 0.0 or least_w < 0.0)
+        return self.time_s + min(empty_s, missing_j / most_w if may_fill else math.inf)
 
     def _level_event(self, battery: Battery) -> tuple[float, str]:
         """(instant, kind) at which the battery is empty, full, or full enough to return."""
@@ -275,9 +311,8 @@ class DeviceState:
 
     def _pass(self, time_s: float, kind: str) -> None:
         """Let time pass in which every power is constant, and what happens at its end."""
-        seconds, power_w = time_s - self.time_s, self.power_w
+        seconds, used_j = time_s - self.time_s, self._used_j(time_s)
         battery, thermal = self.hardware.battery, self.hardware.thermal
-        used_j = power_j(power_w, seconds)
         if battery is not None:
             charged_j = power_j(self._charging_w(), seconds)
             if kind == "empty":  # exactly what it had: no rounding is left over

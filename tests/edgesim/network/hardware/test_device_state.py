@@ -127,6 +127,29 @@ def test_a_battery_that_sends_in_slots_dies_in_one():
     assert died == pytest.approx([7.5, 7.2])
 
 
+@pytest.mark.parametrize("charging_w", [0.0, 0.6, 3.0])
+def test_slots_are_looked_at_only_where_a_battery_may_be_empty_or_full(charging_w):
+    """A minute of slots of 4 ms costs a few events, and the level that slot by slot comes out."""
+    air_time = TddService(0.004, 0.002, 0.004)
+    level_j, events = {}, 0
+    for start in (0.5, 1.0):
+        battery = Battery(1000.0, start=start, charging=Charging(charging_w))
+        state = DeviceState(DeviceHardware(idle_power_w=0.5, battery=battery))
+        state.begin(SENDING, 0.0, tx_power_w=2.0, air_time=air_time)
+        while state.next_event_s() < 60.0:
+            state.advance(state.next_event_s())
+            events += start < 1.0
+        state.advance(60.0)
+        level_j[start] = state.battery_j
+        assert state.joules == pytest.approx(30.0 * 2.0 + 30.0 * 0.5)
+    assert events < 10
+    assert level_j[0.5] == pytest.approx(500.0 - 75.0 + 60.0 * charging_w)
+    # a full one takes nothing while more comes in than it gives, 0.1 W between slots of 0.6 W
+    drained_j = 30.0 * max(2.0 - charging_w, 0.0) + 30.0 * max(0.5 - charging_w, 0.0)
+    regained_j = max(charging_w - 0.5, 0.0) * 30.0 if charging_w < 2.0 else 0.0
+    assert level_j[1.0] == pytest.approx(1000.0 - drained_j + regained_j, abs=0.01)
+
+
 def test_computing_by_hand():
     """kappa f^2 a cycle and the static power; the last cycle is done after 0.5 s."""
     state = DeviceState(DeviceHardware(capacitance=1e-28, static_power_w=0.2))
