@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum, StrEnum
+from os.path import isdir
 from pathlib import Path
 from typing import Annotated
 
@@ -92,13 +93,15 @@ def scenario_file(given: Path) -> Path:
     Raises:
         ScenarioError: the folder holds several runs.
     """
-    if not given.is_dir():
+    if not isdir(given):  # `Path.is_dir` raises where a name is too long
         return given
     path = given / "scenario.yaml"
-    if not path.exists() and any(given.glob("*/scenario.yaml")):
+    if path.exists():
+        return path
+    if any(given.glob("*/scenario.yaml")):
         cure = "give one of them, or the command that made them, with the same --out"
         raise ScenarioError(f"{given} holds several runs and no scenario.yaml; {cure}")
-    return path
+    return given  # which is no file, as the loader says
 
 
 def print_error(problem: object) -> None:
