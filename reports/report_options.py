@@ -21,7 +21,7 @@ from edgesim.scenario.section import (
     reader_of,
     refuse,
 )
-from edgesim.scenario.yaml_locations import read_file
+from edgesim.scenario.yaml_text import read_file
 
 FILE_NAME = "report.yaml"
 

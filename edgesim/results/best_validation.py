@@ -10,7 +10,7 @@ from typing import Any
 
 from edgesim.errors import ResultsError
 from edgesim.results.sweep_file import point_folder, point_name, sweep_points
-from edgesim.scenario.yaml_locations import scalar
+from edgesim.scenario.yaml_text import scalar, write_text
 from edgesim.tables.table_reading import read_table
 
 MEASURE = "validation_accuracy"
@@ -112,19 +112,10 @@ def overlay(choices: Sequence[Choice], base: str, of_schemes: bool) -> str:
         base: path of the other file, as its key ``base`` takes it.
         of_schemes: are they of the file's schemes? Else of the file itself.
     """
-    from io import StringIO
-
-    from ruamel.yaml import YAML
-
     chosen = {
         choice.label: {key: scalar(text) for key, text in choice.best.values.items()}
         for choice in choices
     }
     changes: dict[str, Any] = {"schemes": chosen} if of_schemes else next(iter(chosen.values()))
     content = {"base": base, **changes}
-    writer: Any = YAML(typ="safe", pure=True)
-    writer.default_flow_style, writer.width = False, 10**6
-    writer.sort_base_mapping_type_on_output = False
-    text = StringIO()
-    writer.dump(content, text)
-    return text.getvalue()
+    return write_text(content)

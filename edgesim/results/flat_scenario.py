@@ -10,7 +10,7 @@ from typing import Any
 
 from edgesim.scenario.key_docs import all_keys
 from edgesim.scenario.units import UnitError, parse
-from edgesim.scenario.yaml_locations import scalar
+from edgesim.scenario.yaml_text import scalar
 
 POSITION = "scheme_position"
 NOT_CONFIG = frozenset(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from edgesim.errors import ScenarioError
 from edgesim.scenario.document import Document, lay_over
-from edgesim.scenario.yaml_locations import read_file
+from edgesim.scenario.yaml_text import read_file
 
 MAX_LAYERS = 10
 

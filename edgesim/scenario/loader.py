@@ -10,7 +10,6 @@ import hashlib
 import json
 import warnings
 from collections.abc import Iterator, Sequence
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from edgesim.scenario.radio.own_loss_schema import written_key
 from edgesim.scenario.schema import ScenarioKeys
 from edgesim.scenario.section import Section, is_written, reader_of
 from edgesim.scenario.validation import validated
+from edgesim.scenario.yaml_text import write_text
 
 _OF_SCHEMES = ("schemes", "scheme", "scheme_position")
 _NOT_IN_DIGEST = ("base", "name", "seed", *_OF_SCHEMES, "sweep", "report", "provenance")
@@ -125,19 +125,11 @@ class Scenario(ScenarioKeys):
             provenance: written under that key, for the record.
             seed: the one used, where it was not the scenario's.
         """
-        from ruamel.yaml import YAML
-
         whole = _with_what_a_rung_would_set(_plain(self), _plain(self, written_only=False))
         content = {key: value for key, value in whole.items() if key not in _NOT_RESOLVED}
         content |= {} if seed is None else {"seed": seed}
         content |= {} if provenance is None else {"provenance": provenance}
-        writer: Any = YAML(typ="safe", pure=True)
-        writer.default_flow_style, writer.width = False, 10**6
-        writer.sort_base_mapping_type_on_output = False
-        writer.representer.ignore_aliases = lambda node: True  # the reader refuses aliases
-        text = StringIO()
-        writer.dump(content, text)
-        return text.getvalue()
+        return write_text(content)
 
 
 def load(path: str | Path, overrides: Sequence[str] = (), label: str | None = None) -> Scenario:

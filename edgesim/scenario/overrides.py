@@ -10,7 +10,7 @@ from typing import NamedTuple
 from edgesim.errors import COMMAND_LINE, ScenarioError, shorten
 from edgesim.scenario.document import Document, KeyPath, changes_kind, key_path, lay_over
 from edgesim.scenario.fields import LABEL
-from edgesim.scenario.yaml_locations import read_text
+from edgesim.scenario.yaml_text import read_text
 
 _KEY = re.compile(r"[\w-]+(\.[\w-]+)*|schemes(\.[\w -]+)+")  # labels may have blanks
 REMOVED = object()  # the tree of an override that removes its key

@@ -9,7 +9,7 @@ from edgesim.errors import ScenarioError
 from edgesim.scenario.key_docs import all_keys, explain_key, json_schema
 from edgesim.scenario.loader import load
 from edgesim.scenario.radio.own_loss_schema import SHORT_KEYS
-from edgesim.scenario.yaml_locations import read_text
+from edgesim.scenario.yaml_text import read_text
 
 ROOT = Path(__file__).parents[3]
 

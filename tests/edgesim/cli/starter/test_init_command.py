@@ -4,7 +4,7 @@ import pytest
 
 from edgesim.cli.starter.starter_files import FILES
 from edgesim.scenario.key_docs import all_keys
-from edgesim.scenario.yaml_locations import read_file
+from edgesim.scenario.yaml_text import read_file
 
 
 @pytest.mark.slow

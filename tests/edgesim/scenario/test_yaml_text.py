@@ -1,0 +1,77 @@
+"""What YAML words mean."""
+
+import pytest
+import yaml
+
+from edgesim.errors import ScenarioError
+from edgesim.scenario import yaml_text
+from edgesim.scenario.yaml_text import read_text, scalar, write_text
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1", 1),
+        ("-1.5", -1.5),
+        ("1e-3", 1e-3),
+        (".5", 0.5),
+        ("yes", "yes"),
+        ("true", True),
+        ("~", None),
+        ("1_0", "1_0"),
+    ],
+)
+def test_yaml_words(text, value):
+    assert scalar(text) == value and type(scalar(text)) is type(value)
+
+
+def test_quoted_words_stay_words():
+    assert read_text("a: '1'\nb: \"true\"\nc: 1\n", "x").tree == {"a": "1", "b": "true", "c": 1}
+
+
+def test_a_written_text_is_read_back_as_it_was():
+    words = [
+        "on",
+        "1e3",
+        "1_0",
+        "~",
+        "",
+        "true",
+        "Null",
+        "-",
+        "?",
+        "a: b",
+        "# x",
+        "x\ny",
+        "ü",
+        ".inf",
+    ]
+    numbers = [1e-28, 1e16, -0.0, 5.0, float("inf"), 0.1, 10**30, -3]
+    content = {"on": words, "1": numbers, "none": [None, True, [], {}, {"a": [[1], {"b": "off"}]}]}
+    assert repr(read_text(write_text(content), "x").tree) == repr(content)
+
+
+def test_numbers_and_words_are_written_plainly():
+    text = "on: 1e-28\nname: off\n'1': .inf\nwords: []\n"
+    assert write_text(read_text(text, "x").tree) == text
+
+
+def test_aliases_are_written_out():
+    twice = [1]
+    assert write_text({"a": twice, "b": twice}) == "a:\n- 1\nb:\n- 1\n"
+
+
+@pytest.mark.parametrize("parser", [yaml.CSafeLoader, yaml.SafeLoader])
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a: [1\nb: 2\n", 2),
+        ("# ééé\nb: c\x01d\n", 2),
+        ("a: 1\nb: \\ud800\ud800\n", 2),
+        ("a: @\n", 1),
+    ],
+)
+def test_with_and_without_libyaml_the_same_line_is_named(monkeypatch, parser, text, line):
+    monkeypatch.setattr(yaml_text, "_PARSER", parser)
+    with pytest.raises(ScenarioError, match=rf"^x:{line}: not valid YAML"):
+        read_text(text, "x")
