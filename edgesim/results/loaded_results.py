@@ -12,13 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from edgesim.errors import ResultsError
 from edgesim.records.atomic_files import write_atomic
-from edgesim.results.flat_scenario import (
-    differing_keys,
-    flatten,
-    scheme_position,
-    si_values,
-    unit_of,
-)
+from edgesim.results.equal_runs import flat_without_targets, one_per_seed
+from edgesim.results.flat_scenario import differing_keys, scheme_position, si_values, unit_of
 from edgesim.results.run_files import read_devices, read_scenario
 from edgesim.results.run_search import find_runs
 from edgesim.results.summary_file import COUNT_COLUMNS, read_summary, summary_row
@@ -174,7 +169,8 @@ def load_run(folder: str | Path) -> LoadedResults:
 
     Returns:
         The tables, with schemes in the order of their file. Where runs of one scheme differ in
-        more than the seed, they have a column for each key in which these differ.
+        more than the seed, they have a column for each key in which these differ; where they differ
+        in ``evaluate.targets`` only, they are one run with the targets of all.
 
     Raises:
         ResultsError: no finished run there, a broken file, or two runs that differ in nothing.
@@ -186,7 +182,7 @@ def load_run(folder: str | Path) -> LoadedResults:
     scenarios = {each: read_scenario(each / "scenario.yaml")[1] for each in found}
     found = sorted(found, key=lambda each: scheme_position(scenarios[each]))
     summaries = [read_summary(each / "summary.json") for each in found]
-    flats = [flatten(scenarios[each]) for each in found]
+    flats = [flat_without_targets(scenarios[each]) for each in found]
     names = [(summary["scheme"], summary["seed"]) for summary in summaries]
     schemes = [scheme for scheme, _ in names]
     keys = dict.fromkeys(
@@ -200,8 +196,7 @@ def load_run(folder: str | Path) -> LoadedResults:
         LoadedPoint(each, *name, {key: flat.get(key) for key in keys}, DONE, summary)
         for each, name, flat, summary in zip(found, names, flats, summaries, strict=True)
     ]
-    _refuse_equal(runs)
-    return LoadedResults(folder, tuple(runs))
+    return LoadedResults(folder, _different(runs))
 
 
 def load_sweep(folder: str | Path) -> LoadedResults:
@@ -245,12 +240,11 @@ def _swept(sweep: Path, listed: dict[str, Any]) -> LoadedPoint:
     return LoadedPoint(folder, label, seed, dict(listed.get("values") or {}), status, summary)
 
 
-def _refuse_equal(runs: Sequence[LoadedPoint]) -> None:
-    seen: dict[tuple, Path] = {}
+def _different(runs: Sequence[LoadedPoint]) -> tuple[LoadedPoint, ...]:
+    """The runs in their order, one where several differ in their targets only."""
+    groups: dict[tuple, list[LoadedPoint]] = {}
     for run in runs:
-        same = seen.setdefault((run.scheme, run.seed, *run.values.items()), run.folder)
-        if same != run.folder:
-            raise ResultsError(
-                f'{same} and {run.folder} are the same scheme "{run.scheme}" with the same seed '
-                f"{run.seed}; give one of them."
-            )
+        groups.setdefault((run.scheme, *run.values.items()), []).append(run)
+    kept = [run for group in groups.values() for run in one_per_seed(group[0].scheme, group)]
+    places = {run.folder: i for i, run in enumerate(runs)}
+    return tuple(sorted(kept, key=lambda run: places[run.folder]))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from edgesim.errors import COMMAND_LINE, ScenarioError
+from edgesim.results.equal_runs import TARGETS
 from edgesim.scenario.document import Document
 from edgesim.scenario.overrides import scheme_labels
 from edgesim.sweep.values import (
@@ -102,3 +103,7 @@ def _check_keys(axes: Sequence[SweepAxis]) -> None:
             raise ScenarioError(f"{COMMAND_LINE}: {problem}")
         if key.split(".")[0] in ("sweep", "scheme", "scheme_position", "provenance", "name"):
             raise ScenarioError(f"{COMMAND_LINE}: {key} cannot be swept; --only chooses schemes")
+    if any(axis.keys == (TARGETS,) and varies(axis) for axis in axes):
+        cure = f"write all of them in one list, as in {TARGETS}='[0.8, 0.9]'"
+        problem = "cannot be swept, since targets are read of the curves of one run"
+        raise ScenarioError(f"{COMMAND_LINE}: {TARGETS} {problem}; {cure}")

@@ -55,8 +55,8 @@ def _missing_point(point: dict[str, Any], half_done: bool) -> MissingRun:
 
 
 def superseded_runs(found: RunFolders, reported: Collection[Path]) -> list[MissingRun]:
-    """Finished runs that gave way to the point of the same scheme and seed in sweep.json."""
-    reason = "sweep.json lists another point of the same scheme and seed"
+    """Finished runs that gave way to another one of the same scheme and seed."""
+    reason = "another run of the same scheme and seed is reported"
     rest = [folder for folder in found.finished if folder not in reported]
     return [MissingRun(folder.name, "", "superseded", reason) for folder in rest]
 

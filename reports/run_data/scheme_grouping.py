@@ -6,10 +6,9 @@ import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import Path
 
-from edgesim.errors import ResultsError
+from edgesim.results.equal_runs import flat_without_targets, one_per_seed
 from edgesim.results.finished_run import FinishedRun, read_run
 from edgesim.results.flat_scenario import NONE, FlatScenario, flatten, scheme_position
 from reports.run_data.liu_reported_results import role_of, role_rank
@@ -22,7 +21,6 @@ from reports.run_data.swept_keys import (
 )
 
 MOST_SERIES = 8  # lines that a figure still shows apart
-TARGETS = "evaluate.targets"  # is read of the curves: it makes no other run of a scenario
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +95,7 @@ def group_runs(
     """`load_schemes` of runs that are read already."""
     groups: dict[tuple, list[FinishedRun]] = {}
     for run in runs:
-        scenario = json.dumps(sorted(_flat(run).items()))
+        scenario = json.dumps(sorted(flat_without_targets(run.scenario).items()))
         groups.setdefault((_role(run), *_kind(run), scenario), []).append(run)
     places = {folder: i for i, folder in enumerate(listed)}
     first = {key: min(_place_of(run, places) for run in group) for key, group in groups.items()}
@@ -200,11 +198,6 @@ def _role(run: FinishedRun) -> str | None:
     return role_of(run.scenario, str(run.summary["scheme"]))
 
 
-def _flat(run: FinishedRun) -> FlatScenario:
-    """What makes the run another one than others: its scenario without the targets."""
-    return {key: text for key, text in flatten(run.scenario).items() if key != TARGETS}
-
-
 def target_accuracies(schemes: Sequence[Scheme]) -> list[float]:
     """The target accuracies of all runs, smallest first; how far one got is read of its rounds."""
     runs = [run for scheme in schemes for run in scheme.runs]
@@ -230,14 +223,9 @@ def _without_superseded(group: list[FinishedRun], listed: Collection[Path]) -> l
 def _scheme(
     group: list[FinishedRun], label: str, series: str, numbers: FlatScenario, point: str
 ) -> Scheme:
-    runs = sorted(group, key=lambda run: run.seed)
-    for one, other in pairwise(runs):
-        if one.seed == other.seed:
-            raise ResultsError(
-                f'{one.folder} and {other.folder} are the same scheme "{label}" with the same '
-                f"seed {one.seed}; give one of them."
-            )
-    return Scheme(label, _role(runs[0]), tuple(runs), series, _flat(runs[0]), numbers, point)
+    runs = tuple(sorted(one_per_seed(label, group), key=lambda run: run.seed))
+    values = flat_without_targets(runs[0].scenario)
+    return Scheme(label, _role(runs[0]), runs, series, values, numbers, point)
 
 
 def _place(scheme: Scheme, keys: Sequence[SweptKey]) -> tuple:
@@ -248,7 +236,7 @@ def _place(scheme: Scheme, keys: Sequence[SweptKey]) -> tuple:
 
 def _labels(firsts: Sequence[FinishedRun]) -> list[tuple[str, str, FlatScenario, str]]:
     """(label, series, numbers, point): the runs' own labels, where needed with what differs."""
-    flats = [_flat(run) for run in firsts]
+    flats = [flat_without_targets(run.scenario) for run in firsts]
     kinds = [_kind(run) for run in firsts]
     keys = {
         kind: distinguishing_keys([f for f, own in zip(flats, kinds, strict=True) if own == kind])

@@ -56,6 +56,24 @@ def test_schemes_of_several_runs_come_in_the_order_of_their_file(tiny_scenario, 
     assert edgesim.load_run(tmp_path / "runs").points["scheme"].tolist() == ["narrow", "wide"]
 
 
+def test_runs_that_differ_in_their_targets_only_are_one_run_with_all_of_them(
+    tiny_scenario, tmp_path
+):
+    for name, targets in (("a", "[0.9]"), ("b", "[0.3, 0.9]"), ("c", "[0.5]")):
+        scenario = edgesim.load(tiny_scenario, [f"evaluate.targets={targets}"])
+        edgesim.simulate(scenario, out=tmp_path / name)
+    loaded = edgesim.load_run(tmp_path)
+    assert loaded.keys == [] and loaded.folders == [tmp_path / "a"] and len(loaded.rounds) == 3
+    assert [name for name in loaded.points if name.startswith("time_to")] == [
+        "time_to_0.9_s", "time_to_0.3_s", "time_to_0.5_s"
+    ]  # fmt: skip
+    (tmp_path / "c" / "SHA256SUMS").unlink(), (tmp_path / "c" / "timing.json").unlink()
+    summary = tmp_path / "c" / "summary.json"
+    summary.write_text(summary.read_text().replace('"devices": 2', '"devices": 1'))
+    with pytest.raises(ResultsError, match=r"a and .*c are the same scheme"):  # other figures
+        edgesim.load_run(tmp_path)
+
+
 def test_equal_runs_are_refused_and_so_is_a_folder_without_a_finished_one(run, copied_run):
     copied_run("b")
     with pytest.raises(ResultsError, match=r'a and .*b are the same scheme "fedavg" .* seed 0'):

@@ -72,3 +72,18 @@ def test_mistakes_in_a_schemes_block(own, block, sentence):
     own.write_text(OWN.split("schemes:")[0] + f"schemes:\n  ours: {{sweep: {block}}}\n")
     with pytest.raises(ScenarioError, match=sentence):
         plan_sweep(own)
+
+
+def test_targets_are_no_axis(own):
+    """They are read of the curves of one run, and would train the same again."""
+    wanted = r"evaluate\.targets cannot be swept.*write all of them in one list"
+    with pytest.raises(ScenarioError, match=wanted):
+        plan_sweep(own, ["evaluate.targets=0.3,0.4"], "0")
+    block = "evaluate.targets: [[0.3], [0.4]]"
+    own.write_text(OWN.split("schemes:")[0] + f"schemes:\n  ours: {{sweep: {{{block}}}}}\n")
+    with pytest.raises(ScenarioError, match=wanted):
+        plan_sweep(own)
+    alone = plan_sweep(own, ["evaluate.targets=[0.3, 0.4]"], "0", ["ours"])
+    assert {point.scenario.evaluate.targets for point in alone.points} == {(0.3, 0.4)}
+    tied = ["rounds:evaluate.targets=2:[0.3],3:[0.4]"]  # of runs that differ in more
+    assert len(plan_sweep(own, tied, "0", ["ours"]).points) == 2

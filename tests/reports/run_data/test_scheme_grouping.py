@@ -5,6 +5,7 @@ import pytest
 from edgesim.errors import ResultsError
 from edgesim.results.run_search import find_runs
 from edgesim.scenario.schema import LIU_SCHEMES
+from reports.run_data.missing_runs import superseded_runs
 from reports.run_data.scheme_grouping import (
     MOST_SERIES,
     few_schemes,
@@ -24,6 +25,25 @@ def test_the_targets_are_those_of_any_run_and_read_of_every_run(tmp_path, write_
     assert [row[:2] + row[5:6] for row in target_table(schemes).rows] == [
         (0.5, "joint", 0.05), (0.5, "x", 0.05), (0.8, "joint", 0.1), (0.8, "x", 0.1)
     ]  # fmt: skip
+
+
+def test_runs_that_differ_in_their_targets_only_are_one_run_with_all_of_them(tmp_path, write_run):
+    targets = {"a": ("0.8",), "b": ("0.5", "0.8"), "c": ("0.3",)}
+    given = [
+        write_run(
+            tmp_path / name, targets=each, extra=f"evaluate: {{targets: [{', '.join(each)}]}}"
+        )
+        for name, each in targets.items()
+    ]
+    schemes = load_schemes(given)
+    assert [run.folder.name for scheme in schemes for run in scheme.runs] == ["a"]
+    assert target_accuracies(schemes) == [0.3, 0.5, 0.8]
+    rest = superseded_runs(find_runs([tmp_path]), [given[0]])
+    reason = "another run of the same scheme and seed is reported"
+    assert [(run.what, run.error) for run in rest] == [("b", reason), ("c", reason)]
+    again = write_run(tmp_path / "d", targets=("0.3",))
+    with pytest.raises(ResultsError, match=r"c and .*d are the same scheme .* same seed 0"):
+        load_schemes([*given, again])
 
 
 def test_other_targets_make_no_other_scheme(tmp_path, write_run):
