@@ -31,10 +31,14 @@ class FileDamage(NamedTuple):
 
 
 class SummedFiles:
-    """Writes files and remembers their digests."""
+    """Writes files and remembers their digests.
 
-    def __init__(self) -> None:
-        self._digests: dict[str, str] = {}
+    Args:
+        digests: file name -> digest, of files that are there already.
+    """
+
+    def __init__(self, digests: dict[str, str] | None = None) -> None:
+        self._digests = dict(digests or {})
 
     def write(self, path: Path, content: bytes | str) -> None:
         """Write a file as `write_atomic` does."""

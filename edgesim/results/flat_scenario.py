@@ -43,6 +43,24 @@ def scheme_position(scenario: dict[str, Any]) -> float:
     return position if type(position) is int and position >= 0 else math.inf
 
 
+def scheme_places(
+    runs: Iterable[tuple[str, str, dict[str, Any]]],
+) -> dict[tuple[str, str], tuple[str, float, str]]:
+    """What sorts schemes: by scenario, then as in its file, then by label.
+
+    Args:
+        runs: of each the name of the scenario, the label of the scheme, and scenario.yaml.
+
+    Returns:
+        (scenario, scheme) -> both, with the least place of all its runs between them: older runs
+        have none.
+    """
+    least: dict[tuple[str, str], float] = {}
+    for name, label, content in runs:
+        least[name, label] = min(least.get((name, label), math.inf), scheme_position(content))
+    return {(name, label): (name, place, label) for (name, label), place in least.items()}
+
+
 def versions(scenario: dict[str, Any]) -> dict[str, str]:
     """What made a run: {"python": "3.11.9", "git": "abc"}, from the scenario's provenance."""
     flat = flatten(scenario.get("provenance") or {}, "provenance.")

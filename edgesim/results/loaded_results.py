@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from edgesim.errors import ResultsError
 from edgesim.records.atomic_files import write_atomic
 from edgesim.results.equal_runs import flat_without_targets, one_per_seed
-from edgesim.results.flat_scenario import differing_keys, scheme_position, si_values, unit_of
+from edgesim.results.flat_scenario import differing_keys, scheme_places, si_values, unit_of
 from edgesim.results.run_files import read_devices, read_scenario
 from edgesim.results.run_search import find_runs
 from edgesim.results.summary_file import COUNT_COLUMNS, read_summary, summary_row
@@ -180,8 +180,11 @@ def load_run(folder: str | Path) -> LoadedResults:
     if not found:
         raise ResultsError(f"No finished run in {folder}; run it again to resume.")
     scenarios = {each: read_scenario(each / "scenario.yaml")[1] for each in found}
-    found = sorted(found, key=lambda each: scheme_position(scenarios[each]))
-    summaries = [read_summary(each / "summary.json") for each in found]
+    summary_of = {each: read_summary(each / "summary.json") for each in found}
+    kinds = {each: (content["scenario"], content["scheme"]) for each, content in summary_of.items()}
+    places = scheme_places((*kinds[each], scenarios[each]) for each in found)
+    found = sorted(found, key=lambda each: places[kinds[each]])
+    summaries = [summary_of[each] for each in found]
     flats = [flat_without_targets(scenarios[each]) for each in found]
     names = [(summary["scheme"], summary["seed"]) for summary in summaries]
     schemes = [scheme for scheme, _ in names]

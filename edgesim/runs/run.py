@@ -25,6 +25,7 @@ from edgesim.runs.feasibility.round_0 import Feasibility
 from edgesim.runs.fingerprint import result_digest, training_digest
 from edgesim.runs.play_rounds import new_log, play, restore
 from edgesim.runs.round_observer import Progress, Recorder
+from edgesim.runs.scheme_position import renew_scheme_position
 from edgesim.runs.setup.checks_before_training import (
     check_before_training,
     check_own_data,
@@ -210,6 +211,7 @@ class PreparedRun:
                     # It is gone where `stop` had ended the run and only its rounds were raised.
                     is_whole = damage == [] and summary.exists()
                     if saved and is_whole and is_last and not saved.is_older:
+                        renew_scheme_position(folder.path, setup.scenario)
                         return finished_run(setup, folder, saved)
                     summary.unlink(missing_ok=True)  # digests are those of finished runs
                 if saved and damage:

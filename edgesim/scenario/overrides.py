@@ -13,6 +13,7 @@ from edgesim.scenario.fields import LABEL
 from edgesim.scenario.yaml_text import read_text
 
 _KEY = re.compile(r"[\w-]+(\.[\w-]+)*|schemes(\.[\w -]+)+")  # labels may have blanks
+POSITION = "scheme_position"
 REMOVED = object()  # the tree of an override that removes its key
 
 
@@ -96,8 +97,11 @@ def resolve(
         label: of the scheme; None: the file as if it had no schemes.
 
     Raises:
-        ScenarioError: there is no such scheme, or a key leads nowhere.
+        ScenarioError: there is no such scheme, a key leads nowhere, or sets the scheme's place.
     """
+    for override in overrides:
+        if override.path == (POSITION,):
+            raise _place_is_given(override.value.place_of(()))
     changed = _with_overridden_schemes(document, overrides)
     if label is not None:
         labels = scheme_labels(changed)
@@ -106,14 +110,21 @@ def resolve(
             place = changed.place_of(("schemes",))
             raise ScenarioError(f'{place}: there is no scheme "{label}"; the file has {known}')
         patch = changed.subtree(("schemes", label))
+        if POSITION in (patch.tree or ()):
+            raise _place_is_given(patch.place_of((POSITION,)))
         changed.remove(("schemes",), patch.place_of(()))
         if patch.tree:
             lay_over(changed, patch)
         changed.put(("scheme",), Document(label, {(): patch.place_of(())}))
         position = Document(labels.index(label), {(): patch.place_of(())})
-        changed.put(("scheme_position",), position)
+        changed.put((POSITION,), position)
     _apply(changed, [override for override in overrides if override.path[0] != "schemes"])
     return changed
+
+
+def _place_is_given(place: str) -> ScenarioError:
+    hint = "the place of a scheme is that in its file"
+    return ScenarioError(f"{place}: the key {POSITION} is unknown here; {hint}")
 
 
 def all_schemes(document: Document, overrides: Sequence[Override]) -> Iterator[Document]:

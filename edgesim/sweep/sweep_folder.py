@@ -22,6 +22,7 @@ from edgesim.records.checkpoint.run_checkpoint import (
     unusable,
 )
 from edgesim.results.loaded_results import write_sweep_table
+from edgesim.runs.scheme_position import renew_scheme_position
 from edgesim.sweep.sweep_plan import SweepPlan
 from edgesim.sweep.sweep_point import SweepPoint
 from fl.stored_files import BLANK, sealed
@@ -79,6 +80,8 @@ class SweepFolder:
             (path / "points").mkdir(parents=True, exist_ok=True)
             self._hold()
             self.write()
+            for point in self.with_status(DONE):
+                renew_scheme_position(self.of(point), point.scenario)
         except OSError as error:
             raise unusable(path, error) from error
 

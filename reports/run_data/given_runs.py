@@ -10,7 +10,6 @@ from typing import Any
 
 from edgesim.errors import ResultsError
 from edgesim.results.finished_run import FinishedRun
-from edgesim.results.flat_scenario import POSITION
 from edgesim.results.run_search import find_runs
 from reports.run_data.missing_runs import (
     keys_linked_by,
@@ -46,7 +45,7 @@ def schemes_of(runs: GivenRuns) -> list[Scheme]:
     if kept and places:
         raise ResultsError("Some of these runs are kept in memory and some in folders; plot apart.")
     if kept:
-        return group_runs(kept)
+        return group_runs(kept, [run.folder.resolve() for run in kept])  # as they are given
     found = find_runs(places)
     if not found.finished:
         raise ResultsError(nothing_finished(places, missing_runs(found)))
@@ -66,10 +65,7 @@ def _named(name: str, schemes: list[Scheme]) -> Scheme:
 
 
 def _in_memory(run: Any, position: int) -> FinishedRun:
-    """A run without a folder, which has its summary and its tables as attributes.
-
-    Schemes keep the order in which they are given.
-    """
+    """A run without a folder, which has its summary and its tables as attributes."""
     tables = ("rounds", "device_rounds", "spans")
     if not all(hasattr(run, name) for name in ("summary", *tables)):
         what = type(run).__name__
@@ -77,6 +73,5 @@ def _in_memory(run: Any, position: int) -> FinishedRun:
             f"A {what} is no run; give a folder, a run of edgesim.simulate, or many."
         )
     content = {name: getattr(run, name) for name in (*tables, "scores", "measures")}
-    place = Path(f"(in memory, seed {run.summary['seed']})")
-    scenario = {POSITION: position}
-    return FinishedRun(place, run.summary, scenario, "", **content, partition=None, devices=None)
+    place = Path(f"(in memory, run {position + 1}, seed {run.summary['seed']})")
+    return FinishedRun(place, run.summary, {}, "", **content, partition=None, devices=None)

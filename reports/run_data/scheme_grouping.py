@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from edgesim.results.equal_runs import flat_without_targets, one_per_seed
 from edgesim.results.finished_run import FinishedRun, read_run
-from edgesim.results.flat_scenario import NONE, FlatScenario, flatten, scheme_position
-from reports.run_data.liu_reported_results import role_of, role_rank
+from edgesim.results.flat_scenario import NONE, FlatScenario, flatten
+from reports.run_data.liu_reported_results import role_of
+from reports.run_data.scheme_order import GroupKey, in_order
 from reports.run_data.swept_keys import (
     SweptKey,
     describe,
@@ -72,8 +73,7 @@ def load_schemes(
 ) -> list[Scheme]:
     """Read the runs and group them by scenario.
 
-    Schemes come in the order of Liu et al., where they are asked to stand beside them, then in
-    that of the sweep, then in that of their scenario's file, then by label.
+    Schemes come as `reports.run_data.scheme_order.in_order` has them.
 
     Args:
         folders: folders of finished runs.
@@ -93,16 +93,12 @@ def group_runs(
     linked: Sequence[tuple[str, ...]] = (),
 ) -> list[Scheme]:
     """`load_schemes` of runs that are read already."""
-    groups: dict[tuple, list[FinishedRun]] = {}
+    groups: dict[GroupKey, list[FinishedRun]] = {}
     for run in runs:
         scenario = json.dumps(sorted(flat_without_targets(run.scenario).items()))
         groups.setdefault((_role(run), *_kind(run), scenario), []).append(run)
     places = {folder: i for i, folder in enumerate(listed)}
-    first = {key: min(_place_of(run, places) for run in group) for key, group in groups.items()}
-    ordered = [
-        _without_superseded(groups[key], places)
-        for key in sorted(groups, key=lambda key: (role_rank(key[0]), *first[key], *key[1:]))
-    ]
+    ordered = [_without_superseded(group, places) for group in in_order(groups, places)]
     named = _labels([group[0] for group in ordered])
     schemes = [
         replace(_scheme(group, *name), linked=tuple(linked))
@@ -206,11 +202,6 @@ def target_accuracies(schemes: Sequence[Scheme]) -> list[float]:
 
 def _kind(run: FinishedRun) -> tuple[str, str]:
     return str(run.summary["scheme"]), str(run.summary["scenario"])
-
-
-def _place_of(run: FinishedRun, places: Mapping[Path, int]) -> tuple[int, float]:
-    """In the sweep, those that it does not list last; and in the scenario's file."""
-    return places.get(run.folder.resolve(), len(places)), scheme_position(run.scenario)
 
 
 def _without_superseded(group: list[FinishedRun], listed: Collection[Path]) -> list[FinishedRun]:

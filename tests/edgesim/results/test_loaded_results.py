@@ -56,6 +56,21 @@ def test_schemes_of_several_runs_come_in_the_order_of_their_file(tiny_scenario, 
     assert edgesim.load_run(tmp_path / "runs").points["scheme"].tolist() == ["narrow", "wide"]
 
 
+def test_runs_of_a_scheme_stay_together_where_only_some_know_their_place(tiny_scenario, tmp_path):
+    """Of wide, which is the first of its file, the run of seed 0 is older; files do not mix."""
+    path = tmp_path / "two.yaml"
+    path.write_text(tiny_scenario.read_text() + "schemes: {wide: {}, narrow: {rounds: 2}}\n")
+    for label, scenario in expand(path):
+        for seed in (0, 1):
+            scheme = scenario.model_copy(update={"scheme_position": None} if seed == 0 else {})
+            edgesim.simulate(scheme, seed=seed, out=tmp_path / "runs" / f"{label}-{seed}")
+        other = scenario.model_copy(update={"name": "early"}).with_rounds(4)
+        edgesim.simulate(other, out=tmp_path / "runs" / f"other-{label}")
+    assert edgesim.load_run(tmp_path / "runs").points["folder"].tolist() == [
+        "other-wide", "other-narrow", "wide-0", "wide-1", "narrow-0", "narrow-1"
+    ]  # fmt: skip
+
+
 def test_runs_that_differ_in_their_targets_only_are_one_run_with_all_of_them(
     tiny_scenario, tmp_path
 ):

@@ -88,6 +88,40 @@ def test_schemes_come_in_the_order_of_their_file_and_of_older_runs_by_label(tmp_
     assert swept == ["a", "b", "m", "z"]
 
 
+def test_schemes_of_two_files_do_not_mix(tmp_path, write_run):
+    """Each file has z before a: by place alone both z came first."""
+    folders = [
+        write_run(tmp_path / f"{name}-{x}", scheme=x, name=name, extra=f"scheme_position: {i}")
+        for name in ("two", "one")
+        for i, x in enumerate("za")
+    ]
+    labels = ["z (one)", "a (one)", "z (two)", "a (two)"]
+    assert [scheme.label for scheme in load_schemes(folders)] == labels
+    listed = [folder.resolve() for folder in folders[:2]]  # of a sweep's file, then others
+    assert [scheme.label for scheme in load_schemes(folders, listed)] == labels[2:] + labels[:2]
+
+
+def test_a_scheme_has_the_least_place_of_its_runs(tmp_path, write_run):
+    """The older run of z, with another solver, does not know that it is the first of its file."""
+    older = write_run(tmp_path / "old", scheme="z", solver="equal")
+    other = write_run(tmp_path / "other", scheme="a", extra="scheme_position: 1")
+    new = write_run(tmp_path / "new", scheme="z", extra="scheme_position: 0")
+    labels = [scheme.label for scheme in load_schemes([older, other, new])]
+    assert labels == ["z (solver equal)", "z (solver kkt)", "a"]
+
+
+def test_a_sweep_of_some_schemes_leaves_those_beside_it_in_the_order_of_the_file(
+    tmp_path, write_run
+):
+    """As `edgesim sweep --only a` lists a alone, in a folder that holds points of all."""
+    folders = [
+        write_run(tmp_path / x, scheme=x, extra=f"scheme_position: {i}")
+        for i, x in enumerate("zam")
+    ]
+    schemes = load_schemes(folders, [folders[1].resolve()])
+    assert [scheme.label for scheme in schemes] == ["z", "a", "m"]
+
+
 def test_schemes_come_in_the_order_of_the_paper_where_the_scenario_names_them(tmp_path, write_run):
     roles = "{z: proposed, e: equal-resource, p: pruning-only, m: personalization-only}"
     asked = f"report: {{beside: liu, schemes: {roles}}}"

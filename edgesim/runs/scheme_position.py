@@ -1,0 +1,35 @@
+"""The place of a finished run's scheme in the scenario's file, where that has changed since."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from edgesim.records.checksums import SummedFiles, read_sums
+from edgesim.scenario.loader import Scenario
+
+_PLACE = re.compile(r"^(scheme: .*\n)(?:scheme_position: .*\n)?", re.MULTILINE)
+
+
+def renew_scheme_position(folder: Path, scenario: Scenario) -> None:
+    """Write the place that the scheme has by now into scenario.yaml; it decides no result.
+
+    A kill between the two files leaves a damaged one, which the same command writes anew.
+
+    Args:
+        folder: of a finished run.
+        scenario: the same one, as its file has it now.
+
+    Raises:
+        OSError: a file cannot be read or written.
+    """
+    if scenario.scheme_position is None:
+        return
+    path = folder / "scenario.yaml"
+    before = path.read_text(encoding="utf-8")
+    place = f"scheme_position: {scenario.scheme_position}\n"
+    text = _PLACE.sub(lambda found: found[1] + place, before, count=1)
+    if text != before:
+        files = SummedFiles(read_sums(folder))
+        files.write(path, text)
+        files.write_sums(folder)
