@@ -91,16 +91,22 @@ def scenario_file(given: Path) -> Path:
     """The file of a scenario; of a folder that is given in its place, its scenario.yaml.
 
     Raises:
-        ScenarioError: the folder holds several runs.
+        ScenarioError: the folder is a sweep, or holds folders of runs or scenarios.
     """
     if not isdir(given):  # `Path.is_dir` raises where a name is too long
         return given
     path = given / "scenario.yaml"
     if path.exists():
         return path
-    if any(given.glob("*/scenario.yaml")):
+    if (given / "sweep.json").exists():
+        cure = "give the file that was swept, or one of the folders in points"
+        raise ScenarioError(f"{given} holds a sweep and no scenario.yaml; {cure}")
+    inner = sorted(file.parent for file in given.glob("*/scenario.yaml"))
+    if sum((folder / "checkpoint").is_dir() for folder in inner) > 1:
         cure = "give one of them, or the command that made them, with the same --out"
         raise ScenarioError(f"{given} holds several runs and no scenario.yaml; {cure}")
+    if inner:
+        raise ScenarioError(f"{given} holds no scenario.yaml; give {inner[0]}, which does")
     return given  # which is no file, as the loader says
 
 

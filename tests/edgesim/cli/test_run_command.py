@@ -88,6 +88,19 @@ def test_a_folder_of_runs_is_none(folder, invoke):
     assert {each["rounds"] for each in summaries(folder / "two").values()} == {2}
 
 
+@pytest.mark.parametrize("command", ["check", "run", "sweep"])
+def test_a_sweep_and_a_folder_with_scenarios_are_called_what_they_are(folder, invoke, command):
+    invoke("sweep", "tiny.yaml", "--seeds", "0-1", "--workers", "1", "--out", "swept", "-q")
+    odd = invoke(command, "swept", code=2)
+    assert odd.stderr == (
+        "swept holds a sweep and no scenario.yaml; give the file that was swept, or one of the "
+        "folders in points\n"
+    )
+    invoke("init", "all/mine")
+    odd = invoke(command, "all", code=2)
+    assert odd.stderr == "all holds no scenario.yaml; give all/mine, which does\n"
+
+
 def test_a_scenarios_folder_stands_for_its_file_and_is_no_run(folder, invoke):
     (folder / "mine").mkdir()
     shutil.copy("tiny.yaml", "mine/scenario.yaml")
