@@ -53,19 +53,14 @@ def _print_checks(folder: Path, checks: list[CheckResult], reasons: set[str]) ->
         checks: of it.
         reasons: why something was not checked, as far as it is printed; each is printed once.
     """
-    from rich.padding import Padding
-    from rich.text import Text
-
-    from edgesim.cli.console import console, print_line, table_of
+    from edgesim.cli.console import print_entry, print_line
     from edgesim.verification.check_result import SKIPPED
 
-    table = table_of("")
-    table.title, table.show_header = None, False
+    names = max(len(check.name) for check in checks)
+    outcomes = max(len(check.outcome) for check in checks)
+    print_line(folder)
     for check in checks:
         known = check.outcome == SKIPPED and check.detail in reasons
-        table.add_row(
-            *map(Text, (check.name, check.outcome, "as above" if known else check.detail))
-        )
+        detail = "as above" if known else check.detail
+        print_entry(f"  {check.name}", f"{check.outcome:{outcomes}} {detail}", names + 2)
         reasons |= {check.detail} if check.outcome == SKIPPED else set()
-    print_line(folder)
-    console().print(Padding(table, (0, 0, 0, 2)))

@@ -15,13 +15,19 @@ from edgesim.results.run_search import find_runs
 from edgesim.results.sweep_file import SWEEP_TABLE, point_folder, sweep_points
 from edgesim.tables.table_reading import read_event_log
 from edgesim.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult
-from edgesim.verification.derived_figures import check_device_rounds, check_rounds, check_summary
+from edgesim.verification.derived_figures import (
+    SUMMARY,
+    check_device_rounds,
+    check_rounds,
+    check_summary,
+)
 from edgesim.verification.device_states import STATES, check_states
 from edgesim.verification.planned_rounds import check_planned_rounds
 from edgesim.verification.presence_check import check_presence
 from edgesim.verification.stored_bytes import check_checkpoint, check_files, check_log
 
 TABLES, SWEEP, POINTS = "tables", "sweep.json", SWEEP_TABLE
+UNFINISHED = CheckResult(SUMMARY, SKIPPED, "there is none: the run has not finished")
 
 
 def verify(
@@ -41,7 +47,7 @@ def verify(
     for sweep in found.sweeps:
         yield sweep, check_sweep(sweep)
     for folder in found.unfinished:
-        yield folder, [check_checkpoint(folder)[0]]
+        yield folder, [check_checkpoint(folder)[0], UNFINISHED]
     for folder in found.finished:
         yield folder, check_run(folder, data, allow_code)
 

@@ -41,6 +41,8 @@ def test_a_whole_run_passes_every_check(static_run):
     assert "9 uploads within 1e-09" in result.stdout
     assert result.stdout.splitlines()[-1] == "1 run: 0 wrong, 0 not checked in full"
     assert result.stdout.splitlines()[0] == str(static_run)  # in one line, however long
+    assert all(line == line.rstrip() for line in result.stdout.splitlines())
+    assert re.search(r"^  files +ok \d+ digests$", result.stdout, re.MULTILINE)
 
 
 def test_the_end_counts_runs_and_the_advice_is_given_once(static_run, tmp_path):
@@ -139,7 +141,12 @@ def test_an_unfinished_run_is_checked_as_far_as_it_is(static_scenario, tmp_path)
     with pytest.raises(Stop):
         edgesim.simulate(edgesim.load(static_scenario), out=tmp_path / "run", progress=stop)
     result = invoke(tmp_path)
-    assert result.exit_code == 0 and "whole after 2 rounds" in result.stdout
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[1:] == [
+        "  checkpoint  ok          whole after 2 rounds",
+        "  summary     not checked there is none: the run has not finished",
+        "1 run: 0 wrong, 1 not checked in full",
+    ]
 
 
 @pytest.mark.slow
