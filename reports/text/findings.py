@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from reports.run_data.metrics import ACCURACY, LATENCY
+from reports.run_data.metrics import ACCURACY, LATENCY, Metric
 from reports.run_data.run_statistics import (
+    LEAST_SEEDS,
     ThresholdGap,
     are_told_apart,
     estimate,
@@ -25,7 +28,8 @@ from reports.text.number_text import (
     range_text,
 )
 
-NO_ORDER = ", in no order, as 95 % intervals overlap"
+OVERLAP = ", in no order, as 95 % intervals overlap"
+TOO_FEW = f", in no order, as fewer than {LEAST_SEEDS} seeds rank nobody"
 
 
 def overview(schemes: list[Scheme]) -> str:
@@ -53,21 +57,38 @@ def _seeds(schemes: list[Scheme]) -> str:
 
 def rankings(schemes: list[Scheme]) -> list[str]:
     """The schemes by latency and by accuracy, with their numbers."""
-    fastest, order = schemes, NO_ORDER
-    if are_told_apart([estimate(scheme, LATENCY.of) for scheme in schemes]):
-        fastest, order = sorted(schemes, key=mean_latency_s), ", shortest first"
+    fastest, order = _ranked(schemes, LATENCY, mean_latency_s, "shortest")
     latency = list_text(f"{s.label} {milliseconds(mean_latency_s(s))}" for s in fastest)
     sentences = [f"Mean latency per round{order}: {latency}."]
     known = [scheme for scheme in schemes if is_known(final_accuracy(scheme))]
     if known:
         notes = untuned_notes(known)
-        best, order = known, "" if notes else NO_ORDER
-        if not notes and are_told_apart([estimate(scheme, ACCURACY.of) for scheme in known]):
-            best, order = sorted(known, key=final_accuracy, reverse=True), ", highest first"
+        best, order = (known, "") if notes else _ranked(known, ACCURACY, final_accuracy, "highest")
         accuracy = list_text(f"{s.label} {accuracy_text(s)}" for s in best)
         sentences.append(f"Final test accuracy (mean over devices){order}: {accuracy}.")
         sentences += notes
     return sentences
+
+
+def _ranked(
+    schemes: list[Scheme], metric: Metric, shown: Callable[[Scheme], float], first: str
+) -> tuple[list[Scheme], str]:
+    """The schemes, best first where their seeds tell them apart, and what is said of the order.
+
+    Args:
+        schemes: which have the metric.
+        metric: of a run.
+        shown: the mean of a scheme, as the sentence has it.
+        first: which value is the best, such as shortest.
+    """
+    found = [estimate(scheme, metric.of) for scheme in schemes]
+    if len(schemes) == 1:
+        return schemes, ""
+    if min(each.n for each in found) < LEAST_SEEDS:
+        return schemes, TOO_FEW
+    if not are_told_apart(found):
+        return schemes, OVERLAP
+    return sorted(schemes, key=shown, reverse=metric.best == "max"), f", {first} first"
 
 
 def divergence_notes(schemes: list[Scheme]) -> list[str]:

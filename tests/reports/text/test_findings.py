@@ -1,17 +1,45 @@
 """The sentences say what the numbers say."""
 
+import re
+
+import pytest
+
 from reports.run_data.scheme_grouping import load_schemes
 from reports.text import findings
 from reports.text.summary_tables import scheme_table, target_table
 
+THREE = {"joint": (0.025, 0.9, 5e6), "fedavg": (0.1, 0.5, 5e6), "personal": (0.055, 0.95, 5e6)}
+
+
+def sentences(schemes):
+    return [text.replace("\u00a0", " ") for text in findings.rankings(schemes)]
+
 
 def test_orders(schemes_of):
-    schemes = schemes_of(
-        joint=(0.025, 0.9, 5e6), fedavg=(0.1, 0.5, 5e6), personal=(0.055, 0.95, 5e6)
-    )
-    latency, accuracy = (text.replace("\u00a0", " ") for text in findings.rankings(schemes))
-    assert latency.endswith("joint 25.0 ms; personal 55.0 ms; fedavg 100.0 ms.")
-    assert accuracy.endswith("personal 95.0 %; joint 90.0 %; fedavg 50.0 %.")
+    """Three seeds with the same values: their intervals have no width."""
+    schemes = schemes_of(seeds=3, **THREE)
+    latency, accuracy = sentences(schemes)
+    assert latency.endswith("shortest first: joint 25.0 ms; personal 55.0 ms; fedavg 100.0 ms.")
+    assert re.findall(r"highest first|personal|joint|fedavg", accuracy) == [
+        *("highest first", "personal", "joint", "fedavg")
+    ]
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_fewer_than_three_seeds_have_values_and_no_order(schemes_of, seeds):
+    """The scheme of the paper comes first, then the others by label."""
+    latency, accuracy = sentences(schemes_of(seeds=seeds, **THREE))
+    why = "in no order, as fewer than 3 seeds rank nobody: joint"
+    assert f"Mean latency per round, {why} 25.0 ms; personal 55.0 ms; fedavg 100.0 ms." == latency
+    assert f"Final test accuracy (mean over devices), {why} 90.0 %" in accuracy
+    assert accuracy.index("personal") < accuracy.index("fedavg")
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_one_scheme_has_its_values_and_no_rank(schemes_of, seeds):
+    latency, accuracy = sentences(schemes_of(seeds=seeds, joint=THREE["joint"]))
+    assert latency == "Mean latency per round: joint 25.0 ms."
+    assert accuracy.startswith("Final test accuracy (mean over devices): joint 90.0")
 
 
 def test_schemes_that_are_not_tuned_are_not_ranked(schemes_of):
