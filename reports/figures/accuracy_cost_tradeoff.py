@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -23,17 +24,17 @@ from reports.styling.axes_and_legends import (
     within_percent,
     wrap,
 )
-from reports.styling.colours_and_markers import series_styles
+from reports.styling.colours_and_markers import MARKERS, series_styles
 from reports.styling.figure_style import INK, FigureStyle
 from reports.styling.point_labels import PointLabel, label_points
-from reports.styling.table_formats import SCHEME, Column, Table, decimals, significant
+from reports.styling.table_formats import SCHEME, TARGET, Column, Table, decimals, significant
 
 COSTS = (
     ("time_s", 1.0, "simulated time (s)"),
     ("bits", 1e-6, "payload (Mbit)"),
     ("energy_j", 1.0, "energy (J)"),
 )
-TARGET_MARKERS = ("o", "s", "^", "D", "v", "P")
+NAME_CHARACTERS = 22  # of a line beside a panel that fills a column
 
 
 def pareto_front(cost: Sequence[float], gain: Sequence[float]) -> list[int]:
@@ -141,12 +142,12 @@ def target_costs(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
     if not targets:
         return None
     styles, count = series_styles(schemes, style.grey), len(schemes)
-    names = [_reached_name(scheme, targets) for scheme in schemes]
+    names = [_reached_name(scheme, targets, style) for scheme in schemes]
     lines = max(name.count("\n") for name in names) + 1
-    height = max(0.26, 0.15 * lines) * count + 0.75
+    height = max(0.26, 0.15 * lines, 0.08 * len(targets)) * count + 0.75
     size = (style.width_in, height + 0.2 if style.wide else 3 * height)
     figure, panels = panels_side_by_side(style, len(COSTS), size, share_y=True)
-    markers = [TARGET_MARKERS[j % len(TARGET_MARKERS)] for j in range(len(targets))]
+    looks = [_target_look(j) for j in range(len(targets))]
     for panel, (name, scale, title) in zip(panels, COSTS, strict=True):
         for i, scheme in enumerate(schemes):
             colour = styles[scheme.series].colour
@@ -158,7 +159,7 @@ def target_costs(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
                         "ls": "none",
                         "elinewidth": 0.8,
                         "color": colour,
-                        "marker": markers[j],
+                        **looks[j],
                     }
                     panel.errorbar(cost.mean * scale, y, xerr=_half(cost, scale), **kind)
                     dots = np.array(cost.dots) * scale
@@ -169,31 +170,51 @@ def target_costs(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
         panel.set_yticks(range(count), names)
         panel.grid(axis="y", visible=False)
     handles = [
-        Line2D([], [], color=INK, marker=marker, ls="none", label=f"{target:.0%}")
-        for marker, target in zip(markers, targets, strict=True)
+        Line2D([], [], color=INK, ls="none", label=_target_name([target]), **look)
+        for look, target in zip(looks, targets, strict=True)
     ]
-    place: dict[str, Any] = {
-        "loc": "outside upper left",
-        "alignment": "left",
-        "title": "target accuracy",
-    }
-    figure.legend(handles=handles, ncols=6, **place)
+    legend(figure, None, style, handles, title="target accuracy")
     return figure
 
 
-def _reached_name(scheme: Scheme, targets: Sequence[float]) -> str:
-    """The label, and how many seeds are in the means of the targets that some did not reach."""
+def _target_look(j: int) -> dict[str, Any]:
+    """The marker of target j: filled as long as there are some, then hollow."""
+    return {
+        "marker": MARKERS[j % len(MARKERS)],
+        "fillstyle": "full" if j < len(MARKERS) else "none",
+    }
+
+
+def _target_name(targets: Sequence[float]) -> str:
+    """One target, or the first and the last of several."""
+    ends = dict.fromkeys((targets[0], targets[-1]))
+    return "\N{EN DASH}".join(TARGET.show(target) for target in ends) + "%"
+
+
+def _reached_name(scheme: Scheme, targets: Sequence[float], style: FigureStyle) -> str:
+    """The label, and how many seeds are in the means of the targets that some did not reach.
+
+    Who reaches a target reaches all below it, so that targets of one number lie side by side.
+    """
     seeds = len(scheme.runs)
+    room = {} if style.wide else {"most": NAME_CHARACTERS}
+    label = wrap(scheme.label, **room)
     found = {target: target_estimate(scheme, target, "time_s").n for target in targets}
-    some = [f"{target:.0%}: {n}" for target, n in found.items() if n < seeds]
-    label = wrap(scheme.label)
-    return f"{label}\n({', '.join(some)} of {seeds} seed{'s' * (seeds > 1)})" if some else label
+    some = [
+        f"{_target_name(list(alike))}: {n}"
+        for n, alike in groupby(targets, key=found.__getitem__)
+        if n < seeds
+    ]
+    if not some:
+        return label
+    reached = f"({', '.join(some)} of {seeds} seed{'s' * (seeds > 1)})"
+    return f"{label}\n{wrap(reached, **room)}"
 
 
 def target_cost_table(schemes: list[Scheme]) -> Table:
     """One line per target and scheme, with how many of its seeds reached it."""
     columns = [
-        Column("target_accuracy", "Target (%)", decimals(0, 100)),
+        TARGET,
         SCHEME,
         Column("seeds_reached", "Seeds that reached it"),
         Column("seeds", "Seeds"),

@@ -68,9 +68,9 @@ def staggered(i: int, lines: int, points: int) -> dict[str, Any]:
     return {"markevery": (start, step), "ms": rcParams["lines.markersize"] * larger}
 
 
-def wrap(label: str) -> str:
-    """A label in lines that fit a legend or the title of a panel."""
-    return textwrap.fill(label, 34)
+def wrap(label: str, most: int = 34) -> str:
+    """A label in lines of so many characters, by default those that fit a legend or a title."""
+    return textwrap.fill(label, most)
 
 
 def threshold_handles(limits_ms: Sequence[float]) -> list[Line2D]:
@@ -84,9 +84,16 @@ def threshold_label(limit_ms: float) -> str:
 
 
 def legend(
-    figure: Figure, panel: Axes | None, style: FigureStyle, extra: Sequence[Artist] = ()
+    figure: Figure,
+    panel: Axes | None,
+    style: FigureStyle,
+    extra: Sequence[Artist] = (),
+    title: str = "",
 ) -> None:
-    """The panel's labels, and the extra handles, above the figure in as many columns as fit."""
+    """The panel's labels, and the extra handles, above the figure in as many columns as fit.
+
+    The title is a line of its own above them.
+    """
     known, names = panel.get_legend_handles_labels() if panel is not None else ([], [])
     handles, labels = [*known, *extra], [*names, *(str(handle.get_label()) for handle in extra)]
     if not labels:
@@ -95,9 +102,10 @@ def legend(
     room = figure.get_figwidth() * 132 / style.text_pt  # characters, about
     columns = max(1, min(len(labels), int(room / (longest + 7))))
     rows = math.ceil(len(labels) / columns) * max(len(label.splitlines()) for label in labels)
+    rows += bool(title)
     figure.set_figheight(figure.get_figheight() + max(0, rows - 2) * style.text_pt * 1.4 / 72)
     place: dict[str, Any] = {"loc": "outside upper left", "handlelength": 2.6, "columnspacing": 1.2}
-    figure.legend(handles, labels, ncols=columns, **place)
+    figure.legend(handles, labels, ncols=columns, title=title or None, alignment="left", **place)
 
 
 def whole_numbers(axis: Axis, bins: Any = "auto") -> None:

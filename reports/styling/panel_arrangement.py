@@ -82,7 +82,8 @@ def _only_panel(figure: Figure, i: int, style: FigureStyle) -> Figure:
         old.remove()
         for text, handle in kept_handles:
             handle.set_label(text)
-        legend(figure, None, style, [handle for _, handle in kept_handles])
+        title = old.get_title().get_text()
+        legend(figure, None, style, [handle for _, handle in kept_handles], title)
     return figure
 
 

@@ -61,9 +61,6 @@ class Column:
         return rf"p{{{self.wide:g}\linewidth}}" if self.wide else "r" if self.number else "l"
 
 
-SCHEME = Column("scheme", "Scheme", number=False)
-
-
 @dataclass(frozen=True)
 class Table:
     """``rows`` hold raw values in column order; None and nan mean that there is no value.
@@ -236,6 +233,11 @@ def decimals(n: int, scale: float = 1.0) -> NumberFormat:
     return NumberFormat(scale, lambda value: f"{value:.{n}f}")
 
 
+def shortest(scale: float = 1.0) -> NumberFormat:
+    """As many decimals as the number has, for what a scenario gives: 80, 35.4."""
+    return NumberFormat(scale, lambda value: f"{value:g}")
+
+
 def significant(n: int, scale: float = 1.0) -> NumberFormat:
     """n significant figures, thousands apart, no exponent between 1e-4 and 1e9."""
 
@@ -249,3 +251,7 @@ def significant(n: int, scale: float = 1.0) -> NumberFormat:
         return f"{value:,.{places}f}".replace(",", THIN)
 
     return NumberFormat(scale, show)
+
+
+SCHEME = Column("scheme", "Scheme", number=False)
+TARGET = Column("target_accuracy", "Target (%)", shortest(100))

@@ -13,7 +13,7 @@ from reports.run_data import run_statistics as stats
 from reports.run_data.job_outcomes import any_wasted, wasted
 from reports.run_data.metrics import ACCURACY, LATENCY, RHO
 from reports.run_data.scheme_grouping import Scheme, target_accuracies, untuned_notes
-from reports.styling.table_formats import DASH, SCHEME, Column, Table, decimals, significant
+from reports.styling.table_formats import DASH, SCHEME, TARGET, Column, Table, decimals, significant
 from reports.text.number_text import interval_text, seed_counts
 
 TARGET_COSTS = (
@@ -184,7 +184,7 @@ def target_table(schemes: list[Scheme]) -> Table | None:
     if not targets:
         return None
     columns = [
-        Column("target_accuracy", "Target (%)", decimals(1, 100)),
+        TARGET,
         SCHEME,
         Column("reached", "Reached", number=False),
     ]
@@ -209,7 +209,7 @@ def target_table(schemes: list[Scheme]) -> Table | None:
         f"means over those that reached it. {interval_text(reached or seed_counts(schemes))}"
     )
     caption = " ".join([caption, *untuned_notes(schemes)])
-    return Table("targets", caption, tuple(columns), rows, grouped_by="target_accuracy")
+    return Table("targets", caption, tuple(columns), rows, grouped_by=TARGET.name)
 
 
 def _target_row(scheme: Scheme, target: float) -> tuple[Any, ...]:

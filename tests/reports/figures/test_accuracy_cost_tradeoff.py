@@ -95,6 +95,52 @@ def test_the_figure_says_how_many_seeds_a_mean_is_of(drawn, tmp_path, write_run)
     assert [name.get_text() for name in names] == ["a\n(80%: 2 of 3 seeds)", "b"]
 
 
+@pytest.fixture
+def eight_targets(tmp_path, write_run):
+    """Finals 0.32, 0.95, 0.96 of a, and of b 0.52, 0.71, 0.95; targets 35 % and 35.4 % are two."""
+    finals = {"a scheme": (0.32, 0.95, 0.96), "b": (0.52, 0.71, 0.95)}
+    targets = ("0.3", "0.35", "0.354", "0.5", "0.6", "0.7", "0.8", "0.9")
+    return load_schemes(
+        [
+            write_run(
+                tmp_path / f"{name}{seed}", scheme=name, seed=seed, accuracy=(0.1, final),
+                latency_s=(0.01, 0.02), targets=targets,
+            )
+            for name, values in finals.items()
+            for seed, final in enumerate(values)
+        ]
+    )  # fmt: skip
+
+
+def test_targets_that_as_many_seeds_missed_are_named_together(drawn, eight_targets):
+    """a reaches 0.3 with all and 0.35 to 0.9 with two seeds; b 0.6, 0.7 with two, more with one."""
+    names = drawn(tradeoffs.target_costs, eight_targets).axes[0].get_yticklabels()
+    assert [name.get_text() for name in names] == [
+        "a scheme\n(35–90%: 2 of 3 seeds)",
+        "b\n(60–70%: 2, 80–90%: 1 of 3 seeds)",
+    ]
+
+
+@pytest.mark.parametrize("name", style.STYLES)
+def test_names_beside_many_targets_leave_room_for_the_panels(eight_targets, name):
+    with style.styled(style.STYLES[name]):
+        figure = tradeoffs.target_costs(eight_targets, style.STYLES[name])
+        figure.draw_without_rendering()
+    names = figure.axes[0].get_yticklabels()
+    widest = max(text.get_window_extent().width for text in names)
+    assert widest < 0.45 * figure.bbox.width
+
+
+def test_every_target_has_a_name_and_a_marker_of_its_own(drawn, eight_targets):
+    shown = drawn(tradeoffs.target_costs, eight_targets).legends[0]
+    assert [text.get_text() for text in shown.get_texts()] == [
+        *("30%", "35%", "35.4%", "50%", "60%", "70%", "80%", "90%")
+    ]
+    assert len({handle.get_marker() for handle in shown.legend_handles}) == 8
+    rows = tradeoffs.target_cost_table(eight_targets).cells()
+    assert [row[0] for row in rows[::2]] == ["30", "35", "35.4", "50", "60", "70", "80", "90"]
+
+
 def test_the_points_of_a_sweep_are_named_by_their_values(drawn, tmp_path, write_run):
     bands = {"10 MHz": (0.01, 0.5), "20 MHz": (0.02, 0.7)}
     schemes = load_schemes(

@@ -75,7 +75,7 @@ def test_target_table_says_what_was_not_reached(scheme_of):
     )
     assert float(first["time_s"]) == approx(0.1)
     assert (second["reached"], second["time_s"], second["bits"]) == ("not reached", "", "")
-    assert table.cells()[1] == ["95.0", "joint", "not reached", *[DASH] * 8]
+    assert table.cells()[1] == ["95", "joint", "not reached", *[DASH] * 8]
 
 
 def test_targets_over_seeds_count_who_reached(tmp_path, write_run):
