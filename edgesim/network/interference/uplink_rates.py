@@ -89,31 +89,39 @@ class UplinkRates:
 
     def gains(self, sending: Array, time_s: float) -> Array:
         """Gains [K] with which noise alone would do what noise and interference do."""
+        return self._gains(sending, time_s)[0]
+
+    def _gains(self, sending: Array, time_s: float) -> tuple[Array, Array]:
+        """(`gains`; the same as far as a receiver without loss meets interference) [K]."""
         gain = self.channel.gains(time_s)  # before the couplings: devices may have moved
         if self.grid is not None:
-            return gain * self._factor_by_block(self.grid, gain, sending, time_s)
+            uses, without_loss = self._factors_by_block(self.grid, gain, sending, time_s)
+            return gain * uses, gain * without_loss
         self.density = self.interference(sending, time_s) if self.held is None else self.held
-        return gain * noise_factor(self.channel, self.density)[self.couplings.serving]
+        gain = gain * noise_factor(self.channel, self.density)[self.couplings.serving]
+        return gain, gain
 
-    def _factor_by_block(
+    def _factors_by_block(
         self, grid: ResourceGrid, gain: Array, sending: Array, time_s: float
-    ) -> Array:
-        """By what interference in the blocks that each device holds lowers its gain [K]."""
+    ) -> tuple[Array, Array]:
+        """By what interference in the blocks that each device holds lowers its gain [K].
+
+        The mean over the blocks depends on the ratios: at the receiver, and at one without loss.
+        """
         share = self.bands.shares()
         pieces = grid.pieces(share)
         used_hz = np.where(share > 0.0, share, 1.0) * self.channel.bandwidth_hz
         density = np.where(share > 0.0, self.power_w / used_hz, 0.0)  # that it sends with, W/Hz
         heard = self._by_block(grid.blocks, pieces, np.where(sending, density, 0.0), time_s)
         self.density = heard.sum(axis=0) / grid.blocks
-        factor = noise_factor(self.channel, heard)
+        factor = noise_factor(self.channel, heard)[
+            pieces.block, self.couplings.serving[pieces.device]
+        ]
         alone = gain * density / float(self.channel.noise_w_per_hz or 0.0)  # SNR
-        k = pieces.device
-        ratio = alone[k] * factor[pieces.block, self.couplings.serving[k]]
-        count = len(alone)
-        bits = np.bincount(k, pieces.width * np.log1p(ratio), count)
-        width = np.bincount(k, pieces.width, count)
-        together = np.expm1(np.divide(bits, width, out=np.zeros(count), where=width > 0.0))
-        return np.divide(together, alone, out=np.ones(count), where=alone > 0.0)
+        at_receiver = mean_factor(alone, pieces, factor)
+        if self.channel.loss == 1.0:
+            return at_receiver, at_receiver
+        return at_receiver, mean_factor(alone * self.channel.loss, pieces, factor)
 
     def _by_block(self, blocks: int, pieces: Pieces, density: Array, time_s: float) -> Array:
         """I [N_RB, S], W/Hz, of devices that send with these densities [K], W/Hz."""
@@ -133,9 +141,26 @@ class UplinkRates:
 
         The ratio is that of the powers: what the receiver loses is in the gains and rates only.
         """
-        gain, share = self.gains(sending, time_s), self.bands.shares()
+        (gain, without_loss), share = self._gains(sending, time_s), self.bands.shares()
         everybody = np.arange(len(self.couplings))
         rate_bps = self.channel.flow_bps(time_s, everybody, share, self.power_w, gain)
         noise_w = self.channel.band_noise_w * np.where(share > 0.0, share, 1.0)
-        ratio = np.where(share > 0.0, gain * self.power_w / noise_w, 0.0) * self.channel.loss
-        return self.factor * rate_bps, np.log1p(ratio) / np.log(2.0), share
+        ratio = np.where(share > 0.0, without_loss * self.power_w / noise_w, 0.0)
+        return self.factor * rate_bps, np.log1p(ratio * self.channel.loss) / np.log(2.0), share
+
+
+def mean_factor(alone: Array, pieces: Pieces, factor: Array) -> Array:
+    """By what factors of the ratio in pieces of the band lower that of each device [K].
+
+    That of the ratio whose log2(1 + SINR) is the mean over the pieces.
+
+    Args:
+        alone: SNR of each device [K].
+        pieces: of blocks that they hold.
+        factor: of each piece.
+    """
+    k, count = pieces.device, len(alone)
+    bits = np.bincount(k, pieces.width * np.log1p(alone[k] * factor), count)
+    width = np.bincount(k, pieces.width, count)
+    together = np.expm1(np.divide(bits, width, out=np.zeros(count), where=width > 0.0))
+    return np.divide(together, alone, out=np.ones(count), where=alone > 0.0)

@@ -70,6 +70,20 @@ def test_two_sectors_by_hand(offset):
     assert everybody(with_mean)[0] == pytest.approx(1e6 * math.log2(1 + 100 / 13), rel=1e-12)
 
 
+def test_the_ratio_is_that_without_what_the_receiver_loses():
+    """6.0206 dB, a factor of 4: device 0 above has SINR 1 and 25 for its rate, and still 4 and 100.
+
+    log2(1 + SINR) of the mean: 1/2 log2(2 x 26) carries bits, and sqrt(5 x 101) - 1 = 21.472205 is
+    the ratio; 4 (sqrt(2 x 26) - 1) = 24.844410 is none.
+    """
+    gain = [[1e-12, 3e-14], [2.4e-13, 1e-12], [0.0, 1e-12]]
+    rates = rates_of(Couplings(gain, [0, 1, 1]), [1.0, 0.5, 0.5], 4, [0, 1.0], loss=4.0)
+    found, efficiency, _ = rates(np.ones(3, dtype=bool), 0.0)
+    assert found[0] == pytest.approx(1e6 * 0.5 * math.log2(2 * 26), rel=1e-12)
+    assert 2.0 ** efficiency[0] - 1.0 == pytest.approx(21.472205, abs=1e-6)
+    assert 2.0 ** efficiency[1:] - 1.0 == pytest.approx([25.0, 25.0], rel=1e-12)
+
+
 def test_three_sectors_and_blocks_that_are_divided():
     """Device 0 has blocks 0 and half of 1. Device 1 has the other half of 1, which a quarter of
     device 2 fills from the next sector: 0.75 of a block, beside device 3 in block 0 of a third.
