@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from edgesim.errors import RunError
 from edgesim.network.cell import Cell
 from edgesim.presence.absences import Away
 from edgesim.records.event_log import EventLog
+from edgesim.records.span import Span
 from fl.contracts import (
     Grant,
     Job,
@@ -85,17 +86,20 @@ def take_part(
                         f"{env.now:g} s of simulated time and never ended; make the device fail or "
                         "leave less often, or let jobs go on with on_leave or on_failure: resume"
                     ) from None
-                done = done if away.keeps_work else Progress(trained=done.trained)
+                if not away.keeps_work:
+                    done = Progress(trained=done.trained, spans=done.spans)
                 continue
             if not done.trained:
                 update.abort()
             why = LATE if stop.cause == CUT else str(stop.cause)
-            return Outcome(grant, update, why, False, done.trained, finish_s=math.nan)
+            ended = why, False, done.trained, math.nan
+            return Outcome(grant, update, *ended, energy_j=done.energy_j)
         finally:
             cell.uplink.release(grant.device)
     finish_s = env.now - start_s
     status = LATE if finish_s > cell.budget_s * (1.0 + SLACK) else "arrived"
-    return Outcome(grant, update, status, received=True, trained=True, finish_s=finish_s)
+    ended = status, True, True, finish_s
+    return Outcome(grant, update, *ended, energy_j=done.energy_j)
 
 
 @dataclass
@@ -109,6 +113,7 @@ class Progress:
         part: finished share of the stage behind them.
         bits_up: sent, bit.
         trained: the computation was over at some time.
+        spans: what it was doing, also before it began again.
     """
 
     has_model: bool = False
@@ -117,6 +122,12 @@ class Progress:
     part: float = 0.0
     bits_up: float = 0.0
     trained: bool = False
+    spans: list[Span] = field(default_factory=list)
+
+    @property
+    def energy_j(self) -> float:
+        """What it has used, J."""
+        return math.fsum(span.energy_j for span in self.spans)
 
 
 def work(cell: Cell, update: Update, grant: Grant, log: EventLog, done: Progress) -> SimPyProcess:
@@ -136,6 +147,7 @@ def work(cell: Cell, update: Update, grant: Grant, log: EventLog, done: Progress
 def download(cell: Cell, job: Job, grant: Grant, log: EventLog, done: Progress) -> SimPyProcess:
     """The model arrives at the device."""
     with log.span(job.g, grant.device, "download", cell.ledger.receiving(grant.device)) as span:
+        done.spans.append(span)
         cell.running.receive(grant.device)
         try:
             yield from cell.downlink.carry(job.payload.bits_down - done.bits_down, grant, span)
@@ -154,6 +166,7 @@ def compute(
         cycles, flops = device.cycles(stage.work) * left, float(stage.work.flops) * left
         energy, seconds = cell.ledger.computing(grant), whole_s * left
         with log.span(job.g, grant.device, stage.name, energy, cycles, flops, seconds) as span:
+            done.spans.append(span)
             try:
                 yield from cell.running.compute(grant, cycles, seconds, span)
             except simpy.Interrupt:
@@ -179,10 +192,12 @@ def upload(cell: Cell, update: Update, grant: Grant, log: EventLog, done: Progre
         # Where the bits are known only after training, asking for them trains.
         left = update.bits_up() - done.bits_up
         while left > 0.0 and (pause_s := cell.uplink.pause_s(k)) is not None:
-            with log.span(g, k, "handover", cell.ledger.receiving(k)):
+            with log.span(g, k, "handover", cell.ledger.receiving(k)) as span:
+                done.spans.append(span)
                 cell.running.receive(k)
                 yield cell.env.timeout(pause_s)
         with log.span(g, k, "upload", cell.ledger.sending(grant)) as span:
+            done.spans.append(span)
             cell.running.send(grant)
             try:
                 yield from cell.uplink.carry(left, grant, span)

@@ -1,29 +1,36 @@
-"""What selection rules with a memory are told of costs: before a round expected, after it spent."""
+"""What selection rules with a memory are told before a round: what taking part should cost."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from edgesim.network.device import Fleet
+from edgesim.network.hardware.device_state import DeviceHardware
+from edgesim.network.hardware.running_devices import job_j
 from edgesim.network.span_energy import compute_j, mean_power_w, power_j
-from fl.contracts import Outcome, State, View, Work
+from edgesim.network.tdd_service import ALWAYS, AirTimes
+from fl.contracts import State, View, Work
 from fl.learned_selection.learning_rule import Costs
 
 
-def expected_costs(fleet: Fleet, air_share: float = 1.0) -> Callable[[Any, State, View], Costs]:
+def expected_costs(
+    fleet: Fleet,
+    air_times: AirTimes = (ALWAYS, ALWAYS),
+    hardware: Mapping[int, DeviceHardware] | None = None,
+) -> Callable[[Any, State, View], Costs]:
     """(method, state, view) -> what taking part costs every device with the whole band, unpruned.
 
     Liu, eqs. (24), (25), at the least pruning ratio that the method allows.
 
     Args:
         fleet: all devices.
-        air_share: part of the time of an upload in which it is on the air.
+        air_times: of uplink and downlink.
+        hardware: device -> what it is made of, of those whose state changes as they work.
     """
-    sending_w = mean_power_w(air_share, fleet.tx_power_w, fleet.idle_power_w)
+    sending_w = mean_power_w(air_times[0].share, fleet.tx_power_w, fleet.idle_power_w)
 
     def costs(method: Any, state: State, view: View) -> Costs:
         devices = np.arange(len(fleet))
@@ -38,34 +45,12 @@ def expected_costs(fleet: Fleet, air_share: float = 1.0) -> Callable[[Any, State
         upload_s = np.divide(bits, view.rate_bps, out=np.full(len(fleet), np.inf), where=bits > 0.0)
         upload_s[bits <= 0.0] = 0.0
         cycles = fleet.cycles(devices, work)
+        compute_s = cycles / view.cpu_hz
         joules = compute_j(fleet.capacitance, view.cpu_hz, cycles)
-        joules = joules + power_j(sending_w, upload_s)
-        return Costs(cycles / view.cpu_hz, upload_s, joules)
+        joules = joules + power_j(fleet.static_power_w, compute_s) + power_j(sending_w, upload_s)
+        for k, made_of in (hardware or {}).items():
+            amounts = fleet.tx_power_w, view.cpu_hz, cycles, upload_s
+            joules[k] = job_j(made_of, air_times, *(float(each[k]) for each in amounts))
+        return Costs(compute_s, upload_s, joules)
 
     return costs
-
-
-def spent_energy(fleet: Fleet, air_share: float = 1.0) -> Callable[[Outcome], float]:
-    """Outcome -> what its computation and its upload took, J; of a lost job the computation.
-
-    Args:
-        fleet: all devices.
-        air_share: part of the time of an upload in which it is on the air.
-    """
-
-    def spent_j(outcome: Outcome) -> float:
-        grant, update = outcome.grant, outcome.update
-        if update is None or (update.job.stages is None and not outcome.trained):
-            return 0.0
-        device = fleet.device(grant.device)
-        stages = update.stages()
-        cycles = math.fsum(device.cycles(stage.work) for stage in stages)
-        joules = compute_j(float(fleet.capacitance[grant.device]), grant.cpu_hz, cycles)
-        if math.isnan(outcome.finish_s):
-            return float(joules)
-        compute_s = math.fsum(device.seconds(stage.work, grant.cpu_hz) for stage in stages)
-        idle_w = float(fleet.idle_power_w[grant.device])
-        sending_w = mean_power_w(air_share, grant.power_w, idle_w)
-        return float(joules + power_j(sending_w, max(outcome.finish_s - compute_s, 0.0)))
-
-    return spent_j

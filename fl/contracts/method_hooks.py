@@ -25,6 +25,7 @@ class Outcome:
         finish_s: time since its own dispatch, s; nan where it never finished.
         staleness: versions made between its download and its use.
         weight: what staleness left of the update.
+        energy_j: what its download, computation and upload have used, J.
     """
 
     grant: Grant
@@ -35,6 +36,7 @@ class Outcome:
     finish_s: float
     staleness: int = 0
     weight: float = 1.0
+    energy_j: float = 0.0
 
 
 @dataclass(frozen=True)

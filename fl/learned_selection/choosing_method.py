@@ -25,7 +25,6 @@ class ChoosingMethod:
         participants: devices that it may choose at a time; None: all that are idle.
         streams: random streams of the run.
         costs: (method, state, view) -> what taking part is expected to cost.
-        spent_j: outcome -> what computation and upload of a job took, J.
         trained: are there losses?
     """
 
@@ -34,7 +33,6 @@ class ChoosingMethod:
     _participants: int | None
     _streams: Streams
     _costs: Callable[[Any, State, View], Costs]
-    _spent_j: Callable[[Outcome], float]
     _trained: bool
 
     def __getattr__(self, name: str) -> Any:
@@ -75,9 +73,8 @@ class ChoosingMethod:
             assert outcome.update is not None  # it has arrived
             result = outcome.update.result()
             loss, accuracy = result.loss, result.accuracy
-        spent_j = self._spent_j(outcome)
-        about = outcome.grant.device, outcome.received, outcome.finish_s
-        return Ended(*about, spent_j, loss, accuracy)
+        about = outcome.grant.device, outcome.received, outcome.finish_s, outcome.energy_j
+        return Ended(*about, loss, accuracy)
 
 
 def remembering(state: State, memory: Any) -> State:

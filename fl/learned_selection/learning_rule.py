@@ -38,7 +38,7 @@ class Ended:
         device: k.
         received: its update came in time to be used.
         finish_s: time since its dispatch, s; nan where it did not arrive.
-        energy_j: what its computation and upload took, J.
+        energy_j: what its download, computation and upload have used, J.
         loss: mean training loss; nan where it is unknown.
         accuracy: mean training accuracy; nan where it is unknown.
     """

@@ -174,20 +174,12 @@ class RunningDevices:
             up_s: planned time of sending [S], s.
             down_s: planned time of receiving [S], s.
         """
-        needed_j, (up, down) = np.zeros(len(grants)), self.air_times
+        needed_j = np.zeros(len(grants))
+        amounts = grants.power_w, grants.cpu_hz, cycles, up_s, down_s
         for i, k in enumerate(grants.device.tolist()):
-            if k not in self.states:
-                continue
-            hardware = self.states[k].hardware
-            clock_hz = float(grants.cpu_hz[i]) / planned_share(hardware)
-            busy_s = float(cycles[i] / grants.cpu_hz[i])
-            sending_w = hardware.sending_w(float(grants.power_w[i]), up.share)
-            needed_j[i] = (
-                power_j(hardware.receiving_w(down.share), float(down_s[i]))
-                + compute_j(hardware.capacitance, clock_hz, float(cycles[i]))
-                + power_j(hardware.static_power_w + hardware.modem.sleep_power_w, busy_s)
-                + power_j(sending_w, float(up_s[i]))
-            )
+            if k in self.states:
+                about = self.states[k].hardware, self.air_times
+                needed_j[i] = job_j(*about, *(float(each[i]) for each in amounts))
         return needed_j
 
     # --- checkpoints --------------------------------------------------------------------------
@@ -221,3 +213,34 @@ class RunningDevices:
 def planned_share(hardware: DeviceHardware) -> float:
     """Share of its clock that a device is planned to give: its mean beside other programs."""
     return 1.0 if hardware.load is None else hardware.load.mean_share
+
+
+def job_j(
+    hardware: DeviceHardware,
+    air_times: AirTimes,
+    power_w: float,
+    cpu_hz: float,
+    cycles: float,
+    up_s: float,
+    down_s: float = 0.0,
+) -> float:
+    """What a job is planned to use, J.
+
+    Args:
+        hardware: of the device.
+        air_times: of uplink and downlink.
+        power_w: p, transmit power, W.
+        cpu_hz: planned clock, Hz.
+        cycles: of the computation.
+        up_s: time of sending, s.
+        down_s: time of receiving, s.
+    """
+    up, down = air_times
+    busy_w = hardware.static_power_w + hardware.modem.sleep_power_w
+    joules = (
+        power_j(hardware.receiving_w(down.share), down_s)
+        + compute_j(hardware.capacitance, cpu_hz / planned_share(hardware), cycles)
+        + power_j(busy_w, cycles / cpu_hz)
+        + power_j(hardware.sending_w(power_w, up.share), up_s)
+    )
+    return float(joules)

@@ -8,7 +8,7 @@ from typing import Any
 
 from edgesim.clocks.speed_tiers import SpeedTiers
 from edgesim.clocks.tier_models import TierModels
-from edgesim.extensions.selection_costs import expected_costs, spent_energy
+from edgesim.extensions.selection_costs import expected_costs
 from edgesim.hierarchy.edge_trainers import EdgeTrainers
 from edgesim.hierarchy.tiered_state import TieredState, joined_scores
 from edgesim.records.checkpoint.run_checkpoint import Checkpoint
@@ -30,8 +30,8 @@ def method_hooks(setup: Setup) -> Any:
         method = KeyingMethod(method, setup.reuse)
     if setup.selector is None:
         return method
-    sent = setup.fleet, setup.channel.air_times[0].share
-    told = expected_costs(*sent), spent_energy(*sent), not setup.counts_only
+    costs = expected_costs(setup.fleet, setup.channel.air_times, setup.hardware)
+    told = costs, not setup.counts_only
     return ChoosingMethod(method, setup.selector, setup.method.participants, setup.seeds, *told)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from edgesim import load, simulate
@@ -83,22 +85,47 @@ def test_a_killed_run_goes_on_with_the_same_bytes(scenario, tmp_path, name):
     assert whole.device_rounds.device.nunique() > 2
 
 
-def test_a_rule_is_told_the_joules_of_the_ledger_under_a_tdd_pattern(scenario, monkeypatch):
-    rule, told = LEARNING_RULES["energy-queues"], []
+TDD = (
+    "network.carrier={frequency: 3.5 GHz, bandwidth: 20 MHz, noise_figure: 5 dB, tdd: DDDSU}",
+    "network.bandwidth=18.36 MHz",
+    "network.noise=-169 dBm/Hz",
+)
+UNICAST = "network.downlink={mode: unicast, tx_power: 46 dBm}"
+IDLE = "devices.0.idle_power=50 mW"
+MODEM = "devices.0.radio={circuit_power: 0.1 W, efficiency: 0.35, tail: 10 ms, tail_power: 50 mW}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "ends"),
+    [
+        ((), {"arrived"}),
+        (TDD, {"arrived"}),
+        ((*TDD, UNICAST, "devices.0.receive_power=300 mW"), {"arrived"}),
+        (("devices.0.cpu.static_power=200 mW", MODEM), {"arrived"}),
+        (("clock={mode: deadline}", "budget.latency_threshold=6.3 ms"), {"arrived", "late"}),
+        (("devices.0.failure_rate=200 Hz",), {"failed"}),
+        (
+            ("clock={mode: buffered, buffer: 2}", "network.uplink.share=edf"),
+            {"arrived", "unfinished"},
+        ),
+    ],
+    ids=["plain", "tdd", "unicast", "modem", "late", "failed", "edf"],
+)
+def test_a_rule_is_told_the_joules_of_the_ledger(scenario, monkeypatch, changes, ends):
+    rule, told = LEARNING_RULES["energy-queues"], Counter()
     learn = rule.learn
 
     def noted(self, memory, view, costs, ended):
-        told.extend(each.energy_j for each in ended)
+        for each in ended:
+            told[each.device] += each.energy_j
         return learn(self, memory, view, costs, ended)
 
     monkeypatch.setattr(rule, "learn", noted)
-    carrier = "{frequency: 3.5 GHz, bandwidth: 20 MHz, noise_figure: 5 dB, tdd: DDDSU}"
-    changes = [f"network.carrier={carrier}", "network.bandwidth=18.36 MHz", "rounds=1"]
-    changes += ["network.noise=-169 dBm/Hz", "devices.0.idle_power=50 mW"]
-    changes += ["budget.latency_threshold=9 s"]
-    spans = simulate(scenario("learning.selection=energy-queues", *changes)).spans
-    used = spans[spans.phase != "idle"].groupby("device").energy_j.sum()
-    assert told == pytest.approx(used.tolist(), rel=1e-9)
+    given = "learning.selection=energy-queues", "budget.latency_threshold=9 s", IDLE
+    run = simulate(scenario(*given, *changes, "rounds=1"))
+    used = run.spans[~run.spans.phase.isin(["idle", "off"])].groupby("device").energy_j.sum()
+    assert told == pytest.approx(used.to_dict(), rel=1e-9)
+    assert set(run.device_rounds.status) == ends
 
 
 def test_a_resolved_scenario_has_the_parameters_and_reads_back(scenario, tmp_path):
