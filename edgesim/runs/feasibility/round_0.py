@@ -31,7 +31,7 @@ class Feasibility:
         rows: one a device, times in ms.
         threshold_ms: T_th, ms.
         note: one sentence on all devices.
-        feasible: False if no device can take part, or ``stop`` refuses the plan.
+        feasible: False if no device can ever take part, or ``stop`` refuses the plan.
         warnings: what a user should know before running.
         round_events: about how many events round 0 has.
     """
@@ -78,6 +78,9 @@ def feasibility_table(
     count = len(everyone)
     left_out = sorted({*plan.infeasible, *never_in_time(cell, others, view)})
     unprunable_s, moves = cell.planner.unprunable_s(demand, view), gains_move(cell)
+    # Only a threshold ends a round of nobody.
+    moves = moves and (len(left_out) < count or math.isfinite(view.budget_s))
+    for_good = [k for k in left_out if not (moves and view.rate_bps[k] == 0.0)]
     note = refused or participation(count, left_out, view, unprunable_s, moves)
     if len(asked) < count:
         note += f"; a round asks {len(asked)} of them, and shares are planned for those of round 0"
@@ -87,7 +90,7 @@ def feasibility_table(
     warnings += stale_plan(cell, overlapping) + moving_plan(cell) + never_there(cell)
     warnings += cell.channel.beyond_scope
     rows = DeviceRows(cell, method, demand, view, asked, plan, set(left_out))
-    feasible = len(left_out) < count and not refused
+    feasible = len(for_good) < count and not refused
     events = round_events(cell, demand, view, plan)
     return Feasibility(rows, view.budget_s * MS, note, feasible, warnings, events)
 
@@ -147,7 +150,9 @@ def joined_feasibility(
 def gains_move(cell: Cell) -> bool:
     """May a device that is out of reach at the start come back?"""
     channel = cell.channel
-    return isinstance(channel, VaryingChannel) or math.isfinite(channel.refresh_s)
+    if isinstance(channel, VaryingChannel):
+        return math.isfinite(channel.process.next_change_s(cell.env.now))
+    return math.isfinite(channel.refresh_s)
 
 
 def participation(

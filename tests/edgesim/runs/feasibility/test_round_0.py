@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from edgesim.errors import InfeasibleScenarioError
 from edgesim.runs.feasibility.round_0 import participation
 from edgesim.runs.run import feasibility, simulate
 from edgesim.scenario.loader import load
@@ -143,3 +144,29 @@ def test_a_device_whose_channel_returns_is_out_of_reach_in_round_0_only():
     )
     for_good = "1 of 3 devices cannot take part: devices 1 are out of reach: their rate is 0 bit/s"
     assert participation(3, [1], view, np.zeros(3)) == for_good
+
+
+def test_a_channel_that_comes_back_costs_a_round_and_not_the_run(tmp_path):
+    """Nobody is in reach for 30 s: the rounds of 25 s from 0 and 25 s are lost."""
+    path, end = tmp_path / "away.yaml", "network.channel.path_loss={model: trace, file: losses.csv"
+    text = TEXT.format(
+        band="1 MHz", noise="-110 dBm", threshold="25 s", method="fedavg", solver="equal"
+    )
+    path.write_text(text)
+    (tmp_path / "losses.csv").write_text(
+        "time [s],a [dB],b [dB],c [dB],d [dB]\n0,inf,inf,inf,inf\n30,90,90,90,90\n"
+    )
+    changes = [f"{end}, end: hold}}", "rounds=3"]
+    table = feasibility(load(path, changes))
+    assert table.feasible and table.warnings == [table.note]
+    assert "4 of 4 devices cannot take part in round 0: devices 0, 1, 2, 3 are out" in table.note
+    for clock in ("synchronous", "deadline", "buffered"):
+        run = simulate(load(path, [*changes, f"clock.mode={clock}"]))
+        assert run.rounds.arrived.tolist()[:2] == [0, 0] and run.rounds.arrived[2] > 0
+        assert run.rounds.time_s.tolist()[:2] == [25.0, 50.0]
+    with pytest.raises(InfeasibleScenarioError, match=r"out of reach: their rate is 0 bit/s$"):
+        simulate(load(path, [*changes, "budget.latency_threshold=none"]))  # no round would end
+    (tmp_path / "losses.csv").write_text(
+        "time [s],a [dB],b [dB],c [dB],d [dB]\n0,inf,inf,inf,inf\n"
+    )
+    assert not feasibility(load(path, changes)).feasible
