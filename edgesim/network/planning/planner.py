@@ -117,8 +117,8 @@ class Planner:
         fixed_s = self.unprunable_s(demand, view)
         slack_s = self.budget_s - fixed_s  # A_k
         # Where the method fixes the ratio a device is late, and never left out: everybody gets the
-        # time by which such a device's fixed work exceeds the threshold.
-        decided = np.equal(demand.rho_min, demand.rho_max)
+        # time by which such a device's fixed work exceeds the threshold, if it ever ends.
+        decided = np.equal(demand.rho_min, demand.rho_max) & np.isfinite(fixed_s)
         before_s = max(0.0, float((SHORTEST_S - slack_s).max(where=decided, initial=0.0)))
         slack_s = slack_s + before_s
         served = np.flatnonzero((slack_s > 0.0) & (view.rate_bps[devices] > 0.0))

@@ -170,3 +170,20 @@ def test_a_channel_that_comes_back_costs_a_round_and_not_the_run(tmp_path):
         "time [s],a [dB],b [dB],c [dB],d [dB]\n0,inf,inf,inf,inf\n"
     )
     assert not feasibility(load(path, changes)).feasible
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("solver", ["kkt", "equal"])
+def test_a_device_that_no_download_reaches_gives_nobody_more_time(tmp_path, solver):
+    """Its turns of the downlink never end; the others are planned for 25 s, as without it."""
+    path = tmp_path / "away.yaml"
+    text = TEXT.format(
+        band="1 MHz", noise="-110 dBm", threshold="25 s", method="fedavg", solver=solver
+    )
+    path.write_text(text)
+    lines = "time [s],a [dB],b [dB],c [dB],d [dB]\n0,inf,90,90,90\n500,90,90,90,90\n"
+    (tmp_path / "losses.csv").write_text(lines)
+    traced = "network.channel.path_loss={model: trace, file: losses.csv, end: hold}"
+    run = simulate(load(path, [traced, "network.downlink={mode: unicast, tx_power: 40 dBm}"]))
+    assert run.device_rounds.status.tolist() == ["infeasible", "arrived", "arrived", "arrived"]
+    assert run.rounds.latency_s[0] <= 25.0
