@@ -44,7 +44,7 @@ class PlannedGains:
         late_share: 1 - reliability, the probability of being late that is planned for.
         for_round: it holds for all devices of a round at once, not for each of them.
         among: how many devices that round has; 0: those that are planned together.
-        downlink: they are sent to, with the law of the downlink.
+        downlink: they are sent to, with the law of the downlink, which knows its channel.
     """
 
     channel: Channel
@@ -107,7 +107,8 @@ class PlannedGains:
             eps: probability of being late.
         """
         if not self.counts_with_fading:
-            return self.channel.known_gains(time_s, snr_per_gain, devices)
+            known = self.channel.flat_gains if self.downlink else self.channel.known_gains
+            return known(time_s, snr_per_gain, devices)
         gains, k_factor = (each[devices] for each in self.channel.large_scale_at(time_s))
         planned = np.empty(len(devices))
         for law, here in self._laws(devices, k_factor, window_s):
@@ -126,8 +127,8 @@ class PlannedGains:
             snr_per_gain: p / (N0 B) of the broadcast.
         """
         if not self.counts_with_fading:
-            known = self.channel.known_gains(time_s, snr_per_gain, devices)
-            return float(known.min(initial=np.inf))
+            heard = self.channel.flat_gains(time_s, snr_per_gain, devices)
+            return float(heard.min(initial=np.inf))
         gains, k_factor = (each[devices] for each in self.channel.large_scale_at(time_s))
         if self.rate == MEAN:
             law = self.channel.downlink_law
@@ -176,7 +177,7 @@ class PlannedGains:
         with np.errstate(divide="ignore"):
             k_db = np.floor(K_STEPS * 10.0 * np.log10(k_factor)) / K_STEPS
         law = self.channel.downlink_law if self.downlink else self.channel.law
-        estimate = self.channel.estimate
+        estimate = None if self.downlink else self.channel.estimate
         drawn = None if estimate is None else estimate.blocks
         _, by_count = np.unique(blocks, return_inverse=True)
         factors, by_factor = np.unique(k_db, return_inverse=True)

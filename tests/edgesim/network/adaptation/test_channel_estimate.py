@@ -19,6 +19,7 @@ from edgesim.network.adaptation.drawn_repetitions import DrawnRepetitions
 from edgesim.network.adaptation.link_adaptation import schemes
 from edgesim.network.fading.processes import COHERENCE_RULE, BlockFading, ClarkeFading, doppler_hz
 from edgesim.network.fluid_links import Uplink
+from edgesim.network.planned_gains import PlannedGains
 from edgesim.runs.run import simulate
 from edgesim.runs.setup import set_up
 from edgesim.scenario import load
@@ -137,6 +138,28 @@ def test_the_flow_sees_the_truth_and_the_plan_the_estimate():
         goodput = SCHEMES.harq.goodput(snr_db, SCHEMES.half_db[best], SCHEMES.bits[best])
         assert rate == pytest.approx(float(used_hz * goodput), rel=1e-9)
     assert ends_s[1] > ends_s[0]
+
+
+def test_plans_of_a_downlink_know_its_channel():
+    """As the downlink does: the gain of the instant, and with 95 % over one Rayleigh block
+    -ln(0.95) = 0.0512933 of the mean gain. Uploads beside it count with the estimate.
+    """
+    known, channel = channel_with(""), channel_with(", csi: {delay: 5 ms, pilots: 4}")
+    everybody, block_s = np.arange(5), np.zeros(5)
+    about = 0.3, everybody, 10.0 / channel.path_gain, block_s, 0.05  # 10 dB on average
+    now = PlannedGains(channel, "now", downlink=True)
+    assert now.uploads(*about).tolist() == channel.gains(0.3).tolist()
+    assert now.worst_listener(0.3, everybody, 1e12) == channel.gains(0.3).min()
+    for rate in ("mean", "quantile"):
+        down, without, up = (
+            PlannedGains(each, rate, downlink=is_down).uploads(*about)
+            for each, is_down in ((channel, True), (known, True), (channel, False))
+        )
+        assert down.tolist() == without.tolist() and (up < 0.9 * down).any()
+    for each in (known, channel):
+        each.fading = BlockFading(Seeds(0), 5, 1.0)
+    rayleigh = PlannedGains(channel, "quantile", downlink=True).uploads(*about)
+    assert rayleigh == pytest.approx(0.0512933 * channel.path_gain, rel=1e-4)
 
 
 @pytest.mark.parametrize("errors", ["expected", "drawn"])
