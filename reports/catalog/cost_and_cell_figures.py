@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from reports.catalog.report_figure import CELL, COSTS, ReportFigure, seeds_text
+from reports.catalog.report_figure import CELL, COSTS, ReportFigure, seeds_text, spread_text
 from reports.figures import (
     accuracy_cost_tradeoff,
     cell_topology,
@@ -15,7 +15,8 @@ from reports.figures import (
 )
 from reports.figures.network import sector_map, sinr_and_throughput
 from reports.run_data.metrics import RHO
-from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.run_statistics import target_estimate
+from reports.run_data.scheme_grouping import Scheme, target_accuracies
 from reports.run_data.swept_keys import short_names
 
 
@@ -28,7 +29,7 @@ def cost_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[R
             "Accuracy against latency and energy",
             "Final accuracy against what a round costs. Filled: on the Pareto front, where no "
             "other scheme is at least as accurate for at most the price; dotted: the best "
-            f"accuracy for a price{seeds_text(schemes, ', bars: ')}.{_point_names(schemes)}",
+            f"accuracy for a price{seeds_text(schemes, 'bars: ')}.{_point_names(schemes)}",
             partial(accuracy_cost_tradeoff.accuracy_against_cost, schemes),
             partial(accuracy_cost_tradeoff.pareto_table, schemes),
         ),
@@ -37,8 +38,8 @@ def cost_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[R
             "to-target",
             "Cost to a target accuracy",
             "What had been spent when an evaluated round first reached the target, over the "
-            f"seeds that did{seeds_text(few, ', bars: ')}; where not all did, the name says how "
-            f"many.{shown}",
+            f"seeds that did{spread_text(_seeds_reached(few), 'bars: ')}; where not all did, the "
+            f"name says how many.{shown}",
             partial(accuracy_cost_tradeoff.target_costs, few),
             partial(accuracy_cost_tradeoff.target_cost_table, schemes),
         ),
@@ -52,6 +53,12 @@ def cost_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[R
             partial(payload_and_energy.payload_and_energy_table, schemes),
         ),
     ]
+
+
+def _seeds_reached(schemes: list[Scheme]) -> set[int]:
+    """How many seeds each mean to a target is of."""
+    targets = target_accuracies(schemes)
+    return {target_estimate(scheme, t, "time_s").n for scheme in schemes for t in targets}
 
 
 def _point_names(schemes: list[Scheme]) -> str:

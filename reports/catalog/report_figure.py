@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from matplotlib.figure import Figure
@@ -42,14 +42,23 @@ def shown_text(chosen: str) -> str:
     return f" Shown: {chosen}; the data has all." if chosen else ""
 
 
-def seeds_text(schemes: Sequence[Scheme], lead: str = ", ") -> str:
-    """The words about the spread over seeds: interval, dots, or nothing with one seed."""
-    counts = sorted({len(scheme.runs) for scheme in schemes})
-    many = [n for n in counts if n >= LEAST_SEEDS]
+def seeds_text(schemes: Sequence[Scheme], lead: str = "") -> str:
+    """`spread_text` of means over all seeds of each scheme."""
+    return spread_text({len(scheme.runs) for scheme in schemes}, lead)
+
+
+def spread_text(counts: Collection[int], lead: str = "") -> str:
+    """The words about the spread over seeds: interval, dots, or nothing with one seed.
+
+    Args:
+        counts: how many seeds each mean is of.
+        lead: what the intervals are in the figure, "bars: ".
+    """
+    many = sorted(n for n in counts if n >= LEAST_SEEDS)
     words = []
     if many:
-        n = f"{many[0]}" if len(many) == 1 else f"{many[0]} to {many[-1]}"
-        words.append(f"95 % interval (Student t) over {n} seeds")
+        n = f"{many[0]}" if many[0] == many[-1] else f"{many[0]} to {many[-1]}"
+        words.append(f"{lead}95 % interval (Student t) over {n} seeds")
     if 2 in counts:
         words.append("dots: the values of two seeds")
-    return f"{lead}{'; '.join(words)}" if words else ""
+    return f", {'; '.join(words)}" if words else ""

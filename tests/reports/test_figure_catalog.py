@@ -105,3 +105,40 @@ def test_a_title_that_asks_is_a_sentence_as_it_is(two_schemes):
     sentences = {figure.name: figure.sentence for figure in report_figures(two_schemes)[0]}
     assert sentences["worth"] == "What would more band or time buy?"
     assert sentences["costs"] == "Payload and energy."
+
+
+def seeds_of(tmp_path, write_run, finals, targets=("0.8",)):
+    """A scheme with a run per final accuracy."""
+    given = {"latency_s": (0.01, 0.02), "targets": targets}
+    return load_schemes(
+        [
+            write_run(tmp_path / str(seed), seed=seed, accuracy=(0.1, final), **given)
+            for seed, final in enumerate(finals)
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("finals", "pareto", "target"),
+    [
+        ((0.9, 0.9), "dots: the values of two seeds", "dots: the values of two seeds"),
+        (
+            (0.9, 0.9, 0.9),
+            "bars: 95 % interval (Student t) over 3 seeds",
+            "bars: 95 % interval (Student t) over 3 seeds",
+        ),
+        # two of three seeds reach the target, and are dots
+        (
+            (0.9, 0.9, 0.5),
+            "bars: 95 % interval (Student t) over 3 seeds",
+            "dots: the values of two seeds",
+        ),
+        ((0.9,), "", ""),
+    ],
+)
+def test_captions_say_what_bars_and_dots_are(tmp_path, write_run, finals, pareto, target):
+    schemes = seeds_of(tmp_path, write_run, finals)
+    captions = {figure.name: figure.caption for figure in report_figures(schemes)[0]}
+    assert f"the best accuracy for a price{pareto and ', '}{pareto}." in captions["pareto"]
+    said = f"over the seeds that did{target and ', '}{target}; where not all did"
+    assert said in captions["to-target"]
