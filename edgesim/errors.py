@@ -46,6 +46,11 @@ def one_line(text: object) -> str:
     return " ".join(str(text).split())
 
 
+def counted(n: int, noun: str) -> str:
+    """1 round, 2 rounds."""
+    return f"{n} {noun}{'s' * (n != 1)}"
+
+
 def shorten_path(path: object) -> str:
     """A path as the sentence of an error shows it."""
     text = str(path)

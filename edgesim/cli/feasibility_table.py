@@ -17,6 +17,7 @@ from edgesim.cli.console import (
     print_line,
     table_of,
 )
+from edgesim.errors import counted
 
 if TYPE_CHECKING:
     from edgesim.runs.feasibility.round_0 import Feasibility
@@ -55,7 +56,7 @@ def print_feasibility(label: str, answer: Feasibility, most: int | None = None) 
         table.add_row(*map(Text, _cells(row, stages, gain)))
     out.print(table)
     if len(answer.rows) > len(rows):
-        out.print(f"and {len(answer.rows) - len(rows)} devices more (--all shows them)")
+        out.print(f"and {counted(len(answer.rows) - len(rows), 'device')} more (--all shows them)")
     if answer.note and answer.note not in answer.warnings:
         print_line(answer.note)
     for warning in answer.warnings:

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from edgesim.cli.console import console, is_known, print_line, table_of
+from edgesim.errors import counted
 from edgesim.results.best_validation import RULE, Choice, choose, overlay
 from edgesim.results.summary_file import read_summary
 from edgesim.scenario.base_file import base_of
@@ -132,7 +133,7 @@ def counts(folder: SweepFolder, running: int = 0) -> str:
         INFEASIBLE: found[INFEASIBLE],
         MISSING: found[MISSING] - running,
     }
-    done = f"{found[DONE]} of {len(folder.plan.points)} points done"
+    done = f"{found[DONE]} of {counted(len(folder.plan.points), 'point')} done"
     return ", ".join([done, *(f"{count} {kind}" for kind, count in others.items() if count)])
 
 
@@ -140,7 +141,9 @@ def print_start(folder: SweepFolder) -> None:
     """What an earlier start of the sweep has left to do; nothing at the first one."""
     todo, every = len(folder.to_run()), len(folder.plan.points)
     if todo < every:
-        print_line(f"{every - todo} of {every} points are finished already, {todo} to run")
+        are = "is" if every == 1 else "are"
+        done = f"{every - todo} of {counted(every, 'point')} {are} finished already"
+        print_line(f"{done}, {todo} to run")
 
 
 def print_end(folder: SweepFolder, seconds: float, quiet: bool) -> None:
@@ -172,7 +175,9 @@ def print_warnings(folder: SweepFolder) -> None:
         of_some = "" if count == len(done) else f" ({count} of {len(done)} points)"
         print_line(f"warning: {text}{of_some}")
     if len(found) > MOST_WARNINGS:
-        print_line(f"{len(found) - MOST_WARNINGS} more warnings stand in the points' summary.json")
+        print_line(
+            f"and {counted(len(found) - MOST_WARNINGS, 'warning')} more in the points' summary.json"
+        )
 
 
 def print_plan(
@@ -204,12 +209,12 @@ def print_plan(
         name = f"{point.name}: {error}" if error else point.name
         print_line(f"{i:>4}  {point.id}  {status:10} {name}")
     if not every and len(plan.points) > LISTED:
-        print_line(f"and {len(plan.points) - LISTED} points more (--all shows them)")
-    print_line(f"{len(plan.points)} points in {folder.path}, {len(todo)} to run")
+        print_line(f"and {counted(len(plan.points) - LISTED, 'point')} more (--all shows them)")
+    print_line(f"{counted(len(plan.points), 'point')} in {folder.path}, {len(todo)} to run")
     if todo:
         print_line("estimating the time, which may take seconds for each kind of point ...")
         seconds, source = estimate(folder, workers, data, allow_code)
-        line = f"about {in_words(seconds)} with {workers} worker{'s' * (workers > 1)}"
+        line = f"about {in_words(seconds)} with {counted(workers, 'worker')}"
         shares = 0 < groups(todo) < len(todo)
         note = "; points that train the same train it once, which is not counted" if shares else ""
         print_line(f"{line}, estimated from {source}{note}")

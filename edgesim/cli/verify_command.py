@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from edgesim.cli.options import AllowCode, DataFolder, ExitCode, exit_on_error
+from edgesim.errors import counted
 
 if TYPE_CHECKING:
     from edgesim.verification.check_result import CheckResult
@@ -39,7 +40,7 @@ def verify(
             partly += any(check.outcome == SKIPPED for check in checks)
         for folder, names in wrong.items():
             print_line(f"{FAILED}: {folder}: {', '.join(names)}")
-        found = [f"{n} {kind}{'s' * (n != 1)}" for kind, n in kinds.items() if n]
+        found = [counted(n, kind) for kind, n in kinds.items() if n]
         print_line(f"{' and '.join(found)}: {len(wrong)} wrong, {partly} not checked in full")
     if wrong:
         raise typer.Exit(ExitCode.failed)

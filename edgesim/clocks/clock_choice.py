@@ -12,7 +12,7 @@ from edgesim.clocks import staleness_weights
 from edgesim.clocks.rules import Buffered, Deadline, OverCommit, Rules, Windowed
 from edgesim.clocks.speed_tiers import SpeedTiers, TimeTriggered, slots_needed, tiers_by_speed
 from edgesim.clocks.staleness_weights import StalenessWeight
-from edgesim.errors import ScenarioKeyError
+from edgesim.errors import ScenarioKeyError, counted
 from edgesim.network.cell import Cell
 from edgesim.presence.absences import RESUME
 from edgesim.scenario.clock.clock_schema import OVERLAPPING, ClockSection, StalenessSection
@@ -193,7 +193,8 @@ def _check_tiers(scenario: Scenario, method: Any) -> None:
         problem = f"is {method.participants}, but with clock.mode speed-tiers all of a tier take "
         raise MethodError("participants", f"{problem}part; write {scenario.device_count}")
     if clock.speed_tiers > scenario.device_count and "speed_tiers" in clock.model_fields_set:
-        problem = f"is {clock.speed_tiers}, but the cell has {scenario.device_count} devices"
+        cell = counted(scenario.device_count, "device")
+        problem = f"is {clock.speed_tiers}, but the cell has {cell}"
         raise ScenarioKeyError(("clock", "speed_tiers"), f"{problem}; write at most as many")
 
 
@@ -217,8 +218,8 @@ def _check_places(scenario: Scenario, method: Any, given: dict[str, Any]) -> Non
         raise ScenarioKeyError(("clock", "in_flight"), f"{problem}; keep one of the two")
     slots = clock.in_flight or method.participants or devices
     if slots > devices and clock.in_flight is not None:
-        problem = f"is {slots}, but the cell has {devices} devices; write at most as many"
-        raise ScenarioKeyError(("clock", "in_flight"), problem)
+        problem = f"is {slots}, but the cell has {counted(devices, 'device')}"
+        raise ScenarioKeyError(("clock", "in_flight"), f"{problem}; write at most as many")
     if clock.buffer is not None and clock.buffer > min(slots, devices):
         problem = f"is {clock.buffer}, but {min(slots, devices)} devices are in flight"
         raise ScenarioKeyError(("clock", "buffer"), f"{problem}; write at most as many")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgesim.errors import ScenarioKeyError
+from edgesim.errors import ScenarioKeyError, counted
 from edgesim.extensions.entry_points import find_function, more_names
 from edgesim.scenario.clock.clock_schema import OVERLAPPING
 from edgesim.scenario.loader import Scenario
@@ -77,7 +77,7 @@ def checked(rule: SelectionRule, name: str) -> SelectionRule:
         if len(np.unique(chosen)) < len(chosen) or len(chosen) > count:
             problem = f"is {name}, which chose {_shown(given)} in round {view.g}"
             raise ScenarioKeyError(
-                SELECTION, f"{problem}; choose at most {count} devices, each once"
+                SELECTION, f"{problem}; choose at most {counted(count, 'device')}, each once"
             )
         return chosen.astype(int)
 

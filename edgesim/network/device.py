@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from edgesim.errors import RunError
+from edgesim.errors import RunError, counted
 from edgesim.network.device_positions import around, draw_positions
 from edgesim.scenario.hardware.device_schema import DeviceClass
 from edgesim.scenario.per_device_values import Draw
@@ -126,8 +126,8 @@ def draw(quantity: Draw | float | None, count: int, stream: np.random.Generator)
     if quantity.kind in ("list", "trace"):
         if len(values) < count or (quantity.kind == "list" and len(values) > count):
             raise ValueError(
-                f"a {quantity.kind} gives {len(values)} values for {count} devices; "
-                "give one per device"
+                f"a {quantity.kind} gives {counted(len(values), 'value')} for "
+                f"{counted(count, 'device')}; give one per device"
             )
         return values[:count].copy()
     if quantity.kind == "uniform":

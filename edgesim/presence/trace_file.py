@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from edgesim.errors import RELATIVE, RunError
+from edgesim.errors import RELATIVE, RunError, counted
 from edgesim.presence.timeline import Timeline
 from fl.contracts import Array
 from fl.regular_files import read_regular
@@ -72,7 +72,8 @@ def read_intervals(path: Path, devices: int, period_s: float = math.inf) -> Inte
 def read_row(row: list[str], line: int, devices: int, period_s: float) -> tuple[int, float, float]:
     """(device, start, end) of a line."""
     if len(row) != len(COLUMNS):
-        raise PresenceFileError(f"has {len(row)} values in line {line}; write {','.join(COLUMNS)}")
+        found = f"has {counted(len(row), 'value')} in line {line}"
+        raise PresenceFileError(f"{found}; write {','.join(COLUMNS)}")
     try:
         device, start_s, end_s = int(row[0]), float(row[1]), float(row[2])
     except ValueError:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from edgesim.errors import counted
 from edgesim.records.table_files import Columns
 
 
@@ -76,7 +77,7 @@ def divergence_warnings(rounds: Columns, params: Mapping[str, object]) -> list[s
     done = int(rounds["round"][diverged[0]]) + 1
     rates = ", ".join(f"{name} {value}" for name, value in params.items() if name.endswith("lr"))
     return [
-        f"training diverged: the loss after {done} round{'s' * (done > 1)} is inf or nan; most "
+        f"training diverged: the loss after {counted(done, 'round')} is inf or nan; most "
         "likely a step size is too large" + (f" ({rates})" if rates else "")
     ]
 

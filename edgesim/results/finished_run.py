@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgesim.errors import ResultsError
+from edgesim.errors import ResultsError, counted
 from edgesim.results.run_files import TABLES, read_devices, read_partition, read_scenario
 from edgesim.results.summary_file import read_summary
 from edgesim.tables.table_reading import read_event_log
@@ -66,9 +66,8 @@ def read_run(folder: Path) -> FinishedRun:
     tables = _read_tables(folder)
     done, planned = len(tables["rounds"]), summary["rounds"]
     if done != planned or not done:
-        raise ResultsError(
-            f"{folder} is unfinished ({done} of {planned} rounds in rounds.csv); resume it first."
-        )
+        there = f"{done} of {counted(planned, 'round')} in rounds.csv"
+        raise ResultsError(f"{folder} is unfinished ({there}); resume it first.")
     _check_numbers(folder, tables, summary)
     text, scenario = read_scenario(folder / "scenario.yaml")
     return FinishedRun(

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgesim.errors import ResultsError
+from edgesim.errors import ResultsError, counted
 from edgesim.records.atomic_files import write_atomic
 from edgesim.results.equal_runs import flat_without_targets, one_per_seed
 from edgesim.results.flat_scenario import differing_keys, scheme_places, si_values, unit_of
@@ -126,7 +126,7 @@ class LoadedResults(EventTables):
 
     def __repr__(self) -> str:
         done = len(self.folders)
-        whole = f"{len(self.runs)} run{'s' * (len(self.runs) != 1)}"
+        whole = counted(len(self.runs), "run")
         count = f"{done} of {whole}" if done < len(self.runs) else whole
         keys = f", by {', '.join(self.keys)}" if self.keys else ""
         return f"<{count} of {self.folder}{keys}>"

@@ -6,6 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgesim.errors import counted
 from edgesim.results.summary_file import summary_row
 
 if TYPE_CHECKING:
@@ -26,9 +27,7 @@ def results_html(title: str, points: pd.DataFrame, keys: list[str]) -> str:
     columns = ["scheme", "seed", *keys, *(name for name in SHOWN if name in points)]
     more = len(points) - MOST_ROWS
     table = points[columns].head(MOST_ROWS).to_html(index=False, float_format="%.4g", na_rep="")
-    rest = (
-        f"<p>and {more} run{'s' * (more > 1)} more, in <code>.points</code></p>" if more > 0 else ""
-    )
+    rest = f"<p>and {counted(more, 'run')} more, in <code>.points</code></p>" if more > 0 else ""
     return f"<p><b>{escape(title)}</b></p>{table}{rest}"
 
 

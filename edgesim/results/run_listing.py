@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from edgesim.errors import ResultsError
+from edgesim.errors import ResultsError, counted
 from edgesim.results.flat_scenario import FlatScenario, differing_keys, flatten
 from edgesim.results.run_files import read_json, read_scenario
 from edgesim.results.run_search import find_runs
@@ -117,7 +117,7 @@ def _listed_sweep(folder: Path) -> ListedRun:
     )
     done = counts.pop(FINISHED, 0) + counts.pop("done", 0)
     rest = ", ".join(f"{count} {status}" for status, count in counts.items())
-    state = f"{done} of {len(points)} points done{f', {rest}' if rest else ''}"
+    state = f"{done} of {counted(len(points), 'point')} done{f', {rest}' if rest else ''}"
     if _is_locked(folder / "lock"):
         state = f"{RUNNING}, {state}"
     varied: dict[str, list[str]] = {}
@@ -131,7 +131,7 @@ def _listed_sweep(folder: Path) -> ListedRun:
         f"{SWEEP} of {content.get('name', '')}",
         state,
         _changed_at(folder),
-        seed=f"{seeds} seed{'s' * (seeds != 1)}",
+        seed=counted(seeds, "seed"),
         keys={key: f"{len(texts)} values" for key, texts in varied.items()},
     )
 

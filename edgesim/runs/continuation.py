@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from edgesim.errors import ResultsError
+from edgesim.errors import ResultsError, counted
 from edgesim.records.checkpoint.run_checkpoint import Checkpoint, FolderError
 from edgesim.records.table_files import Columns, as_list
 from edgesim.results.flat_scenario import differing_keys, flatten, versions
@@ -45,13 +45,13 @@ def continuable(setup: Setup, path: Path) -> Callable[[Checkpoint], None]:
             raise FolderError(f"{path} holds another run{_difference(setup, path)}; {CURE}")
         if setup.scenario.rounds < before:
             raise FolderError(
-                f"{path} holds this run with {before} rounds, and rounds is "
+                f"{path} holds this run with {counted(before, 'round')}, and rounds is "
                 f"{setup.scenario.rounds}; rounds can only be raised there, or {CURE}"
             )
         if setup.clock.overlapping and saved.g == before - 1:
             raise FolderError(
-                f"{path} holds this run with {before} rounds, at whose end the jobs at work were "
-                f"interrupted (clock.mode {setup.scenario.clock.mode}); {CURE}"
+                f"{path} holds this run with {counted(before, 'round')}, at whose end the jobs at "
+                f"work were interrupted (clock.mode {setup.scenario.clock.mode}); {CURE}"
             )
         check_before_training(setup)
         saved.warnings.extend(_kept_lengths(setup, before))
@@ -65,8 +65,8 @@ def _kept_lengths(setup: Setup, before: int) -> list[str]:
     asked = min(method.participants or devices, devices)
     old, new = method.by_length(before, asked), method.by_length(now, asked)
     return [
-        f"learning.method.{name} stays {old[name]:g}, as for {before} rounds; a run of {now} "
-        f"rounds from the start has {new[name]:g}"
+        f"learning.method.{name} stays {old[name]:g}, as for {counted(before, 'round')}; a run of "
+        f"{counted(now, 'round')} from the start has {new[name]:g}"
         for name in old
         if getattr(method, name) == old[name] != new[name]
     ]

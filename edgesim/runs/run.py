@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgesim.errors import InfeasibleScenarioError
+from edgesim.errors import InfeasibleScenarioError, counted
 from edgesim.records.atomic_files import write_atomic
 from edgesim.records.checkpoint.run_checkpoint import Checkpoint, RunFolder
 from edgesim.records.event_log import EventLog
@@ -77,8 +77,9 @@ class Run(EventTables):
 
     def __repr__(self) -> str:
         about = self.summary
+        rounds = counted(about["rounds"], "round")
         where = f", {self.folder}" if self.folder else ""
-        return f"<run {about['scheme']}, seed {about['seed']}, {about['rounds']} rounds{where}>"
+        return f"<run {about['scheme']}, seed {about['seed']}, {rounds}{where}>"
 
     def _event_table(self, name: str) -> pd.DataFrame:
         return self.log.table(name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
-from edgesim.errors import COMMAND_LINE, ScenarioError, shorten
+from edgesim.errors import COMMAND_LINE, ScenarioError, counted, shorten
 
 KeyPath = tuple[str | int, ...]  # of a value in a document: keys and list positions
 # Sections of several kinds, and the key that names the kind. Where it changes, the section starts
@@ -127,7 +127,7 @@ class Document:
                 items = f"{name}.0" + (f" to {name}.{len(holder) - 1}" if len(holder) > 1 else "")
                 problem = f"leads into a list; write {items} for its items"
                 if isinstance(key, int):
-                    count = f"{len(holder)} item{'s' * (len(holder) != 1)}"
+                    count = counted(len(holder), "item")
                     problem = f"is not there: {name} has {count}" + f", {items}" * bool(holder)
             elif isinstance(key, int) and not isinstance(holder, list):
                 problem = f"counts into {name}, which is not a list"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from edgesim.errors import counted
 from edgesim.records.rows_from_spans import COUNTED, device_row
 from edgesim.records.span import Span
 from edgesim.records.summary import summarise
@@ -45,7 +46,11 @@ def check_device_rounds(tables: Tables) -> CheckResult:
             place = f"round {rows['round'][at]}, device {rows['device'][at]}"
             found = f"{rows[column][at]}, and its spans give {derived[at][column]}"
             return CheckResult(DEVICE_ROUNDS, FAILED, f"{place}: {column} is {found}")
-    return CheckResult(DEVICE_ROUNDS, PASSED, f"{len(rows)} rows from {len(tables['spans'])} spans")
+    return CheckResult(
+        DEVICE_ROUNDS,
+        PASSED,
+        f"{counted(len(rows), 'row')} from {counted(len(tables['spans']), 'span')}",
+    )
 
 
 def _owner(row: dict[str, Any]) -> tuple[int, int, int]:
@@ -83,7 +88,7 @@ def check_rounds(tables: Tables) -> CheckResult:
         if at is not None:
             found = f"{rounds[column][at]}, and the other tables give {values[at]}"
             return CheckResult(ROUNDS, FAILED, f"round {rounds['round'][at]}: {column} is {found}")
-    return CheckResult(ROUNDS, PASSED, f"{len(rounds)} rows")
+    return CheckResult(ROUNDS, PASSED, counted(len(rounds), "row"))
 
 
 def derived_rounds(tables: Tables) -> Iterator[tuple[str, np.ndarray]]:
@@ -128,7 +133,7 @@ def check_summary(summary: dict[str, Any], tables: Tables) -> CheckResult:
         if first_difference([_number(found)], [_number(value)]) is not None:
             problem = f"{key} is {found}, and the rounds give {value}"
             return CheckResult(SUMMARY, FAILED, problem)
-    return CheckResult(SUMMARY, PASSED, f"{len(derived)} figures")
+    return CheckResult(SUMMARY, PASSED, counted(len(derived), "figure"))
 
 
 def _flat(figures: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

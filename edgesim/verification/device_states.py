@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from edgesim.errors import counted
 from edgesim.network.cell import Cell
 from edgesim.network.hardware.device_state import Snapshot
 from edgesim.verification.check_result import FAILED, PASSED, CheckResult, first_difference
@@ -39,7 +40,9 @@ def check_states(tables: dict[str, pd.DataFrame]) -> CheckResult:
             g = own["round"].iloc[wrong[0] + 1]
             problem = f"round {g}, device {k}: the battery is off by {changes[wrong[0]]:g} J"
             return CheckResult(NAME, FAILED, problem)
-    return CheckResult(NAME, PASSED, f"{len(states)} rows against {len(spans)} spans")
+    return CheckResult(
+        NAME, PASSED, f"{counted(len(states), 'row')} against {counted(len(spans), 'span')}"
+    )
 
 
 def put_back(cell: Cell, states: pd.DataFrame | None) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from edgesim.engine.vectorised.round_loop import SteppedEnvironment
-from edgesim.errors import EdgesimError
+from edgesim.errors import EdgesimError, counted
 from edgesim.hierarchy.edge_cells import EdgeCell
 from edgesim.hierarchy.make_hierarchy import Hierarchy
 from edgesim.network.cell import Cell
@@ -220,7 +220,7 @@ def check_allocations(
             return CheckResult(ALLOCATIONS, FAILED, f"round {each.g}: {problem}"), {}
         plans[each.g] = plan
         worst = max(worst, 0.0 if math.isnan(plan.residual) else plan.residual)
-    detail = f"{len(plans)} rounds planned again, worst residual {worst:.1e}"
+    detail = f"{counted(len(plans), 'round')} planned again, worst residual {worst:.1e}"
     return CheckResult(ALLOCATIONS, PASSED, detail), plans
 
 
@@ -285,7 +285,7 @@ def check_finish(
             problem = f"{found} s, and (28) gives {expected_s[at]} s"
             return CheckResult(FINISH, FAILED, f"round {each.g}, device {k}: {problem}")
         count += len(rows)
-    return CheckResult(FINISH, PASSED, f"{count} uploads within {TOLERANCE:g}")
+    return CheckResult(FINISH, PASSED, f"{counted(count, 'upload')} within {TOLERANCE:g}")
 
 
 def _seconds(bits: Array, rate_bps: Any) -> Array:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgesim.errors import EdgesimError, ResultsError
+from edgesim.errors import EdgesimError, ResultsError, counted
 from edgesim.extensions.device_presence import find_absences
 from edgesim.scenario.loader import load
 from edgesim.seeds import Seeds
@@ -71,4 +71,6 @@ def check_spans(presence: pd.DataFrame, spans: pd.DataFrame) -> CheckResult:
             when = f"from {row['start_s']} to {row['end_s']} s"
             problem = f"device {k} has {row['phase']} {when}, when it was not there all the time"
             return CheckResult(PRESENCE, FAILED, problem)
-    return CheckResult(PRESENCE, PASSED, f"{len(presence)} intervals, {len(spans)} spans")
+    return CheckResult(
+        PRESENCE, PASSED, f"{counted(len(presence), 'interval')}, {counted(len(spans), 'span')}"
+    )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from edgesim.errors import counted
 from edgesim.records.checkpoint.checkpoint_log import read_blocks
 from edgesim.records.checkpoint.run_checkpoint import UNREADABLE, RunFolder
 from edgesim.records.checksums import SUMS, damaged_files, read_sums
@@ -33,7 +34,7 @@ def check_files(folder: Path) -> CheckResult:
             damage.append(f"timing.json: {error}")
     if damage:
         return CheckResult(FILES, FAILED, "; ".join(damage))
-    return CheckResult(FILES, PASSED, f"{len(read_sums(folder) or ())} digests")
+    return CheckResult(FILES, PASSED, counted(len(read_sums(folder) or ()), "digest"))
 
 
 def check_checkpoint(folder: Path) -> tuple[CheckResult, dict[str, Any] | None]:
@@ -56,8 +57,8 @@ def check_checkpoint(folder: Path) -> tuple[CheckResult, dict[str, Any] | None]:
         return CheckResult(CHECKPOINT, FAILED, "; ".join(damage)), None
     if not seen:
         return CheckResult(CHECKPOINT, SKIPPED, "there is none yet"), None
-    rounds = "round" if seen[0]["g"] == 0 else "rounds"
-    return CheckResult(CHECKPOINT, PASSED, f"whole after {seen[0]['g'] + 1} {rounds}"), seen[0]
+    rounds = counted(seen[0]["g"] + 1, "round")
+    return CheckResult(CHECKPOINT, PASSED, f"whole after {rounds}"), seen[0]
 
 
 def _version(file: Path) -> tuple[int, int] | None:
@@ -82,12 +83,12 @@ def check_log(folder: Path, facts: dict[str, Any], tables: dict[str, pd.DataFram
     for name, table in tables.items():
         logged = log.table(name)
         if len(logged) != len(table):
-            problem = f"{name}: {len(table)} rows, and {len(logged)} in the log"
+            problem = f"{name}: {counted(len(table), 'row')}, and {len(logged)} in the log"
             return CheckResult(LOG, FAILED, problem)
         for column in table.columns:
             if not _equal(table[column].to_numpy(), logged[column].to_numpy()):
                 return CheckResult(LOG, FAILED, f"{name}: column {column} differs from the log")
-    return CheckResult(LOG, PASSED, f"{sum(map(len, tables.values()))} rows")
+    return CheckResult(LOG, PASSED, counted(sum(map(len, tables.values())), "row"))
 
 
 def _has_columns(tables: dict[str, pd.DataFrame], more: FurtherColumns) -> bool:

@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from edgesim.errors import ResultsError, one_line
+from edgesim.errors import ResultsError, counted, one_line
 from edgesim.records.table_files import FILES
 from edgesim.results.finished_run import FinishedRun, read_run
 from edgesim.results.loaded_results import load_sweep
@@ -63,7 +63,7 @@ def check_run(folder: Path, data: str | None, allow_code: bool) -> list[CheckRes
             tables |= read_event_log(folder, [STATES])
     except ResultsError as error:
         return [*checks, CheckResult(TABLES, FAILED, str(error))]
-    checks.append(CheckResult(TABLES, PASSED, f"{sum(map(len, tables.values()))} rows"))
+    checks.append(CheckResult(TABLES, PASSED, counted(sum(map(len, tables.values())), "row")))
     if facts is not None:
         checks.append(check_log(folder, facts, tables))
     checks += [check_device_rounds(tables), check_rounds(tables)]
@@ -96,7 +96,7 @@ def check_sweep(sweep: Path) -> list[CheckResult]:
         if not (point_folder(sweep, point) / "summary.json").is_file():
             problem = f"{point['folder']} is done, and has no summary.json"
             return [CheckResult(SWEEP, FAILED, problem)]
-    listed = CheckResult(SWEEP, PASSED, f"{len(done)} of {len(points)} points done")
+    listed = CheckResult(SWEEP, PASSED, f"{len(done)} of {counted(len(points), 'point')} done")
     return [listed, check_sweep_table(sweep)]
 
 
@@ -115,4 +115,4 @@ def check_sweep_table(sweep: Path) -> CheckResult:
         return CheckResult(POINTS, FAILED, one_line(f"{SWEEP_TABLE}: {error}"))
     if not same:
         return CheckResult(POINTS, FAILED, "it differs from the summaries of the points")
-    return CheckResult(POINTS, PASSED, f"{len(recorded)} points")
+    return CheckResult(POINTS, PASSED, counted(len(recorded), "point"))

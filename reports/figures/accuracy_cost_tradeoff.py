@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from edgesim.errors import counted
 from reports.run_data.metrics import ACCURACY, ENERGY, LATENCY, Metric
 from reports.run_data.run_statistics import Estimate, estimate, target_estimate
 from reports.run_data.scheme_grouping import Scheme, target_accuracies
@@ -207,7 +208,7 @@ def _reached_name(scheme: Scheme, targets: Sequence[float], style: FigureStyle) 
     ]
     if not some:
         return label
-    reached = f"({', '.join(some)} of {seeds} seed{'s' * (seeds > 1)})"
+    reached = f"({', '.join(some)} of {counted(seeds, 'seed')})"
     return f"{label}\n{wrap(reached, **room)}"
 
 

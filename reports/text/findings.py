@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from edgesim.errors import counted
 from reports.run_data.metrics import ACCURACY, LATENCY, Metric
 from reports.run_data.run_statistics import (
     LEAST_SEEDS,
@@ -20,12 +21,11 @@ from reports.run_data.scheme_grouping import Scheme, untuned_notes
 from reports.text.number_text import (
     SPACE,
     accuracy_text,
-    count_text,
+    counts_text,
     is_known,
     list_text,
     milliseconds,
     percent,
-    range_text,
 )
 
 OVERLAP = ", in no order, as 95 % intervals overlap"
@@ -39,10 +39,10 @@ def overview(schemes: list[Scheme]) -> str:
     limits = sorted({run.threshold_s for run in runs if run.threshold_s is not None})
     threshold = "latency threshold " + " or ".join(map(milliseconds, limits))
     return (
-        f"{count_text(len(schemes), 'scheme')} on the scenario{'s' * (len(scenarios) > 1)} "
+        f"{counted(len(schemes), 'scheme')} on the scenario{'s' * (len(scenarios) > 1)} "
         f"{', '.join(scenarios)}: "
-        f"{range_text([run.summary['devices'] for run in runs])} devices, "
-        f"{range_text([len(run.rounds) for run in runs])} global rounds, "
+        f"{counts_text([run.summary['devices'] for run in runs], 'device')}, "
+        f"{counts_text([len(run.rounds) for run in runs], 'global round')}, "
         f"{_seeds(schemes)}, {threshold if limits else 'no latency threshold'}."
     )
 
@@ -50,7 +50,7 @@ def overview(schemes: list[Scheme]) -> str:
 def _seeds(schemes: list[Scheme]) -> str:
     sets = {tuple(run.seed for run in scheme.runs) for scheme in schemes}
     if len(sets) > 1:
-        return f"{range_text([len(seeds) for seeds in sets])} seeds per scheme"
+        return f"{counts_text([len(seeds) for seeds in sets], 'seed')} per scheme"
     seeds = sets.pop()
     return f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
 
@@ -131,7 +131,7 @@ def _stretched_text(scheme: Scheme) -> str:
     if not rounds:
         return ""
     return (
-        f" In {count_text(rounds, 'round')} it was not feasible, and the least feasible threshold "
+        f" In {counted(rounds, 'round')} it was not feasible, and the least feasible threshold "
         "was planned for."
     )
 

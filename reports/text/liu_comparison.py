@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from edgesim.errors import counted
 from edgesim.results.finished_run import FinishedRun
 from reports.run_data import liu_reported_results as liu
 from reports.run_data.metrics import ACCURACY, LATENCY
@@ -22,7 +23,7 @@ from reports.run_data.run_statistics import (
     total,
 )
 from reports.run_data.scheme_grouping import Scheme
-from reports.text.number_text import SPACE, count_text, is_known, milliseconds, percent
+from reports.text.number_text import SPACE, is_known, milliseconds, percent
 
 MORE_TIME = 0.01  # relative; less counts as equally long
 MORE_ACCURACY = 0.005  # half a point
@@ -136,7 +137,7 @@ def _tested(
         model, data = (scheme.values.get(f"learning.{key}", "none") for key in ("model", "dataset"))
         if model != liu.MODEL or (data not in liu.DATA and (needs_data or data != "none")):
             return SIDE_BY_SIDE, f"no verdict: the paper has no {model} on {data}"
-    seeds = count_text(len(values), "common seed")
+    seeds = counted(len(values), "common seed")
     if len(values) < LEAST_SEEDS:
         return SIDE_BY_SIDE, f"no verdict over {seeds}: three are needed"
     mean, half = values.mean() * 100, float(half_width(values)) * 100

@@ -36,7 +36,7 @@ def accuracy_text(scheme: Scheme) -> str:
 
 def interval_text(seeds: Sequence[int]) -> str:
     """What ± means in a table; seeds: of each of its means."""
-    over = f"{range_text(seeds)} seed{'s' * (max(seeds) > 1)}"
+    over = counts_text(seeds, "seed")
     if max(seeds) < LEAST_SEEDS:
         return f"Over {over}: too few for an interval."
     least = ", three seeds or more" * (min(seeds) < LEAST_SEEDS)
@@ -48,15 +48,15 @@ def seed_counts(schemes: Iterable[Scheme]) -> list[int]:
     return [len(scheme.runs) for scheme in schemes]
 
 
-def count_text(n: int, noun: str) -> str:
-    """1 round, 2 rounds."""
-    return f"{n} {noun}{'s' * (n != 1)}"
-
-
 def range_text(values: Sequence[int]) -> str:
     """The one value, or the least and the largest."""
     low, high = min(values), max(values)
     return str(low) if low == high else f"{low} to {high}"
+
+
+def counts_text(values: Sequence[int], noun: str) -> str:
+    """1 round, 2 to 3 rounds."""
+    return f"{range_text(values)} {noun}{'s' * (max(values) != 1)}"
 
 
 def list_text(items: Iterable[str]) -> str:

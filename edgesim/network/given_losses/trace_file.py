@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from edgesim.errors import RELATIVE, RunError
+from edgesim.errors import RELATIVE, RunError, counted
 from edgesim.scenario.units import UnitError, parse
 from fl.contracts import Array
 from fl.regular_files import read_regular
@@ -232,7 +232,8 @@ def first_odd_line(text: str, columns: int) -> str:
     for number, line in enumerate(text.splitlines(), 2):
         cells = line.split(",") if line.strip() else []
         if cells and len(cells) != columns:
-            return f"has {len(cells)} values in line {number}; its first line has {columns} columns"
+            found = f"has {counted(len(cells), 'value')} in line {number}"
+            return f"{found}; its first line has {counted(columns, 'column')}"
         for place, cell in enumerate(cells, 1):
             try:
                 float(cell)

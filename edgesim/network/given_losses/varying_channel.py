@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from edgesim.errors import RunError
+from edgesim.errors import RunError, counted
 from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet
 from edgesim.network.make_channel import channel_options
@@ -118,7 +118,8 @@ def checked_losses(given: Any, devices: int, name: str) -> Array:
     try:
         loss_db = np.asarray(given).astype(float, casting="same_kind")
     except (TypeError, ValueError):
-        raise RunError(f"{name} gave {type(given).__name__}; give {devices} numbers, dB") from None
+        wanted = counted(devices, "number")
+        raise RunError(f"{name} gave {type(given).__name__}; give {wanted}, dB") from None
     if loss_db.shape != (devices,):
         shape = list(loss_db.shape)
         raise RunError(f"{name} gave an array {shape}; give one path loss per device, [{devices}]")

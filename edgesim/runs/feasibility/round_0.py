@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from edgesim.engine.event_estimate import round_events
+from edgesim.errors import counted
 from edgesim.network.cell import Cell
 from edgesim.network.given_losses.varying_channel import VaryingChannel
 from edgesim.runs.error_sentences import first_ten, infeasible_sentence
@@ -168,7 +169,7 @@ def participation(
         moves: path losses change, so that a rate of 0 bit/s says something of round 0 only.
     """
     if not left_out:
-        return f"all {count} devices can take part"
+        return f"all {count} devices can take part" if count > 1 else "the device can take part"
     silent = [k for k in left_out if view.rate_bps[k] == 0.0]
     there = [k for k in left_out if view.rate_bps[k] != 0.0]
     slow = [k for k in there if unprunable_s[k] >= view.budget_s]
@@ -188,4 +189,6 @@ def participation(
             f"{needed_ms:.6g} ms; give more than {needed_ms:.6g} ms"
         )
     first = " in round 0" if moves and silent else ""
-    return f"{len(left_out)} of {count} devices cannot take part{first}: " + "; ".join(parts)
+    return f"{len(left_out)} of {counted(count, 'device')} cannot take part{first}: " + "; ".join(
+        parts
+    )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edgesim.errors import RELATIVE, RunError, ScenarioKeyError
+from edgesim.errors import RELATIVE, RunError, ScenarioKeyError, counted
 from edgesim.extensions.entry_points import find_object, guarded_object
 from edgesim.runs.error_sentences import PartitionError, first_ten
 from edgesim.scenario.learning.partition_schema import FilePartition, NaturalPartition
@@ -138,6 +138,6 @@ def untested_devices(divided: Federated) -> str | None:
         return None
     have, them = ("has", "it") if len(untested) == 1 else ("have", "them")
     return (
-        f"{len(untested)} of {len(divided.test_index)} devices {have} no test sample, and means of "
-        f"loss and accuracy leave {them} out: {first_ten(untested)}"
+        f"{len(untested)} of {counted(len(divided.test_index), 'device')} {have} no test sample, "
+        f"and means of loss and accuracy leave {them} out: {first_ten(untested)}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from edgesim.errors import counted
 from edgesim.scenario.document import KeyPath
 from edgesim.scenario.hardware.device_schema import DeviceClass
 from edgesim.scenario.network_schema import NetworkSection
@@ -45,7 +46,7 @@ def _check_lengths(section: Section, path: KeyPath, devices: int, source: str) -
         elif isinstance(value, Draw) and value.kind in ("list", "trace"):
             size = len(value.values)
             if size < devices or (value.kind == "list" and size > devices):
-                problem = f"has {size} values, but {source} {devices} devices"
+                problem = f"has {counted(size, 'value')}, but {source} {counted(devices, 'device')}"
                 raise ValueRefusedError(f"{problem}; write one value per device", keys=at)
 
 
@@ -74,7 +75,9 @@ def _check_place(each: DeviceClass, network: NetworkSection, path: KeyPath) -> N
         raise ValueRefusedError(problem, keys=(*path, "height"))
     points = each.position.points_m if each.position else ()
     if points and len(points) != each.count:
-        problem = f"has {len(points)} points, but count says {each.count} devices"
+        problem = (
+            f"has {counted(len(points), 'point')}, but count says {counted(each.count, 'device')}"
+        )
         raise ValueRefusedError(f"{problem}; write one per device", keys=(*path, "position"))
 
 

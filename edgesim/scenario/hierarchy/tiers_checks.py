@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from edgesim.errors import counted
 from edgesim.scenario.cells.interference_schema import FULL, LOAD, MEASURED, Interference
 from edgesim.scenario.document import KeyPath
 from edgesim.scenario.hierarchy.tiers_schema import (
@@ -44,7 +45,7 @@ def check_tiers(tiers: TiersSection, scenario: Any) -> None:
     if tiers.backhaul.links:
         _check_links(tiers.backhaul.links, edges)
     if tiers.members is not None and len(tiers.members) != devices:
-        problem = f"has {len(tiers.members)} values, but the devices are {devices}"
+        problem = f"has {counted(len(tiers.members), 'value')}, but the devices are {devices}"
         raise ValueRefusedError(f"{problem}; write one per device", keys=("tiers", "members"))
     model = scenario.network.channel.path_loss.model
     if model in ("trace", "code"):

@@ -81,8 +81,8 @@ def test_from_a_file(chosen):
     [
         ("best", "is best; allowed are uniform, all, best-channel, round-robin, power-of-choice"),
         ("./select.py:absent", "which chose [7] in round 0; choose among the devices of view.idle"),
-        ("./select.py:twice", "which chose [1, 1] in round 0; choose at most 1 devices, each once"),
-        ("./select.py:sampled", "which chose [0, 0] in round 0; choose at most 1 devices, each"),
+        ("./select.py:twice", "which chose [1, 1] in round 0; choose at most 1 device, each once"),
+        ("./select.py:sampled", "which chose [0, 0] in round 0; choose at most 1 device, each"),
         ("./select.py:mask", "which chose [False  True] in round 0; choose among the devices"),
         ("./select.py:odd", "which chose nobody in round 0; choose among"),
         ("./select.py:ragged", "which chose [[1], [1, 2]] in round 0; choose among"),

@@ -118,7 +118,7 @@ EDITS = {  # name -> old, new, part of the sentence
     "list too short": (
         "28 dBm",
         "[28 dBm]",
-        "devices.0.tx_power has 1 values, but count says 2 devices",
+        "devices.0.tx_power has 1 value, but count says 2 devices",
     ),
     "list too long": (
         "loss: 100 dB",
