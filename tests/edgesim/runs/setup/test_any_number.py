@@ -62,7 +62,7 @@ def ends_well(path, overrides):
     except InfeasibleScenarioError as problem:
         assert "\n" not in str(problem)
     except EdgesimError as problem:
-        assert re.search(r"[a-z_]+\.[a-z_]+|devices|rounds", str(problem)), problem
+        assert re.search(r"[a-z_]+\.[a-z_]+|devices|rounds|scheme_position", str(problem)), problem
         assert "\n" not in str(problem)
 
 
