@@ -8,6 +8,7 @@ down from benchmarks and never timed in a run.
 
 from __future__ import annotations
 
+from fl.executors.accelerator_settings import repeat_on_accelerators
 from fl.executors.batched import Batched
 from fl.executors.deferred_training import Executor
 from fl.executors.malloc_settings import keep_freed_memory
@@ -34,6 +35,8 @@ def choose(task: LearningTask, name: str = "auto", threads: int | None = None) -
     if name not in NAMES:
         raise ValueError(f'there is no executor "{name}"; there are {", ".join(NAMES)}')
     keep_freed_memory()
+    if task.device != "cpu":
+        repeat_on_accelerators()
     if name in ("resident", "batched") or task.device != "cpu":
         threads = 1
     elif threads is None:

@@ -16,6 +16,7 @@ from fl.executors.one_by_one import OneByOne
 from fl.out_of_memory import is_out_of_memory
 from fl.stacked_training.convolution_gradients import (
     ConvolutionGradients,
+    is_plain_cnn,
     is_small_cnn,
     patch_values,
 )
@@ -30,16 +31,18 @@ from fl.worker_threads import map_in_threads
 # Of a chunk of small models on a CPU: what its caches like best, and little enough that a hundred
 # small CNNs are several chunks.
 CACHED_BYTES = 32 << 20
+ACCELERATOR_BYTES = 4 << 30  # of a chunk of CNNs on an accelerator, whose patches take most of it
 CHUNK_BYTES = 1 << 30  # of a chunk of anything else
 WIDTH = 16  # models in a chunk of anything else
 
 
 def gradients_of(task: LearningTask) -> type[Gradients]:
     """What computes the gradients of a stack of the task's models."""
-    if is_perceptron(task.architecture):
+    model = task.architecture
+    if is_perceptron(model):
         return PerceptronGradients
-    small = task.device == "cpu" and is_small_cnn(task.architecture)
-    return ConvolutionGradients if small else VmappedGradients
+    by_products = is_small_cnn(model) if task.device == "cpu" else is_plain_cnn(model)
+    return ConvolutionGradients if by_products else VmappedGradients
 
 
 class Batched:
@@ -48,7 +51,7 @@ class Batched:
     Args:
         threads: how many chunks are trained at a time; a single chunk has one thread.
         memory: bytes that the models, gradients and signals of a chunk may take, about; None: 32 MB
-            for perceptrons and small CNNs on a CPU, else 1 GB.
+            for perceptrons and small CNNs on a CPU, 4 GB for CNNs on an accelerator, else 1 GB.
     """
 
     name = "batched"
@@ -59,7 +62,8 @@ class Batched:
         # Other operations choose their algorithm by the number of models, and round by it: all
         # stacks of a kind then have the same number, filled up by idle models.
         self._fixed_width = self._gradients is VmappedGradients or task.device != "cpu"
-        self.memory = memory or (CHUNK_BYTES if self._fixed_width else CACHED_BYTES)
+        largest = ACCELERATOR_BYTES if self._gradients is ConvolutionGradients else CHUNK_BYTES
+        self.memory = memory or (largest if self._fixed_width else CACHED_BYTES)
 
     def run(self, jobs: Sequence[Job]) -> list[Trained]:
         """Results in the order of the jobs.

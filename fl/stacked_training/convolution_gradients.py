@@ -24,8 +24,8 @@ from fl.stacked_training.perceptron_gradients import Gradient, ProductGradient, 
 SMALL_MACS = 1e5
 
 
-def is_small_cnn(architecture: Architecture) -> bool:
-    """Are there only convolutions of stride 1, pools, ReLU and dense layers, and little work?"""
+def is_plain_cnn(architecture: Architecture) -> bool:
+    """Are there only convolutions of stride 1, pools, ReLU and dense layers?"""
     return (
         architecture.in_layers
         and all(
@@ -34,8 +34,12 @@ def is_small_cnn(architecture: Architecture) -> bool:
             for layer in architecture.layers
         )
         and isinstance(architecture.layers[0], Conv)
-        and sum(architecture.macs.values()) <= SMALL_MACS
     )
+
+
+def is_small_cnn(architecture: Architecture) -> bool:
+    """Is it a plain CNN with little work?"""
+    return is_plain_cnn(architecture) and sum(architecture.macs.values()) <= SMALL_MACS
 
 
 def patch_values(architecture: Architecture) -> int:

@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from fl import executors
-from fl.executors.batched import Batched
+from fl.executors.batched import Batched, gradients_of
 from fl.executors.cluster_training import ClusterTraining
 from fl.executors.one_by_one import OneByOne
+from fl.stacked_training.convolution_gradients import ConvolutionGradients
+from fl.stacked_training.vmapped_gradients import VmappedGradients
 from tests.fl.random_jobs import CNN, MLP, OTHER, task_of
 
 
@@ -44,3 +46,25 @@ def test_the_rule_of_auto():
         for threads in (1, 2):
             chosen = executors.choose(task, threads=threads)
             assert isinstance(chosen, kind) and chosen.threads == threads
+
+
+def test_accelerators_are_told_to_repeat_themselves(monkeypatch):
+    """Asked for before the first product there; never for the CPU, which needs none of it."""
+    told = []
+    monkeypatch.setattr(executors, "repeat_on_accelerators", lambda: told.append("told"))
+    executors.choose(task_of(OTHER))
+    assert told == []
+    executors.choose(replace(task_of(OTHER), device="cuda"))
+    assert told == ["told"]
+
+
+def test_cnns_of_any_size_are_products_on_an_accelerator():
+    """On a CPU only small ones; a stride is beyond the products anywhere."""
+    large = task_of("liu-cnn", (1, 28, 28))
+    for model, device, kind in (
+        (task_of(CNN), "cpu", ConvolutionGradients),
+        (large, "cpu", VmappedGradients),
+        (large, "cuda", ConvolutionGradients),
+        (task_of(OTHER), "cuda", VmappedGradients),
+    ):
+        assert gradients_of(replace(model, device=device)) is kind
