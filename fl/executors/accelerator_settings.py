@@ -23,4 +23,5 @@ def repeat_on_accelerators() -> None:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", CUBLAS_WORKSPACE)
     torch.backends.cudnn.allow_tf32 = False
     torch.use_deterministic_algorithms(True, warn_only=True)
+    # Else every empty tensor is filled with nan. mypy does not see the property.
     deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
