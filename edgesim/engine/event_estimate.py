@@ -1,7 +1,9 @@
 """How many events a run needs, estimated before it starts from its first round.
 
-A device has some events in every round, and a link one more for every coherence block in which it
-carries bits: a coherence time of nanoseconds would run for years.
+A device has some events in every round, and a link one more for every coherence block, and every
+refresh of a place, in which it carries bits: a coherence time of nanoseconds would run for years.
+Devices whose state changes while they work have more: when other programs come and go, and in every
+TDD slot in which a full battery beside a charger is drained.
 """
 
 from __future__ import annotations
@@ -13,14 +15,19 @@ import numpy as np
 from edgesim.errors import ScenarioKeyError
 from edgesim.network.cell import Cell
 from edgesim.network.grants import Grants, granted_amounts, grants_of
+from edgesim.network.hardware.device_state import DeviceState
+from edgesim.network.span_energy import mean_power_w
+from edgesim.network.tdd_service import AirTime, TddService
 from edgesim.scenario.loader import Scenario
 from edgesim.scenario.units import format_quantity
-from fl.contracts import Demand, RoundPlan, View
+from fl.contracts import Array, Demand, RoundPlan, View
 
 MANY_EVENTS = 1e8  # that a run is warned about; an hour
 MAX_EVENTS = 1e13  # of a run; years
 MAX_ROUND_EVENTS = 1e8  # of a round, within which no checkpoint is written
 DEVICE_EVENTS = 9  # of a device in a round on a channel that does not change, as SimPy counts them
+SWITCH_EVENTS = 3  # of a change of the load: a timer each of job and battery, and who waits for it
+PERIOD_EVENTS = 6  # of a TDD period beside a full battery: two each as slots begin, end, fill it
 EVENTS_PER_S = 3e4  # of one process, measured
 YEAR_S = 365.25 * 24 * 3600
 
@@ -39,21 +46,53 @@ def round_events(cell: Cell, demand: Demand, view: View, plan: RoundPlan) -> flo
         return 1.0
     count = len(grants)
     woken = count * (count - 1) / 2 if cell.uplink.reclaims else 0  # by each that is done
-    return count * DEVICE_EVENTS + woken + _blocks(cell, demand, view, grants)
+    cycles, bits_up, bits_down = granted_amounts(cell.fleet, demand, grants)
+    gain = cell.channel.gains(view.now_s)[grants.device]
+    with np.errstate(all="ignore"):
+        rate_bps = cell.channel.rate_bps(grants.share, grants.power_w, gain)
+        up_s = np.where(bits_up > 0.0, bits_up / rate_bps, 0.0)
+        down_s = cell.downlink.seconds(bits_down, grants.device, cell.planner.gains)
+        blocks = _blocks(cell, up_s + down_s)
+        within = _within_work(cell, grants, cycles, up_s, down_s)
+    return count * DEVICE_EVENTS + woken + blocks + within
 
 
-def _blocks(cell: Cell, demand: Demand, view: View, grants: Grants) -> float:
-    """Coherence blocks in which a device sends or receives, summed over the devices."""
+def _blocks(cell: Cell, seconds: Array) -> float:
+    """Steps of the channel while devices [S] send or receive for so many seconds [S]."""
     channel = cell.channel
     if channel.static:
         return 0.0
-    _, bits_up, bits_down = granted_amounts(cell.fleet, demand, grants)
-    gain = channel.gains(view.now_s)[grants.device]
-    rate_bps = channel.rate_bps(grants.share, grants.power_w, gain)
-    with np.errstate(all="ignore"):
-        up_s = np.where(bits_up > 0.0, bits_up / rate_bps, 0.0)
-        seconds = up_s + cell.downlink.seconds(bits_down, grants.device, cell.planner.gains)
-        return float(np.sum(seconds / channel.coherence_s))
+    return float(np.sum(seconds / channel.coherence_s + seconds / channel.refresh_s))
+
+
+def _within_work(cell: Cell, grants: Grants, cycles: Array, up_s: Array, down_s: Array) -> float:
+    """Events of devices [S] whose state changes while they work."""
+    up, down = cell.running.air_times
+    events = 0.0
+    for i, k in enumerate(grants.device.tolist()):
+        if (state := cell.running.states.get(k)) is None:
+            continue
+        hardware = state.hardware
+        if hardware.load is not None:
+            compute_s = cycles[i] / grants.cpu_hz[i]
+            events += SWITCH_EVENTS * hardware.load.switches_per_s * compute_s
+        sending_w = hardware.modem.sending_w(grants.power_w[i])
+        events += _slots(state, up, sending_w, up_s[i])
+        events += _slots(state, down, hardware.receive_power_w, down_s[i])
+    return float(events)
+
+
+def _slots(state: DeviceState, air_time: AirTime, on_air_w: float, seconds: float) -> float:
+    """Events of slots that drain a battery which its charger fills again within a TDD period."""
+    battery, listening_w = state.hardware.battery, state.hardware.listening_w
+    if battery is None or not isinstance(air_time, TddService):
+        return 0.0
+    charging_w = battery.charging.power_w
+    spare_w = charging_w - mean_power_w(air_time.share, on_air_w, listening_w)
+    if not (spare_w > 0.0 and charging_w < max(on_air_w, listening_w)):
+        return 0.0
+    full_s = max(seconds - (battery.capacity_j - state.battery_j) / spare_w, 0.0)
+    return PERIOD_EVENTS * full_s / air_time.period_s
 
 
 def event_warnings(scenario: Scenario, of_round: float) -> list[str]:

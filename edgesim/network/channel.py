@@ -173,6 +173,7 @@ class Channel:
         """Power of devices [S] over shares b of the band [S], at most Pmax, ``most_w`` [S], W."""
         if self.power_control is None:
             return most_w
+        # What the receiver loses is in these gains, and out of the control's P0: no path loss.
         path_gain = self.large_scale_at(time_s)[0][devices]
         return self.power_control.sent_w(share * self.bandwidth_hz, most_w, path_gain)
 

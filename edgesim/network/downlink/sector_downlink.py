@@ -162,11 +162,10 @@ class SectorDownlink(Downlink):
         """(rates, bit/s; log2(1 + SINR); parts of the time) of all devices [K]."""
         self._follow()
         serving, everybody = self.couplings.serving, np.arange(len(receiving))
-        sends = np.zeros(self.couplings.sectors, dtype=bool)
+        heard = self.channel
         if self.interference != NONE:
             served = everybody if self.interference == FULL else np.flatnonzero(receiving)
-            sends = self._sectors_of(served)
-        heard = DisturbedChannel(self.channel, self._factor(sends, everybody))
+            heard = DisturbedChannel(heard, self._factor(self._sectors_of(served), everybody))
         gain = heard.flat_gains(time_s, self._snr_per_gain, everybody)
         if self.mode == BROADCAST:
             worst = np.full(self.couplings.sectors, np.inf)

@@ -85,6 +85,8 @@ class FlowTimer:
         if number != self._ring_number:
             return  # rates have changed since, and another timer was set
         for device in self._due.tolist():
+            if device not in self._done:
+                continue  # stopped in this instant: rates are computed again at its end
             # Rate x time rounds: where the timer of the last bit rang, all bits are sent.
             self.table.end(device, self.env.now)
             self._done.pop(device).succeed()

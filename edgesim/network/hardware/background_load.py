@@ -44,6 +44,11 @@ class BackgroundLoad:
         total = self.to_busy_hz + self.to_idle_hz
         return (self.to_idle_hz + self.busy_share * self.to_busy_hz) / total
 
+    @property
+    def switches_per_s(self) -> float:
+        """Changes per second in the long run: 2 lambda mu / (lambda + mu)."""
+        return 2.0 * self.to_busy_hz * self.to_idle_hz / (self.to_busy_hz + self.to_idle_hz)
+
     def share(self, time_s: float) -> float:
         """Share of the processor that is left at an instant."""
         past = self._switches_until(time_s)

@@ -196,6 +196,8 @@ class NetworkUplink(Uplink):
 
     def carry(self, bits: float, grant: Grant, span: Span | None = None) -> Carrying:
         device, left, is_cut = grant.device, bits, False
+        # What a cut left can round to nothing: then nobody asked for the pause that was due.
+        self._moved.discard(device)
         self.follow()
         sector = int(self.couplings.serving[device])
         self.bands.begin(device, grant.share)

@@ -1,9 +1,10 @@
 """Events of a run: counted by hand, and what a run of too many is told."""
 
 import pytest
+import simpy
 
 from edgesim.errors import ScenarioError
-from edgesim.runs.run import prepare
+from edgesim.runs.run import prepare, simulate
 from edgesim.scenario.loader import load
 
 # 1 MHz with an SNR of 3 carries 2 Mbit/s; each of two devices has half of it for its upload
@@ -48,6 +49,47 @@ def test_with_fading_a_link_has_an_event_in_every_block(cell):
     others = run.feasibility.rows[1]
     seconds += (others["planned_ms"] - sum(others["stages"].values())) / 1e3 - stages
     assert run.feasibility.round_events == pytest.approx(18 + seconds / 1e-3)
+
+
+SLOTS = (
+    "~network.bandwidth",
+    "network.carrier={frequency: 3.5 GHz, bandwidth: 5 MHz, tdd: DDDSU, tdd_clock: slots}",
+    "network.noise=-169 dBm/Hz",
+    "network.channel.path_loss.loss=120 dB",
+    "devices.0.tx_power=23 dBm",
+    "devices.0.radio={circuit_power: 100 mW, efficiency: 0.35}",
+)  # 0.77 W on the air, 0.1 W in other slots, 0.25 W on average
+CHARGED = "devices.0.battery={capacity: 15 Wh, start: %s, charging: {power: %s}}"
+LOADED = "devices.0.cpu.background={to_busy: 300 Hz, to_idle: 150 Hz, busy_share: 0.5}"
+PLACED = (
+    "network.channel.path_loss={model: log-distance, reference_loss: 0 dB, exponent: 2}",
+    "network.channel.refresh=1 ms",
+    "network.bandwidth=100 kHz",
+    "network.noise=1 nW",
+    "devices.0.position={disc: 100 m}",
+    "devices.0.mobility={waypoint: {speed: {uniform: [1 m/s, 2 m/s]}}}",
+)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [*SLOTS, CHARGED % (1, "0.3 W")],
+        [*SLOTS, CHARGED % (1, "1 W")],
+        [*SLOTS, CHARGED % (1, "0.2 W")],
+        [*SLOTS, CHARGED % (0.5, "0.3 W")],
+        [LOADED, "devices.0.cpu.cycles_per_weight=10000"],
+        PLACED,
+    ],
+    ids=["full", "charger of more", "charger of less", "half full", "other programs", "walkers"],
+)
+def test_the_estimate_is_near_what_a_run_counts(cell, changes, monkeypatch):
+    """Of thousands not far off; a charger of less lets the battery fall, after some slots."""
+    counted, step = [], simpy.Environment.step
+    monkeypatch.setattr(simpy.Environment, "step", lambda env: counted.append(step(env)))
+    simulate(load(cell, ["rounds=1", *changes]))
+    estimate = prepared(cell, "rounds=1", *changes).feasibility.round_events
+    assert abs(estimate - len(counted)) < max(0.25 * len(counted), 100)
 
 
 def test_nanoseconds_of_coherence_are_refused_with_their_key(cell):

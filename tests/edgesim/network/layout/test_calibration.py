@@ -49,7 +49,8 @@ def test_every_site_is_the_middle_of_the_network(dropped):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["A", "B", "C", "D"])
 def test_percentiles_of_the_references(name):
-    """Coupling loss to 0.8 dB, geometry and the uplink of case C to 0.6 dB; rings alike to 0.3 dB.
+    """As docs/models.md says: coupling loss and the uplink of case C to 0.4 dB, geometry to 0.3 dB.
+    Rings are alike to 0.3 dB.
 
     The 900 devices of the site in the middle are too few for that; the test above has them.
     """
@@ -59,9 +60,9 @@ def test_percentiles_of_the_references(name):
     assert gains.shape == (17_100, 57)
     found = module.downlink_db(case, gains)
     for what, target, near in (
-        ("coupling loss", case.loss_db, 0.8),
-        ("SIR", case.sir_db, 0.6),
-        ("SINR", case.sinr_db, 0.6),
+        ("coupling loss", case.loss_db, 0.4),
+        ("SIR", case.sir_db, 0.31),
+        ("SINR", case.sinr_db, 0.3),
     ):
         assert np.percentile(found[what], module.PERCENTILES) == pytest.approx(target, abs=near)
     ring = np.round(np.hypot(*hexagonal_sites(2, 1.0).position_m.T)).astype(int)
@@ -71,7 +72,7 @@ def test_percentiles_of_the_references(name):
     uplinks = [module.uplink_db(each.coupling) for each in drops] if name == "C" else []
     for what, target in module.UPLINK.items() if uplinks else ():
         values = np.concatenate([each[what] for each in uplinks])
-        assert np.percentile(values, (5, 50, 95)) == pytest.approx(target, abs=0.6)
+        assert np.percentile(values, (5, 50, 95)) == pytest.approx(target, abs=0.4)
 
 
 @pytest.mark.slow

@@ -1,0 +1,65 @@
+"""The uplink of a network: a handover in the last instant of an upload."""
+
+import math
+
+import pytest
+import simpy
+
+from edgesim.network.interference.couplings import Couplings
+from edgesim.network.interference.network_uplink import NetworkUplink
+from edgesim.network.interference.sector_channel import SectorChannel
+from fl.contracts import Grant
+
+
+class ByHand:
+    """In place of `MovingSectors`: the test hands over."""
+
+    interruption_s = 0.05
+
+    def follow(self, now_s):
+        return []
+
+    def update_k(self):
+        pass
+
+    def next_change_s(self, time_s):
+        return math.inf
+
+
+@pytest.mark.parametrize("last", [2, 0], ids=["to a slow sector", "to a fast one"])
+def test_an_upload_handed_over_at_its_end_leaves_no_pause_behind(last):
+    """10 Mbit: 9 in the fast sector 0, then all but what the slow sector 1 sends in two steps of
+    the clock. Added to what was sent before, that rounds to nothing; in a fast sector it takes no
+    time. A second later the device can send at once.
+    """
+    env, couplings = simpy.Environment(), Couplings([[1e-7, 1e-13, 1e-13]], [0])
+    channel = SectorChannel(couplings, bandwidth_hz=1e6, noise_w_per_hz=1e-19)
+    uplink = NetworkUplink(env, channel, couplings, "none", walk=ByHand())
+    grant, sent, waits = Grant(0, 1.0, 0.0, 1e9, 0.1), [], []
+    uplink.begin_round([grant])
+
+    def device():
+        while True:  # as `upload` of edgesim.engine.rounds
+            left, span = 1e7 - sum(sent), type("Kept", (), {})()
+            while left > 0.0 and (pause_s := uplink.pause_s(0)) is not None:
+                yield env.timeout(pause_s)
+            yield from uplink.carry(left, grant, span)
+            sent.append(span.bits)
+            if span.bits >= left:
+                break
+        yield env.timeout(1.0)
+        waits.append(uplink.pause_s(0))
+
+    def network():
+        yield env.timeout(0.9e7 / float(channel.rate_bps(1.0, 0.1, 1e-7)))
+        uplink.hand_over(0, 1)
+        yield env.timeout(0.06)
+        end_s = float(uplink.timer.table.finish_s[0])
+        yield env.timeout(end_s - 2.0 * math.ulp(end_s) - env.now)
+        uplink.hand_over(0, last)
+
+    env.process(device())
+    env.process(network())
+    env.run()
+    assert sent == [9e6, pytest.approx(1e6, abs=1e-9), 0.0] and sent[1] < 1e6
+    assert sum(sent) == 1e7 and waits == [None]
