@@ -37,6 +37,9 @@ class MethodError(LearningError):
     """
 
     def __init__(self, key: str, problem: str) -> None:
-        super().__init__(f"{key} {problem}")
+        super().__init__(key, problem)  # its arguments: SimPy and pickle make copies of errors
         self.key = key
         self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.key} {self.problem}"

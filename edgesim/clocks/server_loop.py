@@ -47,6 +47,7 @@ from fl.contracts import (
     Update,
     View,
 )
+from fl.method_base.hook_answers import following
 
 MOST_IN_VAIN = 5_000  # jobs one after the other, and 5 for each that may be at work
 MOST_FAILURES = 50  # of the server before a version is made
@@ -264,7 +265,7 @@ class ServerLoop:
         """The state with what stays at the devices that finished training since the last time."""
         trained = [each.update for each in in_device_order(self.desk.to_retain) if each.update]
         self.desk.to_retain = []
-        return self.method.retain(state, trained)
+        return following("retain", state, self.method.retain(state, trained))
 
     def make_version(
         self, g: int, state: State, batch: Sequence[Flight], start_s: float, is_last: bool
@@ -286,10 +287,11 @@ class ServerLoop:
         desk.idle_since_s[free] = self.env.now
         state = self.retained(state)
         used = [self.as_used(flight, state, g) for flight in batch]
-        state = self.method.aggregate(state, view, used)  # (26)
+        state = following("aggregate", state, self.method.aggregate(state, view, used))  # (26)
         rows = in_device_order([*batch, *unused])
         outcomes = tuple(each.ended for each in rows)
-        state = self.method.observe(state, Report(g, self.env.now - start_s, outcomes))
+        report = Report(g, self.env.now - start_s, outcomes)
+        state = following("observe", state, self.method.observe(state, report))
         scores = self.observer.scores(g, state)
         log.add({"device_states": state_columns(g, *cell.running.table())})
         closed = g, start_s, self.env.now, self.plan, outcomes, scores, cell.budget_s

@@ -214,6 +214,8 @@ def make_plan(cell: Cell, method: MethodHooks, state: State, view: View) -> Roun
         SelectionError: the method selected a device that is not idle, or one twice.
     """
     chosen = method.select(state, view) if len(view.idle) else view.idle
+    if chosen is None:
+        raise SelectionError("the method's select gives NoneType; return devices, int [S]")
     if view.wanted is not None and len(chosen) > view.wanted:  # it does not read `View.wanted`
         lots = cell.streams.stream("dispatch", round=view.occasion).random(len(cell.fleet))
         chosen = np.sort(chosen[np.argsort(lots[chosen], kind="stable")[: view.wanted]])

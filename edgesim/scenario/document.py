@@ -179,7 +179,9 @@ def _merge(document: Document, patch: Document, at: KeyPath) -> None:
             document.put(path, part)
             continue
         there, kind = document.find(path), KIND_KEYS.get(path)
-        if not isinstance(there, dict) or (kind in value and there.get(kind) != value[kind]):
+        if isinstance(there, list) and value and all(str(each)[0].isdigit() for each in value):
+            pass  # devices: {0: {...}} changes items, as devices.0 does
+        elif not isinstance(there, dict) or (kind in value and there.get(kind) != value[kind]):
             document.put(path, Document({}, {(): part.place_of(())}))
         _merge(document, part, path)
 

@@ -106,9 +106,7 @@ def resolve(
     if label is not None:
         labels = scheme_labels(changed)
         if label not in labels:
-            known = ", ".join(filter(None, labels)) or "no schemes at all"
-            place = changed.place_of(("schemes",))
-            raise ScenarioError(f'{place}: there is no scheme "{label}"; the file has {known}')
+            raise _no_such_scheme(changed.place_of(("schemes",)), label, labels)
         patch = changed.subtree(("schemes", label))
         if POSITION in (patch.tree or ()):
             raise _place_is_given(patch.place_of((POSITION,)))
@@ -135,20 +133,36 @@ def all_schemes(document: Document, overrides: Sequence[Override]) -> Iterator[D
 
 def _with_overridden_schemes(document: Document, overrides: Sequence[Override]) -> Document:
     """A copy with the overrides whose keys begin with ``schemes``."""
-    changed, schemes = copy.deepcopy(document), document.tree.get("schemes")
-    labels = list(schemes) if isinstance(schemes, dict) else []
-    own = [override for override in overrides if override.path[0] == "schemes"]
-    _apply(changed, [each._replace(path=_with_label(each.path, labels)) for each in own])
+    changed = copy.deepcopy(document)
+    for each in overrides:
+        if each.path[0] == "schemes":
+            _apply(changed, [each._replace(path=_in_a_scheme(each, changed))])
     return changed
 
 
-def _with_label(path: KeyPath, labels: Sequence[str]) -> KeyPath:
-    """The path of ``schemes.v1.5.rounds`` where v1.5 is a label: the longest one that fits."""
+def _in_a_scheme(override: Override, document: Document) -> KeyPath:
+    """The path of ``schemes.v1.5.rounds`` where v1.5 is a label: the longest one that fits.
+
+    What leads into a list that only the file has becomes one dotted key of the scheme.
+    """
+    path, schemes = override.path, document.tree.get("schemes")
+    labels = list(schemes) if isinstance(schemes, dict) else []
     words = [str(word) for word in path[1:]]
-    for count in range(len(words), 0, -1):
-        if (label := ".".join(words[:count])) in labels:
-            return ("schemes", label, *path[1 + count :])
+    sizes = [n for n in range(len(words), 0, -1) if ".".join(words[:n]) in labels]
+    if not sizes:
+        if len(path) > 2 and not override.removes:
+            raise _no_such_scheme(override.value.place_of(()), words[0], labels)
+        return path
+    path = ("schemes", ".".join(words[: sizes[0]]), *path[1 + sizes[0] :])
+    counts = [i for i, word in enumerate(path) if i > 2 and isinstance(word, int)]
+    if counts and not isinstance(document.find(path[: counts[0]]), list):
+        return (*path[:2], ".".join(map(str, path[2:])))
     return path
+
+
+def _no_such_scheme(place: str, label: str, labels: Sequence[str | None]) -> ScenarioError:
+    known = ", ".join(filter(None, labels)) or "no schemes at all"
+    return ScenarioError(f'{place}: there is no scheme "{label}"; the file has {known}')
 
 
 def _apply(document: Document, overrides: Sequence[Override]) -> None:

@@ -38,6 +38,7 @@ from fl.contracts import (
 from fl.errors import MethodError
 from fl.method_base.affine_demand import affine_demand, cost_columns, total_work, upload_bits
 from fl.method_base.aggregation import mean_over_holders
+from fl.method_base.hook_answers import answer, answers, sent_of, weights
 from fl.method_base.hyperparameter_declaration import (
     bind,
     check,
@@ -185,7 +186,8 @@ class Method(metaclass=ABCMeta):
 
     def planned(self, k: int, rho: float) -> tuple[Work, float]:
         """Work and upload bits that the allocation plans with; affine in rho."""
-        return total_work(self.stages(k, rho)), upload_bits(self.payload(rho))
+        stages = answers("stages", self.stages(k, rho), Stage)
+        return total_work(stages), upload_bits(answer("payload", self.payload(rho), Payload))
 
     def forecast(self, view: View, k: int, rho: float) -> tuple[Stage, ...]:
         """The computation of device k that a check of the scenario shows, before round 0."""
@@ -195,7 +197,7 @@ class Method(metaclass=ABCMeta):
         """`planned` of the chosen devices int [S], as an affine function of rho."""
         low, high = self.rho_bounds()
         classes = self.cost_classes(chosen)
-        bits_down = self.payload(low).bits_down
+        bits_down = answer("payload", self.payload(low), Payload).bits_down
         return affine_demand(chosen, classes, self.planned, (low, high), bits_down)
 
     def cost_classes(self, devices: Array) -> Array:
@@ -311,10 +313,11 @@ class Method(metaclass=ABCMeta):
     def configure(self, state: State, view: View, grant: Grant) -> Job:
         """The order for one device: what it trains, what it is charged, what it sends."""
         k = grant.device
+        phases = self.local_update(state, k, self.received(state, k), grant)
         return Job(
             device=k,
             g=view.g,
-            phases=self.local_update(state, k, self.received(state, k), grant),
+            phases=answers("local_update", phases, Phase),
             stages=self.stages(k, grant.rho),
             payload=self.payload(grant.rho),
             rho=grant.rho,
@@ -346,7 +349,8 @@ class Method(metaclass=ABCMeta):
 
     def arrived(self, view: View, updates: Sequence[Update]) -> tuple[list[Sent], list[float]]:
         """What each update sent, and its device's weight in the mean."""
-        sent = [self.encode(update.job, update.result()) for update in updates]
+        size = self.layout.size
+        sent = [sent_of(self.encode(each.job, each.result()), size) for each in updates]
         return sent, [self.weight_of(view, update.job.device) for update in updates]
 
     def damped(self, update: Update, now: State, base: State, weight: float) -> Update:
@@ -381,7 +385,7 @@ class Method(metaclass=ABCMeta):
 
     def received(self, state: State, k: int) -> Tensor:
         """The model w [P] from which device k starts when it is asked: the one that it uses."""
-        return self.personalise(state, k)
+        return weights("personalise", self.personalise(state, k), self.layout.size)
 
     def personalise(self, state: State, k: int) -> Tensor:
         """The model w [P] of device k: the shared weights and its own personal ones, [u, v_k]."""

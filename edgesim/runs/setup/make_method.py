@@ -59,9 +59,11 @@ def make_method(
     check_architecture(name, task.architecture, method.task.architecture)
     if scenario.learning.dataset == datasets.NONE:
         check_countable(method)
-    personal, size = np.asarray(method.personal()), method.layout.size
-    if personal.shape != (size,) or personal.dtype != bool:
-        raise MethodError("name", f"is {name}, whose personal() is no mask bool [{size}]")
+    size = method.layout.size
+    for hook in ("personal", "prunable"):
+        mask = np.asarray(getattr(method, hook)())
+        if mask.shape != (size,) or mask.dtype != bool:
+            raise MethodError("name", f"is {name}, whose {hook}() is no mask bool [{size}]")
     if scenario.scheme is None:  # schemes share a file: its keys are the comparison's conventions
         check_read(scenario, method)
     return method, in_full(cls, params)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,6 @@ def run(tmp_path, kind: str, code: str):
 
 
 def assert_refused(result, out, says, written=False):
-    import re
 
     assert result.exit_code == 2, result.output
     assert len(result.output.strip().splitlines()) == 1
@@ -103,6 +103,31 @@ def test_wrong_files(tmp_path, kind, code):
 @pytest.mark.parametrize("code", METHODS)
 def test_wrong_methods(tmp_path, code):
     assert_refused(*run(tmp_path, "method", code), METHODS[code], written="99" in code)
+
+
+ANSWERS = {  # what a hook of the user's own gives, and what is said about it
+    "local_update(self, state, k, w, grant): pass": "local_update gives NoneType; return a tuple",
+    "local_update(self, *a): return super().local_update(*a)[0]": "local_update gives Phase; retu",
+    "payload(self, rho): return 5.0": "payload gives float; return a Payload",
+    "stages(self, k, rho): pass": "stages gives NoneType; return a tuple of Stage",
+    "encode(self, job, trained): return trained.w": r"encode gives Tensor \[\d+\]; return a Sent",
+    "aggregate(self, state, view, updates): pass": "aggregate gives NoneType; return a State",
+    "aggregate(self, state, view, updates): return type(state)(1, state.w[:5])": (
+        r"aggregate, w of the state, gives Tensor \[5\]; return a tensor \[\d{4}"
+    ),
+    "retain(self, state, updates): pass": "retain gives NoneType; return a State",
+    "observe(self, state, report): pass": "observe gives NoneType; return a State",
+    "personalise(self, state, k): pass": r"personalise gives NoneType; return a tensor \[\d{4}",
+    "select(self, state, view): pass": "select gives NoneType; return devices",
+    "prunable(self): pass": r"whose prunable\(\) is no mask bool",
+}
+
+
+@pytest.mark.parametrize("code", ANSWERS)
+def test_hooks_that_answer_with_another_kind(tmp_path, code):
+    result, _ = run(tmp_path, "method", f"{CLASS}def {code}")
+    assert result.exit_code == 2, result.output
+    assert re.search(ANSWERS[code], result.output), result.output
 
 
 @pytest.mark.parametrize("hook", HOOKS)

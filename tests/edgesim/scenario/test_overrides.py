@@ -109,6 +109,43 @@ def test_a_scheme_keeps_its_place_in_the_file_whatever_is_chosen_and_run_again(t
     )
 
 
+def test_a_misspelt_label_makes_no_scheme(tmp_path):
+    path = tmp_path / "removals.yaml"
+    path.write_text(REMOVALS)
+    with pytest.raises(
+        ScenarioError, match=r'line: there is no scheme "tow"; the file has one, two'
+    ):
+        expand(path, ["schemes.tow.rounds=9"])
+    new = dict(expand(path, ["schemes.three={}", "schemes.three.rounds=9"]))
+    assert {label: scenario.rounds for label, scenario in new.items()}["three"] == 9
+
+
+ONE = "schemes.one.devices.0"
+CLASSES = {  # ways to write it in a scheme, and on the command line
+    "dotted": ("devices.0.tx_power: 20 dBm, devices.0.cpu.frequency: 2 GHz", []),
+    "nested": ("devices: {0: {tx_power: 20 dBm, cpu: {frequency: 2 GHz}}}", []),
+    "given": ("", [f"{ONE}.tx_power=20dBm", f"{ONE}.cpu.frequency=2GHz"]),
+    "given over nested": (
+        "devices: {0: {tx_power: 1 W}}",
+        [f"{ONE}={{tx_power: 20 dBm, cpu: {{frequency: 2 GHz}}}}"],
+    ),
+}
+
+
+@pytest.mark.parametrize("way", CLASSES)
+def test_a_scheme_changes_one_class_of_devices(tmp_path, way):
+    written, given = CLASSES[way]
+    path = tmp_path / "removals.yaml"
+    path.write_text(REMOVALS.replace("one: {}", f"one: {{{written}}}"))
+    one, two = (scenario.devices[0] for _, scenario in expand(path, given))
+    assert one.tx_power_w.values == pytest.approx((0.1,))
+    assert two.tx_power_w.values == pytest.approx((0.2,), 3e-3)
+    assert (one.cpu.frequency_hz.values, two.cpu.frequency_hz.values) == ((2e9,), (1e9,))
+    assert one.count == two.count == 2
+    with pytest.raises(ScenarioError, match=r"line: devices.4.count is not there: devices has 1"):
+        expand(path, ["schemes.two.devices.4.count=3"])
+
+
 def test_a_file_is_not_silently_taken_without_its_schemes(tmp_path):
     path = tmp_path / "two.yaml"
     path.write_text(REMOVALS)

@@ -1,0 +1,74 @@
+"""Refuse answers of a method's hooks that are of another kind than what was asked."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from fl.contracts import Sent, Tensor
+from fl.errors import MethodError
+from fl.method_base.state import State
+
+T = TypeVar("T")
+
+
+def answer(hook: str, given: Any, kind: type[T]) -> T:
+    """What a hook gave.
+
+    Raises:
+        MethodError: it is no ``kind``.
+    """
+    if not isinstance(given, kind):
+        raise _wrong(hook, given, f"a {kind.__name__}")
+    return given
+
+
+def answers(hook: str, given: Any, kind: type[T]) -> tuple[T, ...]:
+    """What a hook gave, as a tuple.
+
+    Raises:
+        MethodError: it is no tuple or list of ``kind``.
+    """
+    if not isinstance(given, tuple | list) or not all(isinstance(each, kind) for each in given):
+        raise _wrong(hook, given, f"a tuple of {kind.__name__}, as in (x,)")
+    return tuple(given)
+
+
+def weights(hook: str, given: Any, size: int) -> Tensor:
+    """The vector that a hook gave.
+
+    Raises:
+        MethodError: it is no tensor [size].
+    """
+    if tuple(getattr(given, "shape", ())) != (size,):  # torch is not imported for a check
+        raise _wrong(hook, given, f"a tensor [{size}]")
+    return given
+
+
+def following(hook: str, before: T, given: Any) -> T:
+    """The state that a hook gave in place of the one ``before``.
+
+    Raises:
+        MethodError: it is of another kind, or its model has another size.
+    """
+    state = answer(hook, given, type(before))
+    if isinstance(before, State) and isinstance(state, State):
+        weights(f"{hook}, w of the state,", state.w, len(before.w))
+    return state
+
+
+def sent_of(given: Any, size: int) -> Sent:
+    """What ``encode`` gave, with values and a mask [size].
+
+    Raises:
+        MethodError: it is no `Sent`, or has other sizes.
+    """
+    sent = answer("encode", given, Sent)
+    weights("encode, values of Sent,", sent.values, size)
+    weights("encode, travels of Sent,", sent.travels, size)
+    return sent
+
+
+def _wrong(hook: str, given: Any, allowed: str) -> MethodError:
+    shape = getattr(given, "shape", None)
+    found = type(given).__name__ + ("" if shape is None else f" {list(shape)}")
+    return MethodError("name", f"names a method whose {hook} gives {found}; return {allowed}")
