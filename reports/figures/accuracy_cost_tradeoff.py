@@ -35,6 +35,7 @@ COSTS = (
     ("bits", 1e-6, "payload (Mbit)"),
     ("energy_j", 1.0, "energy (J)"),
 )
+FRONT_LINE: dict[str, Any] = {"color": INK, "lw": 0.8, "ls": ":", "zorder": 1}
 NAME_CHARACTERS = 22  # of a line beside a panel that fills a column
 
 
@@ -67,9 +68,6 @@ def accuracy_against_cost(schemes: list[Scheme], style: FigureStyle) -> Figure |
     for panel, cost in zip(panels, (LATENCY, ENERGY), strict=True):
         x = [estimate(scheme, cost.of) for scheme in schemes]
         best = pareto_front([one.mean for one in x], [one.mean for one in y])
-        # the best accuracy for a price
-        stairs = [x[i].mean * cost.scale for i in best], [y[i].mean * 100 for i in best]
-        panel.step(*stairs, where="post", color=INK, lw=0.8, ls=":", zorder=1)
         for i, scheme in enumerate(schemes):
             look = styles[scheme.series]
             kind = look.points | {"ms": size, "mfc": look.colour if i in best else "white"}
@@ -81,14 +79,20 @@ def accuracy_against_cost(schemes: list[Scheme], style: FigureStyle) -> Figure |
         panel.set_xlabel(cost.title)
         set_scales(panel, style)
         from_zero(panel)
+        # the best accuracy for a price; what costs still more gains nothing
+        dear = panel.get_xlim()[1]
+        up = [y[i].mean * 100 for i in (*best, *best[-1:])]
+        across = [*(x[i].mean * cost.scale for i in best), dear][: len(up)]
+        panel.step(across, up, where="post", **FRONT_LINE)
+        panel.set_xlim(right=dear)
         within_percent(panel)
         if not style.wide or panel is panels[0]:
             panel.set_ylabel("final accuracy (%)")
     handles = [
         Line2D([], [], **look.points, ms=size, label=wrap(name)) for name, look in styles.items()
     ]
-    front = Line2D([], [], color=INK, lw=0.8, ls=":", label="Pareto front")
-    legend(figure, panels[0], style, [*handles, front])
+    handles.append(Line2D([], [], label="Pareto front", **FRONT_LINE))
+    legend(figure, panels[0], style, handles)
     if any(scheme.point for scheme in schemes):
         for panel, cost in zip(panels, (LATENCY, ENERGY), strict=True):
             label_points(figure, panel, _point_labels(schemes, cost))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 from matplotlib.transforms import Bbox
 
 from reports.styling.figure_style import INK
@@ -26,16 +28,18 @@ class PointLabel(NamedTuple):
 
 
 def label_points(figure: Figure, panel: Axes, labels: Sequence[PointLabel]) -> None:
-    """Write texts beside points; one that would cover another or a point is left out.
+    """Write texts beside points; one that would touch another or a marker is left out.
 
     Args:
         figure: with everything else in its place.
-        panel: has the points, on scales that no longer change.
+        panel: has the points and other markers, on scales that no longer change.
         labels: the most important ones first.
     """
     figure.draw_without_rendering()  # lays the panels out
     reach = APART_PT * figure.dpi / 72 * 0.8
-    points = panel.transData.transform([(label.x, label.y) for label in labels])
+    marked = [line for line in panel.lines if line.get_marker() not in ("None", "", None)]
+    places = [(label.x, label.y) for label in labels]
+    points = panel.transData.transform(np.vstack([*places, *(m.get_xydata() for m in marked)]))
     taken = [Bbox([(x - reach, y - reach), (x + reach, y + reach)]) for x, y in points]
     for label in labels[:MOST_LABELS]:
         for across, up in SIDES:
@@ -44,10 +48,11 @@ def label_points(figure: Figure, panel: Axes, labels: Sequence[PointLabel]) -> N
             text = panel.annotate(
                 label.text, (label.x, label.y), (across * APART_PT, up * APART_PT),
                 textcoords="offset points", color=INK, in_layout=False, **kind,
+                path_effects=[withStroke(linewidth=2, foreground="white")],
             )  # fmt: skip
             box = text.get_window_extent()
             if _lies_within(box, panel.bbox) and not box.count_overlaps(taken):
-                taken.append(box)
+                taken.append(box.padded(reach))
                 break
             text.remove()
 

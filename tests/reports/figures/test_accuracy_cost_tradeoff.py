@@ -182,7 +182,16 @@ def test_pareto_draws_every_scheme_and_fills_those_on_the_front(tmp_path, write_
         points[(30.0, 90.0)],
     )
     stairs = next(line for line in left.lines if line.get_drawstyle() == "steps-post")
-    assert stairs.get_xydata().tolist() == [approx([10, 50]), approx([30, 90])]
+    corners = [approx([10, 50]), approx([30, 90]), approx([left.get_xlim()[1], 90])]
+    assert stairs.get_xydata().tolist() == corners
+
+
+def test_a_front_of_one_scheme_is_a_line_that_can_be_seen(drawn, scheme_of):
+    """25 ms and 90 %: whoever pays more gets no more."""
+    left, _ = drawn(tradeoffs.accuracy_against_cost, [scheme_of()]).axes
+    front = next(line for line in left.lines if line.get_drawstyle() == "steps-post")
+    assert front.get_xydata().tolist() == [approx([25, 90]), approx([26.25, 90])]
+    assert left.get_xlim() == approx((0, 26.25))
 
 
 def test_markers_are_whole_where_all_cost_the_same(tmp_path, write_run):

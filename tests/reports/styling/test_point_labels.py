@@ -14,3 +14,27 @@ def test_a_text_that_has_no_room_is_left_out_the_first_stay():
     corner = [PointLabel(10, 10, name) for name in ("a", "b")]
     label_points(figure, panel, [*middle, *corner])
     assert [text.get_text() for text in panel.texts] == ["0 MHz", "1 MHz", "2 MHz", "3 MHz", "a"]
+
+
+def test_a_text_lies_on_no_marker_of_the_panel():
+    """Dots of seeds at three corners of a point leave its text the last one."""
+    figure = Figure(figsize=(6, 4))
+    panel = figure.subplots()
+    panel.set(xlim=(0, 10), ylim=(0, 10))
+    panel.plot([5.5, 5.5, 4.5], [5.4, 4.6, 5.4], ls="none", marker=".")
+    label_points(figure, panel, [PointLabel(5, 5, "10 MHz")])
+    (text,) = panel.texts
+    assert (text.get_ha(), text.get_va()) == ("right", "top")
+
+
+def test_texts_do_not_run_into_each_other():
+    """Side by side above their points, they would be one pixel apart."""
+    figure = Figure(figsize=(6, 4))
+    panel = figure.subplots()
+    panel.set(xlim=(0, 10), ylim=(0, 10))
+    label_points(figure, panel, [PointLabel(2, 9, "10 MHz")])
+    width = panel.texts[0].get_window_extent().width + 1
+    second = 2 + width / panel.bbox.width * 10
+    panel.texts[0].remove()
+    label_points(figure, panel, [PointLabel(2, 5, "10 MHz"), PointLabel(second, 5, "20 MHz")])
+    assert [text.get_va() for text in panel.texts] == ["bottom", "top"]
