@@ -175,8 +175,10 @@ def latency(runs: GivenRuns, ax: Axes | None = None, x: str = "rounds") -> Axes:
     schemes = schemes_of(runs)
     axes = _curves(schemes, ax, x, LATENCY)
     for limit_s in sorted({s.threshold_s for s in schemes if s.threshold_s is not None}):
-        axes.axhline(limit_s * 1e3, **THRESHOLD_LINE, label=threshold_label(limit_s * 1e3))
-    axes.set_ylim(bottom=0)
+        label = threshold_label(limit_s * 1e3)
+        if label not in axes.get_legend_handles_labels()[1]:  # of an earlier call
+            axes.axhline(limit_s * 1e3, **THRESHOLD_LINE, label=label)
+    axes.set_ylim(bottom=0, auto=None)  # the next call may need more room above
     return _with_legend(axes)
 
 
@@ -186,7 +188,7 @@ def _curves(runs: GivenRuns, ax: Axes | None, x: str, shown: Ordinate) -> Axes:
     is_grouped = isinstance(runs, list) and all(isinstance(each, Scheme) for each in runs)
     schemes = runs if is_grouped else schemes_of(runs)
     axes = ax if ax is not None else _new_axes()
-    draw_curves(axes, schemes, _cycled(schemes), shown, x, SCREEN)
+    draw_curves(axes, schemes, _cycled(schemes, axes), shown, x, SCREEN)
     return _with_legend(axes)
 
 
@@ -203,11 +205,16 @@ def _new_axes() -> Axes:
     return pyplot.subplots(layout="constrained")[1]
 
 
-def _cycled(schemes: list[Scheme]) -> dict[str, SeriesStyle]:
-    """Label -> style, from matplotlib's property cycle: that of `style`, or the user's own."""
-    properties = cycle(matplotlib.rcParams["axes.prop_cycle"])
+def _cycled(schemes: list[Scheme], axes: Axes) -> dict[str, SeriesStyle]:
+    """Label -> style, from matplotlib's property cycle: that of `style`, or the user's own.
+
+    Colours that the axes already have come last.
+    """
+    drawn = {line.get_color() for line in axes.lines}
+    every = list(matplotlib.rcParams["axes.prop_cycle"])
+    every.sort(key=lambda one: one.get("color") in drawn)
     looks = {}
-    for scheme, one in zip(schemes, properties, strict=False):
+    for scheme, one in zip(schemes, cycle(every), strict=False):
         colour, marker = one.get("color", "C0"), one.get("marker", "")
         looks[scheme.label] = SeriesStyle(colour, marker, one.get("linestyle", "-"))
     return looks

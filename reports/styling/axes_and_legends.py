@@ -122,7 +122,7 @@ def within_percent(panel: Axes) -> None:
     """Cut the axis where percentages end; the interval of few seeds goes on beyond."""
     if panel.get_yscale() == "linear":
         low, high = panel.get_ylim()
-        panel.set_ylim(max(low, -2), min(high, 102))
+        panel.set_ylim(max(low, -2), min(high, 102), auto=None)
 
 
 def from_zero(panel: Axes) -> None:

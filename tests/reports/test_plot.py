@@ -65,6 +65,24 @@ def test_latency_has_the_threshold(two_runs, ax):
     assert named == ["joint", "threshold 25 ms"]
 
 
+def test_a_second_call_adds_colours_and_room_but_no_second_threshold(two_runs, ax):
+    """b takes up to 50 ms, a 25 ms; both have one threshold."""
+    plot.latency(two_runs / "a", ax=ax)
+    plot.latency(two_runs / "b", ax=ax)
+    curves = [line for line in ax.get_lines() if len(line.get_xdata()) > 2]
+    assert len({line.get_color() for line in curves}) == len(curves) == 2
+    named = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert named[:2] == ["joint", "threshold 25 ms"] and len(named) == 3
+    assert ax.get_ylim()[0] == 0 and ax.get_ylim()[1] > 50
+
+
+def test_a_second_call_leaves_room_for_higher_accuracies(two_runs, write_run, tmp_path, ax):
+    low = write_run(tmp_path / "low", scheme="low", accuracy=(0.1, 0.2, 0.2, 0.3))
+    plot.accuracy(low, ax=ax)
+    plot.accuracy(two_runs / "a", ax=ax)
+    assert ax.get_ylim()[1] > 90
+
+
 def test_a_run_in_memory_is_plotted_like_its_folder(real_runs, ax, tmp_path):
     scenario = edgesim.load(real_runs.parent / "tiny.yaml", ["network.bandwidth=5 MHz"])
     plot.latency(edgesim.simulate(scenario, seed=0), ax=ax)
