@@ -112,6 +112,8 @@ def draw_curves(
     set_scales(panel, style, x="log" if wide else "linear")
     if shown is ACCURACY:
         within_percent(panel)
+    elif panel.get_yscale() == "linear":  # below zero is nothing but an interval of few seeds
+        panel.set_ylim(bottom=max(0.0, panel.get_ylim()[0]), auto=None)
     if against == "rounds" and panel.get_xscale() == "linear":
         whole_numbers(panel.xaxis)
 

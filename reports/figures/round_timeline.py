@@ -110,9 +110,18 @@ def round_timeline(schemes: list[Scheme], style: FigureStyle) -> Figure:
         panel.set_xlim(left=0)
     handles: list[Artist] = [Patch(label=p, **fill[p]) for p in fill if p in drawn]
     handles += _line_handles(schemes, logged)
-    place: dict[str, Any] = {"loc": "outside upper left", "handlelength": 1.2, "columnspacing": 1.0}
-    figure.legend(handles=handles, ncols=min(len(handles), 8 if style.wide else 4), **place)
+    name_marks(figure, handles, 8 if style.wide else 4)
     return figure
+
+
+def name_marks(figure: Figure, handles: list[Artist], most: int) -> None:
+    """The legend of a timeline above it, in as many columns as fit, at most so many."""
+    place: dict[str, Any] = {"loc": "outside upper left", "handlelength": 1.2, "columnspacing": 1.0}
+    for columns in range(min(len(handles), most), 0, -1):
+        made = figure.legend(handles=handles, ncols=columns, **place)
+        if columns == 1 or made.get_window_extent().x1 <= figure.bbox.x1:
+            return
+        made.remove()
 
 
 def _draw_round(

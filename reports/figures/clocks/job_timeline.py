@@ -20,6 +20,7 @@ from reports.figures.round_timeline import (
     STATUS_MARKS,
     draw_spans,
     name_lanes,
+    name_marks,
     phase_fills,
     white_edge,
 )
@@ -119,8 +120,7 @@ def job_timeline(schemes: list[Scheme], style: FigureStyle) -> Figure:
     handles.append(Line2D([], [], label="new version", **VERSION | {"lw": 0.9}))
     marked = {kind for window in windows for kind in window.jobs["kind"]}
     handles += [Line2D([], [], ls="none", label=k, **MARKS[k]) for k in MARKS if k in marked]
-    place: dict[str, Any] = {"loc": "outside upper left", "handlelength": 1.2, "columnspacing": 1.0}
-    figure.legend(handles=handles, ncols=min(len(handles), 8 if style.wide else 4), **place)
+    name_marks(figure, handles, 8 if style.wide else 4)
     return figure
 
 
@@ -146,7 +146,7 @@ def _draw_window(
             look = MARKS[str(kind)] | {"ls": "none", "clip_on": False, "zorder": 3}
             panel.plot(part["end_s"], y, path_effects=white_edge(look["mew"]), **look)
     name_lanes(panel, shown)
-    panel.set_xlim(window.end_s - length_s, window.end_s)
+    panel.set_xlim(window.start_s, window.start_s + length_s)
     panel.set_xlabel("simulated time (s)")
     panel.grid(axis="x", visible=False)
     return drawn

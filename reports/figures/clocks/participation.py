@@ -48,7 +48,7 @@ def participation(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
     whole_numbers(panel.xaxis, 20)
     titles = "device", "device, most used first"
     panel.set(xlabel=titles[most > MOST_WITH_MARKERS], ylabel="share of used updates (%)")
-    top = panel.get_ylim()[1]
+    top = 1.05 * panel.dataLim.y1  # the largest marker is whole
     panel.set_ylim(-0.03 * top, top)
     panel.grid(axis="x", visible=False)
     legend(figure, panel, style)

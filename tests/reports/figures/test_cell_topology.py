@@ -86,3 +86,16 @@ def test_device_table_says_whose_devices_it_has_where_there_are_several_runs(sch
     assert device_table([joint, fedavg]).caption.endswith(" Scheme joint, seed 3.")
     seeds = replace(joint, runs=(joint.first, scheme_of(scheme="joint", seed=4).first))
     assert device_table([seeds]).caption.endswith(" Scheme joint, seed 3.")
+
+
+def test_the_circles_of_devices_lie_within_the_panel(scheme_of, monkeypatch):
+    """A ring at 200 m is taller than the devices, one of which lies outside of it."""
+    where = {places.STATION: (0.0, 0.0), 0: (-215.0, 90.0), 1: (20.0, -197.0)}
+    monkeypatch.setattr(places, "node_positions", lambda devices: (where, "distances"))
+    with style.styled(style.IEEE):
+        figure = places.cell_topology([scheme_of()], style.IEEE)
+        figure.draw_without_rendering()
+    panel, _ = figure.axes
+    centres = panel.transData.transform(panel.collections[1].get_offsets())
+    radius = np.sqrt(panel.collections[1].get_sizes()[0]) / 2 * figure.dpi / 72
+    assert (centres - radius >= panel.bbox.min).all() and (centres + radius <= panel.bbox.max).all()

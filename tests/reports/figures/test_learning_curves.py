@@ -67,3 +67,17 @@ def test_an_axis_takes_the_scale_that_is_asked_for(two_schemes):
     style = replace(SCREEN, x_scale="log", y_scale="log")
     (panel,) = accuracy_against("time")(two_schemes, style).axes
     assert (panel.get_xscale(), panel.get_yscale()) == ("log", "log")
+
+
+def test_an_interval_of_losses_is_cut_at_zero(drawn, write_run, tmp_path):
+    """Losses 0.1, 0.1 and 0.9 at the end: their interval begins below zero."""
+    runs = [
+        write_run(tmp_path / str(seed), seed=seed, latency_s=(0.01,) * 2, accuracy=(0.05, final))
+        for seed, final in enumerate((0.9, 0.9, 0.1))
+    ]
+    losses = drawn(
+        lambda s, style: curves.learning_curves(s, curves.LOSS, ["rounds"], style),
+        load_schemes(runs),
+    )
+    low, high = losses.axes[0].get_ylim()
+    assert low == 0 and high > 0.95

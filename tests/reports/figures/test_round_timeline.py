@@ -2,6 +2,8 @@
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from pytest import approx
 
 from reports.figures import round_timeline as timeline
@@ -83,3 +85,13 @@ def test_of_many_devices_those_that_were_handed_over_are_shown(tmp_path, write_r
         shown = timeline.shown_devices(timeline.logged_round(run, 2))
         assert len(shown) <= timeline.MOST_DEVICES
         assert set(list(moved)[: timeline.MOST_HANDED_OVER]) | {0, 59} <= set(shown)
+
+
+def test_the_legend_of_a_timeline_in_a_column_is_not_cut_off():
+    names = ["warm-up", "train", "upload", "handover", "threshold 200 ms", "late", "failed", "left"]
+    with style.styled(style.IEEE):
+        figure = Figure(figsize=(style.IEEE.width_in, 3))
+        timeline.name_marks(figure, [Patch(label=name) for name in names], 4)
+    (legend,) = figure.legends
+    assert legend.get_window_extent().x1 <= figure.bbox.x1
+    assert [text.get_text() for text in legend.get_texts()] == names

@@ -105,3 +105,18 @@ def test_jobs_of_rounds_are_named_by_round_and_device(overlapping, two_schemes, 
     FigureCanvasAgg(figure).draw()
     late = [line for line in figure.axes[1].lines if line.get_marker() == "x"]
     assert not late  # late uploads without a deadline are used
+
+
+def test_the_time_of_a_short_run_begins_at_zero(overlapping, drawn, monkeypatch):
+    """Four seconds, of a window of six."""
+    monkeypatch.setattr(job_timeline, "JOBS_LONG", 8.0)
+    (panel,) = drawn(job_timeline.job_timeline, [overlapping]).axes
+    assert panel.get_xlim() == approx((0, 6))
+
+
+def test_the_marker_of_the_most_used_device_is_whole(overlapping, drawn, monkeypatch):
+    counts = np.array([100.0, 99.0, 98.0])
+    monkeypatch.setattr(participation, "updates_per_device", lambda scheme: counts)
+    (panel,) = drawn(participation.participation, [overlapping]).axes
+    largest = max(line.get_ydata().max() for line in panel.lines if line.get_marker() != "None")
+    assert panel.get_ylim()[1] >= 1.04 * largest
