@@ -81,9 +81,9 @@ def accuracy_against_cost(schemes: list[Scheme], style: FigureStyle) -> Figure |
         from_zero(panel)
         # the best accuracy for a price; what costs still more gains nothing
         dear = panel.get_xlim()[1]
-        up = [y[i].mean * 100 for i in (*best, *best[-1:])]
-        across = [*(x[i].mean * cost.scale for i in best), dear][: len(up)]
-        panel.step(across, up, where="post", **FRONT_LINE)
+        heights = [y[i].mean * 100 for i in (*best, *best[-1:])]
+        prices = [*(x[i].mean * cost.scale for i in best), dear][: len(heights)]
+        panel.step(prices, heights, where="post", **FRONT_LINE)
         panel.set_xlim(right=dear)
         within_percent(panel)
         if not style.wide or panel is panels[0]:

@@ -114,7 +114,7 @@ def _write_numbers(
 
 def _draw_scale(panel: Axes, kind: str) -> None:
     # room for whole circles, which margins alone do not keep when the aspect is set
-    (low, high), room = panel.dataLim.get_points(), 0.08 * panel.dataLim.size.max()
+    (low, high), room = panel.dataLim.get_points(), 0.08 * max(panel.dataLim.size)
     panel.update_datalim([low - room, high + room])
     panel.set_aspect("equal", adjustable="datalim")
     panel.margins(0.04)
