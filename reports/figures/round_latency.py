@@ -14,7 +14,7 @@ from matplotlib.transforms import blended_transform_factory
 from edgesim.results.finished_run import FinishedRun
 from reports.figures.learning_curves import draw_interval
 from reports.run_data.job_outcomes import overlaps
-from reports.run_data.run_statistics import RoundCurve, latencies_s, ordered_phases, round_curve
+from reports.run_data.run_statistics import latencies_s, ordered_phases, round_curve
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.axes_and_legends import (
     legend,
@@ -28,7 +28,6 @@ from reports.styling.axes_and_legends import (
     wrap,
 )
 from reports.styling.colours_and_markers import (
-    SeriesStyle,
     hatches,
     phase_colours,
     scheme_styles,
@@ -54,12 +53,14 @@ def latency_by_round(schemes: list[Scheme], style: FigureStyle) -> Figure:
         row_label(left, i, scheme.label, f"{value.mean():.4g} ms")
         curve = round_curve(scheme, "latency_s")
         if curve is not None:
-            _draw_rounds(right, curve, look, i, len(schemes))
+            markers = staggered(i, len(schemes), len(curve.rounds)) | {"label": wrap(scheme.label)}
+            right.plot(curve.rounds, curve.mean * 1e3, **look.line, **markers)
+            draw_interval(right, curve.rounds, curve, 1e3, look.colour)
     rows_from_above(left, len(schemes))
     limits = _thresholds_ms(schemes)
     for limit in limits:
         left.axvline(limit, **THRESHOLD_LINE)
-        right.axhline(limit, **THRESHOLD_LINE)
+        right.axhline(limit, **THRESHOLD_LINE, label=threshold_label(limit))
     left.set(xlabel="latency per round (ms): mean, min to max")
     right.set(xlabel="global round", ylabel="latency per round (ms)")
     whole_numbers(right.xaxis)
@@ -82,13 +83,6 @@ def _spans_decades(schemes: list[Scheme]) -> bool:
     """Is the longest round more than 30 times as long as the shortest?"""
     values = np.concatenate([latencies_s(scheme) for scheme in schemes])
     return bool(0 < 30 * values.min() < values.max())
-
-
-def _draw_rounds(panel: Axes, curve: RoundCurve, look: SeriesStyle, i: int, lines: int) -> None:
-    """The mean over seeds, with a band where there are several."""
-    markers = staggered(i, lines, len(curve.rounds))
-    panel.plot(curve.rounds, curve.mean * 1e3, **look.line, **markers)
-    draw_interval(panel, curve.rounds, curve, 1e3, look.colour)
 
 
 def _name_thresholds(panel: Axes, limits_ms: list[float]) -> None:

@@ -84,6 +84,8 @@ def _only_panel(figure: Figure, i: int, style: FigureStyle) -> Figure:
             handle.set_label(text)
         title = old.get_title().get_text()
         legend(figure, None, style, [handle for _, handle in kept_handles], title)
+    if not figure.legends and kept.get_legend() is None:  # another panel named its lines
+        legend(figure, kept, style)
     return figure
 
 

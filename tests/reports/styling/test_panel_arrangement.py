@@ -42,6 +42,14 @@ def test_panels_apart_have_the_scale_of_colours_that_they_shared(swept_schemes):
             assert panel.get_position().x1 < scale.get_position().x0
 
 
+def test_lines_that_another_panel_named_have_a_legend_apart(two_schemes):
+    with styled(SCREEN):
+        named, curves = panels_apart(partial(round_latency.latency_by_round, two_schemes), SCREEN)
+    assert not named.legends
+    shown = [text.get_text() for text in curves.legends[0].get_texts()]
+    assert shown[0] == "joint" and shown[-1] == "threshold 25 ms" and len(shown) == 3
+
+
 def test_each_panel_apart_has_the_scale_of_its_own_colours_or_none():
     def three_panels(_):
         figure = Figure(layout="constrained")
