@@ -38,6 +38,8 @@ from edgesim.network.cell import Cell
 from edgesim.records.event_log import EventLog
 from edgesim.records.rows_from_spans import JobRecord, state_columns
 from fl.contracts import (
+    Grant,
+    Job,
     JobTrainer,
     MethodHooks,
     Observer,
@@ -47,7 +49,7 @@ from fl.contracts import (
     Update,
     View,
 )
-from fl.method_base.hook_answers import following
+from fl.method_base.hook_answers import answer, following
 
 MOST_IN_VAIN = 5_000  # jobs one after the other, and 5 for each that may be at work
 MOST_FAILURES = 50  # of the server before a version is made
@@ -208,7 +210,7 @@ class ServerLoop:
         plan = self.plan = make_plan(cell, method, state, view)  # b_k (54), rho_k (58)
         jobs = [
             replace(job, again=again) if (again := desk.again(job.device)) else job
-            for job in (method.configure(state, view, grant) for grant in plan.grants)
+            for job in (self.ordered(state, view, grant) for grant in plan.grants)
         ]
         if rules.cuts_steps:
             jobs = planned_parts(cell, jobs, plan)
@@ -234,6 +236,10 @@ class ServerLoop:
         watch(self.env, cell, jobs, participants, one_by_one=rules.overlapping)
         desk.turn += 1
         return state
+
+    def ordered(self, state: State, view: View, grant: Grant) -> Job:
+        """The job of one device, by the method."""
+        return answer("configure", self.method.configure(state, view, grant), Job)
 
     def seen_by_the_method(self, g: int) -> View:
         """What the server knows now; idle are those that are there, and not at work already."""

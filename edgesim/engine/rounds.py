@@ -22,6 +22,7 @@ from edgesim.presence.absences import Away
 from edgesim.records.event_log import EventLog
 from edgesim.records.span import Span
 from fl.contracts import (
+    Demand,
     Grant,
     Job,
     MethodHooks,
@@ -31,16 +32,14 @@ from fl.contracts import (
     Update,
     View,
 )
+from fl.errors import MethodError
+from fl.method_base.hook_answers import answer
 
 MOST_RESTARTS = 5_000  # of one job
 SLACK = 1e-6  # of the threshold, for rounding
 # why a device was interrupted, beside `edgesim.engine.interruptions`
 LATE, CANCELLED, UNFINISHED = "late", "cancelled", "unfinished"
 SimPyProcess = Generator[simpy.Event, Any, None]
-
-
-class SelectionError(RunError):
-    """A method selected devices that are not idle, or one twice."""
 
 
 class NoProgressError(RunError):
@@ -211,23 +210,22 @@ def make_plan(cell: Cell, method: MethodHooks, state: State, view: View) -> Roun
     """Ask the method which devices and at what cost, the cell for shares and pruning ratios.
 
     Raises:
-        SelectionError: the method selected a device that is not idle, or one twice.
+        MethodError: the method selected a device that is not idle, or one twice.
     """
     chosen = method.select(state, view) if len(view.idle) else view.idle
     if chosen is None:
-        raise SelectionError("the method's select gives NoneType; return devices, int [S]")
+        problem = "names a method whose select gives NoneType; return devices, int [S]"
+        raise MethodError("name", problem)
     if view.wanted is not None and len(chosen) > view.wanted:  # it does not read `View.wanted`
         lots = cell.streams.stream("dispatch", round=view.occasion).random(len(cell.fleet))
         chosen = np.sort(chosen[np.argsort(lots[chosen], kind="stable")[: view.wanted]])
     place = np.minimum(np.searchsorted(view.idle, chosen), len(view.idle) - 1)  # idle ones rise
     if not (view.idle[place] == chosen).all() or len(np.unique(chosen)) != len(chosen):
-        raise SelectionError(
-            f"the method selected {np.asarray(chosen).tolist()[:20]}; allowed are idle devices, "
-            "each once"
-        )
+        problem = f"names a method whose select gives {np.asarray(chosen).tolist()[:20]}"
+        raise MethodError("name", f"{problem}; return devices of view.idle, each once")
     if not len(chosen):
         return RoundPlan((), budget_s=cell.budget_s)
-    return cell.plan(method.demand(state, view, chosen), view)
+    return cell.plan(answer("demand", method.demand(state, view, chosen), Demand), view)
 
 
 def empty_round_s(cell: Cell, g: int) -> float:

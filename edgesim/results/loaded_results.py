@@ -175,7 +175,7 @@ def load_run(folder: str | Path) -> LoadedResults:
     Raises:
         ResultsError: no finished run there, a broken file, or two runs that differ in nothing.
     """
-    folder = Path(folder).resolve()
+    folder = _resolved(folder)
     found = find_runs([folder]).finished
     if not found:
         raise ResultsError(f"No finished run in {folder}; run it again to resume.")
@@ -215,7 +215,7 @@ def load_sweep(folder: str | Path) -> LoadedResults:
     Raises:
         ResultsError: no sweep there, or a broken file.
     """
-    folder = Path(folder).resolve()
+    folder = _resolved(folder)
     if not (folder / "sweep.json").is_file():
         raise ResultsError(f"{folder} holds no sweep.json; give a sweep's folder, or use load_run.")
     return LoadedResults(folder, tuple(_swept(folder, each) for each in sweep_points(folder)))
@@ -230,6 +230,13 @@ def write_sweep_table(folder: Path) -> None:
     content = io.BytesIO()
     load_sweep(folder).points.to_parquet(content, index=False, compression="zstd")
     write_atomic(folder / SWEEP_TABLE, content.getvalue())
+
+
+def _resolved(folder: str | Path) -> Path:
+    if not isinstance(folder, str | Path):
+        problem = "give a folder of results; what simulate returns has the same tables itself"
+        raise ResultsError(f"{type(folder).__name__} is no folder; {problem}.")
+    return Path(folder).resolve()
 
 
 def _swept(sweep: Path, listed: dict[str, Any]) -> LoadedPoint:

@@ -34,6 +34,7 @@ from edgesim.runs.setup.setup import Setup
 from edgesim.runs.setup.training_and_evaluation import method_hooks, restored_state
 from edgesim.tables.table_checks import check_table
 from fl.contracts import JobTrainer, State
+from fl.method_base.hook_answers import first_state
 
 
 def new_log(setup: Setup) -> EventLog:
@@ -116,7 +117,7 @@ def play(
             cell.restore_arrays(saved.arrays)
         parts = setup.clock, env, cell, method, trainer, log, recorder
         server = ServerLoop(*parts, recorder.stop, setup.server_failures())
-        state = method.start() if state is None else state
+        state = first_state(method.start()) if state is None else state
         server.desk.jobs = jobs_before
         if saved and at_work:
             jobs = server.desk, env, cell, method, trainer, log, state, saved.arrays, at_work

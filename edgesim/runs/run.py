@@ -38,7 +38,7 @@ from edgesim.runs.setup.training_and_evaluation import (
     method_hooks,
     torch_on_one_thread,
 )
-from edgesim.scenario.loader import Scenario
+from edgesim.scenario.loader import Scenario, load
 from edgesim.tables.event_tables import EventTables
 from fl.training_cache.array_store import ArrayStore
 from fl.training_cache.cache import TrainingCache
@@ -86,7 +86,7 @@ class Run(EventTables):
 
 
 def simulate(
-    scenario: Scenario,
+    scenario: Scenario | str | Path,
     seed: int | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
@@ -100,7 +100,7 @@ def simulate(
     """Run a scenario to its end; with ``out`` also write, resume and keep its folder.
 
     Args:
-        scenario: the checked scenario.
+        scenario: the checked scenario, or the file of one without schemes, as `load` reads it.
         seed: of every random stream; None: the scenario's.
         out: the run's folder; None keeps all in memory.
         fresh: replace what an earlier run left in ``out``.
@@ -120,7 +120,8 @@ def simulate(
         ScenarioError, RunError: bad input.
         InfeasibleScenarioError: no device can meet the threshold.
     """
-    prepared = prepare(scenario, seed, data, allow_code, processes, model)
+    read = load(scenario) if isinstance(scenario, str | Path) else scenario
+    prepared = prepare(read, seed, data, allow_code, processes, model)
     return prepared.run(out, fresh, progress, shared)
 
 

@@ -132,12 +132,14 @@ class Scenario(ScenarioKeys):
         return write_text(content)
 
 
-def load(path: str | Path, overrides: Sequence[str] = (), label: str | None = None) -> Scenario:
+def load(
+    path: str | Path, overrides: str | Sequence[str] = (), label: str | None = None
+) -> Scenario:
     """Read one scenario.
 
     Args:
         path: YAML file.
-        overrides: ``key=value`` texts; they win over everything in the file.
+        overrides: ``key=value`` texts, or one; they win over everything in the file.
         label: which entry of the file's ``schemes``; None takes the file without them, with a
             warning where it has some and ``~schemes`` does not stand among the overrides.
 
@@ -145,7 +147,8 @@ def load(path: str | Path, overrides: Sequence[str] = (), label: str | None = No
         ScenarioError: the first thing that is wrong, in one sentence.
     """
     document, folder = read_with_base(Path(path))
-    changes = list(map(parse_override, overrides))
+    texts = [overrides] if isinstance(overrides, str) else overrides
+    changes = list(map(parse_override, texts))
     labels = scheme_labels(document, changes)
     if label is None and labels != [None]:
         known = ", ".join(map(str, labels))

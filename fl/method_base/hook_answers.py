@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from fl.contracts import Sent, Tensor
+import numpy as np
+
+from fl.contracts import Array, Phase, Sent, Tensor
 from fl.errors import MethodError
 from fl.method_base.state import State
 
@@ -41,6 +43,42 @@ def weights(hook: str, given: Any, size: int) -> Tensor:
     """
     if tuple(getattr(given, "shape", ())) != (size,):  # torch is not imported for a check
         raise _wrong(hook, given, f"a tensor [{size}]")
+    return given
+
+
+def coordinates(hook: str, given: Any, size: int) -> Array:
+    """The mask that a hook gave.
+
+    Raises:
+        MethodError: it is no array bool [size].
+    """
+    if not isinstance(given, np.ndarray) or given.shape != (size,) or given.dtype != bool:
+        raise _wrong(hook, given, f"a mask, an array bool [{size}]")
+    return given
+
+
+def phases_of(given: Any, size: int) -> tuple[Phase, ...]:
+    """What ``local_update`` gave: phases of models [size].
+
+    Raises:
+        MethodError: they are no phases, or of models of another size.
+    """
+    phases = answers("local_update", given, Phase)
+    for phase in phases:
+        for name, part in (("start", phase.start), ("mask", phase.mask)):
+            if not callable(part):
+                weights(f"local_update, {name} of Phase,", part, size)
+    return phases
+
+
+def first_state(given: Any) -> Any:
+    """What ``start`` gave.
+
+    Raises:
+        MethodError: it is no state of any kind.
+    """
+    if not hasattr(given, "g"):
+        raise _wrong("start", given, "a State")
     return given
 
 

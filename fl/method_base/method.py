@@ -38,7 +38,7 @@ from fl.contracts import (
 from fl.errors import MethodError
 from fl.method_base.affine_demand import affine_demand, cost_columns, total_work, upload_bits
 from fl.method_base.aggregation import mean_over_holders
-from fl.method_base.hook_answers import answer, answers, sent_of, weights
+from fl.method_base.hook_answers import answer, answers, coordinates, phases_of, sent_of, weights
 from fl.method_base.hyperparameter_declaration import (
     bind,
     check,
@@ -271,6 +271,10 @@ class Method(metaclass=ABCMeta):
         """Weights that the device trains, bool [P], where that is known before it trains."""
         return self.everything
 
+    def trained_weights(self, state: State, grant: Grant) -> Array:
+        """What `mask` gives, which is a mask bool [P]."""
+        return coordinates("mask", self.mask(state, grant), self.layout.size)
+
     @cached_property
     def everything(self) -> Array:
         """All weights, bool [P]."""
@@ -317,7 +321,7 @@ class Method(metaclass=ABCMeta):
         return Job(
             device=k,
             g=view.g,
-            phases=answers("local_update", phases, Phase),
+            phases=phases_of(phases, self.layout.size),
             stages=self.stages(k, grant.rho),
             payload=self.payload(grant.rho),
             rho=grant.rho,

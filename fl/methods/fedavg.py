@@ -133,7 +133,7 @@ class FedAvg(Method):
         return (Stage("train", self.work(k, self.whole_step, self.steps(k), rho, batch)),)
 
     def local_update(self, state: State, k: int, w: Tensor, grant: Grant) -> tuple[Phase, ...]:
-        kept = self.mask(state, grant)
+        kept = self.trained_weights(state, grant)
         if kept is self.everything:
             return (self.training(w, self._all, state.g, k),)
         mask = self.task.tensor(kept)

@@ -32,7 +32,7 @@ class FedProx(FedAvg):
     def local_update(self, state: State, k: int, w: Tensor, grant: Grant) -> tuple[Phase, ...]:
         if self.mu == 0:
             return super().local_update(state, k, w, grant)
-        mask = self.task.tensor(self.mask(state, grant))
+        mask = self.task.tensor(self.trained_weights(state, grant))
 
         def penalty(v: Tensor) -> Tensor:
             return 0.5 * self.mu * (v - w).square().sum()

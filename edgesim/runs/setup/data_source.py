@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from edgesim.errors import RELATIVE, RunError, ScenarioKeyError, counted
 from edgesim.extensions.entry_points import find_object, guarded_object
 from edgesim.runs.error_sentences import PartitionError, first_ten
@@ -122,13 +124,31 @@ def data_warnings(
     scenario: Scenario, samples: datasets.Samples | None, divided: Federated | Unseen
 ) -> list[str]:
     """What a user should know of how the data are divided, in a sentence each."""
-    found = []
+    found: list[str | None] = []
     if samples is not None and isinstance(scenario.learning.partition, NaturalPartition):
         owners = samples.owners
         found += [owners and surplus_clients(owners[0], scenario.device_count)]
     if isinstance(divided, Federated):
         found += [untested_devices(divided)]
-    return [f"learning.partition: {sentence}" for sentence in found if sentence]
+    warnings = [f"learning.partition: {sentence}" for sentence in found if sentence]
+    unlearned = unlearned_labels(samples) if samples is not None else None
+    return [*warnings, f"learning.dataset: {unlearned}"] if unlearned else warnings
+
+
+def unlearned_labels(samples: Samples) -> str | None:
+    """A sentence about labels without a training sample; None where every label has one."""
+    if not samples.classes or samples.y_train.ndim != 1:  # real targets, or a label at each step
+        return None
+    trained, tested = (
+        np.bincount(y, minlength=len(samples.classes)) for y in (samples.y_train, samples.y_test)
+    )
+    if not len(missing := np.flatnonzero(trained == 0)):
+        return None
+    labels, has = ("label", "has") if len(missing) == 1 else ("labels", "have")
+    sentence = f"{labels} {first_ten(missing.tolist())} {has} no training sample"
+    if count := int(tested[missing].sum()):
+        return f"{sentence}, but {counted(count, 'test sample')}"
+    return f"{sentence} and no test sample; the model has an output for each label from 0 on"
 
 
 def untested_devices(divided: Federated) -> str | None:

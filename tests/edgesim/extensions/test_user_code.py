@@ -47,7 +47,9 @@ METHODS = {
     "def thing(problem): pass": "no complete subclass",
     "from fl.method_base.method import Method\nclass thing(Method): pass": "no complete subclass",
     CLASS + "def personal(self): return [True]": "no mask bool",
-    CLASS + "def select(self, state, view): return [99]": (r"selected \[99\]"),
+    CLASS + "def select(self, state, view): return [99]": (
+        r"s.yaml:\d+: learning.method.name names a method whose select gives \[99\]; return"
+    ),
     CLASS + "def select(self): return []": (
         r"whose select\(self\) is called as select\(self, state"
     ),
@@ -118,7 +120,15 @@ ANSWERS = {  # what a hook of the user's own gives, and what is said about it
     "retain(self, state, updates): pass": "retain gives NoneType; return a State",
     "observe(self, state, report): pass": "observe gives NoneType; return a State",
     "personalise(self, state, k): pass": r"personalise gives NoneType; return a tensor \[\d{4}",
-    "select(self, state, view): pass": "select gives NoneType; return devices",
+    "select(self, state, view): pass": r"s.yaml:\d+: .*select gives NoneType; return devices",
+    "start(self): pass": "start gives NoneType; return a State",
+    "mask(self, state, grant): pass": r"mask gives NoneType; return a mask, an array bool \[\d{4}",
+    "mask(self, state, grant): return self.everything[:5]": r"mask gives ndarray \[5\]; return a",
+    "demand(self, state, view, chosen): pass": "demand gives NoneType; return a Demand",
+    "configure(self, state, view, grant): pass": "configure gives NoneType; return a Job",
+    "local_update(self, state, k, w, grant): return (self.training(w[:5], self._all, 0, k),)": (
+        r"local_update, start of Phase, gives Tensor \[5\]; return a tensor \[\d{4}"
+    ),
     "prunable(self): pass": r"whose prunable\(\) is no mask bool",
 }
 

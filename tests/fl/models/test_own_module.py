@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
@@ -15,6 +17,7 @@ from fl.contracts import Phase
 from fl.errors import ModelError
 from fl.models.architectures import build
 from fl.models.batch_norm import Collected
+from fl.models.module_trace import flop_counter
 from fl.training.training_step import tensor_step
 
 SHIPPED = build("digits-cnn", (1, 8, 8), 10)
@@ -54,6 +57,40 @@ def test_a_step_costs_what_torch_counts(digits_cnn):
     with FlopCounterMode(display=False) as counter:
         torch.autograd.grad(digits_cnn.logits(w, torch.rand(1, 1, 8, 8)).sum(), w)
     assert step_cost(digits_cnn, every, ~every).flops == counter.get_total_flops()
+
+
+OPERATIONS = {
+    "convolutions": (lambda: nn.Conv2d(4, 6, 3, groups=2), (4, 5, 5)),
+    "transposed": (lambda: nn.ConvTranspose2d(3, 4, 3), (3, 5, 5)),
+    "attention": (lambda: nn.TransformerEncoderLayer(16, 2, 32, batch_first=True), (5, 16)),
+    "lstm": (lambda: nn.LSTM(4, 8, 2), (5, 4)),
+    "gru": (lambda: nn.GRU(4, 8), (5, 4)),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("trains", [False, True])
+def test_operations_are_counted_as_torch_counts_them(name, trains):
+    from torch.utils.flop_counter import FlopCounterMode
+
+    make, shape = OPERATIONS[name]
+    module, x = make().train(trains), torch.rand(2, *shape)
+    with flop_counter() as ours:
+        module(x)
+    with torch.backends.mkldnn.flags(enabled=False), FlopCounterMode(display=False) as theirs:
+        module(x)
+    assert ours.total == theirs.get_total_flops() > 0
+
+
+def test_an_own_module_does_not_import_the_compiler_of_torch():
+    """It takes longer than all else that a run of one round imports."""
+    code = (
+        "import sys, torch, numpy as np\n"
+        "from fl.models.module_trace import trace\n"
+        "trace(torch.nn.Linear(3, 2), torch.rand(2, 3), 'net')\n"
+        "assert 'torch._dynamo' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_half_of_the_units_cost_what_they_cost_of_the_shipped_model(digits_cnn):

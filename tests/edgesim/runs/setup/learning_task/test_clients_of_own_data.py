@@ -1,4 +1,4 @@
-"""Which client became which device, and what a client without test samples means."""
+"""Own data in runs: which client became which device, and what lacks samples."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 import edgesim
 from edgesim import load, simulate
-from edgesim.errors import RunError
+from edgesim.errors import ResultsError, RunError
 from edgesim.runs.fingerprint import result_digest
 from edgesim.runs.setup import set_up
 from fl.data.array_files import npz
@@ -103,3 +103,34 @@ def test_test_samples_that_nobody_has_are_refused(own):
     held_out = own(unknown, "learning.partition={kind: iid}", "learning.validation=0.2")
     warned = simulate(held_out).summary["warnings"]
     assert any("3 of 3 devices have no test sample" in text for text in warned)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            {"y_train": 1 + np.arange(40) % 3, "y_test": 1 + np.arange(20) % 3},
+            "label 0 has no training sample and no test sample; "
+            "the model has an output for each label from 0 on",
+        ),
+        (
+            {"y_test": 2 + np.arange(20) % 3},
+            "labels 3, 4 have no training sample, but 13 test samples",
+        ),
+    ],
+)
+def test_labels_without_a_training_sample_are_a_warning(own, changes, sentence):
+    given = arrays(clients_train=np.arange(40) % 3, clients_test=np.arange(20) % 3)
+    warned = simulate(own(given | changes)).summary["warnings"]
+    assert warned == [f"learning.dataset: {sentence}"]
+    assert not simulate(own(given)).summary["warnings"]
+
+
+def test_a_scenario_is_simulated_by_its_path_too(own, tmp_path):
+    scenario = own(arrays(clients_train=np.arange(40) % 3))
+    for path in (tmp_path / "own.yaml", str(tmp_path / "own.yaml")):
+        run = simulate(path)
+        assert run.rounds.equals(simulate(scenario).rounds)
+    assert len(simulate(load(tmp_path / "own.yaml", "rounds=2")).rounds) == 2
+    with pytest.raises(ResultsError, match="Run is no folder; give a folder of results"):
+        edgesim.load_run(run)
