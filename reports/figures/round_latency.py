@@ -34,7 +34,7 @@ from reports.styling.colours_and_markers import (
 )
 from reports.styling.figure_style import THRESHOLD, THRESHOLD_LINE, FigureStyle
 from reports.styling.labelled_bars import row_label, rows_from_above, stacked_bars
-from reports.styling.table_formats import SCHEME, Column, Table
+from reports.styling.table_formats import SCHEME, Column, Table, significant
 
 WAITING = "waiting"
 SLOWEST, MEAN = "slowest device", "mean device"
@@ -50,7 +50,7 @@ def latency_by_round(schemes: list[Scheme], style: FigureStyle) -> Figure:
         ends = [value.min(), value.max()]
         left.plot(ends, [i, i], color=look.colour, lw=3, alpha=0.45, solid_capstyle="butt")
         left.plot(value.mean(), i, **look.points, zorder=3)
-        row_label(left, i, scheme.label, f"{value.mean():.4g} ms")
+        row_label(left, i, scheme.label, f"{significant(4)(value.mean())} ms")
         curve = round_curve(scheme, "latency_s")
         if curve is not None:
             markers = staggered(i, len(schemes), len(curve.rounds)) | {"label": wrap(scheme.label)}

@@ -17,6 +17,7 @@ from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.swept_keys import SweptKey
 from reports.styling.axes_and_legends import wrap
 from reports.styling.figure_style import INK, FigureStyle
+from reports.styling.table_formats import significant
 
 MOST_MAPS = 6
 MOST_CELLS_WITH_TEXT = 80
@@ -91,4 +92,4 @@ def _write_cells(panel: Axes, grid: np.ndarray, dark: float) -> None:
     for (row, column), value in np.ndenumerate(grid):
         if not math.isnan(value):
             colour = "white" if value < dark else INK
-            panel.text(column, row, f"{value:.3g}", ha="center", va="center", color=colour)
+            panel.text(column, row, significant(3)(value), ha="center", va="center", color=colour)

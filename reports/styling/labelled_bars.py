@@ -11,6 +11,7 @@ from matplotlib.transforms import blended_transform_factory
 
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.figure_style import INK, QUIET
+from reports.styling.table_formats import significant
 
 ROW_CHARACTERS = 46  # of a line of text in half a page, or in a column
 
@@ -41,7 +42,7 @@ def stacked_bars(
         panel.barh(rows, row, left=left, height=0.34, **edge)
         left += np.asarray(row)
     for i, scheme in enumerate(schemes):
-        row_label(panel, i, scheme.label, f"{left[i]:.4g} {unit}")
+        row_label(panel, i, scheme.label, f"{significant(4)(left[i])} {unit}")
     rows_from_above(panel, len(schemes))
     bars_legend(panel, parts)
 

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from matplotlib.figure import Figure
 from pytest import approx
 
 from edgesim.results.run_search import find_runs
@@ -25,3 +26,9 @@ def test_heat_map_cells_are_means_over_seeds_and_blank_without_runs(swept_scheme
 def test_one_axis_has_no_map(write_sweep):
     schemes = load_schemes(find_runs([write_sweep(thresholds=("15 ms",))]).finished)
     assert sweep_maps.sweep_maps(schemes, swept_keys(schemes), ACCURACY) == []
+
+
+def test_cells_have_as_many_figures_each():
+    panel = Figure().subplots()
+    sweep_maps._write_cells(panel, np.array([[20.0, 7.125], [math.nan, 512.0]]), 10.0)
+    assert [text.get_text() for text in panel.texts] == ["20.0", "7.12", "512"]

@@ -1,5 +1,7 @@
 """Labels of bars."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -7,6 +9,7 @@ from matplotlib.figure import Figure
 
 from reports.styling import labelled_bars
 from reports.styling.figure_style import STYLES, THRESHOLD_LINE, styled
+from reports.styling.table_formats import THIN
 
 
 def test_a_long_label_is_cut_in_its_name_and_not_in_what_tells_it_apart():
@@ -31,3 +34,18 @@ def test_a_threshold_does_not_run_through_the_label_of_a_row(name):
     coloured, text = red - green > 9, panel.texts[0].get_window_extent()
     rows = slice(int(text.y0), int(text.y1))
     assert coloured.any() and not coloured[rows, int(text.x0) : int(text.x1)].any()
+
+
+@pytest.mark.parametrize("name", STYLES)
+@pytest.mark.filterwarnings("error:Glyph")
+def test_totals_have_as_many_figures_each(name):
+    """29.28 beside 12: zeros at the end are figures too."""
+    schemes = [SimpleNamespace(label=label) for label in "abcd"]
+    parts = {"sent": [29.281, 12.0, 1234.56, 0.0]}
+    with styled(STYLES[name]):
+        figure = Figure(figsize=(3, 2))
+        panel = figure.subplots()
+        labelled_bars.stacked_bars(panel, schemes, parts, {"sent": "C0"}, {"sent": ""}, "ms")
+        FigureCanvasAgg(figure).draw()
+    totals = [text.get_text() for text in panel.texts]
+    assert totals == ["a: 29.28 ms", "b: 12.00 ms", f"c: 1{THIN}235 ms", "d: 0 ms"]
