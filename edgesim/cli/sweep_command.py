@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,6 +29,7 @@ from edgesim.errors import COMMAND_LINE, ScenarioError
 if TYPE_CHECKING:
     from edgesim.sweep.point_task import SimulateOptions
     from edgesim.sweep.scheduling import Workers
+    from edgesim.sweep.sweep_folder import SweepFolder
 
 VALUES_HELP = (
     "Keys to vary, such as rounds=10,20; budget.latency_threshold='range(15ms,30ms,5ms)'; "
@@ -91,30 +93,14 @@ def sweep(
     """Simulate every combination of some keys, in parallel; finished points are never run again."""
     start_s = time.monotonic()
     with exit_on_error():
-        for option, given in {
-            "--scheduler": scheduler,
-            "--wait-for-workers": wait_for_workers,
-        }.items():
-            if given is not None and backend is not Backend.dask:
-                raise ScenarioError(f"{COMMAND_LINE}: {option} is only read with --backend dask")
+        if backend is not Backend.dask:
+            _refuse_dask_options(scheduler=scheduler, wait_for_workers=wait_for_workers)
         scenario = scenario_file(scenario)
         longest_wait_s = _seconds("--wait-for-workers", wait_for_workers)
-        from edgesim.cli.sweep_progress import (
-            SweepProgress,
-            print_end,
-            print_plan,
-            print_start,
-            select_and_print,
-        )
+        from edgesim.cli.sweep_progress import print_end, print_plan, print_start, select_and_print
         from edgesim.runs.tensorboard_log import check_tensorboard
         from edgesim.sweep.dask_workers import check_distributed
-        from edgesim.sweep.scheduling import PointScheduler
-        from edgesim.sweep.sweep_folder import (
-            DONE,
-            INFEASIBLE,
-            SweepFolder,
-            refuse_unusable_sweep,
-        )
+        from edgesim.sweep.sweep_folder import SweepFolder, refuse_unusable_sweep
         from edgesim.sweep.sweep_plan import plan_sweep
         from fl.worker_threads import available_cores
 
@@ -139,29 +125,53 @@ def sweep(
         folder.open()
         if not quiet:
             print_start(folder)
-        try:
-            if todo := len(folder.to_run()):
-                count = min(count, todo)
-                # workers of dask may be anywhere: their cores are not known here
-                processes = max(1, available_cores() // count) if backend is Backend.local else 1
-                options: SimulateOptions = {
-                    "data": data_folder,
-                    "allow_code": allow_code,
-                    "processes": processes,
-                }
-                with (
-                    SweepProgress(folder, quiet) as progress,
-                    closing(
-                        _start_workers(backend, count, scheduler, progress.print, longest_wait_s)
-                    ) as place,
-                ):
-                    scheduling = (reuse, not keep_going, tensorboard)
-                    PointScheduler(folder, place, progress, options, *scheduling).run()
-        finally:
-            folder.close()
+        count = min(count, len(folder.to_run()) or 1)
+        # workers of dask may be anywhere: their cores are not known here
+        processes = max(1, available_cores() // count) if backend is Backend.local else 1
+        options: SimulateOptions = {
+            "data": data_folder,
+            "allow_code": allow_code,
+            "processes": processes,
+        }
+        start = partial(_start_workers, backend, count, scheduler, longest_wait_s)
+        _run_points(folder, start, options, quiet, reuse, not keep_going, tensorboard)
         print_end(folder, time.monotonic() - start_s, quiet)
         if select:
             select_and_print(folder)
+    _exit_by_status(folder)
+
+
+def _refuse_dask_options(**given: str | None) -> None:
+    """Refuse options that only dask reads."""
+    for option, text in given.items():
+        if text is not None:
+            name = f"--{option.replace('_', '-')}"
+            raise ScenarioError(f"{COMMAND_LINE}: {name} is only read with --backend dask")
+
+
+def _run_points(
+    folder: SweepFolder,
+    start: Callable[[Callable[[str], None]], Workers],
+    options: SimulateOptions,
+    quiet: bool,
+    *rules: bool,
+) -> None:
+    """Run the points that are not there yet; the folder is closed however that ends."""
+    from edgesim.cli.sweep_progress import SweepProgress
+    from edgesim.sweep.scheduling import PointScheduler
+
+    try:
+        if folder.to_run():
+            with SweepProgress(folder, quiet) as progress, closing(start(progress.print)) as place:
+                PointScheduler(folder, place, progress, options, *rules).run()
+    finally:
+        folder.close()
+
+
+def _exit_by_status(folder: SweepFolder) -> None:
+    """End with the exit code of what became of the points."""
+    from edgesim.sweep.sweep_folder import DONE, INFEASIBLE
+
     statuses = {status for status, _ in folder.status.values()}
     if statuses == {INFEASIBLE}:
         raise typer.Exit(ExitCode.infeasible)
@@ -173,8 +183,8 @@ def _start_workers(
     backend: Backend,
     count: int,
     scheduler: str | None,
-    report: Callable[[str], None],
     longest_wait_s: float,
+    report: Callable[[str], None],
 ) -> Workers:
     if backend is Backend.dask:
         from edgesim.sweep.dask_workers import DaskWorkers

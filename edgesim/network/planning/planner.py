@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from functools import partial
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -51,6 +52,22 @@ class PricedPlan(RoundPlan):
 
     price: Array | None = None
     extra_s: float = 0.0
+
+
+class Turn(NamedTuple):
+    """One turn of a plan whose gains depend on it.
+
+    Args:
+        problem: that was solved.
+        gain: channel gains that its answer calls for [K], linear.
+        answer: of the allocator.
+        extra_s: by which the threshold is stretched, s.
+    """
+
+    problem: PruningProblem
+    gain: Array
+    answer: Allocation
+    extra_s: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,13 +131,7 @@ class Planner:
         if band < LEAST_BAND:
             return RoundPlan((), budget_s=self.budget_s)
         devices = np.asarray(demand.devices, dtype=int)
-        fixed_s = self.unprunable_s(demand, view)
-        slack_s = self.budget_s - fixed_s  # A_k
-        # Where the method fixes the ratio a device is late, and never left out: everybody gets the
-        # time by which such a device's fixed work exceeds the threshold, if it ever ends.
-        decided = np.equal(demand.rho_min, demand.rho_max) & np.isfinite(fixed_s)
-        before_s = max(0.0, float((SHORTEST_S - slack_s).max(where=decided, initial=0.0)))
-        slack_s = slack_s + before_s
+        fixed_s, slack_s, before_s = self._slack(demand, view)
         served = np.flatnonzero((slack_s > 0.0) & (view.rate_bps[devices] > 0.0))
         left_out = tuple(np.delete(devices, served).tolist())
         if not served.size:
@@ -132,26 +143,17 @@ class Planner:
             gain = uploads.gains(1.0 / served.size, window_s)
         else:
             gain = given[served]
-        problem = pruning_problem(
-            self.channel, self.fleet, demand, view, served, slack_s, fixed_s, gain, band
-        )
+        about = self.channel, self.fleet, demand, view, served, slack_s, fixed_s
+        pose = partial(pruning_problem, *about)
         if band < 1.0:
+            problem = pose(gain, band)
             return self._beside_promises(problem, here, left_out, demand, view, band)
+        problem = pose(gain)
         answer, extra_s = self._allocate(problem, before_s, least_extra_s)
-        for _ in range(REPLANS):
-            # The gain that carries the planned rate depends on the time left for sending, and on
-            # the band in use where noise is a density: again with those found.
-            if given is not None or not self.gains.counts_with_fading:
-                break
-            cpu_hz = full_hz if answer.cpu_hz is None else answer.cpu_hz
-            window_s = times.next_s(uploads, answer.rho, cpu_hz, extra_s)
-            before, gain = gain, uploads.gains(answer.share, window_s)
-            if times.settled and same_gains(gain, before):
-                break
-            problem = pruning_problem(
-                self.channel, self.fleet, demand, view, served, slack_s, fixed_s, gain
-            )
-            answer, extra_s = self._allocate(problem, before_s, *times.extra_s.tolist())
+        if given is None and self.gains.counts_with_fading:
+            found = Turn(problem, gain, answer, extra_s)
+            found = self._settled(found, pose, uploads, times, full_hz, before_s)
+            problem, gain, answer, extra_s = found
         if self.when_infeasible == "stop":
             refuse_late(problem, answer, here, before_s, self.budget_s)
         grants = self._grants(here, answer, view)
@@ -167,6 +169,43 @@ class Planner:
         if self.gains.counts_with_fading:
             forecast = uploads.forecast(grants, gain, self._prices(problem, answer, extra_s))
         return RoundPlan(grants, left_out, residual, budget_s, per_hz, per_s, forecast)
+
+    def _slack(self, demand: Demand, view: View) -> tuple[Array, Array, float]:
+        """(unprunable time [S], A_k [S], what A_k has of time beyond T_th), s.
+
+        Where the method fixes the ratio a device is late, and never left out: everybody gets the
+        time by which such a device's fixed work exceeds the threshold, if it ever ends.
+        """
+        fixed_s = self.unprunable_s(demand, view)
+        slack_s = self.budget_s - fixed_s
+        decided = np.equal(demand.rho_min, demand.rho_max) & np.isfinite(fixed_s)
+        before_s = max(0.0, float((SHORTEST_S - slack_s).max(where=decided, initial=0.0)))
+        return fixed_s, slack_s + before_s, before_s
+
+    def _settled(
+        self,
+        turn: Turn,
+        pose: Callable[[Array], PruningProblem],
+        uploads: RoundUploads,
+        times: SendingTimes,
+        full_hz: Array,
+        before_s: float,
+    ) -> Turn:
+        """The plan again with the gains that carry its rates, until both agree.
+
+        The gain that carries the planned rate depends on the time left for sending, and on the band
+        in use where noise is a density.
+        """
+        problem, gain, answer, extra_s = turn
+        for _ in range(REPLANS):
+            cpu_hz = full_hz if answer.cpu_hz is None else answer.cpu_hz
+            window_s = times.next_s(uploads, answer.rho, cpu_hz, extra_s)
+            before, gain = gain, uploads.gains(answer.share, window_s)
+            if times.settled and same_gains(gain, before):
+                break
+            problem = pose(gain)
+            answer, extra_s = self._allocate(problem, before_s, *times.extra_s.tolist())
+        return Turn(problem, gain, answer, extra_s)
 
     def lasting_channel(self, time_s: float) -> Sequence[Array] | None:
         """What plans take for the channel, so long as it stays: rounds that ask the same have the
