@@ -107,25 +107,16 @@ class DeviceRows(Sequence[dict]):
                 s.name: device.seconds(s.work, cpu_hz) for s in self.method.forecast(view, k, rho)
             }
 
-        def upload_s(rho: float, bps: float) -> float:
+        def parts_s(rho: float, bps: float) -> dict[str, float]:
             bits = demand.bits_fixed[i] + (1.0 - rho) * demand.bits_prunable[i]
-            return bits / bps if bps else math.inf if bits else 0.0
+            upload_s = bits / bps if bps else math.inf if bits else 0.0
+            return {"download": float(self.download_s[i]), **seconds(rho), "uplink": upload_s}
 
         # With noise as a density a share of the band carries more than that share of its rate.
         fair_w = cell.channel.sent_w(fair, cell.fleet.tx_power_w[k], view.now_s, k)
         fair_bps = float(cell.channel.rate_bps(fair, fair_w, fair_gain))
-        download_s = float(self.download_s[i])
         rho_min, rho_max = demand.rho_min[i], demand.rho_max[i]
-        unpruned_s = {
-            "download": download_s,
-            **seconds(rho_min),
-            "uplink": upload_s(rho_min, fair_bps),
-        }
-        least_s = {
-            "download": download_s,
-            **seconds(rho_max),
-            "uplink": upload_s(rho_max, rate_bps),
-        }
+        unpruned_s, least_s = parts_s(rho_min, fair_bps), parts_s(rho_max, rate_bps)
         # A device whose computation alone takes too long is bound by what no pruning shortens.
         too_slow = sum(least_s.values()) - least_s["uplink"] >= view.budget_s
         bound_by_s = least_s if too_slow else unpruned_s
