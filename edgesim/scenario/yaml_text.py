@@ -163,7 +163,10 @@ class _DocumentBuilder:
         elif kind == "ScalarEvent" and self._expects_key():
             self._add_key(event.value, line)
         elif kind == "ScalarEvent":
-            self._add_node(scalar(event.value) if event.implicit[0] else event.value, line)
+            value = scalar(event.value) if event.implicit[0] else event.value
+            if value is None:
+                self._refuse_decimal_comma(line)
+            self._add_node(value, line)
             self._end_value()
         elif kind in ("MappingStartEvent", "SequenceStartEvent"):
             self._open_container({} if kind == "MappingStartEvent" else [], line)
@@ -191,6 +194,17 @@ class _DocumentBuilder:
         else:
             self._open[-1][self._path[-1]] = node
         self.places.setdefault(tuple(self._path), self.line_place(line))
+
+    def _refuse_decimal_comma(self, line: int) -> None:
+        """Refuse ``{bandwidth: 1,5 MHz}``, which is a bandwidth of 1 and the key 5 MHz."""
+        around, key = (self._open or [None])[-1], str((self._path or [""])[-1])
+        if not isinstance(around, dict) or not around or not key[:1].isdigit():
+            return
+        name, number = next(reversed(around.items()))
+        if type(number) is int:
+            problem = "has a comma, which ends an entry between braces"
+            problem = f"{name}: {number},{key} {problem}; write {name}: {number}.{key}"
+            raise self._error(line, problem)
 
     def _open_container(self, container: dict | list, line: int) -> None:
         if self._expects_key():

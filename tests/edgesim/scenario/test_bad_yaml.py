@@ -20,6 +20,13 @@ EDITS = {  # name -> old, new, part of the sentence
         "rounds: 3\nrounds: 4",
         'bad.yaml:3: the key "rounds" stands twice',
     ),
+    "decimal comma": (
+        "rounds: 3",
+        "rounds: 3\nserver: {downtime: 1,5 s}",
+        "bad.yaml:3: downtime: 1,5 s has a comma, which ends an entry between braces; "
+        "write downtime: 1.5 s",
+    ),
+    "decimal comma of a number": ("rounds: 3", "rounds: 3\nx: {lr: 0,1}", "write lr: 0.1"),
     "mapping as key": ("rounds: 3", "? {a: b}\n: 3", "bad.yaml:2: a key is a list or a mapping"),
 }
 FILES = {  # name -> content, part of the sentence
