@@ -9,6 +9,8 @@ TDD slot in which a full battery beside a charger is drained.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass
 
 import numpy as np
 
@@ -32,7 +34,35 @@ EVENTS_PER_S = 3e4  # of one process, measured
 YEAR_S = 365.25 * 24 * 3600
 
 
-def round_events(cell: Cell, demand: Demand, view: View, plan: RoundPlan) -> float:
+@dataclass(frozen=True)
+class RoundEvents:
+    """About how many events a round has, by what they follow from.
+
+    Args:
+        devices: that start and end their parts.
+        coherence: blocks of the fading.
+        refresh: places of devices that move, taken anew.
+        programs: other programs that come and go.
+        slots: TDD slots beside a full battery.
+    """
+
+    devices: float = 0.0
+    coherence: float = 0.0
+    refresh: float = 0.0
+    programs: float = 0.0
+    slots: float = 0.0
+
+    @property
+    def total(self) -> float:
+        return sum(astuple(self))
+
+    @classmethod
+    def joined(cls, parts: Iterable[RoundEvents]) -> RoundEvents:
+        """Those of several cells."""
+        return cls(*(sum(column) for column in zip(*map(astuple, parts), strict=True)))
+
+
+def round_events(cell: Cell, demand: Demand, view: View, plan: RoundPlan) -> RoundEvents:
     """Events of round 0, as planned on the channel at its start.
 
     Args:
@@ -43,7 +73,7 @@ def round_events(cell: Cell, demand: Demand, view: View, plan: RoundPlan) -> flo
     """
     grants = grants_of(plan)
     if not len(grants):
-        return 1.0
+        return RoundEvents(1.0)
     count = len(grants)
     woken = count * (count - 1) / 2 if cell.uplink.reclaims else 0  # by each that is done
     cycles, bits_up, bits_down = granted_amounts(cell.fleet, demand, grants)
@@ -52,34 +82,36 @@ def round_events(cell: Cell, demand: Demand, view: View, plan: RoundPlan) -> flo
         rate_bps = cell.channel.rate_bps(grants.share, grants.power_w, gain)
         up_s = np.where(bits_up > 0.0, bits_up / rate_bps, 0.0)
         down_s = cell.downlink.seconds(bits_down, grants.device, cell.planner.gains)
-        blocks = _blocks(cell, up_s + down_s)
+        steps = _channel_steps(cell, up_s + down_s)
         within = _within_work(cell, grants, cycles, up_s, down_s)
-    return count * DEVICE_EVENTS + woken + blocks + within
+    return RoundEvents(count * DEVICE_EVENTS + woken, *steps, *within)
 
 
-def _blocks(cell: Cell, seconds: Array) -> float:
-    """Steps of the channel while devices [S] send or receive for so many seconds [S]."""
+def _channel_steps(cell: Cell, seconds: Array) -> tuple[float, float]:
+    """Blocks of the fading, and refreshes, while devices [S] send or receive for so long [S]."""
     channel = cell.channel
     if channel.static:
-        return 0.0
-    return float(np.sum(seconds / channel.coherence_s + seconds / channel.refresh_s))
+        return 0.0, 0.0
+    return float(np.sum(seconds / channel.coherence_s)), float(np.sum(seconds / channel.refresh_s))
 
 
-def _within_work(cell: Cell, grants: Grants, cycles: Array, up_s: Array, down_s: Array) -> float:
-    """Events of devices [S] whose state changes while they work."""
+def _within_work(
+    cell: Cell, grants: Grants, cycles: Array, up_s: Array, down_s: Array
+) -> tuple[float, float]:
+    """Events of devices [S] whose state changes while they work: by programs, and by slots."""
     up, down = cell.running.air_times
-    events = 0.0
+    programs = slots = 0.0
     for i, k in enumerate(grants.device.tolist()):
         if (state := cell.running.states.get(k)) is None:
             continue
         hardware = state.hardware
         if hardware.load is not None:
             compute_s = cycles[i] / grants.cpu_hz[i]
-            events += SWITCH_EVENTS * hardware.load.switches_per_s * compute_s
+            programs += SWITCH_EVENTS * hardware.load.switches_per_s * compute_s
         sending_w = hardware.modem.sending_w(grants.power_w[i])
-        events += _slots(state, up, sending_w, up_s[i])
-        events += _slots(state, down, hardware.receive_power_w, down_s[i])
-    return float(events)
+        slots += _slots(state, up, sending_w, up_s[i])
+        slots += _slots(state, down, hardware.receive_power_w, down_s[i])
+    return float(programs), float(slots)
 
 
 def _slots(state: DeviceState, air_time: AirTime, on_air_w: float, seconds: float) -> float:
@@ -95,27 +127,41 @@ def _slots(state: DeviceState, air_time: AirTime, on_air_w: float, seconds: floa
     return PERIOD_EVENTS * full_s / air_time.period_s
 
 
-def event_warnings(scenario: Scenario, of_round: float) -> list[str]:
+def event_warnings(scenario: Scenario, events: RoundEvents) -> list[str]:
     """What to know before a run of so many events a round.
 
     Raises:
         ScenarioKeyError: it would never end.
     """
+    of_round = events.total
     total = of_round * scenario.rounds
     if not (total > MANY_EVENTS or of_round > MAX_ROUND_EVENTS):  # also where it is not known
         return []
-    coherence_s = scenario.network.channel.fading.coherence_s
     needs = f"about {total:.1g} events, {_in_years(total / EVENTS_PER_S)}"
-    key: tuple[str, ...] = ("rounds",)
-    shown, hint = str(scenario.rounds), "write fewer rounds, or fewer devices"
-    blocks = of_round - DEVICE_EVENTS * scenario.device_count
-    if coherence_s is not None and blocks > 0.5 * of_round:
-        key = ("network", "channel", "fading", "coherence")
-        shown, hint = format_quantity(coherence_s, "s"), "write a longer time"
+    key, shown, hint = _cause(scenario, events)
     if total > MAX_EVENTS or of_round > MAX_ROUND_EVENTS:
         problem = f"is {shown}: the run would need {needs} ({of_round:.1g} a round); {hint}"
         raise ScenarioKeyError(key, problem)
-    return [f"{'.'.join(key)} is {shown}: the run needs {needs}"]
+    return [f"{'.'.join(map(str, key))} is {shown}: the run needs {needs}"]
+
+
+def _cause(scenario: Scenario, events: RoundEvents) -> tuple[tuple[str | int, ...], str, str]:
+    """(key, its value, what to write) that most of the events follow from."""
+    network, most = scenario.network, 0.5 * events.total
+    channel = network.channel
+    if events.coherence > most and channel.fading.coherence_s is not None:
+        shown = format_quantity(channel.fading.coherence_s, "s")
+        return ("network", "channel", "fading", "coherence"), shown, "write a longer time"
+    if events.refresh > most and channel.refresh_s is not None:
+        shown = format_quantity(channel.refresh_s, "s")
+        return ("network", "channel", "refresh"), shown, "write a longer time"
+    if events.slots > most and network.carrier is not None:
+        shown = f"{network.carrier.tdd_clock} beside a battery that stays full"
+        return ("network", "carrier", "tdd_clock"), shown, "write fluid"
+    if events.programs > most:
+        i = next(i for i, each in enumerate(scenario.devices) if each.cpu.background is not None)
+        return ("devices", i, "cpu", "background"), "of many switches", "write lower rates"
+    return ("rounds",), str(scenario.rounds), "write fewer rounds, or fewer devices"
 
 
 def _in_years(seconds: float) -> str:

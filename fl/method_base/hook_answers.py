@@ -65,9 +65,11 @@ def phases_of(given: Any, size: int) -> tuple[Phase, ...]:
     """
     phases = answers("local_update", given, Phase)
     for phase in phases:
-        for name, part in (("start", phase.start), ("mask", phase.mask)):
-            if not callable(part):
-                weights(f"local_update, {name} of Phase,", part, size)
+        if callable(phase.start):  # it may begin with a vector of its own, as (19) of Liu does
+            continue
+        weights("local_update, start of Phase,", phase.start, size)
+        if not callable(phase.mask):
+            weights("local_update, mask of Phase,", phase.mask, size)
     return phases
 
 

@@ -26,7 +26,7 @@ def feasibility_of_run(setup: Setup) -> Feasibility:
         members = [(edge.number, edge.members.tolist()) for edge in setup.hierarchy.edges]
         table = joined_feasibility(tables, members)
     table.warnings.extend(learning_warnings(setup))
-    table.warnings.extend(event_warnings(setup.scenario, table.round_events))
+    table.warnings.extend(event_warnings(setup.scenario, table.events))
     if (said := meaning_of_shares(setup)) and table.note not in table.warnings:
         return replace(table, note=f"{table.note}; {said}")
     return table

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from edgesim.engine.event_estimate import round_events
+from edgesim.engine.event_estimate import RoundEvents, round_events
 from edgesim.errors import counted
 from edgesim.network.cell import Cell
 from edgesim.network.given_losses.varying_channel import VaryingChannel
@@ -35,7 +35,7 @@ class Feasibility:
         note: one sentence on all devices.
         feasible: False if no device can ever take part, or ``stop`` refuses the plan.
         warnings: what a user should know before running.
-        round_events: about how many events round 0 has.
+        events: about how many events round 0 has.
     """
 
     rows: Sequence[dict]
@@ -43,7 +43,7 @@ class Feasibility:
     note: str
     feasible: bool
     warnings: list[str] = field(default_factory=list)
-    round_events: float = 0.0
+    events: RoundEvents = field(default_factory=RoundEvents)
 
 
 def feasibility_table(
@@ -145,7 +145,7 @@ def joined_feasibility(
         "; ".join(notes),
         any(each.feasible for each in tables),
         warnings,
-        sum(each.round_events for each in tables),
+        RoundEvents.joined(each.events for each in tables),
     )
 
 

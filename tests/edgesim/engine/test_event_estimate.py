@@ -33,13 +33,13 @@ def prepared(path, *changes):
 
 
 def test_without_fading_a_device_has_nine_events(cell):
-    assert prepared(cell).feasibility.round_events == 2 * 9
-    assert prepared(cell, "devices.0.count=100").feasibility.round_events == 100 * 9
+    assert prepared(cell).feasibility.events.total == 2 * 9
+    assert prepared(cell, "devices.0.count=100").feasibility.events.total == 100 * 9
 
 
 def test_with_reclaimed_band_each_device_wakes_those_that_still_send(cell):
     many = prepared(cell, "devices.0.count=100", "network.uplink.share=reclaim")
-    assert many.feasibility.round_events == 100 * 9 + 100 * 99 / 2
+    assert many.feasibility.events.total == 100 * 9 + 100 * 99 / 2
 
 
 def test_with_fading_a_link_has_an_event_in_every_block(cell):
@@ -48,7 +48,7 @@ def test_with_fading_a_link_has_an_event_in_every_block(cell):
     stages = sum(run.feasibility.rows[0]["stages"].values()) / 1e3
     others = run.feasibility.rows[1]
     seconds += (others["planned_ms"] - sum(others["stages"].values())) / 1e3 - stages
-    assert run.feasibility.round_events == pytest.approx(18 + seconds / 1e-3)
+    assert run.feasibility.events.total == pytest.approx(18 + seconds / 1e-3)
 
 
 SLOTS = (
@@ -88,7 +88,7 @@ def test_the_estimate_is_near_what_a_run_counts(cell, changes, monkeypatch):
     counted, step = [], simpy.Environment.step
     monkeypatch.setattr(simpy.Environment, "step", lambda env: counted.append(step(env)))
     simulate(load(cell, ["rounds=1", *changes]))
-    estimate = prepared(cell, "rounds=1", *changes).feasibility.round_events
+    estimate = prepared(cell, "rounds=1", *changes).feasibility.events.total
     assert abs(estimate - len(counted)) < max(0.25 * len(counted), 100)
 
 
@@ -99,6 +99,26 @@ def test_nanoseconds_of_coherence_are_refused_with_their_key(cell):
     sentence = str(refused.value)
     assert "network.channel.fading.coherence is 1 ns: the run would need about" in sentence
     assert sentence.endswith("write a longer time") and "years" in sentence
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            [*SLOTS, CHARGED % (1, "0.3 W")],
+            "network.carrier.tdd_clock is slots beside a battery that stays full: ",
+        ),
+        (
+            [LOADED, "devices.0.cpu.cycles_per_weight=10000"],
+            "devices.0.cpu.background is of many switches: ",
+        ),
+        (PLACED, "network.channel.refresh is 1 ms: "),
+    ],
+    ids=["slots", "other programs", "walkers"],
+)
+def test_what_makes_most_of_the_events_is_named(cell, changes, sentence):
+    warned = prepared(cell, *changes, "rounds=10000000").feasibility.warnings
+    assert warned[-1].startswith(f"{sentence}the run needs about ")
 
 
 def test_many_rounds_are_warned_about(cell):

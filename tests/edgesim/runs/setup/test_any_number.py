@@ -57,7 +57,7 @@ def ends_well(path, overrides):
     """Runs it, unless that takes long; an error is one sentence with a key."""
     try:
         prepared = prepare(load(path, overrides))
-        if prepared.feasibility.round_events * prepared.setup.scenario.rounds < WORK:
+        if prepared.feasibility.events.total * prepared.setup.scenario.rounds < WORK:
             prepared.run()
     except InfeasibleScenarioError as problem:
         assert "\n" not in str(problem)
