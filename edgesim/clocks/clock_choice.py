@@ -21,6 +21,7 @@ from edgesim.scenario.units import format_quantity
 from fl.contracts import Array
 from fl.data.datasets import NONE
 from fl.errors import MethodError
+from fl.method_base.hook_answers import demand_of
 from fl.method_base.method import Method
 
 SHARE, SOLVER = ("network", "uplink", "share"), ("allocation", "solver")
@@ -177,7 +178,7 @@ def _least_compute_s(cell: Cell, method: Method) -> Array:
     Whatever band and fading are, an update is computed before it is sent.
     """
     fleet, devices = cell.fleet, np.arange(len(cell.fleet))
-    demand = method.demand(None, cell.view(0, everyone=True), devices)
+    demand = demand_of(method, None, cell.view(0, everyone=True), devices)
     fixed_s = fleet.seconds(devices, demand.work_fixed, fleet.cpu_hz)
     prunable_s = fleet.seconds(devices, demand.work_prunable, fleet.cpu_hz)
     return fixed_s + (1.0 - demand.rho_max) * prunable_s

@@ -11,6 +11,7 @@ from edgesim.clocks.flights import Desk, Flight
 from edgesim.clocks.rules import Overlapping, Windowed
 from edgesim.network.cell import Cell
 from fl.contracts import Array
+from fl.method_base.hook_answers import demand_of
 from fl.method_base.method import Method
 
 WHOLE = 1e-9  # relative: a time that is a whole number of slots but for rounding
@@ -27,7 +28,7 @@ def job_seconds(cell: Cell, method: Method, slots: int) -> Array:
         slots: M, each device has 1 / M of the band.
     """
     view, channel = cell.view(0, everyone=True), cell.channel
-    demand = method.demand(None, view, np.arange(len(cell.fleet)))
+    demand = demand_of(method, None, view, np.arange(len(cell.fleet)))
     kept, share = 1.0 - demand.rho_min, np.full(len(cell.fleet), 1.0 / slots)
     prunable_s = cell.fleet.seconds(demand.devices, demand.work_prunable, view.cpu_hz)
     now_s = cell.env.now

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from fl.contracts import State, Tensor, Update, View
+from fl.method_base.hook_answers import following
 
 NOTE = "speed tiers"  # of a state: how often each tier has made a model
 MODEL = "speed tier {}"  # of a state's memory: the last model of a tier
@@ -55,6 +56,7 @@ class TierModels:
         models = [state.memo.get(MODEL.format(m), state.w) for m in range(count)]
         counts = list(state.notes.get(NOTE, [0] * count))
         after = self._method.aggregate(state, view, updates)
+        after = following("aggregate", state, after)
         models[tier], counts[tier] = after.w, counts[tier] + 1
         weights = tier_weights(counts)
         mean = sum(weight * w.double() for weight, w in zip(weights, models, strict=True))

@@ -147,20 +147,25 @@ def event_warnings(scenario: Scenario, events: RoundEvents) -> list[str]:
 
 def _cause(scenario: Scenario, events: RoundEvents) -> tuple[tuple[str | int, ...], str, str]:
     """(key, its value, what to write) that most of the events follow from."""
-    network, most = scenario.network, 0.5 * events.total
-    channel = network.channel
-    if events.coherence > most and channel.fading.coherence_s is not None:
+    network, most = scenario.network, max(astuple(events))
+    channel, loads = network.channel, [each.cpu.background for each in scenario.devices]
+    if events.devices == most:
+        pass
+    elif events.coherence == most and channel.fading.coherence_s is not None:
         shown = format_quantity(channel.fading.coherence_s, "s")
         return ("network", "channel", "fading", "coherence"), shown, "write a longer time"
-    if events.refresh > most and channel.refresh_s is not None:
+    elif events.refresh == most and channel.refresh_s is not None:
         shown = format_quantity(channel.refresh_s, "s")
         return ("network", "channel", "refresh"), shown, "write a longer time"
-    if events.slots > most and network.carrier is not None:
+    elif events.slots == most and network.carrier is not None:
         shown = f"{network.carrier.tdd_clock} beside a battery that stays full"
         return ("network", "carrier", "tdd_clock"), shown, "write fluid"
-    if events.programs > most:
-        i = next(i for i, each in enumerate(scenario.devices) if each.cpu.background is not None)
-        return ("devices", i, "cpu", "background"), "of many switches", "write lower rates"
+    elif events.programs == most and sum(load is not None for load in loads) == 1:
+        group = next(i for i, load in enumerate(loads) if load is not None)
+        return ("devices", group, "cpu", "background"), "of many switches", "write lower rates"
+    elif events.programs == most:
+        shown = "of several groups with other programs of many switches"
+        return ("devices",), shown, "write lower rates in cpu.background"
     return ("rounds",), str(scenario.rounds), "write fewer rounds, or fewer devices"
 
 

@@ -22,7 +22,6 @@ from edgesim.presence.absences import Away
 from edgesim.records.event_log import EventLog
 from edgesim.records.span import Span
 from fl.contracts import (
-    Demand,
     Grant,
     Job,
     MethodHooks,
@@ -33,7 +32,7 @@ from fl.contracts import (
     View,
 )
 from fl.errors import MethodError
-from fl.method_base.hook_answers import answer
+from fl.method_base.hook_answers import demand_of
 
 MOST_RESTARTS = 5_000  # of one job
 SLACK = 1e-6  # of the threshold, for rounding
@@ -213,8 +212,9 @@ def make_plan(cell: Cell, method: MethodHooks, state: State, view: View) -> Roun
         MethodError: the method selected a device that is not idle, or one twice.
     """
     chosen = method.select(state, view) if len(view.idle) else view.idle
-    if chosen is None:
-        problem = "names a method whose select gives NoneType; return devices, int [S]"
+    given, chosen = chosen, np.asarray(chosen)
+    if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
+        problem = f"names a method whose select gives {given!s:.80}; return devices, int [S]"
         raise MethodError("name", problem)
     if view.wanted is not None and len(chosen) > view.wanted:  # it does not read `View.wanted`
         lots = cell.streams.stream("dispatch", round=view.occasion).random(len(cell.fleet))
@@ -225,7 +225,7 @@ def make_plan(cell: Cell, method: MethodHooks, state: State, view: View) -> Roun
         raise MethodError("name", f"{problem}; return devices of view.idle, each once")
     if not len(chosen):
         return RoundPlan((), budget_s=cell.budget_s)
-    return cell.plan(answer("demand", method.demand(state, view, chosen), Demand), view)
+    return cell.plan(demand_of(method, state, view, chosen), view)
 
 
 def empty_round_s(cell: Cell, g: int) -> float:

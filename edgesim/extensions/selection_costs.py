@@ -14,6 +14,7 @@ from edgesim.network.span_energy import compute_j, mean_power_w, power_j
 from edgesim.network.tdd_service import ALWAYS, AirTimes
 from fl.contracts import State, View, Work
 from fl.learned_selection.learning_rule import Costs
+from fl.method_base.hook_answers import demand_of
 
 
 def expected_costs(
@@ -34,7 +35,7 @@ def expected_costs(
 
     def costs(method: Any, state: State, view: View) -> Costs:
         devices = np.arange(len(fleet))
-        demand = method.demand(state, view, devices)
+        demand = demand_of(method, state, view, devices)
         kept = 1.0 - demand.rho_min
         parts = demand.work_fixed, demand.work_prunable
         work = Work(

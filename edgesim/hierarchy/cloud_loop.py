@@ -19,6 +19,7 @@ from edgesim.hierarchy.round_of_edges import round_of_edges
 from edgesim.hierarchy.tiered_state import TieredState, with_mean_model
 from edgesim.records.event_log import EventLog
 from fl.contracts import Observer, State, Tensor
+from fl.method_base.hook_answers import first_state
 
 Events = Generator[simpy.Event, Any, TieredState]
 
@@ -58,7 +59,7 @@ class CloudLoop:
 
     def start(self) -> TieredState:
         """The state before the first round: every edge has the same model."""
-        states = [server.loop.method.start() for server in self.servers]
+        states = [first_state(server.loop.method) for server in self.servers]
         members = tuple(tuple(each.edge.members.tolist()) for each in self.servers)
         return TieredState(0, tuple(started(each, states[0]) for each in states), members)
 

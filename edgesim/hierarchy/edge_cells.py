@@ -20,6 +20,7 @@ from edgesim.network.subnetwork import SharedAir
 from edgesim.scenario.loader import Scenario
 from edgesim.scenario.network_schema import NetworkSection
 from fl.contracts import Array, Streams
+from fl.method_base.hook_answers import demand_of
 from fl.method_base.method import Method
 from fl.task import LearningTask
 from solvers import InfeasibleError
@@ -125,7 +126,7 @@ def plan_cost(cell_of: CellOf, method: Method) -> association.Cost:
         devices = np.array(members)
         cell = cell_of(e, devices)
         view = cell.view(0, everyone=True)
-        demand = method.demand(None, view, devices)
+        demand = demand_of(method, None, view, devices)
         try:
             plan = cell.plan(demand, view)
         except InfeasibleError:

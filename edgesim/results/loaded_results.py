@@ -233,7 +233,7 @@ def write_sweep_table(folder: Path) -> None:
 
 
 def _resolved(folder: str | Path) -> Path:
-    if not isinstance(folder, str | Path):
+    if not isinstance(folder, str | os.PathLike):
         problem = "give a folder of results; what simulate returns has the same tables itself"
         raise ResultsError(f"{type(folder).__name__} is no folder; {problem}.")
     return Path(folder).resolve()

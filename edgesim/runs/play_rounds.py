@@ -117,7 +117,7 @@ def play(
             cell.restore_arrays(saved.arrays)
         parts = setup.clock, env, cell, method, trainer, log, recorder
         server = ServerLoop(*parts, recorder.stop, setup.server_failures())
-        state = first_state(method.start()) if state is None else state
+        state = first_state(method) if state is None else state
         server.desk.jobs = jobs_before
         if saved and at_work:
             jobs = server.desk, env, cell, method, trainer, log, state, saved.arrays, at_work
@@ -128,7 +128,7 @@ def play(
         return array_rounds.serve(clock, env, cell, method, log, recorder, rounds, state, *ends)
     env.advance_to(start_s)
     loop = VersionLoop(setup.clock, env, cell, method, log, recorder, recorder.stop)
-    state = method.start() if state is None else state
+    state = first_state(method) if state is None else state
     if saved and at_work:
         loop.restore(state, saved.arrays, at_work, start_s)
     return loop.versions(rounds, state)

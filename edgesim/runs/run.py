@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -120,7 +121,7 @@ def simulate(
         ScenarioError, RunError: bad input.
         InfeasibleScenarioError: no device can meet the threshold.
     """
-    read = load(scenario) if isinstance(scenario, str | Path) else scenario
+    read = load(Path(scenario)) if isinstance(scenario, str | os.PathLike) else scenario
     prepared = prepare(read, seed, data, allow_code, processes, model)
     return prepared.run(out, fresh, progress, shared)
 

@@ -141,6 +141,7 @@ class _DocumentBuilder:
         self.places: dict[KeyPath, str] = {}
         self._open: list[Any] = []  # the containers around the next node
         self._path: list[Any] = []  # and the key in each; None: a key comes next
+        self._braces: list[bool] = []  # whether each stands between braces or brackets
 
     def line_place(self, line: int) -> str:
         return f"{self.source}:{line + 1}" if self.numbered else self.source
@@ -164,15 +165,17 @@ class _DocumentBuilder:
             self._add_key(event.value, line)
         elif kind == "ScalarEvent":
             value = scalar(event.value) if event.implicit[0] else event.value
-            if value is None:
+            if not event.value and event.implicit[0]:
                 self._refuse_decimal_comma(line)
             self._add_node(value, line)
             self._end_value()
         elif kind in ("MappingStartEvent", "SequenceStartEvent"):
             self._open_container({} if kind == "MappingStartEvent" else [], line)
+            self._braces.append(event.flow_style)
         elif kind in ("MappingEndEvent", "SequenceEndEvent"):
             self._open.pop()
             self._path.pop()
+            self._braces.pop()
             self._end_value()
 
     def _expects_key(self) -> bool:
@@ -200,11 +203,15 @@ class _DocumentBuilder:
         around, key = (self._open or [None])[-1], str((self._path or [""])[-1])
         if not isinstance(around, dict) or not around or not key[:1].isdigit():
             return
+        if not self._braces[-1]:
+            return
         name, number = next(reversed(around.items()))
         if type(number) is int:
-            problem = "has a comma, which ends an entry between braces"
-            problem = f"{name}: {number},{key} {problem}; write {name}: {number}.{key}"
-            raise self._error(line, problem)
+            problem = f"{name}: {number},{key} has a comma, which ends an entry between braces"
+            cure = f"write {name}: {number}.{key}"
+            if key.split()[0].isdigit() and len(key.split()[0]) == 3:
+                cure = "write a number without it, with a point before decimals"
+            raise self._error(line, f"{problem}; {cure}")
 
     def _open_container(self, container: dict | list, line: int) -> None:
         if self._expects_key():

@@ -18,6 +18,7 @@ from edgesim.clocks.rules import Buffered
 from edgesim.runs.setup.setup import Setup
 from edgesim.runs.setup.training_and_evaluation import make_trainer
 from fl.contracts import Grant, Job, Phase, State, Update
+from fl.method_base.hook_answers import answer, first_state
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -60,7 +61,7 @@ def timed_training(setup: Setup) -> tuple[float, State]:
 
     As many steps as take `TIMED_S`, of as many of the devices that a round asks as possible.
     """
-    method, trainer, state = setup.method, make_trainer(setup), setup.method.start()
+    method, trainer, state = setup.method, make_trainer(setup), first_state(setup.method)
     view = setup.cell(simpy.Environment()).view(0, everyone=True)
     asked = view.places(method.participants)
     if isinstance(setup.clock, Buffered):
@@ -71,7 +72,7 @@ def timed_training(setup: Setup) -> tuple[float, State]:
         """Of so many devices, spread over all of them, since they may be of several classes."""
         devices = np.linspace(0, len(view.idle) - 1, count).astype(int).tolist()
         grants = [Grant(k, 1.0 / asked, rho, float(view.cpu_hz[k]), 1.0) for k in devices]
-        return [method.configure(state, view, grant) for grant in grants]
+        return [answer("configure", method.configure(state, view, grant), Job) for grant in grants]
 
     def trained(given: list[Job]) -> Sequence[Update]:
         updates = trainer.submit(given)

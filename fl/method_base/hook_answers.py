@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fl.contracts import Array, Phase, Sent, Tensor
+from fl.contracts import Array, Demand, Phase, Sent, Tensor, View
 from fl.errors import MethodError
 from fl.method_base.state import State
 
@@ -52,36 +52,48 @@ def coordinates(hook: str, given: Any, size: int) -> Array:
     Raises:
         MethodError: it is no array bool [size].
     """
-    if not isinstance(given, np.ndarray) or given.shape != (size,) or given.dtype != bool:
+    mask = np.asarray(given.cpu() if hasattr(given, "cpu") else given)  # a tensor or a list too
+    if mask.shape != (size,) or mask.dtype != bool:
         raise _wrong(hook, given, f"a mask, an array bool [{size}]")
-    return given
+    return mask
 
 
 def phases_of(given: Any, size: int) -> tuple[Phase, ...]:
     """What ``local_update`` gave: phases of models [size].
 
     Raises:
-        MethodError: they are no phases, or of models of another size.
+        MethodError: there is no phase, or the only one begins with no tensor [size].
     """
     phases = answers("local_update", given, Phase)
-    for phase in phases:
-        if callable(phase.start):  # it may begin with a vector of its own, as (19) of Liu does
-            continue
-        weights("local_update, start of Phase,", phase.start, size)
-        if not callable(phase.mask):
-            weights("local_update, mask of Phase,", phase.mask, size)
+    if not phases:
+        raise MethodError("name", "names a method whose local_update gives no Phase; return one")
+    # One of several may train a vector of its own, as Liu's (19) does.
+    if len(phases) == 1 and not callable(phases[0].start):
+        weights("local_update, start of Phase,", phases[0].start, size)
     return phases
 
 
-def first_state(given: Any) -> Any:
-    """What ``start`` gave.
+def first_state(method: Any) -> Any:
+    """The state before the first round, by ``start``.
 
     Raises:
-        MethodError: it is no state of any kind.
+        MethodError: it is no state of any kind, or its model has another size.
     """
-    if not hasattr(given, "g"):
+    given = method.start()
+    if not hasattr(given, "g") or not hasattr(given, "to_arrays"):
         raise _wrong("start", given, "a State")
+    if isinstance(given, State):
+        weights("start, w of the state,", given.w, method.layout.size)
     return given
+
+
+def demand_of(method: Any, state: Any, view: View, devices: Array) -> Demand:
+    """What devices int [S] need, by ``demand``.
+
+    Raises:
+        MethodError: it is no `Demand`.
+    """
+    return answer("demand", method.demand(state, view, devices), Demand)
 
 
 def following(hook: str, before: T, given: Any) -> T:

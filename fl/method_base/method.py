@@ -317,7 +317,8 @@ class Method(metaclass=ABCMeta):
     def configure(self, state: State, view: View, grant: Grant) -> Job:
         """The order for one device: what it trains, what it is charged, what it sends."""
         k = grant.device
-        phases = self.local_update(state, k, self.received(state, k), grant)
+        w = weights("received", self.received(state, k), self.layout.size)
+        phases = self.local_update(state, k, w, grant)
         return Job(
             device=k,
             g=view.g,

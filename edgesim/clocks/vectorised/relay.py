@@ -19,6 +19,7 @@ from edgesim.engine.vectorised.round_loop import CountedMethod
 from edgesim.network.cell import Cell
 from edgesim.network.grants import Grants, grants_of
 from fl.contracts import Array, State, View
+from fl.method_base.hook_answers import demand_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +69,7 @@ def find_relay(
     if not len(devices):
         return None
     start_s = np.append(desk.env.now, due_s)[: len(devices)]
-    plan = cell.plan(method.demand(state, view, devices), view)
+    plan = cell.plan(demand_of(method, state, view, devices), view)
     grants = grants_of(plan)
     if plan.infeasible or not len(grants):
         return None

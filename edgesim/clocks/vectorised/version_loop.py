@@ -39,6 +39,7 @@ from edgesim.records.rows_from_spans import (
     round_block,
 )
 from fl.contracts import Array, Grant, Observer, Report, RoundPlan, State, View
+from fl.method_base.hook_answers import demand_of
 
 NOT_RECEIVED = ("discarded", "unfinished", "infeasible")
 FIRST_RELAY = 64  # occasions that are played at a time; later ones by what was right before
@@ -186,7 +187,7 @@ class VersionLoop:
         desk.turn += len(grants)
         self.env.advance_to(float(start_s[-1]))
         self.view, last = view, grants.device[-1:]
-        self.plan = cell.plan(self.method.demand(state, view, last), view)
+        self.plan = cell.plan(demand_of(self.method, state, view, last), view)
         return True
 
     def seen_by_the_method(self) -> View:

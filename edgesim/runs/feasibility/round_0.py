@@ -20,7 +20,7 @@ from edgesim.runs.error_sentences import first_ten, infeasible_sentence
 from edgesim.runs.feasibility.device_rows import MS, DeviceRows
 from edgesim.runs.feasibility.start_warnings import moving_plan, never_there, stale_plan
 from fl.contracts import Array, Demand, RoundPlan, View
-from fl.method_base.hook_answers import answer
+from fl.method_base.hook_answers import demand_of
 from fl.method_base.method import Method
 from solvers import InfeasibleError
 
@@ -63,7 +63,7 @@ def feasibility_table(
         overlapping: the clock's jobs overlap.
     """
     view, everyone = cell.view(0, everyone=True), np.arange(len(cell.fleet))
-    demand = answer("demand", method.demand(None, view, everyone), Demand)
+    demand = demand_of(method, None, view, everyone)
     asked = round_0_asks(method, replace(view, wanted=wanted))
     others = demand.without(asked)
     warnings, refused = [], ""

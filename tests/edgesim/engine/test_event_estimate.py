@@ -113,8 +113,12 @@ def test_nanoseconds_of_coherence_are_refused_with_their_key(cell):
             "devices.0.cpu.background is of many switches: ",
         ),
         (PLACED, "network.channel.refresh is 1 ms: "),
+        (
+            [*PLACED, "network.channel.fading={kind: rayleigh, coherence: 1 ms}"],
+            "network.channel.fading.coherence is 1 ms: ",
+        ),
     ],
-    ids=["slots", "other programs", "walkers"],
+    ids=["slots", "other programs", "walkers", "walkers under fading"],
 )
 def test_what_makes_most_of_the_events_is_named(cell, changes, sentence):
     warned = prepared(cell, *changes, "rounds=10000000").feasibility.warnings

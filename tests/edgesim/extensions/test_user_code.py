@@ -68,7 +68,7 @@ METHODS = {
 }
 
 
-def run(tmp_path, kind: str, code: str):
+def run(tmp_path, kind: str, code: str, *changes: str):
     text = (EXAMPLES / f"own_{kind}.yaml").read_text()
     for name in ("own_allocator.py:proportional", "own_method.py:FedPer"):
         text = text.replace(name, "my.py:thing")
@@ -76,7 +76,7 @@ def run(tmp_path, kind: str, code: str):
     (tmp_path / "my.py").write_text(code + "\n")
     out = tmp_path / "out"
     return CliRunner().invoke(
-        app, ["run", str(tmp_path / "s.yaml"), "--allow-code", "--out", str(out)]
+        app, ["run", str(tmp_path / "s.yaml"), *changes, "--allow-code", "--out", str(out)]
     ), out
 
 
@@ -120,10 +120,16 @@ ANSWERS = {  # what a hook of the user's own gives, and what is said about it
     "retain(self, state, updates): pass": "retain gives NoneType; return a State",
     "observe(self, state, report): pass": "observe gives NoneType; return a State",
     "personalise(self, state, k): pass": r"personalise gives NoneType; return a tensor \[\d{4}",
-    "select(self, state, view): pass": r"s.yaml:\d+: .*select gives NoneType; return devices",
+    "select(self, state, view): pass": r"s.yaml:\d+: .*select gives None; return devices",
     "start(self): pass": "start gives NoneType; return a State",
     "mask(self, state, grant): pass": r"mask gives NoneType; return a mask, an array bool \[\d{4}",
     "mask(self, state, grant): return self.everything[:5]": r"mask gives ndarray \[5\]; return a",
+    "start(self): return type(super().start())(0, super().start().w[:5])": (
+        r"start, w of the state, gives Tensor \[5\]; return a tensor \[\d{4}"
+    ),
+    "select(self, state, view): return [0.0, 1.0]": r"select gives \[0.0, 1.0\]; return devices, i",
+    "received(self, state, k): pass": r"received gives NoneType; return a tensor \[\d{4}",
+    "local_update(self, state, k, w, grant): return ()": "local_update gives no Phase; return one",
     "demand(self, state, view, chosen): pass": "demand gives NoneType; return a Demand",
     "configure(self, state, view, grant): pass": "configure gives NoneType; return a Job",
     "local_update(self, state, k, w, grant): return (self.training(w[:5], self._all, 0, k),)": (
@@ -138,6 +144,27 @@ def test_hooks_that_answer_with_another_kind(tmp_path, code):
     result, _ = run(tmp_path, "method", f"{CLASS}def {code}")
     assert result.exit_code == 2, result.output
     assert re.search(ANSWERS[code], result.output), result.output
+
+
+TIERS = "clock={mode: speed-tiers, speed_tiers: 2}"
+CLOCKS = {  # where else a hook is asked: what it gives, what is said
+    "demand(self, state, view, chosen): pass": "demand gives NoneType",
+    "aggregate(self, state, view, updates): pass": "aggregate gives NoneType",
+}
+
+
+@pytest.mark.parametrize("code", CLOCKS)
+def test_hooks_that_answer_with_another_kind_in_speed_tiers(tmp_path, code):
+    result, _ = run(tmp_path, "method", f"{CLASS}def {code}", TIERS)
+    assert result.exit_code == 2, result.output
+    assert CLOCKS[code] in result.output
+
+
+@pytest.mark.parametrize("mask", ["list(self.everything)", "self.task.tensor(self.everything)"])
+def test_a_mask_may_be_a_list_or_a_tensor(tmp_path, mask):
+    code = f"{CLASS}def mask(self, state, grant): return {mask}"
+    result, _ = run(tmp_path, "method", code, "rounds=1")
+    assert result.exit_code == 0, result.output
 
 
 @pytest.mark.parametrize("hook", HOOKS)

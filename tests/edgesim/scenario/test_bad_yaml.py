@@ -27,6 +27,9 @@ EDITS = {  # name -> old, new, part of the sentence
         "write downtime: 1.5 s",
     ),
     "decimal comma of a number": ("rounds: 3", "rounds: 3\nx: {lr: 0,1}", "write lr: 0.1"),
+    "thousands": ("rounds: 3", "rounds: 3\nx: {b: 1,500,000 Hz}", "write a number without it"),
+    "no comma": ("rounds: 3", "rounds: 3\n10:", "bad.yaml:3: the key 10 is unknown"),
+    "nothing": ("rounds: 3", "rounds: 3\nx: {0: 1, 1: null}", "bad.yaml:3: the key x is unknown"),
     "mapping as key": ("rounds: 3", "? {a: b}\n: 3", "bad.yaml:2: a key is a list or a mapping"),
 }
 FILES = {  # name -> content, part of the sentence
