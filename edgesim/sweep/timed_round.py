@@ -18,7 +18,7 @@ from edgesim.clocks.rules import Buffered
 from edgesim.runs.setup.setup import Setup
 from edgesim.runs.setup.training_and_evaluation import make_trainer
 from fl.contracts import Grant, Job, Phase, State, Update
-from fl.method_base.hook_answers import answer, first_state
+from fl.method_base.hook_answers import answer, bounds_of, first_state
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -66,7 +66,7 @@ def timed_training(setup: Setup) -> tuple[float, State]:
     asked = view.places(method.participants)
     if isinstance(setup.clock, Buffered):
         asked = setup.clock.buffer
-    rho = method.rho_bounds()[0]
+    rho = bounds_of(method)[0]
 
     def jobs(count: int) -> list[Job]:
         """Of so many devices, spread over all of them, since they may be of several classes."""

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fl.contracts import Array, Demand, Phase, Sent, Tensor, View
+from fl.contracts import Array, Demand, Phase, Sent, Tensor, View, value_of
 from fl.errors import MethodError
 from fl.method_base.state import State
 
@@ -71,6 +71,40 @@ def phases_of(given: Any, size: int) -> tuple[Phase, ...]:
     if len(phases) == 1 and not callable(phases[0].start):
         weights("local_update, start of Phase,", phases[0].start, size)
     return phases
+
+
+def values_of(phase: Phase, done: list[Tensor]) -> tuple[Tensor, Tensor, Any]:
+    """Start, mask and submodel of a phase, given the results [P] of the phases before.
+
+    Raises:
+        MethodError: the start is no vector, or one of the others has another size.
+    """
+    start = value_of(phase.start, done)
+    if len(getattr(start, "shape", ())) != 1:
+        raise _wrong("local_update, start of Phase,", start, "a tensor [P]")
+    mask = weights("local_update, mask of Phase,", value_of(phase.mask, done), len(start))
+    submodel = value_of(phase.submodel, done)
+    for each in submodel if isinstance(submodel, tuple) else (submodel,):
+        if each is not None:
+            weights("local_update, submodel of Phase,", each, len(start))
+    return start, mask, submodel
+
+
+def bounds_of(method: Any) -> tuple[float, float]:
+    """The pruning ratios that the allocator may choose, by ``rho_bounds``.
+
+    Raises:
+        MethodError: they are no two numbers in [0, 1] in rising order.
+    """
+    given = method.rho_bounds()
+    try:
+        low, high = map(float, given)
+    except (TypeError, ValueError):
+        raise _wrong("rho_bounds", given, "two numbers (low, high)") from None
+    if not 0.0 <= low <= high <= 1.0:
+        found = f"gives {low:g}, {high:g}; return low and high with 0 <= low <= high <= 1"
+        raise MethodError("name", f"names a method whose rho_bounds {found}")
+    return low, high
 
 
 def first_state(method: Any) -> Any:

@@ -38,7 +38,15 @@ from fl.contracts import (
 from fl.errors import MethodError
 from fl.method_base.affine_demand import affine_demand, cost_columns, total_work, upload_bits
 from fl.method_base.aggregation import mean_over_holders
-from fl.method_base.hook_answers import answer, answers, coordinates, phases_of, sent_of, weights
+from fl.method_base.hook_answers import (
+    answer,
+    answers,
+    bounds_of,
+    coordinates,
+    phases_of,
+    sent_of,
+    weights,
+)
 from fl.method_base.hyperparameter_declaration import (
     bind,
     check,
@@ -195,7 +203,7 @@ class Method(metaclass=ABCMeta):
 
     def demand(self, state: State | None, view: View, chosen: Array) -> Demand:
         """`planned` of the chosen devices int [S], as an affine function of rho."""
-        low, high = self.rho_bounds()
+        low, high = bounds_of(self)
         classes = self.cost_classes(chosen)
         bits_down = answer("payload", self.payload(low), Payload).bits_down
         return affine_demand(chosen, classes, self.planned, (low, high), bits_down)

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fl.contracts import Adam, Job, Phase, Sgd, Trained, value_of
+from fl.contracts import Adam, Job, Phase, Sgd, Trained
+from fl.method_base.hook_answers import values_of
 from fl.models.dense_submodel import dense_submodel
 from fl.models.layout import Layout
 from fl.task import LearningTask
@@ -128,9 +129,7 @@ class RowBuilder:
     def row(self, progress: JobProgress, number: int) -> StackRow | None:
         """The row of a phase; None where it trains nothing, and the job goes on as it is."""
         phase, task = progress.job.phases[number], self.task
-        w = value_of(phase.start, progress.done)
-        mask = value_of(phase.mask, progress.done)
-        submodel = value_of(phase.submodel, progress.done)
+        w, mask, submodel = values_of(phase, progress.done)
         # Tensors hash by identity, and the key keeps them alive: no other takes their place.
         key = mask, submodel, phase.scale, phase.lr, phase.optimiser, w.dtype
         part = self._parts.get(key)

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fl.contracts import Array, Job, Phase, Trained, value_of
+from fl.contracts import Array, Job, Phase, Trained
+from fl.method_base.hook_answers import values_of
 from fl.models.architectures import Architecture
 from fl.models.dense_submodel import dense_submodel
 from fl.models.memory_format import fastest_memory_format
@@ -37,8 +38,8 @@ def run(task: LearningTask, job: Job) -> Trained:
     model = task.architecture.in_training(dropout_seeds(task, job))
     mask, statistics = None, PhaseStatistics()
     for phase in job.phases:
-        w = value_of(phase.start, done).clone()
-        mask, submodel = value_of(phase.mask, done), value_of(phase.submodel, done)
+        start, mask, submodel = values_of(phase, done)
+        w = start.clone()
         effective = effective_weights(task, phase, job)
         index = batches(task, phase, job)
         if isinstance(submodel, tuple):  # one per step: ordered dropout

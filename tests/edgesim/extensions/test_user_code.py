@@ -68,7 +68,7 @@ METHODS = {
 }
 
 
-def run(tmp_path, kind: str, code: str, *changes: str):
+def run(tmp_path, kind: str, code: str, *changes: str, command: str = "run"):
     text = (EXAMPLES / f"own_{kind}.yaml").read_text()
     for name in ("own_allocator.py:proportional", "own_method.py:FedPer"):
         text = text.replace(name, "my.py:thing")
@@ -76,7 +76,7 @@ def run(tmp_path, kind: str, code: str, *changes: str):
     (tmp_path / "my.py").write_text(code + "\n")
     out = tmp_path / "out"
     return CliRunner().invoke(
-        app, ["run", str(tmp_path / "s.yaml"), *changes, "--allow-code", "--out", str(out)]
+        app, [command, str(tmp_path / "s.yaml"), *changes, "--allow-code", "--out", str(out)]
     ), out
 
 
@@ -107,6 +107,10 @@ def test_wrong_methods(tmp_path, code):
     assert_refused(*run(tmp_path, "method", code), METHODS[code], written="99" in code)
 
 
+PHASE = (
+    "local_update(self, *a): import dataclasses; "
+    "return (dataclasses.replace(super().local_update(*a)[0], {}),)"
+)
 ANSWERS = {  # what a hook of the user's own gives, and what is said about it
     "local_update(self, state, k, w, grant): pass": "local_update gives NoneType; return a tuple",
     "local_update(self, *a): return super().local_update(*a)[0]": "local_update gives Phase; retu",
@@ -135,6 +139,14 @@ ANSWERS = {  # what a hook of the user's own gives, and what is said about it
     "local_update(self, state, k, w, grant): return (self.training(w[:5], self._all, 0, k),)": (
         r"local_update, start of Phase, gives Tensor \[5\]; return a tensor \[\d{4}"
     ),
+    PHASE.format(
+        "start=lambda done: None"
+    ): r"start of Phase, gives NoneType; return a tensor \[P\]",
+    PHASE.format("mask=None"): r"mask of Phase, gives NoneType; return a tensor \[\d{4}",
+    PHASE.format("mask=lambda done: a[2][:5] > 0"): r"mask of Phase, gives Tensor \[5\]; return a",
+    PHASE.format("submodel=a[2][:5] > 0"): r"submodel of Phase, gives Tensor \[5\]; return a",
+    "rho_bounds(self): pass": r"rho_bounds gives NoneType; return two numbers \(low, high\)",
+    "rho_bounds(self): return 0.5, 0.2": r"rho_bounds gives 0.5, 0.2; return low and high with 0 <",
     "prunable(self): pass": r"whose prunable\(\) is no mask bool",
 }
 
@@ -146,18 +158,44 @@ def test_hooks_that_answer_with_another_kind(tmp_path, code):
     assert re.search(ANSWERS[code], result.output), result.output
 
 
-TIERS = "clock={mode: speed-tiers, speed_tiers: 2}"
-CLOCKS = {  # where else a hook is asked: what it gives, what is said
-    "demand(self, state, view, chosen): pass": "demand gives NoneType",
-    "aggregate(self, state, view, updates): pass": "aggregate gives NoneType",
+DEMAND, CONFIGURE = "demand(self, state, view, chosen)", "configure(self, state, view, grant)"
+AGGREGATE = "aggregate(self, state, view, updates)"
+LATER = DEMAND + ": return None if {} else super().demand(state, view, chosen)"
+TWO = "tiers={edges: [{}, {}], association: list, members: [0, 1, 0, 1, 0, 1, 0, 1, 0, 1]}"
+SELECTION = "learning.selection=fedcs; learning.method.participants=2; budget.latency_threshold=1s"
+ASYNCHRONOUS = "clock.mode=asynchronous; rounds=30"
+ELSEWHERE = {  # where else the hooks are asked: keys of the scenario, the hook that answers None
+    "speed tiers plan": ("clock={mode: speed-tiers, speed_tiers: 2}", DEMAND, "Demand"),
+    "speed tiers add": ("clock={mode: speed-tiers, speed_tiers: 2}", AGGREGATE, "State"),
+    "edges plan": (TWO, DEMAND, "Demand"),
+    "edges train": (TWO, CONFIGURE, "Job"),
+    "edges add": (TWO, AGGREGATE, "State"),
+    "edges start": (TWO, "start(self)", "State"),
+    "prices of edges": ("tiers={edges: [{}, {}], association: price}", DEMAND, "Demand"),
+    "rounds": ("rounds=2", LATER.format("state is not None"), "Demand"),
+    "costs of a selection": (SELECTION, LATER.format("state and len(chosen) > 2"), "Demand"),
+    "one job at a time": (ASYNCHRONOUS, LATER.format("view.now_s > 0"), "Demand"),
+    "buffers": ("clock={mode: buffered, buffer: 2}", AGGREGATE, "State"),
+    "one process": ("learning.executor=resident", PHASE.format("mask=None"), "tensor"),
+    "several threads": ("learning.executor=pool", PHASE.format("mask=None"), "tensor"),
 }
 
 
-@pytest.mark.parametrize("code", CLOCKS)
-def test_hooks_that_answer_with_another_kind_in_speed_tiers(tmp_path, code):
-    result, _ = run(tmp_path, "method", f"{CLASS}def {code}", TIERS)
+@pytest.mark.parametrize("where", ELSEWHERE)
+def test_hooks_that_answer_with_another_kind_wherever_they_are_asked(tmp_path, where):
+    change, hook, kind = ELSEWHERE[where]
+    code = f"{CLASS}def {hook}" + ("" if "return" in hook else ": pass")
+    result, _ = run(tmp_path, "method", code, *change.split("; "))
     assert result.exit_code == 2, result.output
-    assert CLOCKS[code] in result.output
+    assert re.search(rf"gives NoneType; return a {kind}", result.output), result.output
+
+
+@pytest.mark.parametrize("hook", [CONFIGURE, "start(self)"])
+def test_hooks_that_answer_with_another_kind_to_the_estimate_of_a_sweep(tmp_path, hook):
+    code = f"{CLASS}def {hook}: pass"
+    result, _ = run(tmp_path, "method", code, "rounds=2,3", "--dry-run", command="sweep")
+    assert result.exit_code == 2, result.output
+    assert "gives NoneType; return a " in result.output
 
 
 @pytest.mark.parametrize("mask", ["list(self.everything)", "self.task.tensor(self.everything)"])
