@@ -9,8 +9,8 @@ TDD slot in which a full battery beside a charger is drained.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import astuple, dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, astuple, dataclass
 
 import numpy as np
 
@@ -32,6 +32,7 @@ SWITCH_EVENTS = 3  # of a change of the load: a timer each of job and battery, a
 PERIOD_EVENTS = 6  # of a TDD period beside a full battery: two each as slots begin, end, fill it
 EVENTS_PER_S = 3e4  # of one process, measured
 YEAR_S = 365.25 * 24 * 3600
+Cause = tuple[tuple[str | int, ...], str, str]  # key, its value, what to write
 
 
 @dataclass(frozen=True)
@@ -145,28 +146,55 @@ def event_warnings(scenario: Scenario, events: RoundEvents) -> list[str]:
     return [f"{'.'.join(map(str, key))} is {shown}: the run needs {needs}"]
 
 
-def _cause(scenario: Scenario, events: RoundEvents) -> tuple[tuple[str | int, ...], str, str]:
-    """(key, its value, what to write) that most of the events follow from."""
-    network, most = scenario.network, max(astuple(events))
-    channel, loads = network.channel, [each.cpu.background for each in scenario.devices]
-    if events.devices == most:
-        pass
-    elif events.coherence == most and channel.fading.coherence_s is not None:
-        shown = format_quantity(channel.fading.coherence_s, "s")
-        return ("network", "channel", "fading", "coherence"), shown, "write a longer time"
-    elif events.refresh == most and channel.refresh_s is not None:
-        shown = format_quantity(channel.refresh_s, "s")
-        return ("network", "channel", "refresh"), shown, "write a longer time"
-    elif events.slots == most and network.carrier is not None:
-        shown = f"{network.carrier.tdd_clock} beside a battery that stays full"
-        return ("network", "carrier", "tdd_clock"), shown, "write fluid"
-    elif events.programs == most and sum(load is not None for load in loads) == 1:
-        group = next(i for i, load in enumerate(loads) if load is not None)
-        return ("devices", group, "cpu", "background"), "of many switches", "write lower rates"
-    elif events.programs == most:
-        shown = "of several groups with other programs of many switches"
-        return ("devices",), shown, "write lower rates in cpu.background"
-    return ("rounds",), str(scenario.rounds), "write fewer rounds, or fewer devices"
+def _cause(scenario: Scenario, events: RoundEvents) -> Cause:
+    """What most of the events follow from."""
+    parts = asdict(events)
+    most = max(parts, key=parts.__getitem__)  # of equals the first: the devices
+    rounds = ("rounds",), str(scenario.rounds), "write fewer rounds, or fewer devices"
+    return CAUSES[most](scenario) or rounds if most in CAUSES else rounds
+
+
+def _coherence(scenario: Scenario) -> Cause | None:
+    key, fading = ("network", "channel", "fading"), scenario.network.channel.fading
+    if fading.coherence_s is not None:
+        shown = format_quantity(fading.coherence_s, "s")
+        return (*key, "coherence"), shown, "write a longer time"
+    if fading.speed_m_per_s is not None:
+        shown = format_quantity(fading.speed_m_per_s, "m/s")
+        return (*key, "speed"), shown, "write a lower speed"
+    return None
+
+
+def _refresh(scenario: Scenario) -> Cause | None:
+    refresh_s = scenario.network.channel.refresh_s
+    if refresh_s is None:
+        return None
+    shown = format_quantity(refresh_s, "s")
+    return ("network", "channel", "refresh"), shown, "write a longer time"
+
+
+def _programs(scenario: Scenario) -> Cause | None:
+    groups = [i for i, each in enumerate(scenario.devices) if each.cpu.background is not None]
+    if len(groups) == 1:
+        return ("devices", *groups, "cpu", "background"), "of many switches", "write lower rates"
+    shown = f"of {len(groups)} groups with other programs of many switches"
+    return ("devices",), shown, "write lower rates in cpu.background"
+
+
+def _slot_clock(scenario: Scenario) -> Cause | None:
+    carrier = scenario.network.carrier
+    if carrier is None:
+        return None
+    shown = f"{carrier.tdd_clock} beside a battery that stays full"
+    return ("network", "carrier", "tdd_clock"), shown, "write fluid"
+
+
+CAUSES: dict[str, Callable[[Scenario], Cause | None]] = {
+    "coherence": _coherence,
+    "refresh": _refresh,
+    "programs": _programs,
+    "slots": _slot_clock,
+}
 
 
 def _in_years(seconds: float) -> str:

@@ -60,7 +60,11 @@ SLOTS = (
     "devices.0.radio={circuit_power: 100 mW, efficiency: 0.35}",
 )  # 0.77 W on the air, 0.1 W in other slots, 0.25 W on average
 CHARGED = "devices.0.battery={capacity: 15 Wh, start: %s, charging: {power: %s}}"
-LOADED = "devices.0.cpu.background={to_busy: 300 Hz, to_idle: 150 Hz, busy_share: 0.5}"
+PROGRAMS = "{to_busy: 300 Hz, to_idle: 150 Hz, busy_share: 0.5}"
+LOADED = f"devices.0.cpu.background={PROGRAMS}"
+FADING_AT_SPEED = "network.channel.fading={kind: rayleigh, speed: 50 m/s}"
+BUSY = f"cpu: {{frequency: 1 GHz, cycles_per_weight: 10000, background: {PROGRAMS}}}"
+TWO_GROUPS = "devices=[{0}, {0}]".format(f"{{count: 1, tx_power: 3 mW, {BUSY}}}")
 PLACED = (
     "network.channel.path_loss={model: log-distance, reference_loss: 0 dB, exponent: 2}",
     "network.channel.refresh=1 ms",
@@ -117,8 +121,13 @@ def test_nanoseconds_of_coherence_are_refused_with_their_key(cell):
             [*PLACED, "network.channel.fading={kind: rayleigh, coherence: 1 ms}"],
             "network.channel.fading.coherence is 1 ms: ",
         ),
+        (
+            ["network.carrier.frequency=28 GHz", FADING_AT_SPEED],
+            "network.channel.fading.speed is 50 m/s: ",
+        ),
+        ([TWO_GROUPS], "devices is of 2 groups with other programs of many switches: "),
     ],
-    ids=["slots", "other programs", "walkers", "walkers under fading"],
+    ids=["slots", "programs", "walkers", "walkers under fading", "speed", "two groups"],
 )
 def test_what_makes_most_of_the_events_is_named(cell, changes, sentence):
     warned = prepared(cell, *changes, "rounds=10000000").feasibility.warnings
