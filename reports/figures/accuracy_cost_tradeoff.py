@@ -16,6 +16,7 @@ from reports.run_data.metrics import ACCURACY, ENERGY, LATENCY, Metric
 from reports.run_data.run_statistics import Estimate, estimate, target_estimate
 from reports.run_data.scheme_grouping import Scheme, target_accuracies
 from reports.styling.axes_and_legends import (
+    LARGER,
     draw_seeds,
     from_zero,
     legend,
@@ -70,8 +71,15 @@ def accuracy_against_cost(schemes: list[Scheme], style: FigureStyle) -> Figure |
         best = pareto_front([one.mean for one in x], [one.mean for one in y])
         for i, scheme in enumerate(schemes):
             look = styles[scheme.series]
-            kind = look.points | {"ms": size, "mfc": look.colour if i in best else "white"}
-            kind |= {"xerr": _half(x[i], cost.scale), "yerr": _half(y[i], 100.0)}
+            # of points in one place the earlier ones look out from behind
+            later = zip(x[i + 1 :], y[i + 1 :], strict=True)
+            above = sum(_near(x[i], one) and _near(y[i], other) for one, other in later)
+            kind = look.points | {"ms": size * (1 + LARGER * min(above, 3))}
+            kind |= {
+                "mfc": look.colour if i in best else "white",
+                "xerr": _half(x[i], cost.scale),
+                "yerr": _half(y[i], 100.0),
+            }
             panel.errorbar(x[i].mean * cost.scale, y[i].mean * 100, elinewidth=0.7, **kind)
             if y[i].dots and len(x[i].dots) == len(y[i].dots):
                 across, up = np.array(x[i].dots) * cost.scale, np.array(y[i].dots) * 100
@@ -108,6 +116,10 @@ def _point_labels(schemes: list[Scheme], cost: Metric) -> list[PointLabel]:
         PointLabel(x[i] * cost.scale, y[i] * 100, ", ".join(schemes[i].numbers.values()))
         for i in (*best, *rest)
     ]
+
+
+def _near(one: Estimate, other: Estimate) -> bool:
+    return math.isclose(one.mean, other.mean, rel_tol=0.01)
 
 
 def _half(value: Estimate, scale: float) -> float | None:

@@ -11,6 +11,7 @@ from reports.figures import accuracy_cost_tradeoff as tradeoffs
 from reports.figures.accuracy_cost_tradeoff import pareto_front as front
 from reports.run_data.scheme_grouping import load_schemes
 from reports.styling import figure_style as style
+from reports.styling.colours_and_markers import MARKERS
 
 NAN = float("nan")
 
@@ -184,6 +185,15 @@ def test_pareto_draws_every_scheme_and_fills_those_on_the_front(tmp_path, write_
     stairs = next(line for line in left.lines if line.get_drawstyle() == "steps-post")
     corners = [approx([10, 50]), approx([30, 90]), approx([left.get_xlim()[1], 90])]
     assert stairs.get_xydata().tolist() == corners
+
+
+def test_of_points_in_one_place_each_can_be_seen(drawn, scheme_of):
+    """Three schemes of 25 ms and 90 %: the one drawn last hides none of the two before."""
+    schemes = [scheme_of(scheme=name) for name in "abc"]
+    left, _ = drawn(tradeoffs.accuracy_against_cost, schemes).axes
+    marked = [line for line in left.lines if tuple(line.get_xydata()[0].round(9)) == (25.0, 90.0)]
+    first, second, last = [line.get_markersize() for line in marked if line.get_marker() in MARKERS]
+    assert first - second == approx(second - last) == approx(0.6 * 1.3 * style.SCREEN.marker_pt)
 
 
 def test_a_front_of_one_scheme_is_a_line_that_can_be_seen(drawn, scheme_of):
