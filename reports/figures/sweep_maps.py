@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -20,7 +21,7 @@ from reports.styling.figure_style import INK, FigureStyle
 from reports.styling.table_formats import significant
 
 MOST_MAPS = 6
-MOST_CELLS_WITH_TEXT = 80
+PANEL = 0.72  # of the figure's width for each column: what axes and colours leave to the cells
 
 
 class SweepMap(NamedTuple):
@@ -79,8 +80,7 @@ def sweep_map_figure(
         panel.set_yticks(range(len(y)), [f"{value:g}" for value in y])
         panel.tick_params(length=0)
         panel.grid(visible=False)
-        if grid.size <= MOST_CELLS_WITH_TEXT:
-            _write_cells(panel, grid, low + 0.55 * (high - low))
+        _write_cells(panel, grid, low + 0.55 * (high - low), PANEL * width / columns / len(x))
     for panel in panels[len(maps) :]:
         panel.set_visible(False)
     shown = list(panels[: len(maps)])
@@ -88,8 +88,14 @@ def sweep_map_figure(
     return figure
 
 
-def _write_cells(panel: Axes, grid: np.ndarray, dark: float) -> None:
-    for (row, column), value in np.ndenumerate(grid):
-        if not math.isnan(value):
-            colour = "white" if value < dark else INK
-            panel.text(column, row, significant(3)(value), ha="center", va="center", color=colour)
+def _write_cells(panel: Axes, grid: np.ndarray, dark: float, cell_in: float) -> None:
+    """The numbers in their cells, where all fit into the width of one."""
+    texts = {
+        at: significant(3)(value) for at, value in np.ndenumerate(grid) if not math.isnan(value)
+    }
+    character_in = 0.6 * rcParams["font.size"] / 72
+    if max(map(len, texts.values())) * character_in > cell_in:
+        return
+    for (row, column), text in texts.items():
+        colour = "white" if grid[row, column] < dark else INK
+        panel.text(column, row, text, ha="center", va="center", color=colour)

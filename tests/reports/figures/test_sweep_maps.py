@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from matplotlib import rcParams
 from matplotlib.figure import Figure
 from pytest import approx
 
@@ -30,5 +31,16 @@ def test_one_axis_has_no_map(write_sweep):
 
 def test_cells_have_as_many_figures_each():
     panel = Figure().subplots()
-    sweep_maps._write_cells(panel, np.array([[20.0, 7.125], [math.nan, 512.0]]), 10.0)
+    sweep_maps._write_cells(panel, np.array([[20.0, 7.125], [math.nan, 512.0]]), 10.0, 1.0)
     assert [text.get_text() for text in panel.texts] == ["20.0", "7.12", "512"]
+
+
+def test_numbers_are_written_where_they_fit_into_the_cells(monkeypatch):
+    """Four characters of 10 pt are about 0.33 inches wide."""
+    monkeypatch.setitem(rcParams, "font.size", 10.0)
+    written = {}
+    for cell_in in (0.32, 0.35):
+        panel = Figure().subplots()
+        sweep_maps._write_cells(panel, np.full((2, 3), 20.0), 10.0, cell_in)
+        written[cell_in] = len(panel.texts)
+    assert written == {0.32: 0, 0.35: 6}
