@@ -14,6 +14,7 @@ from matplotlib.gridspec import GridSpec
 
 from reports.styling.axes_and_legends import legend
 from reports.styling.figure_style import WIDTHS_IN, FigureStyle
+from reports.styling.point_labels import arrange_labels
 
 
 def panels_of(figure: Figure) -> list[Axes]:
@@ -86,6 +87,7 @@ def _only_panel(figure: Figure, i: int, style: FigureStyle) -> Figure:
         legend(figure, None, style, [handle for _, handle in kept_handles], title)
     if not figure.legends and kept.get_legend() is None:  # another panel named its lines
         legend(figure, kept, style)
+    arrange_labels(figure, kept)
     return figure
 
 

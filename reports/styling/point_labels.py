@@ -10,12 +10,14 @@ from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
+from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
 from reports.styling.figure_style import INK
 
 MOST_LABELS = 40  # of a panel; more cannot be read
 APART_PT = 5.0  # between the middle of a point and the corner of its text
+POINT_LABEL = "_beside a point"  # no entry of a legend, as it begins with an underscore
 SIDES = ((1, 1), (1, -1), (-1, 1), (-1, -1))  # right and above first
 
 
@@ -28,33 +30,55 @@ class PointLabel(NamedTuple):
 
 
 def label_points(figure: Figure, panel: Axes, labels: Sequence[PointLabel]) -> None:
-    """Write texts beside points; one that would touch another or a marker is left out.
+    """Write texts beside points; one that would touch another or a marker is hidden.
 
     Args:
         figure: with everything else in its place.
         panel: has the points and other markers, on scales that no longer change.
         labels: the most important ones first.
     """
+    for label in labels[:MOST_LABELS]:
+        panel.annotate(
+            label.text, (label.x, label.y), (0, 0), textcoords="offset points", color=INK,
+            fontsize=rcParams["xtick.labelsize"], in_layout=False, label=POINT_LABEL,
+            path_effects=[withStroke(linewidth=2, foreground="white")],
+        )  # fmt: skip
+    points = [(label.x, label.y) for label in labels[MOST_LABELS:]]
+    arrange_labels(figure, panel, points)
+
+
+def arrange_labels(figure: Figure, panel: Axes, others: Sequence[tuple[float, float]] = ()) -> None:
+    """Place the texts of `label_points` for the size that the panel has now.
+
+    Args:
+        figure: with everything else in its place.
+        panel: may have texts beside points.
+        others: points without a text, that no text lies on.
+    """
+    found = (text for text in panel.texts if isinstance(text, Annotation))
+    texts = [text for text in found if text.get_label() == POINT_LABEL]
+    if not texts:
+        return
     figure.draw_without_rendering()  # lays the panels out
     reach = APART_PT * figure.dpi / 72 * 0.8
     marked = [line for line in panel.lines if line.get_marker() not in ("None", "", None)]
-    places = [(label.x, label.y) for label in labels]
+    places = [*(text.xy for text in texts), *others]
     points = panel.transData.transform(np.vstack([*places, *(m.get_xydata() for m in marked)]))
     taken = [Bbox([(x - reach, y - reach), (x + reach, y + reach)]) for x, y in points]
-    for label in labels[:MOST_LABELS]:
+    for text in texts:
         for across, up in SIDES:
-            kind: dict[str, Any] = {"ha": "left" if across > 0 else "right"}
-            kind |= {"va": "bottom" if up > 0 else "top", "fontsize": rcParams["xtick.labelsize"]}
-            text = panel.annotate(
-                label.text, (label.x, label.y), (across * APART_PT, up * APART_PT),
-                textcoords="offset points", color=INK, in_layout=False, **kind,
-                path_effects=[withStroke(linewidth=2, foreground="white")],
-            )  # fmt: skip
+            text.set(
+                ha="left" if across > 0 else "right",
+                va="bottom" if up > 0 else "top",
+                position=(across * APART_PT, up * APART_PT),
+                visible=True,
+            )
             box = text.get_window_extent()
             if _lies_within(box, panel.bbox) and not box.count_overlaps(taken):
                 taken.append(box.padded(reach))
                 break
-            text.remove()
+        else:
+            text.set_visible(False)
 
 
 def _lies_within(inner: Bbox, outer: Any) -> bool:

@@ -12,6 +12,7 @@ from reports.run_data.metrics import ACCURACY
 from reports.run_data.scheme_grouping import swept_keys
 from reports.styling.figure_style import SCREEN, STYLES, styled
 from reports.styling.panel_arrangement import letter_panels, panels_apart
+from reports.styling.point_labels import PointLabel, label_points
 
 
 @pytest.mark.parametrize(
@@ -66,3 +67,24 @@ def test_each_panel_apart_has_the_scale_of_its_own_colours_or_none():
         ["scale 1"],
         ["scale 2"],
     ]
+
+
+def test_texts_beside_points_are_placed_in_the_panel_that_is_taken_apart():
+    """Texts of two points lie over each other in half a column, and do not in a whole one."""
+
+    def two_narrow_panels(_):
+        figure = Figure(figsize=(1.6, 2.0), layout="constrained")
+        for panel in figure.subplots(1, 2):
+            panel.set(xlim=(0, 3), ylim=(0, 1))
+            label_points(
+                figure, panel, [PointLabel(1, 0.5, "1 MHz"), PointLabel(1.3, 0.5, "2 MHz")]
+            )
+        return figure
+
+    def shown(figure):
+        return [sum(text.get_visible() for text in panel.texts) for panel in figure.axes]
+
+    with styled(SCREEN):
+        assert shown(two_narrow_panels(SCREEN)) != [2, 2]
+        for figure in panels_apart(two_narrow_panels, SCREEN):
+            assert shown(figure) == [2]

@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from reports.styling.point_labels import PointLabel, label_points
+from reports.styling.point_labels import PointLabel, arrange_labels, label_points
 
 
 def test_a_text_that_has_no_room_is_left_out_the_first_stay():
@@ -13,7 +13,8 @@ def test_a_text_that_has_no_room_is_left_out_the_first_stay():
     middle = [PointLabel(5, 5, f"{i} MHz") for i in range(6)]
     corner = [PointLabel(10, 10, name) for name in ("a", "b")]
     label_points(figure, panel, [*middle, *corner])
-    assert [text.get_text() for text in panel.texts] == ["0 MHz", "1 MHz", "2 MHz", "3 MHz", "a"]
+    shown = [text.get_text() for text in panel.texts if text.get_visible()]
+    assert shown == ["0 MHz", "1 MHz", "2 MHz", "3 MHz", "a"]
 
 
 def test_a_text_lies_on_no_marker_of_the_panel():
@@ -38,3 +39,15 @@ def test_texts_do_not_run_into_each_other():
     panel.texts[0].remove()
     label_points(figure, panel, [PointLabel(2, 5, "10 MHz"), PointLabel(second, 5, "20 MHz")])
     assert [text.get_va() for text in panel.texts] == ["bottom", "top"]
+
+
+def test_texts_find_their_places_anew_where_the_panel_has_another_size():
+    """Of two points in one place four texts fit around them; of two far apart each has its own."""
+    figure = Figure(figsize=(6, 4))
+    panel = figure.subplots()
+    panel.set(xlim=(0, 1000), ylim=(0, 10))
+    label_points(figure, panel, [PointLabel(500 + i, 5, f"{i} MHz") for i in range(6)])
+    assert [text.get_visible() for text in panel.texts] == [True] * 4 + [False] * 2
+    panel.set_xlim(499, 506)
+    arrange_labels(figure, panel)
+    assert all(text.get_visible() for text in panel.texts)
