@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
@@ -21,6 +22,7 @@ KIND_KEYS: dict[KeyPath, str] = {
     ("network", "downlink"): "mode",
 }
 JOINED = ("schemes", "sweep")  # mappings whose keys are names, not parts of the scenario
+BELOW = "\0below"  # in a scheme: the changes that it is laid over; no key is written so
 MISSING = object()
 
 
@@ -91,7 +93,7 @@ class Document:
         """
         name, holder = ".".join(map(str, path)), self.find(path[:-1])
         if self.find(path) is MISSING:
-            known = [".".join(map(str, at)) for at in self.places]
+            known = [".".join(str(key) for key in at if key != BELOW) for at in self.places]
             near = get_close_matches(name, known, n=1)
             hint = f"; did you mean ~{near[0]}?" if near else "; remove it from the command"
             raise ScenarioError(f"{place}: the scenario does not set {name}{hint}")
@@ -151,35 +153,65 @@ def lay_over(document: Document, patch: Document) -> None:
 
     Its keys may be dotted. The keys of ``sweep`` and the labels of ``schemes`` are kept as they
     are, and join those that the document has; a swept key leaves the axis that it had there.
+
+    Raises:
+        ScenarioError: a key leads nowhere, or ``sweep`` or ``schemes`` joins what is no mapping.
     """
-    for key, value in patch.tree.items():
+    for key, value in _kinds_first(patch.tree, ()):
         if key not in JOINED or not isinstance(value, dict):
             _merge(document, Document({key: value}, patch.places), ())
             continue
-        document.tree[key] = document.tree.get(key) or {}
+        document.tree[key] = there = document.tree.get(key) or {}
+        if not isinstance(there, dict):
+            raise document.wrong_value((key,), "; write a mapping")
         swept = {each for axis in value for each in str(axis).split(":")}
-        for axis in list(document.tree[key]) if key == "sweep" else ():
+        for axis in list(there) if key == "sweep" else ():
             if swept & set(str(axis).split(":")):
                 document.remove((key, axis), patch.place_of(()))
         for name, changes in value.items():
             part = patch.subtree((key, name))
-            there = document.tree[key].get(name)
-            if key == "schemes" and isinstance(there, dict) and isinstance(changes, dict):
-                scheme = document.subtree((key, name))
-                lay_over(scheme, part)
-                part = scheme
+            both = isinstance(there.get(name), dict) and isinstance(changes, dict)
+            if key == "schemes" and both:
+                part = laid_above(document.subtree((key, name)), part)
             document.put((key, name), part)
+
+
+def laid_above(lower: Document, upper: Document) -> Document:
+    """A scheme that keeps another one `BELOW` it, as its changes count from the whole file."""
+    places = {(BELOW, *at): place for at, place in lower.places.items()}
+    return Document({BELOW: lower.tree, **upper.tree}, places | upper.places)
+
+
+def layers(scheme: Document) -> Iterator[Document]:
+    """The changes of a scheme of `laid_above` in the order in which they are laid over the file."""
+    if not isinstance(scheme.tree, dict):
+        return
+    if BELOW in scheme.tree:
+        yield from layers(scheme.subtree((BELOW,)))
+    yield Document({k: v for k, v in scheme.tree.items() if k != BELOW}, scheme.places)
+
+
+def _kinds_first(tree: dict[Any, Any], at: KeyPath) -> list[tuple[Any, Any]]:
+    """Items of a mapping at a path; those that start a section afresh stand before its others."""
+
+    def follows(item: tuple[Any, Any]) -> bool:
+        path = at + key_path(str(item[0]))
+        return KIND_KEYS.get(path[:-1]) != path[-1]
+
+    return sorted(tree.items(), key=follows)
 
 
 def _merge(document: Document, patch: Document, at: KeyPath) -> None:
     """Lay a mapping over the section at a path; its keys may be dotted."""
-    for key, value in patch.tree.items():
+    for key, value in _kinds_first(patch.tree, at):
         path, part = at + key_path(key), patch.subtree((key,))
         if not isinstance(value, dict):
+            if changes_kind(document, path, part):
+                document.put(path[:-1], Document({}, {(): part.place_of(())}))
             document.put(path, part)
             continue
         there, kind = document.find(path), KIND_KEYS.get(path)
-        if isinstance(there, list) and value and all(str(each)[0].isdigit() for each in value):
+        if isinstance(there, list) and value and all(str(each)[:1].isdigit() for each in value):
             pass  # devices: {0: {...}} changes items, as devices.0 does
         elif not isinstance(there, dict) or (kind in value and there.get(kind) != value[kind]):
             document.put(path, Document({}, {(): part.place_of(())}))

@@ -5,15 +5,28 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from edgesim.errors import COMMAND_LINE, ScenarioError, shorten
-from edgesim.scenario.document import Document, KeyPath, changes_kind, key_path, lay_over
+from edgesim.scenario.document import (
+    BELOW,
+    Document,
+    KeyPath,
+    changes_kind,
+    key_path,
+    laid_above,
+    lay_over,
+    layers,
+)
 from edgesim.scenario.fields import LABEL
 from edgesim.scenario.yaml_text import read_text
 
 _KEY = re.compile(r"[\w-]+(\.[\w-]+)*|schemes(\.[\w -]+)+")  # labels may have blanks
 POSITION = "scheme_position"
+OF_FILES = {  # keys of a file alone: what to do instead in a scheme or an override
+    "base": "it is a key of a file; write one that has it",
+    "schemes": "a scheme has none of its own; write them beside it",
+}
 REMOVED = object()  # the tree of an override that removes its key
 
 
@@ -65,7 +78,7 @@ def scheme_labels(document: Document, overrides: Sequence[Override] = ()) -> lis
     Raises:
         ScenarioError: a label cannot name a folder, or a scheme is no mapping.
     """
-    document = _with_overridden_schemes(document, overrides)
+    document = with_overridden_schemes(document, overrides)
     if "schemes" not in document.tree:
         return [None]
     schemes = document.tree["schemes"]
@@ -100,19 +113,19 @@ def resolve(
         ScenarioError: there is no such scheme, a key leads nowhere, or sets the scheme's place.
     """
     for override in overrides:
-        if override.path == (POSITION,):
-            raise _place_is_given(override.value.place_of(()))
-    changed = _with_overridden_schemes(document, overrides)
+        if override.path in ((POSITION,), ("base",)):
+            raise _unknown(str(override.path[0]), override.value.place_of(()))
+    changed = with_overridden_schemes(document, overrides)
     if label is not None:
         labels = scheme_labels(changed)
         if label not in labels:
             raise _no_such_scheme(changed.place_of(("schemes",)), label, labels)
         patch = changed.subtree(("schemes", label))
-        if POSITION in (patch.tree or ()):
-            raise _place_is_given(patch.place_of((POSITION,)))
         changed.remove(("schemes",), patch.place_of(()))
-        if patch.tree:
-            lay_over(changed, patch)
+        for layer in layers(patch):
+            for key in set(layer.tree) & {POSITION, *OF_FILES}:
+                raise _unknown(key, layer.place_of((key,)))
+            lay_over(changed, layer)
         changed.put(("scheme",), Document(label, {(): patch.place_of(())}))
         position = Document(labels.index(label), {(): patch.place_of(())})
         changed.put((POSITION,), position)
@@ -120,9 +133,9 @@ def resolve(
     return changed
 
 
-def _place_is_given(place: str) -> ScenarioError:
-    hint = "the place of a scheme is that in its file"
-    return ScenarioError(f"{place}: the key {POSITION} is unknown here; {hint}")
+def _unknown(key: str, place: str) -> ScenarioError:
+    hint = "the place of a scheme is that in its file" if key == POSITION else OF_FILES[key]
+    return ScenarioError(f"{place}: the key {key} is unknown here; {hint}")
 
 
 def all_schemes(document: Document, overrides: Sequence[Override]) -> Iterator[Document]:
@@ -131,33 +144,71 @@ def all_schemes(document: Document, overrides: Sequence[Override]) -> Iterator[D
         yield resolve(document, overrides, label)
 
 
-def _with_overridden_schemes(document: Document, overrides: Sequence[Override]) -> Document:
-    """A copy with the overrides whose keys begin with ``schemes``."""
-    changed = copy.deepcopy(document)
+def with_overridden_schemes(document: Document, overrides: Sequence[Override]) -> Document:
+    """A copy with the overrides whose keys begin with ``schemes``.
+
+    Those of one scheme are laid over it together, as a scheme of a file is over one of its base.
+    """
+    changed, laid = copy.deepcopy(document), set()
     for each in overrides:
-        if each.path[0] == "schemes":
-            _apply(changed, [each._replace(path=_in_a_scheme(each, changed))])
+        if each.path[0] != "schemes":
+            continue
+        scheme, key = _in_a_scheme(each, changed)
+        if not key:
+            _apply(changed, [each._replace(path=scheme)])
+            laid.discard(scheme)
+            continue
+        if each.removes or isinstance(each.value.tree, dict):
+            _remove_from_scheme(changed, scheme, key, each)
+        if each.removes:
+            continue
+        if scheme not in laid:
+            if not isinstance(changed.find(scheme), dict | None):
+                raise changed.wrong_value(scheme, "; write a mapping of changes")
+            changed.put(scheme, laid_above(changed.subtree(scheme), Document({})))
+            laid.add(scheme)
+        changed.put((*scheme, ".".join(map(str, key))), each.value)
     return changed
 
 
-def _in_a_scheme(override: Override, document: Document) -> KeyPath:
-    """The path of ``schemes.v1.5.rounds`` where v1.5 is a label: the longest one that fits.
+def _remove_from_scheme(
+    document: Document, scheme: KeyPath, key: KeyPath, override: Override
+) -> None:
+    """Remove a key and all below it, however the scheme and those that it is laid over write it."""
+    place = override.value.place_of(())
+    found = list(_spellings(document.find(scheme), key))
+    for spelling in found:
+        document.remove((*scheme, *spelling), place)
+    if override.removes and not found:
+        document.remove((*scheme, *key), place)  # raises, as there is none
 
-    What leads into a list that only the file has becomes one dotted key of the scheme.
+
+def _spellings(tree: Any, key: KeyPath) -> Iterator[KeyPath]:
+    """The paths in a scheme of what stands at a key or below it; its own keys may be dotted."""
+    for each, value in tree.items() if isinstance(tree, dict) else ():
+        words = () if each == BELOW else key_path(str(each))
+        if words[: len(key)] == key:
+            yield (each,)
+        elif key[: len(words)] == words and isinstance(value, dict):
+            found = list(_spellings(value, key[len(words) :]))
+            whole = words and len(found) == len(value)  # an empty mapping would replace a list
+            yield from [(each,)] if whole else ((each, *rest) for rest in found)
+
+
+def _in_a_scheme(override: Override, document: Document) -> tuple[KeyPath, KeyPath]:
+    """The paths of ``schemes.v1.5`` and of ``rounds`` where v1.5 is a label: the longest that fits.
+
+    The second one is empty where the whole scheme is meant.
     """
     path, schemes = override.path, document.tree.get("schemes")
     labels = list(schemes) if isinstance(schemes, dict) else []
     words = [str(word) for word in path[1:]]
-    sizes = [n for n in range(len(words), 0, -1) if ".".join(words[:n]) in labels]
-    if not sizes:
+    size = next((n for n in range(len(words), 0, -1) if ".".join(words[:n]) in labels), None)
+    if size is None:
         if len(path) > 2 and not override.removes:
             raise _no_such_scheme(override.value.place_of(()), words[0], labels)
-        return path
-    path = ("schemes", ".".join(words[: sizes[0]]), *path[1 + sizes[0] :])
-    counts = [i for i, word in enumerate(path) if i > 2 and isinstance(word, int)]
-    if counts and not isinstance(document.find(path[: counts[0]]), list):
-        return (*path[:2], ".".join(map(str, path[2:])))
-    return path
+        return path, ()
+    return ("schemes", ".".join(words[:size])), path[1 + size :]
 
 
 def _no_such_scheme(place: str, label: str, labels: Sequence[str | None]) -> ScenarioError:

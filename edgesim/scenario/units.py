@@ -86,7 +86,7 @@ def parse(value: str | int | float, unit: str) -> float:
     number, symbol = match.groups()
     if symbol is None:
         raise UnitError(text[:25], f' (no unit); write "{_example(number, unit)}"')
-    return _finite(Decimal(number), symbol, unit, given)
+    return _finite(number, symbol, unit, given)
 
 
 def format_quantity(value: float, unit: str) -> str:
@@ -112,9 +112,9 @@ def unit_pattern(unit: str) -> str:
     return rf"^\s*{NUMBER}\s*(?:{'|'.join(symbols)})\s*$"
 
 
-def _finite(number: Decimal, symbol: str, unit: str, given: str) -> float:
+def _finite(number: str, symbol: str, unit: str, given: str) -> float:
     try:
-        value = _convert(number, symbol, unit, given)
+        value = _convert(Decimal(number), symbol, unit, given)
     except (OverflowError, ArithmeticError):
         value = math.inf
     if not math.isfinite(value):

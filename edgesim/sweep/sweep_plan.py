@@ -12,7 +12,7 @@ from edgesim.errors import COMMAND_LINE, RunError, ScenarioError
 from edgesim.scenario.base_file import read_with_base
 from edgesim.scenario.document import Document
 from edgesim.scenario.loader import Scenario, scheme_of_document
-from edgesim.scenario.overrides import Override, scheme_labels
+from edgesim.scenario.overrides import Override, scheme_labels, with_overridden_schemes
 from edgesim.sweep.sweep_point import SweepPoint, check_point
 from edgesim.sweep.swept_axes import (
     METHOD_KEY,
@@ -70,7 +70,8 @@ def plan_sweep(
     """
     document, folder = read_with_base(path)
     axes, seeds = gather(document, texts, seed_text)
-    own = axes_of_schemes(document, texts)
+    alone = [value.override for axis in axes if not varies(axis) for value in axis.rows[0]]
+    own = axes_of_schemes(with_overridden_schemes(document, alone), texts)
     points = [
         check_point(scenario, values, data, allow_code)
         for scenario, values in combine(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from edgesim.errors import COMMAND_LINE, ScenarioError
 from edgesim.results.equal_runs import TARGETS
-from edgesim.scenario.document import Document
+from edgesim.scenario.document import Document, lay_over, layers
 from edgesim.scenario.overrides import scheme_labels
 from edgesim.sweep.values import (
     SweepAxis,
@@ -59,7 +59,7 @@ def axes_of_schemes(
     found: dict[str | None, list[SweepAxis]] = {}
     given = {key for text in texts for key in axis_from_text(text).keys}
     for label in filter(None, scheme_labels(document)):
-        block = sweep_block(document, "schemes", label)
+        block = sweep_block(document, label)
         if "seeds" in block.tree:
             place = block.place_of(("seeds",))
             raise ScenarioError(
@@ -83,12 +83,14 @@ def hidden_but_for_one(
     return any(row is not axis.rows[0] for axis, row in hidden)
 
 
-def sweep_block(document: Document, *at: str) -> Document:
-    """The sweep block of a file, or of the scheme at ``schemes``, label; empty where none is."""
-    place = (*at, "sweep")
-    holder = document.subtree(at).tree if at else document.tree
-    found = isinstance(holder, dict) and holder.get("sweep")
-    block = document.subtree(place) if found else Document({})
+def sweep_block(document: Document, label: str | None = None) -> Document:
+    """The sweep block of a file, or of one of its schemes; empty where none is."""
+    holder = document if label is None else document.subtree(("schemes", label))
+    joined = Document({})
+    for layer in layers(holder):
+        own = {key: value for key, value in layer.tree.items() if key.split(".")[0] == "sweep"}
+        lay_over(joined, Document(own, layer.places))
+    block = joined.subtree(("sweep",)) if joined.tree.get("sweep") else Document({})
     if not isinstance(block.tree, dict):
         example = "write for instance sweep: {rounds: [10, 20]}"
         raise ScenarioError(f"{block.place_of(())}: sweep is no mapping; {example}")

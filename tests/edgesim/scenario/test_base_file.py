@@ -97,3 +97,42 @@ def test_a_base_that_is_none(above, base, sentence):
     above.write_text(ABOVE.replace("../below.yaml", base))
     with pytest.raises(ScenarioError, match=sentence):
         load(above, label="plain")
+
+
+MIXED = "{learning: {method: {name: fedavg}}, learning.method.lr: 0.2, devices: {0: {count: 2}}}"
+
+
+@pytest.mark.parametrize(
+    ("scheme", "over", "lr"),
+    [
+        (MIXED, "{learning.method.lr: 0.7}", 0.7),
+        (MIXED, "{learning: {method: {lr: 0.7}}}", 0.7),
+        (MIXED, "{learning: {method: {name: fedprox}}}", 0.1),  # its default, as it starts afresh
+        ("{}", "{learning.method.name: fedprox, learning.method.lr: 0.4}", 0.4),
+        ("{}", "{learning.method.lr: 0.4, learning.method.name: fedprox}", 0.4),
+        (MIXED, "{devices.0.tx_power: 10 dBm}", 0.2),
+        ("{learning.method.lr: 0.2}", "{devices: {0: {tx_power: 10 dBm}}}", 0.2),
+        ("", "{learning.method.lr: 0.3}", 0.3),
+    ],
+)
+def test_a_scheme_is_laid_over_that_of_the_base_however_both_are_written(
+    tmp_path, scheme, over, lr
+):
+    """The base has 0.02 and 28 dBm; fedprox' default is 0.1."""
+    (tmp_path / "below.yaml").write_text(
+        BASE.replace("lr: 0.1}}\nsweep", "lr: 0.02, momentum: 0.9}}\nsweep") + f"  a: {scheme}\n"
+    )
+    (tmp_path / "above.yaml").write_text(f"base: below.yaml\nschemes: {{a: {over}}}")
+    scenario = load(tmp_path / "above.yaml", label="a")
+    assert scenario.learning.method.params.get("lr", 0.1) == lr
+    assert ("momentum" in scenario.learning.method.params) == ("fedprox" not in over)
+    (power,) = scenario.devices[0].tx_power_w.values
+    assert power == pytest.approx(0.01 if "tx_power" in over else 0.631, rel=1e-3)
+    assert scenario.devices[0].count == (2 if "count" in scheme else 3)
+
+
+def test_what_joins_a_sweep_that_is_no_mapping_is_told_so(tmp_path):
+    (tmp_path / "below.yaml").write_text(BASE.replace("{rounds: [1, 2], seeds: 0-1}", "[1]"))
+    (tmp_path / "above.yaml").write_text("base: below.yaml\nsweep: {rounds: [1, 2]}")
+    with pytest.raises(ScenarioError, match=r"below\.yaml:\d+: sweep is .*; write a mapping"):
+        load(tmp_path / "above.yaml", label="plain")

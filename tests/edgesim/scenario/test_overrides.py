@@ -155,3 +155,45 @@ def test_a_file_is_not_silently_taken_without_its_schemes(tmp_path):
         warnings.simplefilter("error")
         edgesim.load(path, label="two")
         edgesim.load(path, ["~schemes"])
+
+
+MIXED = "one: {allocation: {solver: equal}, allocation.solver: proportional, rounds: 2}"
+
+
+def test_an_override_of_a_scheme_wins_however_the_scheme_writes_the_key(tmp_path):
+    """The dotted key of the scheme was laid over what the command line had put beside it."""
+    path = tmp_path / "mixed.yaml"
+    path.write_text(REMOVALS.replace("one: {}", MIXED))
+
+    def one(*given):
+        scenario = expand(path, [f"schemes.one.{text}" for text in given])[0][1]
+        return scenario.allocation.solver, scenario.rounds
+
+    assert one() == ("proportional", 2)
+    assert one("allocation.solver=kkt") == one("allocation={solver: kkt}") == ("kkt", 2)
+    assert one("allocation.solver=kkt", "allocation.solver=equal") == ("equal", 2)
+    removed = expand(path, ["~schemes.one.allocation.solver"])[0][1]
+    assert removed.allocation == expand(path, ["~schemes"])[0][1].allocation
+    with pytest.raises(ScenarioError, match=r"does not set schemes\.one\.seed; did you mean"):
+        expand(path, ["~schemes.one.seed"])
+
+
+@pytest.mark.parametrize(
+    ("scheme", "given", "sentence"),
+    [
+        ("{base: x.yaml}", [], r"\.yaml:\d+: the key base is unknown here; it is a key of a file"),
+        (
+            "{schemes: {a: {}}}",
+            [],
+            r"the key schemes is unknown here; a scheme has none of its own",
+        ),
+        ("{}", ["base=x.yaml"], "command line: the key base is unknown here"),
+        ("{}", ["schemes.one.base=x.yaml"], "command line: the key base is unknown here"),
+        ('{devices: {"": 3}}', [], r"devices"),
+    ],
+)
+def test_keys_that_only_a_file_has_are_not_ignored(tmp_path, scheme, given, sentence):
+    path = tmp_path / "keys.yaml"
+    path.write_text(REMOVALS.replace("one: {}", f"one: {scheme}"))
+    with pytest.raises(ScenarioError, match=sentence):
+        expand(path, given)

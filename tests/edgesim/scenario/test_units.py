@@ -59,6 +59,11 @@ def test_hand_computed_values(text, unit, value):
             '"1e999999999999 Hz" (too large for a computer\'s number); write a finite value',
         ),
         (
+            "1e9999999999999999999 Hz",
+            "Hz",
+            '"1e9999999999999999999 Hz" (too large for a computer\'s number); write a finite value',
+        ),
+        (
             "99999 dBm",
             "W",
             '"99999 dBm" (too large for a computer\'s number); write a finite value',

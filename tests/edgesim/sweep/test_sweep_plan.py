@@ -97,6 +97,23 @@ def test_zipped_keys_are_no_grid(folder):
     assert found == {(1e7, 1), (2e7, 2)} and len(planned.points) == 4
 
 
+@pytest.mark.parametrize(
+    ("given", "rounds"),
+    [
+        ([], [1, 2, 3]),
+        (["~schemes.plain.sweep"], [1, 3]),
+        (["schemes.plain.sweep.rounds=5"], [5, 3]),
+    ],
+)
+@pytest.mark.parametrize("written", ["sweep: {rounds: [1, 2]}", "sweep.rounds: [1, 2]"])
+def test_the_sweep_block_of_a_scheme_may_be_dotted_and_changed(folder, given, rounds, written):
+    text = (folder / "tiny.yaml").read_text()
+    schemes = f"schemes: {{plain: {{{written}}}, other: {{rounds: 3}}}}"
+    (folder / "own.yaml").write_text(text.replace("rounds: 3", "rounds: 1") + schemes)
+    planned = plan_sweep(Path("own.yaml"), given)
+    assert [point.scenario.rounds for point in planned.points] == rounds
+
+
 def test_a_swept_method_chooses_among_the_schemes_with_their_parameters(folder):
     planned = plan_sweep(Path("two.yaml"), ["learning.method.name=fedavg,liu"])
     assert [(p.label, p.scenario.learning.method.params) for p in planned.points] == [
