@@ -120,21 +120,31 @@ def chosen_scenario(choices: Sequence[Choice], source: Path, sweep: Path, of_sch
         of_schemes: are the choices those of the file's schemes? Else of the file itself.
 
     Raises:
-        ResultsError: the base would add keys of its own to a mapping that was chosen.
+        ResultsError: a scheme is of the command line alone, or the base would add keys of its own
+            to a mapping that was chosen.
     """
     below = base_of(source)
     # links are followed but for the file's own, whose folder is what its paths are relative to
     base = Path(os.path.relpath(below.parent.resolve() / below.name, sweep.resolve())).as_posix()
     document, whole = read_with_base(below)[0], read_with_base(source)[0]
-    known, blocks = (each.tree.get("schemes") or {} for each in (document, whole))
-    own = {
+    for label in (choice.label for choice in choices if of_schemes):
+        # the resolved file of a run has its scheme's label alone
+        if label not in (whole.tree.get("schemes") or {}) and label != whole.tree.get("scheme"):
+            problem = "write it there and sweep again, which runs no point twice"
+            raise ResultsError(f'{source} has no scheme "{label}"; {problem}.')
+    text = overlay(choices, base, of_schemes, _own_blocks(whole, document))
+    _check(choices, document, text)
+    return text
+
+
+def _own_blocks(whole: Document, base: Document) -> dict[str, dict[str, Any]]:
+    """Label -> block, without its sweep, of the schemes that a file has and its base has not."""
+    known, blocks = (each.tree.get("schemes") or {} for each in (base, whole))
+    return {
         label: {key: value for key, value in (block or {}).items() if key != "sweep"}
         for label, block in blocks.items()
         if label not in known
     }
-    text = overlay(choices, base, of_schemes, own)
-    _check(choices, document, text)
-    return text
 
 
 def overlay(

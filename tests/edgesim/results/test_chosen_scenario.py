@@ -47,6 +47,13 @@ def test_a_scheme_that_only_the_tuning_file_has_keeps_its_method(methods):
     }
 
 
+def test_a_scheme_that_only_the_command_line_has_is_refused(methods):
+    with pytest.raises(ResultsError, match=r'tuning.yaml has no scheme "mine"; write it there'):
+        methods({"avg": {LR: "0.2"}, "mine": {LR: "0.2"}}, "schemes: {avg: {}}\n", TUNING)
+    resolved = "base: tiny.yaml\nscheme: mine\n# without schemes\n"  # as in the folder of a run
+    assert methods({"mine": {LR: "0.2"}}, tuning=resolved) == {"mine": ("fedavg", {"lr": 0.2})}
+
+
 def test_several_methods_of_a_file_without_schemes_become_schemes(methods):
     name = "learning.method.name"
     chosen = {each: {LR: "0.2", name: each} for each in ("fedavg", "fedprox")}
