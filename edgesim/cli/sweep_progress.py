@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console, Group
@@ -17,16 +15,14 @@ from rich.text import Text
 
 from edgesim.cli.console import console, is_known, print_line, table_of
 from edgesim.errors import counted
-from edgesim.results.best_validation import RULE, Choice, choose, overlay
+from edgesim.results.best_validation import RULE, SELECTED, Choice, choose, chosen_scenario
 from edgesim.results.summary_file import read_summary
-from edgesim.scenario.base_file import base_of
 from edgesim.sweep.point_task import PointOutcome
 from edgesim.sweep.sweep_folder import DONE, FAILED, INFEASIBLE, MISSING, SweepFolder
 from edgesim.sweep.sweep_point import SweepPoint, short_names
 from edgesim.sweep.time_estimate import estimate, groups, in_words
 
 REFRESH_S = 0.2
-SELECTED = "best-validation.yaml"  # in the sweep's folder
 LISTED = 40  # points that a dry run lists where it was not asked for all
 MOST_WARNINGS = 5  # at the end of a sweep; summary.json of each point has all
 
@@ -235,10 +231,10 @@ def select_and_print(folder: SweepFolder) -> None:
             value = choice.best.values[key]
             print_line(f"{choice.label}: {key}={value} is at the edge of its values; widen them")
     path = folder.path / SELECTED
-    base = os.path.relpath(base_of(folder.plan.source), folder.path)
     of_schemes = any(point.scenario.scheme is not None for point in folder.plan.points)
     head = f"# Chosen by edgesim sweep {folder.plan.source} --select best-validation:\n# {RULE}\n"
-    path.write_text(head + overlay(choices, Path(base).as_posix(), of_schemes), encoding="utf-8")
+    text = chosen_scenario(choices, folder.plan.source, folder.path, of_schemes)
+    path.write_text(head + text, encoding="utf-8")
     print_line(f"{path}: the scenario with these values")
 
 

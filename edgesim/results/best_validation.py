@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from edgesim.errors import ResultsError
 from edgesim.results.sweep_file import point_folder, point_name, sweep_points
-from edgesim.scenario.yaml_text import scalar, write_text
+from edgesim.scenario.base_file import base_of, read_with_base
+from edgesim.scenario.document import Document, key_path, lay_over
+from edgesim.scenario.overrides import resolve
+from edgesim.scenario.yaml_text import read_text, scalar, write_text
 from edgesim.tables.table_reading import read_table
 
+SELECTED = "best-validation.yaml"  # in the sweep's folder
 MEASURE = "validation_accuracy"
 LAST_SHARE = 0.25  # of a run's evaluations, which are averaged
 RULE = (
@@ -104,18 +110,87 @@ def validation_score(run: Path) -> float:
     return math.fsum(last) / len(last)
 
 
-def overlay(choices: Sequence[Choice], base: str, of_schemes: bool) -> str:
-    """A scenario file that lays the chosen values over another one, as YAML.
+def chosen_scenario(choices: Sequence[Choice], source: Path, sweep: Path, of_schemes: bool) -> str:
+    """The `overlay` on the base of the file that was swept, or on the file itself.
 
     Args:
         choices: one per scheme.
+        source: the file.
+        sweep: folder in which the overlay will lie.
+        of_schemes: are the choices those of the file's schemes? Else of the file itself.
+
+    Raises:
+        ResultsError: a scheme is of the command line alone, or the base would add keys of its own
+            to a mapping that was chosen.
+    """
+    below = base_of(source)
+    # links are followed but for the file's own, whose folder is what its paths are relative to
+    base = Path(os.path.relpath(below.parent.resolve() / below.name, sweep.resolve())).as_posix()
+    document, whole = read_with_base(below)[0], read_with_base(source)[0]
+    for label in (choice.label for choice in choices if of_schemes):
+        # the resolved file of a run has its scheme's label alone
+        if label not in (whole.tree.get("schemes") or {}) and label != whole.tree.get("scheme"):
+            problem = "write it there and sweep again, which runs no point twice"
+            raise ResultsError(f'{source} has no scheme "{label}"; {problem}.')
+    text = overlay(choices, base, of_schemes, _own_blocks(whole, document))
+    _check(choices, document, text)
+    return text
+
+
+def _own_blocks(whole: Document, base: Document) -> dict[str, dict[str, Any]]:
+    """Label -> block, without its sweep, of the schemes that a file has and its base has not."""
+    known, blocks = (each.tree.get("schemes") or {} for each in (base, whole))
+    return {
+        label: {key: value for key, value in (block or {}).items() if key.split(".")[0] != "sweep"}
+        for label, block in blocks.items()
+        if label not in known
+    }
+
+
+def overlay(
+    choices: Sequence[Choice],
+    base: str,
+    of_schemes: bool,
+    own: Mapping[str, Mapping[str, Any]] | None = None,
+) -> str:
+    """A scenario file that lays the chosen values over another one, as YAML.
+
+    Args:
+        choices: one per scheme, or per method.
         base: path of the other file, as its key ``base`` takes it.
-        of_schemes: are they of the file's schemes? Else of the file itself.
+        of_schemes: are they of the file's schemes? Else of the file itself, in which several
+            methods become schemes.
+        own: label -> block of the schemes that the other file lacks.
     """
     chosen = {
-        choice.label: {key: scalar(text) for key, text in choice.best.values.items()}
+        choice.label: {key: _read(text, key) for key, text in choice.best.values.items()}
         for choice in choices
     }
-    changes: dict[str, Any] = {"schemes": chosen} if of_schemes else next(iter(chosen.values()))
-    content = {"base": base, **changes}
-    return write_text(content)
+    for label, block in (own or {}).items() if of_schemes else ():
+        if label in chosen:
+            rest = {key: value for key, value in block.items() if key not in chosen[label]}
+            chosen[label] = rest | chosen[label]  # what is chosen comes last, and so wins
+    schemes = of_schemes or len(chosen) > 1
+    changes: dict[str, Any] = {"schemes": chosen} if schemes else next(iter(chosen.values()))
+    return write_text({"base": base, **changes})
+
+
+def _read(text: str, key: str) -> Any:
+    return read_text(text, key, numbered=False).tree
+
+
+def _check(choices: Sequence[Choice], base: Document, text: str) -> None:
+    """Refuse an overlay in which a chosen mapping is mixed with what its base has there."""
+    changed = copy.deepcopy(base)
+    patch = read_text(text, SELECTED)
+    del patch.tree["base"]
+    lay_over(changed, patch)
+    for choice in choices:
+        label = choice.label if choice.label in patch.tree.get("schemes", {}) else None
+        scenario = resolve(changed, (), label)
+        for key, value in choice.best.values.items():
+            if scenario.find(key_path(key)) != _read(value, key):
+                raise ResultsError(
+                    f"{choice.label}: no file over a base can replace {key} by {value}, since keys "
+                    "that the base has there stay; copy the values that were chosen."
+                )

@@ -113,4 +113,6 @@ def _number(key: str, text: str) -> int | float | None:
         except (UnitError, KeyError):
             continue
     value = scalar(text.strip())
+    if isinstance(value, int) and abs(value) >= 2**63:  # more than a column of integers holds
+        return float(text)
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None

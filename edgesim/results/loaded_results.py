@@ -96,7 +96,11 @@ class LoadedResults(EventTables):
             "status": [run.status for run in self.runs],
             "folder": [self._relative(run.folder) for run in self.runs],
         }
-        table = pd.DataFrame({**self._identity(), **words, **numbers})
+        identity = self._identity()
+        # swept keys win over key figures of their name, such as rounds, which unfinished runs lack
+        table = pd.DataFrame({**identity, **words, **numbers, **identity})
+        counts = [name for name in COUNT_COLUMNS if name in table and table[name].dtype.kind == "i"]
+        table = table.astype(dict.fromkeys(counts, "Int64"))
         table.attrs["units"] = self.units
         return table
 

@@ -72,8 +72,7 @@ def _listed(folder: Path) -> ListedRun:
     scenario: dict[str, Any] = {}
     with suppress(ResultsError):  # of an older run that has not ended
         scenario = read_scenario(folder / "scenario.yaml")[1]
-    method = (scenario.get("learning") or {}).get("method") or {}
-    scheme = str(scenario.get("scheme") or (method.get("name") if method else None) or folder.name)
+    scheme = str(scenario.get("scheme") or _method_name(scenario) or folder.name)
     seed = str(scenario.get("seed", ""))
     name, flat = str(scenario.get("name", "")), flatten(scenario)
     listed = ListedRun(folder, scheme, "", _changed_at(folder), seed, scenario=flat, name=name)
@@ -88,6 +87,13 @@ def _listed(folder: Path) -> ListedRun:
         return _unfinished(listed, scenario)
     except (ResultsError, DamagedFileError, OSError) as error:
         return replace(listed, state=f"damaged: {error}")
+
+
+def _method_name(scenario: Any) -> Any:
+    """The value of learning.method.name; None where a foreign file has another form."""
+    for key in ("learning", "method", "name"):
+        scenario = scenario.get(key) if isinstance(scenario, dict) else None
+    return scenario
 
 
 def _unfinished(listed: ListedRun, scenario: dict[str, Any]) -> ListedRun:

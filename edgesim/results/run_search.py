@@ -23,6 +23,8 @@ class RunFolders(NamedTuple):
 def find_runs(places: Sequence[Path]) -> RunFolders:
     """Run folders in or below the given places, each once, and the sweeps found on the way.
 
+    A link to the folder of a run counts where the run itself is not below the place.
+
     Raises:
         ResultsError: a place that is no folder, cannot be read, or holds neither a run nor a sweep.
     """
@@ -39,20 +41,36 @@ def find_runs(places: Sequence[Path]) -> RunFolders:
 
 
 def _search(place: Path) -> RunFolders:
-    """Walk in name order; a run folder is not searched further."""
-    here = RunFolders([], [], [])
+    """Walk in name order; a run folder is not searched further.
+
+    A link to a run is a run. Other links are not followed: they may lead round, or far away.
+    """
+    here, links = RunFolders([], [], []), []
     for name, below, files in os.walk(place, onerror=_unreadable):
         below.sort()
         folder = Path(name)
-        if "summary.json" in files:
-            here.finished.append(folder)
-            below.clear()
-        elif _is_unfinished(folder, files):
-            here.unfinished.append(folder)
+        if _add_run(here, folder, files):
             below.clear()
         elif "sweep.json" in files:
             here.sweeps.append(folder)
+        links += [folder / each for each in below if (folder / each).is_symlink()]
+    found = {run.resolve() for run in (*here.finished, *here.unfinished)}
+    for link in links:
+        inside = next(os.walk(link), None)  # None: it cannot be read
+        if inside and link.resolve() not in found:
+            _add_run(here, link, inside[2])
+    here.finished.sort()
+    here.unfinished.sort()
     return here
+
+
+def _add_run(here: RunFolders, folder: Path, files: list[str]) -> bool:
+    """Add a folder with these files, if it is one of a run."""
+    finished = "summary.json" in files
+    if finished or _is_unfinished(folder, files):
+        (here.finished if finished else here.unfinished).append(folder)
+        return True
+    return False
 
 
 def _is_unfinished(folder: Path, files: list[str]) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, DecimalException
 
 from edgesim.errors import COMMAND_LINE, ScenarioError, shorten
 from edgesim.scenario.units import DIMENSIONS, NUMBER, PREFIXES
@@ -47,6 +48,11 @@ def expand_range(text: str, key: str, place: str = COMMAND_LINE) -> list[str]:
         return (_equal_steps if kind == "range" else _equal_ratios)(*arguments)
     except _RangeError as problem:
         raise ScenarioError(f"{place}: {key} has {text}{problem}") from None
+    except DecimalException:
+        cure = "write numbers between 1e-300 and 1e300"
+        raise ScenarioError(
+            f"{place}: {key} has {text}, whose numbers are too far apart; {cure}"
+        ) from None
 
 
 def _equal_steps(first: str, last: str, step: str) -> list[str]:
@@ -57,7 +63,7 @@ def _equal_steps(first: str, last: str, step: str) -> list[str]:
         raise _RangeError(f", {problem}")
     count = (b - a) / d
     if count > MAX_VALUES:
-        raise _RangeError(f", which has {int(count)} values; allowed are {MAX_VALUES}")
+        raise _RangeError(f", which has {count:.6g} values; allowed are {MAX_VALUES}")
     if count != count.to_integral_value():
         end = _written(a + int(count) * d, unit)
         problem = f"whose last step ends at {end}; write an end that the steps meet, such as {end}"
@@ -77,6 +83,8 @@ def _equal_ratios(first: str, last: str, count: str) -> list[str]:
         problem = "log needs two numbers above 0 and no decibel; write range for steps in decibel"
         raise _RangeError(f"; {problem}")
     ratio, n = float(b / a), int(count) - 1
+    if not all(0 < number < math.inf for number in (float(a), float(b), ratio)):
+        raise DecimalException
     inner = [Decimal(f"{float(a) * ratio ** (i / n):.12g}") for i in range(1, n)]
     return [_written(value, unit) for value in (a, *inner, b)]
 
@@ -94,7 +102,7 @@ def _numbers(texts: Sequence[str]) -> tuple[list[Decimal], str]:
     for match in found:
         try:
             numbers.append(Decimal(match[1]).scaleb(_shift(match[3], unit)))
-        except (KeyError, InvalidOperation):
+        except KeyError:
             wanted = unit or "plain numbers"
             problem = f"where {match[0]} is not in {wanted}; write all with the same unit"
             raise _RangeError(f", {problem}") from None

@@ -22,6 +22,7 @@ from edgesim.records.checkpoint.run_checkpoint import (
     unusable,
 )
 from edgesim.results.loaded_results import write_sweep_table
+from edgesim.results.sweep_file import SWEEP_TABLE
 from edgesim.runs.scheme_position import renew_scheme_position
 from edgesim.sweep.sweep_plan import SweepPlan
 from edgesim.sweep.sweep_point import SweepPoint
@@ -79,6 +80,8 @@ class SweepFolder:
         try:
             (path / "points").mkdir(parents=True, exist_ok=True)
             self._hold()
+            # one of an earlier sweep would differ from the points of this one until it is closed
+            (path / SWEEP_TABLE).unlink(missing_ok=True)
             self.write()
             for point in self.with_status(DONE):
                 renew_scheme_position(self.of(point), point.scenario)
@@ -110,13 +113,15 @@ class SweepFolder:
         """
         if self._lock is None:
             return
-        write_sweep_table(self.path)
-        if not self.to_run():
-            rmtree(self.shared, ignore_errors=True)
-        # removed while it is held: a command that has opened it meanwhile sees that it is gone
-        with suppress(OSError):
-            (self.path / "lock").unlink()
-        self._lock.close()
+        try:
+            write_sweep_table(self.path)
+            if not self.to_run():
+                rmtree(self.shared, ignore_errors=True)
+        finally:
+            # removed while it is held: a command that has opened it meanwhile sees that it is gone
+            with suppress(OSError):
+                (self.path / "lock").unlink()
+            self._lock.close()
 
     def remove_shared(self, group: str | None) -> None:
         """Remove what the points of a group shared."""

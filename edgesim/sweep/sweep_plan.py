@@ -72,11 +72,10 @@ def plan_sweep(
     axes, seeds = gather(document, texts, seed_text)
     alone = [value.override for axis in axes if not varies(axis) for value in axis.rows[0]]
     own = axes_of_schemes(with_overridden_schemes(document, alone), texts)
+    choice = SchemeChoice(path, set(only))
     points = [
         check_point(scenario, values, data, allow_code)
-        for scenario, values in combine(
-            document, folder, axes, own, seeds, SchemeChoice(path, set(only))
-        )
+        for scenario, values in combine(document, folder, axes, own, seeds, choice)
     ]
     _refuse_equal_points(points)
     shown: dict[str, list[str]] = {}
@@ -86,7 +85,7 @@ def plan_sweep(
     every = [*axes, *chain(*own.values())]
     linked = [axis.keys for axis in every if varies(axis) and len(axis.keys) > 1]
     notes = []
-    if "schemes" in document.tree and METHOD_KEY in shown:
+    if choice.wanted:
         labels = ", ".join(dict.fromkeys(point.label for point in points))
         notes.append(f"{METHOD_KEY} chooses among the schemes of {path}: {labels}")
     return SweepPlan(
@@ -124,12 +123,13 @@ def combine(
     seeded = [[]] if seeds is None else [[_seed_override(seed)] for seed in seeds]
     for rows in product(*(axis.rows for axis in axes)):
         common = [value for row in rows for value in row]
+        labels = scheme_labels(document, [value.override for value in common])
         method = None
-        if "schemes" in document.tree:
+        if labels != [None]:
             method = next((value for value in common if value.key == METHOD_KEY), None)
         changes = [value.override for value in common if value is not method]
         for seed in seeded:
-            for label in scheme_labels(document, changes):
+            for label in labels:
                 further = own.get(label, ())
                 if hidden_but_for_one(axes, rows, further):
                     continue
@@ -138,7 +138,7 @@ def combine(
                     overrides = [*changes, *(value.override for value in mine), *seed]
                     scenario = scheme_of_document(document, overrides, folder, label)
                     swept = {v.key: v.text for v in (*common, *mine) if v.key in varying}
-                    if choice.takes(label, scenario, method):
+                    if choice.takes(scenario, method):
                         yield scenario, swept
     choice.refuse_unused()
 
@@ -163,11 +163,11 @@ class SchemeChoice:
     methods: dict[str, str] = field(default_factory=dict)
     wanted: dict[str, bool] = field(default_factory=dict)
 
-    def takes(self, label: str | None, scenario: Scenario, method: SweptValue | None) -> bool:
+    def takes(self, scenario: Scenario, method: SweptValue | None) -> bool:
         """Is this scheme run with this swept method (None: any)?"""
         name = scenario.learning.method.name
-        self.methods[label or ""] = name
-        chosen = not self.only or label in self.only
+        self.methods[scenario.scheme or ""] = name
+        chosen = not self.only or scenario.scheme in self.only
         if method is None:
             return chosen
         wanted = str(method.override.value.tree)

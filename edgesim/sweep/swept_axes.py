@@ -35,13 +35,21 @@ def gather(
     block = sweep_block(document)
     seeds = block_seeds(block.subtree(("seeds",))) if "seeds" in block.tree else None
     inner = [axis_from_block(key, block.subtree((key,))) for key in block.tree if key != "seeds"]
-    axes = [axis for axis in inner if not replaced & set(axis.keys)] + axes
+    inner = [axis for axis in inner if not replaced & set(axis.keys)]
+    axes = inner + axes
     _check_keys(axes)
-    own = next((axis for axis in axes if axis.keys == ("seed",)), None)
+    own = next((axis for axis in axes if "seed" in axis.keys), None)
     if own is None:
         return axes, seeds if seed_text is None else parse_seeds(seed_text)
+    name, linked = ":".join(own.keys), len(own.keys) > 1
     if seed_text is not None:
-        raise ScenarioError(f"{COMMAND_LINE}: seed and --seeds are both given; keep --seeds")
+        kept = "one of them" if linked else "--seeds"
+        raise ScenarioError(f"{COMMAND_LINE}: {name} and --seeds are both given; keep {kept}")
+    if seeds is not None and own in inner:
+        place = block.place_of(("seeds",))
+        raise ScenarioError(f"{place}: the sweep has seeds and {name}; keep one of them")
+    if linked:
+        return axes, None
     # seed=0,1 is another way to write --seeds 0,1
     texts = [row[0].text for row in own.rows]
     return [axis for axis in axes if axis is not own], parse_seeds(",".join(texts))
@@ -60,12 +68,12 @@ def axes_of_schemes(
     given = {key for text in texts for key in axis_from_text(text).keys}
     for label in filter(None, scheme_labels(document)):
         block = sweep_block(document, label)
-        if "seeds" in block.tree:
-            place = block.place_of(("seeds",))
-            raise ScenarioError(
-                f"{place}: seeds are those of all schemes; write them in the file's sweep"
-            )
         own = [axis_from_block(key, block.subtree((key,))) for key in block.tree]
+        for axis in own:
+            if {"seed", "seeds"} & set(axis.keys):
+                place = block.place_of((":".join(axis.keys),))
+                problem = "seeds are those of all schemes; write them in the file's sweep"
+                raise ScenarioError(f"{place}: {problem}")
         found[label] = [axis for axis in own if not given & set(axis.keys)]
         _check_keys(found[label])
     return found

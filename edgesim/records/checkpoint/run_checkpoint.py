@@ -66,7 +66,8 @@ def refuse_unusable(path: Path, kind: str, mark: Path, lock: Path) -> None:
         path: of the folder.
         kind: run or sweep.
         mark: a file of every folder of this kind.
-        lock: which a command leaves, empty, that was killed before it wrote the mark.
+        lock: which a command leaves, empty, that was killed before it wrote the mark; the new
+            mark, not yet renamed, may lie beside it.
 
     Raises:
         FolderError: it holds something else, it is a file, or one of its parents is.
@@ -75,7 +76,8 @@ def refuse_unusable(path: Path, kind: str, mark: Path, lock: Path) -> None:
         if path.exists() and not path.is_dir():
             raise FolderError(f"{path} is a file; give --out a folder")
         os.listdir(next(place for place in path.absolute().parents if place.exists()))
-        others = (file for file in path.rglob("*") if not file.is_dir())
+        new = mark.with_name(f"{mark.name}.new")  # see write_atomic
+        others = (file for file in path.rglob("*") if not file.is_dir() and file != new)
         if not mark.exists() and any(file != lock or file.stat().st_size for file in others):
             raise FolderError(f"{path} is not empty and holds no {kind}; give --out a new folder")
     except OSError as error:

@@ -1,5 +1,7 @@
 """Scenarios as dotted keys, and the values of a key as a typed column."""
 
+import math
+
 import pytest
 
 from edgesim.results.flat_scenario import flatten, si_values, unit_of
@@ -38,6 +40,7 @@ def test_units_come_from_the_schema_whatever_the_position():
         ("network.noise", ["-110 dBm", "-170 dBm/Hz"], [1e-14, 1e-20]),
         ("devices.0.tx_power", ["1 W", None], [1.0, None]),
         ("rounds", ["10", "20"], [10, 20]),
+        ("rounds", ["10", str(2**63), "1" + 399 * "0"], [10, 2.0**63, math.inf]),
         ("learning.method.lr", ["0.1", "1e-3"], [0.1, 0.001]),
         ("learning.method.rho_max", ["0.5", "auto"], ["0.5", "auto"]),
         ("allocation.solver", ["kkt", "equal"], ["kkt", "equal"]),

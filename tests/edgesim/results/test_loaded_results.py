@@ -112,6 +112,17 @@ def test_a_sweep_has_a_row_for_every_point_and_rounds_of_those_that_are_done(swe
     assert edgesim.load_sweep(swept).points["status"].tolist() == ["missing", "done", "failed"]
 
 
+def test_a_swept_key_has_its_values_for_points_that_have_not_ended_too(swept):
+    """The key figures have columns of the same names."""
+    text = (swept / "sweep.json").read_text().replace("network.bandwidth", "rounds")
+    for i, band in enumerate(("5MHz", "10MHz", "1GHz"), 3):
+        text = text.replace(f'"{band}"', f'"{i}"')
+    (swept / "sweep.json").write_text(text)
+    points = edgesim.load_sweep(swept).points
+    assert points["rounds"].tolist() == [3, 4, 5] and list(points)[2] == "rounds"
+    assert points["rounds"].dtype == "Int64"
+
+
 def test_a_notebook_shows_the_points_and_plain_text_the_folder(swept):
     loaded = edgesim.load_sweep(swept)
     assert repr(loaded) == f"<2 of 3 runs of {swept}, by {BAND}>"

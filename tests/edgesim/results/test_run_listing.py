@@ -51,6 +51,16 @@ def test_how_far_each_run_is_and_in_what_it_differs(interrupted, copied_run):
     assert states(place)["half"] == "interrupted at round 2 of 3"
 
 
+@pytest.mark.parametrize("learning", ["{method: fedavg}", "[1]", "fedavg", "{method: [1]}"])
+def test_a_foreign_folder_does_not_hide_the_others(copied_run, tmp_path, learning):
+    copied_run("runs/done")
+    foreign = tmp_path / "runs" / "foreign"
+    (foreign / "checkpoint").mkdir(parents=True)
+    (foreign / "scenario.yaml").write_text(f"learning: {learning}\n")
+    found = {run.folder.name: run.scheme for run in list_runs(tmp_path / "runs")}
+    assert found == {"done": "fedavg", "foreign": "foreign"}
+
+
 def test_runs_of_one_scenario_in_folders_of_their_own_are_told_apart(copied_run, tmp_path):
     for folder, band in (("a/one", "5 MHz"), ("b/two", "7 MHz"), ("c/three", "9 MHz")):
         scenario = copied_run(f"runs/{folder}") / "scenario.yaml"

@@ -21,6 +21,20 @@ def test_no_runs(tmp_path):
         find_runs([tmp_path / "nowhere"])
 
 
+def test_linked_runs_are_runs_and_other_links_are_not_followed(tmp_path, copied_run):
+    real, half = copied_run("disk/real"), copied_run("disk/half")
+    (half / "summary.json").unlink()
+    (runs := tmp_path / "runs").mkdir()
+    for name, target in (("a", real), ("b", half), ("loop", runs), ("up", tmp_path), ("no", "no")):
+        (runs / name).symlink_to(target)
+    assert find_runs([runs]) == ([runs / "a"], [runs / "b"], [])
+    mine = copied_run("runs/c")
+    assert find_runs([runs]).finished == [runs / "a", mine]
+    (runs / "latest").symlink_to("c")
+    assert find_runs([runs]).finished == [runs / "a", mine]  # once, by its own name
+    assert find_runs([runs / "a"]).finished == [runs / "a"]
+
+
 def test_an_unfinished_run_is_named(tmp_path, copied_run):
     run = copied_run("a")
     (run / "summary.json").unlink()

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgesim.errors import ScenarioError
 from edgesim.scenario.units import parse
 from edgesim.sweep.ranges import expand_range
 
@@ -28,6 +29,23 @@ from edgesim.sweep.ranges import expand_range
 )
 def test_ranges(text, values):
     assert expand_range(text, "key") == values
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "range(0,1e999999,1e-999999)",
+        "range(0,1e9999,1)",
+        "range(0,1e99999999999999999999,1)",
+        "log(1,1e9999999,3)",
+        "log(1e-400,1e-399,3)",
+        "log(1,1e400,3)",
+    ],
+)
+def test_numbers_that_no_computer_holds_are_one_sentence(text):
+    with pytest.raises(ScenarioError, match=r"command line: key has (range|log)\(") as error:
+        expand_range(text, "key")
+    assert len(str(error.value)) < 200
 
 
 @given(st.decimals(-1000, 1000, places=3), st.decimals("0.001", 10, places=3), st.integers(0, 50))

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from edgesim.cli.app import app
+from edgesim.errors import ResultsError
 from edgesim.results.finished_run import read_run
 from edgesim.results.loaded_results import load_sweep
 from edgesim.results.run_search import find_runs
@@ -159,6 +160,39 @@ def test_a_lock_that_the_command_before_removes_meanwhile_is_taken_anew(folder, 
     with open(folder / "s" / "lock") as other, pytest.raises(BlockingIOError):
         take(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     held.close()
+
+
+def test_values_of_thousands_of_letters_are_written_and_read_back(folder, sweep):
+    clocks = [f"[{', '.join([f'{ghz} GHz'] * 200)}]" for ghz in (2, 3)]
+    axis = f"devices.0.cpu.frequency={','.join(clocks)}"
+    sweep("tiny.yaml", "rounds=1", "devices.0.count=200", axis, "--workers", 1, "--out", "s", "-q")
+    assert load_sweep("s").points["devices.0.cpu.frequency"].tolist() == clocks
+    assert not (folder / "s" / "lock").exists()
+
+
+def test_a_whole_number_above_64_bits_is_a_column_of_floats(folder, sweep):
+    key = "devices.0.cpu.cycles_per_weight"
+    sweep("tiny.yaml", "rounds=1", f"{key}=5,{10**20}", "--workers", 1, "--out", "s", "-q")
+    assert pd.read_parquet(folder / "s" / "sweep.parquet")[key].tolist() == [5.0, 1e20]
+
+
+def test_the_lock_goes_even_where_the_table_cannot_be_written(folder, monkeypatch):
+    def unwritten(path):
+        raise ResultsError("no such luck")
+
+    opened = SweepFolder(folder / "s", plan_sweep(folder / "tiny.yaml"))
+    opened.open()
+    monkeypatch.setattr("edgesim.sweep.sweep_folder.write_sweep_table", unwritten)
+    with pytest.raises(ResultsError, match="no such luck"):
+        opened.close()
+    assert not (folder / "s" / "lock").exists()
+
+
+def test_the_table_of_an_earlier_sweep_goes_when_points_are_added(folder, sweep):
+    """Else that of an interrupted sweep would differ from its points."""
+    sweep("tiny.yaml", "rounds=1,2", "--workers", 1, "--out", "s", "-q")
+    SweepFolder(folder / "s", plan_sweep(Path("tiny.yaml"), ["rounds=1,2,3"])).open()
+    assert not (folder / "s" / "sweep.parquet").exists()
 
 
 @pytest.mark.parametrize("out", ["file", "file/below", "full"])

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from edgesim.errors import ScenarioError
 from edgesim.runs.fingerprint import code_files, digest
 from edgesim.scenario.loader import load
 from edgesim.sweep.sweep_plan import plan_sweep
@@ -88,6 +89,17 @@ def test_a_sweep_block_and_the_command_line_that_wins(folder):
     assert "sweep" not in load("block.yaml").to_yaml()
 
 
+def test_linked_seeds_and_the_seeds_of_a_block(folder):
+    linked = ["seed:rounds=3:1,4:2", "network.bandwidth=10 MHz"]
+    planned = plan_sweep(Path("block.yaml"), linked)  # the command line wins
+    assert [(p.seed, p.scenario.rounds) for p in planned.points] == [(3, 1), (4, 2)]
+    for own in ("seed: [3, 4]", '"seed:network.noise": [[3, -110 dBm], [4, -100 dBm]]'):
+        (folder / "both.yaml").write_text((folder / "block.yaml").read_text() + f"  {own}\n")
+        sentence = r"both.yaml:15: the sweep has seeds and seed.*; keep one of them"
+        with pytest.raises(ScenarioError, match=sentence):
+            plan_sweep(Path("both.yaml"))
+
+
 def test_zipped_keys_are_no_grid(folder):
     planned = plan_sweep(
         Path("tiny.yaml"),
@@ -124,6 +136,23 @@ def test_a_swept_method_chooses_among_the_schemes_with_their_parameters(folder):
     assert only.label == "ours"
 
 
+def test_a_swept_method_is_one_like_others_where_the_schemes_are_removed(folder):
+    planned = plan_sweep(Path("two.yaml"), ["~schemes", "learning.method.name=fedavg,fedprox"])
+    assert [p.label for p in planned.points] == ["fedavg", "fedprox"] and planned.notes == []
+    swept = ["schemes={own: {}, other: {rounds: 2}}", "learning.method.name=fedavg"]
+    planned = plan_sweep(Path("tiny.yaml"), swept)
+    assert [p.label for p in planned.points] == ["own", "other"]
+    assert "chooses among the schemes of tiny.yaml" in planned.notes[0]
+
+
+def test_a_resolved_file_of_a_scheme_has_that_scheme(folder):
+    (folder / "resolved.yaml").write_text(load("two.yaml", label="plain").to_yaml())
+    (point,) = plan_sweep(Path("resolved.yaml"), only=["plain"]).points
+    assert point.label == "plain"
+    with pytest.raises(ScenarioError, match='no scheme "ours"; it has plain'):
+        plan_sweep(Path("resolved.yaml"), only=["ours"])
+
+
 def test_a_swept_method_of_a_file_without_schemes_starts_afresh(folder):
     text = (
         (folder / "tiny.yaml")
@@ -149,6 +178,10 @@ def test_a_swept_method_of_a_file_without_schemes_starts_afresh(folder):
             'the points "fedavg, rounds=5, seed 0" and "fedavg, rounds=05, seed 0" are the',
         ),
         (["tiny.yaml", "seed=1,2", "--seeds", "0"], "seed and --seeds are both given"),
+        (
+            ["tiny.yaml", "seed:rounds=0:1,1:2", "--seeds", "5"],
+            "seed:rounds and --seeds are both given; keep one of them",
+        ),
         (["tiny.yaml", "--seeds", "x"], 'seeds is "x"; write such as 0-4'),
         (["tiny.yaml", "scheme=a,b"], "scheme cannot be swept"),
         (

@@ -211,6 +211,8 @@ def test_what_a_kill_leaves_before_the_first_file_is_no_other_folder(tmp_path):
     (sweep / "points").mkdir(parents=True)
     lock.touch()
     refuse_unusable(sweep, "sweep", sweep / "sweep.json", lock)
+    (sweep / "sweep.json.new").write_text("{")  # not yet renamed
+    refuse_unusable(sweep, "sweep", sweep / "sweep.json", lock)
     lock.write_text("somebody's")
     with pytest.raises(FolderError, match="is not empty and holds no sweep"):
         refuse_unusable(sweep, "sweep", sweep / "sweep.json", lock)

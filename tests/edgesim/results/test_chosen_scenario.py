@@ -1,0 +1,88 @@
+"""The scenario that --select writes: what was chosen is what it runs."""
+
+from pathlib import Path
+
+import pytest
+
+from edgesim.errors import ResultsError
+from edgesim.results.best_validation import Candidate, Choice, chosen_scenario
+from edgesim.scenario.loader import expand
+
+LR = "learning.method.lr"
+TUNING = """
+base: tiny.yaml
+schemes:
+  avg: {sweep: {learning.method.lr: [0.1, 0.2]}}
+  prox:
+    learning.method.lr: 0.3
+    learning: {method: {name: fedprox, mu: 0.01}}
+    sweep: {learning.method.lr: [0.1, 0.2]}
+"""
+
+
+@pytest.fixture
+def methods(tiny_scenario, tmp_path):
+    """Method and its parameters, by label, of the file that is written into a sweep's folder."""
+
+    def written(chosen, more="", tuning=None, sweep="runs/s"):
+        (tmp_path / "tiny.yaml").write_text(tiny_scenario.read_text() + more)
+        (tmp_path / "tuning.yaml").write_text(tuning or "base: tiny.yaml\n")
+        (tmp_path / sweep).mkdir(parents=True, exist_ok=True)
+        choices = [Choice(label, (Candidate(each, 0.5, 1),)) for label, each in chosen.items()]
+        source = tmp_path / ("tuning.yaml" if tuning else "tiny.yaml")
+        path = tmp_path / sweep / "chosen.yaml"
+        of_schemes = "schemes" in more + (tuning or "")
+        path.write_text(chosen_scenario(choices, source, tmp_path / sweep, of_schemes))
+        found = {label: s.learning.method for label, s in expand(path)}
+        return {label: (method.name, method.params) for label, method in found.items()}
+
+    return written
+
+
+def test_a_scheme_that_only_the_tuning_file_has_keeps_its_method(methods):
+    chosen = {"avg": {LR: "0.2"}, "prox": {LR: "0.2"}}
+    assert methods(chosen, "schemes: {avg: {}}\n", TUNING) == {
+        "avg": ("fedavg", {"lr": 0.2}),
+        "prox": ("fedprox", {"lr": 0.2, "mu": 0.01}),
+    }
+
+
+def test_a_scheme_that_only_the_command_line_has_is_refused(methods):
+    with pytest.raises(ResultsError, match=r'tuning.yaml has no scheme "mine"; write it there'):
+        methods({"avg": {LR: "0.2"}, "mine": {LR: "0.2"}}, "schemes: {avg: {}}\n", TUNING)
+    resolved = "base: tiny.yaml\nscheme: mine\n# without schemes\n"  # as in the folder of a run
+    assert methods({"mine": {LR: "0.2"}}, tuning=resolved) == {"mine": ("fedavg", {"lr": 0.2})}
+
+
+def test_several_methods_of_a_file_without_schemes_become_schemes(methods):
+    name = "learning.method.name"
+    chosen = {each: {LR: "0.2", name: each} for each in ("fedavg", "fedprox")}
+    assert methods(chosen) == {each: (each, {"lr": 0.2}) for each in chosen}
+    alone = {"liu": {"learning.method.personal_lr": "0.2", name: "liu"}}
+    assert methods(alone) == {None: ("liu", {"personal_lr": 0.2})}  # without FedAvg's lr
+
+
+def test_lists_and_mappings_are_written_as_such(methods, tmp_path):
+    chosen = {"fedavg": {"devices.0.cpu.frequency": "3 GHz", "evaluate.targets": "[0.3, 0.4]"}}
+    methods(chosen)
+    ((_, scenario),) = expand(tmp_path / "runs/s/chosen.yaml")
+    assert scenario.evaluate.targets == (0.3, 0.4)
+    fedavg, fedprox = "{name: fedavg, lr: 0.2}", "{name: fedprox, mu: 0.1}"
+    chosen = {"fedavg": {"learning.method": fedavg}, "fedprox": {"learning.method": fedprox}}
+    assert methods(chosen) == {
+        "fedavg": ("fedavg", {"lr": 0.2}),
+        "fedprox": ("fedprox", {"mu": 0.1}),
+    }
+
+
+def test_a_mapping_that_the_base_would_add_to_is_refused(methods):
+    chosen = {"fedavg": {"learning.method": "{name: fedavg, local_steps: 3}"}}
+    sentence = r"fedavg: no file over a base can replace learning.method by .*copy the values"
+    with pytest.raises(ResultsError, match=sentence):
+        methods(chosen)  # the base's lr would stay
+
+
+def test_the_base_is_found_from_a_folder_that_is_a_link(methods, tmp_path):
+    (tmp_path / "disk" / "large").mkdir(parents=True)
+    (tmp_path / "runs").symlink_to(Path("disk") / "large")
+    assert methods({"fedavg": {LR: "0.2"}}) == {None: ("fedavg", {"lr": 0.2})}
