@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 from fl.contracts import Array
 from fl.models.layout import Layout, Slot, UnitAxis
@@ -90,7 +91,8 @@ def sentence(model: UnitSearch, reason: str) -> str:
 def output_axes(model: UnitSearch, plain: Layout) -> Axes:
     """The outputs of the last layer, one per class; empty where the last layer is another."""
     last = model.last
-    dense = isinstance(model.module.get_submodule(last), nn.Linear)
+    layer = model.module.get_submodule(last)
+    dense = isinstance(layer, nn.Linear) and not parametrize.is_parametrized(layer)
     mine = [slot for slot in plain.slots if slot.name in (f"{last}.weight", f"{last}.bias")]
     if not last:  # the module itself is the layer
         mine = [slot for slot in plain.slots if slot.name in ("weight", "bias")]
