@@ -224,6 +224,11 @@ class ModuleArchitecture(Architecture):
                     outputs = functional_call(module, given, (x,))
             else:
                 outputs = functional_call(module, given, (x,))
+        except IndexError as error:
+            if not self.text or not str(error).startswith("index out of range"):  # of a look-up
+                raise
+            problem = f"looks up a code that it does not know; the largest one here is {x.max()}"
+            raise ModelError(f"model {self.name} {problem}") from error
         finally:
             self._idle.append(module)
         logits = logits_of(outputs)

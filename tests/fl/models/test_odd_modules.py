@@ -128,3 +128,11 @@ def test_a_module_needs_no_layer_with_weights(own, make, text, last):
 def test_what_has_no_signature_is_called_without_arguments(own):
     with pytest.raises(ModelError, match=r"is dict, no torch\.nn\.Module"):
         _ = own(dict).trace
+
+
+def test_a_code_beyond_the_embedding_is_one_sentence(own):
+    model = own(LookedUp, text=True)
+    w = torch.from_numpy(model.initial(np.random.default_rng(0)))
+    assert model.logits(w, torch.tensor([[0, 19]])).shape == (1, 3)
+    with pytest.raises(ModelError, match=r"model \./net\.py:Net looks up .* one here is 21"):
+        model.logits(w, torch.tensor([[0, 21], [20, 3]]))
