@@ -84,13 +84,14 @@ class Objective:
 
             # the mean of single losses would sum in another order
             return functional.cross_entropy(outputs, y)
-        loss = self.each(outputs, y).mean()
-        if outputs.requires_grad and not loss.requires_grad:
+        values = self.each(outputs, y)
+        lost = outputs.requires_grad and not values.requires_grad
+        if lost or not values.is_floating_point():
             raise LearningError(
                 "learning.loss gives values without a gradient; compute them from the outputs by "
                 "differentiable functions of torch"
             )
-        return loss
+        return values.mean()
 
     def measured(self, outputs: Tensor, y: Tensor) -> list[Tensor]:
         """Loss, hit (nan without labels) and, if there is one, the metric of each sample [B]."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Callable, Collection
+from contextlib import suppress
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -90,13 +92,28 @@ def find_function(
         return None
     if not callable(own):
         raise ScenarioKeyError(key, f"is {name}, which is no function of {arguments}")
-    return guarded_object(own, scenario, name)
+    return guarded_object(own, scenario, kind, name)
 
 
-def guarded_object(own: Callable, scenario: Scenario, name: str) -> Callable:
+def guarded_object(own: Callable, scenario: Scenario, kind: str, name: str) -> Callable:
     """A function of `find_object`; what it raises becomes a UserCodeError."""
-    path = code_path(scenario, name) if ".py:" in name else Path(inspect.getfile(own))
+    path = code_path(scenario, name) if ".py:" in name else file_of(own, entry_of(kind, name, ()))
     return guarded(own, name, path)
+
+
+def file_of(own: Callable, entry: EntryPoint | None) -> Path:
+    """The file with the code of a function, or of the class of what is called in its place.
+
+    What is written in C has none: there it is the file of the module that registers it.
+    """
+    own = inspect.unwrap(own)
+    while isinstance(own, partial):
+        own = own.func
+    for each in (own, type(own)):
+        with suppress(TypeError, OSError):
+            return Path(inspect.getfile(each))
+    spec = find_spec(entry.module) if entry else None
+    return Path((spec and spec.origin) or str(own))
 
 
 def entry_of(kind: str, name: str, key: Key) -> EntryPoint | None:

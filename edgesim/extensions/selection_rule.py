@@ -57,7 +57,10 @@ def _shown(given: object) -> str:
     """What a rule chose, with plain numbers where it chose those of numpy."""
     if isinstance(given, list | tuple):
         given = [each.item() if isinstance(each, np.generic) else each for each in given]
-    return str(given)[:80]
+    try:
+        return str(given)[:80]
+    except ValueError:  # so large a number that Python does not write it
+        return "numbers of thousands of digits"
 
 
 def checked(rule: SelectionRule, name: str) -> SelectionRule:
@@ -69,7 +72,7 @@ def checked(rule: SelectionRule, name: str) -> SelectionRule:
             chosen = np.asarray(given)
             is_mask = chosen.dtype == bool  # over devices, not their numbers
             chosen = np.full(1, np.nan) if is_mask else chosen.astype(float)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             chosen = np.full(1, np.nan)
         if chosen.ndim != 1 or not np.isin(chosen, view.idle).all():
             problem = f"is {name}, which chose {_shown(given)} in round {view.g}"

@@ -28,8 +28,10 @@ def parts_of(given: Any, source: str) -> list[tuple[str, Any]]:
         if name in ("train", "test"):
             columns = columns_of(value, f"{source}: {name}")
             parts += [(f"{kind}_{name}", column) for kind, column in columns.items()]
-            if "classes" not in given and name == "train" and hasattr(value, "classes"):
-                parts.append(("classes", list(value.classes)))
+            names = getattr(value, "classes", None)  # often their number
+            listed = isinstance(names, list | tuple | Mapping | np.ndarray)
+            if "classes" not in given and name == "train" and listed:
+                parts.append(("classes", list(names)))
         else:
             parts.append((str(name), value))
     return parts
@@ -37,13 +39,23 @@ def parts_of(given: Any, source: str) -> list[tuple[str, Any]]:
 
 def columns_of(data: Any, source: str) -> dict[str, Any]:
     """x, y and, where items have a third part, clients of a torch data set."""
-    tensors = getattr(data, "tensors", None)  # of torch.utils.data.TensorDataset
-    if not isinstance(tensors, tuple | list):
+    if is_tensors(data):
+        tensors = data.tensors
+    else:
         items = items_of(data, source)
         tensors = [stacked(list(column), source) for column in zip(*items, strict=True)]
     if len(tensors) not in (2, 3):
         raise DataError(f"{source} has {len(tensors)} tensors; give x and y, and clients or not")
     return dict(zip(("x", "y", "clients"), tensors, strict=False))
+
+
+def is_tensors(data: Any) -> bool:
+    """Are the items of a data set the rows of its tensors? Those of a subclass may be others."""
+    if not hasattr(data, "tensors"):
+        return False
+    from torch.utils.data import TensorDataset
+
+    return type(data) is TensorDataset
 
 
 def items_of(data: Any, source: str) -> list[Any]:
@@ -85,6 +97,8 @@ def as_array(value: Any, source: str) -> Array:
         array = np.asarray(value)
     except (ValueError, TypeError, RuntimeError) as error:
         raise DataError(f"{source} is no array ({error})") from error
+    if array.dtype == object and all(isinstance(each, str) for each in array.flat):
+        return array.astype(str)  # as pandas holds words
     if array.dtype == object:
         raise DataError(f"{source} is no array of numbers: its rows differ in length or in kind")
     return array

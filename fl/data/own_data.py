@@ -245,10 +245,12 @@ def clients_of(
     known, numbers = np.unique(given[0], return_inverse=True)
     if len(given) == 1:
         return known, (numbers.astype(np.int64), None)
-    strange = np.setdiff1d(given[1], known)
+    # In one type, as int64 beside uint64 would become real numbers, which mix up large ones.
+    tested = given[1].astype(known.dtype)
+    strange = given[1][(tested != given[1]) | ~np.isin(tested, known)]
     if len(strange):
         raise DataError(f"{source}: client {strange[0]} of clients_test has no training sample")
-    return known, (numbers.astype(np.int64), np.searchsorted(known, given[1]).astype(np.int64))
+    return known, (numbers.astype(np.int64), np.searchsorted(known, tested).astype(np.int64))
 
 
 def own_arrays(samples: Samples) -> dict[str, Array]:

@@ -80,9 +80,9 @@ class Trace:
 
     @property
     def last(self) -> str:
-        """The last module with weights of its own that is called."""
+        """The last module with weights of its own that is called; without any, with parameters."""
         weights = [each for each in self.parameters if each.kind == "weight"]
-        return max(weights, key=lambda each: each.place).owner
+        return max(weights or self.parameters, key=lambda each: each.place).owner
 
 
 def trace(module: nn.Module, x: Tensor, name: str) -> Trace:
@@ -228,7 +228,7 @@ class CountedCall:
 
     def caller(self, name: str) -> str:
         """The module whose call uses a parameter: its own, or one around it that is called."""
-        owner = name.rpartition(".")[0]
+        owner = f".{name.rpartition('.')[0]}.".partition(".parametrizations.")[0].strip(".")
         while owner and owner not in self.place:
             owner = owner.rpartition(".")[0]
         return owner
@@ -280,18 +280,31 @@ def flop_counter() -> Iterator[FlopsOfOperations]:
 
 
 def with_static_batch_norm(module: nn.Module, name: str) -> nn.Module:
-    """The module with `StaticBatchNorm` in place of batch norm.
+    """The module with `StaticBatchNorm` in place of batch norm that computes as torch's does.
 
     The module is changed in place.
 
     Raises:
         ModelError: a batch norm has an eps of its own.
     """
-    if isinstance(module, nn.modules.batchnorm._BatchNorm):
-        if module.eps != EPS:
-            problem = f"batch norm adds {EPS:g} to the variance"
-            raise ModelError(f"model {name} has a batch norm with eps {module.eps:g}; {problem}")
-        return StaticBatchNorm(module)
-    for key, child in list(module.named_children()):
-        setattr(module, key, with_static_batch_norm(child, name))
-    return module
+    found = {each: static(each, name) for each in module.modules() if is_batch_norm(each)}
+    for parent in list(module.modules()):
+        for key, child in parent._modules.items():  # which has a child under each of its names
+            if child in found:
+                parent._modules[key] = found[child]
+    return found.get(module, module)
+
+
+def is_batch_norm(module: nn.Module) -> bool:
+    """Is it a batch norm of torch, or of a class that takes over how it computes?"""
+    kind = nn.modules.batchnorm._BatchNorm
+    return isinstance(module, kind) and type(module).forward.__module__.startswith("torch.")
+
+
+def static(module: nn.Module, name: str) -> nn.Module:
+    """What stands for a batch norm; a ModelError where it has an eps of its own."""
+    assert isinstance(module, nn.modules.batchnorm._BatchNorm)
+    if module.eps != EPS:
+        problem = f"batch norm adds {EPS:g} to the variance"
+        raise ModelError(f"model {name} has a batch norm with eps {module.eps:g}; {problem}")
+    return StaticBatchNorm(module)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import random
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -78,8 +80,7 @@ class ModuleArchitecture(Architecture):
 
     def made(self, seed: int) -> nn.Module:
         """The module with the first weights that follow from a seed."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(seed):
             module = self.make()
             if not isinstance(module, nn.Module):
                 found = type(module).__name__
@@ -223,6 +224,11 @@ class ModuleArchitecture(Architecture):
                     outputs = functional_call(module, given, (x,))
             else:
                 outputs = functional_call(module, given, (x,))
+        except IndexError as error:
+            if not self.text or not str(error).startswith("index out of range"):  # of a look-up
+                raise
+            problem = f"looks up a code that it does not know; the largest one here is {x.max()}"
+            raise ModelError(f"model {self.name} {problem}") from error
         finally:
             self._idle.append(module)
         logits = logits_of(outputs)
@@ -240,6 +246,21 @@ class ModuleArchitecture(Architecture):
                     each._buffers[key] = buffer.to(x.device)
 
 
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """The generators of torch, numpy and Python that all code shares start from a seed within."""
+    states = random.getstate(), np.random.get_state()
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            np.random.seed(seed % 2**32)
+            random.seed(seed)
+            yield
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])
+
+
 def maker(model: Any, input_shape: Shape, outputs: int) -> Callable[[], nn.Module]:
     """What makes the module: a copy of a module, or a call of a class or function.
 
@@ -247,7 +268,10 @@ def maker(model: Any, input_shape: Shape, outputs: int) -> Callable[[], nn.Modul
     """
     if isinstance(model, nn.Module):
         return lambda: deepcopy(model)
-    signature = inspect.signature(model)
+    try:
+        signature = inspect.signature(model)
+    except ValueError:  # of what is written in C, such as dict
+        return lambda: model()
     known = {"input_shape": input_shape, "classes": outputs}
     given = {name: value for name, value in known.items() if name in signature.parameters}
     try:

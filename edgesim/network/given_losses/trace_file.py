@@ -221,6 +221,8 @@ def read_numbers(text: str, columns: int, used: int) -> Array:
         raise TraceFileError("holds no line of values")
     if len(lines) * used > MAX_VALUES:
         raise TraceFileError(f"holds {len(lines) * used} values; allowed are {MAX_VALUES}")
+    if any(line.count(",") != columns - 1 for line in lines):
+        raise TraceFileError(first_odd_line(text, columns))
     try:
         return np.loadtxt(lines, delimiter=",", usecols=range(used), ndmin=2, comments=None)
     except ValueError:

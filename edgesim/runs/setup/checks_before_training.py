@@ -7,6 +7,8 @@ from edgesim.runs.setup.data_source import data_warnings
 from edgesim.runs.setup.make_method import sharing_warnings
 from edgesim.runs.setup.setup import Setup
 from fl.data.array_files import check_values, is_array_file
+from fl.errors import ModelError
+from fl.task import LearningTask
 
 
 def learning_warnings(setup: Setup) -> list[str]:
@@ -20,12 +22,14 @@ def check_own_data(setup: Setup) -> None:
 
     Raises:
         DataError: a value is not finite, or a code is negative; or they cannot be read.
+        ModelError: a code is none that the model knows.
     """
     name = setup.scenario.learning.dataset
     if setup.source.in_memory:
         setup.task.data.x_train  # noqa: B018 (reads the samples)
     elif setup.source.samples is not None and is_array_file(name):
         check_values(setup.scenario.folder / name)
+    check_codes(setup.task)
 
 
 def check_before_training(setup: Setup) -> None:
@@ -34,6 +38,7 @@ def check_before_training(setup: Setup) -> None:
     Raises:
         ScenarioKeyError: torch cannot use the device.
         DataError: the images cannot be read.
+        ModelError: a code is none that the model knows.
     """
     if setup.counts_only:
         return
@@ -47,3 +52,18 @@ def check_before_training(setup: Setup) -> None:
         problem = f"is {name}, which torch cannot use here: {reason}"
         raise ScenarioKeyError(("learning", "device"), problem) from error
     setup.task.data.x_train  # noqa: B018 (reads the images)
+    check_codes(setup.task)
+
+
+def check_codes(task: LearningTask) -> None:
+    """Refuse codes beyond those of a shipped model, which has a vector for each class."""
+    model, data = task.architecture, task.data
+    if not data.text or not model.in_layers:
+        return
+    for name, codes in (("x_train", data.x_train), ("x_test", data.x_test)):
+        if codes.max() >= model.classes:
+            known = f"knows one code for each of the {model.classes} classes"
+            problem = f"{known}, 0 to {model.classes - 1}, but {name} holds the code {codes.max()}"
+            raise ModelError(
+                f"model {model.name} {problem}; use fewer codes, or a model of your own"
+            )

@@ -69,7 +69,7 @@ def find_data(scenario: Scenario, given: Any, allow_code: bool) -> DataSource:
     held = _partition_file(scenario)
     load = find_object("datasets", scenario, name, DATASET, allow_code)
     if load is not None:
-        found = guarded_object(load, scenario, name)() if callable(load) else load
+        found = guarded_object(load, scenario, "datasets", name)() if callable(load) else load
         return DataSource(own_samples(found, name), held, in_memory=True)
     if array_files.is_array_file(name):
         path = folder / name

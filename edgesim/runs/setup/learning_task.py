@@ -18,6 +18,7 @@ from fl.objective import CROSS_ENTROPY, ERRORS, LOSSES, Objective, PerSample
 from fl.task import LearningTask
 
 MODEL = ("learning", "model")
+LABELS = ("scheme", "seed")  # columns that `edgesim.load_run` and others put beside those of a run
 
 
 def find_model(scenario: Scenario, given: Any, allow_code: bool) -> Any | None:
@@ -133,7 +134,7 @@ def find_objective(scenario: Scenario, labels: bool, allow_code: bool) -> Object
         return Objective(loss, name == CROSS_ENTROPY, labels)
     metric = _measure(scenario, "metric", learning.metric, labels, allow_code)
     column = learning.metric.rpartition(":")[2].replace("-", "_")
-    if column in ROUNDS:
+    if column in (*ROUNDS, *LABELS):
         problem = f"is {learning.metric}, but the table rounds has a column {column}; rename it"
         raise ScenarioKeyError(("learning", "metric"), problem)
     return Objective(loss, name == CROSS_ENTROPY, labels, metric, column)

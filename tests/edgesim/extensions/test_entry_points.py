@@ -33,10 +33,14 @@ halves = "acme_edge:halves"
 line = "acme_edge:line"
 [project.entry-points."edgesim.datasets"]
 corners = "acme_edge:corners"
+turned = "acme_edge:turned"
 [project.entry-points."edgesim.channels"]
 flat = "acme_edge:flat"
+level = "acme_edge:level"
 [project.entry-points."edgesim.selection"]
 first = "acme_edge:first"
+kept = "acme_edge:kept"
+built_in = "builtins:divmod"
 """
 CODE = '''\
 """Parts for edgesim."""
@@ -64,9 +68,9 @@ def line(input_shape, classes):
     import torch
     return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(4, classes))
 
-def corners():
+def corners(turns=0):
     """Which corner of a square is bright."""
-    x = np.tile(np.eye(4, dtype=np.float32), (20, 1))
+    x = np.tile(np.roll(np.eye(4, dtype=np.float32), turns, axis=1), (20, 1))
     y = np.tile(np.arange(4), 20)
     return x, y, x, y
 
@@ -77,6 +81,17 @@ def flat(fleet, streams):
 def first(view, count, stream):
     """The first ones."""
     return view.idle[:count]
+
+from functools import lru_cache, partial
+
+@dataclass
+class Level:
+    """The same loss for everybody."""
+    loss_db: float
+    def __call__(self, fleet, streams):
+        return np.full(len(fleet), self.loss_db / (self.loss_db > 0))
+
+turned, level, kept = partial(corners, turns=1), Level(90.0), lru_cache(first)
 '''
 SCENARIO = """\
 name: acme
@@ -183,3 +198,15 @@ def test_mistakes_are_one_sentence(edgesim):
     assert "or ./file.py:function, or of installed packages: halves" in solver
     channel = edgesim("run", "acme.yaml", "network.channel=flta", code=2)
     assert "allowed is ./file.py:function, or of installed packages: flat" in channel
+
+
+def test_what_is_called_need_not_be_a_function(edgesim, tmp_path):
+    """A partial, an object with a call of its own, what is wrapped, and what is written in C."""
+    odd = ["learning.dataset=turned", "network.channel=level", "learning.selection=kept"]
+    edgesim("run", "acme.yaml", *odd[:2], "--out", "r")
+    devices = (tmp_path / "r" / "devices.csv").read_text().splitlines()
+    assert [row.split(",")[2] for row in devices[1:]] == ["-90.0"] * 4
+    unhashable = edgesim("run", "acme.yaml", odd[2], code=2)
+    assert "acme_edge.py:1: TypeError: unhashable" in unhashable
+    built_in = edgesim("run", "acme.yaml", "learning.selection=built_in", code=2)
+    assert "built_in failed: " in built_in and "TypeError: divmod expected 2" in built_in

@@ -45,6 +45,12 @@ def odd(view, count, stream):
 
 def ragged(view, count, stream):
     return [[1], [1, 2]]
+
+def huge(view, count, stream):
+    return [10**400]
+
+def unwritable(view, count, stream):
+    return [10**5000]
 """
 
 
@@ -86,6 +92,8 @@ def test_from_a_file(chosen):
         ("./select.py:mask", "which chose [False  True] in round 0; choose among the devices"),
         ("./select.py:odd", "which chose nobody in round 0; choose among"),
         ("./select.py:ragged", "which chose [[1], [1, 2]] in round 0; choose among"),
+        ("./select.py:huge", "which chose [1000000000"),
+        ("./select.py:unwritable", "which chose numbers of thousands of digits in round 0; choose"),
         ("./select.py:gone", "but select.py defines no gone"),
         ("all", "learning.method.participants is 1, which the selection all does not read"),
     ],

@@ -57,6 +57,69 @@ def test_every_form_gives_the_same_samples(tmp_path):
     assert same(own_samples({"train": list(train), "test": list(test)}, "data"), plain)
 
 
+class Doubled(TensorDataset):
+    def __getitem__(self, place):
+        x, y = super().__getitem__(place)
+        return 2 * x, y
+
+
+class Listed(list):
+    """Items that have been read, beside tensors that they were made of."""
+
+    tensors = (torch.zeros(9), torch.zeros(9))
+
+
+def test_items_of_a_data_set_come_before_its_tensors():
+    given = arrays(clients_train=None)
+    x = [torch.from_numpy(given[name]) for name in ("x_train", "x_test")]
+    y = [torch.from_numpy(given[name]) for name in ("y_train", "y_test")]
+    pair = [Doubled(*tensors) for tensors in zip(x, y, strict=True)]
+    twice = own_samples(given | {name: 2 * given[name] for name in ("x_train", "x_test")}, "data")
+    assert same(own_samples(pair, "data"), twice)
+    assert same(own_samples([Listed(each) for each in pair], "data"), twice)
+
+
+@pytest.mark.parametrize(
+    ("classes", "names"),
+    [
+        (2, ("0", "1")),
+        (None, ("0", "1")),
+        (["cat", "dog"], ("cat", "dog")),
+        (np.array(["cat", "dog"]), ("cat", "dog")),
+        ({"cat": 0, "dog": 1}, ("cat", "dog")),
+    ],
+)
+def test_classes_of_a_data_set_may_be_names_or_their_number(classes, names):
+    train = TensorDataset(torch.zeros(2, 4), torch.tensor([0, 1]))
+    train.classes = classes
+    assert own_samples((train, train), "data").classes == names
+
+
+def test_words_of_clients_may_be_objects():
+    """pandas holds words so."""
+    words = np.array(["b", "a", "b"], dtype=object)
+    assert same(own_samples(arrays(clients_train=words), "data"), own_samples(arrays(), "data"))
+    with pytest.raises(DataError, match="clients_train is no array of numbers"):
+        own_samples(arrays(clients_train=np.array(["b", None, "b"], dtype=object)), "data")
+
+
+@pytest.mark.parametrize("kinds", [(np.uint64, np.int64), (np.int64, np.uint64)])
+def test_large_ids_of_clients_are_told_apart(kinds):
+    ids = np.array([2**53 + 1, 2**53, 2**53 + 2])
+    given = arrays(clients_train=ids.astype(kinds[0]), clients_test=ids[:2].astype(kinds[1]))
+    samples = own_samples(given, "data")
+    assert samples.clients[samples.owners[1]].tolist() == [2**53 + 1, 2**53]
+    strange = np.array([2**53, 2**53 + 3]).astype(kinds[1])
+    with pytest.raises(DataError, match=rf"client {2**53 + 3} of clients_test has no training"):
+        own_samples(given | {"clients_test": strange}, "data")
+
+
+def test_ids_that_the_training_samples_cannot_have_are_strange():
+    given = arrays(clients_train=np.array([0, 2**64 - 1, 1], np.uint64), clients_test=[0, -1])
+    with pytest.raises(DataError, match="client -1 of clients_test has no training sample"):
+        own_samples(given, "data")
+
+
 def test_what_is_stored_is_read_back_as_the_same_data():
     samples = own_samples(arrays(classes=["cat", "dog"]), "data")
     assert same(own_samples(own_arrays(samples), "data"), samples)

@@ -63,6 +63,33 @@ def test_the_check_with_numbers_refuses_what_mixes_units(own):
     assert list(hidden(own(AcrossUnits).layout)) == ["second"]
 
 
+def centred(h):
+    return h - h.mean(1, keepdim=True)
+
+
+class BelowNarrowLayers(nn.Module):
+    """What mixes the units of the first layer lies far from the output."""
+
+    def __init__(self, mix):
+        super().__init__()
+        self.first, self.mix, self.head = nn.Linear(5, 8), mix, nn.Linear(8, 3)
+        self.middle = nn.Sequential(
+            *(each for _ in range(8) for each in (nn.Linear(8, 8), nn.ReLU()))
+        )
+
+    def forward(self, x):
+        return self.head(self.middle(self.mix(self.first(x))))
+
+
+@pytest.mark.parametrize(
+    ("mix", "found"),
+    [(torch.relu, {"first"}), (lambda h: h.softmax(1), set()), (centred, set())],
+)
+def test_the_check_sees_a_mixture_below_many_narrow_layers(own, mix, found):
+    names = set(hidden(own(lambda: BelowNarrowLayers(mix), (5,)).layout))
+    assert names == found | {f"middle.{place}" for place in range(0, 16, 2)}
+
+
 @pytest.mark.parametrize(
     ("module", "sentence"),
     [

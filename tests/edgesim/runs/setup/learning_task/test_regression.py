@@ -32,6 +32,17 @@ def one_number(outputs, y):
 def of_targets(outputs, y):
     return y.square().mean(1)
 
+def close(outputs, y):
+    return ((outputs - y).abs() < 1).all(1)
+
+def count(outputs, y):
+    return close(outputs, y).long()
+
+def seed(outputs, y):
+    return y.mean(1)
+
+scheme = loss = seed
+
 def as_array(outputs, y):
     return y.square().mean(1).numpy()
 
@@ -98,9 +109,9 @@ def test_methods_learn_real_targets(real, method):
 
 
 def test_a_metric_beside_labels_changes_nothing_else(real):
-    metric = "learning.metric=./my.py:count"
+    metric = "learning.metric=./my.py:absent"
     plain = real("learning.executor=resident", labels=True)
-    with pytest.raises(ScenarioError, match=r"my\.py defines no count"):
+    with pytest.raises(ScenarioError, match=r"my\.py defines no absent"):
         real(metric, labels=True)
     measured = real("learning.executor=resident", "learning.metric=cross-entropy", labels=True)
     assert measured.rounds.cross_entropy.to_numpy() == pytest.approx(plain.rounds.loss)
@@ -120,6 +131,11 @@ def test_a_metric_beside_labels_changes_nothing_else(real):
             False,
             "gives values without a gradient; compute",
         ),
+        (["learning.loss=./my.py:close"], False, "gives values without a gradient; compute"),
+        (["learning.loss=./my.py:count"], False, "gives values without a gradient; compute"),
+        (["learning.metric=./my.py:seed"], False, "has a column seed; rename it"),
+        (["learning.metric=./my.py:scheme"], False, "has a column scheme; rename it"),
+        (["learning.metric=./my.py:loss"], False, "has a column loss; rename it"),
         (["learning.loss=./my.py:as_array"], False, "loss gives ndarray for a batch of 10; give a"),
         (
             ["learning.metric=./my.py:of_outputs"],

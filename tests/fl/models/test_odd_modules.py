@@ -1,0 +1,138 @@
+"""Modules that are legal, but rare: other first weights, norms, parametrizations and parameters."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils.parametrizations import weight_norm
+
+from fl.errors import ModelError
+from fl.masks.unit_masks import hidden
+
+
+class DrawnElsewhere(nn.Linear):
+    """First weights from the generators of numpy and Python."""
+
+    def __init__(self):
+        super().__init__(6, 3)
+        self.weight.data = torch.from_numpy(np.random.normal(size=(3, 6))).float()
+        self.bias.data.fill_(random.random())
+
+
+def test_first_weights_follow_from_the_seed_whatever_draws_them(own):
+    model = own(DrawnElsewhere)
+
+    def weights(seed):
+        return model.initial(np.random.default_rng(seed))
+
+    before = np.random.get_state()[1].tolist(), random.getstate()
+    assert np.array_equal(weights(1), weights(1))
+    assert (weights(1) != weights(2)).all()
+    assert own(DrawnElsewhere).digest() == model.digest()
+    assert (np.random.get_state()[1].tolist(), random.getstate()) == before
+
+
+class Centred(nn.BatchNorm1d):
+    def forward(self, x):
+        return (x - x.mean(0)) * self.weight + self.bias
+
+
+class Counted(nn.BatchNorm1d):
+    def forward(self, x):
+        return super().forward(2 * x)
+
+
+class Renamed(nn.BatchNorm1d):
+    pass
+
+
+def test_a_batch_norm_with_a_forward_of_its_own_computes_as_it_says(own):
+    module, x = nn.Sequential(nn.Linear(6, 3), Centred(3)), torch.rand(5, 6)
+    model = own(module)
+    w = torch.from_numpy(model.initial(np.random.default_rng(0)))
+    assert torch.equal(model.logits(w, x), module(x)) and not model.normalises
+    assert own(lambda: nn.Sequential(nn.Linear(6, 3), Renamed(3))).normalises
+    with pytest.raises(ModelError, match=r"changes its buffer 1\.running_mean while it trains"):
+        _ = own(lambda: nn.Sequential(nn.Linear(6, 3), Counted(3))).trace
+
+
+class TwoNames(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm, self.head = nn.Linear(6, 6), nn.BatchNorm1d(6), nn.Linear(6, 3)
+        self.again = self.norm
+
+    def forward(self, x):
+        return self.head(self.again(self.norm(self.first(x))))
+
+
+def test_a_batch_norm_under_two_names_is_one(own):
+    model = own(TwoNames)
+    names = [slot.name for slot in model.layout.slots]
+    assert names[2:4] == ["norm.weight", "norm.bias"] and len(names) == 6 and model.normalises
+    w = torch.from_numpy(model.initial(np.random.default_rng(0)))
+    assert model.logits(w, torch.rand(4, 6)).shape == (4, 3)
+
+
+class LastIsParametrized(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(6, 4), weight_norm(nn.Linear(4, 3))
+
+    def forward(self, x):
+        return self.head(torch.relu(self.body(x)))
+
+
+def test_parts_of_a_parametrized_layer_belong_to_it(own):
+    slots = own(LastIsParametrized).layout.slots
+    classifier = {slot.name for slot in slots if slot.role == "classifier"}
+    assert classifier == {slot.name for slot in slots if slot.name.startswith("head.")}
+    assert len(classifier) == 3
+    model = own(lambda: weight_norm(nn.Linear(6, 3)))
+    assert {slot.role for slot in model.layout.slots} == {"classifier"}
+    with pytest.raises(ModelError, match=r"its last layer head is no nn\.Linear"):
+        hidden(own(LastIsParametrized).layout)
+
+
+class Product(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(6))
+
+    def forward(self, x):
+        return x @ self.w
+
+
+class LookedUp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(20, 3)
+
+    def forward(self, codes):
+        return self.words(codes).mean(1)
+
+
+@pytest.mark.parametrize(
+    ("make", "text", "last"), [(Product, False, ""), (LookedUp, True, "words")]
+)
+def test_a_module_needs_no_layer_with_weights(own, make, text, last):
+    model = own(make, classes=3 if text else 1, text=text)
+    assert model.trace.last == last
+    assert {slot.role for slot in model.layout.slots} == {"classifier"}
+
+
+def test_what_has_no_signature_is_called_without_arguments(own):
+    with pytest.raises(ModelError, match=r"is dict, no torch\.nn\.Module"):
+        _ = own(dict).trace
+
+
+def test_a_code_beyond_the_embedding_is_one_sentence(own):
+    model = own(LookedUp, text=True)
+    w = torch.from_numpy(model.initial(np.random.default_rng(0)))
+    assert model.logits(w, torch.tensor([[0, 19]])).shape == (1, 3)
+    with pytest.raises(ModelError, match=r"model \./net\.py:Net looks up .* one here is 21"):
+        model.logits(w, torch.tensor([[0, 21], [20, 3]]))
