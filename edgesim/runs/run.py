@@ -26,7 +26,7 @@ from edgesim.runs.feasibility.round_0 import Feasibility
 from edgesim.runs.fingerprint import result_digest, training_digest
 from edgesim.runs.play_rounds import new_log, play, restore
 from edgesim.runs.round_observer import Progress, Recorder
-from edgesim.runs.scheme_position import renew_scheme_position
+from edgesim.runs.scheme_position import refuse_other_label, renew_scheme_position
 from edgesim.runs.setup.checks_before_training import (
     check_before_training,
     check_own_data,
@@ -206,6 +206,8 @@ class PreparedRun:
             folder = None if out is None else RunFolder(Path(out), result_digest(setup))
             try:
                 saved = folder.open(fresh, continuable(setup, folder.path)) if folder else None
+                if folder and damage == []:
+                    refuse_other_label(folder.path, setup.scenario)
                 if saved:
                     saved = without_unscheduled_scores(saved, setup)
                 is_last = saved is not None and has_ended(setup, saved)

@@ -26,6 +26,32 @@ def test_several_schemes_by_only(folder, invoke):
     assert odd.stderr.endswith('no scheme "four"; it has one, two, three\n')
 
 
+def test_schemes_that_an_override_makes_equal_are_a_run_each(folder, invoke):
+    """They share a digest; the second one was the run of the first, under its label."""
+    invoke("run", "three.yaml", "rounds=1", "-q")
+    invoke("run", "three.yaml", "rounds=1", "~schemes", "-q")
+    done = summaries(folder / "runs" / "tiny")
+    assert sorted(each["scheme"] for each in done.values()) == ["fedavg", "one", "three", "two"]
+    assert all(name.startswith(f"{each['scheme']},rounds=1-") for name, each in done.items())
+    before = sorted(done)
+    invoke("run", "three.yaml", "rounds=1", "--only", "two", "-q")
+    assert sorted(summaries(folder / "runs" / "tiny")) == before
+
+
+def test_a_folder_of_an_equal_scheme_is_refused(folder, invoke):
+    (folder / "other.yaml").write_text((folder / "tiny.yaml").read_text() + "scheme: other\n")
+    invoke("run", "other.yaml", "--out", "here", "-q")
+    before = (folder / "here" / "scenario.yaml").read_bytes()
+    odd = invoke("run", "tiny.yaml", "--out", "here", code=2)
+    assert odd.stderr == (
+        "here holds this run under another label: other, not none; use --fresh to replace it, or "
+        "another --out\n"
+    )
+    assert (folder / "here" / "scenario.yaml").read_bytes() == before
+    invoke("run", "tiny.yaml", "--out", "here", "--fresh", "-q")
+    assert summaries(folder)["here"]["scheme"] == "fedavg"
+
+
 def test_runs_with_real_targets_show_a_loss_where_others_have_accuracies(folder, invoke):
     x = np.random.default_rng(1).normal(size=(60, 4))
     np.savez(folder / "real.npz", x_train=x, y_train=x[:, :2], x_test=x, y_test=x[:, :2])
