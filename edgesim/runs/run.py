@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from edgesim.errors import InfeasibleScenarioError, counted
 from edgesim.records.atomic_files import write_atomic
 from edgesim.records.checkpoint.run_checkpoint import Checkpoint, RunFolder
+from edgesim.records.checksums import SUMS
 from edgesim.records.event_log import EventLog
 from edgesim.runs.artifacts import (
     peak_memory_bytes,
@@ -214,13 +215,13 @@ class PreparedRun:
                     saved = without_unscheduled_scores(saved, setup)
                 is_last = saved is not None and has_ended(setup, saved)
                 if folder:
-                    summary = folder.path / "summary.json"
                     # It is gone where `stop` had ended the run and only its rounds were raised.
-                    is_whole = damage == [] and summary.exists()
+                    is_whole = damage == [] and (folder.path / "summary.json").exists()
                     if saved and is_whole and is_last and not saved.is_older:
                         renew_scheme_position(folder.path, setup.scenario)
                         return finished_run(setup, folder, saved)
-                    summary.unlink(missing_ok=True)  # digests are those of finished runs
+                    for name in ("summary.json", SUMS):  # digests are those of finished runs
+                        (folder.path / name).unlink(missing_ok=True)
                 if saved and damage:
                     names = ", ".join(file.name for file in damage)
                     saved.warnings.append(f"damaged files were written again: {names}")

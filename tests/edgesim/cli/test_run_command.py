@@ -114,6 +114,21 @@ def test_a_folder_of_runs_is_none(folder, invoke):
     assert {each["rounds"] for each in summaries(folder / "two").values()} == {2}
 
 
+@pytest.mark.parametrize("given", ["here", "here/scenario.yaml"])
+def test_a_damaged_scenario_of_a_finished_run_is_not_used(folder, invoke, given):
+    invoke("run", "tiny.yaml", "--out", "here", "-q")
+    path = folder / "here" / "scenario.yaml"
+    path.write_text(path.read_text().replace("noise: -110 dBm", "noise: -100 dBm"))
+    for command in (("check",), ("run", "--seed", "3"), ("sweep", "--seeds", "0-1")):
+        odd = invoke(command[0], given, *command[1:], code=2)
+        assert odd.stderr.startswith("here/scenario.yaml is damaged: its bytes do not match SHA256")
+    assert sorted(file.name for file in folder.iterdir()) == ["here", "three.yaml", "tiny.yaml"]
+    shutil.copy(path, "edited.yaml")  # it may be used as another scenario
+    invoke("run", "edited.yaml", "--out", "edited", "-q")
+    invoke("run", "tiny.yaml", "--out", "here", "-q")  # what made the run writes it again
+    assert "all 3 devices" in invoke("check", given).stdout
+
+
 @pytest.mark.parametrize("command", ["check", "run", "sweep"])
 def test_a_sweep_and_a_folder_with_scenarios_are_called_what_they_are(folder, invoke, command):
     invoke("sweep", "tiny.yaml", "--seeds", "0-1", "--workers", "1", "--out", "swept", "-q")
