@@ -114,6 +114,23 @@ def test_a_folder_of_runs_is_none(folder, invoke):
     assert {each["rounds"] for each in summaries(folder / "two").values()} == {2}
 
 
+@pytest.mark.slow
+def test_a_run_whose_traces_are_large_is_used_like_any_other(folder, invoke):
+    devices, changes = 3200, []
+    for key, unit in {"tx_power": "dBm", "idle_power": "W", "cpu.frequency": "GHz"}.items():
+        values = np.random.default_rng(0).uniform(1, 2, devices)
+        (folder / f"{key}.txt").write_text(
+            "".join(f"{value!r} {unit}\n" for value in values.tolist())
+        )
+        changes.append(f"devices.0.{key}={{trace: {key}.txt}}")
+    invoke("run", "tiny.yaml", f"devices.0.count={devices}", *changes, "--out", "here", "-q")
+    assert (folder / "here" / "scenario.yaml").stat().st_size > 256 * 1024
+    assert "all 3200 devices" in invoke("check", "here").stdout
+    assert "not planned again" not in invoke("verify", "here").stdout
+    invoke("run", "here", "rounds=2", "-q")
+    assert summaries(folder)["here"]["rounds"] == 2
+
+
 @pytest.mark.parametrize("given", ["here", "here/scenario.yaml"])
 def test_a_damaged_scenario_of_a_finished_run_is_not_used(folder, invoke, given):
     invoke("run", "tiny.yaml", "--out", "here", "-q")
