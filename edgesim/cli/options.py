@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import IntEnum, StrEnum
-from os.path import isdir
+from os.path import exists, isdir
 from pathlib import Path
 from typing import Annotated
 
@@ -92,12 +92,13 @@ def scenario_file(given: Path) -> Path:
 
     Raises:
         ScenarioError: the folder is a sweep, or holds folders of runs or scenarios.
+        DamagedRunError: the file is that of a finished run, and not as it was written.
     """
     if not isdir(given):  # `Path.is_dir` raises where a name is too long
-        return given
+        return _undamaged(given)
     path = given / "scenario.yaml"
     if path.exists():
-        return path
+        return _undamaged(path)
     if (given / "sweep.json").exists():
         cure = "give the file that was swept, or one of the folders in points"
         raise ScenarioError(f"{given} holds a sweep and no scenario.yaml; {cure}")
@@ -108,6 +109,18 @@ def scenario_file(given: Path) -> Path:
     if inner:
         raise ScenarioError(f"{given} holds no scenario.yaml; give {inner[0]}, which does")
     return given  # which is no file, as the loader says
+
+
+def _undamaged(path: Path) -> Path:
+    """The path of a scenario, of which a run's folder beside it may have the digest."""
+    from edgesim.records.checksums import SUMS, read_summed
+    from edgesim.scenario.yaml_text import MAX_RESOLVED_BYTES
+
+    # without the file of digests, reading goes on: the same command writes it from the checkpoint
+    if path.name == "scenario.yaml" and exists(path.with_name(SUMS)):
+        with suppress(OSError):  # which the loader raises as a sentence
+            read_summed(path, MAX_RESOLVED_BYTES)
+    return path
 
 
 def print_error(problem: object) -> None:

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from edgesim.errors import RELATIVE, RunError, ScenarioKeyError
+from edgesim.scenario.document import KeyPath
 from edgesim.scenario.loader import Scenario
 from edgesim.scenario.presence.presence_schema import TracePresence
 from edgesim.scenario.radio.own_loss_schema import CodePathLoss, TracePathLoss
@@ -144,12 +145,21 @@ def user_files(scenario: Scenario) -> list[Path]:
 
 def measured_files(scenario: Scenario) -> list[Path]:
     """The files of measured values that a scenario names."""
-    loss = scenario.network.channel.path_loss
-    names = [loss.file] if isinstance(loss, TracePathLoss) else []
-    names += [cls.mobility.trace for cls in scenario.devices if cls.mobility and cls.mobility.trace]
-    presences = [each.presence for each in scenario.devices]
-    names += [each.file for each in presences if isinstance(each, TracePresence)]
-    return [scenario.folder / name for name in names]
+    return [scenario.folder / name for name in measured_names(scenario).values()]
+
+
+def measured_names(scenario: Scenario) -> dict[KeyPath, str]:
+    """Key -> the file of measured values that it names; in an order that digests of runs keep."""
+    names: dict[KeyPath, str] = {}
+    if isinstance(loss := scenario.network.channel.path_loss, TracePathLoss):
+        names["network", "channel", "path_loss", "file"] = loss.file
+    for i, each in enumerate(scenario.devices):
+        if each.mobility and each.mobility.trace:
+            names["devices", i, "mobility", "trace"] = each.mobility.trace
+    for i, each in enumerate(scenario.devices):
+        if isinstance(each.presence, TracePresence):
+            names["devices", i, "presence", "file"] = each.presence.file
+    return names
 
 
 def files_below(scenario: Scenario, paths: Iterable[Path]) -> list[str]:

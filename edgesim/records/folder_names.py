@@ -11,21 +11,36 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from edgesim.errors import ScenarioError
 from edgesim.scenario.loader import Scenario, load
+from edgesim.scenario.yaml_text import MAX_RESOLVED_BYTES, read_text
+from fl.regular_files import read_regular
 
 MAX_LETTERS = 80  # of the part that is for people
+_LABEL = re.compile(rb"^scheme: .*$", re.MULTILINE)
 
 
 def default_folder(scenario: Scenario) -> Path:
     """Where `edgesim run` writes a run: named by its content, so a change is another run.
 
-    Such as ``runs/demo/joint,bandwidth=10MHz-1a2b3c4d-s0``; a folder of the same digest and seed
-    that is there already is taken, whatever its name says of the keys.
+    Such as ``runs/demo/joint,bandwidth=10MHz-1a2b3c4d-s0``; a folder of the same digest, seed and
+    scheme that is there already is taken, whatever its name says of the keys.
     """
     place, end = Path("runs") / scenario.name, f"-{scenario.digest()[:8]}-s{scenario.seed}"
-    known = sorted(path for path in place.glob(f"*{end}") if path.is_dir())
+    same = sorted(path for path in place.glob(f"*{end}") if path.is_dir())
+    # overrides can make schemes equal in all but the label, which is in no digest
+    known = [path for path in same if kept_label(path) == scenario.scheme]
     changes = {key: text for key, text in scenario.changes().items() if key != "seed"}
     return known[0] if known else place / f"{readable_name(scenario.label, changes)}{end}"
+
+
+def kept_label(folder: Path) -> str | None:
+    """Label of the scheme in scenario.yaml of a run's folder; None: none, or none to be read."""
+    try:
+        found = _LABEL.search(read_regular(folder / "scenario.yaml", MAX_RESOLVED_BYTES))
+        return read_text(found[0].decode(), str(folder)).tree["scheme"] if found else None
+    except (OSError, UnicodeDecodeError, ScenarioError):
+        return None
 
 
 def folder_for_seed(run: Path, seed: int) -> Path:

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from edgesim.extensions.entry_points import entries_named
-from edgesim.extensions.user_code import files_below, measured_files, user_files
 from edgesim.hierarchy.edge_cells import gathered
 from edgesim.network.device import Fleet
 from edgesim.network.interference.sector_channel import SectorChannel
@@ -26,16 +25,12 @@ from edgesim.records.checksums import SummedFiles
 from edgesim.records.event_log import EventLog
 from edgesim.records.perfetto_trace import trace_json
 from edgesim.records.summary import promises, summarise
-from edgesim.runs.setup.data_source import KEPT_DATA
+from edgesim.runs.own_files import keep_own_files
 from edgesim.runs.setup.setup import Setup
 from edgesim.scenario.radio.channel_schema import Tr38901PathLoss
 from fl.contracts import State
-from fl.data.array_files import npz
-from fl.data.own_data import own_arrays
 from fl.data.samples import Federated
 from fl.stored_files import BLANK, sealed
-
-KEPT_BYTES = 4 << 20  # of data that are copied into a run's folder, every point of a sweep its own
 
 
 def write_artifacts(
@@ -85,21 +80,6 @@ def resolved_scenario(setup: Setup) -> str:
     provenance = {**versions(), **{each.name: each.version for each in packages}}
     provenance |= {"git": git_state()}
     return setup.scenario.to_yaml(provenance, seed=setup.seed)
-
-
-def keep_own_files(path: Path, setup: Setup, files: SummedFiles) -> None:
-    """Copy the user's code and small data, so that the resolved scenario runs again from here."""
-    scenario, source = setup.scenario, setup.source
-    measured = [*source.files, *measured_files(scenario)]
-    small = sum(file.stat().st_size for file in measured) <= KEPT_BYTES
-    for name in files_below(scenario, [*user_files(scenario), *(measured if small else ())]):
-        (path / name).parent.mkdir(parents=True, exist_ok=True)
-        write = write_atomic if "/" in name else files.write  # SHA256SUMS names no folders
-        write(path / name, (scenario.folder / name).read_bytes())
-    if scenario.learning.dataset == KEPT_DATA and source.in_memory and source.samples is not None:
-        arrays = own_arrays(source.samples)
-        if sum(array.nbytes for array in arrays.values()) <= KEPT_BYTES:
-            files.write(path / KEPT_DATA, npz(arrays))
 
 
 def summary_of(

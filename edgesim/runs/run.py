@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from edgesim.errors import InfeasibleScenarioError, counted
 from edgesim.records.atomic_files import write_atomic
 from edgesim.records.checkpoint.run_checkpoint import Checkpoint, RunFolder
+from edgesim.records.checksums import SUMS
 from edgesim.records.event_log import EventLog
 from edgesim.runs.artifacts import (
     peak_memory_bytes,
@@ -24,9 +25,10 @@ from edgesim.runs.error_sentences import user_errors
 from edgesim.runs.feasibility.feasibility_of_run import feasibility_of_run
 from edgesim.runs.feasibility.round_0 import Feasibility
 from edgesim.runs.fingerprint import result_digest, training_digest
+from edgesim.runs.own_files import refuse_names_of_run_files
 from edgesim.runs.play_rounds import new_log, play, restore
 from edgesim.runs.round_observer import Progress, Recorder
-from edgesim.runs.scheme_position import renew_scheme_position
+from edgesim.runs.scheme_position import refuse_other_label, renew_scheme_position
 from edgesim.runs.setup.checks_before_training import (
     check_before_training,
     check_own_data,
@@ -174,6 +176,7 @@ def prepare(
     """
     setup = set_up(scenario, seed, data, allow_code, processes, model)
     with user_errors(scenario):
+        refuse_names_of_run_files(setup)
         return PreparedRun(setup, feasibility_of_run(setup))
 
 
@@ -206,17 +209,19 @@ class PreparedRun:
             folder = None if out is None else RunFolder(Path(out), result_digest(setup))
             try:
                 saved = folder.open(fresh, continuable(setup, folder.path)) if folder else None
+                if folder and damage == []:
+                    refuse_other_label(folder.path, setup.scenario)
                 if saved:
                     saved = without_unscheduled_scores(saved, setup)
                 is_last = saved is not None and has_ended(setup, saved)
                 if folder:
-                    summary = folder.path / "summary.json"
                     # It is gone where `stop` had ended the run and only its rounds were raised.
-                    is_whole = damage == [] and summary.exists()
+                    is_whole = damage == [] and (folder.path / "summary.json").exists()
                     if saved and is_whole and is_last and not saved.is_older:
                         renew_scheme_position(folder.path, setup.scenario)
                         return finished_run(setup, folder, saved)
-                    summary.unlink(missing_ok=True)  # digests are those of finished runs
+                    for name in ("summary.json", SUMS):  # digests are those of finished runs
+                        (folder.path / name).unlink(missing_ok=True)
                 if saved and damage:
                     names = ", ".join(file.name for file in damage)
                     saved.warnings.append(f"damaged files were written again: {names}")

@@ -5,10 +5,25 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from edgesim.records.checkpoint.run_checkpoint import FolderError
 from edgesim.records.checksums import SummedFiles, read_sums
+from edgesim.records.folder_names import kept_label
 from edgesim.scenario.loader import Scenario
 
 _PLACE = re.compile(r"^(scheme: .*\n)(?:scheme_position: .*\n)?", re.MULTILINE)
+
+
+def refuse_other_label(folder: Path, scenario: Scenario) -> None:
+    """Refuse a finished run that is the same but for the label of its scheme, which reports show.
+
+    Raises:
+        FolderError: its scheme has another label, or none.
+    """
+    kept, wanted = kept_label(folder), scenario.scheme
+    if kept != wanted:
+        labels = f"{kept or 'none'}, not {wanted or 'none'}"
+        cure = "use --fresh to replace it, or another --out"
+        raise FolderError(f"{folder} holds this run under another label: {labels}; {cure}")
 
 
 def renew_scheme_position(folder: Path, scenario: Scenario) -> None:

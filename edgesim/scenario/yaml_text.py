@@ -7,6 +7,7 @@ a scenario is read by people.
 from __future__ import annotations
 
 import re
+from os.path import isdir
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,9 @@ def read_file(path: Path) -> Document:
     Raises:
         ScenarioError: the file cannot be read, is too large, or is no YAML; with file and line.
     """
+    is_of_run = path.name == "scenario.yaml" and isdir(path.with_name("checkpoint"))
     try:
-        raw = read_regular(path, MAX_BYTES)
+        raw = read_regular(path, MAX_RESOLVED_BYTES if is_of_run else MAX_BYTES)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "the path is not valid"
         hint = f"; {LARGE}" if isinstance(error, FileTooLargeError) else ""

@@ -26,6 +26,32 @@ def test_several_schemes_by_only(folder, invoke):
     assert odd.stderr.endswith('no scheme "four"; it has one, two, three\n')
 
 
+def test_schemes_that_an_override_makes_equal_are_a_run_each(folder, invoke):
+    """They share a digest; the second one was the run of the first, under its label."""
+    invoke("run", "three.yaml", "rounds=1", "-q")
+    invoke("run", "three.yaml", "rounds=1", "~schemes", "-q")
+    done = summaries(folder / "runs" / "tiny")
+    assert sorted(each["scheme"] for each in done.values()) == ["fedavg", "one", "three", "two"]
+    assert all(name.startswith(f"{each['scheme']},rounds=1-") for name, each in done.items())
+    before = sorted(done)
+    invoke("run", "three.yaml", "rounds=1", "--only", "two", "-q")
+    assert sorted(summaries(folder / "runs" / "tiny")) == before
+
+
+def test_a_folder_of_an_equal_scheme_is_refused(folder, invoke):
+    (folder / "other.yaml").write_text((folder / "tiny.yaml").read_text() + "scheme: other\n")
+    invoke("run", "other.yaml", "--out", "here", "-q")
+    before = (folder / "here" / "scenario.yaml").read_bytes()
+    odd = invoke("run", "tiny.yaml", "--out", "here", code=2)
+    assert odd.stderr == (
+        "here holds this run under another label: other, not none; use --fresh to replace it, or "
+        "another --out\n"
+    )
+    assert (folder / "here" / "scenario.yaml").read_bytes() == before
+    invoke("run", "tiny.yaml", "--out", "here", "--fresh", "-q")
+    assert summaries(folder)["here"]["scheme"] == "fedavg"
+
+
 def test_runs_with_real_targets_show_a_loss_where_others_have_accuracies(folder, invoke):
     x = np.random.default_rng(1).normal(size=(60, 4))
     np.savez(folder / "real.npz", x_train=x, y_train=x[:, :2], x_test=x, y_test=x[:, :2])
@@ -86,6 +112,38 @@ def test_a_folder_of_runs_is_none(folder, invoke):
     assert odd.stderr.startswith("two holds several runs and no scenario.yaml; give one of them, ")
     invoke("run", "tiny.yaml", "--seeds", "0,3", "-q", "--out", "two", "rounds=2")
     assert {each["rounds"] for each in summaries(folder / "two").values()} == {2}
+
+
+@pytest.mark.slow
+def test_a_run_whose_traces_are_large_is_used_like_any_other(folder, invoke):
+    devices, changes = 3200, []
+    for key, unit in {"tx_power": "dBm", "idle_power": "W", "cpu.frequency": "GHz"}.items():
+        values = np.random.default_rng(0).uniform(1, 2, devices)
+        (folder / f"{key}.txt").write_text(
+            "".join(f"{value!r} {unit}\n" for value in values.tolist())
+        )
+        changes.append(f"devices.0.{key}={{trace: {key}.txt}}")
+    invoke("run", "tiny.yaml", f"devices.0.count={devices}", *changes, "--out", "here", "-q")
+    assert (folder / "here" / "scenario.yaml").stat().st_size > 256 * 1024
+    assert "all 3200 devices" in invoke("check", "here").stdout
+    assert "not planned again" not in invoke("verify", "here").stdout
+    invoke("run", "here", "rounds=2", "-q")
+    assert summaries(folder)["here"]["rounds"] == 2
+
+
+@pytest.mark.parametrize("given", ["here", "here/scenario.yaml"])
+def test_a_damaged_scenario_of_a_finished_run_is_not_used(folder, invoke, given):
+    invoke("run", "tiny.yaml", "--out", "here", "-q")
+    path = folder / "here" / "scenario.yaml"
+    path.write_text(path.read_text().replace("noise: -110 dBm", "noise: -100 dBm"))
+    for command in (("check",), ("run", "--seed", "3"), ("sweep", "--seeds", "0-1")):
+        odd = invoke(command[0], given, *command[1:], code=2)
+        assert odd.stderr.startswith("here/scenario.yaml is damaged: its bytes do not match SHA256")
+    assert sorted(file.name for file in folder.iterdir()) == ["here", "three.yaml", "tiny.yaml"]
+    shutil.copy(path, "edited.yaml")  # it may be used as another scenario
+    invoke("run", "edited.yaml", "--out", "edited", "-q")
+    invoke("run", "tiny.yaml", "--out", "here", "-q")  # what made the run writes it again
+    assert "all 3 devices" in invoke("check", given).stdout
 
 
 @pytest.mark.parametrize("command", ["check", "run", "sweep"])

@@ -16,6 +16,8 @@ import pytest
 from edgesim import load, simulate
 from edgesim.errors import RunError, ScenarioError
 from edgesim.records.checkpoint import large_arrays
+from edgesim.records.checksums import damaged_files
+from tests.edgesim.resumed_runs import KilledError, killed_after
 
 ROOT = Path(__file__).parents[3]
 
@@ -184,6 +186,19 @@ def test_a_damaged_array_with_a_file_of_its_own_goes_on_to_the_same_bytes(
     after = bytes_of(out)
     assert before.pop("summary.json") != after.pop("summary.json")
     assert after == before
+
+
+def test_a_run_that_is_killed_while_it_is_mended_has_no_digests_of_before(few, tmp_path):
+    """They would be those of another scenario.yaml, where the git state has changed since."""
+    out = tmp_path / "out"
+    simulate(few(), out=out)
+    state = out / "checkpoint" / "state.safetensors"
+    state.write_bytes(state.read_bytes()[:-9])
+    with pytest.raises(KilledError):
+        simulate(few(), out=out, progress=killed_after(2))
+    assert not (out / "SHA256SUMS").exists()
+    simulate(few(), out=out)
+    assert damaged_files(out) == []
 
 
 @pytest.mark.parametrize("what", ["column", "state"])

@@ -5,7 +5,7 @@ import yaml
 
 from edgesim.errors import ScenarioError
 from edgesim.scenario import yaml_text
-from edgesim.scenario.yaml_text import read_text, scalar, write_text
+from edgesim.scenario.yaml_text import read_file, read_text, scalar, write_text
 
 
 @pytest.mark.parametrize(
@@ -75,3 +75,17 @@ def test_with_and_without_libyaml_the_same_line_is_named(monkeypatch, parser, te
     monkeypatch.setattr(yaml_text, "_PARSER", parser)
     with pytest.raises(ScenarioError, match=rf"^x:{line}: not valid YAML"):
         read_text(text, "x")
+
+
+def test_the_scenario_of_a_runs_folder_may_be_larger_as_values_of_traces_stand_in_it(tmp_path):
+    path = tmp_path / "scenario.yaml"
+    path.write_text(f"name: {'x' * yaml_text.MAX_BYTES}\n")
+    with pytest.raises(ScenarioError, match="more than the 256 KiB allowed"):
+        read_file(path)
+    (tmp_path / "checkpoint").mkdir()
+    assert len(read_file(path).tree["name"]) == yaml_text.MAX_BYTES
+    with pytest.raises(ScenarioError, match="more than the 256 KiB allowed"):
+        read_file(path.rename(tmp_path / "other.yaml"))
+    path.write_text(f"name: {'x' * yaml_text.MAX_RESOLVED_BYTES}\n")
+    with pytest.raises(ScenarioError, match="more than the 4 MiB allowed"):
+        read_file(path)

@@ -1,0 +1,77 @@
+"""The user's own files in a run's folder: which are copied there, and names that are refused."""
+
+import numpy as np
+import pytest
+
+from edgesim import load, simulate
+from edgesim.errors import ScenarioError
+from edgesim.runs import own_files
+
+WHO = "learning.partition={kind: file, file: who.csv}"
+WHOLE = "learning.samples_per_device=none"
+FEDAVG = ("learning.model=mlp", "learning.method={name: fedavg}")
+LOSSES = "time [s],device 0 [dB],device 1 [dB],device 2 [dB],device 3 [dB]\n0,95,96,97,98\n"
+
+
+def test_a_small_file_is_copied_however_large_the_data_set_is_elsewhere(
+    tiny, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(own_files, "KEPT_BYTES", 1000)
+    x, y = np.random.default_rng(0).normal(size=(40, 5)), np.arange(40) % 2
+    np.savez(tmp_path / "large.npz", x_train=x, y_train=y, x_test=x, y_test=y)
+    (tmp_path / "below").mkdir()
+    path = tiny.rename(tmp_path / "below" / "tiny.yaml")
+    rows = "".join(f"{i},{i % 4}\n" for i in range(40))
+    (tmp_path / "below" / "who.csv").write_text("sample,device\n" + rows)
+    given = load(path, [WHO, WHOLE, "rounds=1", "learning.dataset=../large.npz", *FEDAVG])
+    simulate(given, out=tmp_path / "run")
+    assert (tmp_path / "run" / "who.csv").read_text().endswith(rows)
+    longer = simulate(load(tmp_path / "run" / "scenario.yaml", "rounds=2"), out=tmp_path / "run")
+    assert longer.summary["rounds"] == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ("network.channel={trace: measures.csv}", "network.channel.trace is measures.csv"),
+        (
+            "network.channel.path_loss={model: trace, file: ./rounds.csv}",
+            "network.channel.path_loss.file is ./rounds.csv",
+        ),
+        (
+            "learning.partition={kind: file, file: devices.csv}",
+            "learning.partition.file is devices.csv",
+        ),
+        (
+            "devices.0.presence={kind: trace, file: backhaul.csv}",
+            "devices.0.presence.file is backhaul.csv",
+        ),
+        (
+            "learning.partition={kind: file, file: checkpoint/who.csv}",
+            "learning.partition.file is checkpoint/who.csv",
+        ),
+    ],
+)
+def test_a_file_named_as_one_of_the_run_is_refused(tiny, tmp_path, change, key):
+    """Its copy was replaced by the run's file, or replaced it."""
+    (tmp_path / "checkpoint").mkdir()
+    for name in ("measures.csv", "rounds.csv"):
+        (tmp_path / name).write_text(LOSSES)
+    for name in ("devices.csv", "checkpoint/who.csv"):
+        (tmp_path / name).write_text("sample,device\n0,0\n1,1\n2,2\n3,3\n")
+    (tmp_path / "backhaul.csv").write_text("device,start_s,end_s\n0,0,9\n")
+    scenario = load(tiny, [change, WHOLE])
+    problem = "whose copy in the run's folder would have the name of a file of the run; rename it"
+    with pytest.raises(ScenarioError, match=f"^command line: {key}, {problem}"):
+        simulate(scenario, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_that_is_not_copied_may_have_any_name(tiny, tmp_path):
+    (tmp_path / "below").mkdir()
+    path = tiny.rename(tmp_path / "below" / "tiny.yaml")
+    (tmp_path / "devices.csv").write_text("sample,device\n0,0\n1,1\n2,2\n3,3\n")
+    change = "learning.partition={kind: file, file: ../devices.csv}"
+    run = simulate(load(path, [change, WHOLE, "rounds=1"]), out=tmp_path / "out")
+    assert (tmp_path / "out" / "devices.csv").read_text().startswith("device,distance_m")
+    assert run.summary["rounds"] == 1
