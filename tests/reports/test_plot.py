@@ -98,6 +98,19 @@ def test_runs_in_memory_are_drawn_in_the_order_given(real_runs, ax):
     assert [line.get_label() for line in ax.get_lines()] == ["z", "a"]
 
 
+def test_runs_in_memory_of_other_scenarios_are_other_schemes(real_runs, ax):
+    """Also with another seed, which alone would make them seeds of one scheme."""
+    tiny, kept = real_runs.parent / "tiny.yaml", []
+    for rate, seed in ((0.05, 0), (5, 1), (5, 0)):
+        scenario = edgesim.load(tiny, [f"learning.method.lr={rate}"])
+        kept.append(edgesim.simulate(scenario, seed=seed))
+    plot.latency(kept, ax=ax)
+    named = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert named == ["fedavg (lr 0.05)", "fedavg (lr 5.0)"]
+    with pytest.raises(ResultsError, match=r'run 2, .* run 4, .* scheme "fedavg .lr 5'):
+        plot.latency([*kept, kept[1]], ax=ax)
+
+
 def test_a_style_ends_with_its_block_and_gives_every_line_its_looks(two_runs):
     before = dict(matplotlib.rcParams)
     with plot.style("ieee"):
