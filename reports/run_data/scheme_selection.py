@@ -60,8 +60,11 @@ def sliced_schemes(schemes: list[Scheme], at: Mapping[str, str]) -> list[Scheme]
             known = [key.text(value) for value in sorted(x for x in there if x is not None)]
             raise ResultsError(unknown_names("slice", [f"{name} {text}"], known))
         schemes = kept
+    if not at:
+        return schemes
     # named anew, as what they have in common no longer tells them apart
-    return group_runs([run for scheme in schemes for run in scheme.runs]) if at else schemes
+    runs = [run for scheme in schemes for run in scheme.runs]
+    return group_runs(runs, [run.folder.resolve() for run in runs], schemes[0].linked)
 
 
 def find_key(option: str, name: str, keys: Sequence[SweptKey]) -> SweptKey:
