@@ -47,6 +47,15 @@ def test_accuracy_has_a_line_per_scheme_under_any_name(two_runs, ax):
     assert lines[0].get_ydata().tolist() == approx([50.0, 90.0])
 
 
+def test_a_name_is_drawn_as_it_is_whatever_the_settings(two_runs, ax):
+    """An underscore ahead, and half of a formula, with matplotlib's own defaults."""
+    names = ["_base", r"cost $\frac{$"]
+    plot.accuracy(dict(zip(names, (two_runs / "a", two_runs / "b"), strict=True)), ax=ax)
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert [text.strip("\N{ZERO WIDTH SPACE}") for text in texts] == names
+    ax.figure.draw_without_rendering()
+
+
 @pytest.mark.parametrize(
     ("x", "expected"), [("rounds", [2, 4]), ("bits", [60.0, 120.0]), ("energy", [1.0, 2.0])]
 )
