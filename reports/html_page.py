@@ -24,7 +24,7 @@ from reports.run_data.missing_runs import (
     superseded_runs,
 )
 from reports.run_data.scheme_grouping import Scheme, load_schemes, swept_keys
-from reports.run_data.scheme_selection import find_key, named_schemes, sliced_schemes
+from reports.run_data.scheme_selection import axis_along, named_schemes, sliced_schemes
 from reports.styling.table_formats import Table
 from reports.text.difference_table import difference_table
 from reports.text.findings import divergence_notes, overview, rankings, threshold_notes
@@ -100,8 +100,9 @@ def default_folder(dirs: Sequence[Path]) -> Path:
 def _write_tables(schemes: list[Scheme], options: ReportOptions, folder: Path) -> dict[str, Table]:
     from reports.figures.cell_topology import device_table
 
-    keys = swept_keys(schemes, apart=bool(options.along))
-    along = find_key("along", options.along, keys) if options.along else None
+    keys, along = swept_keys(schemes, apart=bool(options.along)), None
+    if options.along:
+        along, keys = axis_along(schemes, keys, options.along)
     made = (
         scheme_table(schemes),
         cost_table(schemes),

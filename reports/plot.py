@@ -195,7 +195,8 @@ def _curves(runs: GivenRuns, ax: Axes | None, x: str, shown: Ordinate) -> Axes:
 def _with_legend(axes: Axes) -> Axes:
     """The axes with the names of their lines, where there are several."""
     if len(axes.get_legend_handles_labels()[1]) > 1:
-        axes.legend()
+        for text in axes.legend().get_texts():
+            text.set_parse_math(False)  # as a name may be any text, half of a formula too
     return axes
 
 

@@ -58,6 +58,7 @@ class Run(EventTables):
         folder: of its files; None: kept in memory only.
         summary: content of summary.json.
         log: the event log.
+        scenario: that was run.
         spent: wall seconds by purpose (wall_s, train_s, evaluate_s, engine_s); empty where the run
             had ended before.
     """
@@ -65,6 +66,7 @@ class Run(EventTables):
     folder: Path | None
     summary: dict
     log: EventLog
+    scenario: Scenario
     spent: dict[str, float] = field(default_factory=dict)
 
     def plot(self, figure: str = "accuracy", ax: Any = None, x: str | None = None) -> Any:
@@ -307,7 +309,7 @@ def run_rounds(
             timing |= {"passes_taken": setup.reuse.taken, "passes_made": setup.reuse.made}
         write_artifacts(folder.path, setup, resolved, log, state, summary, timing)
     recorder.report("end", round=summary["rounds"] - 1)
-    return Run(folder.path if folder else None, summary, log, spent)
+    return Run(folder.path if folder else None, summary, log, setup.scenario, spent)
 
 
 def has_ended(setup: Setup, saved: Checkpoint) -> bool:
@@ -321,4 +323,4 @@ def finished_run(setup: Setup, folder: RunFolder, saved: Checkpoint) -> Run:
     log.restore(saved.tables)
     setup.add_presence(log)
     summary = json.loads((folder.path / "summary.json").read_text(encoding="utf-8"))
-    return Run(folder.path, summary, log)
+    return Run(folder.path, summary, log, setup.scenario)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 from reports.catalog.report_figure import SWEEP, ReportFigure, seeds_text, shown_text
 from reports.figures import sweep_curves, sweep_maps
 from reports.report_options import ReportOptions
 from reports.run_data.metrics import ACCURACY, LATENCY, METRICS, Metric
-from reports.run_data.scheme_grouping import Scheme, tied_keys
-from reports.run_data.scheme_selection import find_key
+from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.scheme_selection import axis_along, find_key
 from reports.run_data.swept_keys import SweptKey, numeric_differences
 
 METRIC_TITLES = {"accuracy": "Final accuracy", "loss": "Final loss", "rho": "Pruning ratio"}
@@ -24,10 +23,8 @@ def sweep_figures(
     figures, notes = [], []
     axes: Sequence[SweptKey] = keys
     if options.along:
-        along = find_key("along", options.along, keys)
-        tied = tied_keys(schemes, keys, along)
-        along = replace(along, tied=tuple(key.name for key in tied))
-        axes, keys = [along], [along, *(k for k in keys if k.key != along.key and k not in tied)]
+        along, keys = axis_along(schemes, keys, options.along)
+        axes = [along]
     family = find_key("family", options.family, keys) if options.family else None
     for key in axes:
         for metric in METRICS:

@@ -11,6 +11,7 @@ from typing import Any
 from edgesim.errors import ResultsError
 from edgesim.results.finished_run import FinishedRun
 from edgesim.results.run_search import find_runs
+from edgesim.scenario.yaml_text import read_text
 from reports.run_data.missing_runs import (
     keys_linked_by,
     listed_folders,
@@ -19,7 +20,7 @@ from reports.run_data.missing_runs import (
 )
 from reports.run_data.scheme_grouping import Scheme, group_runs, load_schemes
 
-GivenRuns = Any  # a folder, a run (anything with a folder, or summary and tables), many, or a dict
+GivenRuns = Any  # a folder, a run (with a folder, or of simulate), many, or a dict
 
 
 def schemes_of(runs: GivenRuns) -> list[Scheme]:
@@ -65,13 +66,16 @@ def _named(name: str, schemes: list[Scheme]) -> Scheme:
 
 
 def _in_memory(run: Any, position: int) -> FinishedRun:
-    """A run without a folder, which has its summary and its tables as attributes."""
+    """A run without a folder: its summary, scenario and tables are attributes."""
     tables = ("rounds", "device_rounds", "spans")
-    if not all(hasattr(run, name) for name in ("summary", *tables)):
+    if not all(hasattr(run, name) for name in ("summary", "scenario", *tables)):
         what = type(run).__name__
         raise ResultsError(
             f"A {what} is no run; give a folder, a run of edgesim.simulate, or many."
         )
     content = {name: getattr(run, name) for name in (*tables, "scores", "measures")}
-    place = Path(f"(in memory, run {position + 1}, seed {run.summary['seed']})")
-    return FinishedRun(place, run.summary, {}, "", **content, partition=None, devices=None)
+    seed = run.summary["seed"]
+    place = Path(f"(in memory, run {position + 1}, seed {seed})")
+    text = run.scenario.to_yaml(seed=seed)
+    scenario = read_text(text, str(place)).tree
+    return FinishedRun(place, run.summary, scenario, text, **content, partition=None, devices=None)

@@ -138,9 +138,10 @@ def estimate(scheme: Scheme, value: Callable[[FinishedRun], float]) -> Estimate:
 
 
 def overlap(mean: float, half: float, other_mean: float, other_half: float) -> bool:
-    """Do two 95 % intervals overlap? Not where one is missing (nan), or neither has any width."""
+    """Do two 95 % intervals overlap, of equal means also without width? Not if one is nan."""
     both = half + other_half
-    return both > ROUNDING * abs(mean) and abs(mean - other_mean) < both
+    # nan stays nan, as the first of the two
+    return abs(mean - other_mean) <= max(both, ROUNDING * abs(mean))
 
 
 def are_told_apart(estimates: Sequence[Estimate]) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from edgesim.errors import ResultsError, shorten
 from edgesim.scenario.units import UnitError, parse
-from reports.run_data.scheme_grouping import Scheme, group_runs, swept_keys
+from reports.run_data.scheme_grouping import Scheme, group_runs, swept_keys, tied_keys
 from reports.run_data.swept_keys import SweptKey, unit_of
 
 
@@ -60,8 +60,11 @@ def sliced_schemes(schemes: list[Scheme], at: Mapping[str, str]) -> list[Scheme]
             known = [key.text(value) for value in sorted(x for x in there if x is not None)]
             raise ResultsError(unknown_names("slice", [f"{name} {text}"], known))
         schemes = kept
+    if not at:
+        return schemes
     # named anew, as what they have in common no longer tells them apart
-    return group_runs([run for scheme in schemes for run in scheme.runs]) if at else schemes
+    runs = [run for scheme in schemes for run in scheme.runs]
+    return group_runs(runs, [run.folder.resolve() for run in runs], schemes[0].linked)
 
 
 def find_key(option: str, name: str, keys: Sequence[SweptKey]) -> SweptKey:
@@ -74,6 +77,29 @@ def find_key(option: str, name: str, keys: Sequence[SweptKey]) -> SweptKey:
         if name in (key.key, key.name, key.name.replace(" ", "_")):
             return key
     raise ResultsError(unknown_names(option, [name], [key.key for key in keys]))
+
+
+def axis_along(
+    schemes: list[Scheme], keys: Sequence[SweptKey], name: str
+) -> tuple[SweptKey, list[SweptKey]]:
+    """The key of the option ``along`` and the keys of the sweep, as its axis needs them.
+
+    Args:
+        schemes: all of the sweep.
+        keys: in which they differ, apart.
+        name: of one of them.
+
+    Returns:
+        The key, which names those that change along with it, and the keys without these, it first.
+
+    Raises:
+        ResultsError: no such key was swept.
+    """
+    along = find_key("along", name, keys)
+    tied = tied_keys(schemes, keys, along)
+    others = [key for key in keys if key is not along and key not in tied]
+    along = replace(along, tied=tuple(key.name for key in tied))
+    return along, [along, *others]
 
 
 def _number(key: SweptKey, text: str) -> float | None:

@@ -70,7 +70,9 @@ def staggered(i: int, lines: int, points: int) -> dict[str, Any]:
 
 def wrap(label: str, most: int = 34) -> str:
     """A label in lines of so many characters, by default those that fit a legend or a title."""
-    return textwrap.fill(label, most)
+    lines = textwrap.fill(label, most)
+    # matplotlib leaves labels that begin with an underscore out of legends
+    return f"\N{ZERO WIDTH SPACE}{lines}" if lines.startswith("_") else lines
 
 
 def threshold_handles(limits_ms: Sequence[float]) -> list[Line2D]:

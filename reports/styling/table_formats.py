@@ -29,9 +29,9 @@ LATEX = {
     "±": r"$\pm$",
     DASH: "--",
     RHO: r"$\rho$",
+    "Σ": r"$\Sigma$",
     "·": r"$\cdot$",
     "\u2009": r"\,",
-    "\n": " ",
 }
 
 
@@ -160,7 +160,7 @@ class Table:
             for r, cells in enumerate(self.cells())
         ]
         every = [titles, rule, *rows]
-        lines = ["| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in every]
+        lines = ["| " + " | ".join(map(_markdown, row)) + " |" for row in every]
         return "\n".join([" ".join(self.caption.split()), "", *lines]) + "\n"
 
     def latex(self) -> str:
@@ -187,8 +187,16 @@ class Table:
         return "\n".join(lines) + "\n"
 
 
+def _markdown(text: str) -> str:
+    return _one_line(text).replace("|", "\\|")
+
+
 def _tex(text: str) -> str:
-    return "".join(LATEX.get(char, char) for char in text)
+    return "".join(LATEX.get(char, char) for char in _one_line(text))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.splitlines())  # split() would take the thin spaces, too
 
 
 def _like(mean: str, half: float) -> str:
@@ -204,7 +212,9 @@ def _bold(cell: str) -> str:
 
 
 def _latex_row(cells: list[str]) -> str:
-    return " & ".join(cells) + r" \\"
+    # the end of the row before it would take these: \\[length], \\*
+    guard = "{}" if cells[0].lstrip().startswith(("[", "*")) else ""
+    return guard + " & ".join(cells) + r" \\"
 
 
 def _is_empty(value: Any) -> bool:

@@ -179,9 +179,10 @@ def _total(column: str) -> Callable[[FinishedRun], float]:
 
 
 def target_table(schemes: list[Scheme]) -> Table | None:
-    """Rounds, time, bits and joules to each target accuracy; None where no targets are named."""
+    """Rounds, time, bits and joules to each target accuracy; None without targets or accuracies."""
     targets = target_accuracies(schemes)
-    if not targets:
+    runs = [run for scheme in schemes for run in scheme.runs]
+    if not targets or not any(len(stats.evaluated(run)) for run in runs):
         return None
     columns = [
         TARGET,

@@ -1,6 +1,7 @@
 """The page and its files; the same runs give the same bytes."""
 
 import base64
+import itertools
 import re
 
 import pytest
@@ -161,6 +162,17 @@ def test_real_runs_make_a_report(real_runs, tmp_path, only_figures):
     assert html.count("data:image/svg+xml") == 3
     with pytest.raises(ResultsError, match='names "accuracy"'):  # nothing is learned
         write_report([real_runs], tmp_path / "other", only_figures("cdf", "accuracy"))
+
+
+def test_tables_along_a_key_leave_out_those_that_change_with_it(tmp_path, write_run, only_figures):
+    for every, count in itertools.product((1, 2), (3, 4)):
+        extra = f"evaluate: {{every: {every}}}\ndevices: [{{count: {count}}}]"
+        folder = tmp_path / "runs" / f"{every}-{count}"
+        write_run(folder, bandwidth=f"{every} MHz", extra=extra)
+    options = only_figures("cdf", along="network.bandwidth")
+    table = write_report([tmp_path / "runs"], tmp_path / "out", options).parent / "tables"
+    lines = (table / "latency-by-bandwidth.md").read_text(encoding="utf-8").splitlines()
+    assert lines[2].startswith("| Scheme | count | 1 MHz | 2 MHz |") and len(lines) == 4 + 2
 
 
 def test_runs_of_different_versions_are_noted(tmp_path, write_run, only_figures):

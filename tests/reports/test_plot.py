@@ -47,6 +47,15 @@ def test_accuracy_has_a_line_per_scheme_under_any_name(two_runs, ax):
     assert lines[0].get_ydata().tolist() == approx([50.0, 90.0])
 
 
+def test_a_name_is_drawn_as_it_is_whatever_the_settings(two_runs, ax):
+    """An underscore ahead, and half of a formula, with matplotlib's own defaults."""
+    names = ["_base", r"cost $\frac{$"]
+    plot.accuracy(dict(zip(names, (two_runs / "a", two_runs / "b"), strict=True)), ax=ax)
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert [text.strip("\N{ZERO WIDTH SPACE}") for text in texts] == names
+    ax.figure.draw_without_rendering()
+
+
 @pytest.mark.parametrize(
     ("x", "expected"), [("rounds", [2, 4]), ("bits", [60.0, 120.0]), ("energy", [1.0, 2.0])]
 )
@@ -96,6 +105,19 @@ def test_runs_in_memory_are_drawn_in_the_order_given(real_runs, ax):
     runs = [edgesim.simulate(edgesim.load(tiny, [f"scheme={name}"])) for name in ("z", "a")]
     plot.latency(runs, ax=ax)
     assert [line.get_label() for line in ax.get_lines()] == ["z", "a"]
+
+
+def test_runs_in_memory_of_other_scenarios_are_other_schemes(real_runs, ax):
+    """Also with another seed, which alone would make them seeds of one scheme."""
+    tiny, kept = real_runs.parent / "tiny.yaml", []
+    for rate, seed in ((0.05, 0), (5, 1), (5, 0)):
+        scenario = edgesim.load(tiny, [f"learning.method.lr={rate}"])
+        kept.append(edgesim.simulate(scenario, seed=seed))
+    plot.latency(kept, ax=ax)
+    named = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert named == ["fedavg (lr 0.05)", "fedavg (lr 5.0)"]
+    with pytest.raises(ResultsError, match=r'run 2, .* run 4, .* scheme "fedavg .lr 5'):
+        plot.latency([*kept, kept[1]], ax=ax)
 
 
 def test_a_style_ends_with_its_block_and_gives_every_line_its_looks(two_runs):

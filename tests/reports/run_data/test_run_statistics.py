@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
@@ -91,3 +92,19 @@ def test_the_spread_over_devices_stands_apart(scheme_of):
 def test_estimate_of_one_seed_has_no_interval(scheme_of):
     found = stats.estimate(scheme_of(), lambda run: 2.0)
     assert (found.mean, found.n) == (2.0, 1) and math.isnan(found.half)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ((0.5, 0.1), (0.65, 0.1), True),
+        ((0.5, 0.1), (0.75, 0.1), False),
+        ((0.5, 0.0), (0.5, 0.0), True),
+        ((0.0, 0.0), (0.0, 0.0), True),
+        ((0.5, 0.0), (0.5 + 1e-14, 0.0), True),  # what rounding leaves of equal means
+        ((0.5, 0.0), (0.5 + 1e-9, 0.0), False),
+        ((0.5, NAN), (0.5, 0.1), False),
+    ],
+)
+def test_intervals_overlap_also_where_equal_means_have_none(one, other, expected):
+    assert stats.overlap(*one, *other) is stats.overlap(*other, *one) is expected

@@ -1,9 +1,15 @@
-"""Markers that look out from behind others."""
+"""Markers that look out from behind others, and labels of any text in legends."""
 
+import warnings
+from dataclasses import replace
+
+import pytest
 from matplotlib import rcParams
+from matplotlib.figure import Figure
 from pytest import approx
 
-from reports.styling.axes_and_legends import staggered
+from reports.styling.axes_and_legends import legend, staggered, wrap
+from reports.styling.figure_style import STYLES, styled
 
 
 def test_markers_of_few_rounds_are_at_most_1_6_times_as_large_as_the_last():
@@ -11,3 +17,20 @@ def test_markers_of_few_rounds_are_at_most_1_6_times_as_large_as_the_last():
     sizes = [staggered(i, 8, 5)["ms"] / rcParams["lines.markersize"] for i in range(8)]
     assert (sizes[0], sizes[-1]) == (approx(1.6), 1.0) and sizes == sorted(sizes, reverse=True)
     assert staggered(0, 1, 5)["ms"] == staggered(0, 8, 7)["ms"] == rcParams["lines.markersize"]
+
+
+@pytest.mark.parametrize("serif", [False, True])
+@pytest.mark.parametrize("name", STYLES)
+def test_a_label_that_begins_with_an_underscore_stands_in_the_legend(name, serif):
+    """Matplotlib takes it for the label of a line that has none; every font has what is added."""
+    style = replace(STYLES[name], serif=serif)
+    with styled(style), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure = Figure(layout="constrained")
+        panel = figure.subplots()
+        for label in ("_base", "new_one"):
+            panel.plot([0, 1], label=wrap(label))
+        legend(figure, panel, style)
+        figure.draw_without_rendering()
+    shown = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert [text.strip("\N{ZERO WIDTH SPACE}") for text in shown] == ["_base", "new_one"]

@@ -11,6 +11,27 @@ def test_latex_is_escaped(scheme_of):
     assert text.count(r"\\") == 2 and r"\toprule" in text and r"\bottomrule" in text
 
 
+@pytest.mark.parametrize("name", ["[1] FedAvg", " [2]", "*joint", "*"])
+def test_no_latex_row_begins_with_what_the_end_of_the_row_before_it_takes(scheme_of, name):
+    r"""After \\ and \midrule a [ begins a length; the star of \\* forbids a page break."""
+    table = tables.cost_table([scheme_of(scheme="a"), scheme_of(scheme=name)])
+    rows = table.latex().splitlines()
+    assert rf"{{}}{name} & 25.00 & 0 &" in rows[-3] and rows[-4].startswith("a & 25.00")
+
+
+def test_no_greek_letter_is_left_to_latex():
+    promised = tables.Column("x", f"Σ{tables.RHO} per % late")
+    text = tables.Table("t", "", (promised,), ((0.5,),)).latex()
+    assert r"$\Sigma$$\rho$ per \% late \\" in text
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\n\n"])
+def test_a_name_of_several_lines_is_one_row(scheme_of, end):
+    table = tables.cost_table([scheme_of(scheme=f"one{end}two")])
+    assert "one two |" in " ".join(table.markdown().splitlines()[-1].split())
+    assert "one two &" in " ".join(table.latex().splitlines()[-3].split())
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [

@@ -25,6 +25,17 @@ def test_orders(schemes_of):
     ]
 
 
+def test_equal_numbers_have_no_order(schemes_of):
+    """Seeds without a spread: the intervals have no width, and lie in one place."""
+    given = {"joint": (0.025, 0.5, 5e6), "fedavg": (0.025, 0.5 + 1e-16, 5e6)}
+    for sentence in sentences(schemes_of(seeds=3, **given)):
+        assert ", in no order, as 95 % intervals overlap: joint" in sentence
+    assert sentences(schemes_of(seeds=3, untuned="none", personal=(0.05, 0, 0), **given))[0] == (
+        "Mean latency per round, in no order, as 95 % intervals overlap: "
+        "fedavg 25.0 ms; joint 25.0 ms; personal 50.0 ms."
+    )
+
+
 @pytest.mark.parametrize("seeds", [1, 2])
 def test_fewer_than_three_seeds_have_values_and_no_order(schemes_of, seeds):
     """The scheme of the paper comes first, then the others by label."""

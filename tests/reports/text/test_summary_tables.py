@@ -106,3 +106,11 @@ def test_the_interval_to_a_target_is_over_the_seeds_that_reached_it(schemes_of):
 
 def test_no_targets_no_table(scheme_of):
     assert tables.target_table([scheme_of(targets=())]) is None
+
+
+def test_runs_without_accuracies_have_no_table_of_targets(scheme_of):
+    """Real targets, or counts only: nothing says that a target was not reached."""
+    never = {"accuracy": (float("nan"),) * 4}
+    plain, other = scheme_of(**never), scheme_of(scheme="other", **never)
+    assert tables.target_table([plain, other]) is None
+    assert tables.target_table([plain, scheme_of(scheme="third")]) is not None
