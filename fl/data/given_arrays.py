@@ -28,7 +28,7 @@ def parts_of(given: Any, source: str) -> list[tuple[str, Any]]:
         if name in ("train", "test"):
             columns = columns_of(value, f"{source}: {name}")
             parts += [(f"{kind}_{name}", column) for kind, column in columns.items()]
-            names = getattr(value, "classes", None)  # often their number
+            names: Any = getattr(value, "classes", None)  # often their number
             listed = isinstance(names, list | tuple | Mapping | np.ndarray)
             if "classes" not in given and name == "train" and listed:
                 parts.append(("classes", list(names)))
