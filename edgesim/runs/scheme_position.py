@@ -1,4 +1,7 @@
-"""The place of a finished run's scheme in the scenario's file, where that has changed since."""
+"""What reports read of a finished run's scenario: place and label of its scheme, section report.
+
+None of it decides a result, so that no run is made again where the scenario's file has changed it.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from edgesim.records.checksums import SummedFiles, read_sums
 from edgesim.records.folder_names import kept_label
 from edgesim.scenario.loader import Scenario
 
+_REPORT = re.compile(r"^report:.*\n(?: .*\n)*", re.MULTILINE)
+_AFTER_REPORT = re.compile(r"^(?=scheme: |provenance:)|\Z", re.MULTILINE)
 _PLACE = re.compile(r"^(scheme: .*\n)(?:scheme_position: .*\n)?", re.MULTILINE)
 
 
@@ -27,7 +32,7 @@ def refuse_other_label(folder: Path, scenario: Scenario) -> None:
 
 
 def renew_scheme_position(folder: Path, scenario: Scenario) -> None:
-    """Write the place that the scheme has by now into scenario.yaml; it decides no result.
+    """Write the scheme's place and the section report, as they are by now, into scenario.yaml.
 
     A kill between the two files leaves a damaged one, which the same command writes anew.
 
@@ -38,12 +43,12 @@ def renew_scheme_position(folder: Path, scenario: Scenario) -> None:
     Raises:
         OSError: a file cannot be read or written.
     """
-    if scenario.scheme_position is None:
-        return
     path = folder / "scenario.yaml"
     before = path.read_text(encoding="utf-8")
-    place = f"scheme_position: {scenario.scheme_position}\n"
-    text = _PLACE.sub(lambda found: found[1] + place, before, count=1)
+    text = _AFTER_REPORT.sub(lambda _: scenario.report_yaml(), _REPORT.sub("", before), count=1)
+    if scenario.scheme_position is not None:
+        place = f"scheme_position: {scenario.scheme_position}\n"
+        text = _PLACE.sub(lambda found: found[1] + place, text, count=1)
     if text != before:
         files = SummedFiles(read_sums(folder))
         files.write(path, text)

@@ -131,6 +131,10 @@ class Scenario(ScenarioKeys):
         content |= {} if provenance is None else {"provenance": provenance}
         return write_text(content)
 
+    def report_yaml(self) -> str:
+        """The section report as `to_yaml` writes it; "" where there is none."""
+        return "" if self.report is None else write_text({"report": _plain(self.report)})
+
 
 def load(
     path: str | Path, overrides: str | Sequence[str] = (), label: str | None = None

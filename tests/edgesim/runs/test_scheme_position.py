@@ -75,6 +75,29 @@ def test_points_that_a_sweep_finds_finished_have_them_too(of_file, tmp_path):
     assert sweep("b: {rounds: 2}, a: {}") == ["b", "a"]
 
 
+@pytest.mark.parametrize("label", [None, "a"])
+def test_finished_runs_have_the_section_report_of_the_file_as_it_is_now(of_file, tmp_path, label):
+    """A report split one scheme in two where the section was added after some of its seeds."""
+    path, out = of_file("a: {}"), tmp_path / "run"
+    written = path.read_text() if label else TIMED
+    sections = (
+        "",
+        "report: {untuned: Steps of others.}\n",
+        "report: {beside: liu, schemes: {a: proposed, b: equal-resource}, untuned: None.}\n",
+        "report: {untuned: Steps of others.}\n",
+        "",
+    )
+    for i, section in enumerate(sections):
+        path.write_text(written + section)
+        scenario = load(path, label=label)
+        simulate(scenario, out=out)
+        simulate(scenario, out=tmp_path / f"new-{i}")
+        text = (out / "scenario.yaml").read_text()
+        assert text == (tmp_path / f"new-{i}" / "scenario.yaml").read_text()
+        assert ("report:" in text) == bool(section)
+        assert damaged_files(out) == []
+
+
 def test_a_place_is_no_key_to_set(of_file):
     path = of_file("a: {}, b: {scheme_position: 7}")
     wanted = "the key scheme_position is unknown here; the place of a scheme is that in its file"
