@@ -91,11 +91,13 @@ def report(
 
     Raises:
         ScenarioError: an option is wrong.
-        ResultsError: nothing finished there, or an option names what is not there.
+        ResultsError: no folder, nothing finished there, or an option names what is not there.
     """
     from reports.html_page import default_folder, write_report
 
     dirs = [Path(one) for one in ([runs] if isinstance(runs, str | Path) else runs)]
+    if not dirs:
+        raise ResultsError("No runs are given; give a folder, or many.")
     chosen = options_beside(dirs[0]) if options is None else options_from(dict(options))
     return write_report(dirs, Path(out) if out is not None else default_folder(dirs), chosen)
 
@@ -185,7 +187,7 @@ def latency(runs: GivenRuns, ax: Axes | None = None, x: str = "rounds") -> Axes:
 def _curves(runs: GivenRuns, ax: Axes | None, x: str, shown: Ordinate) -> Axes:
     if x not in ABSCISSAS:
         raise ResultsError(f'The axis "{x}" is unknown; there are {", ".join(ABSCISSAS)}.')
-    is_grouped = isinstance(runs, list) and all(isinstance(each, Scheme) for each in runs)
+    is_grouped = isinstance(runs, list) and any(isinstance(each, Scheme) for each in runs)
     schemes = runs if is_grouped else schemes_of(runs)
     axes = ax if ax is not None else _new_axes()
     draw_curves(axes, schemes, _cycled(schemes, axes), shown, x, SCREEN)

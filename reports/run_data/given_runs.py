@@ -21,6 +21,7 @@ from reports.run_data.missing_runs import (
 from reports.run_data.scheme_grouping import Scheme, group_runs, load_schemes
 
 GivenRuns = Any  # a folder, a run (with a folder, or of simulate), many, or a dict
+NO_RUNS = "No runs are given; give a folder, a run of edgesim.simulate, or many."
 
 
 def schemes_of(runs: GivenRuns) -> list[Scheme]:
@@ -31,13 +32,16 @@ def schemes_of(runs: GivenRuns) -> list[Scheme]:
             list of these; or a dict from display names to one of these, in the order to draw.
 
     Raises:
-        ResultsError: nothing finished there, a broken run, or a name for several schemes.
+        ResultsError: no runs, nothing finished there, a broken run, or a name for several schemes.
     """
+    given = [runs] if _is_single(runs) else list(runs)
+    if not given:
+        raise ResultsError(NO_RUNS)
     if isinstance(runs, Mapping):
-        return [_named(str(name), schemes_of(given)) for name, given in runs.items()]
+        return [_named(str(name), schemes_of(own)) for name, own in runs.items()]
     places: list[Path] = []
     kept: list[FinishedRun] = []
-    for one in [runs] if _is_single(runs) else list(runs):
+    for one in given:
         folder = one if isinstance(one, str | PathLike) else getattr(one, "folder", None)
         if folder is not None:
             places.append(Path(folder))

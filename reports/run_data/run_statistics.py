@@ -170,12 +170,14 @@ def half_width(values: np.ndarray) -> np.ndarray:
             of accuracies that differ by a point is 13 points wide and says nothing.
 
     Returns:
-        t(n - 1, 0.975) s / sqrt(n) [...].
+        t(n - 1, 0.975) s / sqrt(n) [...]; nan where a value is not finite.
     """
     from scipy.special import stdtrit
 
     n = len(values)
-    return np.asarray(stdtrit(n - 1, 0.975) * values.std(axis=0, ddof=1) / math.sqrt(n))
+    with np.errstate(invalid="ignore"):  # inf - inf, of training that diverged
+        spread = values.std(axis=0, ddof=1)
+    return np.asarray(stdtrit(n - 1, 0.975) * spread / math.sqrt(n))
 
 
 @dataclass(frozen=True)

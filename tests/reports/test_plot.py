@@ -145,6 +145,10 @@ def test_a_style_without_a_block_holds_for_good(two_runs):
         (lambda runs: plot.accuracy(runs, x="miles"), 'axis "miles" is unknown'),
         (lambda runs: plot.accuracy({"one": runs}), r'name "one" is given to several'),
         (lambda runs: plot.accuracy(3), "int is no run"),
+        (lambda runs: plot.accuracy([]), "No runs are given; give a folder"),
+        (lambda runs: plot.latency({"one": []}), "No runs are given; give a folder"),
+        (lambda runs: plot.figure({}, "accuracy"), "No runs are given; give a folder"),
+        (lambda runs: plot.report([]), "No runs are given; give a folder"),
     ],
 )
 def test_what_cannot_be_drawn_is_one_sentence(two_runs, call, sentence):

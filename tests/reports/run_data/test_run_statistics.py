@@ -74,6 +74,12 @@ def test_interval_over_two_seeds():
     )  # t(1 degree) s / sqrt(2)
 
 
+def test_no_interval_of_a_loss_that_is_no_finite_number():
+    """Without a warning, too: a RuntimeWarning fails a test."""
+    half = stats.half_width(np.array([[math.inf, 0.8], [1.0, 0.9], [1.0, 1.0]]))
+    assert math.isnan(half[0]) and half[1] == approx(4.30265 * 0.1 / math.sqrt(3), rel=1e-5)
+
+
 def test_curve_over_seeds_uses_the_rounds_all_have(tmp_path, write_run):
     one = write_run(tmp_path / "0", seed=0, accuracy=(0.1, 0.5, NAN, 0.9), latency_s=(0.02,) * 4)
     two = write_run(tmp_path / "1", seed=1, accuracy=(0.3, NAN, 0.6, 0.7), latency_s=(0.04,) * 4)
