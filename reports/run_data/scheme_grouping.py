@@ -11,8 +11,7 @@ from pathlib import Path
 from edgesim.results.equal_runs import flat_without_targets, one_per_seed
 from edgesim.results.finished_run import FinishedRun, read_run
 from edgesim.results.flat_scenario import NONE, FlatScenario, flatten
-from reports.run_data.liu_reported_results import role_of
-from reports.run_data.scheme_order import GroupKey, in_order
+from reports.run_data.scheme_order import GroupKey, in_order, role_of_runs
 from reports.run_data.swept_keys import (
     SweptKey,
     describe,
@@ -55,9 +54,13 @@ class Scheme:
 
     @property
     def untuned(self) -> str:
-        """Why its accuracy is compared with nobody's, as its scenario says; "" where it may be."""
-        reason = flatten({"of": self.first.scenario.get("report")}).get("of.untuned", NONE)
-        return "" if reason == NONE else reason
+        """Why its accuracy is compared with nobody's, as its scenario says; "" where it may be.
+
+        The first reason of its runs, of which some may be older than what their file says.
+        """
+        sections = (flatten({"of": run.scenario.get("report")}) for run in self.runs)
+        reasons = (section.get("of.untuned", NONE) for section in sections)
+        return next((reason for reason in reasons if reason != NONE), "")
 
 
 def untuned_notes(schemes: Sequence[Scheme]) -> list[str]:
@@ -96,7 +99,7 @@ def group_runs(
     groups: dict[GroupKey, list[FinishedRun]] = {}
     for run in runs:
         scenario = json.dumps(sorted(flat_without_targets(run.scenario).items()))
-        groups.setdefault((_role(run), *_kind(run), scenario), []).append(run)
+        groups.setdefault((*_kind(run), scenario), []).append(run)
     places = {folder: i for i, folder in enumerate(listed)}
     ordered = [_without_superseded(group, places) for group in in_order(groups, places)]
     named = _labels([group[0] for group in ordered])
@@ -190,10 +193,6 @@ def few_schemes(schemes: list[Scheme], keys: Sequence[SweptKey]) -> tuple[list[S
     return kept[:MOST_SERIES], ", ".join(chosen)
 
 
-def _role(run: FinishedRun) -> str | None:
-    return role_of(run.scenario, str(run.summary["scheme"]))
-
-
 def target_accuracies(schemes: Sequence[Scheme]) -> list[float]:
     """The target accuracies of all runs, smallest first; how far one got is read of its rounds."""
     runs = [run for scheme in schemes for run in scheme.runs]
@@ -216,7 +215,7 @@ def _scheme(
 ) -> Scheme:
     runs = tuple(sorted(one_per_seed(label, group), key=lambda run: run.seed))
     values = flat_without_targets(runs[0].scenario)
-    return Scheme(label, _role(runs[0]), runs, series, values, numbers, point)
+    return Scheme(label, role_of_runs(runs), runs, series, values, numbers, point)
 
 
 def _place(scheme: Scheme, keys: Sequence[SweptKey]) -> tuple:

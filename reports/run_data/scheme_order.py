@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from edgesim.results.finished_run import FinishedRun
 from edgesim.results.flat_scenario import scheme_places
-from reports.run_data.liu_reported_results import role_rank
+from reports.run_data.liu_reported_results import role_of, role_rank
 
-GroupKey = tuple[str | None, str, str, str]  # role, scheme, scenario, what else differs
+GroupKey = tuple[str, str, str]  # scheme, scenario, what else differs
 Groups = Mapping[GroupKey, list[FinishedRun]]
 
 
@@ -26,22 +26,29 @@ def in_order(groups: Groups, listed: Mapping[Path, int]) -> list[list[FinishedRu
     """
     files = scheme_places(
         (scenario, scheme, run.scenario)
-        for (_, scheme, scenario, _), group in groups.items()
+        for (scheme, scenario, _), group in groups.items()
         for run in group
     )
     at = {key: min(_place(run, listed) for run in group) for key, group in groups.items()}
     of_scenario: dict[str, list[int]] = {}
-    for (_, _, scenario, _), place in at.items():
+    for (_, scenario, _), place in at.items():
         of_scenario.setdefault(scenario, []).append(place)
 
     def sorting(key: GroupKey) -> tuple:
-        role, scheme, scenario, rest = key
+        scheme, scenario, rest = key
         places = of_scenario[scenario]
         in_sweep = at[key] if max(places) < len(listed) else 0
         in_file = files[scenario, scheme]
-        return role_rank(role), min(places), scenario, in_sweep, in_file, at[key], rest
+        rank = role_rank(role_of_runs(groups[key]))
+        return rank, min(places), scenario, in_sweep, in_file, at[key], rest
 
     return [groups[key] for key in sorted(groups, key=sorting)]
+
+
+def role_of_runs(runs: Sequence[FinishedRun]) -> str | None:
+    """Which scheme of Liu et al. they are, as the first says that was asked; older runs lack it."""
+    roles = (role_of(run.scenario, str(run.summary["scheme"])) for run in runs)
+    return next(filter(None, roles), None)
 
 
 def _place(run: FinishedRun, listed: Mapping[Path, int]) -> int:

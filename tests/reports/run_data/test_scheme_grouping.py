@@ -131,6 +131,19 @@ def test_schemes_come_in_the_order_of_the_paper_where_the_scenario_names_them(tm
     assert [scheme.role for scheme in schemes] == [*LIU_SCHEMES, None]
 
 
+def test_seeds_that_are_older_than_the_section_report_are_of_the_same_schemes(tmp_path, write_run):
+    asked = "report: {beside: liu, schemes: {z: proposed}, untuned: One step for all.}"
+    folders = [
+        write_run(tmp_path / f"{x}{seed}", scheme=x, seed=seed, extra=asked if seed else "")
+        for x in "az"
+        for seed in (0, 1)
+    ]
+    schemes = load_schemes(folders)
+    assert [(scheme.label, scheme.role) for scheme in schemes] == [("z", "proposed"), ("a", None)]
+    assert [len(scheme.runs) for scheme in schemes] == [2, 2]
+    assert {scheme.untuned for scheme in schemes} == {"One step for all."}
+
+
 @pytest.mark.parametrize("solver", ["kkt", "fair", "energy", "./own.py:mine"])
 def test_no_role_is_guessed_from_method_and_solver(tmp_path, write_run, solver):
     (scheme,) = load_schemes([write_run(tmp_path / "a", method="liu", solver=solver)])
