@@ -187,7 +187,7 @@ def latency(runs: GivenRuns, ax: Axes | None = None, x: str = "rounds") -> Axes:
 def _curves(runs: GivenRuns, ax: Axes | None, x: str, shown: Ordinate) -> Axes:
     if x not in ABSCISSAS:
         raise ResultsError(f'The axis "{x}" is unknown; there are {", ".join(ABSCISSAS)}.')
-    is_grouped = isinstance(runs, list) and any(isinstance(each, Scheme) for each in runs)
+    is_grouped = isinstance(runs, list) and runs and all(isinstance(each, Scheme) for each in runs)
     schemes = runs if is_grouped else schemes_of(runs)
     axes = ax if ax is not None else _new_axes()
     draw_curves(axes, schemes, _cycled(schemes, axes), shown, x, SCREEN)

@@ -117,7 +117,8 @@ def _undamaged(path: Path) -> Path:
     from edgesim.scenario.yaml_text import MAX_RESOLVED_BYTES
 
     # without the file of digests, reading goes on: the same command writes it from the checkpoint
-    if path.name == "scenario.yaml" and exists(path.with_name(SUMS)):
+    is_of_run = path.name == "scenario.yaml" and isdir(path.with_name("checkpoint"))
+    if is_of_run and exists(path.with_name(SUMS)):
         with suppress(OSError):  # which the loader raises as a sentence
             read_summed(path, MAX_RESOLVED_BYTES)
     return path

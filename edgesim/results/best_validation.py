@@ -163,7 +163,7 @@ def overlay(
         own: label -> block of the schemes that the other file lacks.
     """
     chosen = {
-        choice.label: {key: _read(text, key) for key, text in choice.best.values.items()}
+        choice.label: {key: _read(text, key) for key, text in _own_values(choice).items()}
         for choice in choices
     }
     for label, block in (own or {}).items() if of_schemes else ():
@@ -173,6 +173,13 @@ def overlay(
     schemes = of_schemes or len(chosen) > 1
     changes: dict[str, Any] = {"schemes": chosen} if schemes else next(iter(chosen.values()))
     return write_text({"base": base, **changes})
+
+
+def _own_values(choice: Choice) -> dict[str, str]:
+    """The chosen values by their keys in the scheme, as ``schemes.b.rounds`` is rounds in b."""
+    own = f"schemes.{choice.label}."
+    values = {key.removeprefix(own): text for key, text in choice.best.values.items()}
+    return {key: text for key, text in values.items() if not key.startswith("schemes.")}
 
 
 def _read(text: str, key: str) -> Any:
@@ -188,7 +195,7 @@ def _check(choices: Sequence[Choice], base: Document, text: str) -> None:
     for choice in choices:
         label = choice.label if choice.label in patch.tree.get("schemes", {}) else None
         scenario = resolve(changed, (), label)
-        for key, value in choice.best.values.items():
+        for key, value in _own_values(choice).items():
             if scenario.find(key_path(key)) != _read(value, key):
                 raise ResultsError(
                     f"{choice.label}: no file over a base can replace {key} by {value}, since keys "

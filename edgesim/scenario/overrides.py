@@ -123,8 +123,9 @@ def resolve(
         patch = changed.subtree(("schemes", label))
         changed.remove(("schemes",), patch.place_of(()))
         for layer in layers(patch):
-            for key in set(layer.tree) & {POSITION, *OF_FILES}:
-                raise _unknown(key, layer.place_of((key,)))
+            for key in layer.tree:
+                if (word := key.split(".")[0]) in (POSITION, *OF_FILES):
+                    raise _unknown(word, layer.place_of((key,)))
             lay_over(changed, layer)
         changed.put(("scheme",), Document(label, {(): patch.place_of(())}))
         position = Document(labels.index(label), {(): patch.place_of(())})
@@ -162,7 +163,9 @@ def with_overridden_schemes(document: Document, overrides: Sequence[Override]) -
             _remove_from_scheme(changed, scheme, key, each)
         if each.removes:
             continue
-        if scheme not in laid:
+        around = {".".join(map(str, key[:size])) for size in range(1, len(key))}
+        # what lies within a value that was just given is laid over it, not put beside it
+        if scheme not in laid or around & set(changed.find(scheme)):
             if not isinstance(changed.find(scheme), dict | None):
                 raise changed.wrong_value(scheme, "; write a mapping of changes")
             changed.put(scheme, laid_above(changed.subtree(scheme), Document({})))
@@ -193,6 +196,10 @@ def _spellings(tree: Any, key: KeyPath) -> Iterator[KeyPath]:
             found = list(_spellings(value, key[len(words) :]))
             whole = words and len(found) == len(value)  # an empty mapping would replace a list
             yield from [(each,)] if whole else ((each, *rest) for rest in found)
+        elif key[: len(words)] == words and isinstance(value, list):
+            place, inside = key[len(words)], key[len(words) + 1 :]
+            if inside and isinstance(place, int) and place < len(value):
+                yield from ((each, place, *rest) for rest in _spellings(value[place], inside))
 
 
 def _in_a_scheme(override: Override, document: Document) -> tuple[KeyPath, KeyPath]:

@@ -146,6 +146,13 @@ def test_a_damaged_scenario_of_a_finished_run_is_not_used(folder, invoke, given)
     assert "all 3 devices" in invoke("check", given).stdout
 
 
+def test_checksums_of_the_users_own_beside_a_scenario_are_not_those_of_a_run(folder, invoke):
+    (folder / "mine").mkdir()
+    shutil.copy("tiny.yaml", "mine/scenario.yaml")
+    (folder / "mine" / "SHA256SUMS").write_text(f"{'0' * 64} *data.bin\n")
+    assert "all 3 devices" in invoke("check", "mine/scenario.yaml").stdout
+
+
 @pytest.mark.parametrize("command", ["check", "run", "sweep"])
 def test_a_sweep_and_a_folder_with_scenarios_are_called_what_they_are(folder, invoke, command):
     invoke("sweep", "tiny.yaml", "--seeds", "0-1", "--workers", "1", "--out", "swept", "-q")

@@ -86,3 +86,11 @@ def test_the_base_is_found_from_a_folder_that_is_a_link(methods, tmp_path):
     (tmp_path / "disk" / "large").mkdir(parents=True)
     (tmp_path / "runs").symlink_to(Path("disk") / "large")
     assert methods({"fedavg": {LR: "0.2"}}) == {None: ("fedavg", {"lr": 0.2})}
+
+
+def test_a_value_that_was_swept_within_a_scheme_is_chosen_in_it(methods):
+    """`edgesim sweep FILE schemes.b.learning.method.lr=0.001,0.3` names the scheme in its key."""
+    schemes = "schemes: {a: {}, b: {learning.method.lr: 0.2}}"
+    swept = {f"schemes.b.{LR}": "0.3"}
+    found = methods({"a": swept, "b": swept}, schemes)
+    assert found["b"][1]["lr"] == 0.3 and found["a"][1].get("lr") != 0.3

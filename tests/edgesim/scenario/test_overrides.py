@@ -190,6 +190,7 @@ def test_an_override_of_a_scheme_wins_however_the_scheme_writes_the_key(tmp_path
         ("{}", ["base=x.yaml"], "command line: the key base is unknown here"),
         ("{}", ["schemes.one.base=x.yaml"], "command line: the key base is unknown here"),
         ('{devices: {"": 3}}', [], r"devices"),
+        ("{schemes.a: {}}", [], "the key schemes is unknown here"),
     ],
 )
 def test_keys_that_only_a_file_has_are_not_ignored(tmp_path, scheme, given, sentence):
@@ -197,3 +198,30 @@ def test_keys_that_only_a_file_has_are_not_ignored(tmp_path, scheme, given, sent
     path.write_text(REMOVALS.replace("one: {}", f"one: {scheme}"))
     with pytest.raises(ScenarioError, match=sentence):
         expand(path, given)
+
+
+DEVICES = "[{count: 1, tx_power: 20 dBm, cpu: {frequency: 2 GHz, flops_per_cycle: 4}}]"
+
+
+@pytest.mark.parametrize(
+    ("given", "key", "value"),
+    [
+        (["~devices.0.count", "devices.0.count=3"], "count", 3),
+        (["learning.method={name: liu}", "learning.method.name=fedprox"], "method", "fedprox"),
+        (["learning={method: {name: liu}}", "learning.method.name=fedprox"], "method", "fedprox"),
+        (["devices.0.count=9", f"devices={DEVICES}", "devices.0.count=8"], "count", 8),
+        (["devices.0.cpu={frequency: 2 GHz, cycles_per_weight: 3}"], "flops_per_cycle", None),
+    ],
+)
+def test_overrides_of_a_scheme_win_in_their_order(tmp_path, given, key, value):
+    path = tmp_path / "order.yaml"
+    path.write_text(REMOVALS.replace("one: {}", f"one: {{devices: {DEVICES}}}"))
+    labelled = [f"{'~' * (text[0] == '~')}schemes.one.{text.lstrip('~')}" for text in given]
+    rest = ["learning.dataset=none", "learning.model=mlp", "learning.batch_size=20"]
+    _, scenario = expand(path, [*labelled, *rest])[0]
+    found = {
+        "method": scenario.learning.method.name,
+        "count": scenario.devices[0].count,
+        "flops_per_cycle": scenario.devices[0].cpu.flops_per_cycle,
+    }
+    assert found[key] == value
