@@ -114,11 +114,10 @@ def scenario_file(given: Path) -> Path:
 def _undamaged(path: Path) -> Path:
     """The path of a scenario, of which a run's folder beside it may have the digest."""
     from edgesim.records.checksums import SUMS, read_summed
-    from edgesim.scenario.yaml_text import MAX_RESOLVED_BYTES
+    from edgesim.scenario.yaml_text import MAX_RESOLVED_BYTES, is_of_run
 
     # without the file of digests, reading goes on: the same command writes it from the checkpoint
-    is_of_run = path.name == "scenario.yaml" and isdir(path.with_name("checkpoint"))
-    if is_of_run and exists(path.with_name(SUMS)):
+    if is_of_run(path) and exists(path.with_name(SUMS)):
         with suppress(OSError):  # which the loader raises as a sentence
             read_summed(path, MAX_RESOLVED_BYTES)
     return path

@@ -43,15 +43,19 @@ def read_file(path: Path) -> Document:
     Raises:
         ScenarioError: the file cannot be read, is too large, or is no YAML; with file and line.
     """
-    is_of_run = path.name == "scenario.yaml" and isdir(path.with_name("checkpoint"))
     try:
-        raw = read_regular(path, MAX_RESOLVED_BYTES if is_of_run else MAX_BYTES)
+        raw = read_regular(path, MAX_RESOLVED_BYTES if is_of_run(path) else MAX_BYTES)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "the path is not valid"
         hint = f"; {LARGE}" if isinstance(error, FileTooLargeError) else ""
         problem = _UNREADABLE.get(type(error), f"the file cannot be read ({reason}){hint}")
         raise ScenarioError(f"{path}: {problem}.") from None
     return document_of(raw, path)
+
+
+def is_of_run(path: Path) -> bool:
+    """Is this file the resolved scenario of a run, in the run's folder?"""
+    return path.name == "scenario.yaml" and isdir(path.with_name("checkpoint"))
 
 
 def document_of(raw: bytes, path: Path) -> Document:
