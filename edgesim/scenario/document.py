@@ -195,8 +195,13 @@ def _kinds_first(tree: dict[Any, Any], at: KeyPath) -> list[tuple[Any, Any]]:
     """Items of a mapping at a path; those that start a section afresh stand before its others."""
 
     def follows(item: tuple[Any, Any]) -> bool:
-        path = at + key_path(str(item[0]))
-        return KIND_KEYS.get(path[:-1]) != path[-1]
+        path, value = at + key_path(str(item[0])), Document(item[1])
+        kinds = [
+            (*section, kind)[len(path) :]
+            for section, kind in KIND_KEYS.items()
+            if (*section, kind)[: len(path)] == path
+        ]
+        return all(value.find(kind) is MISSING for kind in kinds)
 
     return sorted(tree.items(), key=follows)
 

@@ -225,3 +225,22 @@ def test_overrides_of_a_scheme_win_in_their_order(tmp_path, given, key, value):
         "flops_per_cycle": scenario.devices[0].cpu.flops_per_cycle,
     }
     assert found[key] == value
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        "{learning.method.lr: 0.5, learning.method: {name: fedprox}}",
+        "{learning: {method.lr: 0.5, method: {name: fedprox}}}",
+        "{learning.method.lr: 0.5, learning: {method: {name: fedprox}}}",
+    ],
+)
+def test_a_dotted_key_holds_beside_a_mapping_that_names_another_kind(tmp_path, changes):
+    """A section starts afresh where its kind changes: the step size that stood first was lost."""
+    path = tmp_path / "beside.yaml"
+    path.write_text(REMOVALS.replace("one: {}", f"one: {changes}"))
+    _, scenario = expand(path, ["learning.dataset=none", "learning.model=mlp"])[0]
+    assert (scenario.learning.method.name, scenario.learning.method.params["lr"]) == (
+        "fedprox",
+        0.5,
+    )
