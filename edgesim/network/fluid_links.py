@@ -245,7 +245,8 @@ class Uplink(Link):
         snr, known = map(float, self.channel.true_and_known_snr(*sent))
         factor, tail_s = 1.0, 0.0
         if self.repetitions is not None:
-            drawn = (device, self.env.now, snr, used_hz, bits, known)
+            by = None if self.channel.estimate is None else known
+            drawn = (device, self.env.now, snr, used_hz, bits, by)
             factor, tail_s = self.repetitions.draw(*drawn)
         if self.channel.estimate is not None:
             mean = self.channel.estimate.schemes.mean_transmissions(snr, known)

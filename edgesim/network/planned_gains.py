@@ -22,6 +22,7 @@ import numpy as np
 
 from edgesim.network.channel import Channel
 from edgesim.network.fading.rate_distribution import RateDistribution, snr_at
+from edgesim.network.fading.selective import SelectiveFading
 from edgesim.network.fading.weakest_gain import weakest_mean_rate_gain, weakest_quantile
 from edgesim.scenario.allocation.allocation_schema import AllocationSection
 from fl.contracts import Array
@@ -59,6 +60,13 @@ class PlannedGains:
     def counts_with_fading(self) -> bool:
         """False where the gains of the instant are planned with."""
         return self.rate != NOW and self.channel.fading is not None
+
+    @property
+    def follow_shares(self) -> bool:
+        """True where the gain of an upload may depend on the share that it has."""
+        channel = self.channel
+        by_ratio = channel.estimate is not None or isinstance(channel.fading, SelectiveFading)
+        return self.counts_with_fading or by_ratio
 
     def at_start(self, time_s: float, snr_per_gain: Array) -> Array:
         """What the server takes for the gains [K] before it plans.

@@ -45,11 +45,19 @@ class RoundUploads:
         """Their numbers [K]."""
         return np.asarray(self.demand.devices, dtype=int)[self.served]
 
-    def gains(self, share: Array | float, window_s: Array) -> Array:
-        """Gains [K] with which uploads over these shares in this time [K], s, are planned."""
+    def gains(self, share: Array | float, window_s: Array, power_w: Array | None = None) -> Array:
+        """Gains [K] with which uploads are planned.
+
+        Args:
+            share: of the band [K].
+            window_s: time for sending [K], s.
+            power_w: with which they are sent [K], W; 0 of who sends nothing; None: as much as the
+                power control has them.
+        """
         most_w, now_s = self.fleet.tx_power_w[self.devices], self.view.now_s
         share = np.maximum(share, SMALLEST_SHARE)
-        power_w = self.rule.channel.sent_w(share, most_w, now_s, self.devices)
+        sent_w = self.rule.channel.sent_w(share, most_w, now_s, self.devices)
+        power_w = sent_w if power_w is None else np.where(power_w > 0.0, power_w, sent_w)
         return self.rule.uploads(
             self.view.now_s,
             self.devices,

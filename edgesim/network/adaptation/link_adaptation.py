@@ -155,8 +155,9 @@ def make_repetitions(network: NetworkSection, streams: Streams) -> DrawnRepetiti
     repeated = repeated_schemes(section)
     if section is None or repeated is None or section.errors != "drawn":
         return None
-    slot_s, overhead = SLOT_S, 0.0
+    slot_s, overhead, layers = SLOT_S, 0.0, 1
     if carrier is not None and carrier.bandwidth_hz is not None:
         slot_s, overhead = slot_seconds(carrier.scs_hz), carrier.overhead_up
+        layers = carrier.layers
     trip_s, status_s = section.harq.round_trip_s, section.harq.status_delay_s
-    return DrawnRepetitions(repeated, streams, slot_s, trip_s, overhead, status_s)
+    return DrawnRepetitions(repeated, streams, slot_s, trip_s, overhead, status_s, layers)

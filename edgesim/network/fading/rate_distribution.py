@@ -137,6 +137,8 @@ class RateDistribution:
         found = np.exp((nodes * weights).sum(axis=-1))
         if self.law is not None:  # beside the jump at its largest value a cubic overshoots
             found = np.clip(found, *np.exp(np.moveaxis(nodes[..., 1:3], -1, 0)))
+        # eta is linear down there, be it a law that uses a part of the share
+        found = found * np.minimum(snr / 10.0 ** ((LOWEST_DB + 1.0) / 10.0), 1.0)
         return np.where(snr > 0.0, found, 0.0)
 
 

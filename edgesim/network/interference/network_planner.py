@@ -134,9 +134,9 @@ class NetworkPlanner:
             planner = self.sector_planner(density, len(devices))
             if self.planner.gains.counts_with_fading:
                 uploads = planner.uploads(demand, view, np.arange(len(devices)))
-                share, rho, cpu_hz = self._granted(demand, view, plan, sector_of)
+                share, rho, cpu_hz, power_w = self._granted(demand, view, plan, sector_of)
                 window_s, known = times.next_s(uploads, rho, cpu_hz, needed_s), gain
-                gain = uploads.gains(share, window_s)
+                gain = uploads.gains(share, window_s, power_w)
                 if times.settled and same_gains(gain, known):
                     break
             plans = [
@@ -159,15 +159,19 @@ class NetworkPlanner:
 
     def _granted(
         self, demand: Demand, view: View, plan: RoundPlan, sector_of: Array
-    ) -> tuple[Array, Array, Array]:
-        """(shares, ratios, clocks) of a demand [S] in a plan, and before that equal shares."""
+    ) -> tuple[Array, Array, Array, Array]:
+        """(shares, ratios, clocks, powers) of a demand [S] in a plan; before that equal shares,
+        and no powers.
+        """
         devices = np.asarray(demand.devices, dtype=int)
         share = 1.0 / np.bincount(sector_of, minlength=self.couplings.sectors)[sector_of]
         rho = np.array(np.broadcast_to(demand.rho_min, share.shape))
         cpu_hz, place = view.cpu_hz[devices], _places(devices)[grants_of(plan).device]
         share[place], rho[place] = grants_of(plan).share, grants_of(plan).rho
         cpu_hz[place] = grants_of(plan).cpu_hz
-        return share, rho, cpu_hz
+        power_w = np.zeros(share.shape)
+        power_w[place] = grants_of(plan).power_w
+        return share, rho, cpu_hz, power_w
 
     def _with_forecast(
         self, planner: Planner, demand: Demand, view: View, plan: PricedPlan, gain: Array

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -23,8 +22,9 @@ from fl.contracts import Array, Demand, RoundPlan, View
 from solvers import Allocation, InfeasibleError, PruningProblem
 
 # Turns at most of a plan whose gains depend on it, and the relative change that ends them: where a
-# law is all but at its largest value a turn mends little.
-REPLANS, SAME_GAIN = 40, 1e-4
+# law is all but at its largest value a turn mends little. What a plan takes for the gains of the
+# instant is held to the last digits, as devices that nothing disturbs end at the threshold then.
+REPLANS, SAME_GAIN, SAME_INSTANT = 40, 1e-4, 1e-13
 LEAST_BAND = 1e-6  # part of the band with less than which nobody starts
 SHORTEST_S = 1e-9  # slack that a device keeps whose fixed work alone exceeds the threshold, s
 Allocator = Callable[[PruningProblem], Allocation]
@@ -140,20 +140,28 @@ class Planner:
         here, full_hz = devices[served], view.cpu_hz[devices[served]]
         if given is None:
             window_s = times.next_s(uploads, demand.rho_min[served], full_hz)
-            gain = uploads.gains(1.0 / served.size, window_s)
+            gain = uploads.gains(band / served.size, window_s)
         else:
             gain = given[served]
         about = self.channel, self.fleet, demand, view, served, slack_s, fixed_s
-        pose = partial(pruning_problem, *about)
+
+        def turn(gain: Array, least_extra_s: float) -> Turn:
+            problem = pruning_problem(*about, gain, band)
+            if band < 1.0:  # beside promises nothing is stretched: who does not fit waits
+                return Turn(problem, gain, self.allocator(problem), 0.0)
+            return Turn(problem, gain, *self._allocate(problem, before_s, least_extra_s))
+
+        try:
+            found = turn(gain, least_extra_s)
+            if given is None and self.gains.follow_shares:
+                found = self._settled(found, turn, uploads, times, full_hz, band)
+        except InfeasibleError:
+            if band < 1.0:
+                return RoundPlan((), budget_s=self.budget_s)
+            raise
         if band < 1.0:
-            problem = pose(gain, band)
-            return self._beside_promises(problem, here, left_out, demand, view, band)
-        problem = pose(gain)
-        answer, extra_s = self._allocate(problem, before_s, least_extra_s)
-        if given is None and self.gains.counts_with_fading:
-            found = Turn(problem, gain, answer, extra_s)
-            found = self._settled(found, pose, uploads, times, full_hz, before_s)
-            problem, gain, answer, extra_s = found
+            return self._beside_promises(found, here, left_out, demand, view, band)
+        problem, gain, answer, extra_s = found
         if self.when_infeasible == "stop":
             refuse_late(problem, answer, here, before_s, self.budget_s)
         grants = self._grants(here, answer, view)
@@ -184,28 +192,31 @@ class Planner:
 
     def _settled(
         self,
-        turn: Turn,
-        pose: Callable[[Array], PruningProblem],
+        found: Turn,
+        turn: Callable[[Array, float], Turn],
         uploads: RoundUploads,
         times: SendingTimes,
         full_hz: Array,
-        before_s: float,
+        band: float,
     ) -> Turn:
         """The plan again with the gains that carry its rates, until both agree.
 
-        The gain that carries the planned rate depends on the time left for sending, and on the band
-        in use where noise is a density.
+        The gain that carries the planned rate depends on the band in use where noise is a density
+        and, of a mean or a quantile, on the time left for sending.
         """
-        problem, gain, answer, extra_s = turn
+        fades = self.gains.counts_with_fading
         for _ in range(REPLANS):
+            answer = found.answer
             cpu_hz = full_hz if answer.cpu_hz is None else answer.cpu_hz
-            window_s = times.next_s(uploads, answer.rho, cpu_hz, extra_s)
-            before, gain = gain, uploads.gains(answer.share, window_s)
-            if times.settled and same_gains(gain, before):
-                break
-            problem = pose(gain)
-            answer, extra_s = self._allocate(problem, before_s, *times.extra_s.tolist())
-        return Turn(problem, gain, answer, extra_s)
+            window_s = (
+                times.next_s(uploads, answer.rho, cpu_hz, found.extra_s) if fades else full_hz
+            )
+            gain = uploads.gains(answer.share * band, window_s, answer.power_w)
+            settled = times.settled or not fades
+            if settled and same_gains(gain, found.gain, SAME_GAIN if fades else SAME_INSTANT):
+                return found._replace(gain=gain)
+            found = turn(gain, float(times.extra_s[0]))
+        return found
 
     def lasting_channel(self, time_s: float) -> Sequence[Array] | None:
         """What plans take for the channel, so long as it stays: rounds that ask the same have the
@@ -217,7 +228,7 @@ class Planner:
 
     def _beside_promises(
         self,
-        problem: PruningProblem,
+        found: Turn,
         devices: Array,
         left_out: tuple[int, ...],
         demand: Demand,
@@ -225,10 +236,7 @@ class Planner:
         band: float,
     ) -> RoundPlan:
         """The plan of newcomers: the same problem with B replaced by beta B, b = beta b'."""
-        try:
-            answer = self.allocator(problem)
-        except InfeasibleError:
-            return RoundPlan((), budget_s=self.budget_s)
+        problem, _, answer, _ = found
         grants = self._grants(devices, answer, view, band)
         grants = self._on_levels(grants, demand, view, problem, answer)
         residual = float(answer.certificate.residual)
@@ -308,6 +316,6 @@ class Planner:
         return Grants(devices, share, np.asarray(answer.rho), cpu_hz, power_w)
 
 
-def same_gains(one: Array, other: Array | None) -> bool:
+def same_gains(one: Array, other: Array | None, relative: float = SAME_GAIN) -> bool:
     """Whether another turn of a plan that its gains depend on would mend little."""
-    return other is not None and np.allclose(one, other, rtol=SAME_GAIN, atol=0.0)
+    return other is not None and np.allclose(one, other, rtol=relative, atol=0.0)

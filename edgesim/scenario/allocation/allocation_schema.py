@@ -47,7 +47,8 @@ class AllocationSection(Section):
     )
     rate: Annotated[str, Word(("now", "mean", "quantile"))] = key(
         "the uplink rate that a round is planned with: that of the instant; the mean over the "
-        "fading; the one that a device gets with probability reliability in the time that it has",
+        "fading; the one that a device gets with probability reliability in the time that it has; "
+        "without fading all three are the same",
         "quantile",
         "now",
         "Liu, eq. (9): constant within a round",

@@ -77,6 +77,8 @@ def _filled(given: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
             filled[name] = default
         elif isinstance(value, dict) and isinstance(default, dict):
             other_kind = any(k in value and value[k] != default.get(k) for k in WHOLE)
+            if name == "fading" and "coherence" in value:  # instead of a speed
+                default = {k: v for k, v in default.items() if k != "speed"}
             filled[name] = value if other_kind else _filled(value, default)
     return filled
 

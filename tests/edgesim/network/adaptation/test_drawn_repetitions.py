@@ -9,9 +9,10 @@ from edgesim import simulate
 from edgesim.errors import ScenarioError
 from edgesim.network.adaptation.block_errors import Harq, RepeatedSchemes
 from edgesim.network.adaptation.drawn_repetitions import DrawnRepetitions
-from edgesim.network.adaptation.link_adaptation import schemes
+from edgesim.network.adaptation.link_adaptation import make_repetitions, schemes
 from edgesim.scenario import load
 from edgesim.seeds import Seeds
+from solvers.rate_laws.efficiency_laws import HullLaw
 
 FILE = Path(__file__).parents[4] / "scenarios" / "urban-macro.yaml"
 STATIC = ["allocation={solver: kkt}", "rounds=2", "network.channel.fading=none"]
@@ -44,8 +45,49 @@ def test_a_variance_that_rounding_makes_negative_counts_as_none():
     below = above_db[drawn.schemes.harq.transmissions(lost)[1] < 0.0]
     assert below.size
     for each in below:
-        factor, _ = drawn.draw(0, 0.0, 10.0 ** ((first_db + each) / 10.0), 1e6, 1e6)
+        snr = 10.0 ** ((first_db + each) / 10.0)
+        factor, _ = drawn.draw(
+            0, 0.0, snr, 1e6, 1e6, snr
+        )  # with the whole share, as by an estimate
         assert factor == pytest.approx(1.0, abs=0.2)
+
+
+def test_below_the_first_corner_blocks_are_lost_as_at_it():
+    """Plans use a part of the share there; every upload had M - 1 round trips and a status delay,
+    32 ms with these."""
+    drawn = DrawnRepetitions(
+        RepeatedSchemes(*schemes("64qam"), Harq()), Seeds(1), 5e-4, 4e-3, 0.0, 0.02
+    )
+    law = HullLaw(*drawn.schemes.curve())
+    low, corner = law.least / 4.0, law.least
+    found = [drawn.draw(0, 0.01 * k, low, 1e6, 1e5) for k in range(50)]
+    assert found == [drawn.draw(0, 0.01 * k, corner, 0.25e6, 1e5) for k in range(50)]
+    assert np.mean([tail_s for _, tail_s in found]) < 0.012
+    assert float(law.efficiency(np.array([low]))[0]) == pytest.approx(
+        0.25 * float(law.efficiency(np.array([corner]))[0])
+    )
+
+
+@pytest.mark.parametrize(("layers", "larger"), [(1, 1.0), (4, 4.0), (6, 3.0), (8, 4.0)])
+def test_a_block_has_the_bits_of_up_to_four_layers(layers, larger):
+    """So many layers more are so many blocks fewer, whose mean varies more."""
+    several, one = (
+        DrawnRepetitions(RepeatedSchemes(*schemes("64qam"), Harq()), Seeds(1), layers=n)
+        for n in (layers, 1)
+    )
+    snr, bits = 10**0.42, 1e6
+    assert several.draw(0, 0.0, snr, 1e6, bits) == one.draw(0, 0.0, snr, 1e6, bits / larger)
+    assert several.draw(0, 0.0, snr, 1e6, bits) != one.draw(0, 0.0, snr, 1e6, 1.5 * bits / larger)
+
+
+def test_layers_of_the_carrier_reach_the_blocks():
+    carrier = [
+        "~network.bandwidth",
+        "network.carrier={frequency: 3.5 GHz, bandwidth: 20 MHz, layers: 4}",
+    ]
+    carrier += ["network.adaptation={rate: mcs, errors: drawn}"]
+    network = load(FILE, [*STATIC, *carrier]).network
+    assert make_repetitions(network, Seeds(0)).layers == 4
 
 
 def test_a_run_plans_with_the_expectation_and_draws():

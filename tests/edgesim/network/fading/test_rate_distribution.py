@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from edgesim.network.adaptation.link_adaptation import make_law
+from edgesim.network.adaptation.link_adaptation import make_law, schemes
 from edgesim.network.fading.rate_distribution import (
     LOGITS,
     MANY,
@@ -12,6 +12,7 @@ from edgesim.network.fading.rate_distribution import (
     logit_at,
 )
 from edgesim.scenario.radio.adaptation_schema import AdaptationSection
+from solvers.rate_laws.efficiency_laws import HullLaw
 
 TABLE = [
     # snr in dB: mean, standard deviation, 1 %, 5 % and 10 % quantile of one block
@@ -125,3 +126,15 @@ def test_quantiles_are_inverted_for_all_devices_as_for_each():
         for e, q in zip(efficiency, quantiles.T, strict=True)
     ]
     assert logit_at(efficiency, quantiles).tobytes() == np.array(each).tobytes()
+
+
+@pytest.mark.parametrize("law", [None, HullLaw(*schemes("64qam"))])
+def test_far_below_the_noise_rates_are_proportional_to_the_ratio(law):
+    """Below -59 dB they stayed as they were there, 700 times too high at -90 dB."""
+    snr = 10.0 ** np.array([-5.8, -7.0, -9.0])
+    for k_factor, blocks in ((0.0, 5), (8.0, 1), (8.0, 40)):
+        rate = RateDistribution(blocks, k_factor, law)
+        for found in (rate.mean(snr), rate.quantile(0.05, snr)):
+            assert found / snr == pytest.approx(np.full(3, found[0] / snr[0]), rel=1e-3)
+        needed = rate.quantile(0.05, snr)
+        assert rate.below(needed, snr) == pytest.approx(np.full(3, 0.05), rel=1e-2)

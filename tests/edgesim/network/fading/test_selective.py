@@ -141,3 +141,36 @@ def test_what_does_not_fit_is_one_sentence(changes, part):
     with pytest.raises(ScenarioError) as refused:
         load(FILE, changes)
     assert part in str(refused.value) and "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("mode", ["synchronous", "asynchronous"])
+@pytest.mark.parametrize("loss", [110, 122])
+def test_on_a_channel_that_stands_still_every_device_ends_at_the_threshold(mode, loss, tmp_path):
+    """The gain of a share was that of an equal one: all were up to 13 % late for their plans."""
+    path = tmp_path / "still.yaml"
+    path.write_text(f"""
+name: still
+rounds: {2 if mode == "synchronous" else 20}
+network:
+  bandwidth: 20 MHz
+  carrier: {{frequency: 3.5 GHz}}
+  noise: -169 dBm/Hz
+  channel:
+    path_loss: {{model: constant, loss: {loss} dB}}
+    fading: {{kind: rayleigh, speed: 0.000001 m/s, process: clarke, delay_spread: 200 ns}}
+devices:
+  - count: 10
+    tx_power: 23 dBm
+    cpu: {{frequency: {{uniform: [0.5 GHz, 3 GHz]}}, cycles_per_weight: 1000}}
+budget: {{latency_threshold: 300 ms}}
+allocation: {{solver: kkt}}
+learning:
+  dataset: none
+  model: digits-cnn
+  batch_size: 2
+  method: {{name: pruning-only, local_steps: 5, warmup_steps: 1, lr: 0.1, rho_max: 0.9}}
+clock: {{mode: {mode}}}
+""")
+    done = simulate(load(path), seed=0).device_rounds.query("finish_s > 0")
+    assert set(done.status) == {"arrived"} and len(done) == 20
+    assert done.finish_s.to_numpy() == pytest.approx(0.3, rel=1e-9)

@@ -125,3 +125,9 @@ def test_the_sweep_of_the_ladder_has_every_rung_in_its_order():
     networks = [point.scenario.network for point in points]
     assert [network.fidelity for network in networks] == list(RUNGS)
     assert [network.layout.kind for network in networks] == ["single"] * 4 + ["hex"]
+
+
+def test_a_written_coherence_takes_the_place_of_the_speed_of_a_rung():
+    """It was said to stand beside a speed, which nobody had written."""
+    fading = rung("cell", "network.channel.fading={coherence: 5 ms}").network.channel.fading
+    assert (fading.kind, fading.coherence_s, fading.speed_m_per_s) == ("rician", 0.005, None)
