@@ -66,3 +66,35 @@ class MovedUpdate(WeightedUpdate):
         now, base, w = self.now.double(), self.base.double(), trained.w.double()
         moved = (now + self.weight * (w - base)).to(trained.w.dtype)
         return replace(trained, w=moved.where(self.shared, trained.w))
+
+
+def as_it_came(update: Update) -> Update:
+    """The update of the device, neither weighted nor moved."""
+    while isinstance(update, WeightedUpdate):
+        update = update.update
+    return update
+
+
+def device_change(update: Update) -> Tensor:
+    """y - x of the device's own training [P], whatever staleness leaves of the update.
+
+    A method whose devices remember their change takes this one at the server too: otherwise the
+    server's memory is not the mean of theirs.
+
+    Args:
+        update: As it is used; its job begins with x, the model downloaded [P].
+    """
+    own = as_it_came(update)
+    return own.result().w - own.job.phases[0].start
+
+
+def undamped(update: Update, now: Tensor, shared: Tensor) -> MovedUpdate:
+    """The whole `device_change`, applied to the model of now.
+
+    Args:
+        update: As it is used.
+        now: the server's model [P].
+        shared: weights that travel, bool [P].
+    """
+    own = as_it_came(update)
+    return MovedUpdate(own, 1.0, now, own.job.phases[0].start, shared)

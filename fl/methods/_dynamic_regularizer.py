@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from fl.contracts import Tensor
+from collections.abc import Sequence
+
+from fl.contracts import Sent, Tensor
+from fl.method_base.aggregation import mean_over_holders
 
 
 def feddyn_penalty(w: Tensor, received: Tensor, linear: Tensor, alpha: float) -> Tensor:
@@ -10,17 +13,15 @@ def feddyn_penalty(w: Tensor, received: Tensor, linear: Tensor, alpha: float) ->
     return 0.5 * alpha * (w - received).square().sum() - linear @ w
 
 
-def feddyn_correction(
-    mean: Tensor, old: Tensor, drift: Tensor, senders: Tensor, devices: int
-) -> tuple[Tensor, Tensor]:
-    """The next model and the next drift, both [P]; where nobody sent, both stay.
+def feddyn_drift(drift: Tensor, old: Tensor, sent: Sequence[Sent], devices: int) -> Tensor:
+    """The next h / alpha [P], which the server takes off the mean: - 1 / K sum (y - x).
 
     Args:
-        mean: Of each weight over the devices that sent it [P].
-        old: The model that they received [P].
         drift: h / alpha [P], from which alpha has cancelled.
-        senders: How many sent each weight [P].
+        old: The server's model [P].
+        sent: Of each device its whole change y - x, applied to the server's model.
         devices: K, all that there are.
     """
-    drift = drift - senders / devices * (mean - old)
-    return (mean - drift).where(senders > 0, old), drift
+    mean = mean_over_holders(old, sent, [1.0] * len(sent))
+    senders = sum(one.travels.to(old.dtype) for one in sent)
+    return drift - senders / devices * (mean - old)

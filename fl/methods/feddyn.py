@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from fl.contracts import Grant, Phase, Tensor, Update, View
 from fl.method_base.method import MAX_RATE, State, param
-from fl.methods._dynamic_regularizer import feddyn_correction, feddyn_penalty
+from fl.method_base.stale_updates import device_change, undamped
+from fl.methods._dynamic_regularizer import feddyn_drift, feddyn_penalty
 from fl.methods.fedavg import FedAvg
 
 
@@ -27,6 +28,8 @@ class FedDyn(FedAvg):
         Devices are tested with w; the authors report the mean of y too.
         With ``weighting: samples`` the mean of y is weighted, and h is not.
         A device that was late keeps its new lam_k, though h has not heard of it.
+        Of an update that is used late the model takes the damped change, and h the whole one,
+        measured from the model downloaded: lam_k takes the whole one too.
         The terms' own operations are not charged. ``alpha: 0`` is FedAvg.
     """
 
@@ -51,8 +54,7 @@ class FedDyn(FedAvg):
         if self.alpha == 0:
             return state
         new = {
-            one.job.device: state.local.get(one.job.device, 0.0)
-            - self.alpha * (one.result().w - one.job.phases[0].start)
+            one.job.device: state.local.get(one.job.device, 0.0) - self.alpha * device_change(one)
             for one in updates
         }
         return replace(state, local=state.local | new)
@@ -62,8 +64,9 @@ class FedDyn(FedAvg):
         if self.alpha == 0 or not updates:
             return after
         drift = state.memo.get("drift", state.w.new_zeros(len(state.w)))
-        senders = state.w.new_full((len(state.w),), float(len(updates)))
-        w, drift = feddyn_correction(after.w, state.w, drift, senders, self.task.devices)
+        whole = [undamped(one, state.w, self.shared_mask) for one in updates]
+        drift = feddyn_drift(drift, state.w, self.arrived(view, whole)[0], self.task.devices)
+        w = after.w - drift
         return replace(after, w=w, memo=state.memo | {"drift": drift})
 
     def personalise(self, state: State, k: int) -> Tensor:

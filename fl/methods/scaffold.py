@@ -10,6 +10,7 @@ from fl.contracts import Grant, Job, Payload, Phase, Tensor, Update, View
 from fl.errors import MethodError
 from fl.method_base.affine_demand import upload_bits
 from fl.method_base.method import MAX_RATE, State, param
+from fl.method_base.stale_updates import device_change
 from fl.methods.fedavg import FedAvg, unless_plain_sgd
 
 
@@ -25,6 +26,8 @@ class Scaffold(FedAvg):
 
     Departs from the paper:
         A device that was late keeps its new c_k, though c has not heard of the change.
+        Of an update that is used late the model takes the damped change of the weights, and c the
+        whole change of c_k, measured from the model downloaded: the device keeps the whole one too.
         The operations of the correction are not charged.
         Devices weigh alike in c whatever ``weighting`` says, as in the paper.
     """
@@ -61,7 +64,7 @@ class Scaffold(FedAvg):
 
     def retain(self, state: State, updates: Sequence[Update]) -> State:
         """The new c_k of everybody who trained."""
-        changes = {one.job.device: change(one, one.job.phases[0].start) for one in updates}
+        changes = {one.job.device: control_change(one) for one in updates}
         new = {k: state.local.get(k, 0.0) + change for k, change in changes.items()}
         return replace(state, local=state.local | new)
 
@@ -76,8 +79,7 @@ class Scaffold(FedAvg):
             w = state.w + self.server_lr * (w - state.w)
         control = self._control(state)
         for one in updates:
-            # An update that is used late was moved to the model of now, its change damped.
-            control = control + change(one, state.w) / self.task.devices
+            control = control + control_change(one) / self.task.devices
         return replace(after, w=w, memo=state.memo | {"control": control})
 
     def personalise(self, state: State, k: int) -> Tensor:
@@ -88,13 +90,11 @@ class Scaffold(FedAvg):
         return state.memo.get("control", state.w.new_zeros(len(state.w)))
 
 
-def change(update: Update, start: Tensor) -> Tensor:
+def control_change(update: Update) -> Tensor:
     """c_k's change [P]: -c + (x - y) / (K lr), in which c_k itself does not appear.
 
     Args:
         update: From a job with the server's c [P] as its note.
-        start: x, from which the update is measured [P].
     """
     (phase,) = update.job.phases
-    moved = start - update.result().w
-    return moved / (phase.steps * phase.lr) - update.weight * update.job.note
+    return -device_change(update) / (phase.steps * phase.lr) - update.job.note

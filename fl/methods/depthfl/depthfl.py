@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,8 @@ import numpy as np
 from fl.accounting import submodel_cost
 from fl.contracts import Array, Grant, Job, Phase, Tensor, Update, View
 from fl.method_base.method import MAX_RATE, State, param
-from fl.methods._dynamic_regularizer import feddyn_correction, feddyn_penalty
+from fl.method_base.stale_updates import undamped
+from fl.methods._dynamic_regularizer import feddyn_drift, feddyn_penalty
 from fl.methods._submodel_method import SubmodelMethod
 from fl.methods.depthfl.exits import Branched, mutual_loss, ramp, with_exits
 from fl.models.architectures import Architecture
@@ -29,8 +31,8 @@ class DepthFL(SubmodelMethod):
     2023. Depth d is the largest whose FLOPs and weights the device's capability z and its model
     budget allow, at least 1. The regulariser is that of FedDyn (Acar et al., ICLR 2021): a device
     adds -<lam, w> + alpha / 2 |w - w^r|^2 to its loss, and afterwards lam <- lam - alpha (w - w^r);
-    the server corrects the mean, h <- h - alpha n / K (mean - w^r), w = mean - h / alpha. The model
-    is [w, lam_k]: the linear term lam_k of a device stays there.
+    the server takes h <- h - alpha / K sum (w - w^r) over the holders, and the mean - h / alpha.
+    The model is [w, lam_k]: the linear term lam_k of a device stays there.
     What travels: d blocks and d heads, down and up; of each weight the server takes the mean over
     its holders.
 
@@ -38,6 +40,7 @@ class DepthFL(SubmodelMethod):
         Depth follows from the FLOPs of a step; the authors assign it. Heads are a mean and a dense
         layer (`fl.methods.depthfl.exits`); theirs have a convolution and attention in front.
         A device that was late keeps its new lam_k, though the server's correction never saw it.
+        Of an update that is used late the model takes the damped change, and h the whole one.
         Devices are tested with the server's whole model, the mean of all logits, as the authors do
         it; the measures have every depth by itself.
         Summaries count lam_k as as many personal weights as the model has.
@@ -156,10 +159,12 @@ class DepthFL(SubmodelMethod):
         after = super().aggregate(state, view, updates)
         if self.alpha == 0 or not updates:
             return after
-        sent, _ = self.arrived(view, updates)
-        senders = sum(one.travels.to(state.w.dtype) for one in sent)
+        whole = [undamped(one, state.w, self.shared_mask) for one in updates]
+        sent, _ = self.arrived(view, whole)
         drift = state.memo.get("drift", state.w.new_zeros(len(state.w)))
-        w, drift = feddyn_correction(after.w, state.w, drift, senders, self.task.devices)
+        drift = feddyn_drift(drift, state.w, sent, self.task.devices)
+        somebody = reduce(or_, (one.travels for one in sent))
+        w = (after.w - drift).where(somebody, state.w)
         return replace(after, w=w, memo=state.memo | {"drift": drift})
 
     def received(self, state: State, k: int) -> Tensor:

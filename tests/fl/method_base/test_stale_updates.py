@@ -6,9 +6,11 @@ import pytest
 import torch
 
 from fl.contracts import STALENESS, Job, Payload, Sent, Trained
+from fl.executors.deferred_training import Trainer
 from fl.method_base.aggregation import mean_over_holders
 from fl.method_base.stale_updates import MovedUpdate, WeightedUpdate
 from fl.methods import available, resolve
+from tests.fl.conftest import view_of
 
 
 class Done:
@@ -73,6 +75,38 @@ def test_a_fresh_update_stays_the_object_that_it_was(bench):
     newer = replace(state, g=1, w=state.w + 1)
     assert isinstance(method.damped(update, newer, state, 0.5), MovedUpdate)
     assert type(bench.method("fedpm").damped(update, newer, state, 0.5)) is WeightedUpdate
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.5])
+@pytest.mark.parametrize("direction", ["delta", "model"])
+@pytest.mark.parametrize("name", ["scaffold", "feddyn", "depthfl"])
+def test_the_servers_memory_is_the_mean_of_the_devices_with_stale_updates(
+    bench, name, direction, weight
+):
+    """c = mean c_k, and h = mean lam_k, whatever the model takes of an update.
+
+    Devices take turns of unequal length, so that their models are up to seven versions old.
+    """
+    plain = {"lr": 0.05, "local_steps": 2} | ({} if name == "scaffold" else {"alpha": 0.1})
+    method = bench.method(name, **plain)
+
+    def begun(state, k):
+        job = bench.jobs(method, state, devices=[k])
+        return state, Trainer(method.task).submit(job)[0]
+
+    state = method.start()
+    at_work = [begun(state, k) for k in range(4)]
+    for k in (0, 1, 0, 2, 1, 0, 3, 0, 3, 2):
+        base, update = at_work[k]
+        state = method.retain(state, [update])
+        measured = state if direction == "model" else base
+        used = method.damped(update, state, measured, weight)
+        state = method.aggregate(state, view_of(bench.task, state.g), [used])
+        at_work[k] = begun(state, k)
+    mean = sum(state.local.values()) / 4
+    memory = state.memo["control"] if name == "scaffold" else 0.1 * state.memo["drift"]
+    assert mean.norm() > 0
+    assert float((memory[: len(mean)] - mean).norm()) < 1e-5 * float(mean.norm())
 
 
 @pytest.mark.parametrize("name", available())

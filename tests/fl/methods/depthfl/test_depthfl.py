@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from edgesim.seeds import Seeds
-from fl.contracts import Grant
+from fl.contracts import Grant, Sent
 from fl.evaluation.evaluate import evaluate
 from fl.executors import choose
 from fl.executors.deferred_training import Trainer
-from fl.methods._dynamic_regularizer import feddyn_correction, feddyn_penalty
+from fl.methods._dynamic_regularizer import feddyn_drift, feddyn_penalty
 from fl.methods.depthfl.exits import with_exits
 from fl.models.architectures import build
 from fl.models.layers import Linear
@@ -70,21 +70,14 @@ def test_the_penalty_by_hand():
 
 
 def test_two_corrections_of_the_server_by_hand():
-    """alpha = 0.1, K = 4: h = -0.1 n / 4 (mean - old); w = mean - h / 0.1."""
-    old, drift = torch.tensor([1.0, 1.0, 1.0]), torch.zeros(3)
-    w, drift = feddyn_correction(
-        torch.tensor([3.0, 3.0, 9.0]), old, drift, torch.tensor([2.0, 1.0, 0.0]), 4
-    )
-    h = [-0.1 * 2 / 4 * 2, -0.1 * 1 / 4 * 2, 0.0]
-    assert w.tolist() == pytest.approx(
-        [3 - h[0] / 0.1, 3 - h[1] / 0.1, 1.0]
-    )  # nobody sent the third: it stays
-    assert (0.1 * drift).tolist() == pytest.approx(h)
-    again, _ = feddyn_correction(
-        torch.tensor([5.0, 3.0, 1.0]), w, drift, torch.tensor([4.0, 0.0, 0.0]), 4
-    )
-    h[0] -= 0.1 * (5 - 4)
-    assert again.tolist() == pytest.approx([5 - h[0] / 0.1, 3.5, 1.0])
+    """K = 4: h / alpha falls by a fourth of the changes; nobody sent the third weight."""
+    both, first = torch.tensor([True, True, False]), torch.tensor([True, False, False])
+    old, ends = torch.ones(3), (torch.tensor([2.0, 3.0, 9.0]), torch.tensor([4.0, 9.0, 9.0]))
+    sent = [Sent(ends[0], both), Sent(ends[1], first)]
+    drift = feddyn_drift(torch.zeros(3), old, sent, 4)
+    assert drift.tolist() == [-1.0, -0.5, 0.0]
+    again = feddyn_drift(drift, old, [Sent(torch.tensor([-1.0, 9.0, 9.0]), first)], 4)
+    assert again.tolist() == [-0.5, -0.5, 0.0]
 
 
 def test_a_round_of_the_server(bench, cnn):
@@ -107,8 +100,8 @@ def test_a_round_of_the_server(bench, cnn):
     )
     again = method.aggregate(
         after, view, updates
-    )  # the same uploads once more: the first drift is still there
-    drift = -3 / 4 * (ends.mean(0) - old) - 3 / 4 * (ends.mean(0) - after.w.double())
+    )  # the same uploads once more, whose jobs started from the first model
+    drift = -3 / 4 * 2 * (ends.mean(0) - old)
     assert torch.allclose(again.w.double()[one], (ends.mean(0) - drift)[one], atol=1e-6)
 
 
