@@ -100,7 +100,8 @@ def test_tiers_by_speed_learn(scenario, name):
     for clock in ("{mode: tt-fed, window: 20 ms}", "{mode: speed-tiers, speed_tiers: 2}"):
         if "speed" in clock and resolve(name).stale != "damp":
             continue
-        run = simulate(scenario(name, f"clock={clock}", "rounds=3"))
+        since = ["learning.method.delta=since_last"] if name == "spafl" else []
+        run = simulate(scenario(name, f"clock={clock}", "rounds=3", *since))
         assert np.isfinite(run.rounds.loss).all() and run.rounds.accuracy.between(0, 1).all()
         assert (run.device_rounds.version_out >= 0).any()
 

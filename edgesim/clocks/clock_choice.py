@@ -190,6 +190,8 @@ def _check_tiers(scenario: Scenario, method: Any) -> None:
     if method.stale != "damp":
         problem = f"is {name}, whose model is no mean, so that tiers have none of their own; use "
         raise MethodError("name", f"{problem}another clock than speed-tiers, or another method")
+    if why := method.no_tier_models():
+        raise MethodError("name", f"is {name} with clock.mode speed-tiers, {why}")
     if (method.participants or scenario.device_count) < scenario.device_count:
         problem = f"is {method.participants}, but with clock.mode speed-tiers all of a tier take "
         raise MethodError("participants", f"{problem}part; write {scenario.device_count}")

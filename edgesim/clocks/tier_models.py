@@ -7,11 +7,12 @@ sum: Chai et al., SC 2021, Section 4.2. A tier that has made none yet has the fi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fl.contracts import State, Tensor, Update, View
 from fl.method_base.hook_answers import following
+from fl.method_base.stale_updates import WeightedUpdate
 
 NOTE = "speed tiers"  # of a state: how often each tier has made a model
 MODEL = "speed tier {}"  # of a state's memory: the last model of a tier
@@ -26,6 +27,13 @@ def tier_weights(counts: Sequence[int]) -> list[float]:
     """
     total = sum(counts)
     return [n / total if total else 1.0 / len(counts) for n in reversed(counts)]
+
+
+@dataclass(frozen=True, eq=False)
+class TierUpdate(WeightedUpdate):
+    """An update as it came, and the model w [P] with which its tier's round began."""
+
+    base: Tensor
 
 
 class TierModels:
@@ -44,18 +52,24 @@ class TierModels:
         return getattr(self._method, name)
 
     def damped(self, update: Update, now: State, base: State, weight: float) -> Update:
-        """As it came: all of a tier have started from one and the same version."""
-        return update
+        """As it came: all of a tier have started from one and the same version, the base."""
+        return TierUpdate(update, weight, base.w)
 
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
-        """The method's own aggregate of one tier, and the mean of the tiers' models."""
+        """The method's own aggregate of one tier, and the mean of the tiers' models.
+
+        A round of a tier moves the model with which it began; what else the method remembers is
+        common to all tiers, and is that of now.
+        """
         if not updates:
             return self._method.aggregate(state, view, updates)
         count = max(self._tier_of) + 1
         tier = self._tier_of[updates[0].job.device]
         models = [state.memo.get(MODEL.format(m), state.w) for m in range(count)]
         counts = list(state.notes.get(NOTE, [0] * count))
-        after = self._method.aggregate(state, view, updates)
+        mine = [each for each in updates if isinstance(each, TierUpdate)]  # by `damped`, all
+        begun = replace(state, w=mine[0].base)
+        after = self._method.aggregate(begun, view, [each.update for each in mine])
         after = following("aggregate", state, after)
         models[tier], counts[tier] = after.w, counts[tier] + 1
         weights = tier_weights(counts)

@@ -265,6 +265,10 @@ class Method(metaclass=ABCMeta):
         """What it does with class labels that another loss, or real targets, would not allow."""
         return None
 
+    def no_tier_models(self) -> str | None:
+        """Why a group of devices cannot have a model of its own, and what to write instead."""
+        return None
+
     # --- which weights ---------------------------------------------------------------------------
 
     def personal(self) -> Array:

@@ -85,6 +85,11 @@ class SpaFL(Local):
             bits_down=2 * once if self.moves and self.delta == "sent" else once, bits_up=once
         )
 
+    def no_tier_models(self) -> str | None:
+        if not self.moves or self.delta == "since_last":
+            return None
+        return "whose (13) reads the last change of all thresholds; write delta: since_last"
+
     # --- what a device starts from ---------------------------------------------------------------
 
     def received(self, state: State, k: int) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -19,8 +19,15 @@ from edgesim.clocks.speed_tiers import (
 from edgesim.clocks.tier_models import TierModels, tier_weights
 from edgesim.errors import EdgesimError
 from edgesim.runs.setup import set_up
+from edgesim.seeds import Seeds
+from fl.data.datasets import load as load_data
+from fl.data.datasets import spread
+from fl.executors.deferred_training import Trainer
 from fl.method_base.state import State
+from fl.models.architectures import build
+from fl.task import LearningTask
 from tests.edgesim.resumed_runs import assert_resumed
+from tests.fl.conftest import Bench, view_of
 
 TIMES = (0.9, 1.1, 2.0, 2.1, 3.5)
 UNEVEN = """
@@ -41,6 +48,12 @@ learning:
   method: {name: fedavg, lr: 0.05}
 clock: {mode: speed-tiers, speed_tiers: 2}
 """
+
+
+@pytest.fixture(scope="module")
+def bench():
+    digits = spread(load_data("digits"), 4, Seeds(3), kind="labels", labels_per_device=3)
+    return Bench(LearningTask(build("mlp", digits.input_shape, 10), digits, 16, Seeds(3)))
 
 
 @pytest.fixture
@@ -129,13 +142,54 @@ def test_the_model_is_that_of_all_tiers_by_hand():
     """Start 1; A makes 3, then 5; B makes 10: T = (2, 1) gives w = 5/3 + 2/3 x 10."""
     job = [type("Job", (), {"device": k}) for k in range(2)]
     method = TierModels(Mean(), (0, 1), torch.tensor([True, False]))
-    state = State(0, torch.tensor([1.0, 7.0]))
-    state = method.aggregate(state, None, [Given(job[0], 3.0)])
+    state = first = State(0, torch.tensor([1.0, 7.0]))
+
+    def version(state, k, value, base):
+        used = method.damped(Given(job[k], value), state, base, 1.0)
+        return method.aggregate(state, None, [used])
+
+    state = version(state, 0, 3.0, state)
     assert state.w.tolist() == [1.0, 7.0]  # T = (1, 0): all weight on the slow tier's first model
-    state = method.aggregate(state, None, [Given(job[0], 5.0)])
-    state = method.aggregate(state, None, [Given(job[1], 10.0)])
+    state = version(state, 0, 5.0, state)
+    state = version(state, 1, 10.0, first)
     assert state.w.tolist() == pytest.approx([5 / 3 + 20 / 3, 7.0])
     assert state.notes["speed tiers"] == [2, 1]
+
+
+DIFFERENCES = {
+    "fedopt": {},
+    "fedmp": {},
+    "feddyn": {"alpha": 0.1},
+    "scaffold": {"server_lr": 0.5},
+    "pfedme": {"local_steps": 3, "lr": 0.02, "server_mix": 0.5},
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_a_tiers_round_moves_the_model_with_which_it_began(bench, name):
+    """The slow tier's model is that of a server which has made no version since it started."""
+    method = bench.method(name, **({"lr": 0.05, "local_steps": 2} | DIFFERENCES[name]))
+    tiers = TierModels(method, (0, 0, 1, 1), method.shared_mask)
+    first = tiers.start()
+
+    def begun(state, devices):
+        return Trainer(method.task).submit(bench.jobs(method, state, devices=devices))
+
+    def version(state, base, updates):
+        used = [tiers.damped(each, state, base, 1.0) for each in updates]
+        return tiers.aggregate(tiers.retain(state, updates), view_of(bench.task, state.g), used)
+
+    slow, state = begun(first, [2, 3]), first
+    state = version(state, state, begun(state, [0, 1]))  # all weight on the slow tier's first
+    for _ in range(2):
+        slow, base, state = begun(state, [2, 3]), state, version(state, first, slow)
+        state = version(state, state, begun(state, [0, 1]))
+        first = base
+    alone = replace(method.retain(state, slow), w=base.w)
+    expected = method.aggregate(alone, view_of(bench.task, state.g), slow)
+    state = version(state, base, slow)
+    assert not torch.equal(base.w, state.w)
+    assert torch.equal(state.memo["speed tier 1"], expected.w)
 
 
 def test_a_run_makes_its_tiers_by_the_time_of_a_job(uneven):
@@ -174,6 +228,7 @@ def test_killed_at_versions_it_goes_on_with_the_same_bytes(uneven, tmp_path, clo
         (["clock.speed_tiers=5"], "has 4 devices"),
         (["learning.method.participants=2"], "all of a tier take part"),
         (["learning.method={name: fedpm}"], "no mean"),
+        (["learning.method={name: spafl}"], "last change .* write delta: since_last"),
         (["allocation.solver=kkt", "budget.latency_threshold=1 s"], "write solver: equal"),
     ],
 )
