@@ -61,15 +61,14 @@ class APFL(FedAvg):
 
     def local_update(self, state: State, k: int, w: Tensor, grant: Grant) -> tuple[Phase, ...]:
         size, logits = self.task.layout.size, self.task.architecture.logits
+        mean = self.task.objective.mean
         trained = self._all.clone()
         trained[-1] = self.adaptive
 
         def loss(v: Tensor, x: Tensor, y: Tensor) -> Tensor:
-            from torch.nn.functional import cross_entropy
-
             shared = v[:size]
             mixed = v[-1] * v[size:-1] + (1.0 - v[-1]) * shared.detach()
-            return cross_entropy(logits(shared, x), y) + cross_entropy(logits(mixed, x), y)
+            return mean(logits(shared, x), y) + mean(logits(mixed, x), y)
 
         def project(v: Tensor, velocity: Tensor | None) -> None:
             v[-1].clamp_(0.0, 1.0)

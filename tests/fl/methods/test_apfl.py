@@ -2,11 +2,14 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
 from fl.executors.deferred_training import Trainer
 from fl.models.layers import Linear
+from fl.objective import ERRORS, Objective
+from tests.fl.conftest import Bench
 
 PLAIN = {"local_steps": 3, "lr": 0.1}
 
@@ -28,6 +31,21 @@ def test_two_steps_on_a_quadratic_by_hand(tiny_bench, monkeypatch):
         mixed = 0.5 * v + 0.5 * w
         assert method.personalise(after, 0)[0].item() == pytest.approx(mixed, abs=1e-6)
         assert mixed == pytest.approx(mixture)
+
+
+def test_it_minimises_the_loss_of_the_task(tiny_bench):
+    """Real target 3 at the input 1, from 0: both gradients are -6, v's half of it."""
+    bench = tiny_bench([Linear(1, 1, bias=False)], [[1.0]], [3])
+    squared = Objective(ERRORS["squared-error"], plain=False, labels=False)
+    data, (x, y) = bench.task.data, (np.ones((1, 1), np.float32), np.full((1, 1), 3, np.float32))
+    data = replace(data, y_train=y, y_test=y, images=lambda: (x, x))
+    bench = Bench(replace(bench.task, data=data, objective=squared))
+    method = bench.method("apfl", local_steps=1, lr=0.1)
+    start = replace(method.start(), w=torch.tensor([0.0, 0.0, 0.5]))
+    after = bench.round(method, start)
+    assert after.w[0].item() == pytest.approx(0.6) and after.local[0][0].item() == pytest.approx(
+        0.3
+    )
 
 
 def test_the_global_model_is_that_of_fedavg(bench):
