@@ -48,8 +48,8 @@ class Phase:
 
     ``start``, ``mask`` and ``submodel`` are tensors [P], or functions of the list of results [P] of
     the phases before. The model computes with ``scale * effective(w)`` on the ``submodel``. What is
-    minimised is ``criterion(logits, y) + penalty(w)``, or ``loss(w, x, y)`` instead of both. The
-    optimiser starts anew in every phase.
+    minimised is ``criterion(logits, y) + penalty(w)``, with ``loss(w, x, y)`` in place of the
+    criterion where it is given. The optimiser starts anew in every phase.
 
     Args:
         start: weights before the first step, float [P].
@@ -57,7 +57,7 @@ class Phase:
         steps: number of steps, one mini-batch each, or ``hold`` steps on the same.
         lr: learning rate, a number or a tensor [P].
         batches: name of the stream of mini-batches: what one phase draws does not shift another's.
-        loss: (w, x, y) -> scalar; None: criterion and penalty.
+        loss: (w, x, y) -> scalar; None: the criterion of the logits.
         first: number of the first mini-batch in that stream; a phase can continue another's stream.
         hold: consecutive steps on each mini-batch.
         ragged: each pass over the device's data ends with a smaller batch; otherwise batches run on
@@ -68,7 +68,7 @@ class Phase:
         effective: (w [P], generator) -> weights that compute, differentiable; called once per step.
             None: w itself.
         criterion: (logits, y) -> scalar; None: cross entropy.
-        penalty: w [P] -> scalar that is added to the criterion.
+        penalty: w [P] -> scalar that is added; `Trained.loss` is without it.
         project: (w, velocity or None) -> None, in place, before the first and after every step.
         collect: w [P] -> tensor, at every step before w moves; `Trained.collected` is the sum.
         optimiser: Sgd or Adam.
@@ -105,7 +105,7 @@ class Trained:
     Args:
         w: the flat model [P].
         mask: coordinates that were trained, bool [P].
-        loss: mean over the steps.
+        loss: mean over the steps, without the penalty.
         accuracy: mean training accuracy; nan where the method has a loss of its own.
         collected: sum of what `Phase.collect` returned.
     """

@@ -110,9 +110,8 @@ def flat_step(
         else:
             logits = logits_of(x)
             loss, hits = (phase.criterion or cross_entropy)(logits, y), hits_of(logits, y)
-        if phase.penalty is not None:
-            loss = loss + phase.penalty(leaf)
-        update(torch.autograd.grad(loss, [leaf]))
+        minimised = loss if phase.penalty is None else loss + phase.penalty(leaf)
+        update(torch.autograd.grad(minimised, [leaf]))
         if phase.project is not None:
             phase.project(w, update.velocity(0))
         return loss.detach(), hits

@@ -132,13 +132,14 @@ class DepthFL(SubmodelMethod):
         received, linear = w[:size], w[size:] * mask[:size]
 
         def loss(v: Tensor, x: Tensor, y: Tensor) -> Tensor:
-            loss = mutual_loss(model.exits(model.split(v), x, depth), y, weight)
-            if self.alpha == 0:
-                return loss
-            return loss + feddyn_penalty(v[:size], received, linear, self.alpha)
+            return mutual_loss(model.exits(model.split(v), x, depth), y, weight)
+
+        def penalty(v: Tensor) -> Tensor:
+            return feddyn_penalty(v[:size], received, linear, self.alpha)
 
         plain = model.depths == 1 and self.alpha == 0  # FedAvg
-        return (self.training(w, mask, view.g, k, loss=None if plain else loss),)
+        more = {"loss": None if plain else loss, "penalty": penalty if self.alpha else None}
+        return (self.training(w, mask, view.g, k, **more),)
 
     def configure(self, state: State, view: View, grant: Grant) -> Job:
         job, size = super().configure(state, view, grant), self.task.layout.size

@@ -1,5 +1,7 @@
 """Steps by hand on models of a few weights."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -166,3 +168,20 @@ def test_finish_makes_the_result_of_all_phases(logistic):
     assert done.w.tolist() == pytest.approx(
         1 - 0.5 * softmax_gradient(np.zeros(4), 2.0, 1), abs=1e-6
     )
+
+
+@pytest.mark.parametrize("name", ["scaffold", "feddyn", "fedprox", "hermes", "depthfl"])
+def test_the_loss_that_is_reported_is_without_the_penalty(bench, name):
+    """Of the first step, which both devices take from the same model."""
+    method = bench.method(name, lr=0.05, local_steps=1)
+    state = method.start()
+    for _ in range(2):
+        state = bench.round(method, state)
+    jobs = [
+        replace(job, phases=(replace(job.phases[-1], penalty=penalty),))
+        for job in bench.jobs(method, state, devices=[0])
+        for penalty in (job.phases[-1].penalty, None, lambda v: 7.0 + v.sum())
+    ]
+    losses = [local.run(method.task, job).loss for job in jobs]
+    assert jobs[0].phases[0].penalty is not None
+    assert losses[0] == pytest.approx(losses[1]) and losses[2] == pytest.approx(losses[1])
