@@ -18,7 +18,9 @@ class TiFL(LearningRule):
     """Adaptive tier selection, Algorithm 2.
 
     Departs from the paper: the accuracy of a tier is that of its devices while they train, since
-    the server has no test data of theirs; a tier that was never asked counts as 0.
+    the server has no test data of theirs; a tier from which nothing arrived yet counts as 0. The
+    chances stay as they are while a tier has sent updates of unknown accuracy: with real targets,
+    and where the method has a loss of its own.
     """
 
     about = "devices of one tier of similar speed, more often of tiers with low accuracy"
@@ -76,8 +78,10 @@ class TiFL(LearningRule):
             found = [each.accuracy for each in ended if tier[each.device] == number]
             if known := [value for value in found if value == value]:
                 accuracy[number] = float(np.mean(known))
+            elif any(each.received for each in ended if tier[each.device] == number):
+                accuracy[number] = None
         new |= {"used": used, "accuracy": accuracy}
-        if new["rounds"] % self.interval == 0:
+        if new["rounds"] % self.interval == 0 and None not in accuracy:
             current = asked[-1] if asked else 0
             if accuracy[current] <= memory["before"][current]:
                 new["chance"] = by_low_accuracy(accuracy)

@@ -125,6 +125,19 @@ def test_tifl_changes_its_chances_where_the_tier_did_not_rise():
     assert fell["chance"] == pytest.approx([1 / 6, 1 / 2, 1 / 3])
 
 
+def test_tifl_keeps_its_chances_while_an_accuracy_is_unknown():
+    rule, times = TiFL(tiers=3, interval=1), costs([1.0, 2.0, 3.0])
+    memory = rule.start(3)
+    for k in (0, 1, 2, 0, 1, 2):
+        memory = rule.learn(memory, view(range(3)), times, [Ended(k, True, 1.0)])
+        assert memory["chance"] == pytest.approx([1 / 3] * 3)
+    for k, accuracy in enumerate((0.9, 0.0, 0.7)):  # known at last, and that of tier 1 is not > 0
+        heard = [Ended(k, True, 1.0, accuracy=accuracy)]
+        memory = rule.learn(memory, view(range(3)), times, heard)
+    again = rule.learn(memory, view(range(3)), times, [Ended(1, True, 1.0, accuracy=0.0)])
+    assert again["chance"] == pytest.approx([1 / 6, 1 / 2, 1 / 3])
+
+
 def test_proportional_fair_beside_the_mean_rate():
     """r 2, 3, 5 and R 1, 2, 4: 2, 1.5, 1.25, so device 0; W 10: R 1.1, 1.8, 3.6."""
     rule, now = ProportionalFair(window=10.0), view(range(3), rate_bps=[2, 3, 5])
