@@ -206,6 +206,7 @@ class Cell:
 
     def begin_round(self, plan: RoundPlan, others_go_on: bool = False) -> None:
         """Give the links the grants of the round, or further ones beside those in use."""
+        self.running.begin_round(others_go_on)
         self.uplink.begin_round(plan.grants, others_go_on)
         self.downlink.begin_round(plan.grants, others_go_on)
 

@@ -176,6 +176,7 @@ def play(
     capability=None,
     absences=None,
     failures=None,
+    hardware=None,
 ):
     """Play some rounds of a cell; ``downlink(env, channel)`` makes another than the ideal one,
     ``capability(g)`` gives other capabilities than the fleet's."""
@@ -202,6 +203,7 @@ def play(
         when_infeasible=when_infeasible,
         capability=capability,
         absences=absences,
+        hardware=hardware,
     )
     method = method or TimingMethod()
     trainer = TimingTrainer(method.charged)

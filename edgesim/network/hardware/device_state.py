@@ -23,6 +23,7 @@ from edgesim.network.span_energy import compute_j, mean_power_w, power_j
 from edgesim.network.tdd_service import ALWAYS, AirTime
 
 WAITING, RECEIVING, COMPUTING, SENDING = "waiting", "receiving", "computing", "sending"
+CRASHED = "crashed"
 IDLE, OFF = "idle", "off"  # phases of the spans of a device without a job
 
 
@@ -110,7 +111,7 @@ class DeviceState:
         time_s: simulated time up to which it is known, s.
 
     Attributes:
-        activity: waiting, receiving, computing or sending.
+        activity: waiting, receiving, computing, sending or crashed.
         clock_hz: clock that is asked for while it computes; the limit of a hot processor is lower.
         air_time: of the direction in which it sends or receives.
         cycles_left: of the computation.
@@ -161,26 +162,38 @@ class DeviceState:
         self._end_piece()
         if self.activity in (RECEIVING, SENDING):
             self.tail_until_s = time_s + self.hardware.modem.tail_s
+        if activity == CRASHED:
+            self.tail_until_s = -math.inf
         self.activity, self.clock_hz, self.cycles_left = activity, clock_hz, cycles
         self.tx_power_w, self.air_time = tx_power_w, air_time
         self.joules, self.began_s = 0.0, time_s
 
     def take_pieces(self, time_s: float) -> list[Piece]:
-        """The stretches without a job until an instant that were not taken before."""
+        """The stretches without a job until an instant that were not taken before.
+
+        A device that has crashed is back then.
+        """
         self.advance(time_s)
         self._end_piece()
+        if self.activity == CRASHED:
+            self.begin(WAITING, time_s)
         pieces, self.pieces = self.pieces, []
         return pieces
 
     def _end_piece(self) -> None:
         """Note the stretch that ends now, if the device waits or is off."""
-        if self.activity == WAITING and self.time_s > self.began_s:
-            phase = IDLE if self.alive else OFF
+        if self.activity not in (WAITING, CRASHED):
+            return
+        if self.time_s > self.began_s:
+            phase = IDLE if self._is_on else OFF
             self.pieces.append(Piece(phase, self.began_s, self.time_s, self.joules))
-        if self.activity == WAITING:
-            self.began_s, self.joules = self.time_s, 0.0
+        self.began_s, self.joules = self.time_s, 0.0
 
     # --- powers, all constant until the next event --------------------------------------------
+
+    @property
+    def _is_on(self) -> bool:
+        return self.alive and self.activity != CRASHED
 
     @property
     def speed_hz(self) -> float:
@@ -209,7 +222,7 @@ class DeviceState:
     def power_w(self) -> float:
         """Power of the whole device, W."""
         hardware, modem = self.hardware, self.hardware.modem
-        if not self.alive:
+        if not self._is_on:
             return 0.0
         if self._carries:
             share = self.air_time.share_at(self.time_s)
@@ -329,7 +342,7 @@ class DeviceState:
         if thermal is not None:
             self.temperature_c = thermal.after(self.temperature_c, self.processor_w, seconds)
             self.throttled_s += seconds if self.throttled else 0.0
-        self.off_s += 0.0 if self.alive else seconds
+        self.off_s += 0.0 if self._is_on else seconds
         done = self.cycles_left if kind == "done" else self.speed_hz * seconds
         self.joules, self.used_j = self.joules + used_j, self.used_j + used_j
         self.cycles_left, self.time_s = max(self.cycles_left - done, 0.0), time_s

@@ -13,6 +13,7 @@ import simpy
 from edgesim.network.grants import Grants
 from edgesim.network.hardware.device_state import (
     COMPUTING,
+    CRASHED,
     RECEIVING,
     SENDING,
     WAITING,
@@ -27,7 +28,7 @@ from edgesim.records.span import Span
 from fl.contracts import Array, Grant
 
 STATES = "device_states"  # in a checkpoint
-FAILED = "failed"  # why a device is interrupted whose battery is empty
+FAILED = "failed"  # why a device is interrupted that crashes, or whose battery is empty
 Waiting = Generator[simpy.Event, Any, None]
 
 
@@ -47,15 +48,24 @@ class RunningDevices:
         air_times: AirTimes = (ALWAYS, ALWAYS),
     ) -> None:
         self.env, self.air_times = env, air_times
+        self._overlap = False  # otherwise a crash lasts until the round is closed
         self.states = {k: DeviceState(each, env.now) for k, each in (hardware or {}).items()}
         self._job: dict[int, simpy.Process] = {}  # device -> the process that is watched
         self._changed: dict[int, simpy.Event] = {}  # rung when its activity changes
 
     # --- one job ------------------------------------------------------------------------------
 
+    def begin_round(self, others_go_on: bool) -> None:
+        """Jobs begin, beside those at work or as a round of their own."""
+        self._overlap = others_go_on
+
     @contextmanager
     def at_work(self, k: int) -> Iterator[None]:
-        """Around a job of device k: the process is interrupted when the battery is empty."""
+        """Around a job of device k: the process is interrupted when the battery is empty.
+
+        Where the device itself fails it is off until `pieces` is asked; where jobs overlap, and
+        there is no round to be off in, it waits.
+        """
         if k not in self.states:
             yield
             return
@@ -63,11 +73,17 @@ class RunningDevices:
         assert job is not None  # jobs are processes
         self._job[k] = job
         self.env.process(self._watch(k, job))
+        then = WAITING
         try:
             yield
+        except simpy.Interrupt as stop:
+            # At an empty battery it is off already, and back as soon as that is charged.
+            if stop.cause == FAILED and not self._overlap and self._is_alive(k):
+                then = CRASHED
+            raise
         finally:
             del self._job[k]
-            self._begin(k, WAITING)
+            self._begin(k, then)
 
     def receive(self, k: int) -> None:
         """Device k begins to receive."""
@@ -108,6 +124,10 @@ class RunningDevices:
         self.states[k].advance(self.env.now)
         return self.states[k].joules
 
+    def _is_alive(self, k: int) -> bool:
+        self.states[k].advance(self.env.now)
+        return self.states[k].alive
+
     def _begin(self, k: int, activity: str, **amounts: Any) -> None:
         self.states[k].begin(activity, self.env.now, **amounts)
         if k in self._changed:
@@ -134,7 +154,7 @@ class RunningDevices:
     # --- between jobs -------------------------------------------------------------------------
 
     def pieces(self, k: int) -> list[Piece]:
-        """The stretches in which device k waited, or was off, until now."""
+        """The stretches in which device k waited, or was off, until now; it is back then."""
         return self.states[k].take_pieces(self.env.now) if k in self.states else []
 
     def seen(self, present: Array, cpu_hz: Array) -> tuple[Array, Array, Array]:

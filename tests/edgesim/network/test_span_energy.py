@@ -1,11 +1,13 @@
 """Joules: by hand for one device, and as the integral of the power over the timeline."""
 
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgesim.network.fluid_links import BroadcastDownlink
+from edgesim.network.hardware.device_state import DeviceHardware
 from edgesim.network.span_energy import compute_j, squared
 from fl.contracts import Grant
 from tests.edgesim.network.fleets import make_fleet
@@ -113,15 +115,45 @@ def test_idle_power_fills_the_round_of_devices_that_are_alive(engine):
     assert spans.groupby("device").seconds.sum().tolist() == pytest.approx([played.env.now] * 2)
 
 
-def test_a_failed_device_draws_no_idle_power(engine):
-    played = engine.play(fleet(2, failure_rate_hz=np.array([5000.0, 0.0])), 1e-10)
+def states_of(devices):
+    """What the devices are made of: nothing that changes, so that only the way of playing does."""
+    return {
+        k: DeviceHardware(
+            capacitance=devices.capacitance[k],
+            idle_power_w=devices.idle_power_w[k],
+            receive_power_w=devices.receive_power_w[k],
+        )
+        for k in range(len(devices))
+    }
+
+
+@pytest.mark.parametrize("with_state", [False, True])
+def test_a_failed_device_draws_no_idle_power(engine, with_state):
+    devices = fleet(2, failure_rate_hz=np.array([5000.0, 0.0]))
+    hardware = states_of(devices) if with_state else None
+    played = engine.play(devices, 1e-10, hardware=hardware)
     assert played.log.columns("device_rounds")["status"][0] == "failed"
-    idle = [
-        k
-        for k, phase in zip(*map(played.log.columns("spans").get, ("device", "phase")), strict=True)
-        if phase == "idle"
-    ]
-    assert 0 not in idle
+    spans = played.log.table("spans")
+    waits = spans[(spans.device == 0) & spans.phase.isin(["idle", "off"])]
+    assert waits.phase.tolist() == ["off"] and waits.energy_j.tolist() == [0.0]
+    assert waits.end_s.tolist() == [played.env.now]
+
+
+def test_a_state_of_which_nothing_changes_changes_no_span(engine):
+    """Three rounds in which all may crash, and of which one waits in the rounds after its own."""
+
+    class AllThenOne(type(engine.method())):
+        def select(self, state, view):
+            return view.idle if view.g == 0 else view.idle[:1]
+
+    devices = fleet(4, failure_rate_hz=60.0)
+    plain, with_states = (
+        engine.play(devices, 1e-10, AllThenOne(), rounds=range(3), seed=2, hardware=hardware)
+        for hardware in (None, states_of(devices))
+    )
+    spans, again = (run.log.table("spans") for run in (plain, with_states))
+    assert {"idle", "off"} <= set(spans.phase)
+    pandas.testing.assert_frame_equal(spans, again, rtol=1e-9)
 
 
 def test_no_idle_power_no_idle_spans(engine):

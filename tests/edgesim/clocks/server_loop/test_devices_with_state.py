@@ -56,12 +56,16 @@ def scenario(tmp_path):
     return lambda clock, *changes: load(path, [*CLOCKS[clock], *changes])
 
 
+CRASHES = {"alive": (), "crashing": ("devices.0.failure_rate=1 Hz",)}
+
+
+@pytest.mark.parametrize("changes", CRASHES.values(), ids=CRASHES)
 @pytest.mark.parametrize("clock", CLOCKS)
-def test_joules_and_seconds_are_conserved(scenario, clock):
+def test_joules_and_seconds_are_conserved(scenario, clock, changes):
     """Of each device: joules used are those of its spans, its battery's balance is kept, and its
     busy, idle and dead time follow each other without a gap until the end of the run.
     """
-    run = simulate(scenario(clock))
+    run = simulate(scenario(clock, *changes))
     spans, states = run.spans, run.log.table("device_states")
     end_s = run.rounds["time_s"].iloc[-1]
     start_j = 10.0 * np.array([0.5, 0.14, 1, 0.7])
@@ -82,9 +86,10 @@ def test_joules_and_seconds_are_conserved(scenario, clock):
         assert not off["energy_j"].any()
 
 
+@pytest.mark.parametrize("changes", CRASHES.values(), ids=CRASHES)
 @pytest.mark.parametrize("clock", CLOCKS)
-def test_a_resumed_run_gives_the_bytes_of_the_whole_one(scenario, clock, tmp_path):
-    assert_resumed(scenario(clock), tmp_path, (0, 3), FILES)
+def test_a_resumed_run_gives_the_bytes_of_the_whole_one(scenario, clock, changes, tmp_path):
+    assert_resumed(scenario(clock, *changes), tmp_path, (0, 3), FILES)
 
 
 def test_a_device_that_dies_at_work_has_failed(scenario):

@@ -12,6 +12,7 @@ from edgesim.network.hardware.background_load import BackgroundLoad
 from edgesim.network.hardware.battery import Battery, Charging
 from edgesim.network.hardware.device_state import (
     COMPUTING,
+    CRASHED,
     RECEIVING,
     SENDING,
     WAITING,
@@ -54,6 +55,20 @@ def test_a_battery_of_100_joules_at_5_watts_dies_at_20_seconds():
     assert state.at(30.0).off_s == 10.0  # a look ahead, which leaves nothing behind
     assert state.take_pieces(50.0) == [("idle", 0.0, 20.0, 100.0), ("off", 20.0, 50.0, 0.0)]
     assert (state.used_j, state.battery_j, state.off_s) == (100.0, 0.0, 30.0)
+
+
+def test_a_device_that_crashes_is_off_until_it_is_asked_and_goes_on_charging():
+    """4 s at 2 W of charging alone, without the modem's tail; then 10 s at 5 W and its sleep."""
+    battery = Battery(100.0, charging=Charging(2.0))
+    state = DeviceState(DeviceHardware(idle_power_w=5.0, battery=battery, modem=MODEM))
+    state.begin(SENDING, 0.0, tx_power_w=0.0)
+    state.battery_j = 70.0
+    state.begin(CRASHED, 0.0)
+    assert state.take_pieces(4.0) == [("off", 0.0, 4.0, 0.0)]
+    assert (state.battery_j, state.off_s, state.used_j) == (78.0, 4.0, 0.0)
+    ((phase, *_, joules),) = state.take_pieces(14.0)
+    assert phase == "idle" and joules == pytest.approx(10.0 * 5.001)
+    assert state.battery_j == pytest.approx(78.0 + 20.0 - joules)
 
 
 def test_a_device_that_died_returns_at_its_level():
