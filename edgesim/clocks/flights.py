@@ -73,6 +73,7 @@ class Desk:
         version: g, of the model that is handed out now.
         jobs: how many jobs were handed out.
         turn: on how many occasions.
+        left_out: devices that plans have left out since the last version.
         asked: how many jobs were handed out since the last version.
         void: how many more were, before the server failed.
         in_vain: how many jobs, or waits for a device, have ended without an update since one
@@ -89,6 +90,7 @@ class Desk:
         self.gone: list[Flight] = []
         self.to_retain: list[Flight] = []
         self.version = self.jobs = self.turn = self.asked = self.void = self.in_vain = 0
+        self.left_out: set[int] = set()
         self.saved: State = None
         self.tick: simpy.Event | None = None
         self.idle_since_s: Array = np.full(devices, env.now)
@@ -106,6 +108,7 @@ class Desk:
         self.version, self.tick = version, None
         self.asked = self.void = self.in_vain = 0
         self._starts.clear()
+        self.left_out.clear()
         self.held = self.fresh(self.held, max_staleness)
 
     def fresh(self, arrived: Sequence[Flight], max_staleness: int | None) -> list[Flight]:

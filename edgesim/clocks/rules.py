@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from edgesim.clocks.flights import Desk, Flight
 from edgesim.clocks.staleness_weights import StalenessWeight, constant
 from edgesim.engine.rounds import CANCELLED, LATE, SLACK
+from fl.contracts import RoundPlan, View
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,16 @@ class Rules:
         made; 0: an arrival makes no room.
         """
         return 0
+
+    def asks_others(self, desk: Desk, view: View, plan: RoundPlan) -> bool:
+        """Are others asked at once in place of devices that a plan has left out?
+
+        Args:
+            desk: after the jobs of the plan have begun.
+            view: for which the plan was made.
+            plan: of the devices that were asked last.
+        """
+        return False
 
     def tick_s(self, threshold_s: float) -> float:
         """Seconds from a version until the clock acts by itself; inf: never."""
@@ -127,6 +138,11 @@ class Overlapping(Rules):
 
     def room(self, desk: Desk) -> int | None:
         return self.slots - len(desk.out)
+
+    def asks_others(self, desk: Desk, view: View, plan: RoundPlan) -> bool:
+        # FedBuff replaces at once whoever leaves a slot.
+        others = len(view.idle) - len(plan.grants) - len(plan.infeasible)
+        return bool(plan.infeasible and others and self.room(desk))
 
     def weight(self, staleness: int) -> float:
         return self.staleness_weight(staleness)

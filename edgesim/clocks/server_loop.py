@@ -135,10 +135,13 @@ class ServerLoop:
             if rules.room(desk) != 0:
                 self.check_progress(g)
                 state = self.hand_out(g, state)
+                if self.view and rules.asks_others(desk, self.view, self.plan):
+                    continue
             if not desk.out and not (rules.overlapping and desk.tick):
                 # Nobody is at work, and nobody can start: no buffer will fill.
                 if np.isfinite(back_s := self.cell.next_return_s()):
                     desk.in_vain += 1
+                    desk.left_out.clear()
                     yield event_at(env, min(back_s, self.next_failure_s()), AT_THE_END)
                     self.begin_tick()
                     continue
@@ -229,6 +232,7 @@ class ServerLoop:
             flight = Flight(desk.jobs, update, grant, state, g, self.env.now, process)
             flight.at_start = cell.running.snapshot(grant.device)
             desk.start(flight)
+        desk.left_out.update(plan.infeasible)
         for outcome in left_out(cell, view, plan):
             desk.start(
                 Flight(desk.jobs, None, outcome.grant, state, g, self.env.now, outcome=outcome)
@@ -247,7 +251,7 @@ class ServerLoop:
         if not rules.overlapping:
             return replace(view, wanted=rules.room(desk))
         is_free = np.ones(len(self.cell.fleet), dtype=bool)
-        is_free[rules.taken(desk)] = False
+        is_free[[*rules.taken(desk), *desk.left_out]] = False
         free = view.idle[is_free[view.idle]]
         out = np.array(sorted(desk.out), dtype=int)
         return replace(view, idle=free, turn=desk.turn, wanted=rules.room(desk), in_flight=out)

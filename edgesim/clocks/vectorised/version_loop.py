@@ -121,6 +121,8 @@ class VersionLoop:
                 if self.relay(g, state):
                     continue
                 self.hand_out(g, state)
+                if self.view and rules.asks_others(desk, self.view, self.plan):
+                    continue
             if not desk.out and desk.tick_at_s == float("inf"):
                 if not desk.held:
                     env.advance_to(env.now + empty_round_s(cell, g))
@@ -155,6 +157,7 @@ class VersionLoop:
             cell.begin_round(plan, others_go_on=True)
         if len(grants):
             self.start(grants, played(cell, self.method, grants, self.env.now), g, self.env.now)
+        desk.left_out.update(plan.infeasible)
         for outcome in left_out(cell, view, plan):
             job = JobRecord(desk.jobs, g, -1, self.env.now)
             self.left_out.append(device_row(g, outcome, ()) | job_columns(job, outcome))
@@ -174,7 +177,7 @@ class VersionLoop:
         """Hand out one job now, and one at each of the next ends; False: see `hand_out`."""
         desk, cell, view = self.desk, self.cell, self.everybody
         assert view is not None  # made when the version began
-        most = min(self.rules.relayed(desk), self.at_once)
+        most = 0 if desk.left_out else min(self.rules.relayed(desk), self.at_once)
         everyone = len(view.idle) == len(cell.fleet) and math.isinf(cell.budget_s)
         if most < 1 or self.rules.room(desk) != 1 or cell.keeps_promises or not everyone:
             return False
@@ -195,7 +198,7 @@ class VersionLoop:
         rules, desk, view = self.rules, self.desk, self.everybody
         assert view is not None  # made when the version began
         free = desk.is_free.copy()
-        free[rules.waiting(desk)] = False
+        free[[*rules.waiting(desk), *desk.left_out]] = False
         idle = view.idle[free[view.idle]]
         out = np.flatnonzero(~desk.is_free)
         now_s = self.env.now

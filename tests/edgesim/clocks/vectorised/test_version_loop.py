@@ -44,6 +44,8 @@ CASES = {
                               "devices.0.distance=60 m", "network.channel.shadowing=0 dB",
                               "devices.0.cpu.frequency=1 GHz"),
     "promises": (BUFFERED, LIU, "budget.latency_threshold=6 ms", "allocation.solver=kkt"),
+    "left out": (BUFFERED, LIU, "budget.latency_threshold=6 ms", "rounds=25",
+                 "devices.0.cpu.frequency={choice: [10 MHz, 3 GHz]}"),
     "ends at a tick": ("clock={mode: window, window: 500 us, max_staleness: 9}", LIU,
                        "budget.latency_threshold=6 ms", "allocation.solver=kkt"),
 }  # fmt: skip
