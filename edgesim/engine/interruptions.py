@@ -6,7 +6,8 @@ A job ends before its device leaves where both happen at the same instant.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import simpy
 from edgesim.network.cell import Cell
 from edgesim.presence.absences import LOST, RESUME, Away
 from edgesim.records.event_log import EventLog
-from fl.contracts import Array, Job
+from fl.contracts import Job
 
 FAILED, LEFT = "failed", "left"  # why a device was interrupted
 CUT = "cut"  # it is told to send what it has computed
@@ -51,25 +52,28 @@ def watch(
         participants: the processes of their devices.
         one_by_one: each device fails at the same time whoever else has begun with it.
     """
+    if not jobs or (cell.absences is None and not np.any(cell.fleet.failure_rate_hz > 0.0)):
+        return
+    crashes_s = crashes_of(cell, jobs)
     if cell.absences is not None:
         for job in jobs:
-            env.process(disturb(env, cell, job, participants[job.device]))
-    elif jobs and np.any(cell.fleet.failure_rate_hz > 0.0):
-        after_s = cell.failures_s(jobs[0].g)
-        for job in jobs:
-            if job.again:  # by the draw of its version it would fail at the same place for ever
-                after_s[job.device] = next(crash_times_s(cell, job))
-        groups = [{job.device: participants[job.device]} for job in jobs]
-        for group in groups if one_by_one else [participants]:
-            env.process(fail(env, after_s, group))
+            k = job.device
+            env.process(disturb(env, cell, job, participants[k], crashes_s[k]))
+        return
+    after_s = {k: next(times_s) for k, times_s in crashes_s.items()}
+    groups = [{job.device: participants[job.device]} for job in jobs]
+    for group in groups if one_by_one else [participants]:
+        env.process(fail(env, after_s, group))
 
 
-def fail(env: simpy.Environment, after_s: Array, participants: Participants) -> SimPyProcess:
+def fail(
+    env: simpy.Environment, after_s: Mapping[int, float], participants: Participants
+) -> SimPyProcess:
     """Interrupt the devices that fail, one after the other, unless they are done.
 
     Args:
         env: the simulation environment.
-        after_s: when each device [K] fails after its start, s; inf: never.
+        after_s: device -> when it fails after its start, s; inf: never.
         participants: the processes of the devices that have just begun.
     """
     start_s = env.now
@@ -79,14 +83,26 @@ def fail(env: simpy.Environment, after_s: Array, participants: Participants) -> 
             participants[k].interrupt(FAILED)
 
 
-def disturb(env: simpy.Environment, cell: Cell, job: Job, process: simpy.Process) -> SimPyProcess:
+def disturb(
+    env: simpy.Environment,
+    cell: Cell,
+    job: Job,
+    process: simpy.Process,
+    crashes_s: Iterator[float],
+) -> SimPyProcess:
     """Interrupt one job where its device leaves or crashes, until it has ended.
 
     A device crashes at its failure rate while it works, and not while it is away.
+
+    Args:
+        env: the simulation environment.
+        cell: of the job.
+        job: that has just begun.
+        process: of its device.
+        crashes_s: see `crashes_of`.
     """
     k, absences = job.device, cell.absences
     assert absences is not None  # only then is a job disturbed
-    crashes_s = crash_times_s(cell, job)
     crash_s = env.now + next(crashes_s)
     while True:
         leave_s = absences.presence.until_s(k, env.now, there=False)
@@ -109,8 +125,26 @@ def disturb(env: simpy.Environment, cell: Cell, job: Job, process: simpy.Process
             return
 
 
+def crashes_of(cell: Cell, jobs: Sequence[Job]) -> dict[int, Iterator[float]]:
+    """Times of work of each device until its job's first crash, and from each to the next, s.
+
+    A version has one draw for all devices, so that the first crash of a job is the same whatever
+    else can happen to it, or to other devices.
+
+    Args:
+        cell: of the jobs.
+        jobs: of one version.
+    """
+    first_s, found = cell.failures_s(jobs[0].g), {}
+    for job in jobs:
+        further_s = crash_times_s(cell, job)
+        # By the draw of its version a second job would fail at the same place for ever.
+        found[job.device] = further_s if job.again else chain([first_s[job.device]], further_s)
+    return found
+
+
 def crash_times_s(cell: Cell, job: Job) -> Iterator[float]:
-    """Times of work until the first crash of a job, and from each one to the next, s."""
+    """Times of work from one crash of a job to the next, s, by a stream of its own."""
     rate_hz = float(cell.fleet.failure_rate_hz[job.device])
     stream = job.stream(cell.streams, "failures of a job")
     while True:

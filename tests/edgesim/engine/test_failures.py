@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from edgesim import load, simulate
 from tests.edgesim.network.fleets import make_fleet
 
 
@@ -91,3 +92,33 @@ def test_devices_fail_at_other_times_in_another_round(engine):
         tuple(rows[(rows["round"] == g) & (rows.status == "failed")].device) for g in range(6)
     ]
     assert len(set(failed)) > 1
+
+
+CELL = """
+name: six
+rounds: 8
+network: {bandwidth: 5 MHz, noise: -110 dBm, channel: {path_loss: {model: constant, loss: 100 dB}}}
+devices:
+  - {count: 4, tx_power: 23 dBm, failure_rate: 20 Hz,
+     cpu: {frequency: {uniform: [0.2 GHz, 2 GHz]}, cycles_per_weight: 2000}}
+  - {count: 2, tx_power: 23 dBm, failure_rate: 0.00001 Hz,
+     cpu: {frequency: 2 GHz, cycles_per_weight: 100}}
+allocation: {solver: equal}
+learning: {dataset: none, model: mlp, batch_size: 10, method: {name: fedavg, local_steps: 2}}
+"""
+
+
+@pytest.mark.parametrize("clock", ["{mode: synchronous}", "{mode: buffered, buffer: 2}"])
+@pytest.mark.parametrize(
+    "change", ["presence={kind: onoff, on: 1000 h, off: 1 ms}", "on_failure=resume"]
+)
+def test_what_may_happen_to_other_devices_moves_no_crash(tmp_path, clock, change):
+    """Devices 4 and 5 come and go, or resume after a crash, and neither ever happens."""
+    (tmp_path / "six.yaml").write_text(CELL)
+    plain, run = (
+        simulate(load(tmp_path / "six.yaml", [f"clock={clock}", *changes]))
+        for changes in ((), (f"devices.1.{change}",))
+    )
+    assert plain.rounds.failed.sum() > 3
+    for column in ("device", "status", "finish_s", "bits_up"):
+        np.testing.assert_array_equal(run.device_rounds[column], plain.device_rounds[column])
