@@ -235,9 +235,12 @@ def empty_round_s(cell: Cell, g: int) -> float:
         NoParticipantsError: there is no threshold.
     """
     if math.isinf(cell.budget_s):
+        instead = "or raise the availability of the devices"
+        if cell.running.has_batteries:
+            instead += " or what their batteries hold"
         raise NoParticipantsError(
             f"no device can take part in round {g} and no latency threshold would end it; "
-            "give budget.latency_threshold, or raise the availability of the devices"
+            f"give budget.latency_threshold, {instead}"
         )
     return cell.budget_s
 

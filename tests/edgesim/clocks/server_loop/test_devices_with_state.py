@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from edgesim import load, simulate
+from edgesim.engine.rounds import NoParticipantsError
 from tests.edgesim.resumed_runs import assert_resumed
 
 CELL = """
@@ -129,3 +130,15 @@ def test_joules_that_are_not_those_of_the_spans_are_found(scenario):
         wrong = run.device_states.copy()
         wrong.loc[wrong.index[-1], column] += 0.01
         assert check_states({**tables, "device_states": wrong}).outcome == "WRONG", column
+
+
+def test_where_all_batteries_are_too_low_the_sentence_names_them(scenario):
+    battery = "{capacity: 1.1 J, start: 0.03, resume: 0.1, charging: {power: 1.2 W}}"
+    cpu = "{frequency: 2 GHz, cycles_per_weight: 2000, static_power: 2 W}"
+    empty = f"{{count: 3, tx_power: 23 dBm, idle_power: 1 W, battery: {battery}, cpu: {cpu}}}"
+    method = "{name: fedavg, local_steps: 2}"
+    learning = f"{{dataset: none, model: mlp, batch_size: 10, method: {method}}}"
+    cell = ["network.bandwidth=5 MHz", "network.channel.path_loss.loss=100 dB"]
+    changes = ["~budget", f"devices=[{empty}]", f"learning={learning}", *cell]
+    with pytest.raises(NoParticipantsError, match="or what their batteries hold"):
+        simulate(scenario("synchronous", *changes))
