@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -73,7 +73,6 @@ class Desk:
         version: g, of the model that is handed out now.
         jobs: how many jobs were handed out.
         turn: on how many occasions.
-        left_out: devices that plans have left out since the last version.
         asked: how many jobs were handed out since the last version.
         void: how many more were, before the server failed.
         in_vain: how many jobs, or waits for a device, have ended without an update since one
@@ -90,13 +89,26 @@ class Desk:
         self.gone: list[Flight] = []
         self.to_retain: list[Flight] = []
         self.version = self.jobs = self.turn = self.asked = self.void = self.in_vain = 0
-        self.left_out: set[int] = set()
+        self._left_out: tuple[float, set[int]] = (env.now, set())
         self.saved: State = None
         self.tick: simpy.Event | None = None
         self.idle_since_s: Array = np.full(devices, env.now)
         self._landing: list[Flight] = []
         self._bell = env.event()
         self._starts: Counter[int] = Counter()  # of each device from the present version
+
+    @property
+    def left_out(self) -> set[int]:
+        """Devices that plans of this instant have left out, since the last version if it is of it.
+
+        Later they are asked again: gains, batteries and hot processors change.
+        """
+        at_s, devices = self._left_out
+        return devices if at_s == self.env.now else set()
+
+    def leave_out(self, devices: Iterable[int]) -> None:
+        """Ask these no more at this instant."""
+        self._left_out = (self.env.now, self.left_out | set(devices))
 
     def begin_version(self, version: int, max_staleness: int | None) -> None:
         """Go on to the next version of the model, without what waits and is too old for it.
@@ -108,7 +120,7 @@ class Desk:
         self.version, self.tick = version, None
         self.asked = self.void = self.in_vain = 0
         self._starts.clear()
-        self.left_out.clear()
+        self._left_out = (self.env.now, set())
         self.held = self.fresh(self.held, max_staleness)
 
     def fresh(self, arrived: Sequence[Flight], max_staleness: int | None) -> list[Flight]:

@@ -141,7 +141,6 @@ class ServerLoop:
                 # Nobody is at work, and nobody can start: no buffer will fill.
                 if np.isfinite(back_s := self.cell.next_return_s()):
                     desk.in_vain += 1
-                    desk.left_out.clear()
                     yield event_at(env, min(back_s, self.next_failure_s()), AT_THE_END)
                     self.begin_tick()
                     continue
@@ -232,7 +231,7 @@ class ServerLoop:
             flight = Flight(desk.jobs, update, grant, state, g, self.env.now, process)
             flight.at_start = cell.running.snapshot(grant.device)
             desk.start(flight)
-        desk.left_out.update(plan.infeasible)
+        desk.leave_out(plan.infeasible)
         for outcome in left_out(cell, view, plan):
             desk.start(
                 Flight(desk.jobs, None, outcome.grant, state, g, self.env.now, outcome=outcome)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,9 +22,10 @@ from fl.contracts import Array, Demand, RoundPlan, View
 from solvers import Allocation, InfeasibleError, PruningProblem
 
 # Turns at most of a plan whose gains depend on it, and the relative change that ends them: where a
-# law is all but at its largest value a turn mends little. What a plan takes for the gains of the
-# instant is held to the last digits, as devices that nothing disturbs end at the threshold then.
-REPLANS, SAME_GAIN, SAME_INSTANT = 40, 1e-4, 1e-13
+# law is all but at its largest value a turn mends little. With gains of the instant devices end at
+# the threshold, of which a millionth is left for rounding.
+REPLANS, SAME_GAIN, SAME_INSTANT = 40, 1e-4, 1e-7
+STEEPEST = 20.0  # slope of a gain by the one that was planned with, both as logarithms
 LEAST_BAND = 1e-6  # part of the band with less than which nobody starts
 SHORTEST_S = 1e-9  # slack that a device keeps whose fixed work alone exceeds the threshold, s
 Allocator = Callable[[PruningProblem], Allocation]
@@ -153,8 +154,10 @@ class Planner:
 
         try:
             found = turn(gain, least_extra_s)
-            if given is None and self.gains.follow_shares:
+            if given is None and self.gains.counts_with_fading:
                 found = self._settled(found, turn, uploads, times, full_hz, band)
+            elif given is None and self.gains.follow_shares:
+                found = self._of_the_instant(found, turn, uploads, window_s, band)
         except InfeasibleError:
             if band < 1.0:
                 return RoundPlan((), budget_s=self.budget_s)
@@ -204,18 +207,47 @@ class Planner:
         The gain that carries the planned rate depends on the band in use where noise is a density
         and, of a mean or a quantile, on the time left for sending.
         """
-        fades = self.gains.counts_with_fading
         for _ in range(REPLANS):
             answer = found.answer
             cpu_hz = full_hz if answer.cpu_hz is None else answer.cpu_hz
-            window_s = (
-                times.next_s(uploads, answer.rho, cpu_hz, found.extra_s) if fades else full_hz
-            )
+            window_s = times.next_s(uploads, answer.rho, cpu_hz, found.extra_s)
             gain = uploads.gains(answer.share * band, window_s, answer.power_w)
-            settled = times.settled or not fades
-            if settled and same_gains(gain, found.gain, SAME_GAIN if fades else SAME_INSTANT):
+            if times.settled and same_gains(gain, found.gain):
                 return found._replace(gain=gain)
-            found = turn(gain, float(times.extra_s[0]))
+            found = turn(gain, *times.extra_s.tolist())
+        return found
+
+    def _of_the_instant(
+        self,
+        found: Turn,
+        turn: Callable[[Array, float], Turn],
+        uploads: RoundUploads,
+        window_s: Array,
+        band: float,
+    ) -> Turn:
+        """The plan again with the gains of the instant in the shares that it grants.
+
+        Planned with more a device gets less of the band, where its gain is another: steps are those
+        of a secant, as the answers alone may swing ever further. A plan of which the next does not
+        fit is kept.
+        """
+        last: tuple[Array, Array] | None = None
+        for _ in range(REPLANS):
+            answer = found.answer
+            gain = uploads.gains(answer.share * band, window_s, answer.power_w)
+            if same_gains(gain, found.gain, SAME_INSTANT):
+                break
+            asked, got = np.log(found.gain), np.log(gain)
+            slope: Any = 0.0
+            if last is not None:
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    slope = np.nan_to_num((got - last[1]) / (asked - last[0]))
+                slope = np.clip(slope, -STEEPEST, 0.5)
+            last = asked, got
+            try:
+                found = turn(np.exp(asked + (got - asked) / (1.0 - slope)), 0.0)
+            except InfeasibleError:
+                break
         return found
 
     def lasting_channel(self, time_s: float) -> Sequence[Array] | None:

@@ -67,3 +67,17 @@ def test_a_version_of_nobody_ends_at_the_threshold(six):
 def test_a_resumed_run_gives_the_bytes_of_the_whole_one(six, unable, tmp_path):
     given = six(CLOCKS["buffered"], "rounds=12", *unable)
     assert_resumed(given, tmp_path, (2, 7), ("rounds.csv", "device_rounds.parquet"))
+
+
+def test_who_can_take_part_later_is_asked_again_for_the_same_version(six):
+    """The battery of device 1 is charged while device 0 computes: versions had one update."""
+    battery = "devices.1.battery={capacity: 2 J, start: 0.001, charging: {power: 100 W}}"
+    clock = "clock={mode: buffered, in_flight: 2, buffer: 2, slot: until_used}"
+    run = simulate(six(clock, "rounds=2", "devices.0.count=1", battery))
+    first = run.device_rounds.query("round == 0")
+    assert sorted(zip(first.device, first.status, strict=True)) == [
+        (0, "arrived"),
+        (1, "arrived"),
+        (1, "infeasible"),
+    ]
+    assert run.rounds.arrived.tolist() == [2, 2]

@@ -17,6 +17,7 @@ from edgesim.network.fading.selective import (
     parts_of,
 )
 from edgesim.network.fluid_links import Uplink
+from edgesim.network.planning import planner
 from edgesim.scenario import load
 from edgesim.seeds import Seeds
 from fl.contracts import Grant
@@ -143,9 +144,19 @@ def test_what_does_not_fit_is_one_sentence(changes, part):
     assert part in str(refused.value) and "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("mode", ["synchronous", "asynchronous"])
-@pytest.mark.parametrize("loss", [110, 122])
-def test_on_a_channel_that_stands_still_every_device_ends_at_the_threshold(mode, loss, tmp_path):
+@pytest.mark.parametrize(
+    ("mode", "loss", "solver"),
+    [
+        ("synchronous", 110, "kkt"),
+        ("synchronous", 122, "kkt"),
+        ("asynchronous", 110, "kkt"),
+        ("asynchronous", 122, "kkt"),
+        ("synchronous", 140, "latency"),  # at -11 dB, where plain repetition swings ever further
+    ],
+)
+def test_on_a_channel_that_stands_still_every_device_ends_at_the_threshold(
+    mode, loss, solver, tmp_path, monkeypatch
+):
     """The gain of a share was that of an equal one: all were up to 13 % late for their plans."""
     path = tmp_path / "still.yaml"
     path.write_text(f"""
@@ -163,7 +174,7 @@ devices:
     tx_power: 23 dBm
     cpu: {{frequency: {{uniform: [0.5 GHz, 3 GHz]}}, cycles_per_weight: 1000}}
 budget: {{latency_threshold: 300 ms}}
-allocation: {{solver: kkt}}
+allocation: {{solver: {solver}}}
 learning:
   dataset: none
   model: digits-cnn
@@ -171,6 +182,16 @@ learning:
   method: {{name: pruning-only, local_steps: 5, warmup_steps: 1, lr: 0.1, rho_max: 0.9}}
 clock: {{mode: {mode}}}
 """)
-    done = simulate(load(path), seed=0).device_rounds.query("finish_s > 0")
-    assert set(done.status) == {"arrived"} and len(done) == 20
-    assert done.finish_s.to_numpy() == pytest.approx(0.3, rel=1e-9)
+    solved = []
+    allocate = planner.allocate
+    monkeypatch.setattr(planner, "allocate", lambda *a: solved.append(1) or allocate(*a))
+    run = simulate(load(path), seed=0)
+    done = run.device_rounds.query("finish_s > 0")
+    assert len(done) == 20
+    if solver == "kkt":
+        assert set(done.status) == {"arrived"}
+        assert done.finish_s.to_numpy() == pytest.approx(0.3, rel=1e-6)
+    else:  # all end together, as this solver has it
+        assert np.ptp(done.query("round == 0").finish_s) < 1e-6 * done.finish_s.max()
+    if mode == "synchronous":
+        assert len(solved) <= 2 * 10  # of each round
