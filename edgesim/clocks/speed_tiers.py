@@ -33,7 +33,7 @@ def job_seconds(cell: Cell, method: Method, slots: int) -> Array:
     prunable_s = cell.fleet.seconds(demand.devices, demand.work_prunable, view.cpu_hz)
     now_s = cell.env.now
     power_w = channel.sent_w(share, cell.fleet.tx_power_w, now_s)
-    rate_bps = channel.rate_bps(share, power_w, channel.gains(now_s))
+    rate_bps = channel.known_bps(now_s, np.arange(len(share)), share, power_w)
     bits = demand.bits_fixed + kept * demand.bits_prunable
     with np.errstate(divide="ignore", invalid="ignore"):
         upload_s = np.where(bits > 0.0, bits / rate_bps, 0.0)

@@ -106,7 +106,7 @@ class Cell:
         capability = self.capability(g)
         present, cpu_hz, battery_j = self.running.seen(present, self.fleet.cpu_hz * capability)
         power_w = self.channel.sent_w(1.0, self.fleet.tx_power_w, self.env.now)
-        snr_per_gain = power_w / self.channel.band_noise_w
+        snr_per_gain = self.channel.snr_per_gain(1.0, power_w)
         gains = self.planner.gains.at_start(self.env.now, snr_per_gain)
         return View(
             g=g,
@@ -187,16 +187,13 @@ class Cell:
             Time until each has the model, if all downloads begin now, and time of each upload at
             its planned rate; an upload can take `Channel.upload_lag_s` longer. inf: no rate.
         """
-        grants, gains = grants_of(plan), self.planner.gains
+        grants = grants_of(plan)
         if plan.forecast is not None:
             rate_bps = plan.forecast.rate_bps
         else:
-            channel, now_s = self.planned_channel(plan), self.env.now
-            whole_band_w = channel.sent_w(1.0, self.fleet.tx_power_w, now_s)
-            snr_per_gain = whole_band_w / channel.band_noise_w
-            gain = replace(gains, channel=channel).at_start(now_s, snr_per_gain)[grants.device]
-            rate_bps = channel.rate_bps(grants.share, grants.power_w, gain)
-        down_s = self.downlink.seconds(bits_down, grants.device, gains)
+            granted = grants.device, grants.share, grants.power_w
+            rate_bps = self.planned_channel(plan).known_bps(self.env.now, *granted)
+        down_s = self.downlink.seconds(bits_down, grants.device, self.planner.gains)
         up_s = np.where(bits_up > 0.0, np.inf, 0.0)
         return down_s, np.divide(bits_up, rate_bps, out=up_s, where=rate_bps > 0.0)
 

@@ -23,6 +23,8 @@ from edgesim.network.tdd_service import ALWAYS, AirTimes, TddService
 from fl.contracts import Array
 from solvers.rates import EfficiencyLaw
 
+SMALLEST_SHARE = 1e-12  # of which a signal-to-noise ratio is taken
+
 
 class Channel:
     """The gains of K devices towards one base station, and the rate of a share of the band.
@@ -92,13 +94,18 @@ class Channel:
     @property
     def band_noise_w(self) -> float:
         """Noise power over the whole band, W."""
-        return self.noise_over_w(self.bandwidth_hz)
+        return float(self.noise_over_w(self.bandwidth_hz))
 
-    def noise_over_w(self, bandwidth_hz: float) -> float:
-        """Noise power over a band, W; with a noise power that one whatever the band."""
+    def noise_over_w(self, used_hz: Any) -> Any:
+        """Noise power over bands, W, same shape; with a noise power that one whatever the band."""
         if self.noise_w_per_hz is None:
-            return float(self.noise_w or 0.0)
-        return self.noise_w_per_hz * bandwidth_hz
+            return self.noise_w
+        return self.noise_w_per_hz * np.where(used_hz > 0.0, used_hz, 1.0)
+
+    def snr_per_gain(self, share: Any, power_w: Any) -> Any:
+        """Signal-to-noise ratio of a gain of 1 over shares b of the band: p / (N0 b B)."""
+        used = 1.0 if self.noise_w_per_hz is None else np.maximum(share, SMALLEST_SHARE)
+        return power_w / (self.band_noise_w * used)
 
     @property
     def services(self) -> tuple[TddService | None, TddService | None]:
@@ -190,6 +197,19 @@ class Channel:
         gain, power = self._known_power(time_s, devices, snr_per_gain)
         return gain * power
 
+    def known_bps(self, time_s: float, devices: Array, share: Array, power_w: Array) -> Array:
+        """Rates [S] that a server expects of uploads that begin at ``time_s``, bit/s.
+
+        Args:
+            time_s: simulated time.
+            devices: their numbers [S].
+            share: b [S]; 0: no rate.
+            power_w: p [S], W; 0: no rate.
+        """
+        pilot_w = np.where(power_w > 0.0, power_w, 1.0)  # who sends nothing has a gain, too
+        gain = self.known_gains(time_s, self.snr_per_gain(share, pilot_w), devices)
+        return np.asarray(self.rate_bps(share, power_w, gain))
+
     def flat_gains(self, time_s: float, snr_per_gain: Any, devices: Array) -> Array:
         """h [S] of a flat band that would carry as much: `gains` where the band is flat."""
         gains = self.gains(time_s)[devices]
@@ -232,10 +252,7 @@ class Channel:
         self, time_s: float, devices: Any, used_hz: Any, power_w: Any, gain: Any
     ) -> tuple[Any, Any]:
         """Signal-to-noise ratios within the band in use as they are, and as they are known."""
-        noise_w: Any = self.noise_w
-        if self.noise_w_per_hz is not None:
-            noise_w = self.noise_w_per_hz * np.where(used_hz > 0.0, used_hz, 1.0)
-        snr = np.where(used_hz > 0.0, gain * power_w / noise_w, 0.0)
+        snr = np.where(used_hz > 0.0, gain * power_w / self.noise_over_w(used_hz), 0.0)
         if (relative := self.relative_powers(time_s, devices)) is not None:
             snr = effective_snr(snr, relative)
         if self.estimate is None:
@@ -275,12 +292,10 @@ class Channel:
 
     def _carried_bps(self, used_hz: Any, power_w: Any, gain: Any, law: EfficiencyLaw | None) -> Any:
         """What a band carries before overhead, bit/s."""
-        noise_w: Any = self.noise_w
-        if self.noise_w_per_hz is not None:
-            noise_w = self.noise_w_per_hz * np.where(used_hz > 0.0, used_hz, 1.0)
+        snr = gain * power_w / self.noise_over_w(used_hz)
         if law is None:
-            return used_hz * np.log1p(gain * power_w / noise_w) / math.log(2)
-        return used_hz * law.efficiency(gain * power_w / noise_w)
+            return used_hz * np.log1p(snr) / math.log(2)
+        return used_hz * law.efficiency(snr)
 
 
 def step_of(time_s: float, length_s: float) -> int:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from edgesim.network.channel import SMALLEST_SHARE
 from edgesim.network.device import Fleet
 from edgesim.network.grants import Grants
 from edgesim.network.planned_gains import PlannedGains
 from fl.contracts import Array, Demand, UploadForecast, View
 
-SMALLEST_SHARE = 1e-12  # of which a signal-to-noise ratio is taken
 HALVINGS = 8  # of the time beyond T_th that is searched
 
 
@@ -61,7 +61,7 @@ class RoundUploads:
         return self.rule.uploads(
             self.view.now_s,
             self.devices,
-            self._snr_per_gain(power_w, share),
+            self.rule.channel.snr_per_gain(share, power_w),
             window_s,
             self.eps,
         )
@@ -89,7 +89,7 @@ class RoundUploads:
         late, slopes = self.rule.late_probability(
             self.view.now_s,
             self.devices,
-            self._snr_per_gain(power_w, grants.share),
+            channel.snr_per_gain(grants.share, power_w),
             window_s,
             needed,
             price,
@@ -97,13 +97,6 @@ class RoundUploads:
         )
         rate_bps = channel.rate_bps(grants.share, grants.power_w, gain)
         return UploadForecast(rate_bps, late, slopes)
-
-    def _snr_per_gain(self, power_w: Array, share: Array | float) -> Array:
-        """Signal-to-noise ratio of a gain of 1 over the band in use [K]."""
-        channel = self.rule.channel
-        if channel.noise_w is not None:
-            return power_w / channel.band_noise_w
-        return power_w / (channel.band_noise_w * np.maximum(share, SMALLEST_SHARE))
 
     def window_s(self, rho: Array, cpu_hz: Array, extra_s: Array | float = 0.0) -> Array:
         """Time that is left for sending [K], s; negative where there is none.

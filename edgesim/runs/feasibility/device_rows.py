@@ -141,7 +141,5 @@ class DeviceRows(Sequence[dict]):
 
 def gains_at(cell: Cell, view: View, share: Array) -> Array:
     """What the server takes for the gains of the devices on these shares of the band [K]."""
-    channel = cell.channel
-    noise_w = channel.band_noise_w * (1.0 if channel.noise_w_per_hz is None else share)
-    power_w = channel.sent_w(share, cell.fleet.tx_power_w, view.now_s)
-    return cell.planner.gains.at_start(view.now_s, power_w / noise_w)
+    power_w = cell.channel.sent_w(share, cell.fleet.tx_power_w, view.now_s)
+    return cell.planner.gains.at_start(view.now_s, cell.channel.snr_per_gain(share, power_w))
