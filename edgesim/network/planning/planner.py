@@ -121,8 +121,9 @@ class Planner:
         Args:
             demand: bits and work of the chosen devices, with bounds of their pruning ratios.
             view: what the server knows when the round starts.
-            band: beta, what is not promised to devices at work. Where the others do not fit into
-                less than the whole band, none of them starts: the plan is empty.
+            band: beta, what is not promised to devices at work; less than the whole band only with
+                gains of the instant, as clocks refuse others whose jobs overlap. Where the others
+                do not fit into it, none of them starts: the plan is empty.
             given: gains to plan with [S], linear; None: found with the plan, and forecast with it.
             least_extra_s: by which the threshold is stretched at least, s.
 
@@ -155,7 +156,7 @@ class Planner:
         try:
             found = turn(gain, least_extra_s)
             if given is None and self.gains.counts_with_fading:
-                found = self._settled(found, turn, uploads, times, full_hz, band)
+                found = self._settled(found, turn, uploads, times, full_hz)
             elif given is None and self.gains.follow_shares:
                 found = self._of_the_instant(found, turn, uploads, window_s, band)
         except InfeasibleError:
@@ -200,7 +201,6 @@ class Planner:
         uploads: RoundUploads,
         times: SendingTimes,
         full_hz: Array,
-        band: float,
     ) -> Turn:
         """The plan again with the gains that carry its rates, until both agree.
 
@@ -211,7 +211,7 @@ class Planner:
             answer = found.answer
             cpu_hz = full_hz if answer.cpu_hz is None else answer.cpu_hz
             window_s = times.next_s(uploads, answer.rho, cpu_hz, found.extra_s)
-            gain = uploads.gains(answer.share * band, window_s, answer.power_w)
+            gain = uploads.gains(answer.share, window_s, answer.power_w)
             if times.settled and same_gains(gain, found.gain):
                 return found._replace(gain=gain)
             found = turn(gain, *times.extra_s.tolist())

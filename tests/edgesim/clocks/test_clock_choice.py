@@ -8,7 +8,7 @@ from edgesim.clocks.rules import Buffered, Deadline, OverCommit, Windowed
 from edgesim.errors import EdgesimError
 from edgesim.runs.run import feasibility
 from edgesim.runs.setup import set_up
-from edgesim.scenario.clock.clock_schema import ClockSection
+from edgesim.scenario.clock.clock_schema import OVERLAPPING, ClockSection
 from fl.errors import LearningError
 from fl.methods import available, resolve
 
@@ -127,6 +127,15 @@ def test_the_bound_of_a_window_is_the_shortest_computation(scenario):
     feasibility(scenario("rounds=2", f"clock={{mode: window, window: {least_s * 0.51} s}}"))
     with pytest.raises(EdgesimError, match="are over after"):
         feasibility(scenario("rounds=2", f"clock={{mode: window, window: {least_s * 0.49} s}}"))
+
+
+@pytest.mark.parametrize("rate", ["mean", "quantile"])
+@pytest.mark.parametrize("mode", OVERLAPPING)
+def test_where_jobs_overlap_plans_take_the_gains_of_the_instant(scenario, mode, rate):
+    """Plans of a part of the band rely on it: they have no other gains."""
+    clock = f"{{mode: {mode}{', window: 1 s' if mode in ('window', 'tt-fed') else ''}}}"
+    with pytest.raises(EdgesimError, match=rf"is {rate}, and with clock.mode {mode} .*rate: now"):
+        set_up(scenario(f"clock={clock}", f"allocation.rate={rate}"))
 
 
 def test_slots_need_a_clock_whose_jobs_overlap(scenario):
