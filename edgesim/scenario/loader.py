@@ -18,7 +18,7 @@ from pydantic import PrivateAttr, ValidationInfo, model_validator
 from edgesim.errors import COMMAND_LINE, ScenarioError
 from edgesim.scenario.base_file import read_with_base
 from edgesim.scenario.checks.section_checks import check_sections
-from edgesim.scenario.document import Document, KeyPath, key_path
+from edgesim.scenario.document import MISSING, Document, KeyPath, key_path
 from edgesim.scenario.overrides import (
     Override,
     all_schemes,
@@ -73,6 +73,10 @@ class Scenario(ScenarioKeys):
     def where(self, *keys: str | int) -> str:
         """Where a key was set: ``file.yaml:14`` or ``command line``; keys may be dotted."""
         return self._document.place_of(_path(keys))
+
+    def writes(self, key: str) -> bool:
+        """Is a key, dotted, written: is its value neither a default nor that of a rung?"""
+        return self._document.find(_path((key,))) is not MISSING
 
     def changes(self) -> dict[str, str]:
         """Keys that the command line has set -> their values as texts."""

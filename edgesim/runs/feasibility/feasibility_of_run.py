@@ -11,6 +11,7 @@ from edgesim.clocks.flights import Desk
 from edgesim.clocks.rules import Overlapping
 from edgesim.engine.event_estimate import event_warnings
 from edgesim.runs.feasibility.round_0 import Feasibility, feasibility_table, joined_feasibility
+from edgesim.runs.feasibility.start_warnings import rate_without_fading
 from edgesim.runs.setup.checks_before_training import learning_warnings
 from edgesim.runs.setup.setup import Setup
 from edgesim.scenario.network_schema import AMONG_SENDERS
@@ -25,6 +26,8 @@ def feasibility_of_run(setup: Setup) -> Feasibility:
         tables = [_feasibility_of_cell(edge, redrawn) for edge in setup.edges]
         members = [(edge.number, edge.members.tolist()) for edge in setup.hierarchy.edges]
         table = joined_feasibility(tables, members)
+    channels = [each.channel for each in setup.edges or (setup,)]
+    table.warnings.extend(rate_without_fading(setup.scenario, channels))
     table.warnings.extend(learning_warnings(setup))
     table.warnings.extend(event_warnings(setup.scenario, table.events))
     if (said := meaning_of_shares(setup)) and table.note not in table.warnings:

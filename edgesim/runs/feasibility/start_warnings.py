@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from edgesim.network.cell import Cell
+from edgesim.network.channel import Channel
 from edgesim.network.given_losses.varying_channel import VaryingChannel
+from edgesim.network.planned_gains import NOW
 from edgesim.runs.error_sentences import first_ten
+from edgesim.scenario.loader import Scenario
 
 MS = 1e3
 
@@ -30,6 +34,23 @@ def stale_plan(cell: Cell, overlapping: bool) -> list[str]:
         f"allocation.rate: now plans with the fade of the instant, but fading changes every "
         f"{holds_s * MS:g} ms of {cell.budget_s * MS:g} ms, so that devices may be late"
         f"{'' if now_only else instead}"
+    ]
+
+
+def rate_without_fading(scenario: Scenario, channels: Iterable[Channel]) -> list[str]:
+    """The warning about a rate to plan with that is written and makes no difference, if it is one.
+
+    Args:
+        scenario: the checked scenario.
+        channels: of all cells.
+    """
+    rate = scenario.allocation.rate
+    fades = any(each.fading is not None for each in channels)
+    if rate == NOW or fades or not scenario.writes("allocation.rate"):
+        return []
+    return [
+        f"allocation.rate is {rate}, but without fading plans are those of now; remove it, or "
+        "write network.channel.fading"
     ]
 
 

@@ -135,6 +135,35 @@ def test_a_plan_with_the_fade_of_the_instant_is_a_warning_where_devices_can_be_l
         assert warning.endswith("of 25000 ms, so that devices may be late")
 
 
+@pytest.mark.parametrize("rate", ["mean", "quantile"])
+def test_a_rate_that_makes_no_difference_is_a_warning(rate, tmp_path):
+    """Also of a run, in which it is said once; of `now` nothing is said."""
+    path = tmp_path / "still.yaml"
+    given = {"band": "1 MHz", "noise": "-110 dBm", "threshold": "25 s"}
+    path.write_text(TEXT.format(**given, method="fedavg", solver="equal"))
+    (warning,) = simulate(load(path, [f"allocation.rate={rate}", "rounds=2"])).summary["warnings"]
+    assert warning == (
+        f"allocation.rate is {rate}, but without fading plans are those of now; remove it, or "
+        "write network.channel.fading"
+    )
+    assert not feasibility(load(path, ["allocation.rate=now"])).warnings
+    fading = "network.channel.fading={kind: rayleigh, coherence: 20 ms}"
+    assert not feasibility(load(path, [fading, f"allocation.rate={rate}"])).warnings
+
+
+def test_the_rate_of_a_rung_is_not_one_that_is_written(tmp_path):
+    """The rungs from cell on plan for a quantile, which need not go with their fading."""
+    changes = ["network.fidelity=cell", "network.noise=-169 dBm/Hz", "devices.0.tx_power=23 dBm"]
+    changes += ["network.channel={path_loss: {model: uma}, fading: {kind: none}}"]
+    path = tmp_path / "rung.yaml"
+    given = {"band": "20 MHz", "noise": "-110 dBm", "threshold": "25 s"}
+    path.write_text(TEXT.format(**given, method="fedavg", solver="equal"))
+    of_rung = load(path, changes)
+    assert of_rung.allocation.rate == "quantile" and not feasibility(of_rung).warnings
+    (warning,) = feasibility(load(path, [*changes, "allocation.rate=mean"])).warnings
+    assert warning.startswith("allocation.rate is mean, but without fading")
+
+
 def test_a_device_whose_channel_returns_is_out_of_reach_in_round_0_only():
     view = SimpleNamespace(rate_bps=np.array([1e6, 0.0, 1e6]), budget_s=0.1)
     said = participation(3, [1], view, np.zeros(3), moves=True)
