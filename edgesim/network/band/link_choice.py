@@ -9,9 +9,10 @@ import simpy
 from edgesim.network.adaptation.link_adaptation import make_repetitions
 from edgesim.network.band.shared_uplink import SharedUplink
 from edgesim.network.channel import Channel
+from edgesim.network.downlink.broadcast import BroadcastDownlink
 from edgesim.network.downlink.downlink_choice import one_cell_downlink
 from edgesim.network.downlink.sector_downlink import UNICAST
-from edgesim.network.fluid_links import BroadcastDownlink, Downlink, IdealDownlink, Uplink
+from edgesim.network.fluid_links import Downlink, IdealDownlink, Uplink
 from edgesim.scenario.network_schema import AMONG_SENDERS, NetworkSection
 from fl.contracts import Streams
 

@@ -16,6 +16,7 @@ import numpy as np
 import simpy
 
 from edgesim.network.channel import Channel
+from edgesim.network.downlink.downlink_band import fading_over, heard_over
 from edgesim.network.flows.flow_table import FlowTable
 from edgesim.network.flows.flow_timer import FlowTimer
 from edgesim.network.fluid_links import Carrying, Downlink
@@ -73,6 +74,7 @@ class SectorDownlink(Downlink):
         self.bandwidth_hz = channel.bandwidth_hz if bandwidth_hz is None else bandwidth_hz
         self.mode, self.interference, self.planned = mode, interference, planned
         self.resource_share, self.uplink = resource_share, uplink
+        self.fading = fading_over(self.bandwidth_hz, channel)
         self.service = channel.services[1]
         table = FlowTable(len(couplings), self._rates_now, self.service)
         self.timer = FlowTimer(env, table, self._next_change_s)
@@ -152,17 +154,18 @@ class SectorDownlink(Downlink):
 
     def _planned_channel(self, devices: Array) -> Channel:
         """The channel that plans count with for these devices."""
+        heard = heard_over(self.fading, self.channel)
         if self.planned == NONE:
-            return self.channel
+            return heard
         factor = np.ones(len(self.couplings))
         factor[devices] = self._factor(self._sectors_of(np.arange(len(factor))), devices)
-        return DisturbedChannel(self.channel, factor)
+        return DisturbedChannel(heard, factor)
 
     def _rates_now(self, receiving: Array, time_s: float) -> tuple[Array, Array, Array]:
         """(rates, bit/s; log2(1 + SINR); parts of the time) of all devices [K]."""
         self._follow()
         serving, everybody = self.couplings.serving, np.arange(len(receiving))
-        heard = self.channel
+        heard = heard_over(self.fading, self.channel)
         if self.interference != NONE:
             served = everybody if self.interference == FULL else np.flatnonzero(receiving)
             heard = DisturbedChannel(heard, self._factor(self._sectors_of(served), everybody))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -38,6 +38,11 @@ class SelectiveFading(ClarkeFading):
     delay_spread_s: Any = 0.0
     bandwidth_hz: float = 0.0
     parts: int = 1
+
+    def over(self, bandwidth_hz: float) -> SelectiveFading:
+        """The same fading over a band with the same middle, in parts no wider than these, Hz."""
+        parts = max(math.ceil(self.parts * bandwidth_hz / self.bandwidth_hz - 1e-9), 1)
+        return replace(self, bandwidth_hz=bandwidth_hz, parts=parts)
 
     @cached_property
     def _waves(self) -> tuple[Array, Array]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from edgesim.network.fluid_links import BroadcastDownlink
+from edgesim.network.downlink.broadcast import BroadcastDownlink
 from tests.edgesim.network.fleets import make_fleet
 
 NOISE_W, BANDWIDTH_HZ, BUDGET_S = 1e-14, 2e8, 0.025

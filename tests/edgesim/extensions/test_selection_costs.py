@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from edgesim.extensions.selection_costs import expected_costs
-from edgesim.network.fluid_links import BroadcastDownlink
+from edgesim.network.downlink.broadcast import BroadcastDownlink
 from edgesim.network.hardware.device_state import DeviceHardware
 from edgesim.network.hardware.modem import Modem
 from edgesim.network.tdd_service import MeanAirTime

@@ -177,7 +177,7 @@ def test_a_scenario_becomes_links(built):
     import simpy
 
     from edgesim.network.band.link_choice import make_links
-    from edgesim.network.fluid_links import BroadcastDownlink
+    from edgesim.network.downlink.broadcast import BroadcastDownlink
 
     network, _, air = built()
     _, downlink = make_links(simpy.Environment(), network, air, Seeds(0))

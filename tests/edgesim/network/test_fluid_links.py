@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgesim.network.channel import Channel
+from edgesim.network.downlink.broadcast import BroadcastDownlink
 from edgesim.network.fading.processes import BlockFading
-from edgesim.network.fluid_links import BroadcastDownlink, IdealDownlink, StalledLinkError, Uplink
+from edgesim.network.fluid_links import IdealDownlink, StalledLinkError, Uplink
 from edgesim.network.planned_gains import PlannedGains
 from edgesim.seeds import Seeds
 from fl.contracts import Grant

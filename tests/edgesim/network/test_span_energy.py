@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.network.fluid_links import BroadcastDownlink
+from edgesim.network.downlink.broadcast import BroadcastDownlink
 from edgesim.network.hardware.device_state import DeviceHardware
 from edgesim.network.span_energy import compute_j, squared
 from fl.contracts import Grant

@@ -9,8 +9,8 @@ import simpy
 
 from edgesim import simulate
 from edgesim.network.adaptation.link_adaptation import make_downlink_law, make_law
+from edgesim.network.downlink.broadcast import BroadcastDownlink
 from edgesim.network.fading.processes import BlockFading
-from edgesim.network.fluid_links import BroadcastDownlink
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.planned_gains import PlannedGains
 from edgesim.scenario import load

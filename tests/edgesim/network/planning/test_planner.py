@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from edgesim.network.fluid_links import BroadcastDownlink
+from edgesim.network.downlink.broadcast import BroadcastDownlink
 from solvers import InfeasibleError
 from tests.edgesim.network.fleets import make_fleet
 
