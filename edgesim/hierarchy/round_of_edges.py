@@ -55,6 +55,9 @@ def round_of_edges(
         pruning_per_hz=_only(_all("pruning_per_hz", rounds)),
         pruning_per_s=_only(_all("pruning_per_s", rounds)),
         budget_s=max(_all("budget_s", plans), default=math.inf),
+        unsettled=max(
+            _all("change", [tables["unsettled_plans"] for tables, _ in below]), default=0.0
+        ),
     )
     about = sum(_all("arrived", rounds)), taking_part, scores, math.inf
     block = round_block(g, start_s, end_s, plan, all_spans, device_rounds, *about)

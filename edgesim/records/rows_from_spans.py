@@ -152,11 +152,18 @@ def round_block(
         "device_rounds": rows,
         "rounds": {name: [value] for name, value in row.items()},
         "plans": {"round": [g], "budget_s": [plan.budget_s], "stretched": [stretched]},
+        "unsettled_plans": _unsettled_columns(g, plan),
         "upload_forecasts": _forecast_columns(g, plan),
     }
     if scores is not None:
         block |= {"scores": _score_columns(g, scores), "measures": _measure_columns(g, scores)}
     return block
+
+
+def _unsettled_columns(g: int, plan: RoundPlan) -> Columns:
+    """A row where the plan has not settled."""
+    rounds, changes = ([g], [plan.unsettled]) if plan.unsettled else ([], [])
+    return {"round": rounds, "change": changes}
 
 
 def _forecast_columns(g: int, plan: RoundPlan) -> Columns:

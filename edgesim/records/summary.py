@@ -82,6 +82,21 @@ def divergence_warnings(rounds: Columns, params: Mapping[str, object]) -> list[s
     ]
 
 
+def unsettled_warnings(plans: Columns) -> list[str]:
+    """One sentence where plans were taken as they were after their last turn.
+
+    Args:
+        plans: columns of the table unsettled_plans.
+    """
+    if not (count := len(plans["round"])):
+        return []
+    return [
+        f"the plans of {counted(count, 'round')}, first of round {plans['round'][0]}, have not "
+        f"settled: what they take for the channel is up to {max(plans['change']):.2%} off what "
+        "follows from their shares and powers"
+    ]
+
+
 def promises(forecasts: Columns) -> dict:
     """What plans that count with fading promised; nothing where none did.
 

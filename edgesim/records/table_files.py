@@ -69,6 +69,7 @@ ROUNDS = {
 SCORES = {"round": int, "device": int, "loss": float, "accuracy": float}  # of evaluated rounds
 MEASURES = {"round": int, "name": str, "value": float}  # a method's own, of evaluated rounds
 PLANS = {"round": int, "budget_s": float, "stretched": int}  # in the checkpoint only
+UNSETTLED_PLANS = {"round": int, "change": float}  # see RoundPlan; in the checkpoint only
 UPLOAD_FORECASTS = {  # of plans that count with fading, see UploadForecast
     "round": int,
     "device": int,
@@ -148,6 +149,7 @@ ROUND_SCHEMAS: dict[str, dict[str, type]] = {  # of clocks without them
     "scores": SCORES,
     "measures": MEASURES,
     "plans": PLANS,
+    "unsettled_plans": UNSETTLED_PLANS,
     "upload_forecasts": UPLOAD_FORECASTS,
     "device_states": DEVICE_STATES,
     "backhaul": BACKHAUL,

@@ -14,6 +14,7 @@ from edgesim.records.atomic_files import write_atomic
 from edgesim.records.checkpoint.run_checkpoint import Checkpoint, RunFolder
 from edgesim.records.checksums import SUMS
 from edgesim.records.event_log import EventLog
+from edgesim.records.summary import unsettled_warnings
 from edgesim.runs.artifacts import (
     peak_memory_bytes,
     resolved_scenario,
@@ -292,7 +293,8 @@ def run_rounds(
         state = play(*played)
     setup.add_presence(log)
     log.freeze()
-    found = [*warnings, *damage, *recorder.divergence()]
+    unsettled = unsettled_warnings(log.columns("unsettled_plans"))
+    found = [*warnings, *damage, *recorder.divergence(), *unsettled]
     detours = trainer.fallbacks.lines()
     summary = summary_of(setup, log, found, detours)
     recorder.report("trained", executor=trainer.executor_name, detours=detours)

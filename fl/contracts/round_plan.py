@@ -179,6 +179,8 @@ class RoundPlan:
         pruning_per_s: the same by the threshold, 1/s. Both are nan where the allocator gives no
             shadow prices or the threshold was stretched.
         forecast: of the uploads, where the plan counts with fading; None: planned for the instant.
+        unsettled: by what part that which it takes for the channel still differs from that which
+            follows from it, where the turns of such a plan were used up; 0: it has settled.
     """
 
     grants: Sequence[Grant]
@@ -188,3 +190,4 @@ class RoundPlan:
     pruning_per_hz: float = float("nan")
     pruning_per_s: float = float("nan")
     forecast: UploadForecast | None = None
+    unsettled: float = 0.0

@@ -21,12 +21,14 @@ from edgesim.network.interference.measured import MeasuredInterference
 from edgesim.network.interference.sector_channel import DisturbedChannel, silent
 from edgesim.network.interference.uplink_rates import noise_factor
 from edgesim.network.planned_gains import PlannedGains
-from edgesim.network.planning.planner import Planner, PricedPlan, same_gains
+from edgesim.network.planning.planner import SAME_GAIN, Planner, PricedPlan, same_gains
 from edgesim.network.round_uploads import SendingTimes
 from edgesim.scenario.cells.interference_schema import FULL, LOAD, NONE
 from fl.contracts import Array, Demand, RoundPlan, View
 
-TURNS, SAME_SHARE = 20, 1e-9  # of plans that depend on each other; change that ends them
+# Turns of plans that depend on each other, and the change of shares that ends them. Loads go half
+# the way and end about a millionth off: who is no further off than gains may be has settled.
+TURNS, SAME_SHARE = 20, 1e-9
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,8 @@ class NetworkPlanner:
         density, before = self._first_density(devices), np.zeros(len(self.couplings))
         plan, needed_s = RoundPlan(()), None
         gain: Array | None = None
+        known: Array | None = None
+        unsettled = 0.0
         times = SendingTimes(sector, len(parts))
         for _ in range(TURNS):
             planner = self.sector_planner(density, len(devices))
@@ -150,12 +154,34 @@ class NetworkPlanner:
             moved, before = np.abs(shares - before).max(initial=0.0), shares
             if gain is None and (moved < SAME_SHARE or np.array_equal(following, density)):
                 break
+            used = density
             # A plan for less interference loads more: half the way, else loads would swing.
             density = 0.5 * (density + following) if self.interference == LOAD else following
+        else:
+            unsettled = self._unsettled(used, following, known, gain)
         if gain is not None and isinstance(plan, PricedPlan):
             plan = self._with_forecast(planner, demand, view, plan, gain)
         load_w = self._mean_w(plan, demand, LOAD) if self.expects_load else None
+        plan = replace(plan, unsettled=unsettled)
         return NetworkPlan(**_fields_of(plan), density=density, load_w=load_w)
+
+    def _unsettled(
+        self, used: Array, following: Array, known: Array | None, gain: Array | None
+    ) -> float:
+        """By what part gains differ from those that follow from a plan; 0 where that is no matter.
+
+        Args:
+            used: interference that the plan counts with [S], W/Hz.
+            following: that of the plan [S], W/Hz.
+            known: gains of the plan before [K], linear; None: those of the instant.
+            gain: of the plan [K], linear.
+        """
+        channel = self.planner.channel
+        ratio = noise_factor(channel, used) / noise_factor(channel, following)
+        if known is not None and gain is not None:
+            ratio = np.append(ratio, gain[known > 0.0] / known[known > 0.0])
+        change = float(np.abs(ratio - 1.0).max(initial=0.0))
+        return change if change > SAME_GAIN else 0.0
 
     def _granted(
         self, demand: Demand, view: View, plan: RoundPlan, sector_of: Array

@@ -5,8 +5,10 @@ import pytest
 
 from edgesim.network.adaptation.power_control import PowerControl
 from edgesim.network.downlink.sector_downlink import SectorDownlink
+from edgesim.network.interference import network_planner
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.sector_channel import DisturbedChannel, SectorChannel
+from edgesim.records.summary import unsettled_warnings
 from solvers.rate_laws.efficiency_laws import CappedLaw, HullLaw
 
 STAIRS = HullLaw(np.array([0.25, 1.0, 3.0, 10.0]), np.array([0.25, 0.8, 1.5, 2.5]))
@@ -113,6 +115,23 @@ def test_plans_for_loads_expect_less_than_full_interference(network):
     power = np.zeros(len(couplings))
     power[rows.device] = 0.2 * x / 18.36e6
     assert plans[1].density == pytest.approx(couplings.interference(power), rel=1e-6, abs=0.0)
+
+
+@pytest.mark.parametrize("rate", ["now", "quantile"])
+def test_plans_that_still_change_in_their_last_turn_say_so(rate, network, monkeypatch):
+    """Loads go half the way in a turn: after 3 the plan is off, after 20 by no more than gains are.
+
+    It was taken as it was, and nobody was told.
+    """
+    about = {"planned": "load", "heard": "load", "budget_s": 1.0, "rate": rate, "coherence_s": 0.02}
+    settled = network.play(network.gains(9), rounds=range(2), **about).log
+    assert unsettled_warnings(settled.columns("unsettled_plans")) == []
+    monkeypatch.setattr(network_planner, "TURNS", 3)
+    log = network.play(network.gains(9), rounds=range(2), **about).log
+    rows = log.columns("unsettled_plans")
+    assert rows["round"] == [0, 1] and min(rows["change"]) > 1e-3
+    (sentence,) = unsettled_warnings(rows)
+    assert sentence.startswith("the plans of 2 rounds, first of round 0, have not settled: ")
 
 
 def test_a_round_of_fading_is_planned_for_its_quantile(network):

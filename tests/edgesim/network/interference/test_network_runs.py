@@ -5,6 +5,7 @@ import pytest
 
 from edgesim import load, simulate
 from edgesim.errors import ScenarioError
+from edgesim.network.interference import network_planner
 from edgesim.verification.verify import verify
 from tests.edgesim.resumed_runs import assert_resumed
 
@@ -72,6 +73,17 @@ def test_a_run_that_is_interrupted_at_any_round_equals_the_whole_run(changes, se
         assert planned.outcome == "not checked" and "measured interference" in planned.detail
     else:
         assert planned.outcome == "ok" and "rounds planned again" in planned.detail
+
+
+def test_plans_that_have_not_settled_are_a_warning_also_of_a_resumed_run(
+    seven, tmp_path, monkeypatch
+):
+    scenario = seven("rounds=2", "allocation.interference=load", "network.interference=load")
+    assert simulate(scenario).summary["warnings"] == []
+    monkeypatch.setattr(network_planner, "TURNS", 2)
+    (warning,) = simulate(scenario).summary["warnings"]
+    assert warning.startswith("the plans of 2 rounds, first of round 0, have not settled: ")
+    assert_resumed(scenario, tmp_path, range(2), ("summary.json",))
 
 
 @pytest.mark.parametrize("mode", ["ideal", "broadcast", "unicast"])
