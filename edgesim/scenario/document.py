@@ -106,6 +106,8 @@ class Document:
     def put(self, path: KeyPath, part: Document) -> None:
         """Set the value at a path to a copy, making the mappings around it where none are.
 
+        A word that stands for a section, ``method: fedprox``, becomes a mapping that names it.
+
         Raises:
             ScenarioError: what holds a key is neither a mapping, nor a list with that position.
         """
@@ -115,6 +117,9 @@ class Document:
             if (isinstance(holder, dict) and key not in holder) or holder[key] is None:
                 holder[key] = {}
                 self.places[path[:end]] = part.place_of(())
+            elif kind := kind_of_word(path[:end], holder[key]):
+                holder[key] = {kind: holder[key]}
+                self.places[(*path[:end], kind)] = self.place_of(path[:end])
             holder = holder[key]
         holder[path[-1]] = copy.deepcopy(part.tree)
         for at in [at for at in self.places if at[: len(path)] == path]:
@@ -133,7 +138,11 @@ class Document:
                     problem = f"is not there: {name} has {count}" + f", {items}" * bool(holder)
             elif isinstance(key, int) and not isinstance(holder, list):
                 problem = f"counts into {name}, which is not a list"
-            elif not (isinstance(holder, list | dict) or holder in (None, MISSING)):
+            elif not (
+                isinstance(holder, list | dict)
+                or holder in (None, MISSING)
+                or kind_of_word(path[:depth], holder)
+            ):
                 problem = f"cannot be set, because {name} is not a mapping; set {name} as a whole"
             else:
                 continue
@@ -194,16 +203,18 @@ def layers(scheme: Document) -> Iterator[Document]:
 def _kinds_first(tree: dict[Any, Any], at: KeyPath) -> list[tuple[Any, Any]]:
     """Items of a mapping at a path; those that start a section afresh stand before its others."""
 
-    def follows(item: tuple[Any, Any]) -> bool:
-        path, value = at + key_path(str(item[0])), Document(item[1])
-        kinds = [
-            (*section, kind)[len(path) :]
-            for section, kind in KIND_KEYS.items()
-            if (*section, kind)[: len(path)] == path
-        ]
-        return all(value.find(kind) is MISSING for kind in kinds)
+    def names_kind(key: str, value: Any, at: KeyPath = at) -> bool:
+        path = at + key_path(key)
+        if isinstance(value, dict):
+            return any(names_kind(str(below), part, path) for below, part in value.items())
+        return KIND_KEYS.get(path[:-1]) == path[-1] or kind_of_word(path, value) is not None
 
-    return sorted(tree.items(), key=follows)
+    return sorted(tree.items(), key=lambda item: not names_kind(str(item[0]), item[1]))
+
+
+def kind_of_word(path: KeyPath, value: Any) -> str | None:
+    """The key of a kind, for which a word stands where its section is meant; else None."""
+    return KIND_KEYS.get(path) if isinstance(value, str) else None
 
 
 def _merge(document: Document, patch: Document, at: KeyPath) -> None:
@@ -216,9 +227,10 @@ def _merge(document: Document, patch: Document, at: KeyPath) -> None:
             document.put(path, part)
             continue
         there, kind = document.find(path), KIND_KEYS.get(path)
+        named = {kind: there} if kind_of_word(path, there) else there
         if isinstance(there, list) and value and all(str(each)[:1].isdigit() for each in value):
             pass  # devices: {0: {...}} changes items, as devices.0 does
-        elif not isinstance(there, dict) or (kind in value and there.get(kind) != value[kind]):
+        elif not isinstance(named, dict) or (kind in value and named.get(kind) != value[kind]):
             document.put(path, Document({}, {(): part.place_of(())}))
         _merge(document, part, path)
 

@@ -14,6 +14,7 @@ from edgesim.scenario.document import (
     KeyPath,
     changes_kind,
     key_path,
+    kind_of_word,
     laid_above,
     lay_over,
     layers,
@@ -231,14 +232,16 @@ def _apply(document: Document, overrides: Sequence[Override]) -> None:
     """
     for i, override in enumerate(overrides):
         path, part = override
-        section = path[:-1]
+        kind = kind_of_word(path, part.tree)
+        section = path if kind else path[:-1]
         if override.removes:
             document.remove(path, part.place_of(()))
             continue
-        if changes_kind(document, path, part):
+        if kind or changes_kind(document, path, part):
             document.put(section, Document({}, {(): part.place_of(())}))
             for earlier, value in overrides[:i]:
-                below = len(earlier) >= len(path) and earlier[: len(section)] == section
+                below = len(earlier) > len(section) and earlier[: len(section)] == section
                 if below and value.tree is not REMOVED:
                     document.put(earlier, value)
-        document.put(path, part)
+        others = kind and document.find(section)
+        document.put((*path, kind) if kind and others else path, part)

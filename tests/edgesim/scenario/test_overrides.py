@@ -244,3 +244,53 @@ def test_a_dotted_key_holds_beside_a_mapping_that_names_another_kind(tmp_path, c
         "fedprox",
         0.5,
     )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        "{learning.method.mu: 0.5, learning.method: fedprox}",
+        "{learning.method: fedprox, learning.method.mu: 0.5}",
+        "{learning: {method.mu: 0.5, method: fedprox}}",
+        "{learning.method.mu: 0.5, learning: {method: fedprox}}",
+        "{learning.method: {mu: 0.5}, learning: {method: fedprox}}",
+    ],
+)
+def test_a_word_that_names_a_section_loses_no_other_key_of_it(tmp_path, changes):
+    """The word replaced the section and what stood before it; what stood behind was refused."""
+    path = tmp_path / "word.yaml"
+    path.write_text(REMOVALS.replace("one: {}", f"one: {changes}"))
+    _, scenario = expand(path, ["learning.dataset=none", "learning.model=mlp"])[0]
+    assert (scenario.learning.method.name, scenario.learning.method.params["mu"]) == (
+        "fedprox",
+        0.5,
+    )
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["learning.method.mu=0.5", "learning.method=fedprox"],
+        ["learning.method=fedprox", "learning.method.mu=0.5"],
+        ["learning.method.name=liu", "learning.method.mu=0.5", "learning.method=fedprox"],
+    ],
+)
+def test_a_word_among_overrides_loses_no_other_override_of_its_section(tmp_path, given):
+    path = tmp_path / "word.yaml"
+    path.write_text(REMOVALS)
+    scenario = edgesim.load(path, ["~schemes", "learning.model=mlp", *given])
+    assert (scenario.learning.method.name, scenario.learning.method.params["mu"]) == (
+        "fedprox",
+        0.5,
+    )
+    assert "lr" not in scenario.learning.method.params  # of the file's method
+
+
+def test_a_word_of_a_section_takes_the_keys_of_another_one(tmp_path):
+    path = tmp_path / "fading.yaml"
+    path.write_text(REMOVALS)
+    fading = "network.channel.fading"
+    given = ["~schemes", f"{fading}.coherence=5ms", f"{fading}=rayleigh"]
+    assert edgesim.load(path, given).network.channel.fading.coherence_s == 0.005
+    with pytest.raises(ScenarioError, match='kind="none", which reads no coherence'):
+        edgesim.load(path, ["~schemes", f"{fading}=none", f"{fading}.coherence=5ms"])
