@@ -22,7 +22,7 @@ KIND_KEYS: dict[KeyPath, str] = {
     ("network", "downlink"): "mode",
 }
 JOINED = ("schemes", "sweep")  # mappings whose keys are names, not parts of the scenario
-BELOW = "\0below"  # in a scheme: the changes that it is laid over; no key is written so
+BELOW = -1  # in a scheme: the changes that it is laid over; keys of a file are texts
 MISSING = object()
 
 

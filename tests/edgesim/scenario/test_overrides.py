@@ -191,6 +191,8 @@ def test_an_override_of_a_scheme_wins_however_the_scheme_writes_the_key(tmp_path
         ("{}", ["schemes.one.base=x.yaml"], "command line: the key base is unknown here"),
         ('{devices: {"": 3}}', [], r"devices"),
         ("{schemes.a: {}}", [], "the key schemes is unknown here"),
+        ('{"\\0below": {rounds: 7}}', [], "the key .below is unknown"),
+        ("{-1: {rounds: 7}}", [], "the key -1 is unknown"),
     ],
 )
 def test_keys_that_only_a_file_has_are_not_ignored(tmp_path, scheme, given, sentence):
