@@ -25,6 +25,7 @@ from edgesim.cli.options import (
     scenario_file,
 )
 from edgesim.errors import COMMAND_LINE, ScenarioError
+from edgesim.stop_signals import cleanup_on_stop
 
 if TYPE_CHECKING:
     from edgesim.sweep.point_task import SimulateOptions
@@ -160,12 +161,10 @@ def _run_points(
     from edgesim.cli.sweep_progress import SweepProgress
     from edgesim.sweep.scheduling import PointScheduler
 
-    try:
+    with cleanup_on_stop(folder.remove_lock), closing(folder):
         if folder.to_run():
             with SweepProgress(folder, quiet) as progress, closing(start(progress.print)) as place:
                 PointScheduler(folder, place, progress, options, *rules).run()
-    finally:
-        folder.close()
 
 
 def _exit_by_status(folder: SweepFolder) -> None:

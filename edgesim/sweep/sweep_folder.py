@@ -118,10 +118,13 @@ class SweepFolder:
             if not self.to_run():
                 rmtree(self.shared, ignore_errors=True)
         finally:
-            # removed while it is held: a command that has opened it meanwhile sees that it is gone
-            with suppress(OSError):
-                (self.path / "lock").unlink()
+            self.remove_lock()
             self._lock.close()
+
+    def remove_lock(self) -> None:
+        """Remove its file while it is held: who has opened it meanwhile sees that it is gone."""
+        with suppress(OSError):
+            (self.path / "lock").unlink()
 
     def remove_shared(self, group: str | None) -> None:
         """Remove what the points of a group shared."""

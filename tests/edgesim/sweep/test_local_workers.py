@@ -88,6 +88,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, undisturbed, long_sweep):
     _, complaint = command.communicate(timeout=long_sweep.longest_wait_s)
     assert command.returncode == 130 and len(complaint.splitlines()) == 1
     assert "the same command resumes where it stopped" in complaint
+    assert not (tmp_path / "s" / "lock").exists()
     long_sweep.wait_until(lambda: all(long_sweep.state(pid) in "XZ" for pid in workers))
     long_sweep.ended_here(tmp_path)
     long_sweep.same(undisturbed, tmp_path / "s")
