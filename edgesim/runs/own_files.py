@@ -8,11 +8,12 @@ from edgesim.errors import ScenarioKeyError
 from edgesim.extensions.user_code import files_below, measured_files, measured_names, user_files
 from edgesim.records.atomic_files import write_atomic
 from edgesim.records.checkpoint.run_checkpoint import RUN_FILES
-from edgesim.records.checksums import SummedFiles
+from edgesim.records.checksums import SUMS, DamagedRunError, SummedFiles, damaged_files
 from edgesim.runs.setup.data_source import KEPT_DATA
 from edgesim.runs.setup.setup import Setup
 from edgesim.scenario.document import KeyPath
 from edgesim.scenario.learning.partition_schema import FilePartition
+from edgesim.scenario.yaml_text import is_of_run
 from fl.data.array_files import npz
 from fl.data.own_data import own_arrays
 
@@ -35,6 +36,23 @@ def refuse_names_of_run_files(setup: Setup) -> None:
         if any(Path(copy).parts[0] in taken for copy in copies):
             problem = "whose copy in the run's folder would have the name of a file of the run"
             raise ScenarioKeyError(key, f"is {name}, {problem}; rename it")
+
+
+def refuse_changed_copies(folder: Path) -> None:
+    """Refuse to make a finished run again from a scenario or copies that changed since.
+
+    Args:
+        folder: of a scenario, which may be that of a run.
+
+    Raises:
+        DamagedRunError: the first file that is not as the run has written it.
+    """
+    path = folder / "scenario.yaml"
+    if not is_of_run(path) or not (folder / SUMS).exists():
+        return
+    results = set(RUN_FILES) - {path.name}
+    for _, problem in damaged_files(folder, results):
+        raise DamagedRunError(problem)
 
 
 def keep_own_files(path: Path, setup: Setup, files: SummedFiles) -> None:

@@ -26,7 +26,7 @@ from edgesim.runs.error_sentences import user_errors
 from edgesim.runs.feasibility.feasibility_of_run import feasibility_of_run
 from edgesim.runs.feasibility.round_0 import Feasibility
 from edgesim.runs.fingerprint import result_digest, training_digest
-from edgesim.runs.own_files import refuse_names_of_run_files
+from edgesim.runs.own_files import refuse_changed_copies, refuse_names_of_run_files
 from edgesim.runs.play_rounds import new_log, play, restore
 from edgesim.runs.round_observer import Progress, Recorder
 from edgesim.runs.scheme_position import refuse_other_label, renew_scheme_position
@@ -177,6 +177,7 @@ def prepare(
         ScenarioError, RunError: bad input.
         InfeasibleScenarioError: the backhaul alone takes the threshold.
     """
+    refuse_changed_copies(scenario.folder)
     setup = set_up(scenario, seed, data, allow_code, processes, model)
     with user_errors(scenario):
         refuse_names_of_run_files(setup)

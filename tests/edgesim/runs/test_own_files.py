@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from edgesim import load, simulate
-from edgesim.errors import ScenarioError
+from edgesim.errors import RunError, ScenarioError
 from edgesim.runs import own_files
 
 WHO = "learning.partition={kind: file, file: who.csv}"
@@ -75,3 +75,26 @@ def test_a_file_that_is_not_copied_may_have_any_name(tiny, tmp_path):
     run = simulate(load(path, [change, WHOLE, "rounds=1"]), out=tmp_path / "out")
     assert (tmp_path / "out" / "devices.csv").read_text().startswith("device,distance_m")
     assert run.summary["rounds"] == 1
+
+
+@pytest.mark.parametrize("name", ["data.npz", "scenario.yaml"])
+def test_a_copy_that_was_changed_since_is_refused(tiny, tmp_path, name):
+    """Another run took changed data or a changed scenario for those of the finished run."""
+    x, y = np.random.default_rng(0).normal(size=(40, 5)), np.arange(40) % 2
+    data = {"x_train": x, "y_train": y, "x_test": x, "y_test": y}
+    np.savez(tmp_path / "data.npz", **data)
+    iid = "learning.partition={kind: iid}"
+    simulate(
+        load(tiny, [WHOLE, iid, "rounds=1", "learning.dataset=data.npz", *FEDAVG]),
+        out=tmp_path / "run",
+    )
+    above = tmp_path / "above.yaml"
+    above.write_text("base: run/scenario.yaml\nseed: 5\n")
+    assert simulate(load(above)).summary["rounds"] == 1
+    if name == "data.npz":
+        np.savez(tmp_path / "run" / name, **data | {"x_train": x + 1})
+    else:
+        (tmp_path / "run" / name).write_text((tmp_path / "run" / name).read_text() + "\n")
+    for path in (above, tmp_path / "run" / "scenario.yaml"):
+        with pytest.raises(RunError, match=f"run/{name} is damaged: its bytes do not match SHA"):
+            simulate(load(path))
