@@ -270,10 +270,13 @@ def values_in_words(values: dict[str, str]) -> str:
 
 
 def grid_in_words(choice: Choice) -> str:
-    """Such as ``0.01 to 0.64 (7)`` of every key, in the order of the sweep."""
+    """Such as ``0.01 to 0.64 (7)`` of every key, in the order of the sweep; one value alone."""
     grids = {
         key: list(dict.fromkeys(each.values[key] for each in choice.candidates))
         for key in choice.best.values
     }
-    words = [f"{texts[0]} to {texts[-1]} ({len(texts)})" for texts in grids.values()]
+    words = [
+        f"{texts[0]} to {texts[-1]} ({len(texts)})" if len(texts) > 1 else texts[0]
+        for texts in grids.values()
+    ]
     return ", ".join(dict.fromkeys(words)) or "-"

@@ -120,13 +120,16 @@ def chosen_scenario(choices: Sequence[Choice], source: Path, sweep: Path, of_sch
         of_schemes: are the choices those of the file's schemes? Else of the file itself.
 
     Raises:
-        ResultsError: a scheme is of the command line alone, or the base would add keys of its own
-            to a mapping that was chosen.
+        ResultsError: a scheme is of the command line alone, the command line removed those of the
+            file, or the base would add keys of its own to a mapping that was chosen.
     """
     below = base_of(source)
     # links are followed but for the file's own, whose folder is what its paths are relative to
     base = Path(os.path.relpath(below.parent.resolve() / below.name, sweep.resolve())).as_posix()
     document, whole = read_with_base(below)[0], read_with_base(source)[0]
+    if whole.tree.get("schemes") and not of_schemes:
+        problem = "which no file over it can remove; remove them there and sweep again"
+        raise ResultsError(f"{source} has schemes, {problem}, which runs no point twice.")
     for label in (choice.label for choice in choices if of_schemes):
         # the resolved file of a run has its scheme's label alone
         if label not in (whole.tree.get("schemes") or {}) and label != whole.tree.get("scheme"):

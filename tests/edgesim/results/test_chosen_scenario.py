@@ -24,14 +24,15 @@ schemes:
 def methods(tiny_scenario, tmp_path):
     """Method and its parameters, by label, of the file that is written into a sweep's folder."""
 
-    def written(chosen, more="", tuning=None, sweep="runs/s"):
+    def written(chosen, more="", tuning=None, sweep="runs/s", of_schemes=None):
         (tmp_path / "tiny.yaml").write_text(tiny_scenario.read_text() + more)
         (tmp_path / "tuning.yaml").write_text(tuning or "base: tiny.yaml\n")
         (tmp_path / sweep).mkdir(parents=True, exist_ok=True)
         choices = [Choice(label, (Candidate(each, 0.5, 1),)) for label, each in chosen.items()]
         source = tmp_path / ("tuning.yaml" if tuning else "tiny.yaml")
         path = tmp_path / sweep / "chosen.yaml"
-        of_schemes = "schemes" in more + (tuning or "")
+        if of_schemes is None:
+            of_schemes = "schemes" in more + (tuning or "")
         path.write_text(chosen_scenario(choices, source, tmp_path / sweep, of_schemes))
         found = {label: s.learning.method for label, s in expand(path)}
         return {label: (method.name, method.params) for label, method in found.items()}
@@ -52,6 +53,13 @@ def test_a_scheme_that_only_the_command_line_has_is_refused(methods):
         methods({"avg": {LR: "0.2"}, "mine": {LR: "0.2"}}, "schemes: {avg: {}}\n", TUNING)
     resolved = "base: tiny.yaml\nscheme: mine\n# without schemes\n"  # as in the folder of a run
     assert methods({"mine": {LR: "0.2"}}, tuning=resolved) == {"mine": ("fedavg", {"lr": 0.2})}
+
+
+def test_schemes_that_the_command_line_removed_are_refused(methods):
+    """The file that was written ran the schemes, and not what was chosen."""
+    source, chosen = "base: tiny.yaml\nschemes: {avg: {}}\n", {"fedavg": {LR: "0.2"}}
+    with pytest.raises(ResultsError, match=r"tuning.yaml has schemes, which no file over it can"):
+        methods(chosen, tuning=source, of_schemes=False)
 
 
 def test_several_methods_of_a_file_without_schemes_become_schemes(methods):

@@ -9,7 +9,8 @@ import pytest
 from pytest import approx
 from rich.console import Console
 
-from edgesim.cli.sweep_progress import SweepProgress
+from edgesim.cli.sweep_progress import SweepProgress, grid_in_words
+from edgesim.results.best_validation import Candidate, Choice
 from edgesim.runs.run import prepare
 from edgesim.scenario.loader import load
 from edgesim.sweep import timed_round
@@ -152,3 +153,9 @@ def test_validation_samples_are_tested_too(one_second_each, setup_of):
 def test_a_scenario_that_only_counts_takes_no_training(setup_of):
     only_counts = setup_of("learning.dataset=none", "learning.partition=none")
     assert timed_round.timed_round(only_counts) == timed_round.RoundTimes()
+
+
+def test_one_value_tried_is_printed_alone():
+    tried = [{"name": "fedavg", "lr": lr} for lr in ("0.01", "0.1")]
+    grid = Choice("fedavg", tuple(Candidate(values, 0.5, 1) for values in tried))
+    assert grid_in_words(grid) == "fedavg, 0.01 to 0.1 (2)"
