@@ -10,6 +10,7 @@ from edgesim.extensions.user_code import code_path, guarded, lines_in, load_obje
 from edgesim.records.table_files import ROUNDS
 from edgesim.runs.setup.data_source import DataSource, divide_data
 from edgesim.scenario.loader import Scenario
+from edgesim.scenario.schema import ScenarioKeys
 from edgesim.seeds import Seeds
 from fl.accounting import Accounting
 from fl.errors import LearningError, ModelError
@@ -18,7 +19,8 @@ from fl.objective import CROSS_ENTROPY, ERRORS, LOSSES, Objective, PerSample
 from fl.task import LearningTask
 
 MODEL = ("learning", "model")
-LABELS = ("scheme", "seed")  # columns that `edgesim.load_run` and others put beside those of a run
+# Columns that `edgesim.load_run` and others may put beside those of a run; other keys have dots.
+KEYS = frozenset(str(field.alias) for field in ScenarioKeys.model_fields.values())
 
 
 def find_model(scenario: Scenario, given: Any, allow_code: bool) -> Any | None:
@@ -134,8 +136,9 @@ def find_objective(scenario: Scenario, labels: bool, allow_code: bool) -> Object
         return Objective(loss, name == CROSS_ENTROPY, labels)
     metric = _measure(scenario, "metric", learning.metric, labels, allow_code)
     column = learning.metric.rpartition(":")[2].replace("-", "_")
-    if column in (*ROUNDS, *LABELS):
-        problem = f"is {learning.metric}, but the table rounds has a column {column}; rename it"
+    if column in {*ROUNDS, *KEYS}:
+        has = "has" if column in ROUNDS else "of several runs has"
+        problem = f"is {learning.metric}, but the table rounds {has} a column {column}; rename it"
         raise ScenarioKeyError(("learning", "metric"), problem)
     return Objective(loss, name == CROSS_ENTROPY, labels, metric, column)
 
