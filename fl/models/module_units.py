@@ -244,10 +244,12 @@ def incoming_only(slot: Slot) -> Slot:
 
 
 def samples(model: UnitSearch, rng: np.random.Generator) -> Tensor:
-    """A batch of samples that differ."""
+    """A batch of samples that differ, as do the codes of one, which every look-up has."""
     x = model.sample
     if not x.is_floating_point():
-        return x
+        looked_up = (each for each in model.module.modules() if isinstance(each, LOOKED_UP))
+        codes = min((each.num_embeddings for each in looked_up), default=1)
+        return torch.from_numpy(rng.integers(codes, size=tuple(x.shape)))
     return torch.from_numpy(rng.uniform(-1.0, 1.0, tuple(x.shape)).astype(np.float32))
 
 

@@ -48,6 +48,25 @@ def test_left_out_units_do_not_count(residual):
     assert torch.equal(*masked) and 0 < kept.sum() < layout.size
 
 
+class AcrossWords(nn.Module):
+    """What one word counts among the others depends on all hidden units together."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.hidden = nn.Embedding(20, 6), nn.Linear(6, 8)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, codes):
+        units = torch.relu(self.hidden(self.words(codes)))
+        return self.head((units.sum(2, keepdim=True).softmax(1) * units).sum(1))
+
+
+def test_words_that_differ_show_units_that_are_seen(own):
+    """Where all words were the same one, none counted more than another."""
+    model = own(AcrossWords, shape=(5,), classes=3, text=True)
+    assert list(hidden(model.layout)) == ["words"]
+
+
 class AcrossUnits(nn.Module):
     """A softmax across the hidden units, which torch-pruning takes for an operation on each."""
 
