@@ -1,15 +1,15 @@
 """What a torch module does with a batch: order of calls, FLOPs, use of random numbers.
 
-The formulas of `torch.utils.flop_counter` count: convolutions and products of matrices, 2 FLOP a
-multiply-add; activations, norms and look-ups count nothing. What is counted inside of a module, but
-in none of its children, is divided among the module's own weights by their sizes; a module without
-weights of its own divides it among those below it.
+The formulas of `torch.utils.flop_counter` and of `UNCOUNTED` count: convolutions and products of
+matrices and vectors, 2 FLOP a multiply-add; activations, norms and look-ups count nothing. What is
+counted inside of a module, but in none of its children, is divided among the module's own weights
+by their sizes; a module without weights of its own divides it among those below it.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
@@ -27,6 +27,13 @@ from fl.models.layers import Normalise
 BATCH = 2  # samples that are traced
 SCALES = (nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.modules.batchnorm._NormBase)
 LOOKED_UP = (nn.Embedding, nn.EmbeddingBag)
+_ATEN = torch.ops.aten
+UNCOUNTED: dict[Any, Callable[..., int]] = {  # products without a formula in torch: their FLOP
+    _ATEN.mv: lambda matrix, vector, **_: 2 * matrix.numel(),
+    _ATEN.addmv: lambda start, matrix, vector, **_: 2 * matrix.numel(),
+    _ATEN.dot: lambda one, other, **_: 2 * one.numel(),
+    _ATEN.addbmm: lambda start, one, other, **_: 2 * one.numel() * other.shape[-1],
+}
 
 
 class StaticBatchNorm(nn.Module):
@@ -245,7 +252,7 @@ class CountedCall:
 
 
 class FlopsOfOperations(TorchDispatchMode):
-    """Adds up what `torch.utils.flop_counter` charges for the operations within it.
+    """Adds up what `torch.utils.flop_counter` charges for operations within it, and `UNCOUNTED`.
 
     ``FlopCounterMode`` counts the same, but imports torch's compiler: 2.4 s of CPU in each process.
     """
@@ -259,7 +266,8 @@ class FlopsOfOperations(TorchDispatchMode):
         return False  # what is skipped imports it
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs, flops = kwargs or {}, flop_registry.get(func._overloadpacket)
+        kwargs, kind = kwargs or {}, func._overloadpacket
+        flops = flop_registry.get(kind) or UNCOUNTED.get(kind)
         if flops is None:
             with self:
                 given = func.decompose(*args, **kwargs)

@@ -82,6 +82,28 @@ def test_operations_are_counted_as_torch_counts_them(name, trains):
     assert ours.total == theirs.get_total_flops() > 0
 
 
+M, V, B = torch.ones(7, 5), torch.ones(5), torch.ones(3, 7, 5)
+
+
+@pytest.mark.parametrize(
+    ("product", "flops"),
+    [
+        (lambda: torch.mv(M, V), 2 * 7 * 5),
+        (lambda: B @ V, 2 * 3 * 7 * 5),
+        (lambda: nn.functional.linear(M, V), 2 * 7 * 5),
+        (lambda: torch.addmv(torch.ones(7), M, V, beta=0.5), 2 * 7 * 5),
+        (lambda: V @ V, 2 * 5),
+        (lambda: torch.addbmm(torch.ones(7, 7), B, B.mT), 2 * 3 * 7 * 5 * 7),
+        (lambda: M @ M.T, 2 * 7 * 5 * 7),
+    ],
+)
+def test_products_that_torch_leaves_out_are_counted_too(product, flops):
+    """A matrix times a vector cost nothing, the same matrix times a matrix of one column did."""
+    with flop_counter() as counter:
+        product()
+    assert counter.total == flops
+
+
 def test_an_own_module_does_not_import_the_compiler_of_torch():
     """It takes longer than all else that a run of one round imports."""
     code = (
