@@ -85,9 +85,11 @@ def wasted(run: FinishedRun, column: str) -> float:
     if column != "energy_j" or numbers_jobs(run):
         return float(table.loc[lost, column].sum()) if column in table else float("nan")
     spans = run.spans[run.spans["phase"] != "idle"]
-    of_jobs = spans.groupby(["round", "device"])["energy_j"].sum()
-    keys = list(zip(table.loc[lost, "round"], table.loc[lost, "device"], strict=True))
-    return float(of_jobs.reindex(keys).sum()) if keys else 0.0
+    # below a cloud a device has a job in each round of its edge
+    keys = [name for name in ("round", "device", "edge_round") if name in table]
+    of_jobs = spans.groupby(keys)["energy_j"].sum()
+    found = list(table.loc[lost, keys].itertuples(index=False, name=None))
+    return float(of_jobs.reindex(found).sum()) if found else 0.0
 
 
 def any_wasted(schemes: Sequence[Scheme]) -> bool:

@@ -1,6 +1,7 @@
 """What became of jobs, by hand."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from pytest import approx
 
@@ -64,3 +65,15 @@ def test_idling_is_no_wasted_work(scheme_of):
     run.device_rounds["status"] = "failed"
     run.spans.loc[run.spans["phase"] == "upload", "phase"] = "idle"
     assert jobs.wasted(run, "energy_j") == approx(0.1)
+
+
+def test_waste_below_a_cloud_is_that_of_the_lost_rounds_of_an_edge(scheme_of):
+    run = scheme_of(latency_s=(0.02,), accuracy=(0.5,)).first
+    # two rounds of the edge, of which device 1 loses the second: 0.25 J of 1 J
+    for name in ("device_rounds", "spans"):
+        table = getattr(run, name)
+        twice = pd.concat([table.assign(edge_round=i) for i in (0, 1)], ignore_index=True)
+        object.__setattr__(run, name, twice)
+    lost = (run.device_rounds["device"] == 1) & (run.device_rounds["edge_round"] == 1)
+    run.device_rounds.loc[lost, "status"] = "failed"
+    assert jobs.wasted(run, "energy_j") == approx(0.25)
