@@ -229,7 +229,9 @@ def _labels(firsts: Sequence[FinishedRun]) -> list[tuple[str, str, FlatScenario,
     flats = [flat_without_targets(run.scenario) for run in firsts]
     kinds = [_kind(run) for run in firsts]
     keys = {
-        kind: distinguishing_keys([f for f, own in zip(flats, kinds, strict=True) if own == kind])
+        kind: distinguishing_keys(
+            [flat for flat, own in zip(flats, kinds, strict=True) if own == kind], flats
+        )
         for kind in dict.fromkeys(kinds)
     }
     names = short_names(

@@ -74,14 +74,18 @@ def swept_key(key: str, texts: Sequence[str], name: str = "") -> SweptKey | None
         return None
 
 
-def distinguishing_keys(flats: Sequence[FlatScenario]) -> tuple[list[str], list[str]]:
+def distinguishing_keys(
+    flats: Sequence[FlatScenario], beside: Sequence[FlatScenario] = ()
+) -> tuple[list[str], list[str]]:
     """The keys that tell scenarios apart: (those of words, those of numbers).
 
     A key that follows from the words before it, such as the parameters of a method from its name,
     distinguishes nothing and is left out. Of two numbers that were changed together both stay:
-    an axis along one of them would show the effect of the other, too.
+    an axis along one of them would show the effect of the other, too. Numbers that make no axis,
+    with those of the scenarios ``beside`` them, are words.
     """
     keys, numbers = differing_keys(flats), numeric_differences(flats)
+    numbers = [key for key in numbers if _makes_an_axis(key, (*flats, *beside))]
     words = [key for key in keys if key not in numbers]
     partial = [key for key in words if any(key not in flat for flat in flats)]
     whole = sorted((key for key in words if key not in partial), key=lambda key: key != METHOD)
@@ -98,6 +102,10 @@ def numeric_differences(flats: Sequence[FlatScenario]) -> list[str]:
     """Keys of numbers in which these scenarios differ."""
     keys = differing_keys(flats)
     return [key for key in keys if _is_numeric([flat.get(key) for flat in flats])]
+
+
+def _makes_an_axis(key: str, flats: Sequence[FlatScenario]) -> bool:
+    return swept_key(key, [flat[key] for flat in flats if key in flat]) is not None
 
 
 def _groups(flats: Sequence[FlatScenario], keys: list[str]) -> int:

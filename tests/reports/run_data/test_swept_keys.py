@@ -78,4 +78,10 @@ def test_keys_that_end_alike_have_names_of_their_own():
 
 
 def test_units_that_do_not_go_together_are_no_axis():
-    assert swept_key("network.noise", ["-110 dBm", "-174 dBm/Hz"]) is None
+    texts = ["-110 dBm", "-100 dBm", "-174 dBm/Hz"]
+    assert swept_key("network.noise", texts) is None
+    flats = [{"network.noise": text} for text in texts]
+    assert distinguishing_keys(flats) == (["network.noise"], [])
+    # nor where those of another scheme are of the other unit
+    assert distinguishing_keys(flats[:2]) == ([], ["network.noise"])
+    assert distinguishing_keys(flats[:2], flats) == (["network.noise"], [])

@@ -43,3 +43,21 @@ def test_keys_that_only_change_together_have_no_table(tmp_path, write_run):
         )
     schemes = schemes_of(tmp_path / "runs")
     assert sweep_pivots(schemes, swept_keys(schemes)) == []
+
+
+def test_values_in_units_that_do_not_go_together_have_rows_of_their_own(tmp_path, write_run):
+    for noise, gain in (("-110 dBm", 0.0), ("-174 dBm/Hz", 0.2)):
+        for band in (10, 20):
+            write_run(
+                tmp_path / "runs" / f"{band}{noise.replace('/', '')}",
+                bandwidth=f"{band} MHz, noise: {noise}",
+                accuracy=(0.1, 0.1, 0.1, band / 100 + gain),
+            )
+    schemes = schemes_of(tmp_path / "runs")
+    table = sweep_pivots(schemes, swept_keys(schemes))[0]
+    assert table.name == "accuracy-by-bandwidth"
+    rows = [(row[0], row[1], row[3]) for row in table.rows]
+    assert rows == [
+        ("joint (noise -110 dBm)", approx(0.1), approx(0.2)),
+        ("joint (noise -174 dBm/Hz)", approx(0.3), approx(0.4)),
+    ]
