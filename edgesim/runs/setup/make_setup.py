@@ -14,6 +14,7 @@ from edgesim.extensions.own_channel import find_channel
 from edgesim.extensions.selection_rule import check_selection, find_selection
 from edgesim.hierarchy.make_hierarchy import check_method_of_tiers, make_hierarchy
 from edgesim.network.device import draw_fleet
+from edgesim.network.hardware.clock_levels import make_clock_levels
 from edgesim.network.hardware.drawn_hardware import draw_hardware
 from edgesim.network.layout.cell_drop import make_drop
 from edgesim.network.mobility.movement import Movement, make_movement
@@ -97,6 +98,7 @@ def set_up(
         hierarchy=hierarchy,
         absences=find_absences(scenario, seeds),
         selector=selector,
+        levels=make_clock_levels(scenario.devices, hardware),
     )
 
 

@@ -16,14 +16,14 @@ from edgesim.clocks.rules import Rules as ClockRules
 from edgesim.clocks.server_failures import ServerFailures, failing
 from edgesim.clocks.speed_tiers import job_seconds
 from edgesim.engine.stop_rule import StopRule
-from edgesim.hierarchy.edge_cells import EdgeCell
+from edgesim.hierarchy.edge_cells import EdgeCell, rows_of
 from edgesim.hierarchy.make_hierarchy import Hierarchy
 from edgesim.network.band.link_choice import make_links
 from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet, capability_by_round
 from edgesim.network.downlink.downlink_choice import network_downlink
-from edgesim.network.hardware.clock_levels import make_clock_levels
+from edgesim.network.hardware.clock_levels import ClockLevels
 from edgesim.network.hardware.device_state import DeviceHardware
 from edgesim.network.interference.make_network import make_network
 from edgesim.network.interference.network_uplink import NetworkUplink
@@ -68,6 +68,7 @@ class Setup:
         absences: how devices come, go and crash; None: by availability and failures alone.
         selector: chooses the devices; None: the method, by a rule without a memory.
         air: of an edge whose sectors are part of a network; None: a band of its own.
+        levels: clocks that the processors have; None: every one.
         plans: the last plan of its cells: the first round has that by which the run was checked.
     """
 
@@ -88,6 +89,7 @@ class Setup:
     absences: Absences | None = None
     selector: LearningRule | None = None
     air: SharedAir | None = None
+    levels: ClockLevels | None = None
     plans: RepeatedCall[RoundPlan] = field(default_factory=RepeatedCall)
 
     def cell(self, env: simpy.Environment, uplink: NetworkUplink | None = None) -> Cell:
@@ -120,7 +122,7 @@ class Setup:
             or capability_by_round(self.scenario.devices, self.fleet, self.seeds),
             "hardware": self.hardware,
             "absences": self.absences,
-            "levels": make_clock_levels(self.scenario.devices, self.hardware),
+            "levels": self.levels,
             "plans": plans,
         }
         if self.air is not None and isinstance(self.channel, PartChannel):
@@ -190,6 +192,7 @@ class Setup:
             capability=edge.capability,
             absences=self.absences.of(edge.members) if self.absences else None,
             air=edge.air,
+            levels=rows_of(self.levels, edge.members) if self.levels else None,
             plans=RepeatedCall(),
         )
 

@@ -58,6 +58,23 @@ def test_the_band_of_an_edge_is_that_of_its_downlink_too(scenario, mode, sharers
     assert rate_bps / 6.987463 == pytest.approx([first, 2e6, first, 2e6], rel=1e-6)
 
 
+LEVELS = """devices=[
+  {count: 2, tx_power: 23 dBm, cpu: {frequency: 1 GHz, levels: [400 MHz, 1 GHz],
+   governor: deadline, flops_per_cycle: 4}},
+  {count: 2, tx_power: 23 dBm, cpu: {frequency: 2 GHz, levels: [800 MHz, 1.5 GHz, 2 GHz],
+   governor: deadline, flops_per_cycle: 4}}]"""
+
+
+@pytest.mark.parametrize("members", ["1, 1, 0, 0", "0, 1, 0, 1"])
+def test_devices_of_edges_have_clocks_of_their_own(scenario, members):
+    """20 s are plenty: each device has the lowest of its levels, and no other device's."""
+    tiers = f"tiers={{edges: [{{}}, {{}}], association: list, members: [{members}]}}"
+    timing = "learning={dataset: none, model: mlp, batch_size: 10, method: {name: fedavg}}"
+    spans = simulate(scenario(tiers, LEVELS, timing, "rounds=1")).spans.query("cycles > 0")
+    clock_hz = (spans.cycles / (spans.end_s - spans.start_s)).groupby(spans.device).first()
+    assert clock_hz.to_numpy() == pytest.approx([4e8, 4e8, 8e8, 8e8], rel=1e-9)
+
+
 FADES = (
     "learning={dataset: none, model: mlp, batch_size: 10, method: {name: pruning-only}}",
     "network.channel.fading={kind: rayleigh, coherence: 2 s}",
