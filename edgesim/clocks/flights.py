@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 import simpy
 
 from edgesim.engine.interruptions import event_at
-from fl.contracts import Array, Grant, Outcome, State, Update
+from fl.contracts import Array, Grant, Outcome, RoundPlan, State, Update
 
 DISCARDED = "discarded"
 AT_THE_END: Any = 9  # priority of an event behind all of its instant; SimPy's own are 0 and 1
@@ -89,7 +89,7 @@ class Desk:
         self.gone: list[Flight] = []
         self.to_retain: list[Flight] = []
         self.version = self.jobs = self.turn = self.asked = self.void = self.in_vain = 0
-        self._left_out: tuple[float, set[int]] = (env.now, set())
+        self._left_out: tuple[float, dict[int, float]] = (env.now, {})
         self.saved: State = None
         self.tick: simpy.Event | None = None
         self.idle_since_s: Array = np.full(devices, env.now)
@@ -98,17 +98,19 @@ class Desk:
         self._starts: Counter[int] = Counter()  # of each device from the present version
 
     @property
-    def left_out(self) -> set[int]:
+    def left_out(self) -> dict[int, float]:
         """Devices that plans of this instant have left out, since the last version if it is of it.
 
-        Later they are asked again: gains, batteries and hot processors change.
+        Each with the energy that its job takes, J; inf: that is not what it lacks. Later they are
+        asked again: gains, batteries and hot processors change.
         """
         at_s, devices = self._left_out
-        return devices if at_s == self.env.now else set()
+        return devices if at_s == self.env.now else {}
 
-    def leave_out(self, devices: Iterable[int]) -> None:
-        """Ask these no more at this instant."""
-        self._left_out = (self.env.now, self.left_out | set(devices))
+    def leave_out(self, plan: RoundPlan) -> None:
+        """Ask those whom a plan leaves out no more at this instant."""
+        lacking_j = {k: plan.too_weak.get(k, math.inf) for k in plan.infeasible}
+        self._left_out = (self.env.now, self.left_out | lacking_j)
 
     def begin_version(self, version: int, max_staleness: int | None) -> None:
         """Go on to the next version of the model, without what waits and is too old for it.
@@ -120,7 +122,7 @@ class Desk:
         self.version, self.tick = version, None
         self.asked = self.void = self.in_vain = 0
         self._starts.clear()
-        self._left_out = (self.env.now, set())
+        self._left_out = (self.env.now, {})
         self.held = self.fresh(self.held, max_staleness)
 
     def fresh(self, arrived: Sequence[Flight], max_staleness: int | None) -> list[Flight]:

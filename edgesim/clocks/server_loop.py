@@ -139,7 +139,8 @@ class ServerLoop:
                     continue
             if not desk.out and not (rules.overlapping and desk.tick):
                 # Nobody is at work, and nobody can start: no buffer will fill.
-                if np.isfinite(back_s := self.cell.next_return_s()):
+                back_s = self.cell.next_return_s(g, desk.left_out)
+                if np.isfinite(back_s) and back_s <= self.cell.redrawn_s(g):
                     desk.in_vain += 1
                     yield event_at(env, min(back_s, self.next_failure_s()), AT_THE_END)
                     self.begin_tick()
@@ -231,7 +232,7 @@ class ServerLoop:
             flight = Flight(desk.jobs, update, grant, state, g, self.env.now, process)
             flight.at_start = cell.running.snapshot(grant.device)
             desk.start(flight)
-        desk.leave_out(plan.infeasible)
+        desk.leave_out(plan)
         for outcome in left_out(cell, view, plan):
             desk.start(
                 Flight(desk.jobs, None, outcome.grant, state, g, self.env.now, outcome=outcome)
@@ -260,7 +261,7 @@ class ServerLoop:
         rules, desk = self.rules, self.desk
         wake_s = self.next_failure_s()
         if rules.room(desk):
-            wake_s = min(wake_s, self.cell.next_return_s())
+            wake_s = min(wake_s, self.cell.next_return_s(desk.version, desk.left_out))
         also = event_at(self.env, wake_s) if np.isfinite(wake_s) else None
         yield desk.until_something_happens(also)
         yield desk.end_of_this_instant()

@@ -97,10 +97,7 @@ class Cell:
             g: number of the round.
             everyone: every device is there, whatever its availability.
         """
-        present = np.ones(len(self.fleet), dtype=bool)
-        if not everyone and np.any(self.fleet.availability < 1.0):
-            stream = self.streams.stream("availability", round=g)
-            present = stream.random(len(self.fleet)) < self.fleet.availability
+        present = np.ones(len(self.fleet), dtype=bool) if everyone else self.drawn(g)
         if not everyone and self.absences is not None:
             present &= self.absences.presence.at(self.env.now)
         capability = self.capability(g)
@@ -121,19 +118,38 @@ class Cell:
             battery_j=None if battery_j is None else _read_only(battery_j),
         )
 
+    def drawn(self, g: int) -> Array:
+        """Which devices [K] are available in round g, by their probability."""
+        if np.all(self.fleet.availability >= 1.0):
+            return np.ones(len(self.fleet), dtype=bool)
+        stream = self.streams.stream("availability", round=g)
+        return stream.random(len(self.fleet)) < self.fleet.availability
+
     def there(self, k: int, start_s: float, end_s: float) -> list[tuple[float, float]]:
         """When device k is there between two instants: (start, end) in s, in order."""
         if self.absences is None:
             return [(start_s, end_s)]
         return self.absences.presence.intervals(k, start_s, end_s)
 
-    def next_return_s(self) -> float:
-        """Before this instant none of the absent devices returns, s; inf: never."""
-        return (
-            math.inf
-            if self.absences is None
-            else self.absences.presence.next_return_s(self.env.now)
-        )
+    def next_return_s(self, g: int, left_out: Mapping[int, float]) -> float:
+        """Before this instant nobody can take part in round g who cannot now, s; inf: never.
+
+        Args:
+            g: number of the round.
+            left_out: devices that are there but not asked -> J that their jobs take; inf: their
+                batteries hold that.
+        """
+        back_s = np.full(len(self.fleet), -np.inf)
+        if self.absences is not None:
+            back_s = self.absences.presence.returns_s(self.env.now)
+        for k, energy_s in self.running.energy_returns_s(left_out).items():
+            back_s[k] = max(back_s[k], energy_s)
+        cannot_now = (back_s > -np.inf) & self.drawn(g)
+        return float(back_s[cannot_now].min(initial=np.inf))
+
+    def redrawn_s(self, g: int) -> float:
+        """When an empty round g would end and who is not available drawn anew, s; inf: never."""
+        return math.inf if self.drawn(g).all() else self.env.now + self.budget_s
 
     def plan(self, demand: Demand, view: View) -> RoundPlan:
         """Shares and pruning ratios of a round: `edgesim.network.planning.planner.Planner.plan`.
@@ -142,13 +158,13 @@ class Cell:
         are planned again without them.
         """
         band = self.uplink.free_share if self.keeps_promises else 1.0
-        plan, weak = self._planned(demand, view, band), np.empty(0, dtype=int)
-        while len(found := self._too_weak(demand, view, plan)):
-            weak = np.union1d(weak, found)
-            demand = demand.without(found)
+        plan, weak = self._planned(demand, view, band), dict[int, float]()
+        while found := self._too_weak(demand, view, plan):
+            weak |= found
+            demand = demand.without(np.array([*found]))
             plan = self._planned(demand, view, band)
-        left_out = tuple(sorted({*plan.infeasible, *weak.tolist()}))
-        return replace(plan, infeasible=left_out) if len(weak) else plan
+        left_out = tuple(sorted({*plan.infeasible, *weak}))
+        return replace(plan, infeasible=left_out, too_weak=weak) if weak else plan
 
     def _planned(self, demand: Demand, view: View, band: float) -> RoundPlan:
         """The plan of `RoundPlanner.plan`, found once where the same is asked again.
@@ -163,16 +179,17 @@ class Cell:
         seen = view.rate_bps, view.cpu_hz, view.capability, self.planner.unprunable_s(demand, view)
         return self.plans((band, *(channel or ()), *seen, *columns_of(demand)), find)
 
-    def _too_weak(self, demand: Demand, view: View, plan: RoundPlan) -> Array:
-        """Devices [W] whose batteries hold less than the plan takes."""
+    def _too_weak(self, demand: Demand, view: View, plan: RoundPlan) -> dict[int, float]:
+        """Devices whose batteries hold less than the plan takes -> that, J."""
         grants = grants_of(plan)
         if not (len(grants) and self.running.has_batteries):
-            return np.empty(0, dtype=int)
+            return {}
         cycles, bits_up, bits_down = granted_amounts(self.fleet, demand, grants)
         down_s, up_s = self.planned_link_s(plan, bits_down, bits_up)
         needed_j = self.running.planned_j(grants, cycles, up_s, down_s)
         assert view.battery_j is not None  # `view` gives it
-        return grants.device[needed_j > view.battery_j[grants.device]]
+        weak = needed_j > view.battery_j[grants.device]
+        return dict(zip(grants.device[weak].tolist(), needed_j[weak].tolist(), strict=True))
 
     def planned_channel(self, plan: RoundPlan) -> Channel:
         """The channel for which a plan was made: with the interference that it counts with."""

@@ -62,18 +62,17 @@ class Presence:
             never |= off[part.member] & (part.member >= 0)
         return np.flatnonzero(never)
 
-    def next_return_s(self, time_s: float) -> float:
-        """An instant before which none of the absent devices returns, s; inf: none does.
+    def returns_s(self, time_s: float) -> Array:
+        """Instants before which the absent devices do not return, s [K]; -inf: it is there.
 
-        With one part per device it is the instant of the first return.
+        With one part per device it is the instant of its return; inf: it never returns.
         """
         earliest = np.full(self.devices, -np.inf)
         for part in self.parts:
             off = ~part.timeline.at(time_s)[part.member] & (part.member >= 0)
             edge_s = part.timeline.next_edges_s(time_s)[part.member]
             earliest[off] = np.maximum(earliest[off], edge_s[off])
-        absent = earliest > -np.inf
-        return float(earliest[absent].min(initial=np.inf))
+        return earliest
 
     def until_s(self, k: int, time_s: float, there: bool) -> float:
         """The first instant, not before ``time_s``, at which device k is there, or is not, s."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -181,6 +181,7 @@ class RoundPlan:
         forecast: of the uploads, where the plan counts with fading; None: planned for the instant.
         unsettled: by what part that which it takes for the channel still differs from that which
             follows from it, where the turns of such a plan were used up; 0: it has settled.
+        too_weak: those of the infeasible whose batteries hold less than their jobs take -> that, J.
     """
 
     grants: Sequence[Grant]
@@ -191,3 +192,4 @@ class RoundPlan:
     pruning_per_s: float = float("nan")
     forecast: UploadForecast | None = None
     unsettled: float = 0.0
+    too_weak: Mapping[int, float] = field(default_factory=dict)

@@ -157,7 +157,7 @@ class VersionLoop:
             cell.begin_round(plan, others_go_on=True)
         if len(grants):
             self.start(grants, played(cell, self.method, grants, self.env.now), g, self.env.now)
-        desk.leave_out(plan.infeasible)
+        desk.leave_out(plan)
         for outcome in left_out(cell, view, plan):
             job = JobRecord(desk.jobs, g, -1, self.env.now)
             self.left_out.append(device_row(g, outcome, ()) | job_columns(job, outcome))

@@ -22,6 +22,7 @@ from edgesim.network.hardware.device_state import (
     Piece,
     Snapshot,
 )
+from edgesim.network.hardware.energy_return import enough_again_s
 from edgesim.network.span_energy import compute_j, power_j
 from edgesim.network.tdd_service import ALWAYS, AirTimes
 from edgesim.records.span import Span
@@ -179,6 +180,19 @@ class RunningDevices:
             if now.hardware.battery is not None:
                 battery_j[k] = now.battery_j
         return present, cpu_hz, battery_j
+
+    def energy_returns_s(self, left_out: Mapping[int, float]) -> dict[int, float]:
+        """When devices that are without energy, or are left out, have enough of it, s; inf: never.
+
+        Args:
+            left_out: device -> J that its job takes.
+        """
+        now = {k: state.at(self.env.now) for k, state in self.states.items()}
+        return {
+            k: enough_again_s(state, left_out.get(k, 0.0))
+            for k, state in now.items()
+            if k in left_out or not state.alive
+        }
 
     @property
     def has_batteries(self) -> bool:

@@ -26,7 +26,7 @@ def test_edges_are_exact():
         True,
         False,
     ]
-    assert presence.until_s(0, 27.0, there=True) == 30.0 == presence.next_return_s(27.0)
+    assert presence.until_s(0, 27.0, there=True) == 30.0 == presence.returns_s(27.0)[0]
     there_s = math.fsum(end - start for start, end in presence.intervals(0, 0.0, 300.0))
     assert there_s == 15.0 / 30.0 * 300.0
 
@@ -49,7 +49,7 @@ def test_an_interval_over_the_end_of_the_period_is_one():
 
 def test_without_period_the_last_state_holds():
     presence = presence_of([(0.0, 4.0), (6.0, 7.0)])
-    assert presence.until_s(0, 7.0, there=True) == math.inf == presence.next_return_s(8.0)
+    assert presence.until_s(0, 7.0, there=True) == math.inf == presence.returns_s(8.0).min()
     assert presence_of([(3.0, math.inf)]).until_s(0, 3.0, there=False) == math.inf
     assert presence_of([]).until_s(0, 0.0, there=True) == math.inf
 

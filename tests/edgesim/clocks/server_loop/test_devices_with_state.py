@@ -133,7 +133,7 @@ def test_joules_that_are_not_those_of_the_spans_are_found(scenario):
 
 
 def test_where_all_batteries_are_too_low_the_sentence_names_them(scenario):
-    battery = "{capacity: 1.1 J, start: 0.03, resume: 0.1, charging: {power: 1.2 W}}"
+    battery = "{capacity: 1.1 J, start: 0.03, resume: 0.1}"
     cpu = "{frequency: 2 GHz, cycles_per_weight: 2000, static_power: 2 W}"
     empty = f"{{count: 3, tx_power: 23 dBm, idle_power: 1 W, battery: {battery}, cpu: {cpu}}}"
     method = "{name: fedavg, local_steps: 2}"
