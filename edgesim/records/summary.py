@@ -10,13 +10,17 @@ import numpy as np
 from edgesim.errors import counted
 from edgesim.records.table_files import Columns
 
+# columns of rounds: how many jobs are at work, or have arrived, and have no row yet
+UNCLOSED = ("in_flight", "held")
 
-def to_target(rounds: Columns, target: float) -> dict | None:
+
+def to_target(rounds: Columns, target: float, spans: Columns | None = None) -> dict | None:
     """What it took until the accuracy first reached ``target``; None if it never did.
 
     Args:
         rounds: columns of the table rounds.
         target: accuracy in [0, 1].
+        spans: columns of the table spans; None: no job goes on while a version is made.
 
     Returns:
         The round, simulated time (s), bits up and down, and energy (J).
@@ -26,21 +30,35 @@ def to_target(rounds: Columns, target: float) -> dict | None:
     if not reached.size:
         return None
     end = int(reached[0]) + 1
-    return {
-        "round": int(rounds["round"][end - 1]),
-        "time_s": float(rounds["time_s"][end - 1]),
-        "bits": math.fsum(rounds["bits_up"][:end]) + math.fsum(rounds["bits_down"][:end]),
-        "energy_j": math.fsum(rounds["energy_j"][:end]),
-    }
+    g, time_s = int(rounds["round"][end - 1]), float(rounds["time_s"][end - 1])
+    bits = math.fsum(rounds["bits_up"][:end]) + math.fsum(rounds["bits_down"][:end])
+    spent = {"bits": bits, "energy_j": math.fsum(rounds["energy_j"][:end])}
+    if spans is not None and any(rounds[name][end - 1] for name in UNCLOSED if name in rounds):
+        spent = _spent(spans, g, time_s)
+    return {"round": g, "time_s": time_s, **spent}
 
 
-def summarise(rounds: Columns, targets: tuple[float, ...], threshold_s: float | None) -> dict:
-    """The part of summary.json that follows from the table rounds; what does not exist is null.
+def _spent(spans: Columns, g: int, time_s: float) -> dict[str, float]:
+    """Bits and joules of all spans until version g is made; of those that go on, by their time."""
+    start_s, end_s = (np.asarray(spans[name], float) for name in ("start_s", "end_s"))
+    lasts_s = end_s - start_s
+    whole = (np.asarray(spans["round"]) <= g) | ((start_s < time_s) & (end_s <= time_s))
+    share = np.divide(time_s - start_s, lasts_s, out=np.zeros_like(lasts_s), where=lasts_s > 0.0)
+    share = np.where(whole, 1.0, np.clip(share, 0.0, 1.0))
+    columns = {"bits": spans["bits"], "energy_j": spans["energy_j"]}
+    return {name: math.fsum(share * np.asarray(each, float)) for name, each in columns.items()}
+
+
+def summarise(
+    rounds: Columns, targets: tuple[float, ...], threshold_s: float | None, spans: Columns
+) -> dict:
+    """The part of summary.json that follows from the tables; what does not exist is null.
 
     Args:
         rounds: columns of the table rounds.
         targets: accuracies whose time, bits and joules are reported.
         threshold_s: T_th, s; None: none.
+        spans: columns of the table spans.
     """
     column = {name: np.asarray(values, float) for name, values in rounds.items()}
     seen = np.flatnonzero(~np.isnan(column["accuracy"]))
@@ -50,7 +68,7 @@ def summarise(rounds: Columns, targets: tuple[float, ...], threshold_s: float | 
         "final_accuracy": _last(column["accuracy"]),
         "final_loss": _last(column["loss"]),
         "best_accuracy": float(column["accuracy"][seen].max()) if seen.size else None,
-        "targets": {f"{target:g}": to_target(rounds, target) for target in targets},
+        "targets": {f"{target:g}": to_target(rounds, target, spans) for target in targets},
         "time_s": float(column["time_s"][-1]),
         "mean_latency_s": float(column["latency_s"].mean()),
         "max_latency_s": float(column["latency_s"].max()),

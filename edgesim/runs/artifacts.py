@@ -109,7 +109,10 @@ def summary_of(
         "warnings": warnings,
         "stretched_rounds": log.stretched_rounds,
         **summarise(
-            log.columns("rounds"), scenario.evaluate.targets, scenario.budget.latency_threshold_s
+            log.columns("rounds"),
+            scenario.evaluate.targets,
+            scenario.budget.latency_threshold_s,
+            log.columns("spans"),
         ),
         **promises(log.columns("upload_forecasts")),
     }

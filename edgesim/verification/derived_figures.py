@@ -123,15 +123,18 @@ def by_round(
 
 
 def check_summary(summary: dict[str, Any], tables: Tables) -> CheckResult:
-    """The key figures of summary.json follow from the table rounds."""
-    columns = {name: column.to_numpy() for name, column in tables["rounds"].items()}
+    """The key figures of summary.json follow from the tables rounds and spans."""
+    columns, spans = (
+        {name: column.to_numpy() for name, column in tables[table].items()}
+        for table in ("rounds", "spans")
+    )
     targets = tuple(map(float, summary["targets"]))
-    derived = summarise(columns, targets, summary["latency_threshold_s"])
+    derived = summarise(columns, targets, summary["latency_threshold_s"], spans)
     recorded = dict(_flat(summary))
     for key, value in _flat(derived):
         found = recorded.get(key)
         if first_difference([_number(found)], [_number(value)]) is not None:
-            problem = f"{key} is {found}, and the rounds give {value}"
+            problem = f"{key} is {found}, and the tables give {value}"
             return CheckResult(SUMMARY, FAILED, problem)
     return CheckResult(SUMMARY, PASSED, counted(len(derived), "figure"))
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from edgesim.records.summary import to_target
 from edgesim.results.finished_run import FinishedRun
 from reports.run_data.scheme_grouping import Scheme
 
@@ -27,7 +28,7 @@ PHASES_FIRST, PHASES_LAST = ("download",), ("upload", "handover", "idle", "off")
 class CostToTarget:
     """What had been spent by the end of the round that first reached a target accuracy.
 
-    rounds: played, that one included.     bits: up and down, of all devices.
+    rounds: played, that one included.     bits: up and down, of all devices, also in flight.
     """
 
     rounds: int
@@ -38,15 +39,10 @@ class CostToTarget:
 
 def cost_to_target(run: FinishedRun, target: float) -> CostToTarget | None:
     """First evaluated round with accuracy >= target; None where no round has it."""
-    table = run.rounds
-    hits = np.flatnonzero(table["accuracy"].to_numpy() >= target)
-    if not len(hits):
+    spent = to_target(run.rounds, target, run.spans)
+    if spent is None:
         return None
-    last = int(hits[0])
-    so_far = table.iloc[: last + 1]
-    bits = float(so_far["bits_up"].sum() + so_far["bits_down"].sum())
-    joules = float(so_far["energy_j"].sum())
-    return CostToTarget(len(so_far), float(so_far["time_s"].iloc[-1]), bits, joules)
+    return CostToTarget(spent["round"] + 1, spent["time_s"], spent["bits"], spent["energy_j"])
 
 
 def evaluated(run: FinishedRun) -> pd.DataFrame:
