@@ -149,6 +149,9 @@ class Counted:
     def retain(self, state: Rounds, updates: Sequence[Update]) -> Rounds:
         return state
 
+    def discard(self, state: Rounds, view: View, updates: Sequence[Update]) -> Rounds:
+        return state
+
     def aggregate(self, state: Rounds, view: View, updates: Sequence[Update]) -> Rounds:
         return replace(state, g=state.g + 1)
 

@@ -69,6 +69,7 @@ class Desk:
         out: device -> its job, of devices at work.
         held: jobs that have arrived and are not used yet, in order of arrival.
         gone: jobs that have ended since the last version and will not be used.
+        too_stale: those of them whose updates have arrived, for `MethodHooks.discard`.
         to_retain: jobs whose devices have finished training, for `MethodHooks.retain`.
         version: g, of the model that is handed out now.
         jobs: how many jobs were handed out.
@@ -87,6 +88,7 @@ class Desk:
         self.out: dict[int, Flight] = {}
         self.held: list[Flight] = []
         self.gone: list[Flight] = []
+        self.too_stale: list[Flight] = []
         self.to_retain: list[Flight] = []
         self.version = self.jobs = self.turn = self.asked = self.void = self.in_vain = 0
         self._left_out: tuple[float, dict[int, float]] = (env.now, {})
@@ -145,6 +147,7 @@ class Desk:
                 flight.ended, status=DISCARDED, received=False, staleness=staleness
             )
             self.gone.append(flight)
+            self.too_stale.append(flight)
         return found
 
     def again(self, device: int) -> int:

@@ -58,5 +58,5 @@ def discard_everything(desk: Desk) -> Generator[simpy.Event, Any, None]:
         desk.collect(None)
     for flight in desk.held:
         flight.outcome = replace(flight.ended, status=DISCARDED, received=False)
-    desk.gone, desk.held = [*desk.gone, *desk.held], []
+    desk.gone, desk.held, desk.too_stale = [*desk.gone, *desk.held], [], []
     desk.void, desk.asked = desk.void + desk.asked, 0

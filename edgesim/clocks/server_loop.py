@@ -277,6 +277,14 @@ class ServerLoop:
         self.desk.to_retain = []
         return following("retain", state, self.method.retain(state, trained))
 
+    def discarded(self, state: State, view: View) -> State:
+        """The state with what the server remembers of updates that came too late for the model."""
+        stale = [each.update for each in in_device_order(self.desk.too_stale) if each.update]
+        self.desk.too_stale = []
+        if not stale:
+            return state
+        return following("discard", state, self.method.discard(state, view, stale))
+
     def make_version(
         self, g: int, state: State, batch: Sequence[Flight], start_s: float, is_last: bool
     ) -> State:
@@ -295,7 +303,7 @@ class ServerLoop:
         free = np.ones(len(cell.fleet), dtype=bool)
         free[list(desk.out)] = False
         desk.idle_since_s[free] = self.env.now
-        state = self.retained(state)
+        state = self.discarded(self.retained(state), view)
         used = [self.as_used(flight, state, g) for flight in batch]
         state = following("aggregate", state, self.method.aggregate(state, view, used))  # (26)
         rows = in_device_order([*batch, *unused])

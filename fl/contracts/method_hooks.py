@@ -100,6 +100,9 @@ class MethodHooks(Protocol):
     def retain(self, state: State, updates: Sequence[Update]) -> State:
         """The state after these updates came but were not used."""
 
+    def discard(self, state: State, view: View, updates: Sequence[Update]) -> State:
+        """The state after these updates have arrived too stale for the model."""
+
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
         """The next state."""
 

@@ -359,6 +359,13 @@ class Method(metaclass=ABCMeta):
         parts = {update.job.device: self.local_part(update.result()) for update in updates}
         return replace(state, local=state.local | parts)
 
+    def discard(self, state: State, view: View, updates: Sequence[Update]) -> State:
+        """The state with what the server remembers of updates that are too stale for the model.
+
+        The devices have kept their part by then (`retain`).
+        """
+        return state
+
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
         """The mean of each weight over the devices that sent it: Liu, eq. (26)."""
         w = mean_over_holders(state.w, *self.arrived(view, updates))

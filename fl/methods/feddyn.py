@@ -29,7 +29,8 @@ class FedDyn(FedAvg):
         With ``weighting: samples`` the mean of y is weighted, and h is not.
         A device that was late keeps its new lam_k, though h has not heard of it.
         Of an update that is used late the model takes the damped change, and h the whole one,
-        measured from the model downloaded: lam_k takes the whole one too.
+        measured from the model downloaded: lam_k takes the whole one too. One that is too stale
+        for the model still changes h.
         The terms' own operations are not charged. ``alpha: 0`` is FedAvg.
     """
 
@@ -63,11 +64,17 @@ class FedDyn(FedAvg):
         after = super().aggregate(state, view, updates)
         if self.alpha == 0 or not updates:
             return after
+        heard = self.discard(state, view, updates).memo
+        return replace(after, w=after.w - heard["drift"], memo=heard)
+
+    def discard(self, state: State, view: View, updates: Sequence[Update]) -> State:
+        """h takes the changes of lam_k, also of those whose weights the model does not."""
+        if self.alpha == 0:
+            return state
         drift = state.memo.get("drift", state.w.new_zeros(len(state.w)))
         whole = [undamped(one, state.w, self.shared_mask) for one in updates]
         drift = feddyn_drift(drift, state.w, self.arrived(view, whole)[0], self.task.devices)
-        w = after.w - drift
-        return replace(after, w=w, memo=state.memo | {"drift": drift})
+        return replace(state, memo=state.memo | {"drift": drift})
 
     def personalise(self, state: State, k: int) -> Tensor:
         return state.w

@@ -28,6 +28,7 @@ class Scaffold(FedAvg):
         A device that was late keeps its new c_k, though c has not heard of the change.
         Of an update that is used late the model takes the damped change of the weights, and c the
         whole change of c_k, measured from the model downloaded: the device keeps the whole one too.
+        One that is too stale for the model still changes c.
         The operations of the correction are not charged.
         Devices weigh alike in c whatever ``weighting`` says, as in the paper.
     """
@@ -77,10 +78,14 @@ class Scaffold(FedAvg):
         w = after.w
         if self.server_lr != 1:
             w = state.w + self.server_lr * (w - state.w)
+        return self.discard(replace(after, w=w), view, updates)
+
+    def discard(self, state: State, view: View, updates: Sequence[Update]) -> State:
+        """The server's c takes the changes of c_k, also of those whose weights it does not."""
         control = self._control(state)
         for one in updates:
             control = control + control_change(one) / self.task.devices
-        return replace(after, w=w, memo=state.memo | {"control": control})
+        return replace(state, memo=state.memo | {"control": control})
 
     def personalise(self, state: State, k: int) -> Tensor:
         return state.w

@@ -160,13 +160,19 @@ class DepthFL(SubmodelMethod):
         after = super().aggregate(state, view, updates)
         if self.alpha == 0 or not updates:
             return after
+        heard = self.discard(state, view, updates).memo
+        somebody = reduce(or_, (one.travels for one in self.arrived(view, updates)[0]))
+        w = (after.w - heard["drift"]).where(somebody, state.w)
+        return replace(after, w=w, memo=heard)
+
+    def discard(self, state: State, view: View, updates: Sequence[Update]) -> State:
+        """The drift takes the whole changes, also of those whose weights the model does not."""
+        if self.alpha == 0:
+            return state
         whole = [undamped(one, state.w, self.shared_mask) for one in updates]
-        sent, _ = self.arrived(view, whole)
         drift = state.memo.get("drift", state.w.new_zeros(len(state.w)))
-        drift = feddyn_drift(drift, state.w, sent, self.task.devices)
-        somebody = reduce(or_, (one.travels for one in sent))
-        w = (after.w - drift).where(somebody, state.w)
-        return replace(after, w=w, memo=state.memo | {"drift": drift})
+        drift = feddyn_drift(drift, state.w, self.arrived(view, whole)[0], self.task.devices)
+        return replace(state, memo=state.memo | {"drift": drift})
 
     def received(self, state: State, k: int) -> Tensor:
         """[w, lam_k]."""

@@ -44,6 +44,9 @@ class GivenDurations:
     def retain(self, state, updates):
         return state
 
+    def discard(self, state, view, updates):
+        return state
+
     def aggregate(self, state, view, updates):
         return state + 1
 

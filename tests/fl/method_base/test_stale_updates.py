@@ -77,13 +77,13 @@ def test_a_fresh_update_stays_the_object_that_it_was(bench):
     assert type(bench.method("fedpm").damped(update, newer, state, 0.5)) is WeightedUpdate
 
 
-@pytest.mark.parametrize("weight", [1.0, 0.5])
+@pytest.mark.parametrize("weight", [1.0, 0.5, None])
 @pytest.mark.parametrize("direction", ["delta", "model"])
 @pytest.mark.parametrize("name", ["scaffold", "feddyn", "depthfl"])
 def test_the_servers_memory_is_the_mean_of_the_devices_with_stale_updates(
     bench, name, direction, weight
 ):
-    """c = mean c_k, and h = mean lam_k, whatever the model takes of an update.
+    """c = mean c_k, and h = mean lam_k, whatever the model takes of an update (None: nothing).
 
     Devices take turns of unequal length, so that their models are up to seven versions old.
     """
@@ -99,9 +99,13 @@ def test_the_servers_memory_is_the_mean_of_the_devices_with_stale_updates(
     for k in (0, 1, 0, 2, 1, 0, 3, 0, 3, 2):
         base, update = at_work[k]
         state = method.retain(state, [update])
-        measured = state if direction == "model" else base
-        used = method.damped(update, state, measured, weight)
-        state = method.aggregate(state, view_of(bench.task, state.g), [used])
+        view = view_of(bench.task, state.g)
+        if weight is None and k != 0:
+            state = method.discard(state, view, [update])
+        else:
+            measured = state if direction == "model" else base
+            used = method.damped(update, state, measured, 1.0 if weight is None else weight)
+            state = method.aggregate(state, view, [used])
         at_work[k] = begun(state, k)
     mean = sum(state.local.values()) / 4
     memory = state.memo["control"] if name == "scaffold" else 0.1 * state.memo["drift"]
