@@ -10,6 +10,7 @@ from fl.contracts import Payload, Update, View
 from fl.errors import MethodError
 from fl.method_base.affine_demand import upload_bits
 from fl.method_base.method import MAX_RATE, State, param
+from fl.method_base.stale_updates import MovedUpdate, device_change
 from fl.methods.fedavg import weighting_by_samples
 from fl.methods.fedprox import FedProx
 
@@ -28,6 +29,8 @@ class FedNova(FedProx):
     Departs from the paper:
         Devices differ in their steps through ``local_epochs`` and their numbers of samples.
         mu and momentum exclude each other; the authors' program adds their recursions.
+        Of an update that is used late the device's own change is normalised; the distance of its
+        model from that of now, where changes are measured from there, is not.
         Weight decay does not enter |a_k|, nor does clipping. The proximal term's own operations are
         not charged.
     """
@@ -74,5 +77,9 @@ class FedNova(FedProx):
         old = state.w.double()
         moved = old.new_zeros(len(old))
         for one, p, a in zip(updates, weight, reach, strict=True):
-            moved += (one.result().w.double() - old) * (scale * p / a)
+            if isinstance(one, MovedUpdate):  # only the device's own change has its steps in it
+                moved += (one.weight * p / sum(weight)) * one.offset
+                moved += one.weight * device_change(one).double() * (scale * p / a)
+            else:
+                moved += (one.result().w.double() - old) * (scale * p / a)
         return replace(state, g=state.g + 1, w=(old + moved).to(state.w.dtype))

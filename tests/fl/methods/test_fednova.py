@@ -7,6 +7,7 @@ import torch
 
 from fl.contracts import Job, Payload, Phase, Trained
 from fl.errors import MethodError
+from fl.method_base.stale_updates import MovedUpdate
 from tests.fl.conftest import view_of
 
 LR = 0.1
@@ -92,3 +93,27 @@ def test_where_one_and_three_steps_on_opposite_quadratics_end(bench, eta, fednov
                 updates.append(update)
             reached.append(method.aggregate(state, view_of(bench.task), updates).w[0].item())
         assert reached[0] / (1 - reached[1] + reached[0]) == pytest.approx(limit, abs=6e-6)
+
+
+@pytest.mark.parametrize("from_now, expected", [(False, 2.5), (True, 2.0)])
+def test_what_staleness_moves_is_the_normalised_change_of_the_device(bench, from_now, expected):
+    """From 0, two steps to 2 and four to 4, and the model is 1 by now; tau_eff = 3, s = 1/2.
+
+    Both changes are normalised to 3: 1 + s 3 if measured from the model downloaded, and
+    1 + s (0 + 3 - 1) from that of now.
+    """
+    method = bench.method("fednova", weighting="uniform")
+    zeros = torch.zeros_like(method.start().w)
+    state = replace(method.start(), w=zeros + 1.0)
+    updates = [
+        MovedUpdate(
+            Walked(k, zeros, steps, -1.0 / LR),
+            0.5,
+            state.w,
+            state.w if from_now else zeros,
+            method.shared_mask,
+        )
+        for k, steps in enumerate((2, 4))
+    ]
+    after = method.aggregate(state, view_of(bench.task), updates)
+    assert after.w[0].item() == pytest.approx(expected, abs=1e-6)
