@@ -152,11 +152,11 @@ def crash_times_s(cell: Cell, job: Job) -> Iterator[float]:
 
 
 def cut_off(
-    env: simpy.Environment, process: simpy.Process, at_s: float, is_trained: Callable[[], bool]
+    env: simpy.Environment, process: simpy.Process, at_s: float, has_computed: Callable[[], bool]
 ) -> SimPyProcess:
     """Interrupt a device at an instant, unless its computation is over by then."""
     yield event_at(env, at_s)
-    if process.is_alive and not is_trained():
+    if process.is_alive and not has_computed():
         process.interrupt(CUT)
 
 

@@ -66,7 +66,7 @@ def take_part(
     job, start_s, done, restarts = update.job, env.now, Progress(), 0
     away: Away | None = None
     if math.isfinite(cut_s) and (process := env.active_process):
-        env.process(cut_off(env, process, cut_s, lambda: done.trained))
+        env.process(cut_off(env, process, cut_s, lambda: done.computed))
     while True:
         try:
             if away is not None:
@@ -110,7 +110,8 @@ class Progress:
         stages: finished stages of the computation.
         part: finished share of the stage behind them.
         bits_up: sent, bit.
-        trained: the computation was over at some time.
+        computed: the computation is over.
+        trained: it was over at some time, also before the device began again.
         spans: what it was doing, also before it began again.
     """
 
@@ -119,6 +120,7 @@ class Progress:
     stages: int = 0
     part: float = 0.0
     bits_up: float = 0.0
+    computed: bool = False
     trained: bool = False
     spans: list[Span] = field(default_factory=list)
 
@@ -138,7 +140,7 @@ def work(cell: Cell, update: Update, grant: Grant, log: EventLog, done: Progress
     except simpy.Interrupt as stop:
         if stop.cause != CUT or not cut_short(update, done):
             raise
-    done.trained = True
+    done.computed = done.trained = True
     yield from upload(cell, update, grant, log, done)
 
 

@@ -96,9 +96,9 @@ def test_a_device_that_still_downloads_at_the_cut_is_late(played):
     assert rows.download_s.tolist() == pytest.approx([0.15] * 3) and not rows.cycles.any()
 
 
-def absent(*there):
+def absent(*there, on_leave="resume"):
     presence = Presence(3, [Part(timeline_of(there, math.inf), np.arange(3))])
-    return Absences(presence, ("resume",) * 3, ("resume",) * 3, np.zeros(3))
+    return Absences(presence, (on_leave,) * 3, ("resume",) * 3, np.zeros(3))
 
 
 def test_absences_take_their_time_and_who_is_away_at_the_cut_is_late(played):
@@ -107,6 +107,20 @@ def test_absences_take_their_time_and_who_is_away_at_the_cut_is_late(played):
     run = played(Deadline(cuts_jobs=True), absences=back)
     assert [update.job.phases[-1].steps for update in run.updates] == [11, 20, 20]
     assert run.log.table("device_rounds").status.tolist() == ["arrived", "late", "late"]
+
+
+@pytest.mark.parametrize("back_s, status, steps", [(2.2, "arrived", 11), (2.64, "late", 20)])
+def test_who_leaves_while_it_sends_and_starts_again_is_cut_too(played, back_s, status, steps):
+    """T_th 3 s, cut at 2.85 s. Device 0 has computed by 1 s and sends until it leaves at 1.1 s.
+
+    Back at 2.2 s it has the model at 2.4 s and made 11.25 steps at the cut; back at 2.64 s, 0.25.
+    """
+    leaves = absent([(0.0, 1.1), (back_s, math.inf)], *[[(0.0, math.inf)]] * 2, on_leave="restart")
+    run = played(Deadline(cuts_jobs=True), budget_s=3.0, absences=leaves)
+    rows, spans = run.log.table("device_rounds"), run.log.table("spans")
+    assert (rows.status[0], run.updates[0].job.phases[-1].steps) == (status, steps)
+    again = spans[(spans.device == 0) & (spans.phase == "global")].iloc[1]
+    assert (again.start_s, again.end_s) == pytest.approx((back_s + 0.2, 2.85))
 
 
 def test_who_leaves_after_the_cut_does_not_compute_again(played):
