@@ -18,7 +18,9 @@ from reports.styling.figure_style import INK
 MOST_LABELS = 40  # of a panel; more cannot be read
 APART_PT = 5.0  # between the middle of a point and the corner of its text
 POINT_LABEL = "_beside a point"  # no entry of a legend, as it begins with an underscore
-SIDES = ((1, 1), (1, -1), (-1, 1), (-1, -1))  # right and above first
+NEARER = 1.5  # a text is so many times nearer to its point than to others above or below
+SIDES = ((1, 1), (1, -1), (-1, 1), (-1, -1), (1, 0), (-1, 0))  # right and above first
+UPRIGHT = {1: "bottom", 0: "center", -1: "top"}
 
 
 class PointLabel(NamedTuple):
@@ -30,7 +32,8 @@ class PointLabel(NamedTuple):
 
 
 def label_points(figure: Figure, panel: Axes, labels: Sequence[PointLabel]) -> None:
-    """Write texts beside points; one that would touch another or a marker is hidden.
+    """Write texts beside points; one that would touch another or a marker is hidden, as is one
+    that could be read as another point's.
 
     Args:
         figure: with everything else in its place.
@@ -65,20 +68,36 @@ def arrange_labels(figure: Figure, panel: Axes, others: Sequence[tuple[float, fl
     places = [*(text.xy for text in texts), *others]
     points = panel.transData.transform(np.vstack([*places, *(m.get_xydata() for m in marked)]))
     taken = [Bbox([(x - reach, y - reach), (x + reach, y + reach)]) for x, y in points]
-    for text in texts:
+    for text, own in zip(texts, points, strict=False):
         for across, up in SIDES:
             text.set(
                 ha="left" if across > 0 else "right",
-                va="bottom" if up > 0 else "top",
+                va=UPRIGHT[up],
                 position=(across * APART_PT, up * APART_PT),
                 visible=True,
             )
             box = text.get_window_extent()
-            if _lies_within(box, panel.bbox) and not box.count_overlaps(taken):
+            rivals = _above_or_below(points[: len(places)], own, box, reach)
+            nearer = NEARER * _distances(box, own[None]) < _distances(box, rivals)
+            free = nearer.all() and not box.count_overlaps(taken)
+            if free and _lies_within(box, panel.bbox):
                 taken.append(box.padded(reach))
                 break
         else:
             text.set_visible(False)
+
+
+def _above_or_below(points: np.ndarray, own: np.ndarray, box: Bbox, reach: float) -> np.ndarray:
+    """The points [N, 2] in a column with a text's own or with the text, none in its own place."""
+    away, x = np.abs(points - own), points[:, 0]
+    beside = (away[:, 0] < box.width / 2) | ((box.x0 + 2 * reach < x) & (x < box.x1 - 2 * reach))
+    return points[beside & (away.max(axis=1) > reach)]
+
+
+def _distances(box: Bbox, points: np.ndarray) -> np.ndarray:
+    """From a box to each point [N, 2], pixels; 0 within it."""
+    beyond = np.maximum(box.min - points, points - box.max).clip(0)
+    return np.asarray(np.hypot(*beyond.T))
 
 
 def _lies_within(inner: Bbox, outer: Any) -> bool:

@@ -51,3 +51,23 @@ def test_texts_find_their_places_anew_where_the_panel_has_another_size():
     panel.set_xlim(499, 506)
     arrange_labels(figure, panel)
     assert all(text.get_visible() for text in panel.texts)
+
+
+def test_a_text_is_not_between_points_of_a_column():
+    """Midway between two points it could be the text of either: it stands at its point's height."""
+    figure = Figure(figsize=(6, 4))
+    panel = figure.subplots()
+    panel.set(xlim=(0, 10), ylim=(0, 10))
+    column = [PointLabel(5, y, f"{y} MHz") for y in (4.0, 4.8, 5.6)]
+    label_points(figure, panel, column)
+    assert [text.get_visible() for text in panel.texts] == [True] * 3
+    assert [text.get_va() for text in panel.texts] == ["top", "center", "bottom"]
+
+
+def test_a_text_does_not_run_between_points_of_another_column():
+    figure = Figure(figsize=(6, 4))
+    panel = figure.subplots()
+    panel.set(xlim=(0, 10), ylim=(0, 10))
+    others = [PointLabel(5.8, y, "") for y in (4.0, 6.0)]
+    label_points(figure, panel, [PointLabel(5, 5, "10 MHz, 20 ms"), *others])
+    assert panel.texts[0].get_ha() == "right"  # its right end: it stands left of its point
