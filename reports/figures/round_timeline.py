@@ -108,7 +108,7 @@ def round_timeline(schemes: list[Scheme], style: FigureStyle) -> Figure:
         panel.tick_params(labelbottom=True)
     for panel in panels:
         panel.set_xlim(left=0)
-    handles: list[Artist] = [Patch(label=p, **fill[p]) for p in fill if p in drawn]
+    handles: list[Artist] = [Patch(label=wrap(p), **fill[p]) for p in fill if p in drawn]
     handles += _line_handles(schemes, logged)
     name_marks(figure, handles, 8 if style.wide else 4)
     return figure

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.transforms import blended_transform_factory
 
 from reports.run_data.scheme_grouping import Scheme
+from reports.styling.axes_and_legends import wrap
 from reports.styling.figure_style import INK, QUIET
 from reports.styling.table_formats import significant
 
@@ -38,7 +39,7 @@ def stacked_bars(
     rows = np.arange(len(schemes))
     for name, row in parts.items():
         edge: dict[str, Any] = {"edgecolor": INK if hatched[name] else "white", "lw": 0.3}
-        edge |= {"hatch": hatched[name], "color": colours[name], "label": name}
+        edge |= {"hatch": hatched[name], "color": colours[name], "label": wrap(name)}
         panel.barh(rows, row, left=left, height=0.34, **edge)
         left += np.asarray(row)
     for i, scheme in enumerate(schemes):

@@ -116,7 +116,7 @@ def job_timeline(schemes: list[Scheme], style: FigureStyle) -> Figure:
         panel.set_title(wrap(scheme.label))
     for panel in panels[len(schemes) :]:
         panel.set_visible(False)
-    handles: list[Artist] = [Patch(label=p, **fill[p]) for p in fill if p in drawn]
+    handles: list[Artist] = [Patch(label=wrap(p), **fill[p]) for p in fill if p in drawn]
     handles.append(Line2D([], [], label="new version", **VERSION | {"lw": 0.9}))
     marked = {kind for window in windows for kind in window.jobs["kind"]}
     handles += [Line2D([], [], ls="none", label=k, **MARKS[k]) for k in MARKS if k in marked]

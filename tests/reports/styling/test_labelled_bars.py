@@ -49,3 +49,13 @@ def test_totals_have_as_many_figures_each(name):
         FigureCanvasAgg(figure).draw()
     totals = [text.get_text() for text in panel.texts]
     assert totals == ["a: 29.28 ms", "b: 12.00 ms", f"c: 1{THIN}235 ms", "d: 0 ms"]
+
+
+def test_a_part_whose_name_begins_with_an_underscore_stands_in_the_legend():
+    """matplotlib leaves such labels out; a span of a user's own may have any name."""
+    parts = {"_idle": [1.0], "train": [2.0]}
+    looks = dict.fromkeys(parts, "C0"), dict.fromkeys(parts, "")
+    panel = Figure().subplots()
+    labelled_bars.stacked_bars(panel, [SimpleNamespace(label="a")], parts, *looks, "J")
+    shown = [text.get_text().lstrip("\N{ZERO WIDTH SPACE}") for text in panel.get_legend().texts]
+    assert shown == list(parts)
