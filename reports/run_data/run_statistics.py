@@ -51,9 +51,9 @@ def evaluated(run: FinishedRun) -> pd.DataFrame:
 
 
 def final(run: FinishedRun, column: str) -> float:
-    """The column in the last round with an accuracy; nan where none was evaluated."""
-    rows = evaluated(run)
-    return float(rows[column].iloc[-1]) if len(rows) else math.nan
+    """The column in the last round that has it; nan where none was evaluated."""
+    known = run.rounds[column].dropna()
+    return float(known.iloc[-1]) if len(known) else math.nan
 
 
 def total(run: FinishedRun, column: str) -> float:

@@ -11,6 +11,7 @@ from pytest import approx
 
 from edgesim.results.finished_run import FinishedRun
 from reports.run_data import run_statistics as stats
+from reports.run_data.metrics import LOSS
 from reports.run_data.scheme_grouping import Scheme, load_schemes
 
 NAN = float("nan")
@@ -33,6 +34,13 @@ def test_a_round_without_evaluation_reaches_nothing(scheme_of):
     run = scheme_of(accuracy=(NAN, NAN, 0.85, 0.8)).first
     assert stats.cost_to_target(run, 0.8).rounds == 3
     assert stats.final(run, "accuracy") == 0.8
+
+
+def test_real_targets_have_a_final_loss_without_an_accuracy(scheme_of):
+    scheme = scheme_of(accuracy=(0.5, NAN, 0.8, NAN))  # the loss is 1 less the accuracy
+    scheme.first.rounds["accuracy"] = NAN
+    assert math.isnan(stats.final(scheme.first, "accuracy"))
+    assert LOSS.of(scheme.first) == approx(0.2)
 
 
 @given(
