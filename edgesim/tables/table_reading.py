@@ -40,6 +40,8 @@ def read_event_log(
 def read_table(folder: Path, name: str) -> pandas.DataFrame:
     """One table by its name in `table_files.FILES`, with the columns of its schema that it has.
 
+    The table rounds has a metric of the user's own, too.
+
     Raises:
         ResultsError: it is missing, damaged or cannot be read.
     """
@@ -64,7 +66,7 @@ def read_table(folder: Path, name: str) -> pandas.DataFrame:
         raise ResultsError(
             f"The table {path} is damaged: {error}; delete it, and {AGAIN}."
         ) from None
-    return frame(columns, {column: schema[column] for column in columns})
+    return frame(columns, {column: schema.get(column, float) for column in columns})
 
 
 def _csv_columns(content: bytes, name: str) -> dict[str, np.ndarray]:
@@ -80,11 +82,10 @@ def _csv_columns(content: bytes, name: str) -> dict[str, np.ndarray]:
         if len(line) != len(head):
             raise TableError(f"row {i} has {len(line)} fields and the head has {len(head)}")
     texts = dict(zip(head, zip(*lines, strict=True), strict=True)) if lines else {}
-    return {
-        column: _numbers(column, texts.get(column, ()), kind)
-        for column, kind in SCHEMAS[name].items()
-        if column in head
-    }
+    kinds = {column: kind for column, kind in SCHEMAS[name].items() if column in head}
+    if kinds and name == "rounds":  # a metric of the user's own stands behind its columns
+        kinds.setdefault(head[-1], float)
+    return {column: _numbers(column, texts.get(column, ()), kind) for column, kind in kinds.items()}
 
 
 def _numbers(column: str, texts: tuple[str, ...] | list, kind: type) -> np.ndarray:

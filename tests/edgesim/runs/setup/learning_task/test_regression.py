@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
-from edgesim import load, simulate
+from edgesim import load, load_run, simulate
 from edgesim.errors import RunError, ScenarioError
 from edgesim.records.table_files import ROUNDS
 
@@ -85,6 +86,8 @@ def test_the_loss_is_the_mean_squared_error_by_hand(real):
 
 def test_a_metric_is_the_last_column_of_the_rounds(real, tmp_path):
     run = real("learning.metric=./my.py:within", "evaluate.every=2", out=tmp_path / "run")
+    again = load_run(tmp_path / "run").rounds[run.rounds.columns]
+    pd.testing.assert_frame_equal(again, run.rounds)
     assert list(run.rounds.columns) == [*ROUNDS, "within"]
     assert np.isnan(run.rounds.within[0]) and 0 < run.rounds.within[1] <= 1
     lines = (tmp_path / "run/rounds.csv").read_text().splitlines()
