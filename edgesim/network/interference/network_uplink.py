@@ -167,7 +167,6 @@ class NetworkUplink(Uplink):
             at_s: when it was handed over, which a resumed run learns later, s; None: now.
         """
         self.bands.hand_over(device, sector)
-        self.rates.hear_from_here()
         since_s = self.env.now if at_s is None or device in self._leaving else at_s
         self.cut_until_s[device] = since_s + self._interruption_s
         if device in self._leaving:

@@ -41,8 +41,6 @@ class UplinkRates:
             of a share of the band.
         bands: which share each device holds.
         grid: where the shares lie in the band; None: anywhere, with the mean interference.
-        held: interference density [S] that is held, W/Hz; None: that of those who send now. See
-            `hold`.
         density: that of the rates which were computed last, its mean over the band [S], W/Hz.
         power_w: transmit powers [K], W.
         factor: of the rate of each device, for repetitions as they happen [K].
@@ -52,7 +50,6 @@ class UplinkRates:
     channel: SectorChannel
     bands: SectorBands
     grid: ResourceGrid | None = None
-    held: Array | None = field(default=None, init=False)
     density: Array = field(init=False)
     power_w: Array = field(init=False)
     factor: Array = field(init=False)
@@ -61,29 +58,25 @@ class UplinkRates:
         self.density = np.zeros(self.couplings.sectors)
         self.power_w = np.zeros(len(self.couplings))
         self.factor = np.ones(len(self.couplings))
-        self._heard: tuple[Array, Array | None] | None = None  # powers/B [K], fading of `held`
+        self._heard: tuple[Array, Array | None] | None = None  # powers/B [K], fading; see `hold`
 
     def hold(self, power_w: Array, fading: Array | None) -> None:
-        """Hear these devices all the time, whoever sends.
+        """Hear these devices all the time, whoever sends, from where they are and are served.
 
         Args:
             power_w: their powers, W; 0: not heard [K].
             fading: |h|^2 of the links [K, S]; None: their mean, 1.
         """
         self._heard = power_w / self.channel.bandwidth_hz, fading
-        self.hear_from_here()
-
-    def hear_from_here(self) -> None:
-        """Hear who is held with the couplings of now: a device never disturbs its own sector."""
-        if self._heard is not None:
-            self.held = self.couplings.interference(*self._heard)
 
     def hold_senders(self, sending: Array, time_s: float) -> None:
         """`hold` the devices that send, bool [K], with the fading of an instant."""
         self.hold(np.where(sending, self.power_w, 0.0), self.channel.cross_power(time_s))
 
     def interference(self, sending: Array, time_s: float) -> Array:
-        """I [S], W/Hz, of the devices that send, bool [K]."""
+        """I [S], W/Hz, of the devices that are held, or else of those that send, bool [K]."""
+        if self._heard is not None:
+            return self.couplings.interference(*self._heard)
         density_w_per_hz = np.where(sending, self.power_w, 0.0) / self.channel.bandwidth_hz
         return self.couplings.interference(density_w_per_hz, self.channel.cross_power(time_s))
 
@@ -97,7 +90,7 @@ class UplinkRates:
         if self.grid is not None:
             uses, without_loss = self._factors_by_block(self.grid, gain, sending, time_s)
             return gain * uses, gain * without_loss
-        self.density = self.interference(sending, time_s) if self.held is None else self.held
+        self.density = self.interference(sending, time_s)
         gain = gain * noise_factor(self.channel, self.density)[self.couplings.serving]
         return gain, gain
 

@@ -1,5 +1,6 @@
-"""Interference that is held for a round or a look, while devices are handed over."""
+"""Interference that is held for a round or a look, while devices move and are handed over."""
 
+import numpy as np
 import pytest
 
 from edgesim.runs.run import simulate
@@ -28,12 +29,12 @@ learning: {dataset: none, model: liu-cnn, batch_size: 10, method: {name: fedavg}
 
 @pytest.fixture
 def uploads(tmp_path):
-    """uploads(mode) -> spans of the only device's upload under a mode of interference."""
-    (tmp_path / "walk.csv").write_text(WALK)
+    """uploads(mode, walk, *changes) -> spans of uploads under a mode of interference."""
     (tmp_path / "two-sites.yaml").write_text(TEXT)
 
-    def of_mode(mode):
-        scenario = load(tmp_path / "two-sites.yaml", [f"network.interference={mode}"])
+    def of_mode(mode, walk=WALK, *changes):
+        (tmp_path / "walk.csv").write_text(walk)
+        scenario = load(tmp_path / "two-sites.yaml", [f"network.interference={mode}", *changes])
         return simulate(scenario).spans.query("phase == 'upload'")
 
     return of_mode
@@ -46,3 +47,32 @@ def test_a_device_that_was_handed_over_does_not_disturb_itself(uploads, mode):
     assert len(alone) == 2  # one span in each sector
     for column in ("start_s", "end_s", "bits"):
         assert held[column].to_numpy() == pytest.approx(alone[column].to_numpy(), rel=1e-12)
+
+
+NEARER = "device,time_s,x_m,y_m\n0,0,-200,0\n1,0,450,0\n1,1,260,0\n"  # 250 m, then 60 m from 500 m
+BITS, START_S = 14_557_504.0, 454_922 * 5 / 100e6  # five steps on 454,922 weights at 100 MHz
+
+
+def from_200_m_s(at_m):
+    """Time of BITS of device 0 beside device 1, whose distances in steps of 0.1 s are given."""
+
+    def gain(distance_m):
+        return 10.0 ** (-(40.0 + 35.0 * np.log10(distance_m)) / 10.0)
+
+    now_s, left, step = START_S, BITS, 0
+    while left > 0.0:
+        noise_w_per_hz = 10.0 ** (-19.9) + 0.2 * gain(at_m(step)) / 10e6
+        rate_bps = 10e6 * np.log2(1.0 + 0.2 * gain(200.0) / (10e6 * noise_w_per_hz))
+        spent_s = min(0.1 * (step + 1) - now_s, left / rate_bps)
+        now_s, left, step = now_s + spent_s, left - spent_s * rate_bps, step + 1
+    return now_s - START_S
+
+
+def test_who_is_held_disturbs_from_where_it_is_now(uploads, tmp_path):
+    """Device 1 comes from 450 to 260 m: 1.371040 s, and 1.213028 s if it stayed at 450 m."""
+    walks = ("devices.0.count=2", "network.handover.event=none", "network.channel.refresh=100 ms")
+    moved_s = from_200_m_s(lambda step: 450.0 - 19.0 * min(step, 10))
+    assert moved_s == pytest.approx(1.371040, abs=1e-6)
+    assert from_200_m_s(lambda step: 450.0) == pytest.approx(1.213028, abs=1e-6)
+    first = uploads("full", NEARER, *walks).query("device == 0")
+    assert (first.end_s - first.start_s).to_numpy() == pytest.approx([moved_s], rel=1e-9)
