@@ -233,11 +233,13 @@ class NetworkUplink(Uplink):
         """(factor of the rate, time after the last bit, s) of an upload that begins now."""
         if self.repetitions is None and self.channel.estimate is None:
             return 1.0, 0.0
-        gain = float(self.rates.gains(self.timer.table.active, self.env.now)[grant.device])
+        sending = self._with_band(self.timer.table.active)
+        gain = float(self.rates.gains(sending, self.env.now)[grant.device])
         return self._draw(grant, bits, gain)
 
     def _rates_now(self, sending: Array, time_s: float) -> tuple[Array, Array, Array]:
         self.follow()
+        sending = self._with_band(sending)
         if self.interference == REFRESH:
             self._refresh(sending, time_s)
         waiting = (self.bands.granted > 0.0) & ~self.bands.sending
@@ -247,6 +249,10 @@ class NetworkUplink(Uplink):
             served = np.bincount(self.couplings.serving, sending, self.couplings.sectors) > 0.0
             self.measured.change(self.rates.density, served, time_s)
         return rates
+
+    def _with_band(self, active: Array) -> Array:
+        """Who sends of the devices with bits left, bool [K]: not those who wait for a band."""
+        return active & (self.bands.held > 0.0)
 
     def _report(self, flows: Array, now_s: float) -> None:
         """Tell ``on_segment`` of the stretches of some flows that end now."""

@@ -1,7 +1,8 @@
-"""The uplink of a network: a handover in the last instant of an upload."""
+"""The uplink of a network: a handover in the last instant of an upload, or to a full sector."""
 
 import math
 
+import numpy as np
 import pytest
 import simpy
 
@@ -63,3 +64,29 @@ def test_an_upload_handed_over_at_its_end_leaves_no_pause_behind(last):
     env.run()
     assert sent == [9e6, pytest.approx(1e6, abs=1e-9), 0.0] and sent[1] < 1e6
     assert sum(sent) == 1e7 and waits == [None]
+
+
+def test_who_waits_for_a_band_disturbs_nobody():
+    """Device 1 goes over to sector 1, whose whole band device 2 has: sector 0 hears device 2 alone.
+
+    5 MHz x log2(1 + 0.2 W 1e-10 / (5 MHz (N0 + 0.2 W 1e-11 / 10 MHz))) are 21.542833 Mbit/s.
+    """
+    env, segments = simpy.Environment(), []
+    couplings = Couplings([[1e-10, 1e-11], [1e-10, 3e-11], [1e-11, 1e-10]], [0, 0, 1])
+    density = 10.0 ** ((-174.0 + 5.0 - 30.0) / 10.0)
+    channel = SectorChannel(couplings, bandwidth_hz=10e6, noise_w_per_hz=density)
+    uplink = NetworkUplink(env, channel, couplings, on_segment=lambda *each: segments.append(each))
+    grants = [Grant(k, share, 0.0, 1e9, 0.2) for k, share in enumerate((0.5, 0.5, 1.0))]
+    uplink.begin_round(grants)
+    for grant in grants:
+        env.process(uplink.carry(20e6, grant))
+    env.run(until=0.1)
+    uplink.hand_over(1, 1)
+    env.run()
+    device, _, end_s, share, rate_bps, _ = np.array(segments).T
+    waits = (device == 1) & (share == 0.0)
+    until_s = end_s[waits].max()
+    assert end_s[device == 2].max() == pytest.approx(until_s)  # then its band is free
+    beside = rate_bps[(device == 0) & (end_s > 0.1) & (end_s <= until_s)]
+    assert beside / 1e6 == pytest.approx(np.full(len(beside), 21.542833), abs=1e-6)
+    assert len(beside)
