@@ -133,7 +133,12 @@ def numbers(layout: Layout, slot: Slot, place: int) -> Array:
 
 
 def output_layer(layout: Layout) -> Array:
-    """The weights and biases that make the outputs of the model, bool [P]."""
+    """The weights and biases that make the outputs of the model, bool [P].
+
+    Those of the classifier where it is not known which they are (`Layout.output`).
+    """
+    if layout.output is None:
+        return layout.role("classifier")
     return layout.where(
         lambda slot: any(axis and axis.group == layout.output for axis in slot.axes[:1])
     )

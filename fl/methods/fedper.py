@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fl.contracts import Array
+from fl.errors import MethodError
 from fl.masks.unit_masks import output_layer
 from fl.methods.fedavg import FedAvg, weighting_by_samples
 
@@ -19,7 +20,8 @@ class FedPer(FedAvg):
     head stays, also when the upload was late.
 
     Departs from the paper:
-        The head is the output layer; the paper has one or more last layers.
+        The head is the output layer, of a module of the user's own its classifier
+        (`learning.classifier`); the paper has one or more last layers.
         A device that was never asked uses the initial head.
     """
 
@@ -27,5 +29,10 @@ class FedPer(FedAvg):
     stale: ClassVar[str] = "damp"
     weighting: str = weighting_by_samples("Arivazhagan et al.; Collins et al., ICML 2021")
 
+    def __post_init__(self) -> None:
+        if self.personal().all():
+            raise MethodError("name", "needs a model with weights in front of its classifier")
+
     def personal(self) -> Array:
-        return output_layer(self.layout)
+        own = not self.task.architecture.in_layers
+        return self.layout.role("classifier") if own else output_layer(self.layout)
