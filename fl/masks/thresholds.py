@@ -18,6 +18,7 @@ import numpy as np
 
 from fl.accounting import Accounting, StepCost, slot_flops
 from fl.contracts import Array
+from fl.masks.unit_masks import output_layer
 from fl.models.architectures import Architecture
 from fl.models.layout import Layout, Slot
 
@@ -31,10 +32,10 @@ def carriers(layout: Layout, output: bool = True) -> tuple[Slot, ...]:
     Shortcuts are among them; not those of an LSTM, where four rows make one unit, and no embedding.
     ``output`` false: not the output layer.
     """
-    found = []
+    found, last = [], output_layer(layout)
     for slot in layout.slots:
         axis = slot.axes[0] if slot.kind == "weight" else None
-        if axis and axis.blocks == 1 and (output or axis.group != layout.output):
+        if axis and axis.blocks == 1 and (output or not last[slot.offset]):
             found.append(slot)
     return tuple(found)
 

@@ -34,6 +34,8 @@ UNCOUNTED: dict[Any, Callable[..., int]] = {  # products without a formula in to
     _ATEN.dot: lambda one, other, **_: 2 * one.numel(),
     _ATEN.addbmm: lambda start, one, other, **_: 2 * one.numel() * other.shape[-1],
 }
+SIMPLE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+ROWS = (*SIMPLE, nn.MultiheadAttention)  # every row of their weights feeds one output
 
 
 class StaticBatchNorm(nn.Module):
@@ -61,6 +63,7 @@ class TracedParameter:
         place: of the owner in the order in which modules are first called.
         uses: how often a forward pass of one sample multiplies by, or adds, each coordinate.
         inner: its input is computed within its own module.
+        rows: each of its rows feeds one output.
     """
 
     name: str
@@ -70,6 +73,7 @@ class TracedParameter:
     place: int
     uses: float
     inner: bool
+    rows: bool
 
 
 @dataclass(frozen=True)
@@ -230,7 +234,8 @@ class CountedCall:
             inner = kind == "weight" and owner in seen
             seen |= {owner} if kind == "weight" else set()
             shape, place = tuple(each.shape), self.place.get(owner, 0)
-            found.append(TracedParameter(name, shape, kind, owner, place, uses[name], inner))
+            rows = kind == "weight" and isinstance(self.holder(name), ROWS)
+            found.append(TracedParameter(name, shape, kind, owner, place, uses[name], inner, rows))
         return tuple(found)
 
     def caller(self, name: str) -> str:
@@ -240,8 +245,12 @@ class CountedCall:
             owner = owner.rpartition(".")[0]
         return owner
 
+    def holder(self, name: str) -> nn.Module:
+        """The module whose parameter it is."""
+        return self.module.get_submodule(name.rpartition(".")[0])
+
     def kind(self, name: str, parameter: nn.Parameter) -> str:
-        owner = self.module.get_submodule(name.rpartition(".")[0])
+        owner = self.holder(name)
         if isinstance(owner, (*SCALES, StaticBatchNorm)):
             return "norm"
         if isinstance(owner, LOOKED_UP):

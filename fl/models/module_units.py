@@ -22,10 +22,9 @@ from torch.nn.utils import parametrize
 
 from fl.contracts import Array
 from fl.models.layout import Layout, Slot, UnitAxis
-from fl.models.module_trace import LOOKED_UP, logits_of
+from fl.models.module_trace import LOOKED_UP, SIMPLE, logits_of
 
 OUTPUT = "output"
-SIMPLE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 INSTALL = 'pip install "edgesim[units]"'
 DRAWS, TOLERANCE = 3, 1e-5  # of the check with numbers; the tolerance is relative to the outputs
 # (name of a tensor, dimension) -> units
@@ -102,9 +101,9 @@ def output_axes(model: UnitSearch, plain: Layout) -> Axes:
 
 
 def divided(plain: Layout, axes: Axes) -> Layout:
-    """The layout with these axes."""
+    """The layout with these axes in place of its own."""
     slots = tuple(
-        replace(slot, axes=tuple(axes.get((slot.name, i)) for i in range(len(slot.shape))))
+        replace(slot, axes=tuple(axes.get((slot.name, i), own) for i, own in enumerate(slot.axes)))
         for slot in plain.slots
     )
     return Layout(slots, OUTPUT)
@@ -210,7 +209,7 @@ def invisible(model: UnitSearch, plain: Layout, groups: list[Axes]) -> bool:
     kept = {
         name: np.arange(group.units) % 2 == 0
         for name, group in layout.groups.items()
-        if group.units > 1
+        if group.hidden and group.units > 1
     }
     outgoing = Layout(tuple(incoming_only(slot) for slot in layout.slots), OUTPUT)
     known = {name: units for name, units in kept.items() if name in outgoing.groups}

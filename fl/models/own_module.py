@@ -30,7 +30,7 @@ from fl.errors import ClassifierError, ModelError
 from fl.models.architectures import Architecture, batch_norm
 from fl.models.batch_norm import Norms
 from fl.models.layers import LayerTensor, Shape
-from fl.models.layout import Layout, Slot
+from fl.models.layout import Layout, Slot, UnitAxis
 from fl.models.module_trace import (
     BATCH,
     StaticBatchNorm,
@@ -126,10 +126,11 @@ class ModuleArchitecture(Architecture):
     def layout(self) -> Layout:
         plain, offset = [], 0
         for part, traced in zip(self.parts, self.trace.parameters, strict=True):
-            none = (None,) * len(part.shape)
-            plain.append(
-                Slot(part.name, part.shape, offset, part.kind, part.role, traced.place, none)
-            )
+            axes: list[UnitAxis | None] = [None] * len(part.shape)
+            if traced.rows:  # outputs that stay whole, unless they are found to be units
+                axes[0] = UnitAxis(part.name, cut=False)
+            where = offset, part.kind, part.role, traced.place, tuple(axes)
+            plain.append(Slot(part.name, part.shape, *where))
             offset += prod(part.shape)
         layout, last = Layout(tuple(plain)), self.trace.last
 

@@ -1,10 +1,12 @@
-"""Methods ask a module of the user's own for its output layer, its classifier and its rows."""
+"""Methods ask a module of the user's own for its output layer, classifier, rows and units."""
 
+import numpy as np
 import pytest
 from torch import nn
 
 from edgesim.seeds import Seeds
 from fl.errors import MethodError
+from fl.masks.unit_masks import hidden, unit_sums
 from fl.models.own_module import ModuleArchitecture, maker
 from fl.task import LearningTask
 from tests.fl.conftest import Bench
@@ -20,6 +22,12 @@ def deep():
     """64 -> 6 -> 5 -> 10, modules 1, 3 and 5."""
     dense = nn.Linear(64, 6), nn.ReLU(), nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 10)
     return nn.Sequential(nn.Flatten(), *dense)
+
+
+def normed():
+    """64 -> 6, and a layer norm, which mixes its units; -> 5 -> 10, modules 1, 4 and 6."""
+    front = nn.Flatten(), nn.Linear(64, 6), nn.LayerNorm(6), nn.ReLU()
+    return nn.Sequential(*front, nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 10))
 
 
 @pytest.fixture
@@ -52,3 +60,27 @@ def test_a_last_convolution_is_an_output_layer(bench_of):
     bench = bench_of(pooled)
     assert bench.method("fedp3").head.sum() == 90
     assert [slot.size for slot in bench.method("cs").sparse] == [72]
+
+
+@pytest.mark.parametrize(
+    ("module", "rows"), [(deep, [6, 5, 10]), (normed, [6, 5, 10]), (pooled, [8, 10])]
+)
+def test_every_row_has_a_threshold_whatever_is_known_of_its_units(bench_of, module, rows):
+    """Also where the outputs of a layer are mixed, and where the last layer is a convolution."""
+    bench = bench_of(module)
+    assert bench.method("spafl").rows.counts == rows
+    assert bench.method("spafl", prune_output=False).rows.counts == rows[:-1]
+    _, state = bench.play("spafl", rounds=1)
+    assert len(state.w) == bench.task.layout.size + sum(rows)
+
+
+def test_weights_belong_to_the_unit_that_they_lead_into(bench_of):
+    """64 -> 6 -> 5 and a layer norm: a unit of the 6 owns its 64 weights, not the 5 that it feeds.
+
+    Those into the 5, which the norm mixes, belong to no unit.
+    """
+    front = nn.Flatten(), nn.Linear(64, 6), nn.ReLU(), nn.Linear(6, 5), nn.LayerNorm(5)
+    layout = bench_of(lambda: nn.Sequential(*front, nn.Linear(5, 10))).task.layout
+    assert [group.units for group in hidden(layout).values()] == [6]
+    (sums,) = unit_sums(layout, np.ones(layout.size)).values()
+    assert sums.tolist() == [64] * 6

@@ -30,7 +30,10 @@ def test_what_is_added_is_one_group_and_a_layer_norm_is_left_whole(residual):
     axes = {slot.name: slot.axes for slot in residual.layout.slots}
     assert axes["norm.weight"] == (UnitAxis("conv1"),)
     assert axes["shortcut.bias"] == axes["conv2.bias"] == (UnitAxis("conv2"),)
-    assert axes["hidden.weight"] == (None, UnitAxis("conv2", repeat=16))
+    assert axes["hidden.weight"] == (
+        UnitAxis("hidden.weight", cut=False),
+        UnitAxis("conv2", repeat=16),
+    )
     assert list(hidden(residual.layout)) == ["conv1", "conv2"]
 
 
