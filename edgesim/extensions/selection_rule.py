@@ -18,6 +18,7 @@ from fl.method_base.method import Method
 from fl.selection.selection_rules import RULES, SelectionRule
 
 SELECTION = ("learning", "selection")
+PARTICIPANTS = ("learning", "method", "participants")
 DEFAULT = "uniform"
 SHIPPED = [*RULES, *LEARNING_RULES]
 
@@ -88,7 +89,7 @@ def checked(rule: SelectionRule, name: str) -> SelectionRule:
 
 
 def check_selection(scenario: Scenario, method: Method) -> None:
-    """Refuse a rule that the method does not read, and participants that the rule does not.
+    """Refuse a rule that the method does not read, and participants that nobody could be.
 
     Raises:
         ScenarioKeyError: with the key to remove.
@@ -97,9 +98,16 @@ def check_selection(scenario: Scenario, method: Method) -> None:
     if rule != DEFAULT and type(method).select is not Method.select:
         problem = f"is {rule}, which {name} does not read: it selects by a rule of its own"
         raise ScenarioKeyError(SELECTION, f"{problem}; remove it")
-    if rule == "all" and method.participants is not None:
-        problem = f"is {method.participants}, which the selection all does not read; remove it"
-        raise ScenarioKeyError(("learning", "method", "participants"), problem)
+    asked, devices = method.participants, scenario.device_count
+    if rule == "all" and asked is not None:
+        problem = f"is {asked}, which the selection all does not read; remove it"
+        raise ScenarioKeyError(PARTICIPANTS, problem)
+    # A method's own default, which a run's resolved scenario names, asks at most all.
+    if asked != type(method).participants and (asked or devices) > devices:
+        problem = (
+            f"is {asked}, but the cell has {counted(devices, 'device')}; write at most as many"
+        )
+        raise ScenarioKeyError(PARTICIPANTS, f"{problem}, or none")
     if rule in LEARNING_RULES:
         check_learning_rule(scenario, rule)
 

@@ -117,3 +117,21 @@ def test_methods_that_select_themselves_read_no_rule(chosen):
             "learning.dataset=digits",
             "learning.partition={kind: iid}",
         )
+
+
+@pytest.mark.parametrize("clock", ["synchronous", "overcommit", "asynchronous"])
+def test_more_participants_than_devices_are_refused_with_file_and_line(tmp_path, clock):
+    path = tmp_path / "tiny.yaml"
+    path.write_text(TEXT.replace("participants: 1", "participants: 4"))
+    with pytest.raises(ScenarioError) as refused:
+        simulate(load(path, [f"clock.mode={clock}"]))
+    assert str(refused.value) == (
+        f"{path}:9: learning.method.participants is 4, but the cell has 3 devices; write at most "
+        "as many, or none"
+    )
+
+
+def test_as_many_participants_as_devices_are_all(tmp_path):
+    path = tmp_path / "tiny.yaml"
+    path.write_text(TEXT.replace("participants: 1", "participants: 3"))
+    assert simulate(load(path)).rounds["selected"].tolist() == [3, 3]
