@@ -95,14 +95,14 @@ def without_empty_devices(counts: Array, wanted: Array) -> Array:
     """Counts [K, C] in which each device without samples gets one from another device.
 
     It is of the label with the largest ``wanted`` [K, C] of which some device with further samples
-    has any, and comes from the device with most of it.
+    has any, and comes from the device with most of it. Labels that are not wanted are not given.
     """
     counts = counts.copy()
     for k in np.flatnonzero(counts.sum(axis=1) == 0):
         can_spare = np.where(counts.sum(axis=1)[:, None] > 1, counts, 0)
         for c in np.argsort(-wanted[k], kind="stable"):
             donor = int(can_spare[:, c].argmax())
-            if can_spare[donor, c] > 0:
+            if wanted[k, c] > 0 and can_spare[donor, c] > 0:
                 counts[donor, c] -= 1
                 counts[k, c] += 1
                 break
@@ -124,7 +124,8 @@ def capped(counts: Array, samples_per_device: int | None) -> Array:
 def test_counts(train: Array, test_labels: Array) -> Array:
     """Test label counts [K, C]: each label divided as the training samples of that label are.
 
-    A device that rounding leaves without test data gets one sample of its most frequent label.
+    A device that rounding leaves without test data gets one sample of its most frequent label of
+    which there are enough; where it has none of these, it stays without.
     """
     return without_empty_devices(label_counts(test_labels, train), train)
 

@@ -192,6 +192,15 @@ def test_two_labels_of_mnist_for_a_hundred_devices():
     )
 
 
+def test_nobody_is_tested_on_a_label_that_it_does_not_hold():
+    """The last label has no test samples: its holder stays without."""
+    train, test = labels([10] * 5), labels([6, 6, 6, 6, 0])
+    parts, tests = divided(train, test, 5, kind="labels", labels_per_device=1)
+    own = [int(train[part[0]]) for part in parts]
+    assert [len(part) for part in tests] == [0 if label == 4 else 6 for label in own]
+    assert all((test[part] == label).all() for part, label in zip(tests, own, strict=True))
+
+
 # --- samples held out for validation --------------------------------------------------------------
 
 
