@@ -46,7 +46,7 @@ class FluidSharing:
         self.channel, self.division = channel, division
         self.since_s = 0.0
         self._uploads: dict[int, Upload] = {}
-        self._rates: list[float] = []  # of the uploads, in their order
+        self._flowing: list[tuple[float, float]] = []  # (share, rate) of the uploads, in order
         self._wait_s = math.inf
         self._ending: list[Upload] = []  # when that time has passed
 
@@ -86,9 +86,9 @@ class FluidSharing:
     def _advance(self, now_s: float) -> None:
         """Take away what was sent since the last change."""
         passed_s = now_s - self.since_s
-        for upload, rate_bps in zip(self._uploads.values(), self._rates, strict=True):
+        for upload, (share, rate_bps) in zip(self._uploads.values(), self._flowing, strict=True):
             upload.bits -= min(rate_bps * passed_s, upload.bits)
-            if rate_bps == 0.0:
+            if share == 0.0:  # who has the band and no connection sends in vain
                 upload.waited_s += passed_s
         if now_s >= self.since_s + self._wait_s:
             for upload in self._ending:  # rate x time rounds
@@ -98,17 +98,18 @@ class FluidSharing:
     def _divide(self) -> None:
         """Set all shares and rates, and when the first upload ends or the channel changes."""
         uploads = list(self._uploads.values())
-        self._rates, self._wait_s, self._ending = [], math.inf, []
+        self._flowing, self._wait_s, self._ending = [], math.inf, []
         if not uploads:
             return
         shares, now_s = self.division(uploads), self.since_s
         power_w = np.array([each.power_w for each in uploads])
         gain = self.channel.gains(now_s)[[each.device for each in uploads]]
-        self._rates = self.channel.rate_bps(shares, power_w, gain).tolist()
+        rates_bps = self.channel.rate_bps(shares, power_w, gain).tolist()
+        self._flowing = list(zip(shares.tolist(), rates_bps, strict=True))
         edge_s = self.channel.next_change_s(now_s) - now_s
         needed_s = [
             0.0 if each.bits <= 0.0 else each.bits / rate if rate > 0.0 else math.inf
-            for each, rate in zip(uploads, self._rates, strict=True)
+            for each, rate in zip(uploads, rates_bps, strict=True)
         ]
         for each, share, needed in zip(uploads, shares, needed_s, strict=True):
             if share > 0.0 and math.isinf(needed) and math.isinf(edge_s):

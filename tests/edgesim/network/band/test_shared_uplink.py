@@ -18,6 +18,8 @@ from edgesim.network.band.uploads import Upload
 from edgesim.network.channel import Channel
 from edgesim.network.fading.processes import BlockFading
 from edgesim.network.fluid_links import StalledLinkError
+from edgesim.network.given_losses.trace_file import TracedLosses
+from edgesim.network.given_losses.varying_channel import VaryingChannel
 from edgesim.records.span import Span
 from edgesim.seeds import Seeds
 from fl.contracts import Grant
@@ -64,6 +66,15 @@ def test_three_uploads_of_equal_weight():
 def test_three_uploads_of_other_weights():
     jobs, weights = [(0.0, 2.0), (0.0, 1.0), (1.0, 0.5)], [2.0, 1.0, 1.0]
     assert send(fair(3), jobs, weights)[0] == [3.5, 3.5, 3.0]
+
+
+@pytest.mark.parametrize("share", ["fair", "edf"])
+def test_who_has_the_band_and_no_connection_waits_for_nobody(share):
+    """No connection from 0.5 to 1.5 s: 1 bit ends at 2 s, and the radio was on all the time."""
+    losses = TracedLosses(np.array([0.0, 0.5, 1.5]), np.array([[0.0], [math.inf], [0.0]]), "hold")
+    channel = VaryingChannel(losses, 1.0, bandwidth_hz=1.0, noise_w=1.0)
+    ends, spans = send(SharedUplink(simpy.Environment(), channel, share), [(0.0, 1.0)])
+    assert ends == [2.0] and spans[0].waited_s == 0.0
 
 
 def test_who_is_interrupted_gives_its_part_back_and_has_sent_half():
