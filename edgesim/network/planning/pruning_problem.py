@@ -59,7 +59,8 @@ def pruning_problem(
         energy=EnergyTerms(
             cycles=cycles[served],
             kappa=fleet.capacitance[devices],
-            f_min_hz=fleet.min_cpu_hz[devices] * view.capability[devices],
+            # a throttled processor may be slower than the least clock of its choice
+            f_min_hz=np.minimum(fleet.min_cpu_hz * view.capability, view.cpu_hz)[devices],
             f_max_hz=view.cpu_hz[devices],
             p_max_w=power_w,
             gain=gain_per_w,

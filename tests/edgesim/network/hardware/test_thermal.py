@@ -1,9 +1,10 @@
-"""Temperature of a processor in closed form."""
+"""Temperature of a processor in closed form, and a run with one that is throttled."""
 
 import math
 
 import pytest
 
+from edgesim import load, simulate
 from edgesim.network.hardware.thermal import Thermal
 
 PHONE = Thermal(10.0, 5.0, ambient_c=25.0, limit_c=75.0, hysteresis_k=5.0, throttled_hz=1e9)
@@ -33,3 +34,34 @@ def test_the_closed_form_solves_the_differential_equation():
     for _ in range(20_000):
         temperature += step * (3.0 - (temperature - 25.0) / 10.0) / 5.0
     assert PHONE.after(40.0, 3.0, 20.0) == pytest.approx(temperature, abs=1e-3)
+
+
+HOT = """
+name: hot
+rounds: 12
+network: {bandwidth: 10 MHz, noise: -110 dBm, channel: {path_loss: {model: constant, loss: 100 dB}}}
+devices:
+  - count: 2
+    tx_power: 23 dBm
+    cpu:
+      frequency: 1 GHz
+      min_frequency: 500 MHz
+      cycles_per_weight: 2000
+      capacitance: 1e-26
+      thermal: {resistance: 20 K/W, capacity: 5 J/K, limit: 31 degC, throttled: 300 MHz}
+budget: {latency_threshold: 12 s}
+allocation: {solver: energy}
+learning:
+  dataset: none
+  model: liu-cnn
+  batch_size: 20
+  method: {name: pruning-only, local_steps: 2, warmup_steps: 1}
+"""
+
+
+def test_a_throttled_processor_may_be_slower_than_its_least_clock(tmp_path):
+    """1.25 W at 500 MHz heat it by up to 25 K: then it is planned, and runs, with 300 MHz."""
+    (tmp_path / "hot.yaml").write_text(HOT)
+    rows = simulate(load(tmp_path / "hot.yaml")).device_rounds
+    clock_hz = (rows.cycles / rows.compute_s).to_numpy()
+    assert clock_hz[0] == pytest.approx(5e8) and clock_hz.min() == pytest.approx(3e8)
