@@ -307,3 +307,8 @@ def step_of(time_s: float, length_s: float) -> int:
     if (n + 1) * length_s <= time_s:
         return n + 1
     return n - 1 if n * length_s > time_s else n
+
+
+def start_of(step: int, length_s: float) -> float:
+    """When a step of `step_of` begins, s."""
+    return step * length_s if step else 0.0  # the only one may last for ever

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from edgesim.network.channel import Channel, step_of
+from edgesim.network.channel import Channel, start_of, step_of
 from edgesim.network.device import Fleet
 from edgesim.network.make_channel import channel_options, mean_gains
 from edgesim.network.mobility.movement import Movement
@@ -72,7 +72,7 @@ class MovingChannel(Channel):
         """(path gain x shadowing [K], linear; K factor [K], linear) at ``time_s``."""
         step = step_of(time_s, self.refresh_s)
         if self._held is None or self._held[0] != step:
-            links = self.links_at(step * self.refresh_s)
+            links = self.links_at(start_of(step, self.refresh_s))
             self._held = step, self.gains_of(links), links.k_factor
         return self._held[1:]
 

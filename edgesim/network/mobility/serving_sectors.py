@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgesim.network.channel import step_of
+from edgesim.network.channel import start_of, step_of
 from edgesim.network.layout.coupling import SectorLinks
 from edgesim.network.mobility.a3_event import A3Event, A3Rule
 from fl.contracts import Array
@@ -80,7 +80,7 @@ class ServingSectors:
         if step not in self._links:
             while len(self._links) >= KEPT:
                 del self._links[min(self._links)]
-            self._links[step] = self.links_at(step * self._length_s)
+            self._links[step] = self.links_at(start_of(step, self.refresh_s))
         return self._links[step]
 
     def until(self, time_s: float) -> list[Handover]:
@@ -105,10 +105,6 @@ class ServingSectors:
         self._look_ahead(edge_s)
         first_s = self._coming[0].time_s if self._coming else edge_s
         return max(min(first_s, edge_s), math.nextafter(time_s, math.inf))
-
-    @property
-    def _length_s(self) -> float:
-        return 0.0 if math.isinf(self.refresh_s) else self.refresh_s
 
     def _restart(self) -> None:
         """Back to time 0, at which the strongest sector serves."""

@@ -210,3 +210,15 @@ def test_a_refresh_without_movement_and_a_missing_trace_are_refused(walking, on_
     scenario = on_a_line("devices.0.mobility.trace=none.csv")
     with pytest.raises(ScenarioError, match=r"walk.yaml|command line.*none.csv, which cannot be"):
         set_up(scenario)
+
+
+def test_a_trace_in_which_nobody_moves_is_a_place(tmp_path):
+    """Gains are those of devices that stand where the trace has them, and are never taken anew."""
+    cell = {**BY_TRACE, "network": BY_TRACE["network"].replace(", refresh: 250 ms", "")}
+    changes = [f"{key}={value}" for key, value in cell.items()]
+    (tmp_path / "walk.yaml").write_text(TEXT)
+    (tmp_path / "line.csv").write_text("device,time_s,x_m,y_m\n0,0,100,0\n0,1000,100,0\n")
+    traced = simulate(load(tmp_path / "walk.yaml", changes))
+    placed = [each.replace("mobility: {trace: line.csv}", "distance: 100 m") for each in changes]
+    still = simulate(load(tmp_path / "walk.yaml", placed))
+    assert traced.rounds.equals(still.rounds) and set(traced.device_rounds.status) == {"arrived"}
