@@ -102,7 +102,8 @@ class ServingSectors:
         edge_s = (step_of(time_s, self.refresh_s) + 1) * self.refresh_s
         if math.isinf(edge_s):
             return max(edge_s, math.nextafter(time_s, math.inf))
-        self._look_ahead(edge_s)
+        # A sample at the edge itself needs places that nobody may have: it is taken when due.
+        self._look_ahead(math.nextafter(edge_s, 0.0))
         first_s = self._coming[0].time_s if self._coming else edge_s
         return max(min(first_s, edge_s), math.nextafter(time_s, math.inf))
 

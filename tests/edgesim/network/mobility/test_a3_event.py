@@ -97,6 +97,19 @@ def test_gains_are_held_between_refreshes_and_asked_in_any_order():
     assert sectors.next_change_s(0.7) == pytest.approx(1.0) and sectors.until(50.0) == []
 
 
+def test_places_of_later_than_now_are_not_asked_for():
+    """A trace may end before the next refresh, at which a sample is due too."""
+    asked = []
+
+    def gains_at(time_s):
+        asked.append(time_s)
+        return between_two_sites(time_s)
+
+    sectors = serving(gains_at, A3Rule(), 2.0)
+    assert sectors.next_change_s(1.0) == 2.0 and set(asked) == {0.0}
+    assert sectors.until(2.0) == [] and set(asked) == {0.0, 2.0}
+
+
 def test_a_link_that_stays_below_its_least_ratio_fails_and_the_strongest_serves():
     """10 dB below the neighbour from 1 s on, and nobody is handed over: lost after one second."""
 
