@@ -12,6 +12,19 @@ from edgesim.records.table_files import Columns
 
 # columns of rounds: how many jobs are at work, or have arrived, and have no row yet
 UNCLOSED = ("in_flight", "held")
+ROUNDING = 1e-12  # relative, of a mean of accuracies
+
+
+def first_at(accuracy: np.ndarray, target: float) -> int | None:
+    """The first row whose accuracy is the target or more; None where no row has it.
+
+    Args:
+        accuracy: of each round, nan where it was not evaluated [rounds].
+        target: in [0, 1].
+    """
+    # the mean of six times 0.8 is 0.7999999999999999
+    reached = np.flatnonzero(accuracy >= target * (1 - ROUNDING))  # nan compares false
+    return int(reached[0]) if reached.size else None
 
 
 def to_target(rounds: Columns, target: float, spans: Columns | None = None) -> dict | None:
@@ -25,11 +38,10 @@ def to_target(rounds: Columns, target: float, spans: Columns | None = None) -> d
     Returns:
         The round, simulated time (s), bits up and down, and energy (J).
     """
-    accuracy = np.asarray(rounds["accuracy"], float)
-    reached = np.flatnonzero(accuracy >= target)  # nan compares false: rounds without evaluation
-    if not reached.size:
+    first = first_at(np.asarray(rounds["accuracy"], float), target)
+    if first is None:
         return None
-    end = int(reached[0]) + 1
+    end = first + 1
     g, time_s = int(rounds["round"][end - 1]), float(rounds["time_s"][end - 1])
     bits = math.fsum(rounds["bits_up"][:end]) + math.fsum(rounds["bits_down"][:end])
     spent = {"bits": bits, "energy_j": math.fsum(rounds["energy_j"][:end])}
@@ -68,7 +80,7 @@ def summarise(
         "final_accuracy": _last(column["accuracy"]),
         "final_loss": _last(column["loss"]),
         "best_accuracy": float(column["accuracy"][seen].max()) if seen.size else None,
-        "targets": {f"{target:g}": to_target(rounds, target, spans) for target in targets},
+        "targets": {f"{target:.12g}": to_target(rounds, target, spans) for target in targets},
         "time_s": float(column["time_s"][-1]),
         "mean_latency_s": float(column["latency_s"].mean()),
         "max_latency_s": float(column["latency_s"].max()),

@@ -38,7 +38,7 @@ class CostToTarget:
 
 
 def cost_to_target(run: FinishedRun, target: float) -> CostToTarget | None:
-    """First evaluated round with accuracy >= target; None where no round has it."""
+    """First evaluated round with the target accuracy or more; None where no round has it."""
     spent = to_target(run.rounds, target, run.spans)
     if spent is None:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from math import inf, nan
 
+import numpy as np
 import pytest
 
 from edgesim import simulate
@@ -50,6 +51,18 @@ def test_what_is_at_work_when_a_target_is_reached_is_counted_up_to_that_instant(
     nobody, somebody = (ROUNDS | {column: [0, count, 0]} for count in (0, 2))
     assert to_target(nobody, 0.8, SPANS) == reached | {"bits": 33.0, "energy_j": 0.75}
     assert to_target(somebody, 0.8, SPANS) == reached | {"bits": 27.0, "energy_j": 1.375}
+
+
+def test_a_mean_that_rounding_leaves_below_a_target_has_reached_it():
+    """Six devices with 80 % each."""
+    mean = float(np.mean([0.8] * 6))
+    assert mean == 0.7999999999999999
+    assert to_target(ROUNDS | {"accuracy": [nan, mean, 0.7]}, 0.8)["round"] == 1
+
+
+def test_targets_that_differ_in_the_seventh_digit_stay_apart():
+    targets = summarise(ROUNDS, (0.7999999, 0.8000001), None, SPANS)["targets"]
+    assert targets == {"0.7999999": to_target(ROUNDS, 0.8), "0.8000001": None}
 
 
 def test_the_first_round_with_a_loss_of_inf_is_where_training_diverged():

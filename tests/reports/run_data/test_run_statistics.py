@@ -28,6 +28,9 @@ def test_first_evaluated_round_at_the_target(scheme_of):
     )
     assert stats.cost_to_target(run, 0.85).time_s == approx(0.1)
     assert stats.cost_to_target(run, 0.91) is None
+    # what rounding leaves of six devices with 80 %
+    run.rounds["accuracy"] = [0.1, 0.7999999999999999, 0.7, 0.9]
+    assert stats.cost_to_target(run, 0.8) == hit
 
 
 def test_a_round_without_evaluation_reaches_nothing(scheme_of):
