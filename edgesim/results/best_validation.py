@@ -19,7 +19,7 @@ from edgesim.scenario.yaml_text import read_text, scalar, write_text
 from edgesim.tables.table_reading import read_table
 
 SELECTED = "best-validation.yaml"  # in the sweep's folder
-MEASURE = "validation_accuracy"
+MEASURE, LOSS_MEASURE = "validation_accuracy", "validation_loss"
 LAST_SHARE = 0.25  # of a run's evaluations, which are averaged
 RULE = (
     "the best mean over the seeds of the validation accuracy, averaged over the last quarter of a "
@@ -98,14 +98,18 @@ def validation_score(run: Path) -> float:
     """Mean validation accuracy over the last quarter of a run's evaluations, one at least.
 
     Raises:
-        ResultsError: the run held nothing out.
+        ResultsError: the run held nothing out, or has real targets.
     """
     table = read_table(run, "measures")
     found = table.loc[table["name"] == MEASURE, "value"].tolist()
     if not found:
-        raise ResultsError(
-            f"{run} has no {MEASURE}; hold samples out, such as learning.validation=0.2."
-        )
+        problem = "hold samples out, such as learning.validation=0.2"
+        if LOSS_MEASURE in set(table["name"]):
+            problem = (
+                "its targets are real numbers, by which --select cannot choose; compare the "
+                f"{LOSS_MEASURE} in the measures of the sweep, edgesim.load_sweep(folder).measures"
+            )
+        raise ResultsError(f"{run} has no {MEASURE}; {problem}.")
     last = found[-max(1, int(LAST_SHARE * len(found))) :]
     return math.fsum(last) / len(last)
 
