@@ -18,6 +18,8 @@ from edgesim.scenario.radio.carrier_schema import CarrierSection
 from edgesim.scenario.radio.numerology import SYMBOLS, slot_seconds
 from fl.contracts import Array
 
+ROUNDING = 1e-9  # of the air time of a period
+
 
 class AirTime(Protocol):
     """The time in which a direction of the radio is on the air while it carries bits."""
@@ -135,7 +137,8 @@ class TddService:
         if math.isinf(needed_s):
             return math.inf
         target_s = self._air_s(start_s) + needed_s * self.share
-        whole = max(math.ceil(target_s / self._each_s) - 1, 0)
+        # Sums round: what just fills the slots of a period ends there, and not behind the gap.
+        whole = max(math.ceil(target_s / self._each_s - ROUNDING) - 1, 0)
         finish_s = whole * self.period_s + self.begin_s + (target_s - whole * self._each_s)
         return max(finish_s, start_s)
 
