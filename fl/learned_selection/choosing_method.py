@@ -55,7 +55,7 @@ class ChoosingMethod:
         seen = state.notes[MEMORY]
         new = self._method.observe(state, report)
         costs = self._seen_costs(state, seen["view"])
-        ended = [self._ended(each) for each in report.outcomes if each.status != "infeasible"]
+        ended = [self._ended(each) for each in report.outcomes]
         return remembering(new, self._rule.learn(seen["memory"], seen["view"], costs, ended))
 
     def _memory(self, state: State, view: View) -> Memory:

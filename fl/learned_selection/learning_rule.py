@@ -32,7 +32,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Ended:
-    """What the server knows of a job that has ended.
+    """What the server knows of a job that has ended, or of a device that could not begin one.
 
     Args:
         device: k.

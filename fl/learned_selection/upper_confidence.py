@@ -17,7 +17,7 @@ from fl.method_base.hyperparameter_declaration import param
 class UpperConfidence(LearningRule):
     """The largest mean reward + sqrt(2 ln n / n_k); a device that was never tried comes first.
 
-    The reward is 1 - T_k / T_th, at least 0, and 0 for a job that was lost.
+    The reward is 1 - T_k / T_th, at least 0, and 0 for a job that was lost or could not begin.
     """
 
     about = "devices that were fast beside the threshold, and those that were seldom tried"

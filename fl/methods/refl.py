@@ -98,8 +98,8 @@ class REFL(FedAvg):
 
     def observe(self, state: State, report: Report) -> State:
         """Notes when each device was asked last."""
-        trained = [one.grant.device for one in report.outcomes if one.update is not None]
-        asked = state.notes.get("asked", {}) | {str(k): report.g for k in trained}
+        now = {str(one.grant.device): report.g for one in report.outcomes}
+        asked = state.notes.get("asked", {}) | now
         return replace(state, notes=state.notes | {"asked": asked})
 
     def _watched(self, state: State, view: View) -> dict[str, Any]:

@@ -30,9 +30,9 @@ class Oort(FedAvg):
     What travels: all weights, down and up; and up the mean squared loss, one number.
 
     Departs from the paper:
-        Durations are those last seen. Who did not arrive counts as tried: the round's duration, its
-        worth as before or 0. A new device's prior is its number of samples alone: nothing is known
-        of its speed.
+        Durations are those last seen. Who did not arrive, or could not begin, counts as tried: the
+        round's duration, its worth as before or 0. A new device's prior is its number of samples
+        alone: nothing is known of its speed.
         The cut-off is the paper's 0.95 (released program: 0.05); nobody is asked on top, and nobody
         barred.
     """
@@ -130,13 +130,12 @@ class Oort(FedAvg):
     def observe(self, state: State, report: Report) -> State:
         """Notes utility, duration and round of each tried device, and what the round exploited."""
         tried = tried_in(state)
-        asked = [outcome for outcome in report.outcomes if outcome.update is not None]
-        gained = sum(tried.get(outcome.grant.device, (0.0,))[0] for outcome in asked)
+        gained = sum(tried.get(one.grant.device, (0.0,))[0] for one in report.outcomes)
         history = [*state.notes.get("exploited", []), gained][-2 * self.pacer_rounds :]
         percentile, now = state.notes.get("percentile", self.percentile), report.g + 1
         if now % self.pacer_rounds == 0 and len(history) == 2 * self.pacer_rounds:
             percentile = utility.paced(percentile, history, self.pacer_rounds, self.pacer_step)
-        tried |= {outcome.grant.device: self._record(outcome, report, tried) for outcome in asked}
+        tried |= {one.grant.device: self._record(one, report, tried) for one in report.outcomes}
         notes = {
             "tried": {str(k): tried[k] for k in sorted(tried)},
             "exploited": history,

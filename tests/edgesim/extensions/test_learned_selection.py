@@ -128,6 +128,29 @@ def test_a_rule_is_told_the_joules_of_the_ledger(scenario, monkeypatch, changes,
     assert set(run.device_rounds.status) == ends
 
 
+WEAK = "devices.0.battery={capacity: 1.1 J, start: [0.0001, 0.0001, 1, 1, 1, 1]}"
+CHOOSERS = {
+    "ucb": ("learning.selection=ucb", "rounds=3"),
+    "refl": (
+        TRAINED.replace("fedavg", "refl").replace("2,", "2, rest_rounds: 2,"),
+        "rounds=3",
+    ),
+    "oort": (TRAINED.replace("fedavg", "oort"), "rounds=10"),
+}
+
+
+@pytest.mark.parametrize("name", CHOOSERS)
+def test_who_cannot_begin_was_asked_all_the_same(scenario, name):
+    """2 of 6 are asked a round: in three rounds each once, and a weak battery not in every one.
+
+    Oort draws: in ten rounds one of the two once more, where 8 times one of them was asked.
+    """
+    run = simulate(scenario(*CHOOSERS[name], WEAK, "devices.0.availability=1"))
+    weak = run.device_rounds[run.device_rounds.status == "infeasible"]
+    assert sorted(weak.device) == ([0, 0, 1] if name == "oort" else [0, 1])
+    assert name == "oort" or sorted(run.device_rounds.device) == list(range(6))
+
+
 def test_a_resolved_scenario_has_the_parameters_and_reads_back(scenario, tmp_path):
     given = scenario("learning.selection={name: energy-queues, energy_per_round_j: 0.001}")
     run = simulate(given, out=tmp_path / "run")
