@@ -254,7 +254,8 @@ class ServerLoop:
         is_free[[*rules.taken(desk), *desk.left_out]] = False
         free = view.idle[is_free[view.idle]]
         out = np.array(sorted(desk.out), dtype=int)
-        return replace(view, idle=free, turn=desk.turn, wanted=rules.room(desk), in_flight=out)
+        view = replace(view, turn=desk.turn, handed_out=desk.jobs)
+        return replace(view, idle=free, wanted=rules.room(desk), in_flight=out)
 
     def until_the_next_instant(self) -> Events:
         """Wait for arrivals or the clock's tick, then take in everything of that instant."""

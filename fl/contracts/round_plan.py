@@ -47,6 +47,7 @@ class View:
         capability: z_k in (0, 1] [K], share of its processor that a device gives; part of cpu_hz.
         model_budget: gamma_k in (0, 1] [K], largest share of the parameters that a device holds.
         turn: how often the server has handed out jobs before.
+        handed_out: how many jobs that were, where jobs overlap.
         wanted: how many devices may start now; None: all that are idle.
         in_flight: devices that are at work on an earlier job, int [F]; none of them is idle.
         battery_j: energy in the battery of each device [K], J; inf: it has no battery. None: not
@@ -63,6 +64,7 @@ class View:
     capability: Array
     model_budget: Array
     turn: int = 0
+    handed_out: int = 0
     wanted: int | None = None
     in_flight: Array = field(default_factory=lambda: np.empty(0, dtype=int))
     battery_j: Array | None = None

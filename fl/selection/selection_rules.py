@@ -93,10 +93,11 @@ def best_channel(view: View, count: int, stream: np.random.Generator) -> Array:
 def round_robin(view: View, count: int, stream: np.random.Generator) -> Array:
     """The next devices in the order of their numbers: Yang et al., IEEE Trans. Commun., 2020.
 
-    The turn moves on by the number of participants in every round; absent devices are skipped.
+    The turn moves on by the number of participants in every round, or by the jobs that were handed
+    out where jobs overlap; absent devices are skipped.
     """
-    devices = len(view.samples)
-    order = np.argsort((view.idle - view.g * count) % devices, kind="stable")
+    devices, first = len(view.samples), view.handed_out or view.g * count
+    order = np.argsort((view.idle - first) % devices, kind="stable")
     return view.idle[order[:count]]
 
 

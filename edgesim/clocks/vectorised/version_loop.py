@@ -201,9 +201,8 @@ class VersionLoop:
         free[[*rules.waiting(desk), *desk.left_out]] = False
         idle = view.idle[free[view.idle]]
         out = np.flatnonzero(~desk.is_free)
-        now_s = self.env.now
-        wanted, turn = rules.room(desk), desk.turn
-        return replace(view, idle=idle, now_s=now_s, turn=turn, wanted=wanted, in_flight=out)
+        view = replace(view, idle=idle, now_s=self.env.now, in_flight=out)
+        return replace(view, turn=desk.turn, handed_out=desk.jobs, wanted=rules.room(desk))
 
     def interrupted(self) -> list[int]:
         """Interrupt everybody at work, at the end of the run."""

@@ -78,6 +78,25 @@ def test_by_name(chosen):
     ) == [[1, 2], [1, 2]]
 
 
+@pytest.mark.parametrize("clock", ["buffered, buffer: 3", "asynchronous"])
+def test_turns_move_on_by_jobs_where_they_overlap(tmp_path, clock):
+    """4 of 20 unequal devices at work: the first 20 jobs are of 20 devices."""
+    (tmp_path / "tiny.yaml").write_text(TEXT)
+    one = "tx_power: 28 dBm, cpu: {frequency: {uniform: [1 GHz, 9 GHz]}, cycles_per_weight: 50}"
+    changes = (
+        "network.channel.path_loss.loss=100 dB",
+        f"devices=[{{count: 20, {one}}}]",
+        "learning.method={name: fedavg}",
+        "budget.latency_threshold=1 s",
+        "learning.selection=round-robin",
+        f"clock={{mode: {clock}, in_flight: 4}}",
+        "rounds=30",
+    )
+    jobs = simulate(load(tmp_path / "tiny.yaml", list(changes))).device_rounds
+    first = jobs.sort_values("job").device[:20]
+    assert sorted(first) == list(range(20))
+
+
 def test_from_a_file(chosen):
     assert chosen("./select.py:last") == [[2], [2]]
 

@@ -34,6 +34,7 @@ class Seen:
     idle: np.ndarray
     rate_bps: np.ndarray
     g: int = 0
+    handed_out: int = 0
 
     @property
     def samples(self):
