@@ -138,6 +138,7 @@ class RowBuilder:
         progress.mask = part.full_mask
         if phase.steps == 0 or not part.trains:
             progress.done.append(w.clone())
+            progress.loss = progress.accuracy = nan
             return None
         samples, sizes = local_sgd.samples(task, phase, progress.job)
         batch = min(task.batch_size, len(task.data.train_index[progress.job.device]))
