@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -100,14 +101,42 @@ def legend(
     handles, labels = [*known, *extra], [*names, *(str(handle.get_label()) for handle in extra)]
     if not labels:
         return
-    longest = max(len(line) for label in labels for line in label.splitlines())
-    room = figure.get_figwidth() * 132 / style.text_pt  # characters, about
-    columns = max(1, min(len(labels), int(room / (longest + 7))))
-    rows = math.ceil(len(labels) / columns) * max(len(label.splitlines()) for label in labels)
-    rows += bool(title)
-    figure.set_figheight(figure.get_figheight() + max(0, rows - 2) * style.text_pt * 1.4 / 72)
     place: dict[str, Any] = {"loc": "outside upper left", "handlelength": 2.6, "columnspacing": 1.2}
-    figure.legend(handles, labels, ncols=columns, title=title or None, alignment="left", **place)
+    place |= {"title": title or None, "alignment": "left"}
+    first, *others = _arrangements(labels, figure.get_figwidth() * 132 / style.text_pt)
+    fewer = [each for each in others if _rows(*each) < _rows(*first)]
+    for columns, texts in (*sorted(fewer, key=lambda each: _rows(*each)), first):
+        made = figure.legend(handles, texts, ncols=columns, **place)
+        # other resolutions round the widths of letters otherwise
+        if texts is labels or made.get_window_extent().width <= 0.95 * figure.bbox.width:
+            break
+        made.remove()
+    for handle, text in zip(handles, texts, strict=True):
+        handle.set_label(text)
+    rows = _rows(columns, texts) + bool(title)
+    figure.set_figheight(figure.get_figheight() + max(0, rows - 2) * style.text_pt * 1.4 / 72)
+
+
+def _arrangements(labels: list[str], room: float) -> Iterator[tuple[int, list[str]]]:
+    """Columns and the labels in them: as they are, then wrapped anew for so many columns.
+
+    Args:
+        labels: of a legend, in lines.
+        room: characters beside each other, about.
+    """
+    longest = max(len(line) for label in labels for line in label.splitlines())
+    yield max(1, min(len(labels), int(room / (longest + 7)))), labels
+    texts = [re.sub(r"(?<=\S)-\n", "-", label).replace("\n", " ") for label in labels]
+    word = max(len(word) for text in texts for word in text.split() or [""])
+    for columns in range(1, len(labels) + 1):
+        most = int(room / columns) - 7
+        if most >= max(word, 12):
+            yield columns, [wrap(text, most) for text in texts]
+
+
+def _rows(columns: int, labels: list[str]) -> int:
+    """Lines of text of a legend."""
+    return math.ceil(len(labels) / columns) * max(len(label.splitlines()) for label in labels)
 
 
 def whole_numbers(axis: Axis, bins: Any = "auto") -> None:

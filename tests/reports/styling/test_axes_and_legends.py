@@ -8,7 +8,7 @@ from matplotlib import rcParams
 from matplotlib.figure import Figure
 from pytest import approx
 
-from reports.styling.axes_and_legends import legend, staggered, wrap
+from reports.styling.axes_and_legends import legend, one_panel, staggered, wrap
 from reports.styling.figure_style import STYLES, styled
 
 
@@ -34,3 +34,27 @@ def test_a_label_that_begins_with_an_underscore_stands_in_the_legend(name, serif
         figure.draw_without_rendering()
     shown = [text.get_text() for text in figure.legends[0].get_texts()]
     assert [text.strip("\N{ZERO WIDTH SPACE}") for text in shown] == ["_base", "new_one"]
+
+
+@pytest.mark.parametrize(("name", "columns", "lines"), [("screen", 1, 1), ("ieee", 2, 3)])
+def test_long_labels_are_wrapped_for_the_lowest_legend(name, columns, lines):
+    """Of a sweep of two keys: in one column of two lines each it was taller than its panel."""
+    style = STYLES[name]
+    keys = [
+        (series, band, limit)
+        for series in ("liu", "fedavg")
+        for band in (1, 2)
+        for limit in (15, 20)
+    ]
+    with styled(style):
+        figure, panel = one_panel(style, 3.2, 2.5)
+        for series, band, limit in keys:
+            label = f"{series} (bandwidth {band}0 MHz, latency threshold {limit} ms)"
+            panel.plot([0, 1], label=wrap(label))
+        legend(figure, panel, style)
+        figure.draw_without_rendering()
+        (made,) = figure.legends
+    assert len({round(text.get_window_extent().x0) for text in made.texts}) == columns
+    assert {text.get_text().count("\n") + 1 for text in made.texts} == {lines}
+    assert all(text.get_window_extent().x1 <= figure.bbox.x1 for text in made.texts)
+    assert panel.bbox.height > 1.5 * figure.dpi
