@@ -13,8 +13,9 @@ from itertools import count
 from typing import Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from fl.errors import ModelError
 from fl.models.layers import Normalise
 
 EPS = 1e-5  # torch's default
@@ -89,3 +90,50 @@ class Frozen:
         return lambda x, scale, shift: torch.batch_norm(
             x, scale, shift, *next(each), False, 0.0, EPS, True
         )
+
+
+# --- in modules of the user's own --------------------------------------------------------------
+
+
+class StaticBatchNorm(nn.Module):
+    """Stands for a batch norm of torch: normalises as it is told for each forward pass."""
+
+    def __init__(self, given: nn.modules.batchnorm._BatchNorm) -> None:
+        super().__init__()
+        self.weight, self.bias = given.weight, given.bias
+        self.normalise: Normalise | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        assert self.normalise is not None  # set by `ModuleArchitecture.forward`
+        return self.normalise(x, self.weight, self.bias)
+
+
+def with_static_batch_norm(module: nn.Module, name: str) -> nn.Module:
+    """The module with `StaticBatchNorm` in place of batch norm that computes as torch's does.
+
+    The module is changed in place.
+
+    Raises:
+        ModelError: a batch norm has an eps of its own.
+    """
+    found = {each: static(each, name) for each in module.modules() if is_batch_norm(each)}
+    for parent in list(module.modules()):
+        for key, child in parent._modules.items():  # which has a child under each of its names
+            if child in found:
+                parent._modules[key] = found[child]
+    return found.get(module, module)
+
+
+def is_batch_norm(module: nn.Module) -> bool:
+    """Is it a batch norm of torch, or of a class that takes over how it computes?"""
+    kind = nn.modules.batchnorm._BatchNorm
+    return isinstance(module, kind) and type(module).forward.__module__.startswith("torch.")
+
+
+def static(module: nn.Module, name: str) -> nn.Module:
+    """What stands for a batch norm; a ModelError where it has an eps of its own."""
+    assert isinstance(module, nn.modules.batchnorm._BatchNorm)
+    if module.eps != EPS:
+        problem = f"batch norm adds {EPS:g} to the variance"
+        raise ModelError(f"model {name} has a batch norm with eps {module.eps:g}; {problem}")
+    return StaticBatchNorm(module)

@@ -9,7 +9,7 @@ by their sizes; a module without weights of its own divides it among those below
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
@@ -21,8 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from fl.errors import ModelError
-from fl.models.batch_norm import EPS
-from fl.models.layers import Normalise
+from fl.models.batch_norm import StaticBatchNorm
 
 BATCH = 2  # samples that are traced
 SCALES = (nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.modules.batchnorm._NormBase)
@@ -38,19 +37,6 @@ SIMPLE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 ROWS = (*SIMPLE, nn.MultiheadAttention)  # every row of their weights feeds one output
 
 
-class StaticBatchNorm(nn.Module):
-    """Stands for a batch norm of torch: normalises as it is told for each forward pass."""
-
-    def __init__(self, given: nn.modules.batchnorm._BatchNorm) -> None:
-        super().__init__()
-        self.weight, self.bias = given.weight, given.bias
-        self.normalise: Normalise | None = None
-
-    def forward(self, x: Tensor) -> Tensor:
-        assert self.normalise is not None  # set by `ModuleArchitecture.forward`
-        return self.normalise(x, self.weight, self.bias)
-
-
 @dataclass(frozen=True)
 class TracedParameter:
     """One parameter of a module.
@@ -60,7 +46,8 @@ class TracedParameter:
         shape: its dimensions.
         kind: weight | bias | norm | embedding (`fl.models.layout.Slot`).
         owner: name of the module whose call uses it.
-        place: of the owner in the order in which modules are first called.
+        place: twice that of the owner in the order in which modules are first called; of a
+            parameter beside modules one less than of the first that it changes the input of.
         uses: how often a forward pass of one sample multiplies by, or adds, each coordinate.
         inner: its input is computed within its own module.
         rows: each of its rows feeds one output.
@@ -83,17 +70,13 @@ class Trace:
     Args:
         outputs: shape of the outputs of one sample.
         random: does it draw random numbers while it trains, as dropout does?
+        last: the last module with weights of its own that is called; without any, with parameters.
     """
 
     parameters: tuple[TracedParameter, ...]
     outputs: tuple[int, ...]
     random: bool
-
-    @property
-    def last(self) -> str:
-        """The last module with weights of its own that is called; without any, with parameters."""
-        weights = [each for each in self.parameters if each.kind == "weight"]
-        return max(weights or self.parameters, key=lambda each: each.place).owner
+    last: str
 
 
 def trace(module: nn.Module, x: Tensor, name: str) -> Trace:
@@ -119,11 +102,12 @@ def trace(module: nn.Module, x: Tensor, name: str) -> Trace:
             f"model {name} changes its buffer {changed[0]} while it trains; only parameters are "
             "learned and sent: make it one, or leave it constant"
         )
+    _, parameters = draws_numbers(lambda: counted.parameters(x))
     copy.eval()
     with torch.no_grad():
         if draws_numbers(lambda: copy(x))[0]:
             raise ModelError(f"model {name} draws random numbers when it is evaluated")
-    return Trace(counted.parameters(module), output_shape(outputs, name), random)
+    return Trace(parameters, output_shape(outputs, name), random, counted.last(parameters))
 
 
 def check_parameters(module: nn.Module, name: str) -> None:
@@ -207,8 +191,17 @@ class CountedCall:
             handle.remove()
         return outputs
 
-    def parameters(self, module: nn.Module) -> tuple[TracedParameter, ...]:
+    def last(self, parameters: Sequence[TracedParameter]) -> str:
+        weights = [each for each in parameters if each.kind == "weight"]
+        return max((each.owner for each in weights or parameters), key=self.called)
+
+    def called(self, owner: str) -> int:
+        """Place of a module among those that were called."""
+        return self.place.get(owner, 0)
+
+    def parameters(self, x: Tensor) -> tuple[TracedParameter, ...]:
         """The parameters of the module, each with its share of what was counted."""
+        module = self.module
         kinds = {name: self.kind(name, each) for name, each in module.named_parameters()}
         sizes = {n: p.numel() for n, p in module.named_parameters() if kinds[n] == "weight"}
         uses, names = dict.fromkeys(kinds, 0.0), {id(p): n for n, p in module.named_parameters()}
@@ -222,7 +215,7 @@ class CountedCall:
             own = own or list(sizes)
             for name in own:
                 uses[name] += macs / sum(sizes[each] for each in own)
-        found, seen = [], set[str]()
+        found, seen = [], set[tuple[str, str]]()
         for name, each in module.named_parameters():
             owner, kind = self.caller(name), kinds[name]
             beside = name.rpartition(".")[0]
@@ -231,12 +224,35 @@ class CountedCall:
                 kind = "embedding"  # added or looked up: nothing is multiplied by it
             if kind == "bias" and weight:
                 uses[name] = uses[weight]
-            inner = kind == "weight" and owner in seen
-            seen |= {owner} if kind == "weight" else set()
-            shape, place = tuple(each.shape), self.place.get(owner, 0)
+            tensor = beside if is_parametrized(name) else name  # which has several parameters
+            inner = any(o == owner and t != tensor for o, t in seen)
+            inner = inner and kind == "weight" and "weight_ih_l0" not in name
+            seen |= {(owner, tensor)} if kind == "weight" else set()
+            shape, place = tuple(each.shape), 2 * self.called(owner)
+            if any(is_below(other, owner) for other in self.place):
+                place = self.first_use(each, x)
             rows = kind == "weight" and isinstance(self.holder(name), ROWS)
             found.append(TracedParameter(name, shape, kind, owner, place, uses[name], inner, rows))
         return tuple(found)
+
+    def first_use(self, parameter: nn.Parameter, x: Tensor) -> int:
+        """Place of a parameter of a module that calls others: `TracedParameter.place`."""
+        every, found = list(self.module.parameters()), [2 * len(self.place)]
+
+        def look(module: nn.Module, given: tuple, named: dict) -> None:
+            inputs = (*given, *named.values())
+            if any(isinstance(each, Tensor) and each.requires_grad for each in inputs):
+                found.append(2 * self.called(self.names[module]) - 1)
+
+        hooks = [each.register_forward_pre_hook(look, with_kwargs=True) for each in self.names]
+        for each in every:
+            each.requires_grad_(each is parameter)
+        self.module(x)
+        for each in every:
+            each.requires_grad_()
+        for handle in hooks:
+            handle.remove()
+        return min(found)
 
     def caller(self, name: str) -> str:
         """The module whose call uses a parameter: its own, or one around it that is called."""
@@ -258,6 +274,16 @@ class CountedCall:
         if parameter.dim() < 2:
             return "bias" if "bias" in name.rpartition(".")[2] else "norm"
         return "weight"
+
+
+def is_parametrized(name: str) -> bool:
+    return ".parametrizations." in f".{name}."
+
+
+def is_below(name: str, owner: str) -> bool:
+    """Is it a module within another one, and none that makes one of its parameters?"""
+    inside = bool(name) if not owner else name.startswith(f"{owner}.")
+    return inside and not is_parametrized(name)
 
 
 class FlopsOfOperations(TorchDispatchMode):
@@ -294,34 +320,3 @@ def flop_counter() -> Iterator[FlopsOfOperations]:
         warnings.simplefilter("ignore")
         with torch.backends.mkldnn.flags(enabled=False), FlopsOfOperations() as counter:
             yield counter
-
-
-def with_static_batch_norm(module: nn.Module, name: str) -> nn.Module:
-    """The module with `StaticBatchNorm` in place of batch norm that computes as torch's does.
-
-    The module is changed in place.
-
-    Raises:
-        ModelError: a batch norm has an eps of its own.
-    """
-    found = {each: static(each, name) for each in module.modules() if is_batch_norm(each)}
-    for parent in list(module.modules()):
-        for key, child in parent._modules.items():  # which has a child under each of its names
-            if child in found:
-                parent._modules[key] = found[child]
-    return found.get(module, module)
-
-
-def is_batch_norm(module: nn.Module) -> bool:
-    """Is it a batch norm of torch, or of a class that takes over how it computes?"""
-    kind = nn.modules.batchnorm._BatchNorm
-    return isinstance(module, kind) and type(module).forward.__module__.startswith("torch.")
-
-
-def static(module: nn.Module, name: str) -> nn.Module:
-    """What stands for a batch norm; a ModelError where it has an eps of its own."""
-    assert isinstance(module, nn.modules.batchnorm._BatchNorm)
-    if module.eps != EPS:
-        problem = f"batch norm adds {EPS:g} to the variance"
-        raise ModelError(f"model {name} has a batch norm with eps {module.eps:g}; {problem}")
-    return StaticBatchNorm(module)

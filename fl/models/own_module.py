@@ -28,17 +28,10 @@ from torch.func import functional_call
 from fl.contracts import Array
 from fl.errors import ClassifierError, ModelError
 from fl.models.architectures import Architecture, batch_norm
-from fl.models.batch_norm import Norms
+from fl.models.batch_norm import Norms, StaticBatchNorm, with_static_batch_norm
 from fl.models.layers import LayerTensor, Shape
 from fl.models.layout import Layout, Slot, UnitAxis
-from fl.models.module_trace import (
-    BATCH,
-    StaticBatchNorm,
-    Trace,
-    logits_of,
-    trace,
-    with_static_batch_norm,
-)
+from fl.models.module_trace import BATCH, Trace, logits_of, trace
 from fl.models.module_units import UnitSearch, with_units
 
 # Torch has one generator for all threads: a pass that draws from it keeps the others waiting.

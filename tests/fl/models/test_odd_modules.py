@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.nn.utils.parametrizations import weight_norm
 
+from fl.accounting import step_cost
 from fl.errors import ModelError
 from fl.masks.unit_masks import hidden
 
@@ -136,3 +137,51 @@ def test_a_code_beyond_the_embedding_is_one_sentence(own):
     assert model.logits(w, torch.tensor([[0, 19]])).shape == (1, 3)
     with pytest.raises(ModelError, match=r"model \./net\.py:Net looks up .* one here is 21"):
         model.logits(w, torch.tensor([[0, 21], [20, 3]]))
+
+
+class Scaled(nn.Module):
+    """A temperature of the logits, which no layer's input depends on."""
+
+    def __init__(self):
+        super().__init__()
+        self.t, self.first, self.head = (
+            nn.Parameter(torch.ones(())),
+            nn.Linear(6, 4),
+            nn.Linear(4, 3),
+        )
+
+    def forward(self, x):
+        return self.t * self.head(torch.relu(self.first(x)))
+
+
+class Shifted(Scaled):
+    """What is added in front of the first layer: this one needs the gradient by its inputs."""
+
+    def forward(self, x):
+        return self.head(torch.relu(self.first(x + self.t)))
+
+
+class Positions(Scaled):
+    """Positions behind the first layer, as of a vision transformer's patches."""
+
+    def forward(self, x):
+        return self.head(torch.relu(self.first(x)) + self.t)
+
+
+def weight_normed():
+    return nn.Sequential(weight_norm(nn.Linear(6, 4)), nn.ReLU(), nn.Linear(4, 3))
+
+
+@pytest.mark.parametrize(
+    ("make", "flops"), [(Scaled, 168), (Positions, 168), (Shifted, 216), (weight_normed, 168)]
+)
+def test_the_backward_pass_is_counted_from_where_a_parameter_is_used(own, make, flops):
+    """36 multiply-adds: three passes of 72 FLOP, but no gradient by the samples of 48."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    model = own(make)
+    every = np.ones(model.layout.size, dtype=bool)
+    w = torch.from_numpy(model.initial(np.random.default_rng(0))).requires_grad_()
+    with FlopCounterMode(display=False) as counter:
+        torch.autograd.grad(model.logits(w, torch.rand(1, 6)).sum(), w)
+    assert step_cost(model, every, ~every).flops == counter.get_total_flops() == flops
