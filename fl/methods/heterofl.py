@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from fl.contracts import Array, Job, Phase, Sent, Tensor, Trained, Update, View
-from fl.masks.unit_masks import output_layer
+from fl.masks.unit_masks import hidden
 from fl.method_base.method import State, param
 from fl.methods._ordered_dropout import DeployedSubmodels, deploy_parameter, first_units
 from fl.methods._submodel_method import SubmodelMethod
@@ -65,8 +65,13 @@ class HeteroFL(SubmodelMethod):
         """1 / s for the weights and biases that make hidden units, [P]."""
         if not self.scaler or width == 1:
             return None
-        layers = self.layout.where(lambda slot: slot.kind in ("weight", "bias"))
-        makes_units = layers & ~output_layer(self.layout)
+        units = hidden(self.layout)
+        makes_units = self.layout.where(
+            lambda slot: (
+                slot.kind in ("weight", "bias")
+                and any(axis and axis.group in units for axis in slot.axes[:1])
+            )
+        )
         return self.task.tensor(np.where(makes_units, 1.0 / width, 1.0).astype(np.float32))
 
     def _criterion(self, k: int) -> Callable[[Tensor, Tensor], Tensor] | None:

@@ -84,3 +84,10 @@ def test_weights_belong_to_the_unit_that_they_lead_into(bench_of):
     assert [group.units for group in hidden(layout).values()] == [6]
     (sums,) = unit_sums(layout, np.ones(layout.size)).values()
     assert sums.tolist() == [64] * 6
+
+
+def test_the_scaler_divides_what_is_narrower(bench_of):
+    """64 -> 6 and a layer norm stays whole; 6 -> 5 -> 10 has half of the 5: 5 (6 + 1) weights."""
+    method = bench_of(normed).method("heterofl", width=0.5)
+    (phase,) = bench_of(normed).jobs(method, method.start(), devices=[0])[0].phases
+    assert phase.scale.unique().tolist() == [1, 2] and int((phase.scale == 2).sum()) == 35
