@@ -38,6 +38,10 @@ class Charging:
         edges_s = (start_s, start_s + self.lasts_s, self._start_s(window + 1))
         return next(edge_s for edge_s in edges_s if edge_s > time_s)
 
+    def window_start_s(self, time_s: float, later: int) -> float:
+        """When a window begins, so many after the last one that began by an instant, s."""
+        return self._start_s(self._last_window(time_s) + later)
+
     def _start_s(self, window: int) -> float:
         # Always this product: a sum of starts and periods rounds otherwise, and could be no later.
         return self.from_s + window * self.period_s

@@ -8,6 +8,8 @@ from edgesim.network.hardware.device_state import DeviceState
 
 MOST_DEATHS = 20  # after which a device is taken never to have enough
 LEAST_RISE = 1e-9  # of the capacity, from one charging window to the next
+FEW_PERIODS = 10  # that are played one by one
+ROUNDING = 16  # units in the last place by which a period that is not played may round
 
 
 def enough_again_s(state: DeviceState, needed_j: float = 0.0) -> float:
@@ -23,7 +25,8 @@ def enough_again_s(state: DeviceState, needed_j: float = 0.0) -> float:
     battery = state.hardware.battery
     if battery is None or needed_j > battery.capacity_j:
         return math.inf
-    now, deaths, level_j = state, 0, -math.inf
+    now, deaths = state, 0
+    last: DeviceState | None = None  # as the last charging window began; None: not comparable
     while deaths < MOST_DEATHS:
         if now.alive and now.battery_j >= needed_j:
             return now.time_s
@@ -33,13 +36,40 @@ def enough_again_s(state: DeviceState, needed_j: float = 0.0) -> float:
         if before.alive and now.battery_j > needed_j:
             return _passes_s(before, now, needed_j)
         if before.alive and not now.alive:
-            deaths, level_j = deaths + 1, -math.inf
+            deaths, last = deaths + 1, None
         elif event_s == battery.charging.next_change_s(before.time_s) and _is_charged(now):
             # From here on all goes as it went in the last period.
-            if now.alive and now.battery_j <= level_j + LEAST_RISE * battery.capacity_j:
-                break
-            level_j = now.battery_j if now.time_s >= now.tail_until_s else -math.inf
+            if last is not None and last.alive == now.alive:
+                rise_j = now.battery_j - last.battery_j
+                if now.alive and rise_j <= LEAST_RISE * battery.capacity_j:
+                    break
+                now = _periods_later(now, rise_j, needed_j)
+            last = now if now.time_s >= now.tail_until_s else None
     return math.inf
+
+
+def _periods_later(state: DeviceState, rise_j: float, needed_j: float) -> DeviceState:
+    """The device after all periods of charging but the last ones, of which each adds as much.
+
+    Its battery has rather a little less than if they were played: who is asked too early is
+    refused.
+
+    Args:
+        state: as a charging window begins.
+        rise_j: what a period adds, J.
+        needed_j: what its battery is to hold, if it is alive, J.
+    """
+    battery = state.hardware.battery
+    assert battery is not None  # it is charged
+    goal_j = needed_j if state.alive else battery.resume * battery.capacity_j
+    highest_j = state.battery_j + battery.charging.power_w * battery.charging.lasts_s
+    periods = math.floor((goal_j - highest_j) / rise_j) - 1 if rise_j > 0.0 else 0
+    if periods <= FEW_PERIODS:
+        return state
+    later = state.at(state.time_s)
+    later.time_s = battery.charging.window_start_s(state.time_s, periods)
+    later.battery_j += periods * (rise_j - ROUNDING * math.ulp(battery.capacity_j))
+    return later
 
 
 def _is_charged(state: DeviceState) -> bool:

@@ -61,3 +61,28 @@ def test_at_that_instant_it_is_enough_to_the_last_bit():
     for level_j in (0.1, 1.0 / 3.0, 7.7, 19.9):
         state = waiting(replace(ALWAYS, power_w=1.0 + 1e-6), level_j)
         assert state.at(enough_again_s(state, 20.1)).battery_j >= 20.1
+
+
+@pytest.mark.parametrize(
+    "idle_power_w, alive, needed_j, again_s",
+    [
+        # 1 J a period: 49,998.5 J as that window begins, and 2 W more in it
+        (1.0, True, 50_000.0, 2.0 * 49_998 + 0.75),
+        (5.0, False, 0.0, 2.0 * 6_666 + 0.5),  # 3 J a period while it is off
+    ],
+)
+def test_many_short_charging_windows_are_not_played_one_by_one(
+    monkeypatch, idle_power_w, alive, needed_j, again_s
+):
+    """A second of two is charged, with 3 W."""
+    charging = Charging(3.0, period_s=2.0, lasts_s=1.0)
+    battery = Battery(1e5, resume=0.2, charging=charging)
+    about = DeviceHardware(idle_power_w=idle_power_w, battery=battery)
+    state, at, asked = DeviceState(about, battery_j=0.5, alive=alive), DeviceState.at, []
+    monkeypatch.setattr(DeviceState, "at", lambda self, t: asked.append(t) or at(self, t))
+    found_s = enough_again_s(state, needed_j)
+    monkeypatch.undo()
+    assert len(asked) < 200
+    assert found_s == pytest.approx(again_s, rel=1e-9)
+    there = state.at(found_s)
+    assert there.alive and there.battery_j >= needed_j
