@@ -140,7 +140,7 @@ class ServerLoop:
             if not desk.out and not (rules.overlapping and desk.tick):
                 # Nobody is at work, and nobody can start: no buffer will fill.
                 back_s = self.cell.next_return_s(g, desk.left_out)
-                if np.isfinite(back_s) and back_s <= self.cell.redrawn_s(g):
+                if np.isfinite(back_s) and back_s <= self.cell.redrawn_s(g, desk.left_out):
                     desk.in_vain += 1
                     yield event_at(env, min(back_s, self.next_failure_s()), AT_THE_END)
                     self.begin_tick()

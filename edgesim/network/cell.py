@@ -147,9 +147,18 @@ class Cell:
         cannot_now = (back_s > -np.inf) & self.drawn(g)
         return float(back_s[cannot_now].min(initial=np.inf))
 
-    def redrawn_s(self, g: int) -> float:
-        """When an empty round g would end and who is not available drawn anew, s; inf: never."""
-        return math.inf if self.drawn(g).all() else self.env.now + self.budget_s
+    def redrawn_s(self, g: int, left_out: Mapping[int, float]) -> float:
+        """When an empty round g would end and others than now may be able to take part, s.
+
+        Who is not available is drawn anew then, and who could not meet the threshold is asked
+        again. inf: there are none of them, or no threshold.
+
+        Args:
+            g: number of the round.
+            left_out: see `next_return_s`.
+        """
+        waits = self.drawn(g).all() and not math.inf in left_out.values()
+        return math.inf if waits else self.env.now + self.budget_s
 
     def plan(self, demand: Demand, view: View) -> RoundPlan:
         """Shares and pruning ratios of a round: `edgesim.network.planning.planner.Planner.plan`.

@@ -125,6 +125,21 @@ def test_nobody_waits_for_hours_where_others_are_only_not_available(two):
     assert empty["latency_s"].max() == pytest.approx(1.0, rel=1e-9)
 
 
+@pytest.mark.parametrize("clock", ["synchronous", "buffered"])
+def test_nobody_waits_for_hours_where_another_has_no_connection_now(two, clock, tmp_path):
+    """The device without a battery has one from the third second on, and the threshold is 1 s."""
+    rates = "time [s],device 0 [Mbit/s],device 1 [Mbit/s]\n0,0,50\n3,50,50\n1000,50,50\n"
+    (tmp_path / "rates.csv").write_text(rates)
+    cpu = "cpu: {frequency: 2 GHz, cycles_per_weight: 2000, static_power: 1 W}"
+    weak = "battery: " + WEAK.partition("=")[2].replace("0.0125", "0.001").replace("0.5 W", "1 uW")
+    about = f"count: 1, tx_power: 23 dBm, {cpu}"
+    devices = f"devices=[{{{about}}}, {{{about}, {weak}}}]"
+    channel = "network.channel={trace: rates.csv}"
+    run = simulate(two(CLOCKS[clock], devices, channel, "budget.latency_threshold=1 s", "rounds=4"))
+    assert run.rounds["arrived"].tolist() == [0, 0, 0, 1]
+    assert run.rounds["time_s"].iloc[2] == pytest.approx(3.0, rel=1e-9)
+
+
 @pytest.mark.parametrize("clock", CLOCKS)
 def test_a_resumed_run_gives_the_bytes_of_the_whole_one(two, clock, tmp_path):
     given = two(CLOCKS[clock], WEAK, ALL, "rounds=6")
