@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from edgesim.results.flat_scenario import NONE
 from reports.run_data.metrics import METRICS, Metric
 from reports.run_data.run_statistics import Estimate, can_be_ranked, estimate
 from reports.run_data.scheme_grouping import Scheme
@@ -15,6 +16,7 @@ from reports.text.number_text import interval_text, seed_counts
 
 MOST_ACROSS = 10  # values beside each other
 NOTHING = Estimate(math.nan, math.nan, ())
+Value = float | str  # a number in the unit of its key, or "none"
 
 
 def sweep_pivots(
@@ -41,25 +43,36 @@ def sweep_pivots(
     return [table for table in tables if table is not None]
 
 
-def _values(schemes: list[Scheme], key: SweptKey) -> list[float]:
-    found = {key.of(scheme.values) for scheme in schemes if key.key in scheme.numbers}
-    return sorted(number for number in found if number is not None)
+def _values(schemes: list[Scheme], key: SweptKey) -> list[Value]:
+    """The numbers of a key, smallest first, and "none" where some scheme has that."""
+    found = {_value(scheme, key) for scheme in schemes if key.key in scheme.numbers}
+    numbers: list[Value] = sorted(value for value in found if isinstance(value, float))
+    return [*numbers, NONE] if NONE in found else numbers
+
+
+def _value(scheme: Scheme, key: SweptKey) -> Value | None:
+    """None where a scheme does not have the key."""
+    return NONE if scheme.values.get(key.key) == NONE else key.of(scheme.values)
+
+
+def _text(value: Value, unit: str) -> str:
+    return value if isinstance(value, str) else f"{value:g} {unit}".rstrip()
 
 
 def _pivot(
     schemes: list[Scheme],
     across: SweptKey,
-    values: list[float],
+    values: list[Value],
     down: Sequence[SweptKey],
     metric: Metric,
 ) -> Table | None:
     """None where no row would have two values."""
-    cells: dict[tuple[Any, ...], dict[float, Estimate]] = {}
+    cells: dict[tuple[Any, ...], dict[Value, Estimate]] = {}
     for scheme in schemes:
-        number = across.of(scheme.values)
-        if number in values:
+        found_at = _value(scheme, across)
+        if found_at in values:
             row = (scheme.series, *(key.of(scheme.values) for key in down))
-            cells.setdefault(row, {})[number] = estimate(scheme, metric.of)
+            cells.setdefault(row, {})[found_at] = estimate(scheme, metric.of)
     if not any(len(found) > 1 for found in cells.values()):
         return None
     show = decimals(1, metric.scale) if metric.scale == 100 else significant(4, metric.scale)
@@ -67,8 +80,8 @@ def _pivot(
     columns = [Column("scheme", "Scheme", number=False)]
     columns += [Column(key.key, key.title, lambda value: f"{value:g}") for key in down]
     for value in values:
-        name = f"{metric.column} at {across.key} {value:g} {across.unit}".rstrip()
-        title = f"{value:g} {across.unit}".rstrip()
+        title = _text(value, across.unit)
+        name = f"{metric.column} at {across.key} {title}"
         columns += [
             Column(name, title, show, best=best),
             Column(f"{name}, ci95", "± 95 %", show, half_of=name),

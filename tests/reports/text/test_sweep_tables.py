@@ -61,3 +61,20 @@ def test_values_in_units_that_do_not_go_together_have_rows_of_their_own(tmp_path
         ("joint (noise -110 dBm)", approx(0.1), approx(0.2)),
         ("joint (noise -174 dBm/Hz)", approx(0.3), approx(0.4)),
     ]
+
+
+def test_none_beside_numbers_has_a_column(tmp_path, write_run):
+    for i, limit in enumerate(("none", "15 ms", "20 ms")):
+        write_run(
+            tmp_path / "runs" / str(i),
+            extra=f"budget: {{latency_threshold: {limit}}}",
+            accuracy=(0.1, 0.1, 0.1, 0.2 + i / 10),
+        )
+    write_run(tmp_path / "runs/other", scheme="other", accuracy=(0.1,) * 4)  # without the key
+    schemes = schemes_of(tmp_path / "runs")
+    (table,) = (t for t in sweep_pivots(schemes, swept_keys(schemes)) if t.name[:3] == "acc")
+    assert [column.title for column in table.columns if not column.half_of] == [
+        *("Scheme", "15 ms", "20 ms", "none")
+    ]
+    (row,) = table.rows
+    assert row[1::2] == (approx(0.3), approx(0.4), approx(0.2))
