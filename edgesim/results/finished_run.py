@@ -18,7 +18,7 @@ COLUMNS = {
     "rounds": "round time_s latency_s selected late infeasible loss accuracy accuracy_std "
     "bits_up bits_down energy_j solver_residual",
     "device_rounds": "round device status share rho",
-    "spans": "round device phase start_s end_s energy_j",
+    "spans": "round device phase start_s end_s energy_j bits",
     "scores": "round device loss accuracy",
     "measures": "round name value",
 }
