@@ -157,7 +157,7 @@ class Cell:
             g: number of the round.
             left_out: see `next_return_s`.
         """
-        waits = self.drawn(g).all() and not math.inf in left_out.values()
+        waits = self.drawn(g).all() and math.inf not in left_out.values()
         return math.inf if waits else self.env.now + self.budget_s
 
     def plan(self, demand: Demand, view: View) -> RoundPlan:
