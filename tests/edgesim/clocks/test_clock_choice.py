@@ -135,7 +135,7 @@ def test_where_jobs_overlap_plans_take_the_gains_of_the_instant(scenario, mode, 
     """Plans of a part of the band rely on it: they have no other gains."""
     clock = f"{{mode: {mode}{', window: 1 s' if mode in ('window', 'tt-fed') else ''}}}"
     with pytest.raises(EdgesimError, match=rf"is {rate}, and with clock.mode {mode} .*rate: now"):
-        set_up(scenario(f"clock={clock}", f"allocation.rate={rate}"))
+        set_up(scenario(f"clock={clock}", f"allocation.rate={rate}", "budget.latency_threshold=1s"))
 
 
 def test_slots_need_a_clock_whose_jobs_overlap(scenario):
