@@ -101,7 +101,9 @@ def stored(path: Path, source: str, member: str | None) -> StoredArray:
     shape, dtype = opened(path, member, source, header_of)
     if dtype.hasobject:
         problem = "has the dtype object, and reading Python objects could run code"
-        raise DataError(f"{source} {problem}; save numbers, all rows equally long")
+        raise DataError(
+            f"{source} {problem}; save numbers, all rows equally long, or words as x.astype(str)"
+        )
 
     def read() -> np.ndarray:
         array = opened(path, member, source, lambda file: np.lib.format.read_array(file))

@@ -1,4 +1,4 @@
-"""Named arrays of what a user gives as data: a dict, four arrays, or two torch data sets."""
+"""Named arrays of what a user gives as data: a dict, arrays, or two torch data sets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fl.errors import DataError
 NEEDED = ("x_train", "y_train", "x_test", "y_test")
 FORMS = (
     "a dict of arrays (x_train, y_train, x_test, y_test), these four in this order, or two torch "
-    "data sets (train, test)"
+    "data sets or pairs (x, y) of arrays (train, test)"
 )
 
 
@@ -38,9 +38,13 @@ def parts_of(given: Any, source: str) -> list[tuple[str, Any]]:
 
 
 def columns_of(data: Any, source: str) -> dict[str, Any]:
-    """x, y and, where items have a third part, clients of a torch data set."""
+    """x, y and, where there is a third part, clients of a torch data set or a tuple of arrays."""
+    if hasattr(data, "shape"):
+        raise DataError(f"{source} is one array, without labels or without test data; give {FORMS}")
     if is_tensors(data):
         tensors = data.tensors
+    elif isinstance(data, tuple) and all(hasattr(each, "shape") for each in data):
+        tensors = data
     else:
         items = items_of(data, source)
         tensors = [stacked(list(column), source) for column in zip(*items, strict=True)]

@@ -38,9 +38,9 @@ def own_samples(given: Any, source: str) -> Samples:
     """Data in memory as `Samples`.
 
     Args:
-        given: a dict of arrays, four arrays (x_train, y_train, x_test, y_test), or two torch data
-            sets (train, test), whose items are (x, y) or (x, y, client); a dict may hold them as
-            train and test, beside classes.
+        given: a dict of arrays, four arrays (x_train, y_train, x_test, y_test), or two pairs (x, y)
+            of arrays or torch data sets (train, test), whose items are (x, y) or (x, y, client); a
+            dict may hold them as train and test, beside classes.
         source: what errors call the data, such as "./mine.py:load".
 
     Raises:

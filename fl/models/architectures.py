@@ -154,6 +154,17 @@ def size_of(shape: Shape) -> str:
     return "x".join(map(str, shape))
 
 
+def samples_and_models(shape: Shape, text: bool) -> str:
+    """What the samples are taken for, and which models fit them: the end of an error sentence."""
+    others = ", ".join(name for name in MODELS if (name in TEXT) == text)
+    if not text:
+        return f"images of {size_of(shape)}; choose one of {others}"
+    what = "give them as float32, pictures as uint8"
+    if len(shape) > 1:
+        return f"{size_of(shape)} codes, for which whole numbers are taken; {what}"
+    return f"texts of {shape[0]} codes; choose one of {others}; where they are no codes, {what}"
+
+
 def build(
     name: str,
     input_shape: Shape,
@@ -184,9 +195,7 @@ def build(
             f"model {name} does not fit samples of {size_of(shape)} numbers; {problem}"
         )
     if text != (name in TEXT):
-        given = f"texts of {shape[0]} codes" if text else f"images of {size_of(shape)}"
-        others = ", ".join(other for other in MODELS if (other in TEXT) == text)
-        raise ModelError(f"model {name} does not fit {given}; choose one of {others}")
+        raise ModelError(f"model {name} does not fit {samples_and_models(shape, text)}")
     architecture = Architecture(name, shape, classes, tuple(MODELS[name][0](shape, classes)))
     architecture.layout  # noqa: B018 - raises where the images are too small
     if at_every_step not in (None, architecture.at_every_step):

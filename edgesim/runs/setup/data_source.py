@@ -131,8 +131,34 @@ def data_warnings(
     if isinstance(divided, Federated):
         found += [untested_devices(divided)]
     warnings = [f"learning.partition: {sentence}" for sentence in found if sentence]
-    unlearned = unlearned_labels(samples) if samples is not None else None
-    return [*warnings, f"learning.dataset: {unlearned}"] if unlearned else warnings
+    if samples is None:
+        return warnings
+    odd = [unlearned_labels(samples)]
+    if scenario.learning.loss is None:  # who names a loss of targets means targets
+        odd.append(labels_as_targets(samples))
+    return [*warnings, *(f"learning.dataset: {sentence}" for sentence in odd if sentence)]
+
+
+def labels_as_targets(samples: Samples) -> str | None:
+    """A sentence about real targets that look like labels; None where none do, or are labels.
+
+    They do where all of 0, 1, .. occur and nothing else, or where each row has a single 1.
+    """
+    y = samples.y_train
+    if samples.classes:
+        return None
+    if y.shape[1] == 1:
+        found = np.unique(y)
+        alike, how = np.array_equal(found, np.arange(len(found))), "y.astype(int)"
+    else:
+        alike = bool(((y == 0) | (y == 1)).all() and (y.sum(1) == 1).all())
+        how = "y.argmax(1)"
+    if not alike:
+        return None
+    return (
+        "y_train holds what look like labels as real numbers, which are targets: the squared "
+        f"error, and no accuracy; give labels as {how}, or name the loss in learning.loss"
+    )
 
 
 def unlearned_labels(samples: Samples) -> str | None:

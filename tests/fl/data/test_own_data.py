@@ -55,6 +55,8 @@ def test_every_form_gives_the_same_samples(tmp_path):
     train, test = TensorDataset(*tensors[:2]), TensorDataset(*tensors[2:])
     assert same(own_samples((train, test), "data"), plain)
     assert same(own_samples({"train": list(train), "test": list(test)}, "data"), plain)
+    pairs = [(given[f"x_{part}"], given[f"y_{part}"]) for part in ("train", "test")]
+    assert same(own_samples(tuple(pairs), "data"), plain)  # as Keras gives them
 
 
 class Doubled(TensorDataset):
@@ -193,6 +195,7 @@ def test_what_is_no_data_is_one_sentence(given):
         ({"x": [1.0]}, "train is dict; give a data set with a length"),
         (SimpleNamespace(tensors=5), "train is SimpleNamespace; give a data set with a length"),
         ([], "train holds no sample"),
+        (np.zeros((3, 4)), "train is one array, without labels or without test data; give a dict"),
         ([(1.0, 0), (2.0, 0, 7)], "item 1 has 3 parts, item 0 has 2; give .* throughout"),
         ([([1.0, 2.0], 0), ([1.0], 0)], "items have different shapes"),
         (TensorDataset(torch.zeros(3, 2)), "has 1 tensors"),
@@ -227,9 +230,8 @@ def test_negative_codes_are_refused():
 def test_files_run_no_code_and_are_regular(tmp_path):
     path = folder_of(tmp_path / "a", arrays())
     np.save(path / "x_train.npy", np.array([{}, [], 1], dtype=object), allow_pickle=True)
-    with pytest.raises(
-        DataError, match=r"has the dtype object, .* could run code; save numbers, all rows"
-    ):
+    sentence = r"has the dtype object, .* could run code; save numbers, all rows .*, or words as x"
+    with pytest.raises(DataError, match=sentence):
         read_array_files(path)
     with pytest.raises(DataError, match=r"without \.npy files; it needs x_train\.npy"):
         read_array_files(tmp_path)

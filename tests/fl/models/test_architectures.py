@@ -235,6 +235,13 @@ def test_an_lstm_on_images_and_a_cnn_on_text():
             build(name, TEXT, 90)
 
 
+@pytest.mark.parametrize(("shape", "size"), [((12,), "texts of 12 codes"), ((8, 8), "8x8 codes")])
+def test_whole_numbers_that_are_no_codes_are_told_what_to_be(shape, size):
+    sentence = f"mlp does not fit {size}.*; .*give them as float32, pictures as uint8"
+    with pytest.raises(ModelError, match=sentence):
+        build("mlp", shape, 10, text=True)
+
+
 @pytest.mark.parametrize(
     ("name", "shape", "classes", "size", "macs", "flops", "round_mflop"),
     [

@@ -64,9 +64,10 @@ def real(tmp_path):
     (tmp_path / "real.yaml").write_text(YAML)
     (tmp_path / "my.py").write_text(CODE)
 
-    def run(*changes, labels=False, **options):
+    def run(*changes, labels=False, data=None, **options):
         scenario = load(tmp_path / "real.yaml", list(changes))
-        return simulate(scenario, data=arrays(labels), allow_code=True, **options)
+        given = arrays(labels) if data is None else data
+        return simulate(scenario, data=given, allow_code=True, **options)
 
     return run
 
@@ -102,6 +103,26 @@ def test_a_loss_of_ones_own_is_minimised(real):
     half = real("learning.loss=./my.py:halved", "learning.method.lr=0.2")
     np.testing.assert_allclose(2 * half.rounds.loss, plain.rounds.loss, rtol=1e-5)
     assert real("learning.loss=squared-error").rounds.equals(plain.rounds)
+
+
+@pytest.mark.parametrize(
+    ("y", "how"),
+    [
+        ([0.0, 1.0, 2.0, 1.0], "y.astype(int)"),
+        ([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], "y.argmax(1)"),
+        ([1.0, 2.0, 3.0, 1.0], None),
+        ([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.0, 1.0]], None),
+    ],
+)
+def test_real_targets_that_look_like_labels_are_a_warning(real, y, how):
+    y = np.array(y)
+    data = {"x_train": np.eye(4), "y_train": y, "x_test": np.eye(4), "y_test": y}
+    warned = [text for text in real(data=data).summary["warnings"] if "labels" in text]
+    assert len(warned) == (how is not None)
+    if how is not None:
+        assert warned[0].startswith("learning.dataset: y_train holds") and how in warned[0]
+        named = real("learning.loss=squared-error", data=data).summary["warnings"]
+        assert not any("labels" in text for text in named)
 
 
 @pytest.mark.parametrize("method", ["heterofl", "oort", "per-fedavg", "spafl"])
