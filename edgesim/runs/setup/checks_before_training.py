@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from edgesim.errors import ScenarioKeyError
 from edgesim.runs.setup.data_source import data_warnings
-from edgesim.runs.setup.make_method import sharing_warnings
+from edgesim.runs.setup.make_method import hook_warnings, sharing_warnings
 from edgesim.runs.setup.setup import Setup
 from fl.data.array_files import check_values, is_array_file
 from fl.errors import ModelError
@@ -12,9 +12,10 @@ from fl.task import LearningTask
 
 
 def learning_warnings(setup: Setup) -> list[str]:
-    """What a user should know of how the data are divided and of what is shared."""
+    """What a user should know of how the data are divided, of the method and what it shares."""
     data = data_warnings(setup.scenario, setup.source.samples, setup.task.data)
-    return data + sharing_warnings(setup.scenario, setup.method)
+    hooks = hook_warnings(setup.scenario.learning.method.name, type(setup.method))
+    return [*data, *hooks, *sharing_warnings(setup.scenario, setup.method)]
 
 
 def check_own_data(setup: Setup) -> None:

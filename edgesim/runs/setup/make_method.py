@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from inspect import isabstract, signature
+from difflib import get_close_matches
+from inspect import isabstract, isfunction, signature
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from fl.timing_only import check_countable
 
 METHOD_NAME = ("learning", "method", "name")
 LITTLE_SHARED = 0.1  # of the weights: a module with less of them shared is a warning
+NEARLY = 0.85  # alike are a hook and a misspelt one: personalise and personalize 0.91
 
 
 def make_method(
@@ -74,9 +76,11 @@ def sharing_warnings(scenario: Scenario, method: Method) -> list[str]:
 
     What is shared follows from what is called the classifier, the last layer where nobody says.
     """
-    count = method.weights()
+    count, own = method.weights(), method.task.architecture
     little = 0 < count["global"] < LITTLE_SHARED * count["total"]
-    if method.task.architecture.in_layers or scenario.learning.classifier or not little:
+    # What is shared beside the weights of the module, such as thresholds, has no part in it.
+    little = little and bool(method.shared[: own.layout.size].any())
+    if own.in_layers or scenario.learning.classifier or not little:
         return []
     name = scenario.learning.method.name
     return [
@@ -84,6 +88,20 @@ def sharing_warnings(scenario: Scenario, method: Method) -> list[str]:
         f"{count['total']:,} weights, and all others stay at their device; name the modules of "
         f"{scenario.learning.model} that are the classifier, such as [hidden, head]"
     ]
+
+
+def hook_warnings(name: str, cls: type[Method]) -> list[str]:
+    """Warnings about functions that nothing calls and that are called nearly as a hook is."""
+    found, functions = [], {}
+    for owner in reversed(cls.__mro__[:-1]):
+        more = {key: each for key, each in vars(owner).items() if isfunction(each)}
+        for key in sorted(more.keys() - functions.keys()):
+            near = get_close_matches(key, functions, n=1, cutoff=NEARLY)
+            if near and not any(key in each.__code__.co_names for each in more.values()):
+                problem = f"is {name}, whose {key} nothing calls"
+                found.append(f"learning.method.name: {problem}; did you mean {near[0]}?")
+        functions |= more
+    return found
 
 
 def check_hooks(name: str, cls: type[Method]) -> None:
