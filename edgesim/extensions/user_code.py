@@ -36,8 +36,8 @@ def load_object(folder: Path, name: str, key: tuple[str, ...], allow_code: bool)
     if ".py:" not in name:
         return None
     if not allow_code:
-        problem = f"is {name}, which runs code of yours; allow it with --allow-code"
-        raise ScenarioKeyError(key, problem)
+        allow = "allow it with --allow-code, in Python with allow_code=True"
+        raise ScenarioKeyError(key, f"is {name}, which runs code of yours; {allow}")
     file, _, attribute = name.rpartition(":")
     path = folder / file
     if not path.is_file():

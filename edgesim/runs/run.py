@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgesim.errors import InfeasibleScenarioError, counted
+from edgesim.errors import InfeasibleScenarioError, RunError, counted
 from edgesim.records.atomic_files import write_atomic
 from edgesim.records.checkpoint.run_checkpoint import Checkpoint, RunFolder
 from edgesim.records.checksums import SUMS
@@ -177,6 +177,9 @@ def prepare(
         ScenarioError, RunError: bad input.
         InfeasibleScenarioError: the backhaul alone takes the threshold.
     """
+    if not isinstance(scenario, Scenario):
+        found = type(scenario).__name__
+        raise RunError(f"the scenario is {found}; give what edgesim.load gives, or simulate a path")
     refuse_changed_copies(scenario.folder)
     setup = set_up(scenario, seed, data, allow_code, processes, model)
     with user_errors(scenario):

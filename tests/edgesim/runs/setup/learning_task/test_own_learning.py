@@ -218,9 +218,17 @@ def test_a_file_in_place_of_the_folder_of_data_sets_is_not_passed_over(own, tmp_
 
 
 def test_code_needs_leave(own):
+    sentence = "runs code of yours; allow it with --allow-code, in Python with allow_code=True"
     for change in OWN_CODE:
-        with pytest.raises(ScenarioError, match="runs code of yours; allow it with --allow-code"):
+        with pytest.raises(ScenarioError, match=sentence):
             simulate(own(change))
+
+
+def test_what_is_no_scenario_is_one_sentence():
+    sentence = r"the scenario is dict; give what edgesim\.load gives"
+    for call in (simulate, feasibility):
+        with pytest.raises(RunError, match=sentence):
+            call({"name": "own"})
 
 
 def test_the_users_list_decides_what_stays_at_a_device(own):
@@ -254,5 +262,6 @@ def test_a_method_that_shares_hardly_anything_of_a_module_says_so(own, tmp_path)
     (sentence,) = feasibility(own(*liu), allow_code=True).warnings
     assert sentence.startswith("learning.classifier: is not given, so that liu shares 27 of 767 ")
     assert "name the modules of ./my.py:Net that are the classifier" in sentence
-    for changes in (["learning.classifier=[1, 6]"], ["learning.method={name: fedavg}"]):
+    one = "learning.method={name: %s}"
+    for changes in (["learning.classifier=[1, 6]"], [one % "fedavg"], [one % "spafl"]):
         assert not feasibility(own(*liu, *changes), allow_code=True).warnings
