@@ -96,13 +96,15 @@ def read_text(text: str, source: str, numbered: bool = True) -> Document:
         place = builder.line_place(mark.line) if mark else source
         problem = f"not valid YAML ({_one_line(error.problem or 'unreadable')})"
         problem = NO_CHARACTER if "character escape code" in problem else problem
+        line = text.split("\n")[mark.line :][:1] if mark else []
+        if "any token" in problem and re.match(r"\s*\t", "".join(line)):
+            problem = "a tab before the text; indent with blanks"
         raise ScenarioError(f"{place}: {problem}.") from None
     except (ValueError, OverflowError):  # from chr() of an escape beyond Unicode
         raise ScenarioError(f"{source}: {NO_CHARACTER}.") from None
     if not builder.documents:
-        raise ScenarioError(
-            f"{source}: the file is empty; write a scenario, for a start copy scenarios/demo.yaml."
-        )
+        start = "edgesim init DIR makes one to start from"
+        raise ScenarioError(f"{source}: the file is empty; write a scenario: {start}.")
     return Document(builder.root, builder.places)
 
 

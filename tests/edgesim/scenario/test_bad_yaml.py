@@ -34,7 +34,9 @@ EDITS = {  # name -> old, new, part of the sentence
 }
 FILES = {  # name -> content, part of the sentence
     "binary": (bytes(range(256)) * 10, "not UTF-8"),
-    "empty": ("", "the file is empty"),
+    "empty": ("", "the file is empty; write a scenario: edgesim init DIR makes one to start from"),
+    "tab": ("name: cell\nx:\n\ty: 1\n", "bad.yaml:3: a tab before the text; indent with blanks"),
+    "tab at once": ("\tname: cell\n", "bad.yaml:1: a tab before the text; indent with blanks"),
     "only comments": ("# nothing\n", "the file is empty"),
     "nothing": ("---\n", "the scenario is empty; write a mapping"),
     "top-level list": ("- name: cell\n", "the scenario is a list; write a mapping"),
