@@ -27,7 +27,7 @@ TR_7_5_6 = "3GPP TR 38.901, Table 7.5-6"
 
 class ConstantPathLoss(Section):
     model: Literal["constant"] = key("constant: the same loss whatever the distance", "constant")
-    loss_db: Annotated[Draw, per_device("dB", -200.0, 1000.0)] = key(
+    loss_db: Annotated[Draw, per_device("dB", 0.0, 1000.0, above=False)] = key(
         "path loss; a list has one value for every device of the cell", "100 dB"
     )
 

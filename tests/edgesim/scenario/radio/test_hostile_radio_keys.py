@@ -67,6 +67,11 @@ NETWORK_KEYS = [
         "channel.fading.k",
         "more than -60",
     ),
+    (
+        "channel: {path_loss: {model: constant, loss: -100 dB}}",  # a gain
+        "channel.path_loss.loss",
+        "at least 0",
+    ),
     ("channel: {refresh: 1 ns}", "channel.refresh", "at least 0.001"),
     ("channel: {refresh: 1 s}", "channel.refresh", "where devices move only"),
     ("downlink: {mode: unicast}", "downlink.mode", "write {mode: unicast, tx_power: 46 dBm}"),
