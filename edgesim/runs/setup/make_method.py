@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from inspect import isabstract, isfunction, signature
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,7 @@ def sharing_warnings(scenario: Scenario, method: Method) -> list[str]:
 
 def hook_warnings(name: str, cls: type[Method]) -> list[str]:
     """Warnings about functions that nothing calls and that are called nearly as a hook is."""
-    found, functions = [], {}
+    found, functions = list[str](), dict[str, FunctionType]()
     for owner in reversed(cls.__mro__[:-1]):
         more = {key: each for key, each in vars(owner).items() if isfunction(each)}
         for key in sorted(more.keys() - functions.keys()):
