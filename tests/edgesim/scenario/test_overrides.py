@@ -230,43 +230,27 @@ def test_overrides_of_a_scheme_win_in_their_order(tmp_path, given, key, value):
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("key", "changes"),
     [
-        "{learning.method.lr: 0.5, learning.method: {name: fedprox}}",
-        "{learning: {method.lr: 0.5, method: {name: fedprox}}}",
-        "{learning.method.lr: 0.5, learning: {method: {name: fedprox}}}",
+        ("lr", "{learning.method.lr: 0.5, learning.method: {name: fedprox}}"),
+        ("lr", "{learning: {method.lr: 0.5, method: {name: fedprox}}}"),
+        ("lr", "{learning.method.lr: 0.5, learning: {method: {name: fedprox}}}"),
+        ("mu", "{learning.method.mu: 0.5, learning.method: fedprox}"),
+        ("mu", "{learning.method: fedprox, learning.method.mu: 0.5}"),
+        ("mu", "{learning: {method.mu: 0.5, method: fedprox}}"),
+        ("mu", "{learning.method.mu: 0.5, learning: {method: fedprox}}"),
+        ("mu", "{learning.method: {mu: 0.5}, learning: {method: fedprox}}"),
     ],
 )
-def test_a_dotted_key_holds_beside_a_mapping_that_names_another_kind(tmp_path, changes):
-    """A section starts afresh where its kind changes: the step size that stood first was lost."""
+def test_a_key_holds_beside_a_mapping_or_word_that_names_another_kind(tmp_path, key, changes):
+    """A section starts afresh where its kind changes: keys that stood first were lost, and behind
+    a word they were refused.
+    """
     path = tmp_path / "beside.yaml"
     path.write_text(REMOVALS.replace("one: {}", f"one: {changes}"))
     _, scenario = expand(path, ["learning.dataset=none", "learning.model=mlp"])[0]
-    assert (scenario.learning.method.name, scenario.learning.method.params["lr"]) == (
-        "fedprox",
-        0.5,
-    )
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        "{learning.method.mu: 0.5, learning.method: fedprox}",
-        "{learning.method: fedprox, learning.method.mu: 0.5}",
-        "{learning: {method.mu: 0.5, method: fedprox}}",
-        "{learning.method.mu: 0.5, learning: {method: fedprox}}",
-        "{learning.method: {mu: 0.5}, learning: {method: fedprox}}",
-    ],
-)
-def test_a_word_that_names_a_section_loses_no_other_key_of_it(tmp_path, changes):
-    """The word replaced the section and what stood before it; what stood behind was refused."""
-    path = tmp_path / "word.yaml"
-    path.write_text(REMOVALS.replace("one: {}", f"one: {changes}"))
-    _, scenario = expand(path, ["learning.dataset=none", "learning.model=mlp"])[0]
-    assert (scenario.learning.method.name, scenario.learning.method.params["mu"]) == (
-        "fedprox",
-        0.5,
-    )
+    method = scenario.learning.method
+    assert (method.name, method.params[key]) == ("fedprox", 0.5)
 
 
 @pytest.mark.parametrize(
