@@ -16,7 +16,9 @@ from fl.task import LearningTask
 from tests.fl.conftest import Bench, view_of
 from tests.fl.random_jobs import CNN, MLP, assert_close, same
 
-FEWER = {"pfedme": {"local_steps": 3}}  # each has several steps within
+STEPS = 3
+TWO_PARTS = {"personal_steps": STEPS, "global_steps": STEPS}
+STEPS_OF = {"liu": TWO_PARTS, "fedalt": TWO_PARTS, "fedsim": TWO_PARTS}
 
 
 @pytest.fixture(scope="module")
@@ -31,14 +33,14 @@ def benches(digits):
 @pytest.fixture(scope="module")
 def rounds(benches):
     """(model, method) -> method, state, jobs of a round on devices of different capability, results
-    one by one.
+    one by one and of a stack.
     """
     found = {}
 
     def make(model, name):
         if (model, name) not in found:
             bench = benches[model]
-            method = bench.method(name, **FEWER.get(name, {}))
+            method = bench.method(name, **STEPS_OF.get(name, {"local_steps": STEPS}))
             state = method.start()
             view = replace(view_of(method.task), capability=np.array([1.0, 0.5, 0.25, 0.5]))
             chosen = np.arange(4)
@@ -47,7 +49,8 @@ def rounds(benches):
                 method.configure(state, view, Grant(k, 0.25, float(rho[k]), 1.0, 1.0))
                 for k in range(4)
             ]
-            found[model, name] = method, state, view, jobs, OneByOne(method.task).run(jobs)
+            results = [each(method.task).run(jobs) for each in (OneByOne, Batched)]
+            found[model, name] = method, state, view, jobs, *results
         return found[model, name]
 
     return make
@@ -59,8 +62,7 @@ class TestEveryMethod:
     """A round of four devices, as the method orders it."""
 
     def test_the_weights_after_a_round_of_stacks(self, rounds, model, name):
-        method, state, view, jobs, expected = rounds(model, name)
-        trained = Batched(method.task).run(jobs)
+        method, state, view, jobs, expected, trained = rounds(model, name)
         if any(callable(phase.mask) for job in jobs for phase in job.phases):
             kept = [int(one.mask.sum()) for one in expected]
             assert [int(one.mask.sum()) for one in trained] == kept
@@ -83,10 +85,9 @@ class TestEveryMethod:
 
     @pytest.mark.slow
     def test_the_bytes_of_any_number_of_threads(self, rounds, model, name):
-        method, *_, jobs, expected = rounds(model, name)
+        method, *_, jobs, expected, stacked = rounds(model, name)
         task = method.task
         assert same(OneByOne(task, 3).run(jobs), expected)
-        stacked = Batched(task).run(jobs)
         assert same(Batched(task, 2).run(jobs), stacked)
         assert same(Batched(task).run(jobs[1:][::-1])[::-1], stacked[1:])
 
