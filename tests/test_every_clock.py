@@ -20,12 +20,14 @@ THREE = (
     "learning={dataset: digits, partition: {kind: labels, labels_per_device: 3}, "
     "samples_per_device: 10, model: mlp, batch_size: 10, method: {name: fedavg}}",
 )
+TWO_PARTS = "personal_lr: 0.05, global_lr: 0.05, personal_steps: 2, global_steps: 2"
 PARAMS = {
-    "liu": "personal_lr: 0.05, global_lr: 0.05",
-    "fedalt": "personal_lr: 0.05, global_lr: 0.05",
-    "fedsim": "personal_lr: 0.05, global_lr: 0.05",
-    "fedmap": "phase_rounds: 1",
-    "pfedme": "local_steps: 3, lr: 0.02",
+    "liu": TWO_PARTS,
+    "fedalt": TWO_PARTS,
+    "fedsim": TWO_PARTS,
+    "fedmap": "phase_rounds: 1, local_steps: 2",
+    "fedrep": "lr: 0.05, local_steps: 2, head_steps: 1",
+    "pfedme": "local_steps: 2, lr: 0.02",
 }
 USED = "clock={mode: buffered, buffer: 3, slot: until_used}"
 STALE = "clock={mode: buffered, buffer: 2}"
@@ -41,7 +43,7 @@ TAKES_STALE = [
 @pytest.fixture
 def scenario(few):
     def make(name, *changes):
-        params = PARAMS.get(name, "lr: 0.05" + (", local_steps: 2" if name == "fedavg" else ""))
+        params = PARAMS.get(name, "lr: 0.05, local_steps: 2")
         return few(*THREE, f"learning.method={{name: {name}, {params}}}", *changes)
 
     return make

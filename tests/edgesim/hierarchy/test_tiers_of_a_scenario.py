@@ -131,12 +131,14 @@ def test_the_check_lists_every_device_of_every_edge(scenario):
     assert "edge 1: all 2 devices can take part" in table.note
 
 
+TWO_PARTS = "personal_lr: 0.05, global_lr: 0.05, personal_steps: 2, global_steps: 2"
 PARAMS = {
-    "liu": "personal_lr: 0.05, global_lr: 0.05",
-    "fedalt": "personal_lr: 0.05, global_lr: 0.05",
-    "fedsim": "personal_lr: 0.05, global_lr: 0.05",
-    "fedmap": "phase_rounds: 1",
-    "pfedme": "local_steps: 3, lr: 0.02",
+    "liu": TWO_PARTS,
+    "fedalt": TWO_PARTS,
+    "fedsim": TWO_PARTS,
+    "fedmap": "phase_rounds: 1, local_steps: 2",
+    "fedrep": "lr: 0.05, local_steps: 2, head_steps: 1",
+    "pfedme": "local_steps: 2, lr: 0.02",
 }
 FAST = ("fedavg", "scaffold", "liu", "fedpm")
 
@@ -147,7 +149,7 @@ FAST = ("fedavg", "scaffold", "liu", "fedpm")
 )
 def test_every_method_runs_or_refuses(scenario, name):
     """One edge is the cell alone for all that run; two edges learn, too."""
-    params = PARAMS.get(name, "lr: 0.05" + (", local_steps: 2" if name == "fedavg" else ""))
+    params = PARAMS.get(name, "lr: 0.05, local_steps: 2")
     method = f"learning.method={{name: {name}, {params}}}", "learning.samples_per_device=10"
     if resolve(name).stale != "damp":
         with pytest.raises(EdgesimError, match="remove tiers"):
