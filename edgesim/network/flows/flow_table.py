@@ -36,13 +36,14 @@ class FlowTable:
         self.finish_s = np.full(count, math.inf)
         self.served_s = np.zeros(count)  # time for which each flow was served, s
         self.carried = np.zeros(count)  # its spectral efficiency integrated over that time, bit/Hz
+        self.waited_s = np.zeros(count)  # time for which each flow had no band, s
         self.on_stretch: FlowStretch | None = None
 
     def begin(self, device: int, bits: float, now_s: float) -> None:
         """A flow starts; its rate is known after `settle`."""
         self.active[device], self.left[device], self.since_s[device] = True, bits, now_s
-        self.rate_bps[device] = self.efficiency[device] = 0.0
-        self.served_s[device] = self.carried[device] = 0.0
+        self.rate_bps[device] = self.efficiency[device] = self.share[device] = 0.0
+        self.served_s[device] = self.carried[device] = self.waited_s[device] = 0.0
         self.finish_s[device] = math.inf
 
     def end(self, device: int, now_s: float) -> float:
@@ -83,6 +84,7 @@ class FlowTable:
         if self.on_stretch is not None:
             self.on_stretch(flows, now_s)
         spent_s = now_s - self.since_s[flows]
+        self.waited_s[flows] += np.where(self.share[flows] > 0.0, 0.0, spent_s)
         if self.service is not None:
             spent_s = self.service.served_each_s(self.since_s[flows], now_s)
         # Rate x time rounds: a flow ends when its time has come, not where it reaches 0.

@@ -151,6 +151,24 @@ def test_a_download_that_begins_during_the_interruption_waits_for_its_end(networ
     )
 
 
+def test_who_waits_for_a_band_after_a_handover_draws_idle_power(network):
+    """The other device has the whole band of the new sector until it is done.
+
+    1 mW until 14.32 s and from then on; 0.1 mW between: it was 1 mW, though nothing was sent.
+    """
+    there = OTHER.replace("0 m, 1 m", "500 m, 1 m").replace("1 W", "SLOW")
+    mover = "\n  - {count: 1, tx_power: 1 mW,"
+    two = TEXT.replace(mover, f"{there}{mover} idle_power: 0.1 mW,")
+    run = simulate(network(two.replace("SLOW", "4e-9 W")))
+    uploads = run.spans[run.spans.phase == "upload"]
+    other, before, after = uploads.sort_values(["device", "start_s"]).to_dict("records")
+    assert after["start_s"] == pytest.approx(14.37) and other["end_s"] > after["start_s"] + 5.0
+    waited_s = other["end_s"] - after["start_s"]
+    sent_s = after["end_s"] - other["end_s"]
+    assert after["energy_j"] == pytest.approx(1e-3 * sent_s + 1e-4 * waited_s, rel=1e-9)
+    assert before["energy_j"] == pytest.approx(1e-3 * (14.32 - before["start_s"]), rel=1e-9)
+
+
 def test_without_handovers_the_link_fails(network):
     """Signal over that of the other site below -8 dB from 314.33 m on: 15.72 s, and lost at 16.72.
 
