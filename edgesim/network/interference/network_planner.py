@@ -21,14 +21,22 @@ from edgesim.network.interference.measured import MeasuredInterference
 from edgesim.network.interference.sector_channel import DisturbedChannel, silent
 from edgesim.network.interference.uplink_rates import noise_factor
 from edgesim.network.planned_gains import PlannedGains
-from edgesim.network.planning.planner import SAME_GAIN, Planner, PricedPlan, same_gains
+from edgesim.network.planning.anderson_mixing import AndersonMixing
+from edgesim.network.planning.planner import (
+    SAME_GAIN,
+    Planner,
+    PricedPlan,
+    gain_change,
+    same_gains,
+)
 from edgesim.network.round_uploads import SendingTimes
 from edgesim.scenario.cells.interference_schema import FULL, LOAD, NONE
 from fl.contracts import Array, Demand, RoundPlan, View
 
-# Turns of plans that depend on each other, and the change of shares that ends them. Loads go half
-# the way and end about a millionth off: who is no further off than gains may be has settled.
-TURNS, SAME_SHARE = 20, 1e-9
+# Turns of plans that depend on each other, those after which turns that swing are mixed, and the
+# change of shares that ends them. Loads go half the way and end about a millionth off: who is no
+# further off than gains may be has settled.
+TURNS, PLAIN_TURNS, SAME_SHARE = 60, 20, 1e-9
 
 
 @dataclass(frozen=True)
@@ -132,17 +140,20 @@ class NetworkPlanner:
         plan, needed_s = RoundPlan(()), None
         gain: Array | None = None
         known: Array | None = None
+        asked: Array | None = None
         unsettled = 0.0
-        times = SendingTimes(sector, len(parts))
-        for _ in range(TURNS):
+        times, mixed = SendingTimes(sector, len(parts)), AndersonMixing()
+        for turn in range(1, TURNS + 1):
             planner = self.sector_planner(density, len(devices))
             if self.planner.gains.counts_with_fading:
                 uploads = planner.uploads(demand, view, np.arange(len(devices)))
                 share, rho, cpu_hz, power_w = self._granted(demand, view, plan, sector_of)
                 window_s, known = times.next_s(uploads, rho, cpu_hz, needed_s), gain
-                gain = uploads.gains(share, window_s, power_w)
-                if times.settled and same_gains(gain, known):
+                gain = asked = uploads.gains(share, window_s, power_w)
+                if times.settled and same_gains(asked, known):
                     break
+                if known is not None and turn > PLAIN_TURNS:
+                    gain = mixed(known, asked)
             plans = [
                 planner.plan(part, view, given=_at(gain, here), least_extra_s=extra_s)
                 for part, here, extra_s in zip(parts, places, times.extra_s.tolist(), strict=True)
@@ -155,10 +166,16 @@ class NetworkPlanner:
             if gain is None and (moved < SAME_SHARE or np.array_equal(following, density)):
                 break
             used = density
-            # A plan for less interference loads more: half the way, else loads would swing.
-            density = 0.5 * (density + following) if self.interference == LOAD else following
+            if turn >= PLAIN_TURNS and not self._unsettled(used, following, known, asked):
+                break
+            if gain is None and turn >= PLAIN_TURNS:
+                noise = float(self.planner.channel.noise_w_per_hz or 0.0)
+                density = np.maximum(mixed(noise + used, noise + following) - noise, 0.0)
+            else:
+                # A plan for less interference loads more: half the way, else loads would swing.
+                density = 0.5 * (used + following) if self.interference == LOAD else following
         else:
-            unsettled = self._unsettled(used, following, known, gain)
+            unsettled, density = self._unsettled(used, following, known, asked), used
         if gain is not None and isinstance(plan, PricedPlan):
             plan = self._with_forecast(planner, demand, view, plan, gain)
         load_w = self._mean_w(plan, demand, LOAD) if self.expects_load else None
@@ -166,7 +183,7 @@ class NetworkPlanner:
         return NetworkPlan(**_fields_of(plan), density=density, load_w=load_w)
 
     def _unsettled(
-        self, used: Array, following: Array, known: Array | None, gain: Array | None
+        self, used: Array, following: Array, known: Array | None, asked: Array | None
     ) -> float:
         """By what part gains differ from those that follow from a plan; 0 where that is no matter.
 
@@ -174,13 +191,12 @@ class NetworkPlanner:
             used: interference that the plan counts with [S], W/Hz.
             following: that of the plan [S], W/Hz.
             known: gains of the plan before [K], linear; None: those of the instant.
-            gain: of the plan [K], linear.
+            asked: gains that follow from the plan before [K], linear.
         """
         channel = self.planner.channel
-        ratio = noise_factor(channel, used) / noise_factor(channel, following)
-        if known is not None and gain is not None:
-            ratio = np.append(ratio, gain[known > 0.0] / known[known > 0.0])
-        change = float(np.abs(ratio - 1.0).max(initial=0.0))
+        change = gain_change(noise_factor(channel, used), noise_factor(channel, following))
+        if known is not None and asked is not None:
+            change = max(change, gain_change(asked, known))
         return change if change > SAME_GAIN else 0.0
 
     def _granted(

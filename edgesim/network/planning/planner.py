@@ -15,16 +15,18 @@ from edgesim.network.fluid_links import Downlink, IdealDownlink
 from edgesim.network.grants import Grants, granted_amounts
 from edgesim.network.hardware.clock_levels import ClockLevels
 from edgesim.network.planned_gains import PlannedGains
+from edgesim.network.planning.anderson_mixing import AndersonMixing
 from edgesim.network.planning.pruning_problem import pruning_problem
 from edgesim.network.planning.stretched_threshold import allocate, refuse_late
 from edgesim.network.round_uploads import RoundUploads, SendingTimes
 from fl.contracts import Array, Demand, RoundPlan, View
 from solvers import Allocation, InfeasibleError, PruningProblem
 
-# Turns at most of a plan whose gains depend on it, and the relative change that ends them: where a
-# law is all but at its largest value a turn mends little. With gains of the instant devices end at
-# the threshold, of which a millionth is left for rounding.
-REPLANS, SAME_GAIN, SAME_INSTANT = 40, 1e-4, 1e-7
+# Turns at most of a plan whose gains depend on it, those after which turns that swing are mixed,
+# and the relative change that ends them: where a law is all but at its largest value a turn mends
+# little. With gains of the instant devices end at the threshold, of which a millionth is left for
+# rounding.
+REPLANS, PLAIN_REPLANS, SAME_GAIN, SAME_INSTANT = 80, 40, 1e-4, 1e-7
 STEEPEST = 20.0  # slope of a gain by the one that was planned with, both as logarithms
 LEAST_BAND = 1e-6  # part of the band with less than which nobody starts
 SHORTEST_S = 1e-9  # slack that a device keeps whose fixed work alone exceeds the threshold, s
@@ -63,12 +65,14 @@ class Turn(NamedTuple):
         gain: channel gains that its answer calls for [K], linear.
         answer: of the allocator.
         extra_s: by which the threshold is stretched, s.
+        unsettled: see `RoundPlan`.
     """
 
     problem: PruningProblem
     gain: Array
     answer: Allocation
     extra_s: float
+    unsettled: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +169,7 @@ class Planner:
             raise
         if band < 1.0:
             return self._beside_promises(found, here, left_out, demand, view, band)
-        problem, gain, answer, extra_s = found
+        problem, gain, answer, extra_s, unsettled = found
         if self.when_infeasible == "stop":
             refuse_late(problem, answer, here, before_s, self.budget_s)
         grants = self._grants(here, answer, view)
@@ -180,7 +184,8 @@ class Planner:
             return PricedPlan(*planned, price=price, extra_s=extra_s)
         if self.gains.counts_with_fading:
             forecast = uploads.forecast(grants, gain, self._prices(problem, answer, extra_s))
-        return RoundPlan(grants, left_out, residual, budget_s, per_hz, per_s, forecast)
+        planned = (grants, left_out, residual, budget_s, per_hz, per_s)
+        return RoundPlan(*planned, forecast, unsettled)
 
     def _slack(self, demand: Demand, view: View) -> tuple[Array, Array, float]:
         """(unprunable time [S], A_k [S], what A_k has of time beyond T_th), s.
@@ -207,15 +212,19 @@ class Planner:
         The gain that carries the planned rate depends on the band in use where noise is a density
         and, of a mean or a quantile, on the time left for sending.
         """
-        for _ in range(REPLANS):
+        mixed, done = AndersonMixing(), 0
+        while True:
             answer = found.answer
             cpu_hz = full_hz if answer.cpu_hz is None else answer.cpu_hz
             window_s = times.next_s(uploads, answer.rho, cpu_hz, found.extra_s)
             gain = uploads.gains(answer.share, window_s, answer.power_w)
             if times.settled and same_gains(gain, found.gain):
                 return found._replace(gain=gain)
-            found = turn(gain, *times.extra_s.tolist())
-        return found
+            if done == REPLANS:
+                return found._replace(unsettled=gain_change(gain, found.gain))
+            if done >= PLAIN_REPLANS:
+                gain = mixed(found.gain, gain)
+            found, done = turn(gain, *times.extra_s.tolist()), done + 1
 
     def _of_the_instant(
         self,
@@ -232,23 +241,23 @@ class Planner:
         fit is kept.
         """
         last: tuple[Array, Array] | None = None
-        for _ in range(REPLANS):
+        mixed, done = AndersonMixing(), 0
+        while True:
             answer = found.answer
             gain = uploads.gains(answer.share * band, window_s, answer.power_w)
-            if same_gains(gain, found.gain, SAME_INSTANT):
+            if done == REPLANS or same_gains(gain, found.gain, SAME_INSTANT):
                 break
             asked, got = np.log(found.gain), np.log(gain)
-            slope: Any = 0.0
-            if last is not None:
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    slope = np.nan_to_num((got - last[1]) / (asked - last[0]))
-                slope = np.clip(slope, -STEEPEST, 0.5)
-            last = asked, got
+            if done < PLAIN_REPLANS:
+                wanted, last = np.exp(asked + secant_step(asked, got, last)), (asked, got)
+            else:
+                wanted = mixed(found.gain, gain)
             try:
-                found = turn(np.exp(asked + (got - asked) / (1.0 - slope)), 0.0)
+                found, done = turn(wanted, 0.0), done + 1
             except InfeasibleError:
                 break
-        return found
+        change = gain_change(gain, found.gain)
+        return found._replace(unsettled=change if change > SAME_GAIN else 0.0)
 
     def lasting_channel(self, time_s: float) -> Sequence[Array] | None:
         """What plans take for the channel, so long as it stays: rounds that ask the same have the
@@ -268,12 +277,13 @@ class Planner:
         band: float,
     ) -> RoundPlan:
         """The plan of newcomers: the same problem with B replaced by beta B, b = beta b'."""
-        problem, _, answer, _ = found
+        problem, answer = found.problem, found.answer
         grants = self._grants(devices, answer, view, band)
         grants = self._on_levels(grants, demand, view, problem, answer)
         residual = float(answer.certificate.residual)
         slopes = self._slopes(answer, band)
-        return RoundPlan(grants, left_out, residual, self.budget_s, *slopes)
+        planned = (grants, left_out, residual, self.budget_s, *slopes)
+        return RoundPlan(*planned, unsettled=found.unsettled)
 
     def unprunable_s(self, demand: Demand, view: View) -> Array:
         """Time [S] that no pruning shortens, s: the download and the unprunable work."""
@@ -351,3 +361,26 @@ class Planner:
 def same_gains(one: Array, other: Array | None, relative: float = SAME_GAIN) -> bool:
     """Whether another turn of a plan that its gains depend on would mend little."""
     return other is not None and np.allclose(one, other, rtol=relative, atol=0.0)
+
+
+def gain_change(one: Array, other: Array) -> float:
+    """The largest relative change of gains [K] from others, of those that are positive."""
+    before = other > 0.0
+    return float(np.abs(one[before] / other[before] - 1.0).max(initial=0.0))
+
+
+def secant_step(asked: Array, got: Array, last: tuple[Array, Array] | None) -> Array:
+    """By how much the next turn asks for more, each by its own secant; all as logarithms [K].
+
+    Args:
+        asked: gains that a turn was planned with.
+        got: those of its shares.
+        last: both of the turn before; None: there is none.
+    """
+    slope: Any = 0.0
+    if last is not None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = np.nan_to_num((got - last[1]) / (asked - last[0]))
+        slope = np.clip(slope, -STEEPEST, 0.5)
+    step: Array = (got - asked) / (1.0 - slope)
+    return step

@@ -134,6 +134,23 @@ def test_plans_that_still_change_in_their_last_turn_say_so(rate, network, monkey
     assert sentence.startswith("the plans of 2 rounds, first of round 0, have not settled: ")
 
 
+def test_an_unsettled_plan_has_the_interference_that_it_was_made_with(network, monkeypatch):
+    """It was that of the turn after the last, with which nothing was planned."""
+    monkeypatch.setattr(network_planner, "TURNS", 3)
+    played = network.play(network.gains(9), planned="load", heard="load", budget_s=1.0)
+    asked = _asked(played)
+    used, of_density = [], network_planner.NetworkPlanner.sector_planner
+
+    def noted(self, density, among=0):
+        used.append(density)
+        return of_density(self, density, among)
+
+    monkeypatch.setattr(network_planner.NetworkPlanner, "sector_planner", noted)
+    plan = played.cell.planner.plan(*asked)
+    assert len(used) == 3 and plan.unsettled > 1e-3
+    assert plan.density.tolist() == used[-1].tolist()
+
+
 def test_a_round_of_fading_is_planned_for_its_quantile(network):
     """Rayleigh blocks of 20 ms: hardly anybody is late, with the interference of everybody."""
     played = network.play(

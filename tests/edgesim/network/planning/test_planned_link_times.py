@@ -8,6 +8,7 @@ import pytest
 from edgesim import load, simulate
 from edgesim.network.channel import Channel
 from edgesim.network.fading.selective import SelectiveFading
+from edgesim.network.planning import planner
 from edgesim.runs.run import feasibility
 from edgesim.seeds import Seeds
 
@@ -104,3 +105,27 @@ def test_who_is_cut_off_sends_until_the_threshold(still):
     done = simulate(still(EQUAL, slow, learning, cut), seed=0).device_rounds
     assert set(done.status) == {"arrived"}
     assert done.finish_s.tolist() == pytest.approx([0.3] * 6, rel=1e-9)
+
+
+@pytest.mark.parametrize("rate", ["now", "quantile"])
+def test_a_plan_of_one_cell_that_still_changes_in_its_last_turn_says_so(still, rate, monkeypatch):
+    """The gain depends on the share, and the share on the gain: equal shares are not enough."""
+    moves = "network.channel.fading.speed=30 km/h", f"allocation.rate={rate}"
+    assert unsettled(simulate(still(*moves))) == []
+    monkeypatch.setattr(planner, "REPLANS", 0)
+    (sentence,) = unsettled(simulate(still(*moves)))
+    assert sentence.startswith("the plans of 1 round, first of round 0, have not settled: ")
+
+
+@pytest.mark.parametrize("rate", ["now", "quantile"])
+def test_turns_that_are_mixed_end_where_plain_ones_do(still, rate, monkeypatch):
+    moves = "network.channel.fading.speed=30 km/h", f"allocation.rate={rate}"
+    plain = simulate(still(*moves)).device_rounds
+    monkeypatch.setattr(planner, "PLAIN_REPLANS", 0)
+    mixed = simulate(still(*moves))
+    assert unsettled(mixed) == []
+    assert mixed.device_rounds["share"].to_numpy() == pytest.approx(plain["share"], rel=1e-3)
+
+
+def unsettled(run):
+    return [each for each in run.summary["warnings"] if "not settled" in each]
