@@ -78,41 +78,48 @@ def unit_of(key: str) -> str:
     return _units()[re.sub(r"\.\d+(?=\.|$)", "", key)]
 
 
+def possible_units(key: str) -> list[str]:
+    """The SI units that values of a key may have, as noise may be a power or a density.
+
+    The one unit "" where they have none, or the schema does not know the key (of a method).
+    """
+    try:
+        return unit_of(key).split(" or ")
+    except KeyError:
+        return [""]
+
+
 @cache
 def _units() -> dict[str, str]:
     return {info.key: info.unit for info in all_keys()}
 
 
-def si_values(key: str, texts: Iterable[str | None]) -> list[Any]:
-    """The values of a key as a column of one type: numbers in SI, or all of them texts.
+def si_column(key: str, texts: Iterable[str | None]) -> tuple[list[Any], str]:
+    """The values of a key as a column of one type and unit: numbers in SI, or all of them texts.
 
     Args:
         key: dotted, such as ``budget.latency_threshold``.
         texts: as written, such as ``15 ms``; None: not set.
 
     Returns:
-        Numbers, with None for what is not set or ``none``; texts as given where one is a word.
+        Numbers, with None for what is not set or ``none``, and their unit; texts as given, without
+        a unit, where one is a word, or where no unit fits all (noise in dBm and in dBm/Hz).
     """
     texts = list(texts)
-    values = [None if text in (None, NONE) else _number(key, text) for text in texts]
     known = [text not in (None, NONE) for text in texts]
-    if any(is_known and value is None for is_known, value in zip(known, values, strict=True)):
-        return texts
-    return values if any(known) else texts
+    for unit in possible_units(key) if any(known) else ():
+        values = [None if text in (None, NONE) else _number(text, unit) for text in texts]
+        if [value is not None for value in values] == known:
+            return values, unit
+    return texts, ""
 
 
-def _number(key: str, text: str) -> int | float | None:
-    """The number that a text means; None where it is none."""
+def _number(text: str, unit: str) -> int | float | None:
+    """The number that a text means, in a unit if it has one; None where it is none."""
     try:
-        units = unit_of(key).split(" or ")  # noise: a power or a density
-    except KeyError:
-        units = [""]
-    for unit in filter(None, units):
-        try:
-            return parse(text, unit)
-        except (UnitError, KeyError):
-            continue
-    value = scalar(text.strip())
+        return parse(text, unit)
+    except (UnitError, KeyError):  # counts and ratios have no unit
+        value = scalar(text.strip())
     if isinstance(value, int) and abs(value) >= 2**63:  # more than a column of integers holds
         return float(text)
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from edgesim.errors import ResultsError, counted
 from edgesim.records.atomic_files import write_atomic
 from edgesim.results.equal_runs import flat_without_targets, one_per_seed
-from edgesim.results.flat_scenario import differing_keys, scheme_places, si_values, unit_of
+from edgesim.results.flat_scenario import differing_keys, scheme_places, si_column
 from edgesim.results.run_files import read_devices, read_scenario
 from edgesim.results.run_search import find_runs
 from edgesim.results.summary_file import COUNT_COLUMNS, read_summary, summary_row
@@ -70,14 +70,8 @@ class LoadedResults(EventTables):
 
     @property
     def units(self) -> dict[str, str]:
-        """Key -> SI unit of its column; "" for counts, ratios and words."""
-        units = {}
-        for key in self.keys:
-            try:
-                units[key] = unit_of(key)
-            except KeyError:  # a parameter of a method
-                units[key] = ""
-        return units
+        """Key -> SI unit of its column; "" for counts, ratios and texts."""
+        return {key: unit for key, (_, unit) in self._columns.items()}
 
     @cached_property
     def points(self) -> pd.DataFrame:
@@ -137,14 +131,17 @@ class LoadedResults(EventTables):
 
     def _identity(self) -> dict[str, list[Any]]:
         """Column -> value of each run: who it is among the others."""
-        swept = {
-            key: si_values(key, [run.values.get(key) for run in self.runs]) for key in self.keys
-        }
         return {
             "scheme": [run.scheme for run in self.runs],
             "seed": [run.seed for run in self.runs],
-            **swept,
+            **{key: values for key, (values, _) in self._columns.items()},
         }
+
+    @cached_property
+    def _columns(self) -> dict[str, tuple[list[Any], str]]:
+        """Key -> its value in each run, and their unit."""
+        texts = {key: [run.values.get(key) for run in self.runs] for key in self.keys}
+        return {key: si_column(key, of_runs) for key, of_runs in texts.items()}
 
     def _stacked(self, read: Callable[[Path], pd.DataFrame | None]) -> pd.DataFrame:
         """The same table of every finished run, one below the other."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from edgesim.errors import ResultsError, shorten
+from edgesim.results.flat_scenario import possible_units
 from edgesim.scenario.units import UnitError, parse
 from reports.run_data.scheme_grouping import Scheme, group_runs, swept_keys, tied_keys
-from reports.run_data.swept_keys import SweptKey, unit_of
+from reports.run_data.swept_keys import SweptKey
 
 
 def named_schemes(schemes: list[Scheme], names: Mapping[str, str]) -> list[Scheme]:
@@ -110,11 +112,10 @@ def _number(key: SweptKey, text: str) -> float | None:
         return float(text)
     except ValueError:
         pass
-    try:
-        unit = unit_of(key.key)
-        return float(f"{parse(text, unit) / parse(f'1 {key.unit}', unit):.12g}")
-    except (UnitError, KeyError):
-        return None
+    for unit in possible_units(key.key):
+        with suppress(UnitError, KeyError):
+            return float(f"{parse(text, unit) / parse(f'1 {key.unit}', unit):.12g}")
+    return None
 
 
 def unknown_names(option: str, names: Sequence[str], known: Sequence[str]) -> str:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from edgesim.results.flat_scenario import NONE, FlatScenario, differing_keys, unit_of
+from edgesim.results.flat_scenario import NONE, FlatScenario, differing_keys, possible_units
 from edgesim.scenario.units import DIMENSIONS, UnitError, parse
 
 METHOD = "learning.method.name"
@@ -63,15 +64,21 @@ def swept_key(key: str, texts: Sequence[str], name: str = "") -> SweptKey | None
     units = {unit for _, unit in split.values()}
     if len(units) == 1:
         return SweptKey(key, name, units.pop(), {text: pair[0] for text, pair in split.items()})
-    try:
-        si_unit = unit_of(key)
-        linear = units - DIMENSIONS[si_unit].levels.keys()
-        factors = {unit: parse(f"1 {unit}", si_unit) for unit in linear}
-        unit = max(factors, key=factors.__getitem__, default=si_unit)
-        factor = factors.get(unit, 1.0)
-        return SweptKey(key, name, unit, {text: parse(text, si_unit) / factor for text in split})
-    except (UnitError, KeyError):
-        return None
+    for si_unit in possible_units(key):
+        with suppress(UnitError, KeyError):
+            return SweptKey(key, name, *_in_one_unit(list(split), units, si_unit))
+    return None
+
+
+def _in_one_unit(
+    texts: Sequence[str], units: set[str], si_unit: str
+) -> tuple[str, dict[str, float]]:
+    """The largest of the units that is no level, and the texts as numbers in it."""
+    linear = units - DIMENSIONS[si_unit].levels.keys()
+    factors = {unit: parse(f"1 {unit}", si_unit) for unit in linear}
+    unit = max(factors, key=factors.__getitem__, default=si_unit)
+    factor = factors.get(unit, 1.0)
+    return unit, {text: parse(text, si_unit) / factor for text in texts}
 
 
 def distinguishing_keys(

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from edgesim.results.flat_scenario import flatten, si_values, unit_of
+from edgesim.results.flat_scenario import flatten, possible_units, si_column, unit_of
 
 
 def test_seed_and_provenance_are_no_configuration():
@@ -31,23 +31,36 @@ def test_lists_of_sections_are_flattened_and_other_lists_are_not():
 
 def test_units_come_from_the_schema_whatever_the_position():
     assert (unit_of("devices.3.tx_power"), unit_of("budget.latency_threshold")) == ("W", "s")
+    assert possible_units("network.noise") == ["W", "W/Hz"]
+    assert possible_units("learning.method.lr") == possible_units("rounds") == [""]
 
 
 @pytest.mark.parametrize(
-    ("key", "texts", "values"),
+    ("key", "texts", "values", "unit"),
     [
-        ("budget.latency_threshold", ["15ms", "0.02 s", "none"], [0.015, 0.02, None]),
-        ("network.noise", ["-110 dBm", "-170 dBm/Hz"], [1e-14, 1e-20]),
-        ("devices.0.tx_power", ["1 W", None], [1.0, None]),
-        ("rounds", ["10", "20"], [10, 20]),
-        ("rounds", ["10", str(2**63), "1" + 399 * "0"], [10, 2.0**63, math.inf]),
-        ("learning.method.lr", ["0.1", "1e-3"], [0.1, 0.001]),
-        ("learning.method.rho_max", ["0.5", "auto"], ["0.5", "auto"]),
-        ("allocation.solver", ["kkt", "equal"], ["kkt", "equal"]),
-        ("devices.0.cpu.frequency", ["3 GHz", "{uniform: [1 GHz, 3 GHz]}"],
-         ["3 GHz", "{uniform: [1 GHz, 3 GHz]}"]),
-        ("budget.latency_threshold", ["none"], ["none"]),
+        ("budget.latency_threshold", ["15ms", "0.02 s", "none"], [0.015, 0.02, None], "s"),
+        ("network.noise", ["-110 dBm", "1e-13 W"], [1e-14, 1e-13], "W"),
+        ("network.noise", ["-170 dBm/Hz", None], [1e-20, None], "W/Hz"),
+        ("devices.0.tx_power", ["1 W", None], [1.0, None], "W"),
+        ("rounds", ["10", "20"], [10, 20], ""),
+        ("rounds", ["10", str(2**63), "1" + 399 * "0"], [10, 2.0**63, math.inf], ""),
+        ("learning.method.lr", ["0.1", "1e-3"], [0.1, 0.001], ""),
     ],
-)  # fmt: skip
-def test_values_of_a_key_are_numbers_in_si_or_all_texts(key, texts, values):
-    assert si_values(key, texts) == pytest.approx(values)
+)
+def test_values_of_a_key_are_numbers_in_si_with_one_unit(key, texts, values, unit):
+    found, its_unit = si_column(key, texts)
+    assert (found, its_unit) == (pytest.approx(values), unit)
+
+
+@pytest.mark.parametrize(
+    ("key", "texts"),
+    [
+        ("network.noise", ["-110 dBm", "-170 dBm/Hz"]),  # a power and a density
+        ("learning.method.rho_max", ["0.5", "auto"]),
+        ("allocation.solver", ["kkt", "equal"]),
+        ("devices.0.cpu.frequency", ["3 GHz", "{uniform: [1 GHz, 3 GHz]}"]),
+        ("budget.latency_threshold", ["none"]),
+    ],
+)
+def test_values_that_are_no_numbers_of_one_unit_stay_texts(key, texts):
+    assert si_column(key, texts) == (texts, "")

@@ -42,6 +42,25 @@ def test_several_runs_are_stacked_by_seed_and_by_the_keys_in_which_they_differ(f
     assert len(loaded.device_rounds) == 4 * 3 * 2
 
 
+@pytest.mark.parametrize(
+    ("noises", "column", "unit"),
+    [
+        (["-110 dBm", "-170 dBm/Hz"], ["-110 dBm", "-170 dBm/Hz"], ""),
+        (["-170 dBm/Hz", "-180 dBm/Hz"], [1e-20, 1e-21], "W/Hz"),
+    ],
+)
+def test_noise_in_one_column_is_power_or_density_and_else_stays_as_written(
+    tiny_scenario, tmp_path, noises, column, unit
+):
+    for i, noise in enumerate(noises):
+        scenario = edgesim.load(tiny_scenario, [f"network.noise={noise}"])
+        edgesim.simulate(scenario, out=tmp_path / str(i))
+    loaded = edgesim.load_run(tmp_path)
+    assert loaded.points["network.noise"].tolist() == pytest.approx(column)
+    assert loaded.units == loaded.points.attrs["units"] == {"network.noise": unit}
+    assert len(loaded.rounds.groupby("network.noise")) == 2
+
+
 def test_schemes_of_several_runs_come_in_the_order_of_their_file(tiny_scenario, tmp_path):
     path = tmp_path / "two.yaml"
     path.write_text(tiny_scenario.read_text() + "schemes: {wide: {}, narrow: {rounds: 2}}\n")

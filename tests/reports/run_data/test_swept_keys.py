@@ -54,6 +54,7 @@ def test_none_beside_two_numbers_keeps_the_axis_and_beside_one_does_not():
         (THRESHOLD, ["15 ms", "30 ms"], "latency threshold (ms)", [15, 30]),
         (BAND, ["500 MHz", "1 GHz"], "bandwidth (GHz)", [0.5, 1]),
         ("network.noise", ["-110 dBm", "-90 dBm"], "noise (dBm)", [-110, -90]),
+        ("network.noise", ["-90 dBm", "2e-12 W"], "noise (W)", [1e-12, 2e-12]),
         ("devices.0.tx_power", ["500 mW", "28 dBm"], "tx power (mW)", [500, 630.957344]),
         ("learning.method.rho_max", ["0.5", "1.0"], "rho max", [0.5, 1]),
         ("devices.0.count", ["10", "100"], "count", [10, 100]),
