@@ -51,14 +51,28 @@ def to_target(rounds: Columns, target: float, spans: Columns | None = None) -> d
 
 
 def _spent(spans: Columns, g: int, time_s: float) -> dict[str, float]:
-    """Bits and joules of all spans until version g is made; of those that go on, by their time."""
+    """Bits and joules of all spans until version g is made."""
+    share = share_until(spans, g, time_s)
+    columns = {"bits": spans["bits"], "energy_j": spans["energy_j"]}
+    return {name: math.fsum(share * np.asarray(each, float)) for name, each in columns.items()}
+
+
+def share_until(spans: Columns, g: int, time_s: float) -> np.ndarray:
+    """How much of each span lies before version g is made; of those that go on, by their time.
+
+    Args:
+        spans: columns of the table spans, S long.
+        g: the version.
+        time_s: when it is made, s.
+
+    Returns:
+        In [0, 1], [S].
+    """
     start_s, end_s = (np.asarray(spans[name], float) for name in ("start_s", "end_s"))
     lasts_s = end_s - start_s
     whole = (np.asarray(spans["round"]) <= g) | ((start_s < time_s) & (end_s <= time_s))
     share = np.divide(time_s - start_s, lasts_s, out=np.zeros_like(lasts_s), where=lasts_s > 0.0)
-    share = np.where(whole, 1.0, np.clip(share, 0.0, 1.0))
-    columns = {"bits": spans["bits"], "energy_j": spans["energy_j"]}
-    return {name: math.fsum(share * np.asarray(each, float)) for name, each in columns.items()}
+    return np.where(whole, 1.0, np.clip(share, 0.0, 1.0))
 
 
 def summarise(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edgesim.records.summary import to_target
+from edgesim.records.summary import UNCLOSED, share_until, to_target
 from edgesim.results.finished_run import FinishedRun
 from reports.run_data.scheme_grouping import Scheme
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SLACK = 2e-6  # relative; the engine itself lets a deadline round end at T_th (1 + 1e-6)
 ROUNDING = 1e-12  # relative; less of an interval is what sums leave of equal seeds
+SPENT = ("round", "start_s", "end_s", "bits", "energy_j")  # of spans, by which costs are dated
 LEAST_SEEDS = 3  # of an interval or a test
 PHASES_FIRST, PHASES_LAST = ("download",), ("upload", "handover", "idle", "off")
 
@@ -224,20 +225,53 @@ class RoundCurve:
     """A measure over the evaluated rounds [n].
 
     rounds: played by then, the evaluated one included [n].
-    time_s, bits (up and down), energy_j: sums by the end of each round [n], mean over seeds.
+    time_s: the end of each round [n], mean over seeds.
     values: of each seed [seeds, n].     mean: over the seeds.
     half: of its 95 % interval; None below `LEAST_SEEDS`.
     devices_std: standard deviation over devices, mean over seeds; None where the run has none.
+    runs: one a seed.
     """
 
     rounds: np.ndarray
     time_s: np.ndarray
-    bits: np.ndarray
-    energy_j: np.ndarray
     values: np.ndarray
     mean: np.ndarray
     half: np.ndarray | None
     devices_std: np.ndarray | None
+    runs: tuple[FinishedRun, ...]
+
+    @property
+    def bits(self) -> np.ndarray:
+        """Up and down, of all devices by the end of each round [n], mean over seeds."""
+        return self._spent[0]
+
+    @property
+    def energy_j(self) -> np.ndarray:
+        """Of all devices by the end of each round [n], mean over seeds."""
+        return self._spent[1]
+
+    @cached_property
+    def _spent(self) -> np.ndarray:
+        return np.mean([spent_by(run, self.rounds - 1) for run in self.runs], axis=0)
+
+
+def spent_by(run: FinishedRun, rounds: np.ndarray) -> np.ndarray:
+    """Bits (up and down) and joules of all devices by the end of some rounds [n], float [2, n].
+
+    Jobs that go on while a version is made count by their time, as in `cost_to_target`.
+    """
+    table = run.rounds[run.rounds["round"] <= rounds[-1]]
+    bits = (table["bits_up"] + table["bits_down"]).to_numpy(float)
+    spent = np.cumsum([bits, table["energy_j"].to_numpy(float)], axis=1)
+    unclosed = table[[name for name in UNCLOSED if name in table]].to_numpy().any(axis=1)
+    unclosed &= np.isin(table["round"], rounds)
+    if unclosed.any():
+        spans = {name: run.spans[name].to_numpy() for name in SPENT}
+        of_spans = np.stack([spans["bits"], spans["energy_j"]])
+        for row in np.flatnonzero(unclosed):
+            g, time_s = (table[name].iloc[row] for name in ("round", "time_s"))
+            spent[:, row] = of_spans @ share_until(spans, g, time_s)
+    return spent[:, np.isin(table["round"], rounds)]
 
 
 def round_curve(scheme: Scheme, column: str) -> RoundCurve | None:
@@ -256,12 +290,11 @@ def round_curve(scheme: Scheme, column: str) -> RoundCurve | None:
     return RoundCurve(
         rounds=common + 1,  # files of a run count from 0
         time_s=of_seeds(lambda table: table["time_s"]).mean(axis=0),
-        bits=of_seeds(lambda table: np.cumsum(table["bits_up"] + table["bits_down"])).mean(axis=0),
-        energy_j=of_seeds(lambda table: np.cumsum(table["energy_j"])).mean(axis=0),
         values=values,
         mean=values.mean(axis=0),
         half=half_width(values) if len(values) >= LEAST_SEEDS else None,
         devices_std=of_seeds(lambda table: table[spread]).mean(axis=0)
         if all(spread in table for table in tables)
         else None,
+        runs=scheme.runs,
     )

@@ -125,3 +125,24 @@ def test_estimate_of_one_seed_has_no_interval(scheme_of):
 )
 def test_intervals_overlap_also_where_equal_means_have_none(one, other, expected):
     assert stats.overlap(*one, *other) is stats.overlap(*other, *one) is expected
+
+
+def test_curves_over_bits_and_joules_count_what_overlapping_jobs_have_spent_by_then(scheme_of):
+    """Two jobs of round 1 begin in round 0, as of a clock whose jobs overlap.
+
+    By 1 s: all of round 0, 8 bits and 1 J, and a quarter of what they spend, 4 bits and 2 J.
+    """
+    scheme = scheme_of(latency_s=(1.0, 1.0), accuracy=(0.5, 0.6), bits_up=8.0, bits_down=0.0)
+    run = scheme.first
+    run.rounds["energy_j"], run.rounds["in_flight"] = [1.0, 2.0], [2, 0]
+    spans = [(0, 0.0, 1.0, 8.0, 1.0), (1, 0.75, 1.75, 4.0, 1.0), (1, 0.5, 2.5, 4.0, 1.0)]
+    object.__setattr__(
+        run, "spans", pd.DataFrame(spans, columns=["round", "start_s", "end_s", "bits", "energy_j"])
+    )
+    curve = stats.round_curve(scheme, "accuracy")
+    assert curve.bits.tolist() == [8 + 1 + 1, 16] and curve.energy_j.tolist() == [1.5, 3]
+    for target, i in ((0.5, 0), (0.6, 1)):  # the table to-target has the same
+        cost = stats.cost_to_target(run, target)
+        assert (cost.bits, cost.energy_j) == (curve.bits[i], curve.energy_j[i])
+    run.rounds["in_flight"] = 0
+    assert stats.round_curve(scheme, "accuracy").bits.tolist() == [8, 16]
