@@ -35,7 +35,10 @@ STATUS_MARKS: dict[str, dict[str, Any]] = {
 
 
 class LoggedRound(NamedTuple):
-    """One round of a run: its spans, its start in simulated seconds, and status by device."""
+    """One round of a run: its spans, its start in simulated seconds, and what became of its jobs.
+
+    status: by device and round of its edge; without edges below a cloud that is 0, also in spans.
+    """
 
     spans: pd.DataFrame
     start_s: float
@@ -46,11 +49,16 @@ class LoggedRound(NamedTuple):
 def logged_round(run: FinishedRun, g: int) -> LoggedRound:
     """Round g of a run."""
     row = run.rounds[run.rounds["round"] == g].iloc[0]
-    ended = run.device_rounds[run.device_rounds["round"] == g]
-    # With edges below a cloud, or overlapping jobs, a device can end several jobs in a round.
-    status = ended.drop_duplicates("device", keep="last").set_index("device")["status"]
+    ended, spans = (
+        # the columns of a table win over those that begin it
+        pd.DataFrame({"edge_round": 0, **table[table["round"] == g]})
+        for table in (run.device_rounds, run.spans)
+    )
+    # Where jobs overlap, a device can end several in a round.
+    of_job = ["device", "edge_round"]
+    status = ended.drop_duplicates(of_job, keep="last").set_index(of_job)["status"]
     time_s, latency_s = float(row["time_s"]), float(row["latency_s"])
-    return LoggedRound(run.spans[run.spans["round"] == g], time_s - latency_s, latency_s, status)
+    return LoggedRound(spans, time_s - latency_s, latency_s, status)
 
 
 def middle_round(schemes: list[Scheme]) -> int:
@@ -70,7 +78,7 @@ def shown_devices(logged: LoggedRound) -> list[int]:
     """At most `MOST_DEVICES`: the one that finishes last, some that were handed over, and others
     evenly spaced by number.
     """
-    devices = np.sort(logged.status.index.to_numpy())
+    devices = np.unique(logged.status.index.get_level_values("device"))
     if len(devices) > MOST_DEVICES:
         spans = logged.spans
         moved = np.unique(spans.loc[spans["phase"] == "handover", "device"])[:MOST_HANDED_OVER]
@@ -132,8 +140,10 @@ def _draw_round(
     lane = {device: i for i, device in enumerate(shown)}
     spans, start = logged.spans[logged.spans["device"].isin(shown)], logged.start_s
     drawn = draw_spans(panel, spans, lane, fill, start, 1e3)
-    for device in shown:
-        _mark_status(panel, lane[device], logged.status.loc[device], spans, device, start)
+    for (device, edge_round), status in logged.status.items():
+        if device in lane:
+            own = spans[(spans["device"] == device) & (spans["edge_round"] == edge_round)]
+            _mark_status(panel, lane[device], status, own["end_s"].max(), start)
     if scheme.threshold_s is not None:
         line = THRESHOLD_LINE | {"path_effects": white_edge(0.9)}
         panel.axvline(scheme.threshold_s * 1e3, **line)
@@ -190,17 +200,14 @@ def name_lanes(panel: Axes, shown: list[int]) -> None:
     panel.grid(axis="y", visible=False)
 
 
-def _mark_status(
-    panel: Axes, lane: int, status: str, spans: pd.DataFrame, device: int, start_s: float
-) -> None:
-    """A mark at the end of a device that came late or failed; a word for one that was left out."""
-    ends = spans.loc[spans["device"] == device, "end_s"]
-    if status in STATUS_MARKS and len(ends):
+def _mark_status(panel: Axes, lane: int, status: str, end_s: float, start_s: float) -> None:
+    """A mark where a job came late or failed; a word for a device that was left out."""
+    if status in STATUS_MARKS and not math.isnan(end_s):
         mark: dict[str, Any] = STATUS_MARKS[status] | {
             "clip_on": False,
             "path_effects": white_edge(1.1),
         }
-        panel.plot((ends.max() - start_s) * 1e3, lane, **mark)
+        panel.plot((end_s - start_s) * 1e3, lane, **mark)
     elif status == "infeasible":
         panel.text(0.2, lane, " infeasible, left out", va="center", color=INK)
 
@@ -237,7 +244,8 @@ def timeline_table(schemes: list[Scheme]) -> Table:
     for scheme in schemes:
         spans, start, _, statuses = logged_round(scheme.first, g)
         for row in spans.itertuples():
-            status, times = str(statuses.get(row.device, "")), (row.start_s, row.end_s)
+            status = str(statuses.get((row.device, row.edge_round), ""))
+            times = (row.start_s, row.end_s)
             since = (time - start for time in times)
             rows.append((scheme.label, g + 1, int(row.device), status, row.phase, *since))
     caption = f"Round {g + 1} of the run with the smallest seed."

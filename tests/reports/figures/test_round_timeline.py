@@ -1,6 +1,7 @@
 """Timeline of one round."""
 
 import numpy as np
+import pandas as pd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
@@ -26,6 +27,26 @@ def test_timeline_is_the_middle_round_since_its_start(drawn, two_schemes):
     assert (
         len([line for line in other.lines if line.get_marker() == "x"]) == 2
     )  # both devices are late
+
+
+def test_below_a_cloud_every_round_of_an_edge_has_its_marks(drawn, tmp_path, write_run):
+    """Of two rounds of the edge within the third of the cloud, the first was late."""
+    schemes = load_schemes([write_run(tmp_path / "run", latency_s=(0.02,) * 4)])
+    run = schemes[0].first
+    for name in ("device_rounds", "spans"):
+        table = getattr(run, name)
+        first = table.assign(edge_round=0)
+        if name == "device_rounds":
+            first["status"] = "late"
+        else:  # twice as fast
+            start_s = 0.02 * table["round"]
+            first["end_s"] = start_s + (table["end_s"] - start_s) / 2
+        object.__setattr__(run, name, pd.concat([first, table.assign(edge_round=1)]))
+    (panel,) = drawn(timeline.round_timeline, schemes).axes
+    marks = [line.get_xydata()[0].tolist() for line in panel.lines if line.get_marker() == "x"]
+    assert marks == [approx([5.0, 0]), approx([10.0, 1])]  # devices 0 and 1 take 10 and 20 ms alone
+    rows = {(row[2], row[3]) for row in timeline.timeline_table(schemes).rows}
+    assert rows == {(0, "late"), (0, "arrived"), (1, "late"), (1, "arrived")}
 
 
 def test_the_table_counts_rounds_from_one(two_schemes):
@@ -57,8 +78,6 @@ def test_in_grey_a_dark_bar_does_not_swallow_the_threshold(tmp_path, write_run):
 
 
 def test_of_many_devices_twenty_are_shown_with_the_last(tmp_path, write_run):
-    import pandas as pd
-
     run = load_schemes([write_run(tmp_path / "many")])[0].first
     wide = pd.concat(
         [run.device_rounds.assign(device=run.device_rounds["device"] + 2 * i) for i in range(30)]
@@ -71,8 +90,6 @@ def test_of_many_devices_twenty_are_shown_with_the_last(tmp_path, write_run):
 
 
 def test_of_many_devices_those_that_were_handed_over_are_shown(tmp_path, write_run):
-    import pandas as pd
-
     run = load_schemes([write_run(tmp_path / "many")])[0].first
     wide = pd.concat(
         [run.device_rounds.assign(device=run.device_rounds["device"] + 2 * i) for i in range(30)]
