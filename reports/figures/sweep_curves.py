@@ -174,5 +174,9 @@ def sweep_table(schemes: list[Scheme], keys: Sequence[SweptKey], metric: Metric)
     for scheme in schemes:
         found, values = estimate(scheme, metric.of), [key.of(scheme.values) for key in keys]
         rows.append((scheme.series, *values, found.mean, found.half, found.n))
-    caption = f"{metric.heading}; CSV in SI units, the keys in those of their titles."
+    by = " and ".join(key.name for key in keys)
+    caption = (
+        f"{metric.heading} by {by}: mean over seeds with its 95 % interval (Student t, three seeds "
+        "or more)."
+    )
     return Table(metric.name, caption, columns, tuple(rows))

@@ -90,6 +90,8 @@ def test_what_is_drawn_against_the_threshold(swept_schemes):
 
 def test_the_data_of_a_figure_has_the_keys_the_interval_and_n(swept_schemes):
     table = swept.sweep_table(swept_schemes, swept_keys(swept_schemes), ACCURACY)
+    assert table.caption.startswith("Final test accuracy (%) by bandwidth and latency threshold: ")
+    assert "CSV" not in table.latex() + table.markdown()
     assert table.csv().splitlines()[:2] == [
         "scheme,network.bandwidth,budget.latency_threshold,accuracy,accuracy_ci95,seeds",
         f"liu,10.0,15.0,{table.rows[0][3]!r},,2",
