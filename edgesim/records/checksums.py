@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from edgesim.errors import RunError
@@ -17,6 +17,7 @@ from fl.regular_files import open_regular, read_regular
 from fl.stored_files import is_sealed
 
 SUMS = "SHA256SUMS"
+CHANGED = "to run what was changed on purpose, copy it to another folder"
 MAX_SUMS_BYTES = 1 << 20
 
 
@@ -41,9 +42,9 @@ class SummedFiles:
     def __init__(self, digests: dict[str, str] | None = None) -> None:
         self._digests = dict(digests or {})
 
-    def write(self, path: Path, content: bytes | str) -> None:
-        """Write a file as `write_atomic` does."""
-        self.add(path.name, content)
+    def write(self, path: Path, content: bytes | str, name: str = "") -> None:
+        """Write a file as `write_atomic` does; name: its path from the run's folder if below."""
+        self.add(name or path.name, content)
         write_atomic(path, content)
 
     def add(self, name: str, content: bytes | str) -> None:
@@ -58,7 +59,7 @@ class SummedFiles:
 
 
 def read_sums(folder: Path) -> dict[str, str] | None:
-    """File name -> digest; None where there is no SHA256SUMS, as before a run has ended.
+    """Path from the folder -> digest; None without SHA256SUMS, as before a run has ended.
 
     Raises:
         DamagedRunError: the file is not as it was written, cannot be read, or was there once.
@@ -76,7 +77,6 @@ def read_sums(folder: Path) -> dict[str, str] | None:
     except (OSError, UnicodeDecodeError) as error:
         raise DamagedRunError(f"{path} cannot be read ({error})") from None
     pairs = [line.partition("  ") for line in lines]
-    # A name with a folder in it would lead elsewhere.
     if not all(len(digest) == 64 and _is_name(name) for digest, _, name in pairs):
         raise DamagedRunError(f"{path} is damaged: it has a line without digest and file name")
     return {name: digest for digest, _, name in pairs}
@@ -92,7 +92,10 @@ def _had_sums(folder: Path) -> bool:
 
 
 def _is_name(name: str) -> bool:
-    return bool(name) and name.isprintable() and Path(name).name == name
+    """A file in the folder or further below; no other name leads anywhere."""
+    path = PurePosixPath(name)
+    below = bool(path.parts) and not path.is_absolute() and ".." not in path.parts
+    return below and name.isprintable() and str(path) == name
 
 
 def damaged_files(folder: Path, but: Collection[str] = ()) -> list[FileDamage]:
@@ -138,6 +141,6 @@ def read_summed(path: Path, max_bytes: int) -> bytes:
 
 def _mismatch(path: Path) -> str:
     return (
-        f"{path} is damaged: its bytes do not match {SUMS}; run the scenario into this folder "
-        "again, and it is written anew from the checkpoint"
+        f"{path} is damaged: its bytes do not match {SUMS}; repeat the command that made the run, "
+        "and it is written anew from the checkpoint"
     )

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from edgesim.errors import ScenarioKeyError
 from edgesim.extensions.user_code import files_below, measured_files, measured_names, user_files
-from edgesim.records.atomic_files import write_atomic
 from edgesim.records.checkpoint.run_checkpoint import RUN_FILES
-from edgesim.records.checksums import SUMS, DamagedRunError, SummedFiles, damaged_files
+from edgesim.records.checksums import CHANGED, SUMS, DamagedRunError, SummedFiles, damaged_files
 from edgesim.runs.setup.data_source import KEPT_DATA
 from edgesim.runs.setup.setup import Setup
 from edgesim.scenario.document import KeyPath
@@ -52,7 +51,7 @@ def refuse_changed_copies(folder: Path) -> None:
         return
     results = set(RUN_FILES) - {path.name}
     for _, problem in damaged_files(folder, results):
-        raise DamagedRunError(problem)
+        raise DamagedRunError(f"{problem}; {CHANGED}")
 
 
 def keep_own_files(path: Path, setup: Setup, files: SummedFiles) -> None:
@@ -64,8 +63,7 @@ def keep_own_files(path: Path, setup: Setup, files: SummedFiles) -> None:
         names += measured
     for name in names:
         (path / name).parent.mkdir(parents=True, exist_ok=True)
-        write = write_atomic if "/" in name else files.write  # SHA256SUMS names no folders
-        write(path / name, (scenario.folder / name).read_bytes())
+        files.write(path / name, (scenario.folder / name).read_bytes(), name)
     if scenario.learning.dataset == KEPT_DATA and source.in_memory and source.samples is not None:
         arrays = own_arrays(source.samples)
         if sum(array.nbytes for array in arrays.values()) <= KEPT_BYTES:

@@ -5,6 +5,7 @@ import pytest
 
 from edgesim import load, simulate
 from edgesim.errors import RunError, ScenarioError
+from edgesim.records.checksums import damaged_files
 from edgesim.runs import own_files
 
 WHO = "learning.partition={kind: file, file: who.csv}"
@@ -77,24 +78,39 @@ def test_a_file_that_is_not_copied_may_have_any_name(tiny, tmp_path):
     assert run.summary["rounds"] == 1
 
 
-@pytest.mark.parametrize("name", ["data.npz", "scenario.yaml"])
+@pytest.mark.parametrize("name", ["data.npz", "mine/data.npz", "scenario.yaml"])
 def test_a_copy_that_was_changed_since_is_refused(tiny, tmp_path, name):
     """Another run took changed data or a changed scenario for those of the finished run."""
     x, y = np.random.default_rng(0).normal(size=(40, 5)), np.arange(40) % 2
     data = {"x_train": x, "y_train": y, "x_test": x, "y_test": y}
-    np.savez(tmp_path / "data.npz", **data)
+    file = name if name.endswith(".npz") else "data.npz"
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    np.savez(tmp_path / file, **data)
     iid = "learning.partition={kind: iid}"
     simulate(
-        load(tiny, [WHOLE, iid, "rounds=1", "learning.dataset=data.npz", *FEDAVG]),
+        load(tiny, [WHOLE, iid, "rounds=1", f"learning.dataset={file}", *FEDAVG]),
         out=tmp_path / "run",
     )
+    assert f"  {file}\n" in (tmp_path / "run" / "SHA256SUMS").read_text()
     above = tmp_path / "above.yaml"
     above.write_text("base: run/scenario.yaml\nseed: 5\n")
     assert simulate(load(above)).summary["rounds"] == 1
-    if name == "data.npz":
+    if name == file:
         np.savez(tmp_path / "run" / name, **data | {"x_train": x + 1})
     else:
         (tmp_path / "run" / name).write_text((tmp_path / "run" / name).read_text() + "\n")
     for path in (above, tmp_path / "run" / "scenario.yaml"):
-        with pytest.raises(RunError, match=f"run/{name} is damaged: its bytes do not match SHA"):
+        with pytest.raises(RunError) as refused:
             simulate(load(path))
+        problem, cure, other = str(refused.value).split("; ")
+        assert problem.endswith(f"run/{name} is damaged: its bytes do not match SHA256SUMS")
+        assert cure.startswith("repeat the command that made the run, and it is written anew")
+        assert other == "to run what was changed on purpose, copy it to another folder"
+    if name == "scenario.yaml":  # both are true
+        (tmp_path / "copy").mkdir()
+        changed = (tmp_path / "run" / name).rename(tmp_path / "copy" / name)
+        (tmp_path / "copy" / "data.npz").write_bytes((tmp_path / "data.npz").read_bytes())
+        assert simulate(load(changed)).summary["rounds"] == 1
+    made_again = [WHOLE, iid, "rounds=1", f"learning.dataset={file}", *FEDAVG]
+    simulate(load(tiny, made_again), out=tmp_path / "run")
+    assert damaged_files(tmp_path / "run") == []
