@@ -1,5 +1,7 @@
 """Errors that a scenario, a folder or the user's code can cause; each is one sentence."""
 
+import unicodedata
+
 COMMAND_LINE = "command line"  # place of what was given there, as file:line is that of a file
 SHOWN_PATH = 80  # letters
 RELATIVE = "a path is relative to the scenario"  # also one on the command line
@@ -44,6 +46,14 @@ class ScenarioKeyError(EdgesimError):
 def one_line(text: object) -> str:
     """A text without line breaks, indentation and double spaces."""
     return " ".join(str(text).split())
+
+
+def visible(text: str) -> str:
+    """A text whose control characters, but for line breaks, are escaped: terminals obey them."""
+    hidden = {char for char in text if unicodedata.category(char) in ("Cc", "Cf")} - {"\n"}
+    for char in hidden:
+        text = text.replace(char, char.encode("unicode_escape").decode())
+    return text
 
 
 def counted(n: int, noun: str) -> str:

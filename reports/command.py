@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from edgesim.cli.options import exit_on_error
+from edgesim.errors import visible
 
 if TYPE_CHECKING:
     from reports.html_page import Progress
@@ -112,6 +113,6 @@ def compare(
 
     with exit_on_error():
         lines, same = compare_folders(a, b)
-        typer.echo("\n".join(lines))
+        typer.echo(visible("\n".join(lines)))
     if not same:
         raise typer.Exit(RUNS_DIFFER)

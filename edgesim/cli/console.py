@@ -15,6 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from edgesim.errors import visible
+
 if TYPE_CHECKING:
     from edgesim.results.run_listing import ListedRun
     from edgesim.scenario.key_docs import KeyInfo
@@ -32,7 +34,7 @@ def console() -> Console:
 
 def print_line(line: object, target: Console | None = None) -> None:
     """One line without markup, however long."""
-    (target or console()).print(str(line), markup=False, soft_wrap=True)
+    (target or console()).print(visible(str(line)), markup=False, soft_wrap=True)
 
 
 def print_keys(infos: Sequence[KeyInfo], brief: bool) -> None:
@@ -134,7 +136,7 @@ def print_listed(place: Path, runs: Sequence[ListedRun]) -> None:
             run.state,
             run.changed_at.strftime("%Y-%m-%d %H:%M"),
         ]
-        table.add_row(*map(Text, cells))
+        table.add_row(*(Text(visible(cell)) for cell in cells))
     out.print(table)
 
 

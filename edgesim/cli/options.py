@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from edgesim.errors import EdgesimError, ScenarioError, one_line
+from edgesim.errors import EdgesimError, ScenarioError, one_line, visible
 
 
 class ExitCode(IntEnum):
@@ -113,16 +113,19 @@ def scenario_file(given: Path) -> Path:
 
 def _undamaged(path: Path) -> Path:
     """The path of a scenario, of which a run's folder beside it may have the digest."""
-    from edgesim.records.checksums import SUMS, read_summed
+    from edgesim.records.checksums import CHANGED, SUMS, DamagedRunError, read_summed
     from edgesim.scenario.yaml_text import MAX_RESOLVED_BYTES, is_of_run
 
     # without the file of digests, reading goes on: the same command writes it from the checkpoint
     if is_of_run(path) and exists(path.with_name(SUMS)):
-        with suppress(OSError):  # which the loader raises as a sentence
-            read_summed(path, MAX_RESOLVED_BYTES)
+        try:
+            with suppress(OSError):  # which the loader raises as a sentence
+                read_summed(path, MAX_RESOLVED_BYTES)
+        except DamagedRunError as error:
+            raise DamagedRunError(f"{error}; {CHANGED}") from None
     return path
 
 
 def print_error(problem: object) -> None:
     """One line on stderr."""
-    typer.echo(one_line(problem), err=True)
+    typer.echo(visible(one_line(problem)), err=True)

@@ -5,6 +5,7 @@ import io
 from rich.console import Console
 
 from edgesim.cli import console
+from edgesim.cli.options import print_error
 
 ROW = ("fedavg", "One global model: every device trains all of it, and the server averages.", "us")
 
@@ -25,3 +26,12 @@ def test_a_terminal_gets_whole_words(monkeypatch):
 
 def test_a_pipe_gets_one_line(monkeypatch):
     assert printed(monkeypatch, width=40) == [f"fedavg  {ROW[1]} (us)"]
+
+
+def test_control_characters_are_printed_escaped(capsys):
+    """A terminal would obey them; line breaks and other letters stay."""
+    print_error("the key a\x1b[31mb\x9b1m\u202ec is unknown")
+    assert capsys.readouterr().err == "the key a\\x1b[31mb\\x9b1m\\u202ec is unknown\n"
+    text = io.StringIO()
+    console.print_line("\x07é\n\x1b]0;x", Console(file=text))
+    assert text.getvalue() == "\\x07é\n\\x1b]0;x\n"
