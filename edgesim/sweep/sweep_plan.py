@@ -197,4 +197,16 @@ def _refuse_equal_points(points: Sequence[SweepPoint]) -> None:
         same = known.setdefault(point.id, point)
         if same is not point:
             names = f'"{same.name}" and "{point.name}"'
-            raise RunError(f"the points {names} are the same run; keep one of the values")
+            raise RunError(f"the points {names} are the same run; {_cure(same, point)}")
+
+
+def _cure(one: SweepPoint, other: SweepPoint) -> str:
+    """What to do about two points that are one run: of which key, if it is one in a scheme."""
+    differing = (key for key, text in other.values.items() if one.values.get(key) != text)
+    of_a_scheme = next((key for key in differing if key.startswith("schemes.")), None)
+    if of_a_scheme is None:
+        return "keep one of the values"
+    return (
+        f"{of_a_scheme} changes nothing there, since it is of another scheme, or this one's own "
+        "sweep sets it too; write its values in the sweep block of its scheme"
+    )

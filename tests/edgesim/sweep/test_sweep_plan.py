@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from edgesim.errors import ScenarioError
+from edgesim.errors import RunError, ScenarioError
 from edgesim.runs.fingerprint import code_files, digest
 from edgesim.scenario.loader import load
 from edgesim.sweep.sweep_plan import plan_sweep
@@ -228,3 +228,21 @@ def test_another_kind_starts_afresh_wherever_the_override_stands(folder):
         assert (method.name, method.params) == ("fedprox", {"local_steps": 3})
     same = load("steps.yaml", ["learning.method.name=fedavg"]).learning.method
     assert same.params == {"local_steps": 7, "lr": 0.5}
+
+
+@pytest.mark.parametrize("key", ["schemes.a.rounds", "schemes.b.rounds"])
+def test_values_inside_a_scheme_that_change_nothing_name_the_key_and_the_cure(folder, key):
+    """Rounds of a, which has a sweep of them itself, and of b, which leave a as it is."""
+    text = (folder / "tiny.yaml").read_text()
+    path = folder / "own.yaml"
+    path.write_text(text + "schemes: {a: {sweep: {rounds: [1, 2]}}, b: {}}\n")
+    with pytest.raises(RunError) as refused:
+        plan_sweep(path, [f"{key}=3,4"])
+    assert str(refused.value).endswith(
+        f"are the same run; {key} changes nothing there, since it is of another scheme, or this "
+        "one's own sweep sets it too; write its values in the sweep block of its scheme"
+    )
+    path.write_text(
+        text + "schemes: {a: {sweep: {rounds: [1, 2]}}, b: {sweep: {rounds: [3, 4]}}}\n"
+    )
+    assert len(plan_sweep(path).points) == 4  # as it says
