@@ -179,7 +179,7 @@ class NetworkPlanner:
         if gain is not None and isinstance(plan, PricedPlan):
             plan = self._with_forecast(planner, demand, view, plan, gain)
         load_w = self._mean_w(plan, demand, LOAD) if self.expects_load else None
-        plan = replace(plan, unsettled=unsettled)
+        plan = replace(plan, unsettled=max(unsettled, plan.unsettled))
         return NetworkPlan(**_fields_of(plan), density=density, load_w=load_w)
 
     def _unsettled(
@@ -261,7 +261,8 @@ class NetworkPlanner:
 def merged(plans: Sequence[RoundPlan], devices: Array) -> RoundPlan:
     """One plan of the plans of sectors, its grants in the order of the devices asked.
 
-    The threshold planned for is the longest, and what band and time are worth is the sum.
+    The threshold planned for is the longest, and what band and time are worth is the sum. It is
+    off from what settled plans are by as much as the sector that is most.
     """
     granted = [plan for plan in plans if len(plan.grants)]
     left_out = tuple(sorted(k for plan in plans for k in plan.infeasible))
@@ -280,6 +281,7 @@ def merged(plans: Sequence[RoundPlan], devices: Array) -> RoundPlan:
         budget_s,
         math.fsum(plan.pruning_per_hz for plan in granted),
         math.fsum(plan.pruning_per_s for plan in granted),
+        unsettled=max(plan.unsettled for plan in granted),
         price=np.concatenate(known)[order] if known else None,
     )
 

@@ -1,18 +1,30 @@
 """Plans of a network, sector by sector: by hand, and what they promise."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from edgesim import load, simulate
 from edgesim.network.adaptation.power_control import PowerControl
 from edgesim.network.downlink.sector_downlink import SectorDownlink
 from edgesim.network.interference import network_planner
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.sector_channel import DisturbedChannel, SectorChannel
+from edgesim.network.planning import planner
 from edgesim.records.summary import unsettled_warnings
 from solvers.rate_laws.efficiency_laws import CappedLaw, HullLaw
 
 STAIRS = HullLaw(np.array([0.25, 1.0, 3.0, 10.0]), np.array([0.25, 0.8, 1.5, 2.5]))
 LAWS = {"shannon": None, "hull": STAIRS, "truncated": CappedLaw(0.4, 10**2.2, 0.1)}
+
+SCENARIOS = Path(__file__).parents[4] / "scenarios"
+ONE_SECTOR = [
+    "learning.dataset=none", "~learning.partition", "~evaluate", "rounds=1", "devices.0.count=6",
+    "network.layout={kind: sites, position: {list: [[0 m, 0 m]]}}", "network.interference=none",
+    "network.power_control=none", "allocation.rate=now", "budget.latency_threshold=1 s",
+    "network.channel.fading={speed: 3 km/h, delay_spread: 1000 ns, process: clarke}",
+]  # fmt: skip
 
 
 def test_two_sectors_by_hand(network):
@@ -132,6 +144,15 @@ def test_plans_that_still_change_in_their_last_turn_say_so(rate, network, monkey
     assert rows["round"] == [0, 1] and min(rows["change"]) > 1e-3
     (sentence,) = unsettled_warnings(rows)
     assert sentence.startswith("the plans of 2 rounds, first of round 0, have not settled: ")
+
+
+def test_a_plan_of_a_sector_that_has_not_settled_says_so(monkeypatch):
+    """Gains of the instant that follow the share, in one sector without interference."""
+    scenario = load(SCENARIOS / "handovers.yaml", ONE_SECTOR, label="handed over")
+    assert not any("not settled" in each for each in simulate(scenario).summary["warnings"])
+    monkeypatch.setattr(planner, "REPLANS", 0)
+    *_, sentence = simulate(scenario).summary["warnings"]
+    assert sentence.startswith("the plans of 1 round, first of round 0, have not settled: ")
 
 
 def test_an_unsettled_plan_has_the_interference_that_it_was_made_with(network, monkeypatch):
