@@ -67,6 +67,8 @@ class FlowTable:
         """Take the rates that hold from now on, for whoever sends now."""
         rate_bps, efficiency, share = self.rates(self.active, now_s)
         other = (rate_bps != self.rate_bps) | (efficiency != self.efficiency)
+        # Who has a band over which nothing gets through does not wait for one.
+        other |= (share > 0.0) != (self.share > 0.0)
         changed = np.flatnonzero(self.active & other)
         self._count(changed, now_s)
         self.rate_bps[changed] = rate_bps[changed]
