@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from inspect import isabstract, isfunction, signature
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -98,11 +98,26 @@ def hook_warnings(name: str, cls: type[Method]) -> list[str]:
         more = {key: each for key, each in vars(owner).items() if isfunction(each)}
         for key in sorted(more.keys() - functions.keys()):
             near = get_close_matches(key, functions, n=1, cutoff=NEARLY)
-            if near and not any(key in each.__code__.co_names for each in more.values()):
+            if near and not _is_mentioned(key, owner, cls):
                 problem = f"is {name}, whose {key} nothing calls"
                 found.append(f"learning.method.name: {problem}; did you mean {near[0]}?")
         functions |= more
     return found
+
+
+def _is_mentioned(name: str, owner: type, cls: type) -> bool:
+    """Is a function of a class used by it, by its relatives behind ``cls``, or beside it?"""
+    wrapped = ("__func__", "fget", "func")  # of static methods, of properties, of cached ones
+    members = [each for relative in cls.__mro__[:-1] for each in vars(relative).values()]
+    members += [getattr(each, inner, None) for each in members for inner in wrapped]
+    for each in filter(isfunction, list(vars(owner).values())):
+        members += each.__globals__.values()
+    codes = [each.__code__ for each in members if isfunction(each)]
+    for code in codes:  # which gets longer: comprehensions, generators and lambdas within
+        if name in (*code.co_names, *code.co_consts):
+            return True
+        codes += [each for each in code.co_consts if isinstance(each, CodeType)]
+    return False
 
 
 def check_hooks(name: str, cls: type[Method]) -> None:

@@ -29,13 +29,53 @@ class Helped(FedAvg):
         return self.everything
 
 
+class HelpedWithin(FedAvg):
+    """By a lambda, a generator, a property and a function beside it, and by name."""
+
+    def mask(self, state, grant):
+        return (lambda: self.masks(state))(), sum(self.encoded(k) for k in range(3))
+
+    def masks(self, state): ...
+
+    def encoded(self, k): ...
+
+    @property
+    def chosen(self):
+        return self.selects()
+
+    def selects(self): ...
+
+    def aggregated(self): ...
+
+    def demands(self):
+        return getattr(self, "starts")  # noqa: B009
+
+    def starts(self): ...
+
+
+def beside(method):
+    return method.aggregated(), method.demands()
+
+
+class Helper(FedAvg):
+    def masks(self, state): ...
+
+
+class HelpedAbove(Helper):
+    def mask(self, state, grant):
+        return self.masks(state)
+
+
 @pytest.mark.parametrize(
     ("cls", "end"),
     [
         (Misspelt, "agregate nothing calls; did you mean aggregate?"),
         (American, "personalize nothing calls; did you mean personalise?"),
         (type("Below", (American,), {}), "personalize nothing calls; did you mean personalise?"),
+        (Helper, "masks nothing calls; did you mean mask?"),
         (Helped, None),
+        (HelpedWithin, None),
+        (HelpedAbove, None),
     ],
 )
 def test_a_misspelt_hook_is_a_warning(cls, end):
