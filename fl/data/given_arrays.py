@@ -39,11 +39,11 @@ def parts_of(given: Any, source: str) -> list[tuple[str, Any]]:
 
 def columns_of(data: Any, source: str) -> dict[str, Any]:
     """x, y and, where there is a third part, clients of a torch data set or a tuple of arrays."""
-    if hasattr(data, "shape"):
+    if is_an_array(data):
         raise DataError(f"{source} is one array, without labels or without test data; give {FORMS}")
     if is_tensors(data):
         tensors = data.tensors
-    elif isinstance(data, tuple) and all(hasattr(each, "shape") for each in data):
+    elif isinstance(data, tuple) and all(map(is_an_array, data)):
         tensors = data
     else:
         items = items_of(data, source)
@@ -51,6 +51,11 @@ def columns_of(data: Any, source: str) -> dict[str, Any]:
     if len(tensors) not in (2, 3):
         raise DataError(f"{source} has {len(tensors)} tensors; give x and y, and clients or not")
     return dict(zip(("x", "y", "clients"), tensors, strict=False))
+
+
+def is_an_array(data: Any) -> bool:
+    """Of numpy, torch or others? A data set of the user's own may have a shape, too."""
+    return hasattr(data, "shape") and hasattr(data, "__array__")
 
 
 def is_tensors(data: Any) -> bool:

@@ -65,6 +65,10 @@ class Doubled(TensorDataset):
         return 2 * x, y
 
 
+class Shaped(Doubled):
+    shape = (2, 3)  # of its items, or as a table has it
+
+
 class Listed(list):
     """Items that have been read, beside tensors that they were made of."""
 
@@ -78,6 +82,8 @@ def test_items_of_a_data_set_come_before_its_tensors():
     pair = [Doubled(*tensors) for tensors in zip(x, y, strict=True)]
     twice = own_samples(given | {name: 2 * given[name] for name in ("x_train", "x_test")}, "data")
     assert same(own_samples(pair, "data"), twice)
+    shaped = [Shaped(*tensors) for tensors in zip(x, y, strict=True)]
+    assert same(own_samples(tuple(shaped), "data"), twice)
     assert same(own_samples([Listed(each) for each in pair], "data"), twice)
 
 
