@@ -207,6 +207,7 @@ def _cure(one: SweepPoint, other: SweepPoint) -> str:
     if of_a_scheme is None:
         return "keep one of the values"
     return (
-        f"{of_a_scheme} changes nothing there, since it is of another scheme, or this one's own "
-        "sweep sets it too; write its values in the sweep block of its scheme"
+        f"{of_a_scheme} changes nothing there: its values are equal, it is of another scheme, or "
+        "this one's own sweep sets it too; keep one of equal values, and write others in the sweep "
+        "block of their scheme"
     )

@@ -239,10 +239,14 @@ def test_values_inside_a_scheme_that_change_nothing_name_the_key_and_the_cure(fo
     with pytest.raises(RunError) as refused:
         plan_sweep(path, [f"{key}=3,4"])
     assert str(refused.value).endswith(
-        f"are the same run; {key} changes nothing there, since it is of another scheme, or this "
-        "one's own sweep sets it too; write its values in the sweep block of its scheme"
+        f"are the same run; {key} changes nothing there: its values are equal, it is of another "
+        "scheme, or this one's own sweep sets it too; keep one of equal values, and write others "
+        "in the sweep block of their scheme"
     )
     path.write_text(
         text + "schemes: {a: {sweep: {rounds: [1, 2]}}, b: {sweep: {rounds: [3, 4]}}}\n"
     )
     assert len(plan_sweep(path).points) == 4  # as it says
+    path.write_text(text + "schemes: {a: {}}\n")
+    with pytest.raises(RunError, match=r"changes nothing there: its values are equal, .* keep one"):
+        plan_sweep(path, ["schemes.a.budget.latency_threshold=30 ms,0.03 s"])
