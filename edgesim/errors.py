@@ -4,6 +4,7 @@ import unicodedata
 
 COMMAND_LINE = "command line"  # place of what was given there, as file:line is that of a file
 SHOWN_PATH = 80  # letters
+TURNS_TEXT = frozenset(("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"))  # UAX 9
 RELATIVE = "a path is relative to the scenario"  # also one on the command line
 
 
@@ -49,9 +50,17 @@ def one_line(text: object) -> str:
 
 
 def visible(text: str) -> str:
-    """A text whose control characters, but for line breaks, are escaped: terminals obey them."""
-    hidden = {char for char in text if unicodedata.category(char) in ("Cc", "Cf")} - {"\n"}
-    for char in hidden:
+    """A text whose control characters are escaped: terminals obey them.
+
+    Line breaks and tabs stay, and letters that nobody sees, such as the joiner of an emoji, but not
+    the marks that turn the direction of a text.
+    """
+    hidden = {
+        char
+        for char in text
+        if unicodedata.category(char) == "Cc" or unicodedata.bidirectional(char) in TURNS_TEXT
+    }
+    for char in hidden - {"\n", "\t"}:
         text = text.replace(char, char.encode("unicode_escape").decode())
     return text
 

@@ -33,5 +33,5 @@ def test_control_characters_are_printed_escaped(capsys):
     print_error("the key a\x1b[31mb\x9b1m\u202ec is unknown")
     assert capsys.readouterr().err == "the key a\\x1b[31mb\\x9b1m\\u202ec is unknown\n"
     text = io.StringIO()
-    console.print_line("\x07é\n\x1b]0;x", Console(file=text))
-    assert text.getvalue() == "\\x07é\n\\x1b]0;x\n"
+    console.print_line("\x07é\u200d\n\x1b]0;x", Console(file=text))
+    assert text.getvalue() == "\\x07é\u200d\n\\x1b]0;x\n"
