@@ -22,7 +22,7 @@ from edgesim.network.round_uploads import RoundUploads, SendingTimes
 from fl.contracts import Array, Demand, RoundPlan, View
 from solvers import Allocation, InfeasibleError, PruningProblem
 
-# Turns at most of a plan whose gains depend on it, those after which turns that swing are mixed,
+# Turns at most of a plan whose gains depend on it, those after which gains of the instant mix,
 # and the relative change that ends them: where a law is all but at its largest value a turn mends
 # little. With gains of the instant devices end at the threshold, of which a millionth is left for
 # rounding.
@@ -211,8 +211,10 @@ class Planner:
 
         The gain that carries the planned rate depends on the band in use where noise is a density
         and, of a mean or a quantile, on the time left for sending.
+        Turns come nearer from below, which keeps the promise of a quantile: the table of coding
+        schemes has few rates, and a gain a trifle above one of their corners promises the next.
         """
-        mixed, done = AndersonMixing(), 0
+        done = 0
         while True:
             answer = found.answer
             cpu_hz = full_hz if answer.cpu_hz is None else answer.cpu_hz
@@ -222,8 +224,6 @@ class Planner:
                 return found._replace(gain=gain)
             if done == REPLANS:
                 return found._replace(unsettled=gain_change(gain, found.gain))
-            if done >= PLAIN_REPLANS:
-                gain = mixed(found.gain, gain)
             found, done = turn(gain, *times.extra_s.tolist()), done + 1
 
     def _of_the_instant(

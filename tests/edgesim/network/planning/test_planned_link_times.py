@@ -117,9 +117,8 @@ def test_a_plan_of_one_cell_that_still_changes_in_its_last_turn_says_so(still, r
     assert sentence.startswith("the plans of 1 round, first of round 0, have not settled: ")
 
 
-@pytest.mark.parametrize("rate", ["now", "quantile"])
-def test_turns_that_are_mixed_end_where_plain_ones_do(still, rate, monkeypatch):
-    moves = "network.channel.fading.speed=30 km/h", f"allocation.rate={rate}"
+def test_turns_that_are_mixed_end_where_plain_ones_do(still, monkeypatch):
+    moves = "network.channel.fading.speed=30 km/h", "allocation.rate=now"
     plain = simulate(still(*moves)).device_rounds
     monkeypatch.setattr(planner, "PLAIN_REPLANS", 0)
     mixed = simulate(still(*moves))
