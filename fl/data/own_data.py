@@ -23,6 +23,9 @@ from fl.errors import DataError
 OPTIONAL = ("clients_train", "clients_test", "classes")
 CODES = "codes of characters"
 CHANNELS = (1, 3, 4)  # of pictures: grey, RGB, RGBA
+CHANNELS_LAST = (
+    "with the channels last; give [N, channels, height, width]: numpy.moveaxis(x, -1, 1)"
+)
 
 
 @dataclass(frozen=True)
@@ -135,14 +138,14 @@ def sample_shape(array: StoredArray, source: str) -> tuple[int, ...]:
         raise DataError(f"{source} has shape {list(array.shape)}, in which nothing is left")
     if array.dtype == np.uint8 and len(shape) == 2:
         return (1, *shape)
-    if array.dtype == np.uint8 and len(shape) == 3:
-        first, last = shape[0], shape[-1]
-        if last in CHANNELS and first not in CHANNELS:
-            raise DataError(
-                f"{source} has shape {list(array.shape)} with the channels last; give "
-                "[N, channels, height, width]: numpy.moveaxis(x, -1, 1)"
-            )
+    if array.dtype == np.uint8 and channels_last(shape):
+        raise DataError(f"{source} has shape {list(array.shape)} {CHANNELS_LAST}")
     return shape
+
+
+def channels_last(shape: Sequence[int]) -> bool:
+    """Is one sample a picture [height, width, channels]?"""
+    return len(shape) == 3 and shape[-1] in CHANNELS and shape[0] not in CHANNELS
 
 
 def prepared(x: Array, source: str) -> Array:

@@ -16,7 +16,7 @@ from edgesim.scenario.loader import Scenario
 from edgesim.seeds import Seeds
 from fl.data import array_files, datasets
 from fl.data.given_partitions import surplus_clients
-from fl.data.own_data import own_samples
+from fl.data.own_data import CHANNELS_LAST, channels_last, own_samples
 from fl.data.samples import Federated, Samples, rescaled
 from fl.errors import DataError
 from fl.timing_only import Unseen, unseen
@@ -133,7 +133,7 @@ def data_warnings(
     warnings = [f"learning.partition: {sentence}" for sentence in found if sentence]
     if samples is None:
         return warnings
-    odd = [unlearned_labels(samples)]
+    odd = [unlearned_labels(samples), pictures_channels_last(samples)]
     if scenario.learning.loss is None:  # who names a loss of targets means targets
         odd.append(labels_as_targets(samples))
     return [*warnings, *(f"learning.dataset: {sentence}" for sentence in odd if sentence)]
@@ -149,7 +149,8 @@ def labels_as_targets(samples: Samples) -> str | None:
         return None
     if y.shape[1] == 1:
         found = np.unique(y)
-        alike, how = np.array_equal(found, np.arange(len(found))), "y.astype(int)"
+        alike = len(found) > 1 and np.array_equal(found, np.arange(len(found)))
+        how = "y.astype(int)"
     else:
         alike = bool(((y == 0) | (y == 1)).all() and (y.sum(1) == 1).all())
         how = "y.argmax(1)"
@@ -159,6 +160,14 @@ def labels_as_targets(samples: Samples) -> str | None:
         "y_train holds what look like labels as real numbers, which are targets: the squared "
         f"error, and no accuracy; give labels as {how}, or name the loss in learning.loss"
     )
+
+
+def pictures_channels_last(samples: Samples) -> str | None:
+    """A sentence about pictures whose rows a model would take for channels; None elsewhere."""
+    if samples.text or not channels_last(samples.input_shape):
+        return None
+    shape = ", ".join(map(str, ("N", *samples.input_shape)))
+    return f"x_train has shape [{shape}] {CHANNELS_LAST}"
 
 
 def unlearned_labels(samples: Samples) -> str | None:

@@ -134,3 +134,14 @@ def test_a_scenario_is_simulated_by_its_path_too(own, tmp_path):
     assert len(simulate(load(tmp_path / "own.yaml", "rounds=2")).rounds) == 2
     with pytest.raises(ResultsError, match="Run is no folder; give a folder of results"):
         edgesim.load_run(run)
+
+
+@pytest.mark.parametrize(
+    ("shape", "warned"), [((6, 5, 3), True), ((6, 5, 1), True), ((3, 6, 5), False), ((3, 5), False)]
+)
+def test_real_pictures_with_their_channels_last_are_a_warning(own, shape, warned):
+    x = np.zeros((60, *shape), np.float32)
+    run = simulate(own(arrays(x_train=x[:40], x_test=x[40:]), "learning.partition={kind: iid}"))
+    found = [text for text in run.summary["warnings"] if "channels last" in text]
+    shown = f"x_train has shape [N, {', '.join(map(str, shape))}] with the channels last; give"
+    assert len(found) == warned and all(shown in text for text in found)
