@@ -166,3 +166,20 @@ def main_thread_waits():
     while frame is not None and frame.f_code.co_name != "result":
         frame = frame.f_back
     return frame is not None
+
+
+@pytest.fixture(scope="session")
+def lenet():
+    """LeNet-5-Caffe on 100 devices of 600 pictures each, batches of 64; nobody looks at the
+    pictures.
+    """
+    labels = np.zeros(60_000, dtype=np.int64)
+    parts = list(np.arange(60_000).reshape(100, 600))
+    data = Federated(
+        labels, labels, lambda: (None, None), (1, 28, 28), parts, parts, tuple("0123456789")
+    )
+    return Bench(
+        LearningTask(
+            build("lenet5-caffe", (1, 28, 28), 10), data, 64, Seeds(0), Accounting(backward="twice")
+        )
+    )

@@ -6,37 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim.seeds import Seeds
-from fl.accounting import Accounting
 from fl.contracts import Job
-from fl.data.samples import Federated
 from fl.errors import MethodError
 from fl.masks.threshold_training import Pruner
 from fl.masks.thresholds import ThresholdRows, carriers
 from fl.models.architectures import Architecture, build
 from fl.models.layers import Conv, Embedding, Linear, Lstm, Residual
 from fl.models.weightless_layers import Flatten, Last, MeanPool, Relu
-from fl.task import LearningTask
 from fl.training import local_sgd as local
-from tests.fl.conftest import Bench
 from tests.fl.two_neurons import ROWS, STEP, TAU, bench_of, flat, rows_of
-
-
-@pytest.fixture(scope="module")
-def lenet():
-    """LeNet-5-Caffe on 100 devices of 600 pictures each, batches of 64; nobody looks at the
-    pictures.
-    """
-    labels = np.zeros(60_000, dtype=np.int64)
-    parts = list(np.arange(60_000).reshape(100, 600))
-    data = Federated(
-        labels, labels, lambda: (None, None), (1, 28, 28), parts, parts, tuple("0123456789")
-    )
-    return Bench(
-        LearningTask(
-            build("lenet5-caffe", (1, 28, 28), 10), data, 64, Seeds(0), Accounting(backward="twice")
-        )
-    )
 
 
 def some(count, of):

@@ -6,30 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim.seeds import Seeds
-from fl.accounting import Accounting
 from fl.contracts import Trained
-from fl.data.samples import Federated
-from fl.models.architectures import build
-from fl.task import LearningTask
-from tests.fl.conftest import Bench, view_of
-
-
-@pytest.fixture(scope="module")
-def lenet():
-    """LeNet-5-Caffe on 100 devices of 600 pictures each, batches of 64; nobody looks at the
-    pictures.
-    """
-    labels = np.zeros(60_000, dtype=np.int64)
-    parts = list(np.arange(60_000).reshape(100, 600))
-    data = Federated(
-        labels, labels, lambda: (None, None), (1, 28, 28), parts, parts, tuple("0123456789")
-    )
-    return Bench(
-        LearningTask(
-            build("lenet5-caffe", (1, 28, 28), 10), data, 64, Seeds(0), Accounting(backward="twice")
-        )
-    )
+from tests.fl.conftest import view_of
 
 
 def bits_of(bench, name, rounds=500, **params):

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from fl.contracts import Grant, Outcome, Report, View
+from fl.contracts import Grant, Outcome, Report
 from fl.errors import MethodError
 from fl.executors.deferred_training import Trainer
 from fl.method_base.method import check
-from fl.method_base.state import State
 from fl.methods import resolve
+from tests.fl.methods.oort.noted_utilities import notes_of, selections
 
 LR = 0.05
 
@@ -31,28 +31,6 @@ def trained(bench, method, state, k=0):
 def outcome(update, finish_s, received=True, trained=True):
     grant = Grant(update.job.device, 0.1, 0.0, 1.0, 1.0)
     return Outcome(grant, update, "arrived" if received else "late", received, trained, finish_s)
-
-
-def notes_of(worth, percentile=100.0):
-    return {
-        "tried": {str(k): [u, t, 1] for k, (u, t) in worth.items()},
-        "exploited": [],
-        "percentile": percentile,
-    }
-
-
-def selections(bench, method, notes, devices=20, rounds=300):
-    task = replace(
-        bench.task,
-        data=replace(bench.task.data, train_index=[np.arange(5 + k) for k in range(devices)]),
-    )
-    method, state = replace(method, task=task), State(0, None, notes=notes)
-    ones, samples = np.ones(devices), np.arange(devices) + 5
-    views = [
-        View(g, 0.0, np.arange(devices), ones, ones, samples, np.inf, ones, ones)
-        for g in range(rounds)
-    ]
-    return np.array([method.select(state, view) for view in views])
 
 
 def test_oort_hears_the_mean_squared_loss_and_trains_as_fedavg(bench):
