@@ -24,17 +24,19 @@ from reports.report_options import options_from
 from tests.golden.scenario_texts import EIGHT
 
 ROOT = Path(__file__).parent.parent
+STEPS = 3  # a pass over the 20 samples of a device, and half of another
+TWO_PARTS = {"personal_lr": 0.05, "global_lr": 0.05, "personal_steps": STEPS, "global_steps": STEPS}
 PARAMS = {
-    "liu": {"personal_lr": 0.05, "global_lr": 0.05},
-    "fedalt": {"personal_lr": 0.05, "global_lr": 0.05},
-    "fedsim": {"personal_lr": 0.05, "global_lr": 0.05},
-    "fedmap": {"phase_rounds": 1},
+    "liu": TWO_PARTS,
+    "fedalt": TWO_PARTS,
+    "fedsim": TWO_PARTS,
+    "fedmap": {"phase_rounds": 1, "local_steps": STEPS},
     "spafl": {"local_epochs": 1, "lr": 0.01},
     "local": {"local_epochs": 1, "lr": 0.01},
-    "prunefl": {"reconfigure_every": 2, "lr": 0.05},
-    "lotteryfl": {"accuracy_to_prune": 0, "lr": 0.05},
-    "hermes": {"accuracy_to_prune": 0, "lr": 0.05},
-    "pfedme": {"local_steps": 3, "lr": 0.02},
+    "prunefl": {"reconfigure_every": 2, "lr": 0.05, "local_steps": STEPS},
+    "lotteryfl": {"accuracy_to_prune": 0, "lr": 0.05, "local_steps": STEPS},
+    "hermes": {"accuracy_to_prune": 0, "lr": 0.05, "local_steps": STEPS},
+    "pfedme": {"local_steps": STEPS, "lr": 0.02},
 }
 WIDER_BAND = {  # else nobody is in time: twice the bits, a larger model
     "scaffold": ("network.bandwidth=8 MHz",),
@@ -58,9 +60,8 @@ def scenario(tmp_path_factory):
     path.write_text(EIGHT)
 
     def make(name, *changes):
-        params = ", ".join(
-            f"{key}: {value}" for key, value in PARAMS.get(name, {"lr": 0.05}).items()
-        )
+        given = PARAMS.get(name, {"lr": 0.05, "local_steps": STEPS})
+        params = ", ".join(f"{key}: {value}" for key, value in given.items())
         method = f"learning.method={{name: {name}, {params}}}"
         small = ("rounds=3", "learning.samples_per_device=20")
         return load(path, [method, *small, *WIDER_BAND.get(name, ()), *changes])
