@@ -8,10 +8,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from edgesim.errors import counted
+from edgesim.records.costs_over_time import UNCLOSED, share_until
 from edgesim.records.table_files import Columns
 
-# columns of rounds: how many jobs are at work, or have arrived, and have no row yet
-UNCLOSED = ("in_flight", "held")
 ROUNDING = 1e-12  # relative, of a mean of accuracies
 
 
@@ -55,24 +54,6 @@ def _spent(spans: Columns, g: int, time_s: float) -> dict[str, float]:
     share = share_until(spans, g, time_s)
     columns = {"bits": spans["bits"], "energy_j": spans["energy_j"]}
     return {name: math.fsum(share * np.asarray(each, float)) for name, each in columns.items()}
-
-
-def share_until(spans: Columns, g: int, time_s: float) -> np.ndarray:
-    """How much of each span lies before version g is made; of those that go on, by their time.
-
-    Args:
-        spans: columns of the table spans, S long.
-        g: the version.
-        time_s: when it is made, s.
-
-    Returns:
-        In [0, 1], [S].
-    """
-    start_s, end_s = (np.asarray(spans[name], float) for name in ("start_s", "end_s"))
-    lasts_s = end_s - start_s
-    whole = (np.asarray(spans["round"]) <= g) | ((start_s < time_s) & (end_s <= time_s))
-    share = np.divide(time_s - start_s, lasts_s, out=np.zeros_like(lasts_s), where=lasts_s > 0.0)
-    return np.where(whole, 1.0, np.clip(share, 0.0, 1.0))
 
 
 def summarise(

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edgesim.records.summary import UNCLOSED, share_until, to_target
+from edgesim.records.costs_over_time import UNCLOSED, spent_by_versions
+from edgesim.records.summary import to_target
 from edgesim.results.finished_run import FinishedRun
 from reports.run_data.scheme_grouping import Scheme
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 SLACK = 2e-6  # relative; the engine itself lets a deadline round end at T_th (1 + 1e-6)
 ROUNDING = 1e-12  # relative; less of an interval is what sums leave of equal seeds
-SPENT = ("round", "start_s", "end_s", "bits", "energy_j")  # of spans, by which costs are dated
 LEAST_SEEDS = 3  # of an interval or a test
 PHASES_FIRST, PHASES_LAST = ("download",), ("upload", "handover", "idle", "off")
 
@@ -263,15 +263,12 @@ def spent_by(run: FinishedRun, rounds: np.ndarray) -> np.ndarray:
     table = run.rounds[run.rounds["round"] <= rounds[-1]]
     bits = (table["bits_up"] + table["bits_down"]).to_numpy(float)
     spent = np.cumsum([bits, table["energy_j"].to_numpy(float)], axis=1)
+    kept = np.isin(table["round"], rounds)
     unclosed = table[[name for name in UNCLOSED if name in table]].to_numpy().any(axis=1)
-    unclosed &= np.isin(table["round"], rounds)
-    if unclosed.any():
-        spans = {name: run.spans[name].to_numpy() for name in SPENT}
-        of_spans = np.stack([spans["bits"], spans["energy_j"]])
-        for row in np.flatnonzero(unclosed):
-            g, time_s = (table[name].iloc[row] for name in ("round", "time_s"))
-            spent[:, row] = of_spans @ share_until(spans, g, time_s)
-    return spent[:, np.isin(table["round"], rounds)]
+    if (unclosed & kept).any():
+        g, time_s = (table[name].to_numpy() for name in ("round", "time_s"))
+        spent = np.where(unclosed, spent_by_versions(run.spans, g, time_s), spent)
+    return spent[:, kept]
 
 
 def round_curve(scheme: Scheme, column: str) -> RoundCurve | None:
