@@ -9,6 +9,7 @@ from pathlib import Path
 from edgesim.errors import ResultsError, counted, one_line
 from edgesim.records.table_files import FILES
 from edgesim.results.finished_run import FinishedRun, read_run
+from edgesim.results.flat_scenario import si_column
 from edgesim.results.loaded_results import load_sweep
 from edgesim.results.run_files import read_json
 from edgesim.results.run_search import find_runs
@@ -107,10 +108,14 @@ def check_sweep_table(sweep: Path) -> CheckResult:
     if not (sweep / SWEEP_TABLE).exists():
         return CheckResult(POINTS, SKIPPED, "there is none")
     try:
-        derived = io.BytesIO()
-        load_sweep(sweep).points.to_parquet(derived, index=False)
-        recorded = pd.read_parquet(sweep / SWEEP_TABLE)
-        same = recorded.equals(pd.read_parquet(derived))
+        content = io.BytesIO()
+        load_sweep(sweep).points.to_parquet(content, index=False)
+        recorded, derived = pd.read_parquet(sweep / SWEEP_TABLE), pd.read_parquet(content)
+        # older tables have powers in W and densities in W/Hz in one column of numbers
+        for key in recorded.select_dtypes(float).columns.intersection(derived.columns):
+            if derived[key].dtype.kind == "O":
+                derived[key] = [si_column(key, [text])[0][0] for text in derived[key]]
+        same = recorded.equals(derived)
     except Exception as error:  # pyarrow and pandas raise anything over a damaged file
         return CheckResult(POINTS, FAILED, one_line(f"{SWEEP_TABLE}: {error}"))
     if not same:

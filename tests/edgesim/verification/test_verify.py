@@ -173,6 +173,19 @@ def test_a_sweep_with_its_points_and_their_table(static_scenario, tmp_path):
     assert [check.outcome for check in check_sweep(tmp_path / "s")] == [FAILED]
 
 
+@pytest.mark.slow
+def test_an_older_table_with_noise_of_both_units_in_one_column_is_whole(static_scenario, tmp_path):
+    """-110 dBm is 1e-14 W, and -180 dBm/Hz is 1e-21 W/Hz."""
+    noises = "network.noise=-110 dBm,-180 dBm/Hz"
+    options = ["rounds=1", "--workers", "1", "--out", str(tmp_path), "--quiet"]
+    assert CliRunner().invoke(app, ["sweep", str(static_scenario), noises, *options]).exit_code == 0
+    table = pd.read_parquet(tmp_path / "sweep.parquet")
+    assert table["network.noise"].tolist() == ["-110 dBm", "-180 dBm/Hz"]
+    for noise, outcome in (([1e-14, 1e-21], PASSED), ([1e-14, 1e-20], FAILED)):
+        table.assign(**{"network.noise": noise}).to_parquet(tmp_path / "sweep.parquet", index=False)
+        assert check_sweep(tmp_path)[-1].outcome == outcome
+
+
 def test_a_place_without_runs_is_bad_input(tmp_path):
     result = invoke(tmp_path)
     assert result.exit_code == 2 and "No runs found in" in result.stderr
