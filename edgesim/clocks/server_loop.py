@@ -210,7 +210,9 @@ class ServerLoop:
         if desk.to_retain:
             state = self.retained(state)
         view = self.view = self.seen_by_the_method(g)
-        plan = self.plan = make_plan(cell, method, state, view)  # b_k (54), rho_k (58)
+        plan = make_plan(cell, method, state, view)  # b_k (54), rho_k (58)
+        # one that has not settled is said, whatever the others of its version have done
+        self.plan = replace(plan, unsettled=max(plan.unsettled, self.plan.unsettled))
         jobs = [
             replace(job, again=again) if (again := desk.again(job.device)) else job
             for job in (self.ordered(state, view, grant) for grant in plan.grants)

@@ -1,5 +1,7 @@
 """Traces of every clock on given durations: who is in which version, and how stale."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -207,3 +209,13 @@ def test_a_server_that_is_never_up_for_a_round_is_one_sentence(traced):
     said = "the server failed 50 times by .* without a version 0 of the model"
     with pytest.raises(NoProgressError, match=said):
         traced((1.0,), Rules(), 1, failures=failures)
+
+
+def test_a_plan_that_has_not_settled_is_recorded_also_before_one_that_has(traced, monkeypatch):
+    """Version 0 has plans at 0 s and 1 s, 10 % and 2 % off; the others have settled."""
+    changes, plan = iter([0.1, 0.02, 0.0, 0.0, 0.0, 0.0]), server_loop.make_plan
+    monkeypatch.setattr(
+        server_loop, "make_plan", lambda *about: replace(plan(*about), unsettled=next(changes))
+    )
+    run = traced((1.0, 2.3), buffered(2, 2), 2)
+    assert run.log.columns("unsettled_plans") == {"round": [0], "change": [0.1]}
