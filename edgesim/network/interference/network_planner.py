@@ -35,8 +35,9 @@ from fl.contracts import Array, Demand, RoundPlan, View
 
 # Turns of plans that depend on each other, those after which turns that swing are mixed, and the
 # change of shares that ends them. Loads go half the way and end about a millionth off: who is no
-# further off than gains may be has settled.
-TURNS, PLAIN_TURNS, SAME_SHARE = 60, 20, 1e-9
+# further off than gains may be has settled. Where interference stays, sectors are as cells alone,
+# whose turns are not mixed: see `Planner._settled`.
+TURNS, PLAIN_TURNS, SAME_SHARE = 80, 20, 1e-9
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ class NetworkPlanner:
         gain: Array | None = None
         known: Array | None = None
         asked: Array | None = None
-        unsettled = 0.0
+        unsettled, coupled = 0.0, False
         times, mixed = SendingTimes(sector, len(parts)), AndersonMixing()
         for turn in range(1, TURNS + 1):
             planner = self.sector_planner(density, len(devices))
@@ -152,7 +153,7 @@ class NetworkPlanner:
                 gain = asked = uploads.gains(share, window_s, power_w)
                 if times.settled and same_gains(asked, known):
                     break
-                if known is not None and turn > PLAIN_TURNS:
+                if known is not None and turn > PLAIN_TURNS and coupled:
                     gain = mixed(known, asked)
             plans = [
                 planner.plan(part, view, given=_at(gain, here), least_extra_s=extra_s)
@@ -165,7 +166,7 @@ class NetworkPlanner:
             moved, before = np.abs(shares - before).max(initial=0.0), shares
             if gain is None and (moved < SAME_SHARE or np.array_equal(following, density)):
                 break
-            used = density
+            used, coupled = density, not np.array_equal(following, density)
             if turn >= PLAIN_TURNS and not self._unsettled(used, following, known, asked):
                 break
             if gain is None and turn >= PLAIN_TURNS:
