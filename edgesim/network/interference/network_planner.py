@@ -22,13 +22,8 @@ from edgesim.network.interference.sector_channel import DisturbedChannel, silent
 from edgesim.network.interference.uplink_rates import noise_factor
 from edgesim.network.planned_gains import PlannedGains
 from edgesim.network.planning.anderson_mixing import AndersonMixing
-from edgesim.network.planning.planner import (
-    SAME_GAIN,
-    Planner,
-    PricedPlan,
-    gain_change,
-    same_gains,
-)
+from edgesim.network.planning.planner import Planner, PricedPlan
+from edgesim.network.planning.settled_plans import SAME_GAIN, gain_change, same_gains
 from edgesim.network.round_uploads import SendingTimes
 from edgesim.scenario.cells.interference_schema import FULL, LOAD, NONE
 from fl.contracts import Array, Demand, RoundPlan, View
@@ -36,7 +31,7 @@ from fl.contracts import Array, Demand, RoundPlan, View
 # Turns of plans that depend on each other, those after which turns that swing are mixed, and the
 # change of shares that ends them. Loads go half the way and end about a millionth off: who is no
 # further off than gains may be has settled. Where interference stays, sectors are as cells alone,
-# whose turns are not mixed: see `Planner._settled`.
+# whose turns are not mixed: see `settled_plans.settled`.
 TURNS, PLAIN_TURNS, SAME_SHARE = 80, 20, 1e-9
 
 

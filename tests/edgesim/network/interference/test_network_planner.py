@@ -11,7 +11,7 @@ from edgesim.network.downlink.sector_downlink import SectorDownlink
 from edgesim.network.interference import network_planner
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.sector_channel import DisturbedChannel, SectorChannel
-from edgesim.network.planning import planner
+from edgesim.network.planning import settled_plans
 from edgesim.records.summary import unsettled_warnings
 from solvers.rate_laws.efficiency_laws import CappedLaw, HullLaw
 
@@ -150,7 +150,7 @@ def test_a_plan_of_a_sector_that_has_not_settled_says_so(monkeypatch):
     """Gains of the instant that follow the share, in one sector without interference."""
     scenario = load(SCENARIOS / "handovers.yaml", ONE_SECTOR, label="handed over")
     assert not any("not settled" in each for each in simulate(scenario).summary["warnings"])
-    monkeypatch.setattr(planner, "REPLANS", 0)
+    monkeypatch.setattr(settled_plans, "REPLANS", 0)
     *_, sentence = simulate(scenario).summary["warnings"]
     assert sentence.startswith("the plans of 1 round, first of round 0, have not settled: ")
 

@@ -8,7 +8,7 @@ import pytest
 from edgesim import load, simulate
 from edgesim.network.channel import Channel
 from edgesim.network.fading.selective import SelectiveFading
-from edgesim.network.planning import planner
+from edgesim.network.planning import settled_plans
 from edgesim.runs.run import feasibility
 from edgesim.seeds import Seeds
 
@@ -112,7 +112,7 @@ def test_a_plan_of_one_cell_that_still_changes_in_its_last_turn_says_so(still, r
     """The gain depends on the share, and the share on the gain: equal shares are not enough."""
     moves = "network.channel.fading.speed=30 km/h", f"allocation.rate={rate}"
     assert unsettled(simulate(still(*moves))) == []
-    monkeypatch.setattr(planner, "REPLANS", 0)
+    monkeypatch.setattr(settled_plans, "REPLANS", 0)
     (sentence,) = unsettled(simulate(still(*moves)))
     assert sentence.startswith("the plans of 1 round, first of round 0, have not settled: ")
 
@@ -120,7 +120,7 @@ def test_a_plan_of_one_cell_that_still_changes_in_its_last_turn_says_so(still, r
 def test_turns_that_are_mixed_end_where_plain_ones_do(still, monkeypatch):
     moves = "network.channel.fading.speed=30 km/h", "allocation.rate=now"
     plain = simulate(still(*moves)).device_rounds
-    monkeypatch.setattr(planner, "PLAIN_REPLANS", 0)
+    monkeypatch.setattr(settled_plans, "PLAIN_REPLANS", 0)
     mixed = simulate(still(*moves))
     assert unsettled(mixed) == []
     assert mixed.device_rounds["share"].to_numpy() == pytest.approx(plain["share"], rel=1e-3)
