@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from matplotlib.transforms import blended_transform_factory
 
 from edgesim.results.finished_run import FinishedRun
@@ -86,13 +88,25 @@ def _spans_decades(schemes: list[Scheme]) -> bool:
 
 
 def _name_thresholds(panel: Axes, limits_ms: list[float]) -> None:
-    """Write each threshold above its line, towards the side where there is room."""
+    """Write each threshold above its line, or all above one where their names would touch."""
+    names = [f"{limit:.4g} ms" for limit in limits_ms]
+    apart = [threshold_label(limit) for limit in limits_ms[:1]] + names[1:]
+    written = [_above(panel, *each) for each in zip(limits_ms, apart, strict=True)]
+    boxes = [text.get_window_extent() for text in written]
+    if any(one.overlaps(other) for one, other in combinations(boxes, 2)):
+        for text in written:
+            text.remove()
+        between = ", " if len(names) <= 3 else " to "
+        shown = names if len(names) <= 3 else [names[0], names[-1]]
+        _above(panel, limits_ms[0], f"thresholds {between.join(shown)}")
+
+
+def _above(panel: Axes, limit_ms: float, name: str) -> Text:
+    """A text above the line of a threshold, towards the side where there is room."""
     place = blended_transform_factory(panel.transData, panel.transAxes)
-    for i, limit in enumerate(limits_ms):
-        across = panel.transAxes.inverted().transform(panel.transData.transform((limit, 0)))[0]
-        text = threshold_label(limit) if i == 0 else f"{limit:.4g} ms"
-        side = "left" if across < 0.6 else "right"
-        panel.text(limit, 1.01, text, color=THRESHOLD, transform=place, ha=side, va="bottom")
+    across = panel.transAxes.inverted().transform(panel.transData.transform((limit_ms, 0)))[0]
+    side = "left" if across < 0.6 else "right"
+    return panel.text(limit_ms, 1.01, name, color=THRESHOLD, transform=place, ha=side, va="bottom")
 
 
 def latency_cdf(schemes: list[Scheme], style: FigureStyle) -> Figure:

@@ -1,5 +1,9 @@
 """Latency per round, its distribution and its parts."""
 
+import itertools
+
+import pytest
+from matplotlib.figure import Figure
 from pytest import approx
 
 from reports.figures import round_latency
@@ -17,6 +21,21 @@ def test_latency_has_every_round_and_the_threshold(drawn, two_schemes):
         0
     ] == approx(40)
     assert "threshold 25 ms" in [text.get_text() for text in left.texts]
+
+
+@pytest.mark.parametrize("name", style.STYLES)
+@pytest.mark.parametrize("limits_ms", [[24, 30], [24, 26, 28, 30, 34, 38], [24, 150], [90, 95]])
+def test_names_of_thresholds_do_not_touch(name, limits_ms):
+    """24 and 30 ms of a sweep, where rounds take up to 200 ms, stood one on the other."""
+    with style.styled(style.STYLES[name]):
+        panel = Figure(figsize=(3.3, 2.5)).subplots()
+        panel.set_xlim(0, 200)
+        round_latency._name_thresholds(panel, limits_ms)
+        boxes = [text.get_window_extent() for text in panel.texts]
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+    shown = " ".join(text.get_text() for text in panel.texts)
+    assert shown.startswith("threshold") and all(f"{each} ms" in shown for each in limits_ms[::9])
+    assert f"{limits_ms[-1]} ms" in shown
 
 
 def test_one_round_has_one_tick(drawn, scheme_of):
