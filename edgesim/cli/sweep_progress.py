@@ -233,9 +233,14 @@ def select_and_print(folder: SweepFolder) -> None:
     path = folder.path / SELECTED
     of_schemes = any(point.scenario.scheme is not None for point in folder.plan.points)
     head = f"# Chosen by edgesim sweep {folder.plan.source} --select best-validation:\n# {RULE}\n"
-    text = chosen_scenario(choices, folder.plan.source, folder.path, of_schemes)
+    changes = {key: text for key, text in folder.plan.changes.items() if text is not None}
+    text = chosen_scenario(choices, folder.plan.source, folder.path, of_schemes, changes)
+    removed = " ".join(f"'~{key}'" for key in folder.plan.changes if key not in changes)
+    if removed:
+        head += f"# run it with {removed} too, as no file over another one removes a key\n"
     path.write_text(head + text, encoding="utf-8")
-    print_line(f"{path}: the scenario with these values")
+    hint = f"; run it with {removed}" if removed else ""
+    print_line(f"{path}: the scenario with these values{hint}")
 
 
 def _choice_table(choices: Sequence[Choice]) -> Table:

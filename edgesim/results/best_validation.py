@@ -6,8 +6,9 @@ import copy
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from edgesim.errors import ResultsError
@@ -20,6 +21,7 @@ from edgesim.tables.table_reading import read_table
 
 SELECTED = "best-validation.yaml"  # in the sweep's folder
 MEASURE, LOSS_MEASURE = "validation_accuracy", "validation_loss"
+VALIDATION = "learning.validation"
 LAST_SHARE = 0.25  # of a run's evaluations, which are averaged
 RULE = (
     "the best mean over the seeds of the validation accuracy, averaged over the last quarter of a "
@@ -114,7 +116,13 @@ def validation_score(run: Path) -> float:
     return math.fsum(last) / len(last)
 
 
-def chosen_scenario(choices: Sequence[Choice], source: Path, sweep: Path, of_schemes: bool) -> str:
+def chosen_scenario(
+    choices: Sequence[Choice],
+    source: Path,
+    sweep: Path,
+    of_schemes: bool,
+    changes: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     """The `overlay` on the base of the file that was swept, or on the file itself.
 
     Args:
@@ -122,6 +130,7 @@ def chosen_scenario(choices: Sequence[Choice], source: Path, sweep: Path, of_sch
         source: the file.
         sweep: folder in which the overlay will lie.
         of_schemes: are the choices those of the file's schemes? Else of the file itself.
+        changes: key -> value as text, of the command line, for all points alike.
 
     Raises:
         ResultsError: a scheme is of the command line alone, the command line removed those of the
@@ -139,9 +148,17 @@ def chosen_scenario(choices: Sequence[Choice], source: Path, sweep: Path, of_sch
         if label not in (whole.tree.get("schemes") or {}) and label != whole.tree.get("scheme"):
             problem = "write it there and sweep again, which runs no point twice"
             raise ResultsError(f'{source} has no scheme "{label}"; {problem}.')
+    choices = [_with_changes(choice, changes) for choice in choices]
     text = overlay(choices, base, of_schemes, _own_blocks(whole, document))
     _check(choices, document, text)
     return text
+
+
+def _with_changes(choice: Choice, changes: Mapping[str, str]) -> Choice:
+    """The best candidate alone, with what was changed for all; nothing is held out any more."""
+    kept = {key: text for key, text in changes.items() if key != VALIDATION}
+    best = choice.best
+    return replace(choice, candidates=(replace(best, values=kept | best.values),))
 
 
 def _own_blocks(whole: Document, base: Document) -> dict[str, dict[str, Any]]:

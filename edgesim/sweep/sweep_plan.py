@@ -21,7 +21,7 @@ from edgesim.sweep.swept_axes import (
     hidden_but_for_one,
     varies,
 )
-from edgesim.sweep.values import SweepAxis, SweptValue
+from edgesim.sweep.values import SweepAxis, SweptValue, axis_from_text
 
 MAX_POINTS = 100_000
 
@@ -36,6 +36,7 @@ class SweepPlan:
         axes: key -> the values that points have, as texts, of the keys that vary.
         linked: the keys of each axis that changes several together.
         points: in the order in which they are listed.
+        changes: key -> its one value as text, of the command line; None: it removes the key.
         notes: what the user should know before the sweep starts.
     """
 
@@ -44,6 +45,7 @@ class SweepPlan:
     axes: dict[str, list[str]]
     linked: list[tuple[str, ...]]
     points: list[SweepPoint]
+    changes: dict[str, str | None] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
@@ -88,8 +90,16 @@ def plan_sweep(
     if choice.wanted:
         labels = ", ".join(dict.fromkeys(point.label for point in points))
         notes.append(f"{METHOD_KEY} chooses among the schemes of {path}: {labels}")
+    given = {key for text in texts for key in axis_from_text(text).keys}
+    changes = {
+        value.key: None if value.override.removes else value.text
+        for axis in axes
+        if not varies(axis)
+        for value in axis.rows[0]
+        if value.key in given
+    }
     return SweepPlan(
-        points[0].scenario.name, path, shown, list(dict.fromkeys(linked)), points, notes
+        points[0].scenario.name, path, shown, list(dict.fromkeys(linked)), points, changes, notes
     )
 
 

@@ -70,6 +70,22 @@ def test_several_methods_of_a_file_without_schemes_become_schemes(methods):
     assert methods(alone) == {None: ("liu", {"personal_lr": 0.2})}  # without FedAvg's lr
 
 
+def test_what_the_command_line_changed_for_all_is_kept_but_for_what_it_held_out(methods, tmp_path):
+    """`rounds=7 schemes.b.rounds=8`: the file that was written had the rounds of the base."""
+    source = tmp_path / "tiny.yaml"
+    methods({"a": {LR: "0.2"}}, "schemes: {a: {rounds: 3}, b: {}}\n")
+    choices = [Choice(label, (Candidate({LR: "0.2"}, 0.5, 1),)) for label in "ab"]
+    held_out = {"learning.validation": "0.2", "network.bandwidth": "6 MHz"}
+    changes = {"rounds": "7", "schemes.b.rounds": "8", LR: "9"} | held_out
+    path = tmp_path / "runs/s/chosen.yaml"
+    path.write_text(chosen_scenario(choices, source, path.parent, True, changes))
+    found = dict(expand(path))
+    assert {label: each.rounds for label, each in found.items()} == {"a": 7, "b": 8}
+    for each in found.values():
+        assert (each.network.bandwidth_hz, each.learning.method.params["lr"]) == (6e6, 0.2)
+        assert each.learning.validation is None
+
+
 def test_lists_and_mappings_are_written_as_such(methods, tmp_path):
     chosen = {"fedavg": {"devices.0.cpu.frequency": "3 GHz", "evaluate.targets": "[0.3, 0.4]"}}
     methods(chosen)

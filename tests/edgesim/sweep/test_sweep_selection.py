@@ -11,6 +11,7 @@ from edgesim.scenario.loader import expand
 SCENARIO = """\
 name: chosen
 rounds: 4
+clock: {mode: synchronous}
 network:
   bandwidth: 20 MHz
   noise: -110 dBm
@@ -43,7 +44,7 @@ def test_the_choice_is_shown_and_can_be_run(tmp_path, monkeypatch):
     monkeypatch.setattr("edgesim.sweep.local_workers.LocalWorkers", InProcessWorkers)
     Path("scenario.yaml").write_text(SCENARIO)
     options = ("learning.validation=0.2", "--out", "tuned", "--select", "best-validation")
-    result = command(*options)
+    result = command("evaluate.every=2", "~clock", *options)
     assert result.exit_code == 0, result.output
     lines = result.output.splitlines()
     (averaged,) = [line for line in lines if line.startswith("averaged ")]
@@ -54,7 +55,10 @@ def test_the_choice_is_shown_and_can_be_run(tmp_path, monkeypatch):
     assert [line for line in lines if "edge" in line] == [edge]
     chosen = {label: s.learning.method.params for label, s in expand("tuned/best-validation.yaml")}
     assert chosen["averaged"]["lr"] == 0.3 and chosen["partial"]["personal_lr"] == 0.3
-    assert "validation" not in Path("tuned/best-validation.yaml").read_text().split("base:")[1]
+    assert {s.evaluate.every for _, s in expand("tuned/best-validation.yaml")} == {2}
+    head, text = Path("tuned/best-validation.yaml").read_text().split("base:")
+    assert "validation" not in text and "run it with '~clock' too" in head
+    assert lines[-1].endswith("the scenario with these values; run it with '~clock'")
 
 
 def test_without_samples_held_out_nothing_is_run(tmp_path, monkeypatch):
