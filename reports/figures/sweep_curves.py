@@ -165,7 +165,7 @@ def sweep_table(schemes: list[Scheme], keys: Sequence[SweptKey], metric: Metric)
     show = decimals(2, metric.scale)
     columns = (
         Column("scheme", "Scheme", number=False),
-        *(Column(key.key, key.title, lambda value: f"{value:g}") for key in keys),
+        *(Column(key.column, key.title, lambda value: f"{value:g}") for key in keys),
         Column(metric.column, metric.title, show),
         Column(f"{metric.column}_ci95", "± 95 %", show, half_of=metric.column),
         Column("seeds", "Seeds"),

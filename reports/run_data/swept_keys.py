@@ -41,6 +41,11 @@ class SweptKey:
         return f"{title}, with {', '.join(self.tied)}" if self.tied else title
 
     @property
+    def column(self) -> str:
+        """The header of a CSV: "budget.latency_threshold (ms)"."""
+        return f"{self.key} ({self.unit})" if self.unit else self.key
+
+    @property
     def slug(self) -> str:
         """The name as part of a file's name."""
         return re.sub(r"\W+", "-", self.name)

@@ -78,7 +78,7 @@ def _pivot(
     show = decimals(1, metric.scale) if metric.scale == 100 else significant(4, metric.scale)
     best = metric.best if can_be_ranked(schemes) else ""
     columns = [Column("scheme", "Scheme", number=False)]
-    columns += [Column(key.key, key.title, lambda value: f"{value:g}") for key in down]
+    columns += [Column(key.column, key.title, lambda value: f"{value:g}") for key in down]
     for value in values:
         title = _text(value, across.unit)
         name = f"{metric.column} at {across.key} {title}"

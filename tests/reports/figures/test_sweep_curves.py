@@ -93,7 +93,7 @@ def test_the_data_of_a_figure_has_the_keys_the_interval_and_n(swept_schemes):
     assert table.caption.startswith("Final test accuracy (%) by bandwidth and latency threshold: ")
     assert "CSV" not in table.latex() + table.markdown()
     assert table.csv().splitlines()[:2] == [
-        "scheme,network.bandwidth,budget.latency_threshold,accuracy,accuracy_ci95,seeds",
+        "scheme,network.bandwidth (MHz),budget.latency_threshold (ms),accuracy,accuracy_ci95,seeds",
         f"liu,10.0,15.0,{table.rows[0][3]!r},,2",
     ]
     assert table.rows[0][3] == approx(0.205)

@@ -16,7 +16,7 @@ def test_the_key_with_the_most_values_goes_across(swept_schemes):
         f"{x}-by-bandwidth" for x in ("accuracy", "loss", "rho", "latency", "energy")
     }
     rows = list(csv.DictReader(io.StringIO(tables["accuracy-by-bandwidth"].csv())))
-    assert [(row["scheme"], row["budget.latency_threshold"]) for row in rows] == [
+    assert [(row["scheme"], row["budget.latency_threshold (ms)"]) for row in rows] == [
         *(("liu", "15.0"), ("liu", "30.0"), ("fedavg", "15.0"), ("fedavg", "30.0"))
     ]
     values = [float(rows[0][f"accuracy at network.bandwidth {x} MHz"]) for x in (10, 20, 40)]
