@@ -88,8 +88,8 @@ def cell_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[R
             "What would more band or time buy?",
             f"By how many percentage points the mean {RHO} of the devices that are served would "
             "fall, to first order, if the uplink had 1 MHz more or the threshold were 1 ms "
-            "longer: the multipliers of the allocation (kkt or convex). Zero: nobody is pruned "
-            f"for want of it.{shown}",
+            "longer: the multipliers of the allocation (kkt, alpha-fair or convex). Zero: nobody "
+            f"is pruned for want of it.{shown}",
             partial(shadow_prices.shadow_prices, few),
             partial(shadow_prices.shadow_price_table, schemes),
         ),
