@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -21,7 +21,7 @@ from reports.run_data.missing_runs import (
 from reports.run_data.scheme_grouping import Scheme, group_runs, load_schemes
 
 GivenRuns = Any  # a folder, a run (with a folder, or of simulate), many, or a dict
-NO_RUNS = "No runs are given; give a folder, a run of edgesim.simulate, or many."
+NO_RUNS = "No runs are given{}; give a folder, a run of edgesim.simulate, or many."
 
 
 def schemes_of(runs: GivenRuns) -> list[Scheme]:
@@ -36,8 +36,11 @@ def schemes_of(runs: GivenRuns) -> list[Scheme]:
     """
     given = [runs] if _is_single(runs) else list(runs)
     if not given:
-        raise ResultsError(NO_RUNS)
+        raise ResultsError(NO_RUNS.format(""))
     if isinstance(runs, Mapping):
+        for name, own in runs.items():
+            if isinstance(own, Sized) and not len(own):
+                raise ResultsError(NO_RUNS.format(f' for "{name}"'))
         return [_named(str(name), schemes_of(own)) for name, own in runs.items()]
     places: list[Path] = []
     kept: list[FinishedRun] = []

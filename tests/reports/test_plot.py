@@ -146,7 +146,7 @@ def test_a_style_without_a_block_holds_for_good(two_runs):
         (lambda runs: plot.accuracy({"one": runs}), r'name "one" is given to several'),
         (lambda runs: plot.accuracy(3), "int is no run"),
         (lambda runs: plot.accuracy([]), "No runs are given; give a folder"),
-        (lambda runs: plot.latency({"one": []}), "No runs are given; give a folder"),
+        (lambda runs: plot.latency({"one": []}), 'No runs are given for "one"; give a folder'),
         (lambda runs: plot.figure({}, "accuracy"), "No runs are given; give a folder"),
         (lambda runs: plot.report([]), "No runs are given; give a folder"),
     ],
