@@ -15,7 +15,7 @@ from edgesim.errors import ResultsError
 from edgesim.results.sweep_file import point_folder, point_name, sweep_points
 from edgesim.scenario.base_file import base_of, read_with_base
 from edgesim.scenario.document import Document, key_path, lay_over
-from edgesim.scenario.overrides import resolve
+from edgesim.scenario.overrides import parse_override, resolve
 from edgesim.scenario.yaml_text import read_text, scalar, write_text
 from edgesim.tables.table_reading import read_table
 
@@ -133,8 +133,8 @@ def chosen_scenario(
         changes: key -> value as text, of the command line, for all points alike.
 
     Raises:
-        ResultsError: a scheme is of the command line alone, the command line removed those of the
-            file, or the base would add keys of its own to a mapping that was chosen.
+        ResultsError: a scheme is of the command line alone or was replaced there, the command line
+            removed those of the file, or the base would add keys of its own to a mapping.
     """
     below = base_of(source)
     # links are followed but for the file's own, whose folder is what its paths are relative to
@@ -148,6 +148,12 @@ def chosen_scenario(
         if label not in (whole.tree.get("schemes") or {}) and label != whole.tree.get("scheme"):
             problem = "write it there and sweep again, which runs no point twice"
             raise ResultsError(f'{source} has no scheme "{label}"; {problem}.')
+    blocks = {"schemes", *(f"schemes.{choice.label}" for choice in choices)}
+    for key in (*changes, *(key for choice in choices for key in choice.best.values)):
+        if key in blocks:
+            problem = f"the command line replaced {key}, which no file over {source} can"
+            cure = "write it there and sweep again, which runs no point twice"
+            raise ResultsError(f"{problem}; {cure}.")
     choices = [_with_changes(choice, changes) for choice in choices]
     text = overlay(choices, base, of_schemes, _own_blocks(whole, document))
     _check(choices, document, text)
@@ -156,8 +162,8 @@ def chosen_scenario(
 
 def _with_changes(choice: Choice, changes: Mapping[str, str]) -> Choice:
     """The best candidate alone, with what was changed for all; nothing is held out any more."""
-    kept = {key: text for key, text in changes.items() if key != VALIDATION}
-    best = choice.best
+    own, best = f"schemes.{choice.label}.", choice.best
+    kept = {key: text for key, text in changes.items() if key.removeprefix(own) != VALIDATION}
     return replace(choice, candidates=(replace(best, values=kept | best.values),))
 
 
@@ -200,10 +206,13 @@ def overlay(
 
 
 def _own_values(choice: Choice) -> dict[str, str]:
-    """The chosen values by their keys in the scheme, as ``schemes.b.rounds`` is rounds in b."""
-    own = f"schemes.{choice.label}."
-    values = {key.removeprefix(own): text for key, text in choice.best.values.items()}
-    return {key: text for key, text in values.items() if not key.startswith("schemes.")}
+    """The chosen values by their keys in the scheme, as ``schemes.b.rounds`` is rounds in b.
+
+    Those of all schemes win over them, as on the command line.
+    """
+    own, values = f"schemes.{choice.label}.", choice.best.values
+    inside = {key.removeprefix(own): text for key, text in values.items() if key.startswith(own)}
+    return inside | {key: text for key, text in values.items() if not key.startswith("schemes.")}
 
 
 def _read(text: str, key: str) -> Any:
@@ -218,9 +227,12 @@ def _check(choices: Sequence[Choice], base: Document, text: str) -> None:
     lay_over(changed, patch)
     for choice in choices:
         label = choice.label if choice.label in patch.tree.get("schemes", {}) else None
-        scenario = resolve(changed, (), label)
-        for key, value in _own_values(choice).items():
-            if scenario.find(key_path(key)) != _read(value, key):
+        values = _own_values(choice)
+        overrides = [parse_override(f"{key}={value}") for key, value in values.items()]
+        # what was chosen within a mapping that was given stands in it
+        written, ran = resolve(changed, (), label), resolve(changed, overrides, label)
+        for key, value in values.items():
+            if written.find(key_path(key)) != ran.find(key_path(key)):
                 raise ResultsError(
                     f"{choice.label}: no file over a base can replace {key} by {value}, since keys "
                     "that the base has there stay; copy the values that were chosen."

@@ -7,6 +7,7 @@ import pytest
 from edgesim.errors import ResultsError
 from edgesim.results.best_validation import Candidate, Choice, chosen_scenario
 from edgesim.scenario.loader import expand
+from edgesim.sweep.sweep_plan import plan_sweep
 
 LR = "learning.method.lr"
 TUNING = """
@@ -71,12 +72,13 @@ def test_several_methods_of_a_file_without_schemes_become_schemes(methods):
 
 
 def test_what_the_command_line_changed_for_all_is_kept_but_for_what_it_held_out(methods, tmp_path):
-    """`rounds=7 schemes.b.rounds=8`: the file that was written had the rounds of the base."""
+    """The file that was written had the rounds of the base."""
     source = tmp_path / "tiny.yaml"
     methods({"a": {LR: "0.2"}}, "schemes: {a: {rounds: 3}, b: {}}\n")
     choices = [Choice(label, (Candidate({LR: "0.2"}, 0.5, 1),)) for label in "ab"]
-    held_out = {"learning.validation": "0.2", "network.bandwidth": "6 MHz"}
-    changes = {"rounds": "7", "schemes.b.rounds": "8", LR: "9"} | held_out
+    held_out = {key + "learning.validation": "0.2" for key in ("", "schemes.a.", "schemes.b.")}
+    rounds = {"schemes.a.rounds": "7", "schemes.b.rounds": "8"}
+    changes = rounds | {LR: "9", "network.bandwidth": "6 MHz"} | held_out
     path = tmp_path / "runs/s/chosen.yaml"
     path.write_text(chosen_scenario(choices, source, path.parent, True, changes))
     found = dict(expand(path))
@@ -84,6 +86,38 @@ def test_what_the_command_line_changed_for_all_is_kept_but_for_what_it_held_out(
     for each in found.values():
         assert (each.network.bandwidth_hz, each.learning.method.params["lr"]) == (6e6, 0.2)
         assert each.learning.validation is None
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("rounds=7", "schemes.b.rounds=8"),  # the first wins also where it stands first
+        ("learning.method={name: fedprox, mu: 0.1}",),  # with the swept step beside it
+        ("learning.method={name: fedavg, local_steps: 3}",),
+    ],
+)
+def test_what_is_written_is_what_the_points_ran(methods, tmp_path, texts):
+    methods({"a": {LR: "0.2"}}, "schemes: {a: {rounds: 3}, b: {}}\n")
+    plan = plan_sweep(tmp_path / "tiny.yaml", (*texts, f"{LR}=0.1,0.2"))
+    ran = {point.label: point for point in plan.points}
+    choices = [Choice(label, (Candidate(each.values, 0.5, 1),)) for label, each in ran.items()]
+    path = tmp_path / "runs/s/chosen.yaml"
+    path.write_text(chosen_scenario(choices, plan.source, path.parent, True, plan.changes))
+    for label, found in expand(path):
+        wanted = ran[label].scenario
+        assert (found.rounds, found.learning.method) == (wanted.rounds, wanted.learning.method)
+
+
+@pytest.mark.parametrize("key", ["schemes", "schemes.a"])
+def test_a_scheme_that_the_command_line_replaced_is_refused(methods, tmp_path, key):
+    """The file that was written had the scheme of the base."""
+    methods({"a": {LR: "0.2"}}, "schemes: {a: {rounds: 3}}\n")
+    about = [Choice("a", (Candidate({LR: "0.2"}, 0.5, 1),))], tmp_path / "tiny.yaml", tmp_path
+    with pytest.raises(ResultsError, match=f"the command line replaced {key}, which no file over"):
+        chosen_scenario(*about, True, {key: "{rounds: 9}"})
+    with pytest.raises(ResultsError, match=f"the command line replaced {key}, which no file over"):
+        methods({"a": {key: "{rounds: 9}"}}, "schemes: {a: {rounds: 3}}\n")  # one of several
+    chosen_scenario(*about, True, {"schemes.b": "{rounds: 9}"})  # of another one
 
 
 def test_lists_and_mappings_are_written_as_such(methods, tmp_path):
