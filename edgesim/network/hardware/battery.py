@@ -71,3 +71,7 @@ class Battery:
     start: float = 1.0
     resume: float = 0.2
     charging: Charging = Charging()
+
+    def level_j(self, joules: float) -> float:
+        """What it holds of so much energy, J: no more than its capacity, nor less than nothing."""
+        return max(min(joules, self.capacity_j), 0.0)

@@ -138,6 +138,7 @@ class DeviceState:
     joules: float = 0.0
     began_s: float = 0.0
     pieces: list[Piece] = field(default_factory=list)
+    _next_event: tuple[float, str] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         self.began_s = self.time_s
@@ -167,6 +168,7 @@ class DeviceState:
         self.activity, self.clock_hz, self.cycles_left = activity, clock_hz, cycles
         self.tx_power_w, self.air_time = tx_power_w, air_time
         self.joules, self.began_s = 0.0, time_s
+        self._next_event = None
 
     def take_pieces(self, time_s: float) -> list[Piece]:
         """The stretches without a job until an instant that were not taken before.
@@ -253,6 +255,14 @@ class DeviceState:
         waiting_j = power_j(self.hardware.listening_w, seconds - air_s)
         return power_j(self._on_air_w, air_s) + waiting_j
 
+    def battery_at_j(self, until_s: float) -> float:
+        """Energy in the battery at an instant before the next event, J; inf without one."""
+        battery = self.hardware.battery
+        if battery is None:
+            return math.inf
+        charged_j = power_j(self._charging_w(), until_s - self.time_s)
+        return battery.level_j(self.battery_j + (charged_j - self._used_j(until_s)))
+
     def _charging_w(self) -> float:
         battery = self.hardware.battery
         return 0.0 if battery is None else battery.charging.power_at_w(self.time_s)
@@ -261,17 +271,27 @@ class DeviceState:
 
     def at(self, time_s: float) -> DeviceState:
         """The state at a later instant if the device goes on as it does; this one stays."""
-        later = copy.copy(self)
-        later.pieces = []
+        later = self.moved(self.time_s, self.battery_j)
         later.advance(max(time_s, self.time_s))
         return later
 
+    def moved(self, time_s: float, battery_j: float) -> DeviceState:
+        """A copy without stretches, at another instant and with another charge."""
+        other = copy.copy(self)
+        other.pieces, other._next_event = [], None
+        other.time_s, other.battery_j = time_s, battery_j
+        return other
+
     def advance(self, time_s: float) -> None:
         """Go on with the activity until an instant, through all events on the way."""
-        while (event := self._next())[0] <= time_s:
-            self._pass(max(event[0], self.time_s), event[1])
+        self.pass_events(time_s)
         if time_s > self.time_s:
             self._pass(time_s, "")
+
+    def pass_events(self, time_s: float) -> None:
+        """Go on to the last event until an instant, which changes no number that comes later."""
+        while (event := self._next())[0] <= time_s:
+            self._pass(max(event[0], self.time_s), event[1])
 
     def next_event_s(self) -> float:
         """When something changes that no other process knows of, s; inf: never."""
@@ -279,6 +299,11 @@ class DeviceState:
 
     def _next(self) -> tuple[float, str]:
         """(instant, kind) of the next event."""
+        if self._next_event is None:
+            self._next_event = self._find_next()
+        return self._next_event
+
+    def _find_next(self) -> tuple[float, str]:
         hardware, now, events = self.hardware, self.time_s, []
         if (speed_hz := self.speed_hz) > 0.0:
             events.append((now + self.cycles_left / speed_hz, "done"))
@@ -332,13 +357,13 @@ class DeviceState:
                 used_j, level_j = self.battery_j + charged_j, 0.0
             elif kind == "back":
                 level_j = battery.resume * battery.capacity_j
-            else:
-                level_j = self.battery_j + (charged_j - used_j)
-            if kind == "full" or level_j > battery.capacity_j:
+            elif kind == "full":
                 level_j = battery.capacity_j
+            else:
+                level_j = battery.level_j(self.battery_j + (charged_j - used_j))
             # A full battery takes what the device uses, and no more.
             self.charged_j += min(charged_j, battery.capacity_j - self.battery_j + used_j)
-            self.battery_j = max(level_j, 0.0)
+            self.battery_j = level_j
         if thermal is not None:
             self.temperature_c = thermal.after(self.temperature_c, self.processor_w, seconds)
             self.throttled_s += seconds if self.throttled else 0.0
@@ -346,6 +371,7 @@ class DeviceState:
         done = self.cycles_left if kind == "done" else self.speed_hz * seconds
         self.joules, self.used_j = self.joules + used_j, self.used_j + used_j
         self.cycles_left, self.time_s = max(self.cycles_left - done, 0.0), time_s
+        self._next_event = None
         self._happens(kind)
 
     def _happens(self, kind: str) -> None:

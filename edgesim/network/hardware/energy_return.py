@@ -66,10 +66,9 @@ def _periods_later(state: DeviceState, rise_j: float, needed_j: float) -> Device
     periods = math.floor((goal_j - highest_j) / rise_j) - 1 if rise_j > 0.0 else 0
     if periods <= FEW_PERIODS:
         return state
-    later = state.at(state.time_s)
-    later.time_s = battery.charging.window_start_s(state.time_s, periods)
-    later.battery_j += periods * (rise_j - ROUNDING * math.ulp(battery.capacity_j))
-    return later
+    added_j = periods * (rise_j - ROUNDING * math.ulp(battery.capacity_j))
+    start_s = battery.charging.window_start_s(state.time_s, periods)
+    return state.moved(start_s, state.battery_j + added_j)
 
 
 def _is_charged(state: DeviceState) -> bool:

@@ -172,13 +172,12 @@ class RunningDevices:
         present, cpu_hz = present.copy(), cpu_hz.copy()
         battery_j = np.full(len(cpu_hz), math.inf)
         for k, state in self.states.items():
-            now = state.at(self.env.now)
-            present[k] &= now.alive
-            if now.throttled and now.hardware.thermal is not None:
-                cpu_hz[k] = min(cpu_hz[k], now.hardware.thermal.throttled_hz)
-            cpu_hz[k] *= planned_share(now.hardware)
-            if now.hardware.battery is not None:
-                battery_j[k] = now.battery_j
+            state.pass_events(self.env.now)
+            present[k] &= state.alive
+            if state.throttled and state.hardware.thermal is not None:
+                cpu_hz[k] = min(cpu_hz[k], state.hardware.thermal.throttled_hz)
+            cpu_hz[k] *= planned_share(state.hardware)
+            battery_j[k] = state.battery_at_j(self.env.now)
         return present, cpu_hz, battery_j
 
     def energy_returns_s(self, left_out: Mapping[int, float]) -> dict[int, float]:

@@ -268,3 +268,23 @@ def test_windows_of_decimal_periods_start_and_end_one_after_the_other(period_s, 
         powers.append(charging.power_at_w(time_s))
         assert time_s == pytest.approx(from_s + n * period_s / 2, rel=1e-12)
     assert powers == [0.3, 0.0] * 100
+
+
+def test_looking_often_passes_no_event_twice_and_changes_no_number(monkeypatch):
+    """A minute beside other programs that come and go: 400 looks cost about as much as one."""
+    amounts = {"clock_hz": 2e9, "cycles": 4e10}
+    looked_at, left_alone = DeviceState(FULL), DeviceState(FULL)
+    for state in (looked_at, left_alone):
+        state.begin(COMPUTING, 0.0, **amounts)
+    passed = []
+    original = DeviceState._happens
+    monkeypatch.setattr(DeviceState, "_happens", lambda s, kind: passed.append(original(s, kind)))
+    left_alone.advance(60.0)
+    alone = len(passed)
+    for time_s in np.linspace(0.0, 60.0, 401):
+        looked_at.pass_events(time_s)
+        assert looked_at.battery_at_j(time_s) == looked_at.at(time_s).battery_j
+    assert alone > 30  # events, or there was nothing to pass
+    assert len(passed) - alone <= alone + 401
+    looked_at.advance(60.0)
+    assert looked_at == left_alone
