@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from edgesim.network.device import Fleet
-from edgesim.network.hardware.device_state import DeviceHardware
-from edgesim.network.hardware.running_devices import job_j
+from edgesim.network.hardware.device_hardware import DeviceHardware
 from edgesim.network.span_energy import compute_j, mean_power_w, power_j
 from edgesim.network.tdd_service import ALWAYS, AirTimes
 from fl.contracts import State, View, Work
@@ -51,7 +50,7 @@ def expected_costs(
         joules = joules + power_j(fleet.static_power_w, compute_s) + power_j(sending_w, upload_s)
         for k, made_of in (hardware or {}).items():
             amounts = fleet.tx_power_w, view.cpu_hz, cycles, upload_s
-            joules[k] = job_j(made_of, air_times, *(float(each[k]) for each in amounts))
+            joules[k] = made_of.job_j(air_times, *(float(each[k]) for each in amounts))
         return Costs(compute_s, upload_s, joules)
 
     return costs

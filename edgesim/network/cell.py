@@ -16,7 +16,7 @@ from edgesim.network.device import Fleet
 from edgesim.network.fluid_links import Downlink, Uplink
 from edgesim.network.grants import granted_amounts, grants_of
 from edgesim.network.hardware.clock_levels import ClockLevels
-from edgesim.network.hardware.device_state import DeviceHardware
+from edgesim.network.hardware.device_hardware import DeviceHardware
 from edgesim.network.hardware.running_devices import RunningDevices
 from edgesim.network.planned_gains import PlannedGains
 from edgesim.network.planning.planner import Allocator, Planner, RoundPlanner

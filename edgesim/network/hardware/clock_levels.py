@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgesim.network.hardware.device_state import DeviceHardware
-from edgesim.network.hardware.running_devices import planned_share
+from edgesim.network.hardware.device_hardware import DeviceHardware
 from edgesim.scenario.hardware.device_schema import DeviceClass
 from fl.contracts import Array
 
@@ -73,5 +72,5 @@ def make_clock_levels(
         in_time += [cls.cpu.governor == "deadline"] * cls.count
     levels_hz = np.array(rows)
     for k, each in hardware.items():
-        levels_hz[k] *= planned_share(each)
+        levels_hz[k] *= each.planned_share
     return ClockLevels(levels_hz, np.array(in_time))

@@ -15,10 +15,8 @@ import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from edgesim.network.hardware.background_load import BackgroundLoad
 from edgesim.network.hardware.battery import Battery
-from edgesim.network.hardware.modem import NO_MODEM, Modem
-from edgesim.network.hardware.thermal import Thermal
+from edgesim.network.hardware.device_hardware import DeviceHardware
 from edgesim.network.span_energy import compute_j, mean_power_w, power_j
 from edgesim.network.tdd_service import ALWAYS, AirTime
 
@@ -34,44 +32,6 @@ class Piece(NamedTuple):
     start_s: float
     end_s: float
     energy_j: float
-
-
-@dataclass(frozen=True)
-class DeviceHardware:
-    """What one device is made of; None: it has no such limit.
-
-    Args:
-        capacitance: kappa, J s^2.
-        static_power_w: of the processor while it computes, beside kappa f^3.
-        idle_power_w: while it waits.
-        receive_power_w: while it receives.
-        modem: see `Modem`.
-        thermal: see `Thermal`.
-        load: see `BackgroundLoad`.
-        battery: see `Battery`.
-    """
-
-    capacitance: float = 0.0
-    static_power_w: float = 0.0
-    idle_power_w: float = 0.0
-    receive_power_w: float = 0.0
-    modem: Modem = NO_MODEM
-    thermal: Thermal | None = None
-    load: BackgroundLoad | None = None
-    battery: Battery | None = None
-
-    def sending_w(self, tx_power_w: float, air_share: float) -> float:
-        """Mean power while it sends, on the air for this share of the time, W."""
-        return float(mean_power_w(air_share, self.modem.sending_w(tx_power_w), self.listening_w))
-
-    def receiving_w(self, air_share: float) -> float:
-        """Mean power while it receives, on the air for this share of the time, W."""
-        return float(mean_power_w(air_share, self.receive_power_w, self.listening_w))
-
-    @property
-    def listening_w(self) -> float:
-        """Power while it waits and its modem listens on, W: in slots of the other direction."""
-        return self.idle_power_w + self.modem.tail_power_w
 
 
 class Snapshot(NamedTuple):

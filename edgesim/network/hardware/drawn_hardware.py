@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from edgesim.network.device import Fleet, draw
 from edgesim.network.hardware.background_load import BackgroundLoad
 from edgesim.network.hardware.battery import Battery, Charging
-from edgesim.network.hardware.device_state import DeviceHardware
+from edgesim.network.hardware.device_hardware import DeviceHardware
 from edgesim.network.hardware.modem import NO_MODEM, Modem
 from edgesim.network.hardware.thermal import Thermal
 from edgesim.scenario.hardware.device_schema import DeviceClass

@@ -11,19 +11,18 @@ import numpy as np
 import simpy
 
 from edgesim.network.grants import Grants
+from edgesim.network.hardware.device_hardware import DeviceHardware
 from edgesim.network.hardware.device_state import (
     COMPUTING,
     CRASHED,
     RECEIVING,
     SENDING,
     WAITING,
-    DeviceHardware,
     DeviceState,
     Piece,
     Snapshot,
 )
 from edgesim.network.hardware.energy_return import enough_again_s
-from edgesim.network.span_energy import compute_j, power_j
 from edgesim.network.tdd_service import ALWAYS, AirTimes
 from edgesim.records.span import Span
 from fl.contracts import Array, Grant
@@ -110,7 +109,7 @@ class RunningDevices:
             yield self.env.timeout(seconds)
             return
         state = self.states[grant.device]
-        clock_hz = grant.cpu_hz / planned_share(state.hardware)
+        clock_hz = grant.cpu_hz / state.hardware.planned_share
         self._begin(grant.device, COMPUTING, clock_hz=clock_hz, cycles=cycles)
         try:
             while state.cycles_left > 0.0:
@@ -176,7 +175,7 @@ class RunningDevices:
             present[k] &= state.alive
             if state.throttled and state.hardware.thermal is not None:
                 cpu_hz[k] = min(cpu_hz[k], state.hardware.thermal.throttled_hz)
-            cpu_hz[k] *= planned_share(state.hardware)
+            cpu_hz[k] *= state.hardware.planned_share
             battery_j[k] = state.battery_at_j(self.env.now)
         return present, cpu_hz, battery_j
 
@@ -211,8 +210,8 @@ class RunningDevices:
         amounts = grants.power_w, grants.cpu_hz, cycles, up_s, down_s
         for i, k in enumerate(grants.device.tolist()):
             if k in self.states:
-                about = self.states[k].hardware, self.air_times
-                needed_j[i] = job_j(*about, *(float(each[i]) for each in amounts))
+                job = (float(each[i]) for each in amounts)
+                needed_j[i] = self.states[k].hardware.job_j(self.air_times, *job)
         return needed_j
 
     # --- checkpoints --------------------------------------------------------------------------
@@ -241,39 +240,3 @@ class RunningDevices:
         """Put a device back to where `snapshot` saw it."""
         hardware = self.states[k].hardware
         self.states[k] = DeviceState.restored(hardware, Snapshot(*map(float, numbers)))
-
-
-def planned_share(hardware: DeviceHardware) -> float:
-    """Share of its clock that a device is planned to give: its mean beside other programs."""
-    return 1.0 if hardware.load is None else hardware.load.mean_share
-
-
-def job_j(
-    hardware: DeviceHardware,
-    air_times: AirTimes,
-    power_w: float,
-    cpu_hz: float,
-    cycles: float,
-    up_s: float,
-    down_s: float = 0.0,
-) -> float:
-    """What a job is planned to use, J.
-
-    Args:
-        hardware: of the device.
-        air_times: of uplink and downlink.
-        power_w: p, transmit power, W.
-        cpu_hz: planned clock, Hz.
-        cycles: of the computation.
-        up_s: time of sending, s.
-        down_s: time of receiving, s.
-    """
-    up, down = air_times
-    busy_w = hardware.static_power_w + hardware.modem.sleep_power_w
-    joules = (
-        power_j(hardware.receiving_w(down.share), down_s)
-        + compute_j(hardware.capacitance, cpu_hz / planned_share(hardware), cycles)
-        + power_j(busy_w, cycles / cpu_hz)
-        + power_j(hardware.sending_w(power_w, up.share), up_s)
-    )
-    return float(joules)

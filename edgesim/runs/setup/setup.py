@@ -24,7 +24,7 @@ from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet, capability_by_round
 from edgesim.network.downlink.downlink_choice import network_downlink
 from edgesim.network.hardware.clock_levels import ClockLevels
-from edgesim.network.hardware.device_state import DeviceHardware
+from edgesim.network.hardware.device_hardware import DeviceHardware
 from edgesim.network.interference.make_network import make_network
 from edgesim.network.interference.network_uplink import NetworkUplink
 from edgesim.network.interference.sector_channel import SectorChannel

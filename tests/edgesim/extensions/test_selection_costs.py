@@ -10,7 +10,7 @@ import pytest
 
 from edgesim.extensions.selection_costs import expected_costs
 from edgesim.network.downlink.broadcast import BroadcastDownlink
-from edgesim.network.hardware.device_state import DeviceHardware
+from edgesim.network.hardware.device_hardware import DeviceHardware
 from edgesim.network.hardware.modem import Modem
 from edgesim.network.tdd_service import MeanAirTime
 from fl.contracts import Demand, Work

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgesim.network.downlink.broadcast import BroadcastDownlink
-from edgesim.network.hardware.device_state import DeviceHardware
+from edgesim.network.hardware.device_hardware import DeviceHardware
 from edgesim.network.span_energy import compute_j, squared
 from fl.contracts import Grant
 from tests.edgesim.network.fleets import make_fleet

@@ -9,7 +9,7 @@ import pytest
 from edgesim import load, simulate
 from edgesim.engine.rounds import NoParticipantsError
 from edgesim.network.hardware.battery import Battery, Charging
-from edgesim.network.hardware.device_state import DeviceHardware
+from edgesim.network.hardware.device_hardware import DeviceHardware
 from tests.edgesim.clocks.server_loop.test_absences import absences
 from tests.edgesim.network.fleets import make_fleet
 from tests.edgesim.resumed_runs import assert_resumed

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from edgesim.network.hardware.background_load import BackgroundLoad
 from edgesim.network.hardware.battery import Battery, Charging
+from edgesim.network.hardware.device_hardware import DeviceHardware
 from edgesim.network.hardware.device_state import (
     COMPUTING,
     CRASHED,
     RECEIVING,
     SENDING,
     WAITING,
-    DeviceHardware,
     DeviceState,
     Snapshot,
 )

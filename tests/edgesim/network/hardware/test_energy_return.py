@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from edgesim.network.hardware.battery import Battery, Charging
-from edgesim.network.hardware.device_state import SENDING, WAITING, DeviceHardware, DeviceState
+from edgesim.network.hardware.device_hardware import DeviceHardware
+from edgesim.network.hardware.device_state import SENDING, WAITING, DeviceState
 from edgesim.network.hardware.energy_return import enough_again_s
 from edgesim.network.hardware.modem import Modem
 
