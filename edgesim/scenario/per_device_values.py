@@ -155,7 +155,7 @@ class NoiseReader(Reader[Noise]):
     allowed = "a power such as -110 dBm, or a density such as -174 dBm/Hz"
 
     def read(self, given: object) -> Noise:
-        if isinstance(given, str) and given.rstrip().endswith("/Hz"):
+        if isinstance(given, str) and "/" in given:
             return Noise(density_w_per_hz=Quantity("W/Hz").number(given))
         return Noise(power_w=Quantity("W").number(given))
 

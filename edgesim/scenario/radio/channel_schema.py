@@ -93,8 +93,8 @@ class Tr38901PathLoss(Section):
         "not set: 25, 10, 35 and 3 m, 3GPP TR 38.901, Tables 7.2-1 to 7.2-3",
     )
     los: Annotated[str, Word(("field", "always", "never"))] = key(
-        "line of sight: drawn by position, with the probability of Table 7.4.2-1; or "
-        "everywhere; or nowhere",
+        "line of sight. field: drawn by position, with the probability of Table 7.4.2-1; always: "
+        "everywhere; never: nowhere",
         "always",
         "field",
         "3GPP TR 38.901, Table 7.4.2-1",

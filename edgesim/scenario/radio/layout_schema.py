@@ -51,8 +51,8 @@ class HexLayout(Section):
 
 class SitesLayout(Section):
     kind: Literal["sites"] = key("sites: base stations at given places", "sites")
-    position: Annotated[Placement, PlacementReader()] = key(
-        "where the sites stand: {csv: file with columns x_m and y_m}, or a list",
+    position: Annotated[Placement, PlacementReader(("list", "csv"))] = key(
+        "where the sites stand",
         "{list: [[0 m, 0 m], [500 m, 0 m]]}",
     )
     sectors: Annotated[int, WholeNumber(1, 12)] = key(
@@ -64,9 +64,6 @@ class SitesLayout(Section):
 
     @model_validator(mode="after")
     def _are_points(self) -> SitesLayout:
-        if not self.position.points_m:
-            problem = "; sites stand at given points: write {list: [[x, y], ...]} or {csv: file}"
-            raise refuse(self.position.kind, problem, "position")
         if len(set(self.position.points_m)) < len(self.position.points_m):
             raise refuse(self.position.kind, " has two sites at one point; move one", "position")
         return self

@@ -13,7 +13,14 @@ from edgesim.scenario.fields import Quantity
 from edgesim.scenario.section import Reader, ValueRefusedError, one_key_of, refuse
 from edgesim.scenario.units import format_quantity, unit_pattern
 
-KINDS = ("disc", "ring", "hexagon", "cells", "list", "csv")
+FORMS = {  # kind -> how it is written
+    "disc": "{disc: radius}",
+    "ring": "{ring: [inner, outer]}",
+    "hexagon": "{hexagon: distance of its corners}",
+    "cells": "{cells: least distance to a site of network.layout}",
+    "list": "{list: [[x, y], ...]}",
+    "csv": "{csv: file with columns x_m and y_m}",
+}
 METRES = Quantity("m")
 CLEARANCE = Quantity("m", high=1e5, above=False)
 COORDINATE = Quantity("m", -1e7, 1e7, above=False)
@@ -38,17 +45,24 @@ class Placement:
 
 
 class PlacementReader(Reader[Placement]):
-    """{disc: r}, {ring: [r, r]}, {hexagon: r}, {cells: r}, {list: [[x, y], ...]}, {csv: file}."""
+    """{disc: r}, {ring: [r, r]}, {hexagon: r}, {cells: r}, {list: [[x, y], ...]}, {csv: file}.
+
+    Args:
+        kinds: which of them the key takes.
+    """
 
     unit = "m"
-    allowed = (
-        "{disc: radius}, {ring: [inner, outer]}, {hexagon: distance of its corners}, "
-        "{cells: least distance to a site of network.layout}, "
-        "{list: [[x, y], ...]} or {csv: file with columns x_m and y_m}"
-    )
+
+    def __init__(self, kinds: tuple[str, ...] = tuple(FORMS)) -> None:
+        self.kinds = kinds
+
+    @property
+    def allowed(self) -> str:
+        *others, last = (FORMS[kind] for kind in self.kinds)
+        return f"{', '.join(others)} or {last}"
 
     def read_in(self, folder: Path, given: object) -> Placement:
-        if not isinstance(given, dict) or len(given) != 1 or next(iter(given)) not in KINDS:
+        if not isinstance(given, dict) or len(given) != 1 or next(iter(given)) not in self.kinds:
             raise refuse(given, f"; write {self.allowed}")
         ((kind, value),) = given.items()
         try:
@@ -128,4 +142,7 @@ class PlacementReader(Reader[Placement]):
             "list": {"type": "array", "items": pair, "minItems": 1},
             "csv": {"type": "string", "minLength": 1},
         }
-        return {"anyOf": one_key_of(forms), "description": self.allowed}
+        return {
+            "anyOf": one_key_of({kind: forms[kind] for kind in self.kinds}),
+            "description": self.allowed,
+        }

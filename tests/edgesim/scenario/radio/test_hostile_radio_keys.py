@@ -16,6 +16,7 @@ ERRORS = "adaptation: {{errors: expected, {}}}"
 # of the section network, in the line after its fidelity: the line, key, part of the sentence
 NETWORK_KEYS = [
     ("fidelity: everything", "fidelity", "paper or cell or adapted or errors or network"),
+    ("noise: -134 dBm/kHz", "noise", "did you mean dBm/Hz?"),
     ("layout: {kind: hex, isd: 0 m}", "layout.isd", "at least 1"),
     ("layout: {kind: hex, rings: true}", "layout.rings", "a whole number from 0 to 10"),
     ("layout: {kind: hex, wrap: 1}", "layout.wrap", "true or false"),

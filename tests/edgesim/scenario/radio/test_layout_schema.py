@@ -19,6 +19,7 @@ CONSTANT = [
     "network.carrier={frequency: 3.5 GHz, bandwidth: 20 MHz}",
     "network.bandwidth=18.36 MHz",
 ]
+POINTS = "write {list: [[x, y], ...]} or {csv: file with columns x_m and y_m}"
 REFUSED = [
     # changes, part of the sentence
     (["network.layout={kind: hex, isd: 0 m}"], 'network.layout.isd="0 m"; allowed is at least 1'),
@@ -33,7 +34,8 @@ REFUSED = [
     (["network.layout=grid"], "write single or {kind: hex}"),
     (["network.layout={kind: single, isd: 5 m}"], "belongs to another kind of network.layout"),
     (["network.layout={kind: hex, ring: 2}"], "ring"),
-    (["network.layout={kind: sites, position: {disc: 5 m}}"], "sites stand at given points"),
+    (["network.layout={kind: sites, position: {disc: 5 m}}"], f"a mapping; {POINTS}"),
+    (["network.layout={kind: sites, position: [[0 m, 0 m]]}"], f"a list; {POINTS}"),
     (["network.layout={kind: sites, position: {csv: none.csv}}"], "the file cannot be read"),
     (["network.layout={kind: sites}"], "position is missing"),
     (
