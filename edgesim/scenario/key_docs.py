@@ -113,12 +113,20 @@ def all_keys() -> tuple[KeyInfo, ...]:
     infos: dict[str, KeyInfo] = {}
     for info in _below(ScenarioKeys, ""):
         known = infos.setdefault(info.key, info)
-        if info.allowed not in known.allowed:  # the same key in two kinds of a section
-            infos[info.key] = replace(
+        # the same key in two kinds of a section
+        if info.allowed not in known.allowed:
+            known = replace(
                 known,
                 allowed=f"{known.allowed} or {info.allowed}",
                 meaning=f"{known.meaning}; {info.meaning}",
             )
+        if info.default != known.default:
+            known = replace(
+                known,
+                default=f"{known.default} or {info.default}",
+                source=f"{known.source}; {info.source}",
+            )
+        infos[info.key] = known
     return tuple(infos.values())
 
 

@@ -136,7 +136,7 @@ class TracePresence(PresenceSection):
         "after which the trace starts again; none: whoever is away at its end stays away",
         "24 h",
         None,
-        f"{OURS}: nothing is repeated",
+        f"{OURS}: of a trace nothing is repeated",
     )
 
 

@@ -59,7 +59,7 @@ class SitesLayout(Section):
         "sectors of a site, their boresights at equal angles; the first is antenna.azimuth",
         3,
         1,
-        f"{OURS}: one in all directions",
+        f"{OURS}: of sites one in all directions",
     )
 
     @model_validator(mode="after")

@@ -57,6 +57,18 @@ def test_explain_finds_a_key_a_section_and_the_nearest():
         explain_key("budgt.latency_treshold")  # wrong in both words
 
 
+@pytest.mark.parametrize(
+    ("key", "default", "source"),
+    [
+        ("network.layout.sectors", "3 or 1", "of sites one in all directions"),
+        ("devices.presence.period", "86.4 ks or none", "of a trace nothing is repeated"),
+    ],
+)
+def test_a_key_of_two_kinds_has_the_defaults_of_both(key, default, source):
+    (info,) = explain_key(key)
+    assert info.default == default and info.source.endswith(source)
+
+
 @pytest.mark.parametrize(("short", "full"), SHORT_KEYS.items())
 def test_a_short_key_is_explained_by_that_in_full(path, short, full):
     ((found,), (known,)) = (explain_key(key) for key in (short, full))
