@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 GAIN = "gain dB"
 LEGEND = {
     GAIN: "of the channel to the base station, as the plan of round 0 counts with it: path loss, "
-    "shadowing and, where the channel fades, the fade of that round",
+    "shadowing, the receiver's implementation loss and, where there are, the fade of that round "
+    "and what interference of other sectors adds to the noise",
     "Mbit/s": "uplink rate over the whole band",
     "stages, upload": "of the unpruned round; the upload at an equal share of the band, with as "
     "many devices as a round asks",

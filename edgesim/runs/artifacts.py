@@ -20,6 +20,7 @@ from edgesim.extensions.entry_points import entries_named
 from edgesim.hierarchy.edge_cells import gathered
 from edgesim.network.device import Fleet
 from edgesim.network.interference.sector_channel import SectorChannel
+from edgesim.network.make_channel import receiver_loss
 from edgesim.records.atomic_files import json_text, write_atomic
 from edgesim.records.checksums import SummedFiles
 from edgesim.records.event_log import EventLog
@@ -151,11 +152,11 @@ def device_columns(setup: Setup) -> dict[str, Any]:
             columns |= {"x_m": setup.fleet.x_m, "y_m": setup.fleet.y_m}
         return columns | {"edge": setup.hierarchy.edge_of}
     fleet, channel = setup.fleet, setup.channel
+    # the channel counts what the receiver loses as a part of the path
+    path_gain = channel.path_gain * receiver_loss(setup.scenario.network)
     return {
         "distance_m": fleet.distance_m,
-        "path_gain_db": [
-            10 * math.log10(gain) if gain else -math.inf for gain in channel.path_gain
-        ],
+        "path_gain_db": [10 * math.log10(gain) if gain else -math.inf for gain in path_gain],
         "tx_power_w": fleet.tx_power_w,
         "cpu_hz": fleet.cpu_hz,
         "capability": fleet.capability,

@@ -1,8 +1,29 @@
-"""Provenance of a run."""
+"""Provenance of a run, and what it writes about its devices."""
 
-from edgesim.runs.artifacts import git_state
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from edgesim.runs.artifacts import devices_csv, git_state
+from edgesim.runs.setup.make_setup import set_up
+from edgesim.scenario import load
 
 
 def test_without_git_the_provenance_says_so(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert git_state.__wrapped__() == "unknown (git cannot be run)"
+
+
+def test_the_path_gain_of_a_device_is_without_the_loss_of_the_receiver():
+    scenario = Path(__file__).parents[3] / "scenarios/urban-macro.yaml"
+    rates, gains = [], []
+    for loss_db in (0, 2):
+        adaptation = f"network.adaptation={{rate: mcs, implementation_loss: {loss_db} dB}}"
+        setup = set_up(load(scenario, ["devices.0.count=3", adaptation], label="now"))
+        table = pd.read_csv(StringIO(devices_csv(setup)))
+        rates.append(table["rate_bps"].to_numpy())
+        gains.append(table["path_gain_db"].to_numpy())
+    np.testing.assert_allclose(*gains, atol=1e-12)
+    assert rates[1].sum() < rates[0].sum()
