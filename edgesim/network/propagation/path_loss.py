@@ -43,10 +43,15 @@ def log_distance_db(
 
     Returns:
         Path loss, dB, shape of ``distance_m``.
+
+    Raises:
+        ScenarioKeyError: a distance of 0, where the equation has no value.
     """
-    return reference_loss_db + 10.0 * exponent * np.log10(
-        np.asarray(distance_m, dtype=float) / reference_distance_m
-    )
+    distance_m = np.asarray(distance_m, dtype=float)
+    if not distance_m.all():
+        problem = "is log-distance, which has no loss at 0 m, where a device stands; move it"
+        raise ScenarioKeyError(("network", "channel", "path_loss"), problem)
+    return reference_loss_db + 10.0 * exponent * np.log10(distance_m / reference_distance_m)
 
 
 def large_scale_of(

@@ -37,6 +37,35 @@ def test_devices_out_of_reach_are_named(tiny):
         simulate(odd)
 
 
+AT_THE_SITE = "devices.0.position={list: [[0 m, 1 m], [0 m, 2 m], [0 m, 0 m], [0 m, 3 m]]}"
+WALK = "device,time_s,x_m,y_m\n0,0,0,-2\n0,0.5,0,2\n1,0,0,3\n2,0,0,3\n3,0,0,3\n"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [AT_THE_SITE],
+        [
+            AT_THE_SITE,
+            "network.layout={kind: sites, position: {list: [[0 m, 0 m]]}}",
+            "network.noise=-169 dBm/Hz",
+        ],
+        [
+            "devices.0.mobility={trace: walk.csv, end: hold}",
+            "network.channel.refresh=50 ms",
+            "rounds=500",
+        ],
+    ],
+    ids=["cell", "sites", "walk"],
+)
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_device_where_the_base_station_stands_has_no_path_loss(tiny, changes):
+    (tiny.parent / "walk.csv").write_text(WALK)
+    loss = "network.channel.path_loss={model: log-distance, reference_loss: 40 dB, exponent: 3}"
+    with pytest.raises(ScenarioError, match="path_loss is log-distance, which has no loss at 0 m"):
+        simulate(load(tiny, [loss, *changes]))
+
+
 def test_infeasible_schemes_stop_the_command_before_anything_runs(tmp_path):
     from typer.testing import CliRunner
 
