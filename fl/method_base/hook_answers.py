@@ -125,9 +125,15 @@ def demand_of(method: Any, state: Any, view: View, devices: Array) -> Demand:
     """What devices int [S] need, by ``demand``.
 
     Raises:
-        MethodError: it is no `Demand`.
+        MethodError: it is no `Demand`, or an amount is negative, nan or inf.
     """
-    return answer("demand", method.demand(state, view, devices), Demand)
+    demand = answer("demand", method.demand(state, view, devices), Demand)
+    fixed, prunable = demand.work_fixed, demand.work_prunable
+    _amounts("bits_down", demand.bits_down)
+    _amounts("bits_up", demand.bits_fixed, demand.bits_prunable)
+    _amounts("weight_steps", fixed.weight_steps, prunable.weight_steps)
+    _amounts("flops", fixed.flops, prunable.flops)
+    return demand
 
 
 def following(hook: str, before: T, given: Any) -> T:
@@ -146,12 +152,24 @@ def sent_of(given: Any, size: int) -> Sent:
     """What ``encode`` gave, with values and a mask [size].
 
     Raises:
-        MethodError: it is no `Sent`, or has other sizes.
+        MethodError: it is no `Sent`, has other sizes, or negative, nan or infinite bits.
     """
     sent = answer("encode", given, Sent)
     weights("encode, values of Sent,", sent.values, size)
     weights("encode, travels of Sent,", sent.travels, size)
+    if sent.bits is not None:
+        _amounts("bits of Sent", sent.bits)
     return sent
+
+
+def _amounts(name: str, fixed: Any, prunable: Any = 0.0) -> None:
+    """Refuse an amount that no ratio or the ratio 0 leaves negative, nan or inf."""
+    least = np.atleast_1d(np.minimum(fixed, np.add(fixed, prunable)))
+    # What rounds away in the sum of a fixed and a negative prunable amount is no debt.
+    wrong = ~(np.isfinite(least) & (least >= -1e-9 * np.abs(fixed)))
+    if wrong.any():
+        problem = f"names a method whose {name} are {least[wrong].flat[0]:g}"
+        raise MethodError("name", f"{problem}; give a finite number of at least 0")
 
 
 def _wrong(hook: str, given: Any, allowed: str) -> MethodError:

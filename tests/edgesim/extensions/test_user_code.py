@@ -111,6 +111,9 @@ PHASE = (
     "local_update(self, *a): import dataclasses; "
     "return (dataclasses.replace(super().local_update(*a)[0], {}),)"
 )
+REPLACED = "({0}): import dataclasses; return dataclasses.replace(super().{1}({2}), {{}})"
+PAYLOAD = "payload" + REPLACED.format("self, rho", "payload", "rho")
+ENCODE = "encode" + REPLACED.format("self, *a", "encode", "*a")
 ANSWERS = {  # what a hook of the user's own gives, and what is said about it
     "local_update(self, state, k, w, grant): pass": "local_update gives NoneType; return a tuple",
     "local_update(self, *a): return super().local_update(*a)[0]": "local_update gives Phase; retu",
@@ -147,6 +150,10 @@ ANSWERS = {  # what a hook of the user's own gives, and what is said about it
     PHASE.format("submodel=a[2][:5] > 0"): r"submodel of Phase, gives Tensor \[5\]; return a",
     "rho_bounds(self): pass": r"rho_bounds gives NoneType; return two numbers \(low, high\)",
     "rho_bounds(self): return 0.5, 0.2": r"rho_bounds gives 0.5, 0.2; return low and high with 0 <",
+    PAYLOAD.format("bits_down=-5.0"): r"s.yaml:\d+: .*whose bits_down are -5; give a finite number",
+    PAYLOAD.format("bits_down=float('nan')"): "whose bits_down are nan; give a finite number of at",
+    PAYLOAD.format("bits_up=-5.0"): "whose bits_up are -5; give a finite number of at least 0",
+    ENCODE.format("bits=-5"): "whose bits of Sent are -5; give a finite number of at least 0",
     "prunable(self): pass": r"whose prunable\(\) is no mask bool",
 }
 
