@@ -70,7 +70,11 @@ def find_channel(
         allowed = f"./file.py:function{more_names('channels')}"
         raise ScenarioKeyError(key, f"is {loss.code}; allowed is {allowed}")
     given = make(fleet, streams)
-    if hasattr(given, "loss_db") and hasattr(given, "next_change_s"):
+    missing = [name for name in ("loss_db", "next_change_s") if not hasattr(given, name)]
+    if len(missing) == 1:
+        problem = f"is {loss.code}, which gave {type(given).__name__} without {missing[0]}(time_s)"
+        raise ScenarioKeyError(key, problem)
+    if not missing:
         own_losses = OwnLosses(given, len(fleet), loss.code)
         return varying_channel(scenario, fleet, streams, own_losses, loss.code)
     try:

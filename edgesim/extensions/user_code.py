@@ -68,14 +68,21 @@ def guarded(function: Callable, name: str, path: Path) -> Callable:
         try:
             return function(*args)
         except (Exception, SystemExit) as error:
-            raise failure(error, name, path) from error
+            raise failure(error, name, path, first_line(function)) from error
 
     return call
 
 
-def failure(error: BaseException, name: str, path: Path) -> UserCodeError:
+def first_line(function: Callable) -> int:
+    """Where a function, or what makes an object of a class, is defined; 1 where unknown."""
+    made = function.__init__ if isinstance(function, type) else function
+    code = getattr(made, "__code__", None)
+    return code.co_firstlineno if code else 1
+
+
+def failure(error: BaseException, name: str, path: Path, outside: int = 1) -> UserCodeError:
     """What the user's code raised, as the error of the ``./file.py:name`` of the scenario."""
-    return UserCodeError(f"{name} failed: {describe(error, path)}")
+    return UserCodeError(f"{name} failed: {describe(error, path, outside)}")
 
 
 def failure_in(error: BaseException, code: Sequence[tuple[str, Path]]) -> UserCodeError | None:
@@ -102,10 +109,18 @@ def objects_in(error: BaseException, path: Path) -> set[str]:
     return {code.co_qualname.partition(".")[0] for code in here}
 
 
-def describe(error: BaseException, path: Path) -> str:
-    """file:line: kind: message, with the last line of the user's file that was running."""
-    line = error.lineno if isinstance(error, SyntaxError) else (lines_in(error, path) or [1])[-1]
-    message = str(error).splitlines()[0] if str(error) else "no message"
+def describe(error: BaseException, path: Path, outside: int = 1) -> str:
+    """file:line: kind: message, with the last line of the user's file that was running.
+
+    Args:
+        error: that was raised.
+        path: the user's file.
+        outside: the line to name where none was running, as in a call with too many arguments.
+    """
+    line, message = (lines_in(error, path) or [outside])[-1], str(error)
+    if isinstance(error, SyntaxError):  # its text has file and line once more
+        line, message = error.lineno, error.msg
+    message = message.splitlines()[0] if message else "no message"
     cure = "; what it imports must be installed, or stand in the same file"
     needs = cure if isinstance(error, ModuleNotFoundError) else ""
     return f"{path}:{line}: {type(error).__name__}: {message}{needs}"

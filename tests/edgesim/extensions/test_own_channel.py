@@ -70,6 +70,17 @@ def short(fleet, streams):
 
 def broken(fleet, streams):
     return 1 / 0
+
+def lonely(fleet):
+    return 100.0
+
+class Lonely:
+    def __init__(self, fleet):
+        pass
+
+class Half:
+    def __init__(self, fleet, streams):
+        self.loss_db = abs
 """
 
 
@@ -149,6 +160,9 @@ def test_code_over_time_resumes_and_is_kept_with_the_run(run):
             "./radio.py:Gains",
             "./radio.py:Gains: loss_db(0) gave -40 dB for device 1; a path loss is from 0",
         ),
+        ("./radio.py:Half", "is ./radio.py:Half, which gave Half without next_change_s(time_s)"),
+        ("./radio.py:lonely", "radio.py:51: TypeError: lonely() takes 1 positional argument but 2"),
+        ("./radio.py:Lonely", "radio.py:55: TypeError: Lonely.__init__() takes 2 positional"),
         ("./radio.py:complex_numbers", "gave ndarray; give 2 numbers, dB"),
         ("./radio.py:gone", "but radio.py defines no gone"),
         ("radio", "network.channel is radio"),
