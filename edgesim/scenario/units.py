@@ -157,8 +157,10 @@ def _symbols(unit: str) -> list[str]:
 
 
 def _example(number: object, unit: str) -> str:
-    digits = str(number)[:25]
-    return f"{digits} {unit if set(digits) <= set('+-0.') else DIMENSIONS[unit].example}"
+    """The number in the unit that it probably has: 25 ms, but 0.025 s; 20 MHz, but 20000000 Hz."""
+    digits, size = str(number)[:25], abs(float(str(number)))
+    in_si = size >= 1e4 or (0.0 < float(str(number)) < 1.0 and unit in ("s", "W", "W/Hz"))
+    return f"{digits} {unit if in_si or not size else DIMENSIONS[unit].example}"
 
 
 def _quoted(value: object) -> str:

@@ -44,6 +44,11 @@ def test_hand_computed_values(text, unit, value):
         (20, "Hz", '20 (no unit); write "20 MHz"'),
         ("25", "s", '25 (no unit); write "25 ms"'),
         (0, "W", '0 (no unit); write "0 W"'),
+        (1000000, "Hz", '1000000 (no unit); write "1000000 Hz"'),
+        (0.025, "s", '0.025 (no unit); write "0.025 s"'),
+        (1e-14, "W", '1e-14 (no unit); write "1e-14 W"'),
+        (0.5, "Hz", '0.5 (no unit); write "0.5 MHz"'),
+        (-110, "W/Hz", '-110 (no unit); write "-110 dBm/Hz"'),
         ("20 Hz", "s", '"20 Hz" (a frequency); a time is needed, for instance "20 ms"'),
         ("20 mhz", "Hz", '"20 mhz" (unknown unit "mhz"); did you mean mHz or MHz?'),
         (
