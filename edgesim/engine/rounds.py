@@ -241,8 +241,8 @@ def empty_round_s(cell: Cell, g: int) -> float:
         if cell.running.has_batteries:
             instead += " or what their batteries hold"
         raise NoParticipantsError(
-            f"no device can take part in round {g} and no latency threshold would end it; "
-            f"give budget.latency_threshold, {instead}"
+            f"no device can take part in round {g}, or the selection asks none, and no latency "
+            f"threshold would end it; give budget.latency_threshold, {instead}"
         )
     return cell.budget_s
 

@@ -32,11 +32,12 @@ class StalledLinkError(RunError):
     """Bits wait for a rate that will always be 0."""
 
 
-def stalled(device: int, bits: float) -> StalledLinkError:
+def stalled(device: int, bits: float, share: float = 1.0) -> StalledLinkError:
     """The error of a device whose bits will never arrive."""
-    return StalledLinkError(
-        f"device {device} has {bits:g} bit to carry but a rate of 0 that will never change"
-    )
+    why = "a rate of 0 that will never change"
+    if share <= 0.0:
+        why = "no share of the band; allocation.solver gives one to every device that sends"
+    return StalledLinkError(f"device {device} has {bits:g} bit to carry but {why}")
 
 
 class Link:
@@ -104,7 +105,7 @@ class Link:
             needed_s = self.service.finish_s(self.env.now, needed_s) - self.env.now
         edge_s = self.channel.next_change_s(self.env.now)
         if math.isinf(needed_s) and (math.isinf(edge_s) or share <= 0.0):
-            raise stalled(grant.device, bits)
+            raise stalled(grant.device, bits, share)
         finishes = self.env.now + needed_s <= edge_s
         timer = self.env.timeout(needed_s if finishes else edge_s - self.env.now)
         wake = timer if self._changed is None else timer | self._changed

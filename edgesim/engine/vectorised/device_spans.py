@@ -135,7 +135,9 @@ def carry(
         edge_s = np.maximum(next_s, np.nextafter(begin_s, math.inf))
         stuck = here[np.isinf(needed_s) & (np.isinf(edge_s) | (share <= 0.0))]
         if stuck.size:
-            raise stalled(grants.device[stuck[0]], left[stuck[0]])
+            first_stuck = stuck[0]
+            device, device_share = grants.device[first_stuck], grants.share[first_stuck]
+            raise stalled(device, left[first_stuck], device_share)
         finishes = begin_s + needed_s <= edge_s
         wake_s = begin_s + np.where(finishes, needed_s, edge_s - begin_s)
         end_s = np.minimum(wake_s, until_s)

@@ -40,6 +40,9 @@ def greedy(view, count, stream):
     view.rate_bps[0] = 1e12
     return [0]
 
+def nobody(view, count, stream):
+    return []
+
 def odd(view, count, stream):
     return "nobody"
 
@@ -121,6 +124,11 @@ def test_mistakes(chosen, selection, sentence):
     with pytest.raises(ScenarioError) as problem:
         chosen(selection)
     assert sentence in str(problem.value) and "\n" not in str(problem.value)
+
+
+def test_a_rule_that_asks_nobody_needs_a_threshold(chosen):
+    with pytest.raises(EdgesimError, match="round 0, or the selection asks none, and no latency"):
+        chosen("./select.py:nobody")
 
 
 def test_a_rule_cannot_change_what_the_server_knows(chosen):
