@@ -96,12 +96,6 @@ def test_wrong_allocators(tmp_path, body):
     assert_refused(result, out, r"s.yaml:\d+: allocation.solver: thing returned |thing failed: ")
 
 
-def test_an_allocator_that_gives_nobody_a_share(tmp_path):
-    result, _ = run(tmp_path, "allocator", "def thing(p):\n    return p.bits * 0, p.rho_min")
-    assert result.exit_code == 2
-    assert "no share of the band; allocation.solver gives one to every" in result.output
-
-
 @pytest.mark.parametrize("kind", ["allocator", "method"])
 @pytest.mark.parametrize("code", FILES)
 def test_wrong_files(tmp_path, kind, code):
