@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import fields, replace
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ import simpy
 
 from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet
-from edgesim.network.fluid_links import Downlink, Uplink
+from edgesim.network.fluid_links import Downlink, IdealDownlink, Uplink
 from edgesim.network.grants import granted_amounts, grants_of
 from edgesim.network.hardware.clock_levels import ClockLevels
 from edgesim.network.hardware.device_hardware import DeviceHardware
@@ -163,17 +163,42 @@ class Cell:
     def plan(self, demand: Demand, view: View) -> RoundPlan:
         """Shares and pruning ratios of a round: `edgesim.network.planning.planner.Planner.plan`.
 
-        Devices whose plan takes more energy than their battery holds are left out, and the others
-        are planned again without them.
+        Devices that cannot meet the threshold, or whose plan takes more energy than their battery
+        holds, are left out, and the others are planned again without them: they neither wait for
+        the weakest of those who listen no more, nor for a turn in the downlink that nobody takes.
         """
         band = self.uplink.free_share if self.keeps_promises else 1.0
-        plan, weak = self._planned(demand, view, band), dict[int, float]()
-        while found := self._too_weak(demand, view, plan):
-            weak |= found
-            demand = demand.without(np.array([*found]))
+        plan, weak, slow = self._planned(demand, view, band), dict[int, float](), set[int]()
+        while True:
+            found = self._too_weak(demand, view, plan)
+            out = {*found, *self._keep_others_waiting(demand, view, plan)}
+            if not out:
+                break
+            weak, slow = weak | found, slow | (out - found.keys())
+            demand = demand.without(np.array([*out]))
             plan = self._planned(demand, view, band)
-        left_out = tuple(sorted({*plan.infeasible, *weak}))
-        return replace(plan, infeasible=left_out, too_weak=weak) if weak else plan
+        left_out = tuple(sorted({*plan.infeasible, *weak, *slow}))
+        return replace(plan, infeasible=left_out, too_weak=weak) if weak or slow else plan
+
+    def _keep_others_waiting(self, demand: Demand, view: View, plan: RoundPlan) -> list[int]:
+        """Whom of the infeasible to leave out before others are looked at again.
+
+        Those who could not meet the threshold if nobody else were asked; if there are none, all.
+        """
+        if isinstance(self.downlink, IdealDownlink):  # nobody's download depends on another's
+            return []
+        slow = list(plan.infeasible)
+        out = self.never_in_time(demand, view, slow) or slow
+        return out if len(out) < len(demand.devices) else []
+
+    def never_in_time(self, demand: Demand, view: View, devices: Iterable[int]) -> list[int]:
+        """Those of some devices of a demand that cannot meet the threshold even as the only one."""
+        places = np.flatnonzero(np.isin(demand.devices, list(devices)))
+        together = [places] if isinstance(self.downlink, IdealDownlink) else places[:, None]
+        unprunable_s = [self.planner.unprunable_s(demand.at(each), view) for each in together]
+        here = np.asarray(demand.devices, dtype=int)[places]
+        slow = np.concatenate([*unprunable_s, []]) >= self.budget_s
+        return here[slow | (view.rate_bps[here] == 0.0)].tolist()
 
     def _planned(self, demand: Demand, view: View, band: float) -> RoundPlan:
         """The plan of `RoundPlanner.plan`, found once where the same is asked again.

@@ -57,9 +57,16 @@ class DeviceRows(Sequence[dict]):
 
     @cached_property
     def download_s(self) -> Array:
-        """Time until each device has the model, if all are asked [K], s."""
+        """Time until each device has the model [K], s: beside those who can take part, if it is one
+        of them, otherwise beside everybody.
+        """
         devices, gains = np.asarray(self.demand.devices, dtype=int), self.cell.planner.gains
-        return self.cell.downlink.seconds(self.demand.bits_down, devices, gains)
+        bits = np.broadcast_to(np.asarray(self.demand.bits_down, dtype=float), devices.shape)
+        seconds = np.array(self.cell.downlink.seconds(bits, devices, gains))
+        there = np.array([k not in self.left_out for k in devices.tolist()], dtype=bool)
+        if there.any() and not there.all():
+            seconds[there] = self.cell.downlink.seconds(bits[there], devices[there], gains)
+        return seconds
 
     @cached_property
     def planned_link_s(self) -> Array:

@@ -7,7 +7,7 @@ The numbers follow Liu, eqs. (24), (25), (28) for the channel at the start. They
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -83,7 +83,7 @@ def feasibility_table(
     # Only a threshold ends a round of nobody.
     moves = moves and (len(left_out) < count or math.isfinite(view.budget_s))
     for_good = [k for k in left_out if not (moves and view.rate_bps[k] == 0.0)]
-    note = refused or participation(count, left_out, view, unprunable_s, moves)
+    note = refused or participation(count, left_out, view, unprunable_s, moves, plan.too_weak)
     if len(asked) < count:
         note += f"; a round asks {len(asked)} of them, and shares are planned for those of round 0"
     note += "; this is round 0, and capabilities are drawn anew in every round" if redrawn else ""
@@ -109,13 +109,14 @@ def round_0_asks(method: Method, view: View) -> Array:
 
 
 def never_in_time(cell: Cell, demand: Demand, view: View) -> list[int]:
-    """Devices that no plan lets take part: those that `Planner.plan` leaves out."""
+    """Devices that no plan lets take part: those that `Cell.plan` leaves out of any round."""
     devices = np.asarray(demand.devices, dtype=int)
     if not len(devices):
         return []
     open_ratio = np.not_equal(demand.rho_min, demand.rho_max)
     slow = open_ratio & (cell.planner.unprunable_s(demand, view) >= view.budget_s)
-    return devices[slow | (view.rate_bps[devices] == 0.0)].tolist()
+    silent = view.rate_bps[devices] == 0.0
+    return cell.never_in_time(demand, view, devices[slow | silent].tolist())
 
 
 def joined_feasibility(
@@ -158,7 +159,12 @@ def gains_move(cell: Cell) -> bool:
 
 
 def participation(
-    count: int, left_out: list[int], view: View, unprunable_s: Array, moves: bool = False
+    count: int,
+    left_out: list[int],
+    view: View,
+    unprunable_s: Array,
+    moves: bool = False,
+    too_weak: Container[int] = (),
 ) -> str:
     """Who cannot take part and why, and the least threshold that would let everybody.
 
@@ -168,13 +174,13 @@ def participation(
         view: of round 0.
         unprunable_s: of each device what nothing can shorten, s [K].
         moves: path losses change, so that a rate of 0 bit/s says something of round 0 only.
+        too_weak: those of them whose batteries do not hold what their plan takes.
     """
     if not left_out:
         return f"all {count} devices can take part" if count > 1 else "the device can take part"
     silent = [k for k in left_out if view.rate_bps[k] == 0.0]
-    there = [k for k in left_out if view.rate_bps[k] != 0.0]
-    slow = [k for k in there if unprunable_s[k] >= view.budget_s]
-    weak = [k for k in there if unprunable_s[k] < view.budget_s]
+    weak = [k for k in left_out if k in too_weak]
+    slow = [k for k in left_out if k not in too_weak and view.rate_bps[k] != 0.0]
     parts = []
     if silent:
         when = "when the run starts, and take part once the channel lets them" if moves else ""

@@ -61,6 +61,34 @@ def test_a_plan_leaves_room_for_the_broadcast(engine):
     assert rows.bits_down.tolist() == pytest.approx([4e7] * 4)
 
 
+@pytest.mark.parametrize(
+    ("gains", "clocks_hz", "left_out"),
+    [
+        ([1e-10, 1e-10, 1e-15], [3e9, 3e9, 3e9], [2]),  # 1.5 s to receive
+        ([1e-10, 1e-10, 1e-11], [3e9, 3e9, 1e8], [2]),  # 32.5 ms to compute
+        ([1e-10, 1e-10, 1e-15], [3e9, 4e8, 3e9], [2]),  # 15.1 and 8.1 ms are in time without it
+        ([1e-10, 1e-10, 1e-11], [3e9, 4e8, 3e9], [1]),  # 20.1 and 8.1 ms are not, with it
+    ],
+)
+def test_who_is_left_out_keeps_nobody_waiting(engine, gains, clocks_hz, left_out):
+    """40 Mbit take 15.1 ms at a gain of 1e-10 and 20.1 ms at 1e-11: the plan of the others counts
+    with the weakest of them, and all its time is used.
+    """
+    downlink = lambda env, channel: BroadcastDownlink(env, channel, tx_power_w=1.0)  # noqa: E731
+    method = engine.method(bits_down=4e7)
+    rows = engine.play(devices(clocks_hz), gains, method, downlink=downlink).log.table(
+        "device_rounds"
+    )
+    assert rows.device[rows.status == "infeasible"].tolist() == left_out
+    there = rows[rows.status == "arrived"]
+    weakest = min(gain for k, gain in enumerate(gains) if k not in left_out)
+    assert len(there) == 2
+    assert there.download_s.to_numpy() == pytest.approx(
+        4e7 / (2e8 * math.log2(1 + weakest / NOISE_W))
+    )
+    assert there.finish_s.to_numpy() == pytest.approx(BUDGET_S, rel=1e-9)
+
+
 def test_with_a_noise_density_equal_shares_still_meet_the_threshold(engine):
     played = engine.play(
         devices([3e9] * 5), 1e-10, solver="equal", noise_w_per_hz=1e-22, budget_s=0.015

@@ -164,6 +164,24 @@ def test_the_rate_of_a_rung_is_not_one_that_is_written(tmp_path):
     assert warning.startswith("allocation.rate is mean, but without fading")
 
 
+@pytest.mark.parametrize("participants", [3, 1])
+def test_who_hears_too_little_keeps_nobody_waiting_in_the_table(tmp_path, participants):
+    """A path of 185 dB: its broadcast takes minutes, which the others do not wait for."""
+    path = tmp_path / "weak.yaml"
+    given = {"band": "20 MHz", "noise": "-110 dBm", "threshold": "200 ms"}
+    path.write_text(TEXT.format(**given, method="liu", solver="kkt"))
+    heard, weak = "network.channel.path_loss.loss=[100 dB, 100 dB, {} dB]", "185"
+    changes = ["devices.0.count=3", "network.downlink={mode: broadcast, tx_power: 30 dBm}"]
+    changes += [f"learning.method.participants={participants}", heard.format(weak)]
+    table = feasibility(load(path, changes))
+    changes[-1] = heard.format("100")
+    everybody = feasibility(load(path, changes))
+    assert [row["feasible"] for row in table.rows] == [True, True, False]
+    least_ms = [row["least_ms"] for row in everybody.rows]
+    assert [row["least_ms"] for row in table.rows[:2]] == pytest.approx(least_ms[:2], rel=1e-12)
+    assert "devices 2 cannot meet" in table.note
+
+
 def test_a_device_whose_channel_returns_is_out_of_reach_in_round_0_only():
     view = SimpleNamespace(rate_bps=np.array([1e6, 0.0, 1e6]), budget_s=0.1)
     said = participation(3, [1], view, np.zeros(3), moves=True)
