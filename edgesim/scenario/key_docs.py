@@ -77,11 +77,12 @@ def unknown_key(key: str, infos: Sequence[KeyInfo] = ()) -> str:
     infos = infos or all_keys()
     parent, _, word = key.rpartition(".")
     prefix = f"{parent}." if parent else ""
-    siblings = [i.key[len(prefix) :] for i in infos if i.key.startswith(prefix)]
+    known = [*(i.key for i in infos), *SHORT_KEYS]
+    siblings = [each[len(prefix) :] for each in known if each.startswith(prefix)]
     siblings = list(dict.fromkeys(name for name in siblings if "." not in name))
     near = difflib.get_close_matches(word, siblings, n=1)
-    elsewhere = [i.key for i in infos if i.key.rpartition(".")[2] == word]
-    far = difflib.get_close_matches(key, [i.key for i in infos], n=1, cutoff=0.75)
+    elsewhere = [each for each in known if each.rpartition(".")[2] == word]
+    far = difflib.get_close_matches(key, known, n=1, cutoff=0.75)
     if near or elsewhere or far:
         hint = f"did you mean {prefix + near[0] if near else (elsewhere or far)[0]}?"
     else:

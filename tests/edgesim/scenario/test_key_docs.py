@@ -55,6 +55,8 @@ def test_explain_finds_a_key_a_section_and_the_nearest():
         explain_key("latency_threshold")
     with pytest.raises(ScenarioError, match=r"did you mean budget\.latency_threshold"):
         explain_key("budgt.latency_treshold")  # wrong in both words
+    with pytest.raises(ScenarioError, match=r"did you mean network\.channel\.trace\?"):
+        explain_key("network.channel.tracee")  # of the short form
 
 
 @pytest.mark.parametrize(
