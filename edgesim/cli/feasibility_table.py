@@ -46,10 +46,13 @@ def print_feasibility(label: str, answer: Feasibility, most: int | None = None) 
         most: devices that are listed; None: all.
     """
     out, rows = console(), answer.rows[:most]
-    limit = f", threshold {number(answer.threshold_ms, '.4g')} ms"
+    least, longest = (number(each, ".4g") for each in answer.thresholds_ms)
+    limit = f", threshold {least} ms"
+    if least != longest:
+        limit = f", thresholds of the edges {least} to {longest} ms"
     stages = list(dict.fromkeys(name for row in rows for name in row["stages"]))
     gain = out.width > NARROW
-    table = table_of(f"{label}{limit if is_known(answer.threshold_ms) else ''}")
+    table = table_of(f"{label}{limit if is_known(answer.thresholds_ms[0]) else ''}")
     times = [*(f"{name} ms" for name in stages), "upload ms", "least ms", "binds"]
     names = ["Mbit/s", *times, "share", "rho", "plan ms"]
     add_number_columns(table, ["device", *([GAIN] if gain else []), *names])

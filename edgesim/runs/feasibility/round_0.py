@@ -31,7 +31,7 @@ class Feasibility:
 
     Args:
         rows: one a device, times in ms.
-        threshold_ms: T_th, ms.
+        thresholds_ms: T_th, ms; the least and the longest of the edges, whose backhauls may differ.
         note: one sentence on all devices.
         feasible: False if no device can ever take part, or ``stop`` refuses the plan.
         warnings: what a user should know before running.
@@ -39,7 +39,7 @@ class Feasibility:
     """
 
     rows: Sequence[dict]
-    threshold_ms: float
+    thresholds_ms: tuple[float, float]
     note: str
     feasible: bool
     warnings: list[str] = field(default_factory=list)
@@ -94,7 +94,8 @@ def feasibility_table(
     rows = DeviceRows(cell, method, demand, view, asked, plan, set(left_out))
     feasible = len(for_good) < count and not refused
     events = round_events(cell, demand, view, plan)
-    return Feasibility(rows, view.budget_s * MS, note, feasible, warnings, events)
+    thresholds_ms = (view.budget_s * MS,) * 2
+    return Feasibility(rows, thresholds_ms, note, feasible, warnings, events)
 
 
 def round_0_asks(method: Method, view: View) -> Array:
@@ -140,9 +141,10 @@ def joined_feasibility(
         for each, (e, _) in zip(tables, members, strict=True)
         for warning in each.warnings
     ]
+    least_ms, longest_ms = zip(*(each.thresholds_ms for each in tables), strict=True)
     return Feasibility(
         rows,
-        min(each.threshold_ms for each in tables),
+        (min(least_ms), max(longest_ms)),
         "; ".join(notes),
         any(each.feasible for each in tables),
         warnings,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from edgesim import load, simulate
+from edgesim.cli.feasibility_table import print_feasibility
 from edgesim.errors import EdgesimError, InfeasibleScenarioError
 from edgesim.runs.run import feasibility
 from edgesim.runs.setup import set_up
@@ -129,6 +130,16 @@ def test_the_check_lists_every_device_of_every_edge(scenario):
     table = feasibility(scenario(TWO))
     assert [(row["device"], row["edge"]) for row in table.rows] == [(0, 0), (1, 1), (2, 0), (3, 1)]
     assert "edge 1: all 2 devices can take part" in table.note
+
+
+def test_edges_of_unequal_backhauls_have_thresholds_of_their_own(scenario, capsys):
+    """20 ms of the cloud's 100 are on the way to edge 0 and back; each edge has two rounds."""
+    links = "[{between: [edge 0, cloud], delay: 10 ms}, {between: [edge 1, cloud]}]"
+    tiers = f"{TWO[:-1]}, local_rounds: 2, backhaul: {{links: {links}}}}}"
+    table = feasibility(scenario(*PRUNED, tiers, "budget.latency_threshold=100 ms"))
+    assert table.thresholds_ms == pytest.approx((40.0, 50.0))
+    print_feasibility("joint", table)
+    assert "thresholds of the edges 40 to 50 ms" in capsys.readouterr().out
 
 
 TWO_PARTS = "personal_lr: 0.05, global_lr: 0.05, personal_steps: 2, global_steps: 2"
