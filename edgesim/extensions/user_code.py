@@ -75,7 +75,7 @@ def guarded(function: Callable, name: str, path: Path) -> Callable:
 
 def first_line(function: Callable) -> int:
     """Where a function, or what makes an object of a class, is defined; 1 where unknown."""
-    made = function.__init__ if isinstance(function, type) else function
+    made = getattr(function, "__init__", None) if isinstance(function, type) else function
     code = getattr(made, "__code__", None)
     return code.co_firstlineno if code else 1
 
