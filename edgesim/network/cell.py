@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import fields, replace
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from edgesim.network.hardware.clock_levels import ClockLevels
 from edgesim.network.hardware.device_hardware import DeviceHardware
 from edgesim.network.hardware.running_devices import RunningDevices
 from edgesim.network.planned_gains import PlannedGains
-from edgesim.network.planning.planner import Allocator, Planner, RoundPlanner
+from edgesim.network.planning.planner import LEAST_BAND, Allocator, Planner, RoundPlanner
 from edgesim.network.span_energy import Ledger
 from edgesim.presence.absences import Absences
 from fl.contracts import Array, Demand, RoundPlan, Streams, View, Work
@@ -168,37 +168,37 @@ class Cell:
         the weakest of those who listen no more, nor for a turn in the downlink that nobody takes.
         """
         band = self.uplink.free_share if self.keeps_promises else 1.0
-        plan, weak, slow = self._planned(demand, view, band), dict[int, float](), set[int]()
+        weak, slow = dict[int, float](), set[int]()
+        one_waits = not isinstance(self.downlink, IdealDownlink)  # for the downloads of others
+        starts = one_waits and band >= LEAST_BAND
+        out = self.never_in_time(demand, view) if starts else []
+        if len(out) < len(demand.devices):
+            demand, slow = demand.without(np.array(out)), set(out)
         while True:
-            found = self._too_weak(demand, view, plan)
-            out = {*found, *self._keep_others_waiting(demand, view, plan)}
-            if not out:
-                break
-            weak, slow = weak | found, slow | (out - found.keys())
-            demand = demand.without(np.array([*out]))
             plan = self._planned(demand, view, band)
+            if one_waits and 0 < len(plan.infeasible) < len(demand.devices):
+                out = [*plan.infeasible]
+                slow |= set(out)
+            elif found := self._too_weak(demand, view, plan):
+                out = [*found]
+                weak |= found
+            else:
+                break
+            demand = demand.without(np.array(out))
         left_out = tuple(sorted({*plan.infeasible, *weak, *slow}))
         return replace(plan, infeasible=left_out, too_weak=weak) if weak or slow else plan
 
-    def _keep_others_waiting(self, demand: Demand, view: View, plan: RoundPlan) -> list[int]:
-        """Whom of the infeasible to leave out before others are looked at again.
+    def never_in_time(self, demand: Demand, view: View) -> list[int]:
+        """Devices of a demand that could not meet the threshold even if nobody else were asked.
 
-        Those who could not meet the threshold if nobody else were asked; if there are none, all.
+        Where the method fixes the ratio it is none that would be late, as in `Planner.plan`.
         """
-        if isinstance(self.downlink, IdealDownlink):  # nobody's download depends on another's
-            return []
-        slow = list(plan.infeasible)
-        out = self.never_in_time(demand, view, slow) or slow
-        return out if len(out) < len(demand.devices) else []
-
-    def never_in_time(self, demand: Demand, view: View, devices: Iterable[int]) -> list[int]:
-        """Those of some devices of a demand that cannot meet the threshold even as the only one."""
-        places = np.flatnonzero(np.isin(demand.devices, list(devices)))
-        together = [places] if isinstance(self.downlink, IdealDownlink) else places[:, None]
-        unprunable_s = [self.planner.unprunable_s(demand.at(each), view) for each in together]
-        here = np.asarray(demand.devices, dtype=int)[places]
-        slow = np.concatenate([*unprunable_s, []]) >= self.budget_s
-        return here[slow | (view.rate_bps[here] == 0.0)].tolist()
+        alone_s = self.planner.unprunable_s(demand, view, alone=True)
+        decided = np.equal(demand.rho_min, demand.rho_max) & np.isfinite(alone_s)
+        late = bool(np.any(decided & (alone_s >= self.budget_s)))
+        devices = np.asarray(demand.devices, dtype=int)
+        slow = alone_s >= (math.inf if late else self.budget_s)
+        return devices[slow | (view.rate_bps[devices] == 0.0)].tolist()
 
     def _planned(self, demand: Demand, view: View, band: float) -> RoundPlan:
         """The plan of `RoundPlanner.plan`, found once where the same is asked again.

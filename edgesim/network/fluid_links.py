@@ -288,6 +288,10 @@ class Downlink(Link):
         """Time [S] that sending ``bits`` [S] to ``devices`` [S] is planned to take, s."""
         raise NotImplementedError
 
+    def alone_s(self, bits: Array, devices: Array, gains: PlannedGains) -> Array:
+        """The same [S] of each device if nobody else receives, s."""
+        raise NotImplementedError
+
 
 class IdealDownlink(Downlink):
     """Bits arrive at once and are only counted: Liu does not charge the downlink."""
@@ -299,6 +303,8 @@ class IdealDownlink(Downlink):
 
     def seconds(self, bits: Array, devices: Array, gains: PlannedGains) -> Array:
         return np.zeros(len(devices))
+
+    alone_s = seconds
 
 
 def check_shares(shares: Sequence[float]) -> None:

@@ -16,11 +16,12 @@ depends on the share, and is taken at the share planned with the gain before.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from edgesim.network.channel import Channel
+from edgesim.network.fading.power_distribution import power_quantile
 from edgesim.network.fading.rate_distribution import RateDistribution, snr_at
 from edgesim.network.fading.selective import SelectiveFading
 from edgesim.network.fading.weakest_gain import weakest_mean_rate_gain, weakest_quantile
@@ -142,6 +143,15 @@ class PlannedGains:
             law = self.channel.downlink_law
             return weakest_mean_rate_gain(gains, snr_per_gain, k_factor, law)
         return weakest_quantile(gains, self.late_share / 2.0, k_factor)
+
+    def lone_listeners(self, time_s: float, devices: Array, snr_per_gain: float) -> Array:
+        """Gains [S] of devices each of which is the only listener of a broadcast, linear."""
+        if self.counts_with_fading and self.rate == QUANTILE:
+            gains, k_factor = (each[devices] for each in self.channel.large_scale_at(time_s))
+            return gains * power_quantile(self.late_share / 2.0, k_factor)
+        each_snr, shortest = np.full(len(devices), snr_per_gain), np.zeros(len(devices))
+        gains = replace(self, downlink=True)
+        return gains.uploads(time_s, devices, each_snr, shortest, self.late_share / 2.0)
 
     def late_probability(
         self,

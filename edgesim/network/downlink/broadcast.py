@@ -49,17 +49,25 @@ class BroadcastDownlink(Downlink):
     def seconds(self, bits: Array, devices: Array, gains: PlannedGains) -> Array:
         gains = replace(gains, channel=heard_over(self.fading, gains.channel))
         worst = gains.worst_listener(self.env.now, devices, self._snr_per_gain)
-        rate_bps = self._rate_bps(worst)
+        return self._seconds(bits, np.asarray(worst))
+
+    def alone_s(self, bits: Array, devices: Array, gains: PlannedGains) -> Array:
+        gains = replace(gains, channel=heard_over(self.fading, gains.channel))
+        heard = gains.lone_listeners(self.env.now, devices, self._snr_per_gain)
+        return self._seconds(bits, heard)
+
+    def _seconds(self, bits: Array, gain: Array) -> Array:
+        rate_bps = self._rate_bps(gain)
         lag_s = 0.0 if self.service is None else self.service.longest_gap_s
-        seconds = np.divide(bits, rate_bps) + lag_s if rate_bps > 0 else np.inf
-        return np.where(bits > 0, seconds, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(bits > 0, np.divide(bits, rate_bps) + lag_s, 0.0)
 
     def _share_and_rate(self, grant: Grant) -> tuple[float, float]:
         if self._cached is None or self.env.now >= self._cached[0]:
             valid_until_s = self.channel.next_change_s(self.env.now)
             channel = heard_over(self.fading, self.channel)
             heard = channel.flat_gains(self.env.now, self._snr_per_gain, self._listeners)
-            self._cached = valid_until_s, self._rate_bps(heard.min(initial=np.inf))
+            self._cached = valid_until_s, float(self._rate_bps(heard.min(initial=np.inf)))
         return 1.0, self._cached[1]
 
     @property
@@ -67,6 +75,6 @@ class BroadcastDownlink(Downlink):
         """Signal-to-noise ratio of a gain of 1."""
         return self.tx_power_w / self.channel.noise_over_w(self.bandwidth_hz)
 
-    def _rate_bps(self, gain: float) -> float:
+    def _rate_bps(self, gain: Array) -> Array:
         link = self.tx_power_w, gain, self.bandwidth_hz, self.resource_share
-        return float(self.channel.downlink_bps(*link))
+        return np.asarray(self.channel.downlink_bps(*link))

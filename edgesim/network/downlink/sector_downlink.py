@@ -113,22 +113,42 @@ class SectorDownlink(Downlink):
         lag_s = 0.0 if self.service is None else self.service.longest_gap_s
         return np.where(bits > 0.0, seconds + lag_s, 0.0)
 
+    def alone_s(self, bits: Array, devices: Array, gains: PlannedGains) -> Array:
+        gains = replace(gains, channel=self._planned_channel(devices), downlink=True)
+        if self.mode == BROADCAST:
+            gains = self._for_each_broadcast(gains)
+            gain = gains.lone_listeners(self.env.now, devices, self._snr_per_gain)
+            seconds = _ratio(bits, self._rate_bps(gain))
+        else:
+            seconds = self._turns_s(bits, devices, gains, count=1)
+        lag_s = 0.0 if self.service is None else self.service.longest_gap_s
+        return np.where(bits > 0.0, seconds + lag_s, 0.0)
+
+    def _for_each_broadcast(self, gains: PlannedGains) -> PlannedGains:
+        """What a sector's broadcast is planned with, where they hold for a round of all sectors."""
+        if not gains.for_round:
+            return gains
+        sectors = len(np.unique(self.couplings.serving))
+        eps = -2.0 * math.expm1(math.log1p(-gains.late_share / 2.0) / sectors)
+        return replace(gains, late_share=eps)
+
     def _broadcast_s(self, bits: Array, devices: Array, gains: PlannedGains) -> Array:
         """Planned time of a sector's broadcast [S], s."""
-        if gains.for_round:  # of which every sector's broadcast is a part
-            sectors = len(np.unique(self.couplings.serving))
-            eps = -2.0 * math.expm1(math.log1p(-gains.late_share / 2.0) / sectors)
-            gains = replace(gains, late_share=eps)
+        gains = self._for_each_broadcast(gains)
         worst = gains.worst_listener(self.env.now, devices, self._snr_per_gain)
         return _ratio(bits, self._rate_bps(np.full(len(bits), worst)))
 
     def _unicast_s(self, bits: Array, devices: Array, gains: PlannedGains) -> Array:
         """Planned time until each device of a sector has its bits [S], s, if all start now."""
+        return ends_in_turns(self._turns_s(bits, devices, gains, len(devices)))
+
+    def _turns_s(self, bits: Array, devices: Array, gains: PlannedGains, count: int) -> Array:
+        """What each of so many devices of a sector takes of the time [S], s."""
         snr_per_gain = np.full(len(devices), self._snr_per_gain)
-        eps = gains.probability(len(devices), broadcast=True)
+        eps = gains.probability(count, broadcast=True)
         shortest = np.zeros(len(devices))  # as many blocks as are seen at least: one
         gain = gains.uploads(self.env.now, devices, snr_per_gain, shortest, eps)
-        return ends_in_turns(_ratio(bits, self._rate_bps(gain)))
+        return _ratio(bits, self._rate_bps(gain))
 
     @property
     def _snr_per_gain(self) -> float:

@@ -112,9 +112,9 @@ class NetworkPlanner:
         """None: plans of a network are found anew, since interference changes."""
         return None
 
-    def unprunable_s(self, demand: Demand, view: View) -> Array:
+    def unprunable_s(self, demand: Demand, view: View, alone: bool = False) -> Array:
         """`Planner.unprunable_s` of a demand over all sectors."""
-        return self.planner.unprunable_s(demand, view)
+        return self.planner.unprunable_s(demand, view, alone)
 
     def plan(self, demand: Demand, view: View, band: float = 1.0) -> NetworkPlan:
         """Shares and pruning ratios of the devices of a demand, each in its sector.

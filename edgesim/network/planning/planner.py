@@ -34,7 +34,7 @@ class RoundPlanner(Protocol):
     def gains(self) -> PlannedGains: ...
     def plan(self, demand: Demand, view: View, band: float = 1.0) -> RoundPlan: ...
     def lasting_channel(self, time_s: float) -> Sequence[Array] | None: ...
-    def unprunable_s(self, demand: Demand, view: View) -> Array: ...
+    def unprunable_s(self, demand: Demand, view: View, alone: bool = False) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -201,17 +201,24 @@ class Planner:
         planned = (grants, left_out, residual, self.budget_s, *slopes)
         return RoundPlan(*planned, unsettled=found.unsettled)
 
-    def unprunable_s(self, demand: Demand, view: View) -> Array:
-        """Time [S] that no pruning shortens, s: the download and the unprunable work."""
+    def unprunable_s(self, demand: Demand, view: View, alone: bool = False) -> Array:
+        """Time [S] that no pruning shortens, s: the download and the unprunable work.
+
+        Args:
+            demand: of the devices.
+            view: what the server knows when the round starts.
+            alone: of each device if no other is asked.
+        """
         devices = np.asarray(demand.devices, dtype=int)
         compute_s = self.fleet.seconds(devices, demand.work_fixed, view.cpu_hz)
-        return compute_s + self._download_s(demand) + self.channel.upload_lag_s
+        return compute_s + self._download_s(demand, alone) + self.channel.upload_lag_s
 
-    def _download_s(self, demand: Demand) -> Array:
+    def _download_s(self, demand: Demand, alone: bool = False) -> Array:
         """Time [S] until the model is there, s."""
         devices = np.asarray(demand.devices, dtype=int)
         bits_down = np.broadcast_to(np.asarray(demand.bits_down, dtype=float), devices.shape)
-        return self.downlink.seconds(bits_down, devices, self.gains)
+        seconds = self.downlink.alone_s if alone else self.downlink.seconds
+        return seconds(bits_down, devices, self.gains)
 
     def uploads(self, demand: Demand, view: View, served: Array) -> RoundUploads:
         """The uploads of the devices of a demand at these positions."""

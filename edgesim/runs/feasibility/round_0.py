@@ -19,7 +19,7 @@ from edgesim.network.given_losses.varying_channel import VaryingChannel
 from edgesim.runs.error_sentences import first_ten, infeasible_sentence
 from edgesim.runs.feasibility.device_rows import MS, DeviceRows
 from edgesim.runs.feasibility.start_warnings import moving_plan, never_there, stale_plan
-from fl.contracts import Array, Demand, RoundPlan, View
+from fl.contracts import Array, RoundPlan, View
 from fl.method_base.hook_answers import demand_of
 from fl.method_base.method import Method
 from solvers import InfeasibleError
@@ -78,7 +78,7 @@ def feasibility_table(
             f"round 0 would be planned for {plan.budget_s * MS:.6g} ms, the least that fits"
         )
     count = len(everyone)
-    left_out = sorted({*plan.infeasible, *never_in_time(cell, others, view)})
+    left_out = sorted({*plan.infeasible, *cell.never_in_time(others, view)})
     unprunable_s, moves = cell.planner.unprunable_s(demand, view), gains_move(cell)
     # Only a threshold ends a round of nobody.
     moves = moves and (len(left_out) < count or math.isfinite(view.budget_s))
@@ -107,17 +107,6 @@ def round_0_asks(method: Method, view: View) -> Array:
     """
     stream = method.task.streams.stream("select", round=view.occasion)
     return np.sort(method.task.selection(view, view.places(method.participants), stream))
-
-
-def never_in_time(cell: Cell, demand: Demand, view: View) -> list[int]:
-    """Devices that no plan lets take part: those that `Cell.plan` leaves out of any round."""
-    devices = np.asarray(demand.devices, dtype=int)
-    if not len(devices):
-        return []
-    open_ratio = np.not_equal(demand.rho_min, demand.rho_max)
-    slow = open_ratio & (cell.planner.unprunable_s(demand, view) >= view.budget_s)
-    silent = view.rate_bps[devices] == 0.0
-    return cell.never_in_time(demand, view, devices[slow | silent].tolist())
 
 
 def joined_feasibility(
