@@ -68,16 +68,16 @@ def guarded(function: Callable, name: str, path: Path) -> Callable:
         try:
             return function(*args)
         except (Exception, SystemExit) as error:
-            raise failure(error, name, path, first_line(function)) from error
+            raise failure(error, name, path, first_line(function, path)) from error
 
     return call
 
 
-def first_line(function: Callable) -> int:
-    """Where a function, or what makes an object of a class, is defined; 1 where unknown."""
+def first_line(function: Callable, path: Path) -> int:
+    """Where a function, or what makes an object of a class, is defined in a file; 1 elsewhere."""
     made = getattr(function, "__init__", None) if isinstance(function, type) else function
     code = getattr(made, "__code__", None)
-    return code.co_firstlineno if code else 1
+    return code.co_firstlineno if code and is_same(code.co_filename, path) else 1
 
 
 def failure(error: BaseException, name: str, path: Path, outside: int = 1) -> UserCodeError:
@@ -105,7 +105,7 @@ def failure_in(error: BaseException, code: Sequence[tuple[str, Path]]) -> UserCo
 def objects_in(error: BaseException, path: Path) -> set[str]:
     """Functions and classes of a file that were running when an exception was raised."""
     codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
-    here = [code for code in codes if Path(code.co_filename).resolve() == path.resolve()]
+    here = [code for code in codes if is_same(code.co_filename, path)]
     return {code.co_qualname.partition(".")[0] for code in here}
 
 
@@ -118,8 +118,8 @@ def describe(error: BaseException, path: Path, outside: int = 1) -> str:
         outside: the line to name where none was running, as in a call with too many arguments.
     """
     line, message = (lines_in(error, path) or [outside])[-1], str(error)
-    if isinstance(error, SyntaxError):  # its text has file and line once more
-        line, message = error.lineno, error.msg
+    if isinstance(error, SyntaxError) and is_same(error.filename or "", path):
+        line, message = error.lineno or line, error.msg  # its text has file and line once more
     message = message.splitlines()[0] if message else "no message"
     cure = "; what it imports must be installed, or stand in the same file"
     needs = cure if isinstance(error, ModuleNotFoundError) else ""
@@ -129,7 +129,12 @@ def describe(error: BaseException, path: Path, outside: int = 1) -> str:
 def lines_in(error: BaseException, path: Path) -> list[int | None]:
     """Lines of a file that were running when an exception was raised, outermost first."""
     frames = traceback.extract_tb(error.__traceback__)
-    return [frame.lineno for frame in frames if Path(frame.filename).resolve() == path.resolve()]
+    return [frame.lineno for frame in frames if is_same(frame.filename, path)]
+
+
+def is_same(name: str, path: Path) -> bool:
+    """Does the name of a file, as the interpreter has it, mean this one?"""
+    return Path(name).resolve() == path.resolve()
 
 
 def code_path(scenario: Scenario, name: str) -> Path:

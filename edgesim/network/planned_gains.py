@@ -150,8 +150,8 @@ class PlannedGains:
             gains, k_factor = (each[devices] for each in self.channel.large_scale_at(time_s))
             return gains * power_quantile(self.late_share / 2.0, k_factor)
         each_snr, shortest = np.full(len(devices), snr_per_gain), np.zeros(len(devices))
-        gains = replace(self, downlink=True)
-        return gains.uploads(time_s, devices, each_snr, shortest, self.late_share / 2.0)
+        heard = replace(self, downlink=True)
+        return heard.uploads(time_s, devices, each_snr, shortest, self.late_share / 2.0)
 
     def late_probability(
         self,

@@ -163,12 +163,14 @@ def sent_of(given: Any, size: int) -> Sent:
 
 
 def _amounts(name: str, fixed: Any, prunable: Any = 0.0) -> None:
-    """Refuse an amount that no ratio or the ratio 0 leaves negative, nan or inf."""
-    least = np.atleast_1d(np.minimum(fixed, np.add(fixed, prunable)))
+    """Refuse an amount that the ratio 0 or the ratio 1 leaves negative, nan or inf."""
+    fixed, prunable = np.broadcast_arrays(np.atleast_1d(fixed), prunable)
+    ends = np.stack([fixed, np.add(fixed, prunable)])
     # What rounds away in the sum of a fixed and a negative prunable amount is no debt.
-    wrong = ~(np.isfinite(least) & (least >= -1e-9 * np.abs(fixed)))
+    rounding = 1e-9 * np.maximum(np.abs(fixed), np.abs(prunable))
+    wrong = ~(np.isfinite(ends) & (ends >= -rounding))
     if wrong.any():
-        problem = f"names a method whose {name} are {least[wrong].flat[0]:g}"
+        problem = f"names a method whose {name} are {ends[wrong][0]:g}"
         raise MethodError("name", f"{problem}; give a finite number of at least 0")
 
 

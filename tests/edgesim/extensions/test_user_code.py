@@ -38,6 +38,8 @@ FILES = {
         "what it imports must be installed, or stand in the same file"
     ),
     "def f(:": r"my.py:1: SyntaxError: [^()]*$",
+    "x = 1\neval('1 +')": r"my.py:2: SyntaxError: invalid syntax \(<string>, line 1\)",
+    "raise SyntaxError('own')": r"my.py:1: SyntaxError: own",
     "raise SystemExit(7)": r"my.py:1: SystemExit",
     "x = 1": "defines no thing",
     "thing = 5": "no function of a problem|no complete subclass",
@@ -152,6 +154,7 @@ ANSWERS = {  # what a hook of the user's own gives, and what is said about it
     "rho_bounds(self): return 0.5, 0.2": r"rho_bounds gives 0.5, 0.2; return low and high with 0 <",
     PAYLOAD.format("bits_down=-5.0"): r"s.yaml:\d+: .*whose bits_down are -5; give a finite number",
     PAYLOAD.format("bits_down=float('nan')"): "whose bits_down are nan; give a finite number of at",
+    PAYLOAD.format("bits_up=float('inf')"): "whose bits_up are inf; give a finite number of at l",
     PAYLOAD.format("bits_up=-5.0"): "whose bits_up are -5; give a finite number of at least 0",
     ENCODE.format("bits=-5"): "whose bits of Sent are -5; give a finite number of at least 0",
     "prunable(self): pass": r"whose prunable\(\) is no mask bool",

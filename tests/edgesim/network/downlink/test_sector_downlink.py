@@ -110,6 +110,19 @@ def test_plans_count_with_every_sector_all_the_time():
     assert alone == pytest.approx([10.0 / ALONE, 0.0], rel=1e-7)
 
 
+@pytest.mark.parametrize("rate", ["now", "quantile"])
+@pytest.mark.parametrize("mode", ["broadcast", "unicast"])
+def test_each_alone_is_as_if_nobody_else_were_asked(mode, rate):
+    gain = 10.0 ** np.random.default_rng(0).uniform(-13.0, -11.0, (6, 2))
+    fading = None if rate == "now" else BlockFading(Seeds(0), 6, 1e3)
+    link = link_of(Couplings(gain, [0, 0, 0, 1, 1, 1]), mode, options={"fading": fading})
+    devices, bits = np.arange(6), np.array([9.0, 9.0, 9.0, 5.0, 5.0, 0.0]) * MBIT
+    gains = PlannedGains(link.channel, rate)
+    each = [link.seconds(bits[[k]], devices[[k]], gains) for k in devices]
+    assert link.alone_s(bits, devices, gains) == pytest.approx(np.concatenate(each), rel=1e-9)
+    assert link.seconds(bits, devices, gains).max() > np.max(each)
+
+
 @pytest.mark.parametrize("mode", ["broadcast", "unicast"])
 @pytest.mark.parametrize("seed", range(3))
 def test_on_a_static_channel_nobody_is_later_than_planned(mode, seed):
