@@ -117,7 +117,7 @@ def test_each_alone_is_as_if_nobody_else_were_asked(mode, rate):
     fading = None if rate == "now" else BlockFading(Seeds(0), 6, 1e3)
     link = link_of(Couplings(gain, [0, 0, 0, 1, 1, 1]), mode, options={"fading": fading})
     devices, bits = np.arange(6), np.array([9.0, 9.0, 9.0, 5.0, 5.0, 0.0]) * MBIT
-    gains = PlannedGains(link.channel, rate)
+    gains = PlannedGains(link.channel, rate, late_share=0.1, for_round=True)
     each = [link.seconds(bits[[k]], devices[[k]], gains) for k in devices]
     assert link.alone_s(bits, devices, gains) == pytest.approx(np.concatenate(each), rel=1e-9)
     assert link.seconds(bits, devices, gains).max() > np.max(each)

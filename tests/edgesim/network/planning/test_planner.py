@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from edgesim.network.downlink.broadcast import BroadcastDownlink
-from edgesim.network.hardware.battery import Battery
-from edgesim.network.hardware.device_hardware import DeviceHardware
 from solvers import InfeasibleError
 from tests.edgesim.network.fleets import make_fleet
 
@@ -92,21 +90,17 @@ def test_who_is_left_out_keeps_nobody_waiting(engine, gains, clocks_hz, left_out
 
 
 @pytest.mark.parametrize(
-    ("rho_bounds", "gains", "clocks_hz", "battery_j"),
+    ("rho_bounds", "gains", "clocks_hz"),
     [
-        ((0.0, 0.0), [1e-10, 1e-10, 0.0], [3e9, 1e8, 3e9], None),  # 32.5 ms to compute: it is late
-        ((0.0, 0.5), [1e-10, 1e-10, 1e-11], [3e9, 3e9, 4e8], None),  # needs 4.8 ms; 3.8 with it
-        ((0.0, 1.0), [1e-10, 1e-10, 1e-11], [3e9, 3e9, 4e8], 0.0215),  # 22.5 mJ with it, else 20.6
+        ((0.0, 0.0), [1e-10, 1e-10, 0.0], [3e9, 1e8, 3e9]),  # 32.5 ms to compute: it is late
+        ((0.0, 0.5), [1e-10, 1e-10, 1e-11], [3e9, 3e9, 4e8]),  # needs 4.8 ms; 3.8 with it
     ],
 )
 def test_the_others_are_planned_as_if_who_is_left_out_were_not_there(
-    engine, rho_bounds, gains, clocks_hz, battery_j
+    engine, rho_bounds, gains, clocks_hz
 ):
     downlink = lambda env, channel: BroadcastDownlink(env, channel, tx_power_w=1.0)  # noqa: E731
     given = {"downlink": downlink, "when_infeasible": "stop" if max(rho_bounds) else "stretch"}
-    if battery_j is not None:
-        made_of = DeviceHardware(receive_power_w=1.0, battery=Battery(battery_j))
-        given["hardware"] = {0: made_of, 1: made_of}
     method = engine.method(bits_down=4e7, rho_bounds=rho_bounds)
     rows = engine.play(devices(clocks_hz), gains, method, **given).log.table("device_rounds")
     assert rows.device[rows.status == "infeasible"].tolist() == [2]
