@@ -171,7 +171,8 @@ def test_a_scenarios_folder_stands_for_its_file_and_is_no_run(folder, invoke):
     shutil.copy("tiny.yaml", "mine/scenario.yaml")
     shown = invoke("check", "mine").stdout
     assert "all 3 devices can take part" in shown
-    assert re.search(r"^gain dB +of the channel .* the fade of that round$", shown, re.MULTILINE)
+    legend = r"^gain dB +of the channel .* what interference of other sectors adds to the noise$"
+    assert re.search(legend, shown, re.MULTILINE)
     assert "1 point" in invoke("sweep", "mine", "--dry-run").stdout
     assert invoke("list", "runs", "mine", code=2).stderr.startswith("No runs found in mine;")
 
