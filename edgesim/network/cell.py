@@ -172,7 +172,7 @@ class Cell:
         one_waits = not isinstance(self.downlink, IdealDownlink)  # for the downloads of others
         starts = one_waits and band >= LEAST_BAND
         out = self.never_in_time(demand, view) if starts else []
-        if len(out) < len(demand.devices):
+        if 0 < len(out) < len(demand.devices):
             demand, slow = demand.without(np.array(out)), set(out)
         while True:
             plan = self._planned(demand, view, band)
