@@ -170,10 +170,12 @@ class Cell:
         band = self.uplink.free_share if self.keeps_promises else 1.0
         weak, slow = dict[int, float](), set[int]()
         one_waits = not isinstance(self.downlink, IdealDownlink)  # for the downloads of others
-        starts = one_waits and band >= LEAST_BAND
-        out = self.never_in_time(demand, view) if starts else []
-        if 0 < len(out) < len(demand.devices):
-            demand, slow = demand.without(np.array(out)), set(out)
+        if one_waits and band >= LEAST_BAND:
+            for alone in (True, False):
+                # Before a plan with all of them, which may be stretched or refused for their sake.
+                while 0 < len(out := self.late_devices(demand, view, alone)) < len(demand.devices):
+                    demand = demand.without(np.array(out))
+                    slow |= set(out)
         while True:
             plan = self._planned(demand, view, band)
             if one_waits and 0 < len(plan.infeasible) < len(demand.devices):
@@ -188,16 +190,21 @@ class Cell:
         left_out = tuple(sorted({*plan.infeasible, *weak, *slow}))
         return replace(plan, infeasible=left_out, too_weak=weak) if weak or slow else plan
 
-    def never_in_time(self, demand: Demand, view: View) -> list[int]:
-        """Devices of a demand that could not meet the threshold even if nobody else were asked.
+    def late_devices(self, demand: Demand, view: View, alone: bool) -> list[int]:
+        """Devices of a demand that could not meet the threshold however much they were pruned.
 
         Where the method fixes the ratio it is none that would be late, as in `Planner.plan`.
+
+        Args:
+            demand: of the devices.
+            view: what the server knows when the round starts.
+            alone: of each device if no other is asked.
         """
-        alone_s = self.planner.unprunable_s(demand, view, alone=True)
-        decided = np.equal(demand.rho_min, demand.rho_max) & np.isfinite(alone_s)
-        late = bool(np.any(decided & (alone_s >= self.budget_s)))
+        fixed_s = self.planner.unprunable_s(demand, view, alone)
+        decided = np.equal(demand.rho_min, demand.rho_max) & np.isfinite(fixed_s)
+        late = bool(np.any(decided & (fixed_s >= self.budget_s)))
         devices = np.asarray(demand.devices, dtype=int)
-        slow = alone_s >= (math.inf if late else self.budget_s)
+        slow = fixed_s >= (math.inf if late else self.budget_s)
         return devices[slow | (view.rate_bps[devices] == 0.0)].tolist()
 
     def _planned(self, demand: Demand, view: View, band: float) -> RoundPlan:

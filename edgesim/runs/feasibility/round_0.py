@@ -78,7 +78,7 @@ def feasibility_table(
             f"round 0 would be planned for {plan.budget_s * MS:.6g} ms, the least that fits"
         )
     count = len(everyone)
-    left_out = sorted({*plan.infeasible, *cell.never_in_time(others, view)})
+    left_out = sorted({*plan.infeasible, *cell.late_devices(others, view, alone=True)})
     unprunable_s, moves = cell.planner.unprunable_s(demand, view), gains_move(cell)
     # Only a threshold ends a round of nobody.
     moves = moves and (len(left_out) < count or math.isfinite(view.budget_s))

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from edgesim.network.downlink.broadcast import BroadcastDownlink
+from edgesim.network.downlink.sector_downlink import SectorDownlink
+from edgesim.network.interference.couplings import Couplings
+from edgesim.network.interference.sector_channel import SectorChannel
 from solvers import InfeasibleError
 from tests.edgesim.network.fleets import make_fleet
 
@@ -104,6 +107,27 @@ def test_the_others_are_planned_as_if_who_is_left_out_were_not_there(
     method = engine.method(bits_down=4e7, rho_bounds=rho_bounds)
     rows = engine.play(devices(clocks_hz), gains, method, **given).log.table("device_rounds")
     assert rows.device[rows.status == "infeasible"].tolist() == [2]
+
+
+def test_no_plan_counts_with_turns_of_who_is_late_beside_the_rest(engine):
+    """8 Mbit take 3.01 ms each. Device 2 computes for 13 ms: in time alone, not after three turns.
+
+    Of 21.1 ms the others then have 14.0 to send in, where 12.5 are enough; beside a third turn they
+    would have 11.0, for which `stop` refuses to plan.
+    """
+    couplings = Couplings([[1e-10]] * 3, [0] * 3)
+
+    def downlink(env, channel):
+        sector = SectorChannel(couplings, bandwidth_hz=2e8, noise_w_per_hz=NOISE_W / 2e8)
+        return SectorDownlink(env, sector, couplings, 1.0, mode="unicast")
+
+    method = engine.method(bits_down=8e6, rho_bounds=(0.0, 0.01))
+    given = {"downlink": downlink, "budget_s": 0.0211, "when_infeasible": "stop"}
+    played = engine.play(devices([3e9, 3e9, 2.5e8]), 1e-10, method, **given)
+    rows = played.log.table("device_rounds")
+    assert rows.status.tolist() == ["arrived", "arrived", "infeasible"]
+    assert rows.download_s[:2].tolist() == pytest.approx([6.02e-3] * 2, rel=1e-3)
+    assert played.log.stretched_rounds == 0
 
 
 def test_with_a_noise_density_equal_shares_still_meet_the_threshold(engine):
