@@ -30,9 +30,8 @@ def feasibility_of_run(setup: Setup) -> Feasibility:
     table.warnings.extend(rate_without_fading(setup.scenario, channels))
     table.warnings.extend(learning_warnings(setup))
     table.warnings.extend(event_warnings(setup.scenario, table.events))
-    if (said := meaning_of_shares(setup)) and table.note not in table.warnings:
-        return replace(table, note=f"{table.note}; {said}")
-    return table
+    said = [] if table.note in table.warnings else [meaning_of_shares(setup), left_out_steps(setup)]
+    return replace(table, note="; ".join(filter(None, (table.note, *said))))
 
 
 def _feasibility_of_cell(setup: Setup, redrawn: bool) -> Feasibility:
@@ -53,3 +52,11 @@ def meaning_of_shares(setup: Setup) -> str:
     if setup.scenario.network.uplink.share in AMONG_SENDERS:
         return f"plans count with {slot} each, and those that send divide all of it"
     return f"shares are slots: {slot} while a device is at work"
+
+
+def left_out_steps(setup: Setup) -> str:
+    """What a planned duration is where devices leave out steps; "": that of the round."""
+    partial = setup.scenario.clock.partial
+    if partial == "none":
+        return ""
+    return f"plans are of all steps; clock.partial: {partial} leaves out those that would be late"

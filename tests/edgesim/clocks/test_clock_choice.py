@@ -99,6 +99,14 @@ def test_a_check_says_what_a_share_is(scenario, changes, said):
     assert feasibility(scenario()).note == "all 10 devices can take part"
 
 
+def test_a_check_says_that_steps_are_left_out(tiny):
+    fedavg = ["learning.method={name: fedavg, lr: 0.1}"]
+    whole = feasibility(load(tiny, [*fedavg, "clock.mode=deadline"])).note
+    partial = load(tiny, [*fedavg, "clock={mode: deadline, partial: cut}"])
+    said = "; plans are of all steps; clock.partial: cut leaves out those that would be late"
+    assert feasibility(partial).note == whole + said
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
