@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from edgesim.errors import ScenarioKeyError
 from edgesim.runs.setup.data_source import data_warnings
 from edgesim.runs.setup.make_method import hook_warnings, sharing_warnings
 from edgesim.runs.setup.setup import Setup
+from fl.accounting import forward_flops
 from fl.data.array_files import check_values, is_array_file
 from fl.errors import ModelError
 from fl.task import LearningTask
@@ -15,7 +18,20 @@ def learning_warnings(setup: Setup) -> list[str]:
     """What a user should know of how the data are divided, of the method and what it shares."""
     data = data_warnings(setup.scenario, setup.source.samples, setup.task.data)
     hooks = hook_warnings(setup.scenario.learning.method.name, type(setup.method))
-    return [*data, *hooks, *sharing_warnings(setup.scenario, setup.method)]
+    return [*data, *hooks, *sharing_warnings(setup.scenario, setup.method), *free_work(setup)]
+
+
+def free_work(setup: Setup) -> list[str]:
+    """The warning about a module whose training costs devices that count FLOPs nothing."""
+    task = setup.task
+    by_flops = np.isfinite(setup.fleet.flops_per_cycle)
+    if forward_flops(task.architecture, task.accounting) > 0.0 or not by_flops.any():
+        return []
+    return [
+        f"learning.model: {setup.scenario.learning.model} counts 0 FLOP, as only convolutions and "
+        "products of matrices do, so that training takes no time and no energy; give devices a "
+        "cpu.cycles_per_weight in place of flops_per_cycle"
+    ]
 
 
 def check_own_data(setup: Setup) -> None:

@@ -265,3 +265,25 @@ def test_a_method_that_shares_hardly_anything_of_a_module_says_so(own, tmp_path)
     one = "learning.method={name: %s}"
     for changes in (["learning.classifier=[1, 6]"], [one % "fedavg"], [one % "spafl"]):
         assert not feasibility(own(*liu, *changes), allow_code=True).warnings
+
+
+def test_a_module_without_flops_says_that_its_training_costs_nothing(own, tmp_path):
+    scaled = """
+
+class Scaled(nn.Module):
+    def __init__(self, input_shape, classes):
+        super().__init__()
+        self.weight = nn.Parameter(0.1 * torch.ones(classes, *input_shape))
+
+    def forward(self, x):
+        return (x[:, None, :] * self.weight).sum(-1)
+"""
+    (tmp_path / "my.py").write_text("import torch\n" + CODE + scaled)
+    changes = [OWN_CODE[0], "learning.model=./my.py:Scaled"]
+    assert not feasibility(own(*changes), allow_code=True).warnings  # weights cost cycles
+    changes.append("devices.0.cpu={frequency: 3 GHz, flops_per_cycle: 4}")
+    (sentence,) = feasibility(own(*changes), allow_code=True).warnings
+    assert sentence.startswith("learning.model: ./my.py:Scaled counts 0 FLOP, as only convolutions")
+    assert (simulate(own(*changes), allow_code=True).device_rounds.compute_s == 0.0).all()
+    changes[1] = OWN_CODE[1]
+    assert not feasibility(own(*changes), allow_code=True).warnings
