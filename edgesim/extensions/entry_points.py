@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import sys
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
@@ -116,11 +117,15 @@ def file_of(own: Callable, entry: EntryPoint | None) -> Path:
     return Path((spec and spec.origin) or str(own))
 
 
+def entries_of(kind: str, name: str) -> list[EntryPoint]:
+    """The entry points that a name may stand for, not loaded; none where it is a shipped one."""
+    shipped = ".py:" in name or name in SHIPPED[kind]()
+    return [] if shipped else registered(kind).get(name, [])
+
+
 def entry_of(kind: str, name: str, key: Key) -> EntryPoint | None:
     """The entry point that a name stands for, not loaded; None where it is not of a package."""
-    if ".py:" in name or name in SHIPPED[kind]():
-        return None
-    entries = registered(kind).get(name, [])
+    entries = entries_of(kind, name)
     if len(entries) > 1:
         packages = " and ".join(sorted(map(package_of, entries)))
         raise ScenarioKeyError(key, f"is {name}, which {packages} register; remove one of them")
@@ -138,14 +143,18 @@ def entries_named(scenario: Scenario) -> list[EntryPoint]:
         "channels": loss.code if isinstance(loss, CodePathLoss) else "",
         "selection": learning.selection.name,
     }
-    found = [entry_of(kind, name, (kind,)) for kind, name in names.items() if name]
-    return [entry for entry in found if entry is not None]
+    return [entry for kind, name in names.items() for entry in entries_of(kind, name)]
 
 
 def package_code(scenario: Scenario) -> list[tuple[str, Path]]:
-    """The names of a scenario that stand for objects of installed packages, with their modules."""
-    specs = [(entry.name, find_spec(entry.module)) for entry in entries_named(scenario)]
-    return [(name, Path(spec.origin)) for name, spec in specs if spec and spec.origin]
+    """The names of a scenario that stand for objects of installed packages, with their modules.
+
+    Modules that are imported: no code of another one can have failed.
+    """
+    found = [(entry.name, sys.modules.get(entry.module)) for entry in entries_named(scenario)]
+    return [
+        (name, Path(file)) for name, module in found if (file := getattr(module, "__file__", None))
+    ]
 
 
 def more_names(kind: str) -> str:

@@ -27,6 +27,7 @@ calm = "acme_edge:Calm"
 fedavg = "acme_edge:Calm"
 gone = "acme_edge:Gone"
 wrong = "acme_edge:Wrong"
+nowhere = "acme_of_old.parts:Calm"
 [project.entry-points."edgesim.solvers"]
 halves = "acme_edge:halves"
 [project.entry-points."edgesim.models"]
@@ -192,8 +193,11 @@ def test_mistakes_are_one_sentence(edgesim):
     assert "acme_edge.py:15: ZeroDivisionError" in failing and failing.count("\n") == 1
     broken = edgesim("run", "acme.yaml", "learning.method={name: gone}", code=2)
     assert "is gone, which acme-edge 1.2 cannot load: AttributeError" in broken
+    away = edgesim("run", "acme.yaml", "learning.method={name: nowhere}", code=2)
+    assert "cannot load: ModuleNotFoundError: No module named 'acme_of_old'" in away
     unknown = edgesim("run", "acme.yaml", "learning.method={name: clam}", code=2)
-    assert unknown.count("\n") == 1 and "or of installed packages: calm, gone, wrong" in unknown
+    assert unknown.count("\n") == 1
+    assert "or of installed packages: calm, gone, nowhere, wrong" in unknown
     solver = edgesim("run", "acme.yaml", "allocation.solver=havles", code=2)
     assert "or ./file.py:function, or of installed packages: halves" in solver
     channel = edgesim("run", "acme.yaml", "network.channel=flta", code=2)
@@ -210,3 +214,14 @@ def test_what_is_called_need_not_be_a_function(edgesim, tmp_path):
     assert "acme_edge.py:1: TypeError: unhashable" in unhashable
     built_in = edgesim("run", "acme.yaml", "learning.selection=built_in", code=2)
     assert "built_in failed: " in built_in and "TypeError: divmod expected 2" in built_in
+
+
+def test_of_two_packages_with_one_name_neither_is_taken(edgesim, monkeypatch, tmp_path):
+    other = tmp_path / "other_edge-0.3.dist-info"
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: other-edge\nVersion: 0.3\n")
+    (other / "entry_points.txt").write_text("[edgesim.methods]\ncalm = other_edge:Calm\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    both = edgesim("run", "acme.yaml", code=2)
+    problem = "learning.method.name is calm, which acme-edge 1.2 and other-edge 0.3 register"
+    assert both == f"acme.yaml:12: {problem}; remove one of them\n"
