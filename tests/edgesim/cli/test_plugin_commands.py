@@ -44,3 +44,36 @@ def test_a_module_that_fails_in_any_way_harms_no_other_command(monkeypatch, tmp_
     assert CliRunner().invoke(app, ["first"]).output == "one\n"
     broken = CliRunner().invoke(app, ["odd"])
     assert broken.exit_code == 2 and "cannot be loaded: odd" in broken.output
+
+
+def test_what_is_no_command_harms_no_other_one(monkeypatch, tmp_path):
+    code = "number = 3\ndef odd(x: int | str): pass\n"
+    (tmp_path / "no_commands.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    app = command_line(monkeypatch, ("n", "no_commands:number"), ("o", "no_commands:odd"))
+    assert CliRunner().invoke(app, ["first"]).output == "one\n"
+    for name, reason in (("n", "it is int, no function"), ("o", "Typer ")):
+        broken = CliRunner().invoke(app, [name])
+        assert broken.exit_code == 2 and f"cannot be loaded: {reason}" in broken.output
+        assert len(broken.output.splitlines()) == 1
+
+
+def test_a_name_that_is_there_stays_what_it_is_and_of_two_packages_neither_is_taken(monkeypatch):
+    taken, report = ("first", "reports.command:compare"), "reports.command:report"
+    app = command_line(monkeypatch, taken, ("two", report), ("two", "other_package:two"))
+    assert CliRunner().invoke(app, ["first"]).output == "one\n"
+    neither = CliRunner().invoke(app, ["two"])
+    assert neither.exit_code == 2
+    packages = "other_package:two and reports.command:report"
+    assert neither.output == f"The command two is registered by {packages}; remove one of them.\n"
+
+
+def test_a_command_of_this_project_goes_before_one_of_another_package(monkeypatch):
+    (own,) = plugins.entry_points(group=plugins.GROUP, name="compare")
+    foreign = EntryPoint("compare", "json:dumps", plugins.GROUP)
+    for order in ((own, foreign), (foreign, own)):
+        monkeypatch.setattr(plugins, "entry_points", lambda group, order=order: order)
+        app = typer.Typer()
+        plugins.add_commands(app)
+        (command,) = app.registered_commands
+        assert command.callback.__module__ == own.module
