@@ -35,7 +35,7 @@ from reports.styling.colours_and_markers import (
     scheme_styles,
 )
 from reports.styling.figure_style import THRESHOLD, THRESHOLD_LINE, FigureStyle
-from reports.styling.labelled_bars import row_label, rows_from_above, stacked_bars
+from reports.styling.labelled_bars import row_labels, rows_from_above, stacked_bars
 from reports.styling.table_formats import SCHEME, Column, Table, significant
 
 WAITING = "waiting"
@@ -52,12 +52,13 @@ def latency_by_round(schemes: list[Scheme], style: FigureStyle) -> Figure:
         ends = [value.min(), value.max()]
         left.plot(ends, [i, i], color=look.colour, lw=3, alpha=0.45, solid_capstyle="butt")
         left.plot(value.mean(), i, **look.points, zorder=3)
-        row_label(left, i, scheme.label, f"{significant(4)(value.mean())} ms")
         curve = round_curve(scheme, "latency_s")
         if curve is not None:
             markers = staggered(i, len(schemes), len(curve.rounds)) | {"label": wrap(scheme.label)}
             right.plot(curve.rounds, curve.mean * 1e3, **look.line, **markers)
             draw_interval(right, curve.rounds, curve, 1e3, look.colour)
+    means = [f"{significant(4)(latencies_s(scheme).mean() * 1e3)} ms" for scheme in schemes]
+    row_labels(left, [scheme.label for scheme in schemes], means)
     rows_from_above(left, len(schemes))
     limits = _thresholds_ms(schemes)
     for limit in limits:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,8 +42,8 @@ def stacked_bars(
         edge |= {"hatch": hatched[name], "color": colours[name], "label": wrap(name)}
         panel.barh(rows, row, left=left, height=0.34, **edge)
         left += np.asarray(row)
-    for i, scheme in enumerate(schemes):
-        row_label(panel, i, scheme.label, f"{significant(4)(left[i])} {unit}")
+    totals = [f"{significant(4)(total)} {unit}" for total in left]
+    row_labels(panel, [scheme.label for scheme in schemes], totals)
     rows_from_above(panel, len(schemes))
     bars_legend(panel, parts)
 
@@ -58,15 +58,29 @@ def bars_legend(panel: Axes, names: Collection[str]) -> None:
     panel.legend(ncols=columns, borderaxespad=0.2, **look, **place)
 
 
-def row_label(panel: Axes, row: int, label: str, number: str) -> None:
-    """A line of text above a row; it may run over the whole width of the panel, and what is drawn
-    below it ends at its box.
+def row_labels(panel: Axes, labels: Sequence[str], numbers: Sequence[str]) -> None:
+    """A line of text above each row; it may run over the whole width of the panel, and what is
+    drawn below it ends at its box.
     """
     place = blended_transform_factory(panel.transAxes, panel.transData)
-    shown = f"{shortened(label, ROW_CHARACTERS - len(number))}: {number}"
     box: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "pad": 1.2}
     align: dict[str, Any] = {"va": "bottom", "ha": "left", "color": INK, "zorder": 4}
-    panel.text(0.012, row - 0.26, shown, transform=place, bbox=box, **align)
+    names = told_apart(labels, [ROW_CHARACTERS - len(number) for number in numbers])
+    for row, (name, number) in enumerate(zip(names, numbers, strict=True)):
+        text = f"{name}: {number}"
+        panel.text(0.012, row - 0.26, text, transform=place, bbox=box, **align)
+
+
+def told_apart(labels: Sequence[str], most: Sequence[int]) -> list[str]:
+    """Labels of so many characters each, no two alike: cut in the middle, or else numbered, where
+    `shortened` takes away what tells them apart.
+    """
+    for cut in (shortened, _cut_in_the_middle):
+        short = [cut(label, room) for label, room in zip(labels, most, strict=True)]
+        if len(set(short)) == len(set(labels)):
+            return short
+    numbered = [f"{i}. {label}" for i, label in enumerate(labels, start=1)]
+    return [shortened(label, room) for label, room in zip(numbered, most, strict=True)]
 
 
 def shortened(label: str, most: int) -> str:
@@ -77,6 +91,13 @@ def shortened(label: str, most: int) -> str:
     if most - len(bracket) < 4:
         bracket = ""
     return f"{label[: most - len(bracket) - 1].rstrip()}…{bracket}"
+
+
+def _cut_in_the_middle(label: str, most: int) -> str:
+    if len(label) <= most:
+        return label
+    end = most // 2
+    return f"{label[: most - end - 1].rstrip()}…{label[-end:].lstrip()}"
 
 
 def rows_from_above(panel: Axes, count: int) -> None:
