@@ -24,6 +24,12 @@ from edgesim.scenario.section import (
 from edgesim.scenario.yaml_text import read_file
 
 FILE_NAME = "report.yaml"
+METRICS = ("accuracy", "loss", "rho", "latency", "energy")  # METRIC-by-KEY is a figure of a sweep
+FIGURES = (
+    *("accuracy-map", "latency-map", "accuracy", "spending", "loss"),
+    *("latency", "cdf", "decomposition", "timeline", "staleness", "participation"),
+    *("pareto", "to-target", "costs", "devices", "worth", "sinr", "partition", "topology"),
+)
 
 
 class Words(Reader[tuple[str, ...]]):
@@ -47,6 +53,17 @@ class Words(Reader[tuple[str, ...]]):
         return f"a list of {', '.join(self.options)}" if self.options else "a list of words"
 
 
+class FigureNames(Words):
+    """Names of figures, checked before any run is read; which swept keys there are the runs say."""
+
+    def read(self, given: object) -> tuple[str, ...]:
+        names = super().read(given)
+        for name in names:
+            metric, of_sweep, _ = name.partition("-by-")
+            Word(METRICS if of_sweep else FIGURES).read(metric)
+        return names
+
+
 class DisplayNames(Reader[dict[str, str]]):
     """Labels in order, or a mapping from labels to display names, which may be any text."""
 
@@ -57,6 +74,9 @@ class DisplayNames(Reader[dict[str, str]]):
             return {label: label for label in Words().read(given)}
         if not isinstance(given, dict) or not given:
             raise refuse(given, f"; write {self.allowed}")
+        for name in given.values():
+            if isinstance(name, bool | dict | list):
+                raise refuse(name, "; write a display name, true and false in quotes")
         names = {str(label): str(label if name is None else name) for label, name in given.items()}
         for name in names.values():
             if not name.strip() or list(names.values()).count(name) > 1:
@@ -91,9 +111,9 @@ class Columns(Reader[int]):
     allowed = "1 or 2"
 
     def read(self, given: object) -> int:
-        if given not in (1, 2) or isinstance(given, bool):
+        if type(given) is not int or given not in (1, 2):
             raise refuse(given, f"; write {self.allowed}")
-        return int(str(given))
+        return given
 
 
 AXES = ("time", "rounds", "bits", "energy")
@@ -111,7 +131,7 @@ class ReportOptions(Section):
     slice: Annotated[dict[str, str], KeyValues()] = key(
         "only the runs of a sweep with these values", "{network.bandwidth: 10 MHz}", {}
     )
-    figures: Annotated[tuple[str, ...], Words()] = key(
+    figures: Annotated[tuple[str, ...], FigureNames()] = key(
         "which figures, by their names in the report; default: all", "[accuracy, latency]", ()
     )
     x: Annotated[tuple[str, ...], Words(*AXES)] = key(

@@ -4,13 +4,27 @@ import csv
 import io
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from edgesim.cli.app import app
 from edgesim.errors import ScenarioError
-from reports.report_options import KEYS, explain_options, options_from, read_options
+from edgesim.results.run_search import find_runs
+from reports.figure_catalog import report_figures
+from reports.report_options import (
+    FIGURES,
+    KEYS,
+    METRICS,
+    explain_options,
+    options_from,
+    read_options,
+)
+from reports.run_data import metrics
+from reports.run_data.scheme_grouping import load_schemes
+
+ROOT = Path(__file__).parents[2]
 
 FILE = """
 schemes: {liu: "Ours, $\\\\rho$ & 100 %", fedavg: FedAvg}
@@ -90,6 +104,14 @@ def test_the_file_beside_the_results_is_read_by_itself(two_runs, tmp_path):
             "schemes: {liu: ' '}",
             "report.yaml:1: schemes is a mapping with a display name witho",
         ),
+        (
+            "figures: [costs, acuracy]",
+            'report.yaml:1: figures is "acuracy"; did you mean accuracy?',
+        ),
+        ("figures: acuracy-by-band", 'report.yaml:1: figures is "acuracy"; did you mean accuracy?'),
+        ("columns: 1.0", "report.yaml:1: columns is 1.0; write 1 or 2"),
+        ("schemes: {liu: true}", "report.yaml:1: schemes is true; write a display name, true and"),
+        ("schemes: {liu: {a: b}}", "report.yaml:1: schemes is a mapping; write a display name"),
         ("slice: [1]", "report.yaml:1: slice is a list; write a mapping from swept keys"),
     ],
 )
@@ -122,8 +144,8 @@ def test_an_option_that_leads_nowhere_is_one_sentence(changes, sentence):
     ("change", "sentence"),
     [
         (
-            "figures=accuracies",
-            'figures names "accuracies", which these results do not have; did you',
+            "figures=staleness",
+            'figures names "staleness", which these results do not have; there are accuracy-by-',
         ),
         ("schemes=[fedavg, fedpro]", 'schemes names "fedpro"'),
         ("slice={noise: 1}", 'slice names "noise"'),
@@ -162,3 +184,25 @@ def test_python_takes_the_same_keys():
     assert str(unknown.value) == "options: a report has no key figur; did you mean figures?"
     with pytest.raises(ScenarioError, match=r"^options: columns is 3; write 1 or 2"):
         options_from({"columns": 3})
+
+
+def test_the_names_of_figures_are_those_of_the_page_and_of_the_metrics():
+    page = (ROOT / "docs" / "use" / "reports.md").read_text(encoding="utf-8")
+    table = page.partition("## The figures")[2].partition("\n\n| ")[2].partition("\n\n")[0]
+    cells = [line.split("|")[1] for line in f"| {table}".splitlines()[2:]]
+    names = {name for cell in cells for name in re.findall("`([^`]+)`", cell)}
+    assert names == {*FIGURES, *(f"{metric}-by-KEY" for metric in METRICS)}
+    assert tuple(metric.name for metric in metrics.METRICS) == METRICS
+
+
+@pytest.mark.slow
+def test_every_figure_of_results_may_be_asked_for(swept_folder):
+    schemes = load_schemes(find_runs([swept_folder]).finished)
+    figures, _ = report_figures(schemes)
+    assert options_from({"figures": [each.name for each in figures]}).figures
+
+
+def test_a_misspelt_figure_is_told_before_any_run_is_read(tmp_path):
+    done = CliRunner().invoke(app, ["report", str(tmp_path / "no-runs"), "figures=accuracies"])
+    assert done.exit_code == 2
+    assert done.stderr == 'command line: figures="accuracies"; did you mean accuracy?\n'
