@@ -28,11 +28,11 @@ class ClassifierError(ModelError):
     """The parts of a model that are named as its classifier are none."""
 
 
-class MethodError(LearningError):
-    """A method, or a parameter of it, that is not allowed.
+class LearningKeyError(LearningError):
+    """The value of one key is not allowed.
 
     Args:
-        key: the parameter in question, or "name" for the method itself.
+        key: the key in question.
         problem: the rest of the sentence that begins with the key.
     """
 
@@ -43,3 +43,11 @@ class MethodError(LearningError):
 
     def __str__(self) -> str:
         return f"{self.key} {self.problem}"
+
+
+class MethodError(LearningKeyError):
+    """A method, or a parameter of it, that is not allowed; the key "name" is the method itself."""
+
+
+class ObjectiveError(LearningKeyError):
+    """What the user's ``loss`` or ``metric``, which is the key, gives is not allowed."""

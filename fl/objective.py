@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from fl.contracts import Tensor
 from fl.data.samples import IGNORED
-from fl.errors import LearningError
+from fl.errors import ObjectiveError
 
 # (outputs [B, ...], labels [B] or [B, T], or targets [B, outputs]) -> value of each sample [B]
 PerSample = Callable[[Tensor, Tensor], Tensor]
@@ -87,10 +87,8 @@ class Objective:
         values = self.each(outputs, y)
         lost = outputs.requires_grad and not values.requires_grad
         if lost or not values.is_floating_point():
-            raise LearningError(
-                "learning.loss gives values without a gradient; compute them from the outputs by "
-                "differentiable functions of torch"
-            )
+            problem = "gives values without a gradient; compute them from the outputs by "
+            raise ObjectiveError("loss", f"{problem}differentiable functions of torch")
         return values.mean()
 
     def measured(self, outputs: Tensor, y: Tensor) -> list[Tensor]:
@@ -108,7 +106,7 @@ def per_sample(values: Tensor, samples: int, what: str) -> Tensor:
     """The values, after a check that there is one for each sample.
 
     Raises:
-        LearningError: the user's function gave something else.
+        ObjectiveError: the user's function gave something else.
     """
     import torch
 
@@ -116,5 +114,5 @@ def per_sample(values: Tensor, samples: int, what: str) -> Tensor:
     if not given or tuple(values.shape) != (samples,):
         found = f"a tensor {list(values.shape)}" if given else type(values).__name__
         problem = f"gives {found} for a batch of {samples}; give a value of each sample, a tensor"
-        raise LearningError(f"learning.{what} {problem} [{samples}]")
+        raise ObjectiveError(what, f"{problem} [{samples}]")
     return values

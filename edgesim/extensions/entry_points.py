@@ -19,16 +19,14 @@ from typing import Any
 
 import solvers
 from edgesim.errors import ScenarioKeyError
-from edgesim.extensions.user_code import code_path, guarded, load_object
+from edgesim.extensions.user_code import Key, code_path, guarded, load_object, names_of_code
 from edgesim.scenario.loader import Scenario
-from edgesim.scenario.radio.own_loss_schema import CodePathLoss
 from fl import methods
 from fl.data import datasets
 from fl.learned_selection.catalogue import LEARNING_RULES
 from fl.models.named_models import MODELS
 from fl.selection.selection_rules import RULES
 
-Key = tuple[str, ...]
 SHIPPED: dict[str, Callable[[], Collection[str]]] = {  # by kind: names that stay this project's own
     "methods": methods.available,
     "solvers": lambda: solvers.METHODS,
@@ -36,6 +34,14 @@ SHIPPED: dict[str, Callable[[], Collection[str]]] = {  # by kind: names that sta
     "datasets": lambda: [*datasets.DATASETS, datasets.NONE],
     "channels": list,
     "selection": lambda: [*RULES, *LEARNING_RULES],
+}
+KEYS: dict[str, Key] = {  # by kind: where a scenario names one
+    "methods": ("learning", "method", "name"),
+    "solvers": ("allocation", "solver"),
+    "models": ("learning", "model"),
+    "datasets": ("learning", "dataset"),
+    "channels": ("network", "channel", "path_loss", "code"),
+    "selection": ("learning", "selection"),
 }
 
 
@@ -82,7 +88,7 @@ def find_object(kind: str, scenario: Scenario, name: str, key: Key, allow_code: 
 def find_function(
     kind: str, scenario: Scenario, name: str, key: Key, allow_code: bool, arguments: str
 ) -> Callable | None:
-    """`find_object` of what has to be a function; what it raises becomes a UserCodeError.
+    """`find_object` of what has to be a function; what it raises becomes an error of its key.
 
     Args:
         kind: as of `find_object`, with those that follow.
@@ -97,9 +103,9 @@ def find_function(
 
 
 def guarded_object(own: Callable, scenario: Scenario, kind: str, name: str) -> Callable:
-    """A function of `find_object`; what it raises becomes a UserCodeError."""
+    """A function of `find_object`; what it raises becomes an error of the key that names it."""
     path = code_path(scenario, name) if ".py:" in name else file_of(own, entry_of(kind, name, ()))
-    return guarded(own, name, path)
+    return guarded(own, KEYS[kind], name, path)
 
 
 def file_of(own: Callable, entry: EntryPoint | None) -> Path:
@@ -134,27 +140,23 @@ def entry_of(kind: str, name: str, key: Key) -> EntryPoint | None:
 
 def entries_named(scenario: Scenario) -> list[EntryPoint]:
     """The entry points that a scenario uses."""
-    learning, loss = scenario.learning, scenario.network.channel.path_loss
-    names = {
-        "methods": learning.method.name,
-        "solvers": scenario.allocation.solver,
-        "models": learning.model,
-        "datasets": learning.dataset,
-        "channels": loss.code if isinstance(loss, CodePathLoss) else "",
-        "selection": learning.selection.name,
-    }
-    return [entry for kind, name in names.items() for entry in entries_of(kind, name)]
+    return [entry for _, entry in _entries(scenario)]
 
 
-def package_code(scenario: Scenario) -> list[tuple[str, Path]]:
-    """The names of a scenario that stand for objects of installed packages, with their modules.
+def _entries(scenario: Scenario) -> list[tuple[Key, EntryPoint]]:
+    """The entry points that names of a scenario stand for, with the keys of these names."""
+    names, kinds = names_of_code(scenario), KEYS.items()
+    return [(key, entry) for kind, key in kinds for entry in entries_of(kind, names[key] or "")]
+
+
+def package_code(scenario: Scenario) -> list[tuple[Key, str, Path]]:
+    """What of a scenario stands for objects of installed packages: key, name and module's file.
 
     Modules that are imported: no code of another one can have failed.
     """
-    found = [(entry.name, sys.modules.get(entry.module)) for entry in entries_named(scenario)]
-    return [
-        (name, Path(file)) for name, module in found if (file := getattr(module, "__file__", None))
-    ]
+    found = [(key, each.name, sys.modules.get(each.module)) for key, each in _entries(scenario)]
+    files = [(key, name, getattr(module, "__file__", None)) for key, name, module in found]
+    return [(key, name, Path(file)) for key, name, file in files if file]
 
 
 def more_names(kind: str) -> str:

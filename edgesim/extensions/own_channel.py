@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from edgesim.errors import RunError, ScenarioKeyError
+from edgesim.errors import ScenarioKeyError
 from edgesim.extensions.entry_points import find_function, more_names
 from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet
@@ -75,14 +75,10 @@ def find_channel(
         problem = f"is {loss.code}, which gave {type(given).__name__} without {missing[0]}(time_s)"
         raise ScenarioKeyError(key, problem)
     if not missing:
-        own_losses = OwnLosses(given, len(fleet), loss.code)
+        own_losses = OwnLosses(given, len(fleet), key, loss.code)
         return varying_channel(scenario, fleet, streams, own_losses, loss.code)
-    try:
-        return make_channel(
-            scenario.network, fleet, streams, checked_losses(given, len(fleet), "which")
-        )
-    except RunError as error:
-        raise ScenarioKeyError(key, f"is {loss.code}, {error}") from error
+    losses_db = checked_losses(given, len(fleet), key, f"{loss.code}, which")
+    return make_channel(scenario.network, fleet, streams, losses_db)
 
 
 def varying_channel(

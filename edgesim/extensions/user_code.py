@@ -10,18 +10,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from edgesim.errors import RELATIVE, RunError, ScenarioKeyError
+from edgesim.errors import RELATIVE, ScenarioKeyError
 from edgesim.scenario.document import KeyPath
 from edgesim.scenario.loader import Scenario
 from edgesim.scenario.presence.presence_schema import TracePresence
 from edgesim.scenario.radio.own_loss_schema import CodePathLoss, TracePathLoss
 
-
-class UserCodeError(RunError):
-    """The user's own code raised an exception."""
+Key = tuple[str, ...]
 
 
-def load_object(folder: Path, name: str, key: tuple[str, ...], allow_code: bool) -> Any | None:
+def load_object(folder: Path, name: str, key: Key, allow_code: bool) -> Any | None:
     """The object that ``./file.py:name`` names; None for a plain name.
 
     Args:
@@ -60,15 +58,15 @@ def _import(path: Path) -> ModuleType:
     return module
 
 
-def guarded(function: Callable, name: str, path: Path) -> Callable:
-    """The user's function from the file ``path``; what it raises becomes a UserCodeError."""
+def guarded(function: Callable, key: Key, name: str, path: Path) -> Callable:
+    """The user's function from the file ``path``; what it raises becomes an error of its key."""
 
     @wraps(function)
     def call(*args: Any) -> Any:
         try:
             return function(*args)
         except (Exception, SystemExit) as error:
-            raise failure(error, name, path, first_line(function, path)) from error
+            raise failure(error, key, name, path, first_line(function, path)) from error
 
     return call
 
@@ -80,25 +78,30 @@ def first_line(function: Callable, path: Path) -> int:
     return code.co_firstlineno if code and is_same(code.co_filename, path) else 1
 
 
-def failure(error: BaseException, name: str, path: Path, outside: int = 1) -> UserCodeError:
-    """What the user's code raised, as the error of the ``./file.py:name`` of the scenario."""
-    return UserCodeError(f"{name} failed: {describe(error, path, outside)}")
+def failure(
+    error: BaseException, key: Key, name: str, path: Path, outside: int = 1
+) -> ScenarioKeyError:
+    """What the user's code raised, as the error of the key that names it."""
+    return ScenarioKeyError(key, f"is {name}, which failed: {describe(error, path, outside)}")
 
 
-def failure_in(error: BaseException, code: Sequence[tuple[str, Path]]) -> UserCodeError | None:
+def failure_in(
+    error: BaseException, code: Sequence[tuple[Key, str, Path]]
+) -> ScenarioKeyError | None:
     """The error of the user's code that was running; None where none was.
 
     Args:
         error: that was raised.
-        code: names of a scenario with their files; of several names in one file that is meant
-            whose function or class was running.
+        code: keys of a scenario with the names there and their files; of several names in one
+            file that is meant whose function or class was running.
     """
-    for path in dict.fromkeys(path for _, path in code):
+    for path in dict.fromkeys(path for *_, path in code):
         if lines_in(error, path):
-            names = list(dict.fromkeys(name for name, file in code if file == path))
+            named = [(key, name) for key, name, file in code if file == path]
             known = objects_in(error, path)
-            ran = [name for name in names if name.rpartition(":")[2] in known]
-            return failure(error, " or ".join(ran or names), path)
+            ran = [each for each in named if each[1].rpartition(":")[2] in known] or named
+            names = dict.fromkeys(name for _, name in ran)
+            return failure(error, ran[0][0], " or ".join(names), path)
     return None
 
 
@@ -142,25 +145,34 @@ def code_path(scenario: Scenario, name: str) -> Path:
     return scenario.folder / name.rpartition(":")[0]
 
 
-def user_code(scenario: Scenario) -> list[tuple[str, Path]]:
-    """Every ``./file.py:name`` of a scenario, with its file."""
+def names_of_code(scenario: Scenario) -> dict[Key, str | None]:
+    """Key -> the name there, which may stand for code; in an order that digests of runs keep."""
     learning, loss = scenario.learning, scenario.network.channel.path_loss
-    names = (
-        loss.code if isinstance(loss, CodePathLoss) else "",
-        learning.method.name,
-        scenario.allocation.solver,
-        learning.dataset,
-        learning.model,
-        learning.selection.name,
-        learning.loss,
-        learning.metric,
-    )
-    return [(name, code_path(scenario, name)) for name in names if name and ".py:" in name]
+    return {
+        ("network", "channel", "path_loss", "code"): (
+            loss.code if isinstance(loss, CodePathLoss) else None
+        ),
+        ("learning", "method", "name"): learning.method.name,
+        ("allocation", "solver"): scenario.allocation.solver,
+        ("learning", "dataset"): learning.dataset,
+        ("learning", "model"): learning.model,
+        ("learning", "selection"): learning.selection.name,
+        ("learning", "loss"): learning.loss,
+        ("learning", "metric"): learning.metric,
+    }
+
+
+def user_code(scenario: Scenario) -> list[tuple[Key, str, Path]]:
+    """Every ``./file.py:name`` of a scenario, with its key and its file."""
+    names = names_of_code(scenario).items()
+    return [
+        (key, name, code_path(scenario, name)) for key, name in names if name and ".py:" in name
+    ]
 
 
 def user_files(scenario: Scenario) -> list[Path]:
     """The files of user code that a scenario names."""
-    return [path for _, path in user_code(scenario)]
+    return [path for *_, path in user_code(scenario)]
 
 
 def measured_files(scenario: Scenario) -> list[Path]:

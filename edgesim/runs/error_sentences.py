@@ -14,7 +14,14 @@ from edgesim.extensions.entry_points import package_code
 from edgesim.extensions.user_code import failure_in, user_code
 from edgesim.network.device import FleetError
 from edgesim.scenario.loader import Scenario
-from fl.errors import ClassifierError, DataError, LearningError, MethodError, ModelError
+from fl.errors import (
+    ClassifierError,
+    DataError,
+    LearningError,
+    MethodError,
+    ModelError,
+    ObjectiveError,
+)
 from fl.out_of_memory import is_out_of_memory
 from solvers import InfeasibleError, InvalidAllocationError, NumberRangeError, SolverError
 
@@ -77,13 +84,13 @@ def _sentence(error: BaseException, scenario: Scenario) -> EdgesimError | None:
         # SimPy raises a copy of what ends a process that nobody waits for: the traceback, and with
         # it the user's line, is that of the original
         error = cause
-    failed = failure_in(error, [*user_code(scenario), *package_code(scenario)])
-    if failed is not None:
-        return failed
+    error = failure_in(error, [*user_code(scenario), *package_code(scenario)]) or error
     if isinstance(error, ScenarioKeyError):
         return scenario.error(error.key, error.problem)
     if isinstance(error, MethodError):
         return scenario.error((*METHOD, error.key), error.problem)
+    if isinstance(error, ObjectiveError):
+        return scenario.error(("learning", error.key), error.problem)
     for kind, key in KEY_OF_ERROR.items():
         if isinstance(error, kind):
             return RunError(f"{scenario.where(key)}: {key}: {error}")

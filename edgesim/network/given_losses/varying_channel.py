@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from edgesim.errors import RunError, counted
+from edgesim.errors import ScenarioKeyError, counted
 from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet
 from edgesim.network.make_channel import channel_options
@@ -77,17 +77,20 @@ class OwnLosses:
     Args:
         process: the user's, with the methods of `LossProcess`.
         devices: K.
-        name: what errors call it.
+        key: of the scenario, that names it.
+        name: as it stands there.
     """
 
     process: Any
     devices: int
+    key: tuple[str, ...]
     name: str
 
     def loss_db(self, time_s: float) -> Array:
         """Path loss of all devices [K] at an instant, dB."""
         given = self.process.loss_db(time_s)
-        return checked_losses(given, self.devices, f"{self.name}: loss_db({time_s:g})")
+        asked = f"{self.name}, whose loss_db({time_s:g})"
+        return checked_losses(given, self.devices, self.key, asked)
 
     def next_change_s(self, time_s: float) -> float:
         """The first instant after ``time_s`` at which a loss changes, s; inf: never again."""
@@ -97,40 +100,41 @@ class OwnLosses:
         except (TypeError, ValueError):
             change_s = math.nan
         if not change_s > time_s:
-            raise RunError(
-                f"{self.name}: next_change_s({time_s:g}) gave {str(given)[:40]}; "
-                "it must be later than the time that was asked for, or inf"
-            )
+            problem = f"is {self.name}, whose next_change_s({time_s:g}) gave {str(given)[:40]}; "
+            problem += "it must be later than the time that was asked for, or inf"
+            raise ScenarioKeyError(self.key, problem)
         return change_s
 
 
-def checked_losses(given: Any, devices: int, name: str) -> Array:
+def checked_losses(given: Any, devices: int, key: tuple[str, ...], name: str) -> Array:
     """Path losses [K] in dB as floats.
 
     Args:
         given: what code of the user's own gave.
         devices: K.
-        name: what the error calls it.
+        key: of the scenario, that names the code.
+        name: as it stands there, and what of it gave them.
 
     Raises:
-        RunError: they are not K numbers, or one of them is no path loss.
+        ScenarioKeyError: they are not K numbers, or one of them is no path loss.
     """
     try:
         loss_db = np.asarray(given).astype(float, casting="same_kind")
     except (TypeError, ValueError):
         wanted = counted(devices, "number")
-        raise RunError(f"{name} gave {type(given).__name__}; give {wanted}, dB") from None
+        problem = f"is {name} gave {type(given).__name__}; give {wanted}, dB"
+        raise ScenarioKeyError(key, problem) from None
     if loss_db.shape != (devices,):
         shape = list(loss_db.shape)
-        raise RunError(f"{name} gave an array {shape}; give one path loss per device, [{devices}]")
+        problem = f"is {name} gave an array {shape}; give one path loss per device, [{devices}]"
+        raise ScenarioKeyError(key, problem)
     odd = np.flatnonzero(~((loss_db >= 0.0) & ((loss_db <= MOST_DB) | np.isposinf(loss_db))))
     if odd.size:
         k, worst = odd[0], loss_db[odd[0]]
         hint = "; it seems to be a gain, whose sign is the other one" if worst < 0.0 else ""
-        raise RunError(
-            f"{name} gave {worst:g} dB for device {k}; a path loss is from 0 to {MOST_DB:g} dB, or "
-            f"inf where there is no connection{hint}"
-        )
+        problem = f"is {name} gave {worst:g} dB for device {k}; a path loss is from 0 to "
+        problem += f"{MOST_DB:g} dB, or inf where there is no connection{hint}"
+        raise ScenarioKeyError(key, problem)
     return loss_db
 
 

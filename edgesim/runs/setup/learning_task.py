@@ -150,7 +150,7 @@ def _measure(scenario: Scenario, key: str, name: str, labels: bool, allow_code: 
     if own is not None:
         if not callable(own):
             raise ScenarioKeyError(path, f"is {name}, which is no function of outputs and y")
-        return guarded(own, name, code_path(scenario, name))
+        return guarded(own, path, name, code_path(scenario, name))
     if name not in LOSSES:
         problem = f"is {name}; allowed are {', '.join(LOSSES)} or ./file.py:function"
         raise ScenarioKeyError(path, problem)

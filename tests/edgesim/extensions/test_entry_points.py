@@ -213,7 +213,8 @@ def test_what_is_called_need_not_be_a_function(edgesim, tmp_path):
     unhashable = edgesim("run", "acme.yaml", odd[2], code=2)
     assert "acme_edge.py:1: TypeError: unhashable" in unhashable
     built_in = edgesim("run", "acme.yaml", "learning.selection=built_in", code=2)
-    assert "built_in failed: " in built_in and "TypeError: divmod expected 2" in built_in
+    assert "learning.selection is built_in, which failed: " in built_in
+    assert "TypeError: divmod expected 2" in built_in
 
 
 def test_of_two_packages_with_one_name_neither_is_taken(edgesim, monkeypatch, tmp_path):

@@ -147,7 +147,7 @@ def test_code_over_time_resumes_and_is_kept_with_the_run(run):
     [
         ("./radio.py:short", "gave an array [1]; give one path loss per device, [2]"),
         ("./radio.py:broken", "radio.py:49: ZeroDivisionError: division by zero"),
-        ("./radio.py:Stuck", "next_change_s(0"),
+        ("./radio.py:Stuck", "channel is ./radio.py:Stuck, whose next_change_s(0"),
         ("./radio.py:Never", "next_change_s(0) gave None; it must be later than"),
         ("./radio.py:Breaks", "radio.py:30: ZeroDivisionError: division by zero"),
         (
@@ -158,7 +158,8 @@ def test_code_over_time_resumes_and_is_kept_with_the_run(run):
         ),
         (
             "./radio.py:Gains",
-            "./radio.py:Gains: loss_db(0) gave -40 dB for device 1; a path loss is from 0",
+            "command line: network.channel is ./radio.py:Gains, whose loss_db(0) gave -40 dB for "
+            "device 1; a path loss is from 0",
         ),
         ("./radio.py:Half", "is ./radio.py:Half, which gave Half without next_change_s(time_s)"),
         ("./radio.py:lonely", "radio.py:51: TypeError: lonely() takes 1 positional argument but 2"),

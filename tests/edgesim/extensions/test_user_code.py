@@ -83,7 +83,6 @@ def run(tmp_path, kind: str, code: str, *changes: str, command: str = "run"):
 
 
 def assert_refused(result, out, says, written=False):
-
     assert result.exit_code == 2, result.output
     assert len(result.output.strip().splitlines()) == 1
     assert re.search(says, result.output), result.output
@@ -95,7 +94,8 @@ def test_wrong_allocators(tmp_path, body):
     """The sentence names the line of the scenario, or of the code that failed."""
     result, out = run(tmp_path, "allocator", f"def thing(problem):\n    {body}")
     assert_refused(result, out, ALLOCATORS[body])
-    assert_refused(result, out, r"s.yaml:\d+: allocation.solver: thing returned |thing failed: ")
+    says = "(: thing returned | is ./my.py:thing, which failed: )"
+    assert_refused(result, out, rf"s.yaml:\d+: allocation.solver{says}")
 
 
 @pytest.mark.parametrize("kind", ["allocator", "method"])
@@ -220,7 +220,8 @@ def test_hooks_that_fail(tmp_path, hook):
     code = CLASS + f"def {hook}: raise KeyError('lost')"
     result, _ = run(tmp_path, "method", code)
     assert result.exit_code == 2, result.output
-    assert result.output.strip().endswith("my.py:3: KeyError: 'lost'")
+    says = "s.yaml:12: learning.method.name is ./my.py:thing, which failed: .*:3: KeyError: 'lost'"
+    assert re.search(rf"{says}$", result.output)
 
 
 @pytest.mark.parametrize("hook", ["personal(self)", "local_update(self, state, k, w, grant)"])
@@ -288,11 +289,12 @@ def own_parts(tmp_path, text, *changes):
 def test_a_net_that_fails_is_named_as_in_the_scenario(tmp_path, changes):
     """Of several names of one file that is named whose code was running."""
     result = own_parts(tmp_path, NET.format(name="Net"), "learning.model=./my.py:Net", *changes)
-    assert_refused(result, tmp_path / "out", r"^\S* ?\./my.py:Net failed: \S+my.py:8: RuntimeError")
+    says = r"^command line: learning.model is ./my.py:Net, which failed: \S+my.py:8: RuntimeError"
+    assert_refused(result, tmp_path / "out", says)
 
 
 def test_a_channel_that_fails_later_is_named_as_in_the_scenario(tmp_path):
     loss = "network.channel.path_loss={model: code, code: './my.py:channel'}"
     result = own_parts(tmp_path, NET.format(name="Net"), loss)
-    says = r"^\S* ?\./my.py:channel failed: \S+my.py:15: KeyError: 'x'"
-    assert_refused(result, tmp_path / "out", says)
+    says = "path_loss.code is ./my.py:channel, which failed: .*my.py:15: KeyError: 'x'"
+    assert_refused(result, tmp_path / "out", f"line: network.channel.{says}")

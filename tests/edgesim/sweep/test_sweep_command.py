@@ -119,7 +119,8 @@ def test_a_failing_point_is_listed_and_does_not_stop_the_others(folder, sweep):
     result = sweep(*command, "--allow-code", "--workers", 1, "--out", "s", code=1)
     complaint = (
         "failed: fedavg, latency_threshold=20ms, seed 0: "
-        "./mine.py:allocator failed: mine.py:6: ValueError"
+        "command line: allocation.solver is ./mine.py:allocator, "
+        "which failed: mine.py:6: ValueError"
     )
     assert result.stderr.startswith(complaint) and len(result.stderr.splitlines()) == 1
     assert "1 of 2 points done, 1 failed" in result.stdout

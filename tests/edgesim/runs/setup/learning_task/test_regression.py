@@ -149,6 +149,7 @@ def test_a_metric_beside_labels_changes_nothing_else(real):
         (["learning.loss=cross-entropy"], False, "does not fit data with real targets; remove it"),
         (["learning.loss=squared-error"], True, "does not fit data with class labels; remove it"),
         (["learning.loss=mse"], False, "loss is mse; allowed are cross-entropy, squared-error"),
+        (["learning.metric=./my.py:one_number"], False, r"^command line: \S+metric gives a tensor"),
         (["learning.metric=./my.py:CODE"], False, "my.py defines no CODE"),
         (["learning.loss=./my.py:one_number"], False, r"of each sample, a tensor \[10\]"),
         (
@@ -166,7 +167,7 @@ def test_a_metric_beside_labels_changes_nothing_else(real):
         (
             ["learning.metric=./my.py:of_outputs"],
             False,
-            r"of_outputs failed: \S+: TypeError: of_",
+            r"learning.metric is ./my.py:of_outputs, which failed: \S+: TypeError: of_",
         ),
         (["evaluate.targets=[0.5]"], False, "are accuracies, which data with real targets do not"),
         (["learning.method={name: depthfl}"], False, "trains its classifiers by cross entropy"),
