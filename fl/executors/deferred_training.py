@@ -10,6 +10,7 @@ from typing import Protocol
 from fl.contracts import Job, Sent, Stage, Trained
 from fl.errors import LearningError
 from fl.executors.one_by_one import OneByOne
+from fl.method_base.hook_answers import bits_of
 from fl.task import LearningTask
 from fl.training.fallback_counts import Fallbacks
 from fl.training.partial_work import steps_in_time, with_steps
@@ -169,7 +170,7 @@ class Trainer:
         return self._charged(job, trained)
 
     def encoded_bits(self, job: Job, trained: Trained) -> float:
-        bits = None if self._encode is None else self._encode(job, trained).bits
+        bits = None if self._encode is None else bits_of(self._encode(job, trained))
         if bits is None:
             raise UnknownWorkError(
                 f"the upload of device {job.device} has no bits: give them in the method's "

@@ -157,9 +157,20 @@ def sent_of(given: Any, size: int) -> Sent:
     sent = answer("encode", given, Sent)
     weights("encode, values of Sent,", sent.values, size)
     weights("encode, travels of Sent,", sent.travels, size)
-    if sent.bits is not None:
-        _amounts("bits of Sent", sent.bits)
+    bits_of(sent)
     return sent
+
+
+def bits_of(given: Any) -> float | None:
+    """The bits of what ``encode`` gave, None where the payload has them.
+
+    Raises:
+        MethodError: it is no `Sent`, or the bits are negative, nan or inf.
+    """
+    bits = answer("encode", given, Sent).bits
+    if bits is not None:
+        _amounts("bits of Sent", bits)
+    return bits
 
 
 def _amounts(name: str, fixed: Any, prunable: Any = 0.0) -> None:

@@ -1,12 +1,13 @@
 """Deferred training: nothing trains before it is needed, and all that waits trains at once."""
 
+import math
 from dataclasses import replace
 
 import pytest
 import torch
 
 from fl.contracts import Payload, Sent
-from fl.errors import LearningError
+from fl.errors import LearningError, MethodError
 from fl.executors.deferred_training import AbortedError, Trainer
 from fl.executors.one_by_one import OneByOne
 from fl.training.partial_work import with_steps
@@ -79,6 +80,9 @@ def test_bits_that_only_the_training_tells(setup, bench):
     (update,) = trainer.submit([job])
     assert update.bits_up() == 8 * round(0.6 * 4810)
     assert executor.passes == [[0]]
+    nan = Trainer(bench.task, executor, lambda job, done: Sent(done.w, done.mask, bits=math.nan))
+    with pytest.raises(MethodError, match="bits of Sent are nan"):
+        nan.submit([job])[0].bits_up()
     with pytest.raises(LearningError, match="device 0 has no bits"):
         Trainer(bench.task).submit([job])[0].bits_up()
 
