@@ -114,6 +114,11 @@ def first_ten(devices: list[int]) -> str:
     return ", ".join(str(k) for k in devices[:10]) + (", ..." if len(devices) > 10 else "")
 
 
+def named_devices(devices: list[int]) -> str:
+    """``device 3`` or ``devices 3, 4`` in a sentence; at most ten of them."""
+    return f"device{'s' * (len(devices) != 1)} {first_ten(devices)}"
+
+
 def _machine_is_full(error: BaseException) -> RunError | None:
     """The error where memory or disk are full; None for others."""
     if isinstance(error, MemoryError | RuntimeError) and is_out_of_memory(error):

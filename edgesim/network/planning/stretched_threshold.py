@@ -70,7 +70,7 @@ def refuse_late(
     if late.size:
         names, worst_s = ", ".join(map(str, devices[late])), float(over_s.max())
         message = (
-            f"devices {names} would be up to {worst_s:.6g} s later "
+            f"device{'s' * (late.size > 1)} {names} would be up to {worst_s:.6g} s later "
             f"than the threshold of {budget_s:g} s"
         )
         raise InfeasibleError(message, tuple(devices[late].tolist()), worst_s)

@@ -16,7 +16,7 @@ from edgesim.engine.event_estimate import RoundEvents, round_events
 from edgesim.errors import counted
 from edgesim.network.cell import Cell
 from edgesim.network.given_losses.varying_channel import VaryingChannel
-from edgesim.runs.error_sentences import first_ten, infeasible_sentence
+from edgesim.runs.error_sentences import infeasible_sentence, named_devices
 from edgesim.runs.feasibility.device_rows import MS, DeviceRows
 from edgesim.runs.feasibility.start_warnings import moving_plan, never_there, stale_plan
 from fl.contracts import Array, RoundPlan, View
@@ -174,15 +174,18 @@ def participation(
     slow = [k for k in left_out if k not in too_weak and view.rate_bps[k] != 0.0]
     parts = []
     if silent:
-        when = "when the run starts, and take part once the channel lets them" if moves else ""
-        away = f"out of reach {when}".rstrip()
-        parts.append(f"devices {first_ten(silent)} are {away}: their rate is 0 bit/s")
+        one = len(silent) == 1
+        are, take = ("is", "takes") if one else ("are", "take")
+        them, their = ("it", "its") if one else ("them", "their")
+        later = f" when the run starts, and {take} part once the channel lets {them}"
+        away = f"{are} out of reach{later if moves else ''}"
+        parts.append(f"{named_devices(silent)} {away}: {their} rate is 0 bit/s")
     if weak:
-        parts.append(f"the batteries of devices {first_ten(weak)} hold less than their plan takes")
+        parts.append(f"the plan of {named_devices(weak)} takes more than the battery holds")
     if slow:
         needed_ms = unprunable_s[slow].max() * MS
         parts.append(
-            f"devices {first_ten(slow)} cannot meet budget.latency_threshold = "
+            f"{named_devices(slow)} cannot meet budget.latency_threshold = "
             f"{view.budget_s * MS:g} ms, because what cannot be pruned alone takes up to "
             f"{needed_ms:.6g} ms; give more than {needed_ms:.6g} ms"
         )

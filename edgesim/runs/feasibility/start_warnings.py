@@ -60,10 +60,12 @@ def moving_plan(cell: Cell) -> list[str]:
     if channel.refresh_s >= cell.budget_s:  # inf where nobody moves
         return []
     speed, length_s = channel.top_speed_m_per_s, cell.budget_s
-    far = "as far as they like" if math.isinf(length_s) else f"{speed * length_s:.3g} m"
+    far = f"up to {speed * length_s:.3g} m within a round"
+    if math.isinf(length_s):
+        far = f"at up to {speed:.3g} m/s within rounds of any length"
     return [
-        f"devices go up to {far} within a round, and are planned for where they stand at its "
-        "start: shadowing and line of sight change on the way, which no reliability counts with"
+        f"devices move {far}, and are planned for where they are at its start: "
+        "shadowing and line of sight change on the way, which no reliability counts with"
     ]
 
 

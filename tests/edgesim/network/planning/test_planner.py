@@ -165,6 +165,10 @@ def test_stop_holds_for_plans_that_no_solver_bounds(engine):
         engine.play(
             devices([3e9] * 2), 1e-10, method, solver="equal", budget_s=2e-3, when_infeasible="stop"
         )
+    with pytest.raises(InfeasibleError, match="device 0 would be up to"):
+        engine.play(
+            devices([3e9]), 1e-10, method, solver="equal", budget_s=1e-3, when_infeasible="stop"
+        )
     engine.play(
         devices([3e9] * 2), 1e-10, method, solver="equal", budget_s=1.0, when_infeasible="stop"
     )

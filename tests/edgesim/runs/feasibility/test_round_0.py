@@ -107,7 +107,7 @@ def test_a_device_of_another_round_that_never_is_in_time_is_named(tmp_path):
     for count in (1, 2, 8):
         found = feasibility(load(path, [f"learning.method.participants={count}"]))
         assert [row["device"] for row in found.rows if not row["feasible"]] == [7]
-        assert "devices 7 cannot meet budget.latency_threshold" in found.note
+        assert ": device 7 cannot meet budget.latency_threshold" in found.note
 
 
 def test_a_plan_with_the_fade_of_the_instant_is_a_warning_where_devices_can_be_late(tmp_path):
@@ -179,18 +179,20 @@ def test_who_hears_too_little_keeps_nobody_waiting_in_the_table(tmp_path, partic
     assert [row["feasible"] for row in table.rows] == [True, True, False]
     least_ms = [row["least_ms"] for row in everybody.rows]
     assert [row["least_ms"] for row in table.rows[:2]] == pytest.approx(least_ms[:2], rel=1e-12)
-    assert "devices 2 cannot meet" in table.note
+    assert ": device 2 cannot meet" in table.note
 
 
 def test_a_device_whose_channel_returns_is_out_of_reach_in_round_0_only():
     view = SimpleNamespace(rate_bps=np.array([1e6, 0.0, 1e6]), budget_s=0.1)
     said = participation(3, [1], view, np.zeros(3), moves=True)
     assert said == (
-        "1 of 3 devices cannot take part in round 0: devices 1 are out of reach when the run "
-        "starts, and take part once the channel lets them: their rate is 0 bit/s"
+        "1 of 3 devices cannot take part in round 0: device 1 is out of reach when the run "
+        "starts, and takes part once the channel lets it: its rate is 0 bit/s"
     )
-    for_good = "1 of 3 devices cannot take part: devices 1 are out of reach: their rate is 0 bit/s"
+    for_good = "1 of 3 devices cannot take part: device 1 is out of reach: its rate is 0 bit/s"
     assert participation(3, [1], view, np.zeros(3)) == for_good
+    weak = participation(3, [0], view, np.zeros(3), too_weak=[0])
+    assert weak.endswith(": the plan of device 0 takes more than the battery holds")
 
 
 def test_a_channel_that_comes_back_costs_a_round_and_not_the_run(tmp_path):
