@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from os.path import isfile
 from pathlib import Path
 
-from edgesim.errors import ScenarioError
+from edgesim.errors import ScenarioError, shorten_path
 from edgesim.scenario.document import Document, lay_over
 from edgesim.scenario.yaml_text import read_file
 
@@ -40,6 +41,9 @@ def read_with_base(path: Path) -> tuple[Document, Path]:
             problem = f"{MAX_LAYERS} files lie over one another; does one name itself as its base?"
             raise ScenarioError(f"{document.place_of(('base',))}: {problem}")
         path = path.parent / name
+        if not isfile(path):  # `Path.is_file` raises where a name is too long
+            problem = f"is {shorten_path(name)}, but there is no file {shorten_path(path)}"
+            raise document.error(("base",), f"{problem}; a base is relative to its file")
         document = read_file(path)
     for each in reversed(above):
         del each.tree["base"]
