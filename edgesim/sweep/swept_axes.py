@@ -48,7 +48,7 @@ def gather(
     if seeds is not None and own in inner:
         place = block.place_of(("seeds",))
         raise ScenarioError(f"{place}: the sweep has seeds and {name}; keep one of them")
-    if linked:
+    if linked or own.rows[0][0].override.removes:
         return axes, None
     # seed=0,1 is another way to write --seeds 0,1
     texts = [row[0].text for row in own.rows]

@@ -136,6 +136,12 @@ def test_a_swept_method_chooses_among_the_schemes_with_their_parameters(folder):
     assert only.label == "ours"
 
 
+def test_a_seed_that_is_removed_is_the_default(folder):
+    (folder / "seeded.yaml").write_text((folder / "tiny.yaml").read_text() + "seed: 3\n")
+    planned = plan_sweep(Path("seeded.yaml"), ["~seed", "rounds=1,2"])
+    assert [(p.seed, p.scenario.rounds) for p in planned.points] == [(0, 1), (0, 2)]
+
+
 def test_a_swept_method_is_one_like_others_where_the_schemes_are_removed(folder):
     planned = plan_sweep(Path("two.yaml"), ["~schemes", "learning.method.name=fedavg,fedprox"])
     assert [p.label for p in planned.points] == ["fedavg", "fedprox"] and planned.notes == []
