@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from difflib import get_close_matches
-from inspect import isabstract, isfunction, signature
+from inspect import Parameter, Signature, isabstract, isfunction, signature
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -128,14 +129,23 @@ def check_hooks(name: str, cls: type[Method]) -> None:
             base = next((each for each in ancestors[place + 1 :] if hook in vars(each)), None)
             if hook.startswith("_") or base is None or not callable(getattr(base, hook)):
                 continue
-            given, asked = getattr(owner, hook), signature(getattr(base, hook))
+            given, asked = getattr(owner, hook), getattr(base, hook)
             if not callable(given):
                 raise MethodError("name", f"is {name}, whose {hook} is no method")
             try:
-                signature(given).bind(*asked.parameters)
+                signature(given).bind(*signature(asked).parameters)
             except TypeError:
-                problem = f"is {name}, whose {hook}{signature(given)} is called as {hook}{asked}"
+                problem = (
+                    f"is {name}, whose {_shown(hook, given)} is called as {_shown(hook, asked)}"
+                )
                 raise MethodError("name", problem) from None
+
+
+def _shown(hook: str, function: Callable) -> str:
+    """A hook with the names of its parameters, without annotations."""
+    plain = signature(function)
+    params = [each.replace(annotation=Parameter.empty) for each in plain.parameters.values()]
+    return f"{hook}{plain.replace(parameters=params, return_annotation=Signature.empty)}"
 
 
 def check_architecture(name: str, given: Architecture, made: Architecture) -> None:
