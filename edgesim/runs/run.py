@@ -233,6 +233,10 @@ class PreparedRun:
                     names = ", ".join(file.name for file in damage)
                     saved.warnings.append(f"damaged files were written again: {names}")
                 return run_rounds(setup, folder, saved, progress, self.feasibility.warnings)
+            except Exception:
+                if folder is not None:
+                    folder.discard_unstarted()
+                raise
             finally:
                 if folder is not None:
                     folder.close()

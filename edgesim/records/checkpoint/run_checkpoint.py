@@ -176,6 +176,22 @@ class RunFolder:
             self._lock.close()
             self._lock = None
 
+    def discard_unstarted(self) -> None:
+        """Remove the folder if no round has ended in it and it holds nothing but that start."""
+        states = self.state_file.exists() or self.previous_file.exists()
+        if self._lock is None or states:
+            return
+        others = {file.name for file in self.path.iterdir()} - {"scenario.yaml", "checkpoint"}
+        if others:
+            return  # without the log they would be taken for files that no run wrote
+        self._remove()
+        self.large.remove()
+        self.log_file.unlink(missing_ok=True)
+        self.lock_file.unlink(missing_ok=True)
+        with suppress(OSError):
+            self.log_file.parent.rmdir()
+            self.path.rmdir()
+
     def damage(self) -> list[FileDamage] | None:
         """Damaged files of a run that has ended here; None: none has ended, or files are gone."""
         needed = set(RUN_FILES) - OPTIONAL
