@@ -112,8 +112,8 @@ class NetworkSection(Section):
     noise: Annotated[Noise, NoiseReader()] = key(
         "receiver noise: a power (fixed, Liu (9)) or a density over the band in use", "-110 dBm"
     )
-    adaptation: AdaptationSection | None = key(
-        "which rate follows from a signal-to-noise ratio",
+    adaptation: Annotated[AdaptationSection | None, NoneOrSection()] = key(
+        "which rate follows from a signal-to-noise ratio; none: log2(1 + g), whatever a rung says",
         "{rate: mcs, implementation_loss: 2 dB}",
         None,
         "not set: log2(1 + g), Liu, eq. (9)",

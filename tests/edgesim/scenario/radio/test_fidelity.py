@@ -76,6 +76,7 @@ def test_a_resolved_rung_reads_back_to_the_same_digest(tmp_path):
         ("errors", "network.adaptation.errors=none"),
         ("errors", "network.adaptation=null"),
         ("network", "network.power_control=none"),
+        ("adapted", "network.adaptation=none"),
         ("network", "network.layout={kind: sites, position: {list: [[0 m, 0 m]]}}", GAIN, RING),
     ],
 )
@@ -89,6 +90,7 @@ def test_what_is_written_against_a_rung_stays_when_it_is_read_back(changes, tmp_
 
 def test_no_power_control_on_the_rung_network():
     assert rung("network", "network.power_control=none").network.power_control is None
+    assert rung("adapted", "network.adaptation=none").network.adaptation is None
     assert rung("network", "network.power_control=none").digest() != rung("network").digest()
     own = rung("network", "network.layout={kind: hex, sectors: 1}", GAIN)
     assert own.network.channel.path_loss.antenna is None  # a gain that is written stands for it
