@@ -62,7 +62,7 @@ def moving_plan(cell: Cell) -> list[str]:
     speed, length_s = channel.top_speed_m_per_s, cell.budget_s
     far = f"up to {speed * length_s:.3g} m within a round"
     if math.isinf(length_s):
-        far = f"at up to {speed:.3g} m/s within rounds of any length"
+        far = f"at up to {speed:.3g} m/s within a round of any length"
     return [
         f"devices move {far}, and are planned for where they are at its start: "
         "shadowing and line of sight change on the way, which no reliability counts with"

@@ -152,6 +152,9 @@ def test_gauss_markov_moves_and_going_far_in_a_round_is_told(walking):
     motion = "devices.0.mobility={gauss_markov: {speed: 8 m/s, deviation: 2 m/s}}"
     prepared = prepare(walking(motion))
     assert any("move up to 21 m within a round" in each for each in prepared.feasibility.warnings)
+    endless = (motion, "budget.latency_threshold=none", "allocation={solver: equal}")
+    unbounded = prepare(walking(*endless)).feasibility.warnings
+    assert any("m/s within a round of any length, and are" in each for each in unbounded)
     gains = [prepared.setup.channel.large_scale_at(t)[0] for t in (0.0, 30.0)]
     assert (gains[0][:3] != gains[1][:3]).all() and gains[0][3] == gains[1][3]
 
