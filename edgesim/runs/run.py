@@ -233,7 +233,7 @@ class PreparedRun:
                     names = ", ".join(file.name for file in damage)
                     saved.warnings.append(f"damaged files were written again: {names}")
                 return run_rounds(setup, folder, saved, progress, self.feasibility.warnings)
-            except Exception:
+            except (Exception, SystemExit):  # sys.exit in the user's code is a failure too
                 if folder is not None:
                     folder.discard_unstarted()
                 raise

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from shutil import rmtree
 from typing import IO
 
 import numpy as np
@@ -127,6 +128,7 @@ class RunFolder:
         self.large = LargeArrays(self.state_file.parent)
         self._turn = 1  # where the large arrays of the last whole state are
         self._lock: IO[str] | None = None
+        self._found: list[str] | None = None  # what lay here before; None: there was no folder
         self._is_older = False  # the last state is damaged, and the run goes on from the other one
 
     def open(
@@ -145,6 +147,7 @@ class RunFolder:
         """
         self.refuse_unusable()
         try:
+            self._found = os.listdir(self.path) if self.path.exists() else None
             self.state_file.parent.mkdir(parents=True, exist_ok=True)
             self._acquire_lock()
             if fresh:
@@ -177,20 +180,18 @@ class RunFolder:
             self._lock = None
 
     def discard_unstarted(self) -> None:
-        """Remove the folder if no round has ended in it and it holds nothing but that start."""
+        """Remove what was written here if no round has ended, and nothing lay here at the start."""
         states = self.state_file.exists() or self.previous_file.exists()
-        if self._lock is None or states:
+        if self._lock is None or self._found or states:
             return
-        others = {file.name for file in self.path.iterdir()} - {"scenario.yaml", "checkpoint"}
-        if others:
-            return  # without the log they would be taken for files that no run wrote
-        self._remove()
-        self.large.remove()
-        self.log_file.unlink(missing_ok=True)
-        self.lock_file.unlink(missing_ok=True)
-        with suppress(OSError):
-            self.log_file.parent.rmdir()
-            self.path.rmdir()
+        with suppress(OSError):  # it is the error that ended the run that is reported
+            others = {file.name for file in self.path.iterdir()} - {"scenario.yaml", "checkpoint"}
+            if others:
+                return  # without the log they would be taken for files that no run wrote
+            (self.path / "scenario.yaml").unlink(missing_ok=True)
+            rmtree(self.state_file.parent)
+            if self._found is None:
+                self.path.rmdir()
 
     def damage(self) -> list[FileDamage] | None:
         """Damaged files of a run that has ended here; None: none has ended, or files are gone."""

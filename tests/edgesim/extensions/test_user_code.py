@@ -1,6 +1,4 @@
-"""Code of the user's own that is wrong in every way: one sentence with file and line, exit code
-2, nothing written.
-"""
+"""Code of the user's own that is wrong: one sentence with file and line, exit code 2, no folder."""
 
 from __future__ import annotations
 
@@ -55,6 +53,7 @@ METHODS = {
     CLASS + "def select(self) -> 'list[int]': return []": (
         r"whose select\(self\) is called as select\(self, state, view\)"
     ),
+    CLASS + "def local_update(self, state, k, w, grant): raise SystemExit(7)": "SystemExit: 7",
     CLASS + "personal = 5": "whose personal is no method",
     CLASS + "def architecture(self, given): return given": (
         r"whose architecture\(self, given\) is called as architecture\(given\)"

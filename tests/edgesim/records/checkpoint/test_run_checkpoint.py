@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -216,3 +217,26 @@ def test_what_a_kill_leaves_before_the_first_file_is_no_other_folder(tmp_path):
     lock.write_text("somebody's")
     with pytest.raises(FolderError, match="is not empty and holds no sweep"):
         refuse_unusable(sweep, "sweep", sweep / "sweep.json", lock)
+
+
+@pytest.mark.parametrize("before", [None, [], ["scenario.yaml", "checkpoint/log.arrows"]])
+def test_a_run_that_has_not_started_takes_away_what_it_made_and_nothing_else(tmp_path, before):
+    """Where a run lay before, its scenario.yaml may be the file that this run was asked for."""
+    path = tmp_path / "run"
+    for name in before or ():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text("")
+    if before == []:
+        path.mkdir()
+    folder = RunFolder(path, "abc")
+    folder.open()
+    (path / "scenario.yaml").write_text("rounds: 1")
+    folder.discard_unstarted()
+    folder.close()
+    assert path.exists() == (before is not None)
+    assert (path / "scenario.yaml").exists() == (path / "checkpoint").exists() == bool(before)
+
+
+def test_a_folder_that_is_gone_hides_no_error(folder):
+    shutil.rmtree(folder.path)
+    folder.discard_unstarted()
