@@ -82,4 +82,4 @@ def _broken(sentence: str) -> Callable[..., None]:
 
 def _place(command: Callable[..., None]) -> tuple[str, int]:
     code = getattr(command, "__code__", None)
-    return getattr(command, "__module__", ""), code.co_firstlineno if code else 0
+    return getattr(command, "__module__", None) or "", code.co_firstlineno if code else 0

@@ -47,10 +47,11 @@ def test_a_module_that_fails_in_any_way_harms_no_other_command(monkeypatch, tmp_
 
 
 def test_what_is_no_command_harms_no_other_one(monkeypatch, tmp_path):
-    code = "number = 3\ndef odd(x: int | str): pass\n"
+    code = "number = 3\ndef odd(x: int | str): pass\nappend = [].append  # its __module__ is None\n"
     (tmp_path / "no_commands.py").write_text(code, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    app = command_line(monkeypatch, ("n", "no_commands:number"), ("o", "no_commands:odd"))
+    entries = [(name[0], f"no_commands:{name}") for name in ("number", "odd", "append")]
+    app = command_line(monkeypatch, *entries)
     assert CliRunner().invoke(app, ["first"]).output == "one\n"
     for name, reason in (("n", "it is int, no function"), ("o", "Typer ")):
         broken = CliRunner().invoke(app, [name])
