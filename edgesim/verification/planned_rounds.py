@@ -21,6 +21,7 @@ from edgesim.hierarchy.edge_cells import EdgeCell
 from edgesim.hierarchy.make_hierarchy import Hierarchy
 from edgesim.network.cell import Cell
 from edgesim.presence.absences import LOST
+from edgesim.runs.error_sentences import named_devices
 from edgesim.runs.setup.make_setup import set_up
 from edgesim.runs.setup.setup import Setup
 from edgesim.scenario.cells.interference_schema import MEASURED
@@ -232,8 +233,8 @@ def cell_at(setup: Setup, time_s: float) -> Cell:
 def _difference(each: RecordedRound, plan: RoundPlan) -> str:
     """How the recorded allocation differs from the one planned again; "": not at all."""
     left_out = set(each.rows["device"][each.rows["status"] == "infeasible"].tolist())
-    if left_out != set(plan.infeasible):
-        return f"devices {sorted(left_out ^ set(plan.infeasible))[:10]} are left out in one plan"
+    if differ := left_out ^ set(plan.infeasible):
+        return f"left out in one of the plans: {named_devices(sorted(differ))}"
     grants = {grant.device: grant for grant in plan.grants}
     for row in each.rows[each.rows["status"] != "infeasible"].to_dict("records"):
         grant = grants[row["device"]]

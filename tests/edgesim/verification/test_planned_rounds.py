@@ -34,6 +34,17 @@ def test_a_share_or_ratio_that_the_solver_does_not_give_is_named(planned, column
     assert check.detail.startswith(f"round 1: device 2: {column} is ")
 
 
+def test_a_device_that_only_one_plan_leaves_out_is_named(planned):
+    setup, rounds, _ = planned
+    status = rounds[1].rows.columns.get_loc("status")
+    rounds[1].rows.iloc[2, status] = "infeasible"
+    check, _ = check_allocations(setup, rounds)
+    assert check.detail == "round 1: left out in one of the plans: device 2"
+    rounds[1].rows.iloc[0, status] = "infeasible"
+    check, _ = check_allocations(setup, rounds)
+    assert check.detail == "round 1: left out in one of the plans: devices 0, 2"
+
+
 def test_finish_times_follow_from_cycles_and_bits(planned):
     """Liu (28): all finish at the threshold where nobody is pruned away or kept whole."""
     setup, rounds, plans = planned
