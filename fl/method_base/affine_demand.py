@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fl.contracts import Array, Demand, Payload, Stage, Work
+from fl.errors import MethodError
 
 StagesOf = Callable[[int, Any], tuple[Stage, ...]]  # device, ratios [n] -> works [n]
 PlannedOf = Callable[[int, float], tuple[Work, float]]  # device, ratio -> work, bits up
@@ -22,9 +23,14 @@ def total_work(stages: Sequence[Stage]) -> Work:
 
 
 def upload_bits(payload: Payload) -> float:
-    """Bits of an upload that is known before the device trains."""
+    """Bits of an upload that is known before the device trains.
+
+    Raises:
+        MethodError: only the training knows them.
+    """
     if payload.bits_up is None:
-        raise NotImplementedError("an upload that only the training knows needs `planned`")
+        problem = "names a method whose payload gives bits_up None, which no plan can be made with"
+        raise MethodError("name", f"{problem}; give a number, or define planned")
     return payload.bits_up
 
 

@@ -143,9 +143,7 @@ ANSWERS = {  # what a hook of the user's own gives, and what is said about it
     "local_update(self, state, k, w, grant): return (self.training(w[:5], self._all, 0, k),)": (
         r"local_update, start of Phase, gives Tensor \[5\]; return a tensor \[\d{4}"
     ),
-    PHASE.format(
-        "start=lambda done: None"
-    ): r"start of Phase, gives NoneType; return a tensor \[P\]",
+    PHASE.format("start=lambda done: None"): r"start of Phase, gives NoneType; .* a tensor \[P\]",
     PHASE.format("mask=None"): r"mask of Phase, gives NoneType; return a tensor \[\d{4}",
     PHASE.format("mask=lambda done: a[2][:5] > 0"): r"mask of Phase, gives Tensor \[5\]; return a",
     PHASE.format("submodel=a[2][:5] > 0"): r"submodel of Phase, gives Tensor \[5\]; return a",
@@ -155,6 +153,7 @@ ANSWERS = {  # what a hook of the user's own gives, and what is said about it
     PAYLOAD.format("bits_down=float('nan')"): "whose bits_down are nan; give a finite number of at",
     PAYLOAD.format("bits_up=float('inf')"): "whose bits_up are inf; give a finite number of at l",
     PAYLOAD.format("bits_up=-5.0"): "whose bits_up are -5; give a finite number of at least 0",
+    PAYLOAD.format("bits_up=None"): "payload gives bits_up None, .*; give a number, or define pla",
     ENCODE.format("bits=-5"): "whose bits of Sent are -5; give a finite number of at least 0",
     "prunable(self): pass": r"whose prunable\(\) is no mask bool",
 }
