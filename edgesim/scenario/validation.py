@@ -115,6 +115,6 @@ def _refused(error: ErrorDetails, keys: KeyPath) -> ValueRefusedError:
     if kind == "union_tag_invalid":
         allowed = context["expected_tags"].replace("'", "").replace(", ", " or ")
         key = context["discriminator"].strip("'")
-        return refuse(context["tag"], f"; allowed is {allowed}", key)
+        return refuse(error["input"][key], f"; allowed is {allowed}", key)
     wanted = "a list" if kind == "tuple_type" else "a mapping of keys"
     return refuse(error["input"], f"; write {wanted}, for instance {example_of(name)}")

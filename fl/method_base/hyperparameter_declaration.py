@@ -66,7 +66,7 @@ class Parameter:
         ):
             value = tuple(map(float, value))
         if type(value) is not self.kind or not self._within(value):
-            raise MethodError(self.name, f"is {value!r}; allowed is {self.allowed}")
+            raise MethodError(self.name, f"is {_shown(value)}; allowed is {self.allowed}")
         return value
 
     def _within(self, value: Any) -> bool:
@@ -78,6 +78,13 @@ class Parameter:
             return True
         above = (self.ge is None or value >= self.ge) and (self.gt is None or value > self.gt)
         return isfinite(value) and above and (self.le is None or value <= self.le)
+
+
+def _shown(value: Any) -> str:
+    """A value as a scenario has it: true, "fast", 0.5."""
+    if isinstance(value, str):
+        return f'"{value}"'
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def param(

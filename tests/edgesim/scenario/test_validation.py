@@ -51,6 +51,12 @@ EDITS = {  # name -> old, new, part of the sentence
         "kind: fair",
         'learning.partition.kind is "fair"; allowed is iid or labels or',
     ),
+    "list for a kind": (
+        "model: constant",
+        "model: [constant]",
+        "network.channel.path_loss.model is a list; allowed is ",
+    ),
+    "number for a kind": ("model: constant", "model: 5", "path_loss.model is 5; allowed is "),
     "missing unit": (
         "20 MHz",
         "20",

@@ -14,10 +14,10 @@ from fl.methods import resolve
         ("fedavg", {"lr": 0}, r"lr is 0.0; allowed is a number > 0"),
         ("fedavg", {"lr": float("nan")}, "lr is nan"),
         ("fedavg", {"lr": float("inf")}, "lr is inf"),
-        ("fedavg", {"lr": "fast"}, "lr is 'fast'; allowed is a number > 0"),
+        ("fedavg", {"lr": "fast"}, 'lr is "fast"; allowed is a number > 0'),
         ("fedavg", {"local_steps": 2.5}, "local_steps is 2.5; allowed is a whole number >= 1"),
-        ("fedavg", {"local_steps": True}, "local_steps is True"),
-        ("fedavg", {"weighting": "size"}, "weighting is 'size'; allowed is uniform, samples"),
+        ("fedavg", {"local_steps": True}, "local_steps is true; "),
+        ("fedavg", {"weighting": "size"}, 'weighting is "size"; allowed is uniform, samples'),
         (
             "fedavg",
             {"participants": 0},
@@ -37,7 +37,7 @@ from fl.methods import resolve
             "personal_steps is not read where personal_part is none",
         ),
         ("liu", {"rho_max": 1.5}, "rho_max is 1.5; allowed is a number >= 0 and <= 1"),
-        ("liu", {"count_warmup": "no"}, "count_warmup is 'no'; allowed is true or false"),
+        ("liu", {"count_warmup": "no"}, 'count_warmup is "no"; allowed is true or false'),
     ],
 )
 def test_bad_parameters(bench, name, given, sentence):
