@@ -20,11 +20,12 @@ from fl.regular_files import FileTooLargeError, read_regular
 MAX_BYTES = 256 * 1024
 MAX_RESOLVED_BYTES = 4 << 20  # of scenario.yaml in a run's folder, where traces are written out
 MAX_DEPTH = 20
+MAX_DIGITS = 4000  # of a whole number that is read in full; Python's int() refuses more than 4300
 LARGE = "put long lists into a file and name it by {trace: file.csv}"
 NO_CHARACTER = "an escape that is no character; write the character itself"
 _PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's, 13 times faster, where it is
 _SURROGATE = re.compile("[\ud800-\udfff]")  # half a character of UTF-16
-_INTEGER = re.compile(r"[-+]?[0-9]{1,400}")
+_INTEGER = re.compile(r"[-+]?[0-9]+")
 _REAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _SPECIAL = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _WORDS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -115,7 +116,8 @@ def scalar(text: str) -> str | int | float | bool | None:
     if text in _WORDS:
         return _WORDS[text]
     if _INTEGER.fullmatch(text):
-        return int(text)
+        # no key allows a number this long, and errors show its first digits alone
+        return int(text[:MAX_DIGITS])
     if _REAL.fullmatch(text):
         return float(text)
     if _SPECIAL.fullmatch(text):

@@ -87,7 +87,7 @@ EDITS = {  # name -> old, new, part of the sentence
     ),
     "1e400 Hz": ("20 MHz", "1e400 Hz", "too large for a computer's number"),
     "huge integer": ("cycles_per_weight: 5", "cycles_per_weight: " + "9" * 399, "(not finite)"),
-    "endless digits": ("rounds: 3", "rounds: " + "9" * 9000, "rounds is "),
+    "endless digits": ("rounds: 3", "rounds: " + "9" * 9000, "rounds is 99999999999999999999..."),
     "list for a scalar": (
         "20 MHz",
         "[20 MHz]",
