@@ -80,8 +80,10 @@ def unknown_key(key: str, infos: Sequence[KeyInfo] = ()) -> str:
     known = [*(i.key for i in infos), *SHORT_KEYS]
     siblings = [each[len(prefix) :] for each in known if each.startswith(prefix)]
     siblings = list(dict.fromkeys(name for name in siblings if "." not in name))
-    near = difflib.get_close_matches(word, siblings, n=1)
     elsewhere = [each for each in known if each.rpartition(".")[2] == word]
+    # a key at the top that stands in a section is misplaced: solver is no misspelt server
+    cutoff = 0.9 if elsewhere and not parent else 0.6
+    near = difflib.get_close_matches(word, siblings, n=1, cutoff=cutoff)
     far = difflib.get_close_matches(key, known, n=1, cutoff=0.75)
     if near or elsewhere or far:
         hint = f"did you mean {prefix + near[0] if near else (elsewhere or far)[0]}?"

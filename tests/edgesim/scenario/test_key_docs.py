@@ -60,6 +60,20 @@ def test_explain_finds_a_key_a_section_and_the_nearest():
 
 
 @pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("solver", "allocation.solver"),  # and not server
+        ("validation", "learning.validation"),  # and not allocation
+        ("device", "devices"),  # and not learning.device
+        ("network.downlink.power", "network.downlink.tx_power"),
+    ],
+)
+def test_a_key_outside_its_section_is_found_there(key, meant):
+    with pytest.raises(ScenarioError, match=rf"{key} is unknown; did you mean {meant}\?"):
+        explain_key(key)
+
+
+@pytest.mark.parametrize(
     ("key", "default", "source"),
     [
         ("network.layout.sectors", "3 or 1", "of sites one in all directions"),
