@@ -190,6 +190,7 @@ def test_a_swept_method_of_a_file_without_schemes_starts_afresh(folder):
         ),
         (["tiny.yaml", "--seeds", "x"], 'seeds is "x"; write such as 0-4'),
         (["tiny.yaml", "scheme=a,b"], "scheme cannot be swept"),
+        (["tiny.yaml", "~name"], "command line: ~name cannot be given to a sweep; change the file"),
         (
             ["tiny.yaml", "learning.method.name=fedavg,fedabc"],
             'learning.method.name is "fedabc"; allowed are',
