@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +22,7 @@ from edgesim.scenario.section import (
     reader_of,
     refuse,
 )
-from edgesim.scenario.yaml_text import read_file
+from edgesim.scenario.yaml_text import EmptyFileError, read_file
 
 FILE_NAME = "report.yaml"
 METRICS = ("accuracy", "loss", "rho", "latency", "energy")  # METRIC-by-KEY is a figure of a sweep
@@ -56,6 +57,8 @@ class Words(Reader[tuple[str, ...]]):
 class FigureNames(Words):
     """Names of figures, checked before any run is read; which swept keys there are the runs say."""
 
+    allowed = "a list of figures, such as [accuracy, latency]"
+
     def read(self, given: object) -> tuple[str, ...]:
         names = super().read(given)
         for name in names:
@@ -71,7 +74,11 @@ class DisplayNames(Reader[dict[str, str]]):
 
     def read(self, given: object) -> dict[str, str]:
         if isinstance(given, str | list) and given:
-            return {label: label for label in Words().read(given)}
+            labels = Words().read(given)
+            for label in labels:
+                if labels.count(label) > 1:
+                    raise refuse(given, f" with {label} twice; write each label once")
+            return {label: label for label in labels}
         if not isinstance(given, dict) or not given:
             raise refuse(given, f"; write {self.allowed}")
         for name in given.values():
@@ -173,12 +180,15 @@ KEYS = {field.alias or name: field for name, field in ReportOptions.model_fields
 
 
 def read_options(path: Path | None = None, overrides: Sequence[str] = ()) -> ReportOptions:
-    """The options of a file, changed by ``key=value`` texts.
+    """The options of a file, changed by ``key=value`` texts; the defaults where it is empty.
 
     Raises:
         ScenarioError: the first thing that is wrong, in one sentence with its place.
     """
-    document = Document({}) if path is None else read_file(path)
+    document = Document({})
+    if path is not None:
+        with suppress(EmptyFileError):
+            document = read_file(path)
     for override in map(parse_override, overrides):
         document.put(override.path, override.value)
     try:

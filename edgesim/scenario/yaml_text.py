@@ -38,6 +38,10 @@ _UNREADABLE: dict[type, str] = {
 }
 
 
+class EmptyFileError(ScenarioError):
+    """A file without a document: nothing, or comments alone."""
+
+
 def read_file(path: Path) -> Document:
     """Parse one YAML file, which holds a mapping.
 
@@ -105,7 +109,7 @@ def read_text(text: str, source: str, numbered: bool = True) -> Document:
         raise ScenarioError(f"{source}: {NO_CHARACTER}.") from None
     if not builder.documents:
         start = "edgesim init DIR makes one to start from"
-        raise ScenarioError(f"{source}: the file is empty; write a scenario: {start}.")
+        raise EmptyFileError(f"{source}: the file is empty; write a scenario: {start}.")
     return Document(builder.root, builder.places)
 
 

@@ -109,6 +109,8 @@ def test_the_file_beside_the_results_is_read_by_itself(two_runs, tmp_path):
             'report.yaml:1: figures is "acuracy"; did you mean accuracy?',
         ),
         ("figures: acuracy-by-band", 'report.yaml:1: figures is "acuracy"; did you mean accuracy?'),
+        ("figures: 3", "report.yaml:1: figures is 3; write a list of figures, such as [acc"),
+        ("schemes: [a, b, a]", "report.yaml:1: schemes is a list with a twice; write each la"),
         ("columns: 1.0", "report.yaml:1: columns is 1.0; write 1 or 2"),
         ("schemes: {liu: true}", "report.yaml:1: schemes is true; write a display name, true and"),
         ("schemes: {liu: {a: b}}", "report.yaml:1: schemes is a mapping; write a display name"),
@@ -121,6 +123,14 @@ def test_a_wrong_option_is_one_sentence_with_its_line(tmp_path, text, sentence):
     with pytest.raises(ScenarioError) as error:
         read_options(path)
     assert str(error.value).removeprefix(f"{tmp_path}/").startswith(sentence)
+
+
+@pytest.mark.parametrize("text", ["", "# style: ieee\n"])
+def test_a_file_without_an_option_has_the_defaults(tmp_path, text):
+    path = tmp_path / "report.yaml"
+    path.write_text(text, encoding="utf-8")
+    assert read_options(path) == read_options()
+    assert read_options(path, ["columns=1"]).columns == 1
 
 
 @pytest.mark.parametrize(
