@@ -143,7 +143,9 @@ ANSWERS = {  # what a hook of the user's own gives, and what is said about it
     "local_update(self, state, k, w, grant): return (self.training(w[:5], self._all, 0, k),)": (
         r"local_update, start of Phase, gives Tensor \[5\]; return a tensor \[\d{4}"
     ),
-    PHASE.format("start=lambda done: None"): r"start of Phase, gives NoneType; .* a tensor \[P\]",
+    PHASE.format(
+        "start=lambda done: None"
+    ): r"start of Phase, gives NoneType; return a tensor \[P\]",
     PHASE.format("mask=None"): r"mask of Phase, gives NoneType; return a tensor \[\d{4}",
     PHASE.format("mask=lambda done: a[2][:5] > 0"): r"mask of Phase, gives Tensor \[5\]; return a",
     PHASE.format("submodel=a[2][:5] > 0"): r"submodel of Phase, gives Tensor \[5\]; return a",
