@@ -111,8 +111,8 @@ def figure(runs: GivenRuns, name: str, options: Mapping[str, Any] | None = None)
         options: the keys of a report.yaml.
 
     Raises:
-        ScenarioError: an option is wrong.
-        ResultsError: nothing finished there, no such figure, or nothing to draw.
+        ScenarioError: an option is wrong, or no report has a figure of this name.
+        ResultsError: nothing finished there, these results lack the figure, or nothing to draw.
     """
     chosen = options_from({**(options or {}), "figures": [name]})
     schemes = named_schemes(sliced_schemes(schemes_of(runs), chosen.slice), chosen.schemes)

@@ -42,7 +42,9 @@ def read_with_base(path: Path) -> tuple[Document, Path]:
             raise ScenarioError(f"{document.place_of(('base',))}: {problem}")
         path = path.parent / name
         if not isfile(path):  # `Path.is_file` raises where a name is too long
-            problem = f"is {shorten_path(name)}, but there is no file {shorten_path(path)}"
+            shown, said = shorten_path(name), str(path)
+            said = said if shown == name else shorten_path(said)
+            problem = f"is {shown}, but there is no file {said}"
             raise document.error(("base",), f"{problem}; a base is relative to its file")
         document = read_file(path)
     for each in reversed(above):

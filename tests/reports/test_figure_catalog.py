@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 import reports.plot as plot
-from edgesim.errors import ResultsError
+from edgesim.errors import ResultsError, ScenarioError
 from edgesim.results.run_search import find_runs
 from reports.figure_catalog import report_figures
 from reports.html_page import write_report
@@ -84,7 +84,6 @@ def test_linked_keys_stay_apart_where_other_runs_break_the_link(tmp_path, write_
     [
         ("staleness", '"staleness"'),  # a clock whose jobs overlap has it
         ("cdf,to-target,worth", '"to-target", "worth"'),
-        ("staleness,cdf,curves", '"curves"'),  # no report has it
     ],
 )
 def test_a_figure_that_the_results_do_not_have_is_refused(tmp_path, write_run, asked, named):
@@ -99,6 +98,8 @@ def test_a_figure_that_the_results_do_not_have_is_refused(tmp_path, write_run, a
     assert there == f"{', '.join(drawn)}." and "cdf" in drawn
     with pytest.raises(ResultsError, match='names "worth", which these results do not have'):
         plot.figure(folder, "worth")
+    with pytest.raises(ScenarioError, match='figures is "curves"; allowed is'):  # no report has it
+        plot.figure(folder, "curves")
 
 
 def test_a_title_that_asks_is_a_sentence_as_it_is(two_schemes):

@@ -13,7 +13,7 @@ from pytest import approx
 import edgesim
 import reports.plot as plot
 from edgesim import plugin_modules
-from edgesim.errors import ResultsError
+from edgesim.errors import ResultsError, ScenarioError
 
 NASTY_NAME = r"Proposed_1 $\rho$ & 100 % ä"
 
@@ -167,7 +167,7 @@ def test_a_figure_of_the_report_takes_its_options(swept_folder):
     drawn = plot.figure(swept_folder, "accuracy", options)
     assert drawn.get_figwidth() == 7.16
     assert [axes.get_title(loc="left")[:3] for axes in drawn.axes] == ["(a)", "(b)"]
-    with pytest.raises(ResultsError, match='figures names "pareta"'):
+    with pytest.raises(ScenarioError, match='figures is "pareta"; did you mean pareto'):
         plot.figure(swept_folder, "pareta")
 
 
