@@ -47,7 +47,11 @@ class Words(Reader[tuple[str, ...]]):
         words = given.split(",") if isinstance(given, str) else given
         if not isinstance(words, list | tuple) or not words:
             raise refuse(given, f"; write {self.allowed}")
-        return tuple(Word(self.options).read(str(word).strip()) for word in words)
+        read = tuple(Word(self.options).read(str(word).strip()) for word in words)
+        for word in read:
+            if read.count(word) > 1:
+                raise refuse(given, f" with {word} twice; write each of them once")
+        return read
 
     @property
     def allowed(self) -> str:
@@ -74,11 +78,7 @@ class DisplayNames(Reader[dict[str, str]]):
 
     def read(self, given: object) -> dict[str, str]:
         if isinstance(given, str | list) and given:
-            labels = Words().read(given)
-            for label in labels:
-                if labels.count(label) > 1:
-                    raise refuse(given, f" with {label} twice; write each label once")
-            return {label: label for label in labels}
+            return {label: label for label in Words().read(given)}
         if not isinstance(given, dict) or not given:
             raise refuse(given, f"; write {self.allowed}")
         for name in given.values():
@@ -188,7 +188,7 @@ def read_options(path: Path | None = None, overrides: Sequence[str] = ()) -> Rep
     document = Document({})
     if path is not None:
         with suppress(EmptyFileError):
-            document = read_file(path)
+            document = read_file(path, FILE_NAME)
     for override in map(parse_override, overrides):
         document.put(override.path, override.value)
     try:

@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import solvers
-from edgesim.extensions.entry_points import installed_rows
+from edgesim.extensions.entry_points import installed, installed_rows
 from edgesim.runs.setup.make_allocator import RUN_SOLVERS
 from edgesim.scenario.key_docs import KeyInfo
 from edgesim.scenario.radio.channel_schema import PathLoss
 from fl import methods
 from fl.data import datasets
 from fl.learned_selection.catalogue import LEARNING_RULES
-from fl.method_base.method import parameters
+from fl.method_base.method import Method, parameters
 from fl.models.named_models import MODELS
 from fl.selection.selection_rules import RULES
 from fl.timing_only import ABOUT as ABOUT_NONE
@@ -45,10 +45,16 @@ def shipped_rows(kind: str) -> list[tuple[str, str, str]]:
 
 
 def method_keys() -> list[KeyInfo]:
-    """The parameters of all methods as scenario keys; one key per meaning where methods differ."""
+    """The parameters of all methods as scenario keys; one key per meaning where methods differ.
+
+    Those of methods of installed packages are among them.
+    """
     found: dict[str, list[KeyInfo]] = {}
-    for name in methods.available():
-        for p in parameters(methods.resolve(name)):
+    classes = {name: methods.resolve(name) for name in methods.available()}
+    of_packages = installed("methods").items()
+    classes |= {n: c for n, c in of_packages if isinstance(c, type) and issubclass(c, Method)}
+    for name, cls in classes.items():
+        for p in parameters(cls):
             info = KeyInfo(
                 key=f"learning.method.{p.name}",
                 meaning=p.meaning,

@@ -174,6 +174,16 @@ def installed_rows(kind: str) -> list[tuple[str, str, str]]:
     return rows
 
 
+def installed(kind: str) -> dict[str, Any]:
+    """Name -> the object that a scenario gets by it, of installed packages; none that is broken."""
+    objects: dict[str, Any] = {}
+    for name in registered(kind):
+        with suppress(Exception, SystemExit):
+            if entry := entry_of(kind, name, ()):
+                objects[name] = entry.load()
+    return objects
+
+
 def package_of(entry: EntryPoint) -> str:
     """Name and version of the package of an entry point."""
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.module

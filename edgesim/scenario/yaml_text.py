@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from edgesim.errors import ScenarioError, one_line
+from edgesim.errors import ScenarioError, one_line, shorten
 from edgesim.scenario.document import Document, KeyPath
 from fl.regular_files import FileTooLargeError, read_regular
 
@@ -33,8 +33,8 @@ _NOTHING = {"", "~", "null", "Null", "NULL"}
 _TAG = "tag:yaml.org,2002:"
 _TAGS = {type(None): "null", bool: "bool", int: "int", float: "float", str: "str"}
 _UNREADABLE: dict[type, str] = {
-    FileNotFoundError: "there is no such file; give the path of a scenario in YAML",
-    IsADirectoryError: "this is a folder; give the path of a scenario file in YAML",
+    FileNotFoundError: "there is no such file",
+    IsADirectoryError: "this is a folder",
 }
 
 
@@ -42,8 +42,12 @@ class EmptyFileError(ScenarioError):
     """A file without a document: nothing, or comments alone."""
 
 
-def read_file(path: Path) -> Document:
+def read_file(path: Path, what: str = "scenario") -> Document:
     """Parse one YAML file, which holds a mapping.
+
+    Args:
+        path: of the file.
+        what: it is, in errors.
 
     Raises:
         ScenarioError: the file cannot be read, is too large, or is no YAML; with file and line.
@@ -53,9 +57,12 @@ def read_file(path: Path) -> Document:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "the path is not valid"
         hint = f"; {LARGE}" if isinstance(error, FileTooLargeError) else ""
-        problem = _UNREADABLE.get(type(error), f"the file cannot be read ({reason}){hint}")
+        problem = f"the file cannot be read ({reason}){hint}"
+        if isinstance(error, FileNotFoundError | IsADirectoryError):
+            found = _UNREADABLE[type(error)]
+            problem = f"{found}; give the path of a {what} in YAML"
         raise ScenarioError(f"{path}: {problem}.") from None
-    return document_of(raw, path)
+    return document_of(raw, path, what)
 
 
 def is_of_run(path: Path) -> bool:
@@ -63,7 +70,7 @@ def is_of_run(path: Path) -> bool:
     return path.name == "scenario.yaml" and isdir(path.with_name("checkpoint"))
 
 
-def document_of(raw: bytes, path: Path) -> Document:
+def document_of(raw: bytes, path: Path, what: str = "scenario") -> Document:
     """`read_file` where the bytes have been read already."""
     try:
         document = read_text(raw.decode("utf-8-sig"), str(path))
@@ -72,8 +79,9 @@ def document_of(raw: bytes, path: Path) -> Document:
         problem = "a byte that is not UTF-8 text; save the file as UTF-8"
         raise ScenarioError(f"{path}:{line}: {problem}.") from None
     if not isinstance(document.tree, dict):
-        problem = "; write a mapping of keys, name: ... first"
-        raise document.wrong_value((), problem)
+        shown, first = shorten(document.tree), ", name: ... first" * (what == "scenario")
+        problem = f"the {what} is {shown}; write a mapping of keys{first}"
+        raise ScenarioError(f"{document.place_of(())}: {problem}.")
     return document
 
 
@@ -120,8 +128,9 @@ def scalar(text: str) -> str | int | float | bool | None:
     if text in _WORDS:
         return _WORDS[text]
     if _INTEGER.fullmatch(text):
-        # no key allows a number this long, and errors show its first digits alone
-        return int(text[:MAX_DIGITS])
+        # no key allows a number of so many digits, and errors show the first of them alone
+        sign, digits = text[0].strip("0123456789"), text.lstrip("+-").lstrip("0") or "0"
+        return int(sign + digits[:MAX_DIGITS])
     if _REAL.fullmatch(text):
         return float(text)
     if _SPECIAL.fullmatch(text):

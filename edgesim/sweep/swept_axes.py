@@ -113,7 +113,8 @@ def _check_keys(axes: Sequence[SweepAxis]) -> None:
             problem = f"{key} is given twice; write its values in one list"
             raise ScenarioError(f"{COMMAND_LINE}: {problem}")
         if key.split(".")[0] in ("sweep", "scheme", "scheme_position", "provenance", "name"):
-            problem = f"{key} cannot be swept; --only chooses schemes"
+            cure = "--out names the folder" if key == "name" else "--only chooses schemes"
+            problem = f"{key} cannot be swept; {cure}"
             if key in removed:
                 problem = f"~{key} cannot be given to a sweep; change the file"
             raise ScenarioError(f"{COMMAND_LINE}: {problem}")

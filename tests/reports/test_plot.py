@@ -37,6 +37,19 @@ def test_edgesim_finds_the_module_by_its_entry_point(monkeypatch):
         _ = edgesim.plots
 
 
+def test_no_other_package_takes_the_name(monkeypatch, tmp_path):
+    for name, value in (("acme", "acme_edge"), ("edgesim", "reports.plot")):
+        info = tmp_path / f"{name}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[edgesim.modules]\nplot = {value}\n")
+    found = importlib.metadata.distributions(path=[str(tmp_path)])
+    entries = sorted((each for dist in found for each in dist.entry_points), key=lambda e: e.value)
+    assert [entry.value for entry in entries] == ["acme_edge", "reports.plot"]
+    monkeypatch.setattr(plugin_modules, "entry_points", lambda group, name: entries)
+    assert edgesim.plot is plot
+
+
 def test_accuracy_has_a_line_per_scheme_under_any_name(two_runs, ax):
     runs = {NASTY_NAME: two_runs / "b", "second": str(two_runs / "a")}
     assert plot.accuracy(runs, ax=ax) is ax

@@ -110,7 +110,11 @@ def test_the_file_beside_the_results_is_read_by_itself(two_runs, tmp_path):
         ),
         ("figures: acuracy-by-band", 'report.yaml:1: figures is "acuracy"; did you mean accuracy?'),
         ("figures: 3", "report.yaml:1: figures is 3; write a list of figures, such as [acc"),
-        ("schemes: [a, b, a]", "report.yaml:1: schemes is a list with a twice; write each la"),
+        ("schemes: [a, b, a]", "report.yaml:1: schemes is a list with a twice; write each of them"),
+        ("figures: [latency, costs, latency]", "report.yaml:1: figures is a list with latency tw"),
+        ("x: 'time, time'", 'report.yaml:1: x is "time, time" with time twice; write each of them'),
+        ("- a", "report.yaml:1: the report.yaml is a list; write a mapping of keys."),
+        ("~", "report.yaml:1: the report.yaml is empty; write a mapping of keys."),
         ("columns: 1.0", "report.yaml:1: columns is 1.0; write 1 or 2"),
         ("schemes: {liu: true}", "report.yaml:1: schemes is true; write a display name, true and"),
         ("schemes: {liu: {a: b}}", "report.yaml:1: schemes is a mapping; write a display name"),
@@ -123,6 +127,11 @@ def test_a_wrong_option_is_one_sentence_with_its_line(tmp_path, text, sentence):
     with pytest.raises(ScenarioError) as error:
         read_options(path)
     assert str(error.value).removeprefix(f"{tmp_path}/").startswith(sentence)
+
+
+def test_a_missing_file_of_options_is_no_scenario(tmp_path):
+    with pytest.raises(ScenarioError, match=r"give the path of a report\.yaml in YAML"):
+        read_options(tmp_path / "absent.yaml")
 
 
 @pytest.mark.parametrize("text", ["", "# style: ieee\n"])

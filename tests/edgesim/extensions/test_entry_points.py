@@ -188,6 +188,11 @@ def test_what_is_installed_is_listed_with_its_package(edgesim):
         assert line in edgesim("list", kind)
 
 
+def test_parameters_of_an_installed_method_are_explained(edgesim):
+    explained = edgesim("explain", "learning.method.calm")
+    assert "does nothing (of calm)" in explained and "0.5" in explained
+
+
 def test_mistakes_are_one_sentence(edgesim):
     failing = edgesim("run", "acme.yaml", "learning.method={name: wrong}", code=2)
     assert "acme_edge.py:15: ZeroDivisionError" in failing and failing.count("\n") == 1

@@ -19,6 +19,8 @@ from edgesim.scenario.yaml_text import read_file, read_text, scalar, write_text
         ("true", True),
         ("~", None),
         ("1_0", "1_0"),
+        ("+" + "0" * 5000 + "7", 7),
+        ("-" + "0" * 5000, 0),
     ],
 )
 def test_yaml_words(text, value):

@@ -65,7 +65,7 @@ def test_the_command_line_wins_over_a_schemes_block(own):
     [
         ("{seeds: 0-3}", "own.yaml:4: seeds are those of all schemes"),
         ('{"seed:rounds": "0:1,1:2"}', "own.yaml:4: seeds are those of all schemes"),
-        ("{name: [a, b]}", "name cannot be swept"),
+        ("{name: [a, b]}", "name cannot be swept; --out names the folder"),
         ("5", "own.yaml:4: sweep is no mapping"),
     ],
 )
