@@ -161,7 +161,8 @@ def target_costs(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
     styles, count = series_styles(schemes, style.grey), len(schemes)
     names = [_reached_name(scheme, targets, style) for scheme in schemes]
     lines = max(name.count("\n") for name in names) + 1
-    height = max(0.26, 0.15 * lines, 0.08 * len(targets)) * count + 0.75
+    # a line takes 0.135 in, and names are further apart than lines of one
+    height = max(0.26, 0.135 * lines + 0.1, 0.08 * len(targets)) * count + 0.75
     size = (style.width_in, height + 0.2 if style.wide else 3 * height)
     figure, panels = panels_side_by_side(style, len(COSTS), size, share_y=True)
     looks = [_target_look(j) for j in range(len(targets))]
