@@ -88,10 +88,24 @@ def device_row(g: int, outcome: Outcome, spans: Sequence[Span]) -> dict[str, Any
 
 
 def _sector(spans: Sequence[Span]) -> dict[str, Any]:
-    """The sector that served the last upload, and its ratio of signal to interference and noise."""
+    """The sector that served the last upload, and the uploads' ratio to interference and noise."""
     uploads = [span for span in spans if span.phase == "upload"]
-    last = uploads[-1] if uploads else None
-    return {"sector": last.sector if last else -1, "sinr_db": last.sinr_db if last else NAN}
+    return {"sector": uploads[-1].sector if uploads else -1, "sinr_db": _sinr_db(uploads)}
+
+
+def _sinr_db(uploads: Sequence[Span]) -> float:
+    """That of the mean of log2(1 + SINR) over the parts of an upload, dB; nan: nothing was sent."""
+    if len(uploads) == 1:
+        return uploads[0].sinr_db
+    served = [span for span in uploads if span.served_s > 0.0]
+    carried = total(
+        span.served_s * math.log1p(10.0 ** (span.sinr_db / 10.0))
+        for span in served
+        if not math.isnan(span.sinr_db)
+    )
+    if carried <= 0.0:
+        return NAN
+    return 10.0 * math.log10(math.expm1(carried / total(span.served_s for span in served)))
 
 
 def _transmissions(spans: Sequence[Span]) -> float:

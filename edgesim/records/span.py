@@ -24,6 +24,7 @@ class Span:
         job: number of the job that it belongs to; -1: none, or jobs are not numbered.
         sector: that a link of a network carried it to or from; -1: none.
         sinr_db: mean ratio of signal to interference and noise of that link, dB.
+        served_s: time over which that is the mean, s.
         done: part of its cycles that was done, where the device counts them; None: by time.
         transmissions: of a block of an upload on average, where blocks are lost; nan: not known.
         waited_s: part of an upload in which others had the whole band, s.
@@ -42,6 +43,7 @@ class Span:
     job: int = -1
     sector: int = -1
     sinr_db: float = math.nan
+    served_s: float = 0.0
     done: float | None = None
     waited_s: float = 0.0
     transmissions: float = math.nan

@@ -34,7 +34,7 @@ class FlowTable:
         self.rate_bps, self.efficiency = np.zeros(count), np.zeros(count)
         self.share = np.zeros(count)
         self.finish_s = np.full(count, math.inf)
-        self.served_s = np.zeros(count)  # time for which each flow was served, s
+        self.served_s = np.zeros(count)  # time for which each flow was served in a band, s
         self.carried = np.zeros(count)  # its spectral efficiency integrated over that time, bit/Hz
         self.waited_s = np.zeros(count)  # time for which each flow had no band, s
         self.on_stretch: FlowStretch | None = None
@@ -91,7 +91,7 @@ class FlowTable:
             spent_s = self.service.served_each_s(self.since_s[flows], now_s)
         # Rate x time rounds: a flow ends when its time has come, not where it reaches 0.
         self.left[flows] = np.maximum(self.left[flows] - self.rate_bps[flows] * spent_s, 0.0)
-        self.served_s[flows] += spent_s
+        self.served_s[flows] += np.where(self.share[flows] > 0.0, spent_s, 0.0)
         self.carried[flows] += self.efficiency[flows] * spent_s
         self.since_s[flows] = now_s
 

@@ -224,6 +224,7 @@ class NetworkUplink(Uplink):
                 span.transmissions = self._taken(device)
                 ratio = self.timer.table.mean_ratio(device)
                 span.sinr_db = 10.0 * math.log10(ratio) if ratio > 0.0 else math.nan
+                span.served_s = float(self.timer.table.served_s[device])
             if is_cut and bits - left < bits:
                 self._moved.add(device)
                 self.bands.pause(device)

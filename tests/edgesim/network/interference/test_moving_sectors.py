@@ -100,6 +100,12 @@ def test_an_upload_goes_on_in_the_new_sector(network):
     joules = run.spans.groupby("phase")["energy_j"].sum()
     assert joules["upload"] == pytest.approx(1e-3 * air_s) and joules["handover"] == 0.0
     assert row["energy_j"] == pytest.approx(joules.sum(), rel=1e-12)
+    assert row["sinr_db"] == pytest.approx(ratio_db(row["bits_up"], air_s), abs=1e-9)
+
+
+def ratio_db(bits, seconds):
+    """That of the mean of log2(1 + SINR) over 1 MHz and the time on the air, dB."""
+    return 10.0 * math.log10(2.0 ** (bits / (1e6 * seconds)) - 1.0)
 
 
 def computing_until(network, time_s, *changes):
@@ -155,6 +161,9 @@ def test_who_waits_for_a_band_after_a_handover_draws_idle_power(network):
     sent_s = after["end_s"] - other["end_s"]
     assert after["energy_j"] == pytest.approx(1e-3 * sent_s + 1e-4 * waited_s, rel=1e-9)
     assert before["energy_j"] == pytest.approx(1e-3 * (14.32 - before["start_s"]), rel=1e-9)
+    row = run.device_rounds[run.device_rounds.handovers == 1].iloc[0]
+    on_air_s = 14.32 - before["start_s"] + sent_s
+    assert row["sinr_db"] == pytest.approx(ratio_db(row["bits_up"], on_air_s), abs=1e-9)
 
 
 def test_without_handovers_the_link_fails(network):
