@@ -178,7 +178,8 @@ def check_read(scenario: Scenario, method: Method) -> None:
             raise ScenarioKeyError(("devices", i, "cpu", "min_frequency"), problem)
         if solver in CHOOSE_CLOCKS:
             _refuse_uncounted(each, solver, ("devices", i))
-        if any(each.receive_power_w.values) and ideal:
+        hands_over = each.mobility is not None and scenario.network.layout.kind != "single"
+        if any(each.receive_power_w.values) and ideal and not hands_over:
             problem = "is not read with downlink: ideal; remove it"
             raise ScenarioKeyError(("devices", i, "receive_power"), problem)
 

@@ -54,7 +54,10 @@ class DeviceClass(Section):
         "power while waiting", "100 mW", constant(0.0), "Liu et al.: energy is not considered"
     )
     receive_power_w: Annotated[Draw, per_device("W", above=False)] = key(
-        "power while receiving", "300 mW", constant(0.0), "Liu et al.: the downlink is not charged"
+        "power while receiving, also in a handover",
+        "300 mW",
+        constant(0.0),
+        "Liu et al.: the downlink is not charged",
     )
     availability: Annotated[Draw, per_device("1", high=1.0)] = key(
         "probability of being there when a round starts", 0.9, constant(1.0), "Liu, Algorithm 1"

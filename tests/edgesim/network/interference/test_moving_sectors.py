@@ -103,6 +103,13 @@ def test_an_upload_goes_on_in_the_new_sector(network):
     assert row["sinr_db"] == pytest.approx(ratio_db(row["bits_up"], air_s), abs=1e-9)
 
 
+def test_a_device_receives_while_it_is_handed_over(network):
+    """Also where the downlink takes no time: 50 ms of 300 mW."""
+    spans = simulate(network(TEXT, "devices.0.receive_power=300 mW")).spans
+    joules = spans[spans.phase == "handover"].energy_j.tolist()
+    assert joules == pytest.approx([0.3 * 0.05], rel=1e-9)
+
+
 def ratio_db(bits, seconds):
     """That of the mean of log2(1 + SINR) over 1 MHz and the time on the air, dB."""
     return 10.0 * math.log10(2.0 ** (bits / (1e6 * seconds)) - 1.0)
