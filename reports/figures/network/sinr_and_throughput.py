@@ -25,7 +25,7 @@ def values_of(scheme: Scheme, quantity: str) -> np.ndarray:
     Args:
         scheme: its runs are taken together.
         quantity: SINR, of every upload, dB; or THROUGHPUT, the bits of each device that were sent
-            by the seconds that it sent, over a run, bit/s.
+            by the seconds of its uploads, over a run, bit/s.
     """
     found = []
     for run in scheme.runs:
