@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from types import ModuleType
 
 from edgesim.shadowed_packages import refuse_hidden
@@ -19,12 +19,8 @@ def plugin_module(name: str) -> ModuleType | None:
     Raises:
         HiddenPackageError: a file of the user is in the way of a package of this project.
     """
-    found = sorted(entry_points(group=GROUP, name=name), key=lambda each: not _is_own(each))
-    if found and _is_own(found[0]):
-        refuse_hidden(found[0].module.partition(".")[0])
-    return found[0].load() if found else None
-
-
-def _is_own(entry: EntryPoint) -> bool:
-    """Is an entry point this project's, whose names nobody else can take?"""
-    return entry.dist is not None and entry.dist.name == "edgesim"
+    found = [*entry_points(group=GROUP, name=name)]
+    own = [each for each in found if each.dist and each.dist.name == "edgesim"]
+    for entry in own:
+        refuse_hidden(entry.module.partition(".")[0])
+    return next((entry.load() for entry in own or found), None)

@@ -25,7 +25,7 @@ LARGE = "put long lists into a file and name it by {trace: file.csv}"
 NO_CHARACTER = "an escape that is no character; write the character itself"
 _PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's, 13 times faster, where it is
 _SURROGATE = re.compile("[\ud800-\udfff]")  # half a character of UTF-16
-_INTEGER = re.compile(r"[-+]?[0-9]+")
+_INTEGER = re.compile(r"([-+]?)0*([0-9]+)")
 _REAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _SPECIAL = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _WORDS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -58,8 +58,7 @@ def read_file(path: Path, what: str = "scenario") -> Document:
         reason = getattr(error, "strerror", None) or "the path is not valid"
         hint = f"; {LARGE}" if isinstance(error, FileTooLargeError) else ""
         problem = f"the file cannot be read ({reason}){hint}"
-        if isinstance(error, FileNotFoundError | IsADirectoryError):
-            found = _UNREADABLE[type(error)]
+        if found := _UNREADABLE.get(type(error)):
             problem = f"{found}; give the path of a {what} in YAML"
         raise ScenarioError(f"{path}: {problem}.") from None
     return document_of(raw, path, what)
@@ -127,10 +126,9 @@ def scalar(text: str) -> str | int | float | bool | None:
         return None
     if text in _WORDS:
         return _WORDS[text]
-    if _INTEGER.fullmatch(text):
+    if whole := _INTEGER.fullmatch(text):
         # no key allows a number of so many digits, and errors show the first of them alone
-        sign, digits = text[0].strip("0123456789"), text.lstrip("+-").lstrip("0") or "0"
-        return int(sign + digits[:MAX_DIGITS])
+        return int(whole[1] + whole[2][:MAX_DIGITS])
     if _REAL.fullmatch(text):
         return float(text)
     if _SPECIAL.fullmatch(text):
