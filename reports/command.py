@@ -58,13 +58,19 @@ def report(
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     with exit_on_error():
         from reports.html_page import default_folder, write_report
-        from reports.report_options import explain_options, options_beside, read_options
+        from reports.report_options import (
+            explain_options,
+            file_beside,
+            read_options,
+            said_where_written,
+        )
 
         if keys:
             typer.echo(explain_options())
             return
-        read = read_options(options, changes) if options else options_beside(dirs[0], changes)
-        with _missing_glyphs(), _progress() as progress:
+        file = options or file_beside(dirs[0])
+        read = read_options(file, changes)
+        with said_where_written(file, changes), _missing_glyphs(), _progress() as progress:
             page = write_report(dirs, out or default_folder(dirs), read, progress)
         typer.echo(f"report: {page}")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from edgesim.errors import ResultsError
 from reports.catalog.clock_figures import clock_figures
 from reports.catalog.cost_and_cell_figures import cell_figures, cost_figures
 from reports.catalog.latency_figures import latency_figures
@@ -13,7 +12,7 @@ from reports.catalog.report_figure import ReportFigure, shown_text
 from reports.catalog.sweep_figures import sweep_figures
 from reports.report_options import ReportOptions
 from reports.run_data.scheme_grouping import Scheme, few_schemes, swept_keys
-from reports.run_data.scheme_selection import unknown_names
+from reports.run_data.scheme_selection import AbsentNameError
 from reports.styling.figure_style import SCREEN
 
 
@@ -23,7 +22,7 @@ def report_figures(
     """The figures of these schemes, in the order of the page, and what could not be drawn.
 
     Raises:
-        ResultsError: the options name a figure or a swept key that there is not.
+        AbsentNameError: the options name a figure or a swept key that there is not.
     """
     options = options or ReportOptions()
     every, notes = _every_figure(schemes, options)
@@ -37,13 +36,13 @@ def report_figures(
 
 def missing_figures(
     names: Sequence[str], schemes: list[Scheme], options: ReportOptions
-) -> ResultsError:
+) -> AbsentNameError:
     """The error about figures that were asked for, and that these results do not have.
 
     Draws all figures to know which ones they have.
     """
     there = [f.name for f in _every_figure(schemes, options)[0] if f.draw(SCREEN) is not None]
-    return ResultsError(unknown_names("figures", names, there))
+    return AbsentNameError("figures", names, there)
 
 
 def _every_figure(

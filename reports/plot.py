@@ -33,7 +33,7 @@ from reports.figures.learning_curves import (
     Ordinate,
     draw_curves,
 )
-from reports.report_options import options_beside, options_from
+from reports.report_options import file_beside, options_from, read_options, said_where_written
 from reports.run_data.given_runs import GivenRuns, schemes_of
 from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.scheme_selection import named_schemes, sliced_schemes
@@ -98,8 +98,12 @@ def report(
     dirs = [Path(one) for one in ([runs] if isinstance(runs, str | Path) else runs)]
     if not dirs:
         raise ResultsError("No runs are given; give a folder, or many.")
-    chosen = options_beside(dirs[0]) if options is None else options_from(dict(options))
-    return write_report(dirs, Path(out) if out is not None else default_folder(dirs), chosen)
+    folder = Path(out) if out is not None else default_folder(dirs)
+    if options is not None:
+        return write_report(dirs, folder, options_from(dict(options)))
+    file = file_beside(dirs[0])
+    with said_where_written(file):
+        return write_report(dirs, folder, read_options(file))
 
 
 def figure(runs: GivenRuns, name: str, options: Mapping[str, Any] | None = None) -> Figure:

@@ -14,6 +14,31 @@ from reports.run_data.scheme_grouping import Scheme, group_runs, swept_keys, tie
 from reports.run_data.swept_keys import SweptKey
 
 
+class AbsentNameError(ResultsError):
+    """An option of a report names what the results do not have.
+
+    Args:
+        option: key of the report.
+        names: what it names in vain.
+        known: what it could name.
+    """
+
+    place = ""  # where the option was written, as far as known
+
+    def __init__(self, option: str, names: Sequence[str], known: Sequence[str]):
+        self.option = option
+        near = difflib.get_close_matches(names[0], known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known) or 'none'}."
+        key, _, value = names[0].partition(":")
+        if value and not value.startswith(" "):  # to YAML one word
+            hint = f"write a blank after the colon: {{{key}: {value}}}"
+        shown = ", ".join(map(shorten, names))
+        super().__init__(f"{option} names {shown}, which these results do not have; {hint}")
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.args[0]}" if self.place else f"The report's {self.args[0]}"
+
+
 def named_schemes(schemes: list[Scheme], names: Mapping[str, str]) -> list[Scheme]:
     """The schemes of some labels, in their order, under display names.
 
@@ -22,7 +47,7 @@ def named_schemes(schemes: list[Scheme], names: Mapping[str, str]) -> list[Schem
         names: label of a scheme, or of a series of a sweep -> display name; empty: all as they are.
 
     Raises:
-        ResultsError: a label that no scheme has.
+        AbsentNameError: a label that no scheme has.
     """
     if not names:
         return schemes
@@ -31,7 +56,7 @@ def named_schemes(schemes: list[Scheme], names: Mapping[str, str]) -> list[Schem
         own = [scheme for scheme in schemes if label in (scheme.label, scheme.series)]
         if not own:
             known = dict.fromkeys(x for scheme in schemes for x in (scheme.series, scheme.label))
-            raise ResultsError(unknown_names("schemes", [label], list(known)))
+            raise AbsentNameError("schemes", [label], list(known))
         chosen += [_renamed(scheme, label, name) for scheme in own]
     return chosen
 
@@ -51,7 +76,7 @@ def sliced_schemes(schemes: list[Scheme], at: Mapping[str, str]) -> list[Scheme]
         at: swept key, in full or as the figures name it -> value, with or without its unit.
 
     Raises:
-        ResultsError: a key that was not swept, or a value that no run has.
+        AbsentNameError: a key that was not swept, or a value that no run has.
     """
     for name, text in at.items():
         key = find_key("slice", name, swept_keys(schemes, apart=True))
@@ -60,7 +85,7 @@ def sliced_schemes(schemes: list[Scheme], at: Mapping[str, str]) -> list[Scheme]
         if number is None or not any(key.of(scheme.values) == number for scheme in kept):
             there = dict.fromkeys(key.of(s.values) for s in schemes if key.key in s.numbers)
             known = [key.text(value) for value in sorted(x for x in there if x is not None)]
-            raise ResultsError(unknown_names("slice", [f"{name} {text}"], known))
+            raise AbsentNameError("slice", [f"{name} {text}"], known)
         schemes = kept
     if not at:
         return schemes
@@ -73,12 +98,12 @@ def find_key(option: str, name: str, keys: Sequence[SweptKey]) -> SweptKey:
     """A swept key by its full name, or as the figures call it.
 
     Raises:
-        ResultsError: no such key was swept.
+        AbsentNameError: no such key was swept.
     """
     for key in keys:
         if name in (key.key, key.name, key.name.replace(" ", "_")):
             return key
-    raise ResultsError(unknown_names(option, [name], [key.key for key in keys]))
+    raise AbsentNameError(option, [name], [key.key for key in keys])
 
 
 def axis_along(
@@ -95,7 +120,7 @@ def axis_along(
         The key, which names those that change along with it, and the keys without these, it first.
 
     Raises:
-        ResultsError: no such key was swept.
+        AbsentNameError: no such key was swept.
     """
     along = find_key("along", name, keys)
     tied = tied_keys(schemes, keys, along)
@@ -116,14 +141,3 @@ def _number(key: SweptKey, text: str) -> float | None:
         with suppress(UnitError, KeyError):
             return float(f"{parse(text, unit) / parse(f'1 {key.unit}', unit):.12g}")
     return None
-
-
-def unknown_names(option: str, names: Sequence[str], known: Sequence[str]) -> str:
-    """The sentence about names in an option that the results do not have."""
-    near = difflib.get_close_matches(names[0], known, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known) or 'none'}."
-    key, _, value = names[0].partition(":")
-    if value and not value.startswith(" "):  # to YAML one word
-        hint = f"write a blank after the colon: {{{key}: {value}}}"
-    given = ", ".join(map(shorten, names))
-    return f"The report's {option} names {given}, which these results do not have; {hint}"

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import edgesim
 from edgesim.cli.app import app
-from edgesim.errors import ScenarioError
+from edgesim.errors import ResultsError, ScenarioError
 from edgesim.results.run_search import find_runs
 from reports.figure_catalog import report_figures
+from reports.option_readers import FIGURES, METRICS
 from reports.report_options import (
-    FIGURES,
     KEYS,
-    METRICS,
     explain_options,
     options_from,
     read_options,
@@ -184,7 +184,25 @@ def test_a_name_that_the_results_do_not_have_is_one_sentence(
     out = ["--out", str(tmp_path / "out")]
     done = CliRunner().invoke(app, ["report", str(swept_folder), change, *out])
     assert done.exit_code == 2 and sentence in done.stderr
+    assert done.stderr.startswith("command line: ")
     assert len(done.stderr.splitlines()) == 1 and not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_a_name_that_the_results_do_not_have_is_found_in_its_file(swept_folder, tmp_path):
+    out, file = tmp_path / "out", tmp_path / "own.yaml"
+    file.write_text("style: ieee\nslice:\n  network: {bandwidth: 11 MHz}\n")
+    options = ["--options", str(file), "--out", str(out)]
+    done = CliRunner().invoke(app, ["report", str(swept_folder), *options])
+    assert done.exit_code == 2
+    assert 'own.yaml:2: slice names "network.bandwidth 11 MHz", which these' in done.stderr
+
+    shutil.copytree(swept_folder, folder := tmp_path / "swept")
+    (folder / "report.yaml").write_text("# mine\nalong: rounds\n")
+    with pytest.raises(ResultsError, match=r'swept/report\.yaml:2: along names "rounds"'):
+        edgesim.plot.report(folder, out=out)
+    with pytest.raises(ResultsError, match=r'^The report.s along names "rounds"'):
+        edgesim.plot.report(folder, {"along": "rounds"}, out)
 
 
 def test_every_key_is_explained_with_an_example_that_is_allowed():
