@@ -102,8 +102,8 @@ class CombinedRenderer(RendererBase):
         for renderer in (self.svg, self.agg):
             renderer.draw_text(gc, x, down, *text, **more)
 
-    def get_text_width_height_descent(self, *text: Any) -> tuple[float, float, float]:
-        return self.svg.get_text_width_height_descent(*text)
+    def get_text_width_height_descent(self, *text: Any, **more: Any) -> tuple[float, float, float]:
+        return self.svg.get_text_width_height_descent(*text, **more)
 
     def open_group(self, s: str, gid: str | None = None) -> None:
         self.svg.open_group(s, gid)

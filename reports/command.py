@@ -76,17 +76,18 @@ def report(
 
 
 @contextmanager
-def _progress() -> Iterator[Progress]:
+def _progress() -> Iterator[Progress | None]:
     """A bar on a terminal; nothing elsewhere."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
     console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
     columns = TextColumn("figures {task.completed}/{task.total}"), BarColumn()
     title = TextColumn("{task.description}")
-    with Progress(
-        *columns, title, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
+    with Progress(*columns, title, console=console, transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda done, total, name: bar.update(
             task, completed=done, total=total, description=name

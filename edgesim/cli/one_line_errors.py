@@ -53,7 +53,9 @@ def _report(problem: object) -> ExitCode:
 def _sentence(problem: Any) -> str:
     """Such as ``command line: --seed should be a whole number from 0 to 9``."""
     parameter: Any = getattr(problem, "param", None)
-    low, high = getattr(parameter, "min", None), getattr(parameter, "max", None)
+    # in typer before 0.29 the type of the parameter has the bounds
+    bounded = parameter if hasattr(parameter, "min") else getattr(parameter, "type", None)
+    low, high = getattr(bounded, "min", None), getattr(bounded, "max", None)
     if low is not None and high is not None:
         text = f"{parameter.opts[0]} should be a whole number from {low} to {high}"
     else:

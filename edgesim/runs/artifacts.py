@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -210,7 +210,14 @@ def peak_memory_bytes() -> int | None:
 def versions() -> dict[str, str]:
     """Versions of what can change the last bits of a result."""
     names = "edgesim", "numpy", "scipy", "torch", "simpy", "cvxpy", "clarabel", "highspy"
-    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+    return {"python": platform.python_version(), **{name: _version(name) for name in names}}
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:  # edgesim runs from its folder, too
+        return "not installed"
 
 
 @cache

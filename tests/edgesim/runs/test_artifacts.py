@@ -1,11 +1,13 @@
 """Provenance of a run, and what it writes about its devices."""
 
+from importlib.metadata import PackageNotFoundError, version
 from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from edgesim.runs import artifacts
 from edgesim.runs.artifacts import devices_csv, git_state
 from edgesim.runs.setup.make_setup import set_up
 from edgesim.scenario import load
@@ -14,6 +16,17 @@ from edgesim.scenario import load
 def test_without_git_the_provenance_says_so(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert git_state.__wrapped__() == "unknown (git cannot be run)"
+
+
+def test_the_provenance_needs_no_installation(monkeypatch):
+    def of_others(name):
+        if name == "edgesim":
+            raise PackageNotFoundError(name)
+        return version(name)
+
+    monkeypatch.setattr(artifacts, "version", of_others)
+    found = artifacts.versions.__wrapped__()
+    assert found["edgesim"] == "not installed" and found["numpy"] == np.__version__
 
 
 def test_the_path_gain_of_a_device_is_without_the_loss_of_the_receiver():
