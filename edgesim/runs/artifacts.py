@@ -154,6 +154,7 @@ def device_columns(setup: Setup) -> dict[str, Any]:
     fleet, channel = setup.fleet, setup.channel
     # the channel counts what the receiver loses as a part of the path
     path_gain = channel.path_gain * receiver_loss(setup.scenario.network)
+    sent_w = channel.sent_w(1.0, fleet.tx_power_w, 0.0)
     return {
         "distance_m": fleet.distance_m,
         "path_gain_db": [10 * math.log10(gain) if gain else -math.inf for gain in path_gain],
@@ -161,9 +162,7 @@ def device_columns(setup: Setup) -> dict[str, Any]:
         "cpu_hz": fleet.cpu_hz,
         "capability": fleet.capability,
         "model_budget": fleet.model_budget,
-        "rate_bps": channel.rate_bps(
-            1.0, channel.sent_w(1.0, fleet.tx_power_w, 0.0), channel.gains(0.0)
-        ),
+        "rate_bps": channel.flow_bps(0.0, np.arange(len(fleet)), 1.0, sent_w, channel.gains(0.0)),
         **placed(setup),
     }
 
