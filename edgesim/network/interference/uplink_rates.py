@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from edgesim.network.channel import Channel
+from edgesim.network.fading.selective import effective_snr
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.resource_grid import Pieces, ResourceGrid
 from edgesim.network.interference.sector_bands import SectorBands
@@ -133,13 +134,17 @@ class UplinkRates:
         """(rates, bit/s; log2(1 + SINR); shares) of all devices [K]; of those that send.
 
         The ratio is that of the powers: what the receiver loses is in the gains and rates only.
+        Over a band that fades apart, as over blocks, it is that of the mean.
         """
         (gain, without_loss), share = self._gains(sending, time_s), self.bands.shares()
         everybody = np.arange(len(self.couplings))
         rate_bps = self.channel.flow_bps(time_s, everybody, share, self.power_w, gain)
         noise_w = self.channel.band_noise_w * np.where(share > 0.0, share, 1.0)
         ratio = np.where(share > 0.0, without_loss * self.power_w / noise_w, 0.0)
-        return self.factor * rate_bps, np.log1p(ratio * self.channel.loss) / np.log(2.0), share
+        ratio = ratio * self.channel.loss
+        if (relative := self.channel.relative_powers(time_s, everybody)) is not None:
+            ratio = effective_snr(ratio, relative)
+        return self.factor * rate_bps, np.log1p(ratio) / np.log(2.0), share
 
 
 def mean_factor(alone: Array, pieces: Pieces, factor: Array) -> Array:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edgesim.network.fading.selective import SelectiveFading
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.resource_grid import ResourceGrid
 from edgesim.network.interference.sector_bands import SectorBands
@@ -82,6 +83,21 @@ def test_the_ratio_is_that_without_what_the_receiver_loses():
     assert found[0] == pytest.approx(1e6 * 0.5 * math.log2(2 * 26), rel=1e-12)
     assert 2.0 ** efficiency[0] - 1.0 == pytest.approx(21.472205, abs=1e-6)
     assert 2.0 ** efficiency[1:] - 1.0 == pytest.approx([25.0, 25.0], rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", [1.0, 4.0])
+def test_the_ratio_is_that_of_the_mean_over_parts_of_the_band_that_fade_apart(loss):
+    """SINR 100 / 25 = 4 and 100 / 4 = 25 before fading, over what the receiver loses for the rate.
+
+    Of the mean power over the band, the ratio was up to 2 dB above that of the bits that were sent.
+    """
+    band = SelectiveFading(Seeds(0), 2, 1.0, delay_spread_s=1e-6, bandwidth_hz=1e6, parts=4)
+    couplings = Couplings([[1e-12, 3e-14], [2.4e-13, 1e-12]], [0, 1])
+    rates = rates_of(couplings, [1.0, 1.0], fading=band, loss=loss)
+    found, efficiency, _ = rates(np.ones(2, dtype=bool), 0.0)
+    ratio = np.array([[4.0], [25.0]]) * band.powers(0)
+    assert efficiency == pytest.approx(np.log2(1.0 + ratio).mean(axis=1), rel=1e-12)
+    assert found == pytest.approx(1e6 * np.log2(1.0 + ratio / loss).mean(axis=1), rel=1e-12)
 
 
 def test_three_sectors_and_blocks_that_are_divided():
