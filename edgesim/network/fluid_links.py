@@ -230,18 +230,19 @@ class Uplink(Link):
     def _begin(self, grant: Grant, bits: float) -> None:
         self._waiting.pop(grant.device, None)
         self._sending[grant.device] = grant.share
+        self._redistribute()
         if self.repetitions is not None or self.channel.estimate is not None:
             self._repeat(grant, bits)
-        self._redistribute()
 
     def _repeat(self, grant: Grant, bits: float) -> None:
         """Note how often blocks of an upload that begins now are sent."""
         gain = float(self.channel.gains(self.env.now)[grant.device])
-        self._drawn[grant.device] = self._draw(grant, bits, gain)
+        share = self._sending[grant.device] * self._gain_factor
+        self._drawn[grant.device] = self._draw(grant, share, bits, gain)
 
-    def _draw(self, grant: Grant, bits: float, gain: float) -> tuple[float, float]:
+    def _draw(self, grant: Grant, share: float, bits: float, gain: float) -> tuple[float, float]:
         """(factor of the rate, time after the last bit, s) of an upload that begins now."""
-        device, used_hz = grant.device, grant.share * self.channel.bandwidth_hz
+        device, used_hz = grant.device, share * self.channel.bandwidth_hz
         sent = (self.env.now, device, used_hz, grant.power_w, gain)
         snr, known = map(float, self.channel.true_and_known_snr(*sent))
         factor, tail_s = 1.0, 0.0

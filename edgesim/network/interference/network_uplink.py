@@ -237,7 +237,8 @@ class NetworkUplink(Uplink):
             return 1.0, 0.0
         sending = self._with_band(self.timer.table.active)
         gain = float(self.rates.gains(sending, self.env.now)[grant.device])
-        return self._draw(grant, bits, gain)
+        share = float(self.bands.shares()[grant.device])  # 0: it waits for a band
+        return self._draw(grant, share or grant.share, bits, gain)
 
     def _rates_now(self, sending: Array, time_s: float) -> tuple[Array, Array, Array]:
         self.follow()

@@ -1,17 +1,25 @@
 """Drawn repetitions agree with what is expected of them, and runs use them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import simpy
 
 from edgesim import simulate
 from edgesim.errors import ScenarioError
 from edgesim.network.adaptation.block_errors import Harq, RepeatedSchemes
 from edgesim.network.adaptation.drawn_repetitions import DrawnRepetitions
 from edgesim.network.adaptation.link_adaptation import make_repetitions, schemes
+from edgesim.network.channel import Channel
+from edgesim.network.fluid_links import Uplink
+from edgesim.network.interference.couplings import Couplings
+from edgesim.network.interference.network_uplink import NetworkUplink
+from edgesim.network.interference.sector_channel import SectorChannel
 from edgesim.scenario import load
 from edgesim.seeds import Seeds
+from fl.contracts import Grant
 from solvers.rate_laws.efficiency_laws import HullLaw
 
 FILE = Path(__file__).parents[4] / "scenarios" / "urban-macro.yaml"
@@ -78,6 +86,33 @@ def test_a_block_has_the_bits_of_up_to_four_layers(layers, larger):
     snr, bits = 10**0.42, 1e6
     assert several.draw(0, 0.0, snr, 1e6, bits) == one.draw(0, 0.0, snr, 1e6, bits / larger)
     assert several.draw(0, 0.0, snr, 1e6, bits) != one.draw(0, 0.0, snr, 1e6, 1.5 * bits / larger)
+
+
+@pytest.mark.parametrize("several_cells", [False, True], ids=["cell", "network"])
+def test_an_upload_with_the_band_of_those_who_are_done_is_drawn_as_one_that_was_granted_it(
+    several_cells,
+):
+    """At the ratio within the share that it has; a quarter of the band had 4 times that ratio."""
+
+    def end_s(share_rule, grants, done=()):
+        env, repeated = simpy.Environment(), RepeatedSchemes(*schemes("64qam"), Harq())
+        about = {"bandwidth_hz": 1e6, "noise_w_per_hz": 1e-20, "law": HullLaw(*repeated.curve())}
+        draws = {"share": share_rule, "repetitions": DrawnRepetitions(repeated, Seeds(1))}
+        if several_cells:
+            couplings = Couplings([[2e-13], [2e-13]], [0, 0])
+            channel = SectorChannel(couplings, **about)
+            link = NetworkUplink(env, channel, couplings, **draws)
+        else:
+            link = Uplink(env, Channel(path_gain=[2e-13, 2e-13], **about), **draws)
+        link.begin_round(grants)
+        for device in done:
+            link.release(device)
+        env.run(env.process(link.carry(1e5, grants[-1])))
+        return env.now
+
+    whole = Grant(1, 1.0, 0.0, 1e9, 0.14)
+    part = [Grant(0, 0.75, 0.0, 1e9, 0.14), replace(whole, share=0.25)]
+    assert end_s("reclaim", part, done=[0]) == pytest.approx(end_s("fixed", [whole]), rel=1e-12)
 
 
 def test_layers_of_the_carrier_reach_the_blocks():
