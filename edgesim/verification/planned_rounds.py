@@ -250,8 +250,9 @@ def check_finish(
 ) -> CheckResult:
     """Cycles over clock plus bits over rate, Liu (24), (25): the finish time of every upload.
 
-    It holds where the channel stands still, the band is divided for a whole round, and the
-    downlink takes no time; cycles and bits are those that were charged.
+    It holds where the channel stands still, the band is divided for a whole round, the downlink
+    takes no time, and uploads have no slots and no repetitions of their own; cycles and bits are
+    those that were charged.
     """
     network, away = setup.scenario.network, setup.absences
     moving = {
@@ -259,6 +260,9 @@ def check_finish(
         "uploads of other sectors disturb each other": network.layout.kind != "single",
         "the band is divided anew within a round": network.uplink.share != "fixed",
         "the downlink takes time": network.downlink.mode != "ideal",
+        "uploads wait for their slots": setup.channel.services[0] is not None,
+        "lost blocks are drawn": network.adaptation is not None
+        and network.adaptation.errors == "drawn",
         "processors are throttled, or run other programs": any(
             each.thermal or each.load for each in setup.hardware.values()
         ),
@@ -278,7 +282,8 @@ def check_finish(
         used = [grants[k] for k in rows["device"].tolist()]
         clock = np.array([grant.cpu_hz for grant in used])
         power_w = np.array([grant.power_w for grant in used])
-        rate = setup.channel.rate_bps(rows["share"].to_numpy(), power_w, gain[rows["device"]])
+        sent = rows["device"].to_numpy(), rows["share"].to_numpy(), power_w, gain[rows["device"]]
+        rate = setup.channel.flow_bps(0.0, *sent)
         expected_s = rows["cycles"].to_numpy() / clock + _seconds(rows["bits_up"].to_numpy(), rate)
         at = first_difference(rows["finish_s"], expected_s)
         if at is not None:

@@ -14,6 +14,26 @@ from edgesim.verification.planned_rounds import (
     recorded_rounds,
 )
 
+STILL = """
+name: still
+rounds: 3
+network:
+  noise: -169 dBm/Hz
+  channel:
+    path_loss: {model: log-distance, reference_loss: 40 dB, reference_distance: 1 m, exponent: 3.5}
+devices:
+  - count: 5
+    tx_power: 20 dBm
+    distance: [50 m, 120 m, 150 m, 200 m, 100 m]
+    cpu: {frequency: 1 GHz, cycles_per_weight: 100}
+budget: {latency_threshold: 300 ms}
+learning:
+  dataset: none
+  model: mlp
+  batch_size: 20
+  method: {name: pruning-only, lr: 0.1, rho_max: 0.95}
+"""
+
 
 @pytest.fixture
 def planned(static_run):
@@ -61,6 +81,30 @@ def test_where_the_channel_fades_the_finish_is_not_checked(planned):
     setup.channel.fading = BlockFading(setup.seeds, len(setup.fleet), step_s=0.01)
     check = check_finish(setup, rounds, plans)
     assert check == ("finish, Liu (28)", SKIPPED, "the channel changes")
+
+
+@pytest.mark.parametrize(
+    ("network", "expected"),
+    [
+        ("adaptation={rate: mcs, split: false}", (PASSED, "15 uploads within 1e-09")),
+        ("adaptation={rate: mcs, errors: drawn}", (SKIPPED, "lost blocks are drawn")),
+        (
+            "carrier={frequency: 3.5 GHz, bandwidth: 5 MHz, tdd: DDDSU, tdd_clock: slots}",
+            (SKIPPED, "uploads wait for their slots"),
+        ),
+    ],
+)
+def test_what_an_upload_got_is_no_wrong_finish(network, expected, tmp_path):
+    """With all three good runs were called wrong: plans have a law, uploads one scheme at a time,
+    repetitions and slots."""
+    path = tmp_path / "cell.yaml"
+    path.write_text(STILL)
+    band = [] if "bandwidth" in network else ["network.bandwidth=3 MHz"]
+    run = edgesim.simulate(edgesim.load(path, [f"network.{network}", *band]), out=tmp_path / "run")
+    setup, rounds = set_up(run.scenario), recorded_rounds(read_event_log(tmp_path / "run"))
+    _, plans = check_allocations(setup, rounds)
+    check = check_finish(setup, rounds, plans)
+    assert (check.outcome, check.detail) == expected
 
 
 def test_shares_beyond_the_band_and_weak_certificates(static_run):
