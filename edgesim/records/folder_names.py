@@ -75,7 +75,8 @@ def readable_name(label: str, values: Mapping[str, str]) -> str:
 
 
 def _plain(text: str) -> str:
-    return re.sub(r"[^\w.+-]+", "-", text.replace(" ", "")).strip("-")
+    plain = re.sub(r"[^\w.+-]+", "-", text.replace(" ", "")).strip("-")
+    return f"-{plain}" if re.match(r"-\.?\d", text) else plain
 
 
 def short_names(keys: Iterable[str]) -> dict[str, str]:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from edgesim.scenario.key_docs import all_keys
-from edgesim.scenario.units import UnitError, parse
+from edgesim.scenario.key_docs import KeyInfo, all_keys
+from edgesim.scenario.units import DIMENSIONS, UnitError, parse
 from edgesim.scenario.yaml_text import scalar
 
 POSITION = "scheme_position"
@@ -75,7 +75,7 @@ def differing_keys(flats: Sequence[FlatScenario]) -> list[str]:
 
 def unit_of(key: str) -> str:
     """The SI unit of a key in the schema; KeyError for a key that the schema does not know."""
-    return _units()[re.sub(r"\.\d+(?=\.|$)", "", key)]
+    return _documented()[_without_positions(key)].unit
 
 
 def possible_units(key: str) -> list[str]:
@@ -89,9 +89,25 @@ def possible_units(key: str) -> list[str]:
         return [""]
 
 
+def usual_level(key: str, unit: str) -> str | None:
+    """The decibel unit of values that are usually written in dBm, such as ``tx_power``; else None.
+
+    Args:
+        key: dotted.
+        unit: one of `possible_units`.
+    """
+    info = _documented().get(_without_positions(key))
+    in_decibel = info is not None and " dBm" in info.example
+    return next(iter(DIMENSIONS[unit].levels)) if in_decibel else None
+
+
 @cache
-def _units() -> dict[str, str]:
-    return {info.key: info.unit for info in all_keys()}
+def _documented() -> dict[str, KeyInfo]:
+    return {info.key: info for info in all_keys()}
+
+
+def _without_positions(key: str) -> str:
+    return re.sub(r"\.\d+(?=\.|$)", "", key)
 
 
 def si_column(key: str, texts: Iterable[str | None]) -> tuple[list[Any], str]:

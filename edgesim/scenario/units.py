@@ -89,6 +89,20 @@ def parse(value: str | int | float, unit: str) -> float:
     return _finite(number, symbol, unit, given)
 
 
+def in_unit(value: float, symbol: str, unit: str) -> float:
+    """An SI value as a number of another unit, of which 12 digits count, nine decimals of a level.
+
+    Example:
+        >>> in_unit(0.025, "ms", "s"), in_unit(0.1, "dBm", "W"), in_unit(0.0, "dBm", "W")
+        (25.0, 20.0, -inf)
+    """
+    if symbol not in DIMENSIONS[unit].levels:
+        return float(f"{value / parse(f'1 {symbol}', unit):.12g}")
+    if value <= 0.0:
+        return -math.inf
+    return round(10.0 * math.log10(value) + DIMENSIONS[unit].levels[symbol], 9)
+
+
 def format_quantity(value: float, unit: str) -> str:
     """The shortest usual way to write an SI value; `parse` gives it back exactly.
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from edgesim.errors import ResultsError, shorten
 from edgesim.results.flat_scenario import possible_units
-from edgesim.scenario.units import UnitError, parse
+from edgesim.scenario.units import UnitError, in_unit, parse
 from reports.run_data.scheme_grouping import Scheme, group_runs, swept_keys, tied_keys
 from reports.run_data.swept_keys import SweptKey
 
@@ -139,5 +139,5 @@ def _number(key: SweptKey, text: str) -> float | None:
         pass
     for unit in possible_units(key.key):
         with suppress(UnitError, KeyError):
-            return float(f"{parse(text, unit) / parse(f'1 {key.unit}', unit):.12g}")
+            return in_unit(parse(text, unit), key.unit, unit)
     return None

@@ -12,8 +12,14 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from edgesim.results.flat_scenario import NONE, FlatScenario, differing_keys, possible_units
-from edgesim.scenario.units import DIMENSIONS, UnitError, parse
+from edgesim.results.flat_scenario import (
+    NONE,
+    FlatScenario,
+    differing_keys,
+    possible_units,
+    usual_level,
+)
+from edgesim.scenario.units import DIMENSIONS, UnitError, in_unit, parse
 
 METHOD = "learning.method.name"
 UNSET = "unset"
@@ -67,23 +73,22 @@ def swept_key(key: str, texts: Sequence[str], name: str = "") -> SweptKey | None
     name = name or short_names([key])[key]
     split = {text: pair for text in dict.fromkeys(texts) if (pair := _number_and_unit(text))}
     units = {unit for _, unit in split.values()}
-    if len(units) == 1:
-        return SweptKey(key, name, units.pop(), {text: pair[0] for text, pair in split.items()})
     for si_unit in possible_units(key):
         with suppress(UnitError, KeyError):
-            return SweptKey(key, name, *_in_one_unit(list(split), units, si_unit))
+            values = {text: parse(text, si_unit) for text in split}
+            level = usual_level(key, si_unit) if all(v > 0.0 for v in values.values()) else None
+            if unit := level or (_largest(units, si_unit) if len(units) > 1 else ""):
+                numbers = {text: in_unit(value, unit, si_unit) for text, value in values.items()}
+                return SweptKey(key, name, unit, numbers)
+    if len(units) == 1:
+        return SweptKey(key, name, units.pop(), {text: pair[0] for text, pair in split.items()})
     return None
 
 
-def _in_one_unit(
-    texts: Sequence[str], units: set[str], si_unit: str
-) -> tuple[str, dict[str, float]]:
-    """The largest of the units that is no level, and the texts as numbers in it."""
+def _largest(units: set[str], si_unit: str) -> str:
+    """The largest of the units that is no level."""
     linear = units - DIMENSIONS[si_unit].levels.keys()
-    factors = {unit: parse(f"1 {unit}", si_unit) for unit in linear}
-    unit = max(factors, key=factors.__getitem__, default=si_unit)
-    factor = factors.get(unit, 1.0)
-    return unit, {text: parse(text, si_unit) / factor for text in texts}
+    return max(linear, key=lambda unit: parse(f"1 {unit}", si_unit), default=si_unit)
 
 
 def distinguishing_keys(
@@ -152,4 +157,13 @@ def short_names(keys: Collection[str]) -> dict[str, str]:
 
 def describe(flat: FlatScenario, keys: Sequence[str], names: dict[str, str]) -> list[str]:
     """The values of some keys: a method by its plain name, others as "solver equal", "mu unset"."""
-    return [flat[key] if key == METHOD else f"{names[key]} {flat.get(key, UNSET)}" for key in keys]
+    return [flat[key] if key == METHOD else f"{names[key]} {_shown(flat, key)}" for key in keys]
+
+
+def _shown(flat: FlatScenario, key: str) -> str:
+    """The value of a key, in the unit of its axis."""
+    text = flat.get(key, UNSET)
+    made = swept_key(key, [text])
+    if made is None or text not in made.numbers or text.endswith(made.unit):
+        return text
+    return f"{made.numbers[text]:g} {made.unit}"

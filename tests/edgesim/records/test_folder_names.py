@@ -52,5 +52,7 @@ def test_the_scheme_of_a_file_names_the_folder_and_its_keys_are_no_changes(scena
 
 def test_long_and_odd_values_stay_names_of_folders():
     values = {"a.count": "3", "b.count": "[1, {x: '../y'}]", "learning.method.lr": "1e-3"}
+    levels = {"noise": "-169 dBm/Hz", "p0": "-.5dBm", "sides": "-left-"}
+    assert readable_name("a", levels) == "a,noise=-169dBm-Hz,p0=-.5dBm,sides=left"
     assert readable_name("other one", values) == "other-one,a.count=3,b.count=1-x-..-y,lr=1e-3"
     assert len(readable_name("x", {f"key{i}": "value" for i in range(50)})) <= 80

@@ -1,12 +1,20 @@
 """Quantities: hand-computed values, exact round trips, and complaints that say what to write."""
 
 import math
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.scenario.units import DIMENSIONS, UnitError, format_quantity, parse, unit_pattern
+from edgesim.scenario.units import (
+    DIMENSIONS,
+    UnitError,
+    format_quantity,
+    in_unit,
+    parse,
+    unit_pattern,
+)
 
 GOLDEN = [
     ("200 MHz", "Hz", 2e8),
@@ -36,6 +44,16 @@ GOLDEN = [
 @pytest.mark.parametrize(("text", "unit", "value"), GOLDEN)
 def test_hand_computed_values(text, unit, value):
     assert parse(text, unit) == value
+
+
+@pytest.mark.parametrize(("text", "unit", "value"), GOLDEN)
+def test_a_number_in_its_unit_is_the_one_that_was_written(text, unit, value):
+    number, symbol = re.fullmatch(r"([-+.\de]+) ?(.+)", text.replace("μ", "µ")).groups()
+    assert in_unit(value, symbol, unit) == float(number)
+
+
+def test_nothing_is_no_level():
+    assert in_unit(0.0, "dBm", "W") == -math.inf
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,19 @@ def test_a_slice_keeps_the_keys_that_the_sweep_changed_together(linked_sweep):
     assert [row[0] for row in latency.rows] == ["z", "a"]  # no row of its own for each value
 
 
+@pytest.mark.parametrize("asked", ["13 dBm", "13", "19.952623149689 mW"])
+def test_transmit_powers_are_levels_in_names_and_slices(tmp_path, write_run, asked):
+    """A resolved scenario has 10, 13 and 20 dBm as 10 mW, 13 dBm and 100 mW."""
+    folders = [
+        write_run(tmp_path / text, extra=f"devices: [{{count: 3, tx_power: {text}}}]")
+        for text in ("10 mW", "13 dBm", "100 mW")
+    ]
+    schemes = load_schemes(folders)
+    assert [scheme.point for scheme in schemes] == [f"tx power {n} dBm" for n in (10, 13, 20)]
+    (kept,) = sliced_schemes(schemes, {"tx_power": asked})
+    assert kept.values["devices.0.tx_power"] == "13 dBm"
+
+
 def test_a_slice_keeps_the_order_of_the_sweep(linked_sweep):
     schemes = sliced_schemes(linked_sweep, {"count": "3", "bandwidth": "2 MHz"})
     assert [scheme.label for scheme in schemes] == ["z", "a"]
