@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 export PYTHONDONTWRITEBYTECODE :=  # compiled once, not by every process of the tests
 
-.PHONY: demo test test-fast test-browser check bench bench-reliability docs paper-liu paper-controls clean
+.PHONY: demo test test-fast test-lowest test-browser check bench bench-reliability docs paper-liu paper-controls clean
 .DEFAULT_GOAL := demo
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -24,6 +24,17 @@ test: $(VENV)/.installed  ## the whole test suite, on two processes
 
 test-fast: $(VENV)/.installed  ## without the slow tests: for every save
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+test-lowest: $(VENV)-lowest/.installed  ## the same with the oldest releases that pyproject.toml allows
+	$(VENV)-lowest/bin/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+$(VENV)-lowest/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)-lowest
+	sed -n '/^dependencies/,/^]/s/^  "\(.*\)>=\(.*\)",/\1==\2.*/p' pyproject.toml | grep -v ^torch > $(VENV)-lowest/lowest.txt
+	grep ^torch== constraints.txt >> $(VENV)-lowest/lowest.txt  # builds without CUDA are rarely kept
+	$(VENV)-lowest/bin/python -m pip install --quiet -c $(VENV)-lowest/lowest.txt torch
+	$(VENV)-lowest/bin/python -m pip install --quiet -c $(VENV)-lowest/lowest.txt -e ".[test,cluster]"
+	@touch $@
 
 test-browser: $(VENV)/.browser  ## the page of a report in Chromium, which it does not install
 	$(BIN)/python -m pytest -rs tests/reports/test_page_in_browser.py
@@ -92,4 +103,4 @@ paper-controls: $(VENV)/.installed  ## the papers' tables under other readings o
 	  learning.method.personal_lr=0.01 learning.method.global_lr=0.01 --seeds 0-4 --out $(CONTROLS)/alpha
 
 clean:
-	rm -rf $(VENV) runs build *.egg-info
+	rm -rf $(VENV) $(VENV)-lowest runs build *.egg-info

@@ -57,7 +57,8 @@ def check_network(scenario: ScenarioKeys) -> None:
         raise ValueRefusedError(f"{problem}; write synchronous", keys=("clock", "mode"))
     if network.uplink.share not in DIVIDED:
         problem = f"is {network.uplink.share}, but sectors divide their bands beforehand so far"
-        raise ValueRefusedError(f"{problem}; write fixed", keys=("network", "uplink", "share"))
+        problem += f"; write {' or '.join(DIVIDED)}"
+        raise ValueRefusedError(problem, keys=("network", "uplink", "share"))
 
 
 def _check_blocks(scenario: ScenarioKeys, mode: str) -> None:

@@ -166,7 +166,10 @@ REFUSED = [
     ([RESOLVED], "write for instance network.carrier: {bandwidth: 20 MHz}"),
     (["network.noise=-100 dBm"], "interference adds to a density"),
     (["clock.mode=asynchronous"], "whose jobs overlap"),
-    (["network.uplink.share=fair"], "sectors divide their bands beforehand"),
+    (
+        ["network.uplink.share=fair"],
+        "sectors divide their bands beforehand so far; write fixed or reclaim",
+    ),
     (["network.downlink={mode: unicast}"], "write {mode: unicast, tx_power: 46 dBm}"),
     ([CONTROL, "network.uplink.share=reclaim"], "network.power_control"),
     ([CONTROL, "allocation.solver=energy"], "network.power_control"),
