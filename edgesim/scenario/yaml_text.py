@@ -20,6 +20,7 @@ from fl.regular_files import FileTooLargeError, read_regular
 MAX_BYTES = 256 * 1024
 MAX_RESOLVED_BYTES = 4 << 20  # of scenario.yaml in a run's folder, where traces are written out
 MAX_DEPTH = 20
+TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels; a scenario needs far fewer"
 MAX_DIGITS = 4000  # of a whole number that is read in full; Python's int() refuses more than 4300
 LARGE = "put long lists into a file and name it by {trace: file.csv}"
 NO_CHARACTER = "an escape that is no character; write the character itself"
@@ -108,6 +109,7 @@ def read_text(text: str, source: str, numbered: bool = True) -> Document:
         place = builder.line_place(mark.line) if mark else source
         problem = f"not valid YAML ({_one_line(error.problem or 'unreadable')})"
         problem = NO_CHARACTER if "character escape code" in problem else problem
+        problem = TOO_DEEP if "nesting depth" in problem else problem  # PyYAML from 6.0.4 on
         line = text.split("\n")[mark.line :][:1] if mark else []
         if "any token" in problem and re.match(r"\s*\t", "".join(line)):
             problem = "a tab before the text; indent with blanks"
@@ -238,8 +240,7 @@ class _DocumentBuilder:
         if self._expects_key():
             raise self._error(line, "a key is a list or a mapping; keys are words")
         if len(self._open) >= MAX_DEPTH:
-            problem = f"nested deeper than {MAX_DEPTH} levels; a scenario needs far fewer"
-            raise self._error(line, problem)
+            raise self._error(line, TOO_DEEP)
         self._add_node(container, line)
         self._open.append(container)
         self._path.append(None)
