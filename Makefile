@@ -25,7 +25,7 @@ test: $(VENV)/.installed  ## the whole test suite, on two processes
 test-fast: $(VENV)/.installed  ## without the slow tests: for every save
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
-test-lowest: $(VENV)-lowest/.installed  ## the same with the oldest releases that pyproject.toml allows
+test-lowest: $(VENV)-lowest/.installed  ## the same with the oldest releases of all required packages but torch
 	$(VENV)-lowest/bin/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 $(VENV)-lowest/.installed: pyproject.toml constraints.txt
