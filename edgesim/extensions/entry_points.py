@@ -145,8 +145,9 @@ def entries_named(scenario: Scenario) -> list[EntryPoint]:
 
 def _entries(scenario: Scenario) -> list[tuple[Key, EntryPoint]]:
     """The entry points that names of a scenario stand for, with the keys of these names."""
-    names, kinds = names_of_code(scenario), KEYS.items()
-    return [(key, entry) for kind, key in kinds for entry in entries_of(kind, names[key] or "")]
+    names = names_of_code(scenario)
+    named = [(kind, key, name) for kind, key in KEYS.items() if (name := names[key])]
+    return [(key, entry) for kind, key, name in named for entry in entries_of(kind, name)]
 
 
 def package_code(scenario: Scenario) -> list[tuple[Key, str, Path]]:
