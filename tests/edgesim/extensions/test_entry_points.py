@@ -10,6 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from edgesim.cli.app import app
+from edgesim.extensions import entry_points
+from edgesim.scenario import load
 
 pytestmark = pytest.mark.slow  # pip takes seconds
 ROOT = Path(__file__).parents[3]
@@ -231,3 +233,8 @@ def test_of_two_packages_with_one_name_neither_is_taken(edgesim, monkeypatch, tm
     both = edgesim("run", "acme.yaml", code=2)
     problem = "learning.method.name is calm, which acme-edge 1.2 and other-edge 0.3 register"
     assert both == f"acme.yaml:12: {problem}; remove one of them\n"
+
+
+def test_nothing_is_looked_for_where_all_names_are_shipped(monkeypatch):
+    monkeypatch.setattr(entry_points, "registered", lambda kind: pytest.fail(f"lists {kind}"))
+    assert entry_points.entries_named(load(ROOT / "scenarios/demo.yaml", label="joint")) == []
