@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, TypeVar, get_args, get_origin
 
@@ -17,6 +18,7 @@ from edgesim.scenario.schema import ScenarioKeys
 from edgesim.scenario.section import Section, ValueRefusedError, refuse
 
 Checked = TypeVar("Checked", bound=ScenarioKeys)
+MOST_NAMED = 10  # further missing keys in an error
 
 
 def validated(model: type[Checked], document: Document, folder: Path) -> Checked:
@@ -50,7 +52,18 @@ def _scenario_error(problem: ValidationError, document: Document) -> ScenarioErr
         keys = (*_keys_of(first["loc"][:-1], document.tree), first["loc"][-1])
         return ScenarioError(f"{document.place_of(keys)}: {_unexpected(keys)}")
     refused = _refused(first, keys).below(*keys)
-    return document.error(written_key(document.tree, refused.keys), refused.problem, refused.shown)
+    sentence = refused.problem
+    if first["type"] == "missing":
+        missing = [each["loc"] for each in errors if each["type"] == "missing"]
+        sentence += _missing_too([_keys_of(each, document.tree) for each in missing[1:]])
+    return document.error(written_key(document.tree, refused.keys), sentence, refused.shown)
+
+
+def _missing_too(keys: Sequence[KeyPath]) -> str:
+    """What the sentence of a missing key says of further ones, so that nobody meets each alone."""
+    named = [".".join(map(str, each)) for each in keys[:MOST_NAMED]]
+    more = [f"{len(keys) - MOST_NAMED} more"] if len(keys) > MOST_NAMED else []
+    return f"; missing too: {', '.join([*named, *more])}" if named else ""
 
 
 def _keys_of(location: KeyPath, tree: object) -> KeyPath:

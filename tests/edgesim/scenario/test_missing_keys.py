@@ -1,0 +1,20 @@
+"""A file without several keys is told of all of them at once."""
+
+from edgesim.scenario.validation import MOST_NAMED
+
+
+def test_keys_that_are_missing_too_are_named(good, sentence_of_file):
+    text = good.replace("  noise: -110 dBm\n", "").replace("batch_size: 20, ", "")
+    said = sentence_of_file(text.replace("rounds: 3\n", ""))
+    assert said.endswith(
+        "rounds is missing; write for instance rounds: 100; "
+        "missing too: network.noise, learning.batch_size"
+    )
+
+
+def test_of_many_the_first_are_named(sentence_of_file):
+    said = sentence_of_file("name: a\nrounds: 1\ndevices: [{}, {}, {}, {}, {}]\n")
+    missing = said.partition("; missing too: ")[2].split(", ")
+    asked = [f"devices.{i}.{key}" for i in range(5) for key in ("count", "tx_power", "cpu")]
+    # the network is said first, the learning last
+    assert missing == [*asked[:MOST_NAMED], f"{len(asked) + 1 - MOST_NAMED} more"]
