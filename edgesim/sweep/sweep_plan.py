@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, product
 from math import prod
 from pathlib import Path
 
 from edgesim.errors import COMMAND_LINE, RunError, ScenarioError
-from edgesim.scenario.base_file import read_with_base
+from edgesim.scenario.base_file import base_of, read_with_base
 from edgesim.scenario.document import Document
 from edgesim.scenario.loader import Scenario, scheme_of_document
 from edgesim.scenario.overrides import Override, scheme_labels, with_overridden_schemes
@@ -36,7 +36,8 @@ class SweepPlan:
         axes: key -> the values that points have, as texts, of the keys that vary.
         linked: the keys of each axis that changes several together.
         points: in the order in which they are listed.
-        changes: key -> its one value as text, of the command line; None: it removes the key.
+        changes: key -> its one value as text, of the command line, or of the sweep of a file that
+            changes no other one; None: it removes the key.
         notes: what the user should know before the sweep starts.
     """
 
@@ -91,16 +92,29 @@ def plan_sweep(
         labels = ", ".join(dict.fromkeys(point.label for point in points))
         notes.append(f"{METHOD_KEY} chooses among the schemes of {path}: {labels}")
     given = {key for text in texts for key in axis_from_text(text).keys}
-    changes = {
-        value.key: None if value.override.removes else value.text
-        for axis in axes
-        if not varies(axis)
-        for value in axis.rows[0]
-        if value.key in given
+    if base_of(path) == path:  # else the sweep of the file goes with all that it lays over its base
+        given.update(key for axis in every for key in axis.keys)
+    common = _single_values(axes, given)
+    of_schemes = {label: _single_values(each, given) for label, each in own.items()}
+    hidden = {key: text for key, text in common.items() if key in {*chain(*of_schemes.values())}}
+    changes = {key: text for key, text in common.items() if key not in hidden} | {
+        f"schemes.{label}.{key}": text
+        for label, mine in of_schemes.items()
+        for key, text in (hidden | mine).items()
     }
     return SweepPlan(
         points[0].scenario.name, path, shown, list(dict.fromkeys(linked)), points, changes, notes
     )
+
+
+def _single_values(axes: Sequence[SweepAxis], keys: Container[str]) -> dict[str, str | None]:
+    """Key -> its text, of some keys, on the axes that do not vary; None: it removes the key."""
+    alone = [value for axis in axes if not varies(axis) for value in axis.rows[0]]
+    return {
+        value.key: None if value.override.removes else value.text
+        for value in alone
+        if value.key in keys
+    }
 
 
 def combine(

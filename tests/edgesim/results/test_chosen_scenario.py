@@ -108,6 +108,24 @@ def test_what_is_written_is_what_the_points_ran(methods, tmp_path, texts):
         assert (found.rounds, found.learning.method) == (wanted.rounds, wanted.learning.method)
 
 
+def test_what_the_files_own_sweep_gives_one_value_is_written(methods, tmp_path):
+    """The file that was written had 1 MHz where the points ran with 3."""
+    swept = "sweep: {network.bandwidth: 3 MHz, rounds: 7, learning.method.lr: [0.1, 0.2]}\n"
+    methods({"a": {}}, f"schemes: {{a: {{}}, b: {{sweep: {{rounds: 8}}}}}}\n{swept}")
+    plan = plan_sweep(tmp_path / "tiny.yaml")
+    ran = {point.label: point.values for point in plan.points}
+    choices = [Choice(label, (Candidate(each, 0.5, 1),)) for label, each in ran.items()]
+    text = chosen_scenario(choices, plan.source, tmp_path, True, plan.changes)
+    (tmp_path / "chosen.yaml").write_text(text)
+    found = dict(expand(tmp_path / "chosen.yaml"))
+    assert {label: each.rounds for label, each in found.items()} == {"a": 7, "b": 8}
+    for point in plan.points:
+        assert point.scenario.rounds == found[point.label].rounds
+        assert found[point.label].network.bandwidth_hz == 3e6
+    (tmp_path / "over.yaml").write_text(f"base: tiny.yaml\n{swept}")
+    assert plan_sweep(tmp_path / "over.yaml").changes == {}  # what a tuning changes goes with it
+
+
 @pytest.mark.parametrize("key", ["schemes", "schemes.a"])
 def test_a_scheme_that_the_command_line_replaced_is_refused(methods, tmp_path, key):
     """The file that was written had the scheme of the base."""
