@@ -110,7 +110,7 @@ class ServerLoop:
         self.trainer, self.log, self.observer = trainer, log, observer
         log.attach(env)
         self.desk = Desk(env, len(cell.fleet))
-        self.plan = RoundPlan((), budget_s=cell.budget_s)  # the last since the version before
+        self.plan = RoundPlan((), budget_s=cell.budget_s)  # see RoundPlan.after
         self.view: View | None = None  # the last of the present version
 
     def versions(self, rounds: range, state: State) -> Events:
@@ -211,8 +211,7 @@ class ServerLoop:
             state = self.retained(state)
         view = self.view = self.seen_by_the_method(g)
         plan = make_plan(cell, method, state, view)  # b_k (54), rho_k (58)
-        # one that has not settled is said, whatever the others of its version have done
-        self.plan = replace(plan, unsettled=max(plan.unsettled, self.plan.unsettled))
+        self.plan = plan.after(self.plan)
         jobs = [
             replace(job, again=again) if (again := desk.again(job.device)) else job
             for job in (self.ordered(state, view, grant) for grant in plan.grants)

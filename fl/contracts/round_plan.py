@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -195,3 +196,29 @@ class RoundPlan:
     forecast: UploadForecast | None = None
     unsettled: float = 0.0
     too_weak: Mapping[int, float] = field(default_factory=dict)
+
+    def after(self, before: RoundPlan) -> RoundPlan:
+        """This plan with the numbers of all plans of its version.
+
+        The worst residual, the longest threshold and the sums of the slopes. A plan of nobody has
+        no certificate, and adds nothing.
+
+        Args:
+            before: those before it in the version, put together in this way.
+        """
+        plan = replace(
+            self,
+            budget_s=max(self.budget_s, before.budget_s),
+            # one that has not settled is said, whatever the others of its version have done
+            unsettled=max(self.unsettled, before.unsettled),
+        )
+        if isnan(before.residual):
+            return plan
+        own = (self.residual, self.pruning_per_hz, self.pruning_per_s)
+        residual, per_hz, per_s = (0.0, 0.0, 0.0) if isnan(self.residual) else own
+        return replace(
+            plan,
+            residual=max(residual, before.residual),
+            pruning_per_hz=per_hz + before.pruning_per_hz,
+            pruning_per_s=per_s + before.pruning_per_s,
+        )

@@ -28,7 +28,9 @@ def slopes(scheme: Scheme) -> pd.DataFrame | None:
         table = run.rounds
         if any(name not in table for name in SLOPES):
             return None
-        served = (table["selected"] - table["infeasible"]).where(lambda count: count > 0)
+        # Where jobs overlap, the plans of a version are for those that were handed out in it.
+        asked = table.get("dispatched", table["selected"])
+        served = (asked - table["infeasible"]).where(lambda count: count > 0)
         falls = {name: -table[name] * STEPS[name][1] / served * 100 for name in SLOPES}
         parts.append(pd.DataFrame(falls).set_index(table["round"] + 1))
     mean = pd.concat(parts).groupby(level=0).mean().dropna()

@@ -151,7 +151,8 @@ class VersionLoop:
         """Start jobs on devices that are there and free."""
         desk, cell = self.desk, self.cell
         view = self.view = self.seen_by_the_method()
-        plan = self.plan = make_plan(cell, self.method, state, view)
+        plan = make_plan(cell, self.method, state, view)
+        self.plan = plan.after(self.plan)
         grants = grants_of(plan)
         if cell.keeps_promises:
             cell.begin_round(plan, others_go_on=True)
@@ -190,7 +191,7 @@ class VersionLoop:
         desk.turn += len(grants)
         self.env.advance_to(float(start_s[-1]))
         self.view, last = view, grants.device[-1:]
-        self.plan = cell.plan(demand_of(self.method, state, view, last), view)
+        self.plan = cell.plan(demand_of(self.method, state, view, last), view).after(self.plan)
         return True
 
     def seen_by_the_method(self) -> View:

@@ -197,8 +197,7 @@ class Planner:
         grants = self._grants(devices, answer, view, band)
         grants = self._on_levels(grants, demand, view, problem, answer)
         residual = float(answer.certificate.residual)
-        slopes = self._slopes(answer, band)
-        planned = (grants, left_out, residual, self.budget_s, *slopes)
+        planned = (grants, left_out, residual, self.budget_s, *self._slopes(answer))
         return RoundPlan(*planned, unsettled=found.unsettled)
 
     def unprunable_s(self, demand: Demand, view: View, alone: bool = False) -> Array:
@@ -235,11 +234,14 @@ class Planner:
         threshold = self.budget_s, self.when_infeasible
         return allocate(self.allocator, problem, *threshold, before_s, least_extra_s)
 
-    def _slopes(self, answer: Allocation, band: float = 1.0) -> tuple[float, float]:
-        """Change of the summed pruning per hertz of band and per second of T_th; nan: not known."""
+    def _slopes(self, answer: Allocation) -> tuple[float, float]:
+        """Change of the summed pruning per hertz of B and per second of T_th; nan: not known.
+
+        Beside promises the band of the problem is beta B, and beta stays as it is.
+        """
         if not answer.is_differentiable:
             return math.nan, math.nan
-        slopes = answer.sensitivity(band * self.channel.bandwidth_hz)
+        slopes = answer.sensitivity(self.channel.bandwidth_hz)
         return slopes.per_hz, slopes.per_s
 
     def _prices(self, problem: PruningProblem, answer: Allocation, extra_s: float) -> Array:

@@ -23,6 +23,13 @@ def test_points_per_mhz_and_per_ms(tmp_path, write_run):
     assert worth.shadow_price_table(schemes).rows[0][1:] == (1, approx(2.0), approx(3.0))
 
 
+def test_where_jobs_overlap_the_slopes_are_of_the_jobs_handed_out(tmp_path, write_run):
+    """Four jobs were handed out in the version, two of them used: 1 point per MHz of each."""
+    folder = write_run(tmp_path / "run", pruning_per_hz=-4e-8, pruning_per_s=-40.0, dispatched=4)
+    table = worth.slopes(load_schemes([folder])[0])
+    assert table["pruning_per_hz"].tolist() == approx([1.0] * 4)
+
+
 def test_allocators_without_slopes_have_no_figure(tmp_path, write_run):
     nan = float("nan")
     unknown = load_schemes([write_run(tmp_path / "nan", pruning_per_hz=nan, pruning_per_s=nan)])

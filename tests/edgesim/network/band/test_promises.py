@@ -47,10 +47,12 @@ def test_a_newcomer_sends_unpruned_in_what_is_left(cell):
 
 
 def test_a_newcomer_is_pruned_to_what_is_left(cell):
-    """0.4 of 20 Mbit/s in 0.4 s are 3.2 Mbit."""
+    """0.4 of 20 Mbit/s in 0.4 s are 3.2 Mbit: 0.4 x 2 bit/s/Hz x 0.4 s / 4 Mbit a hertz more."""
     occupied(cell, *KEPT)
-    (grant,) = cell.plan(demand(4e6), cell.view(0)).grants
+    plan = cell.plan(demand(4e6), cell.view(0))
+    (grant,) = plan.grants
     assert grant.share == pytest.approx(0.4) and grant.rho == pytest.approx(0.2)
+    assert plan.pruning_per_hz == pytest.approx(-8e-8) and plan.pruning_per_s == pytest.approx(-2.0)
 
 
 def test_who_does_not_fit_waits_and_no_promise_is_revoked(cell):
