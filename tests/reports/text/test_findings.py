@@ -6,7 +6,7 @@ import pytest
 
 from reports.run_data.scheme_grouping import load_schemes
 from reports.text import findings
-from reports.text.summary_tables import scheme_table, target_table
+from reports.text.summary_tables import cost_table, scheme_table, target_table
 
 THREE = {"joint": (0.025, 0.9, 5e6), "fedavg": (0.1, 0.5, 5e6), "personal": (0.055, 0.95, 5e6)}
 
@@ -44,6 +44,22 @@ def test_fewer_than_three_seeds_have_values_and_no_order(schemes_of, seeds):
     assert f"Mean latency per round, {why} 25.0 ms; personal 55.0 ms; fedavg 100.0 ms." == latency
     assert f"Final test accuracy (mean over devices), {why} 90.0 %" in accuracy
     assert accuracy.index("personal") < accuracy.index("fedavg")
+
+
+def test_seeds_with_other_numbers_of_rounds_count_alike_as_in_the_table(tmp_path, write_run):
+    """As where a time ends the run: two rounds of 30 ms and four of 15 ms have a mean of 22.5."""
+    given = {0: (0.03, 0.03), 1: (0.015,) * 4}
+    folders = [
+        write_run(tmp_path / str(k), seed=k, latency_s=each, accuracy=(0.5,) * len(each))
+        for k, each in given.items()
+    ]
+    schemes = load_schemes(folders)
+    assert sentences(schemes)[0] == "Mean latency per round: joint 22.5 ms."
+    assert "; mean 22.5\u00a0ms (" in findings.threshold_notes(schemes)[0]
+    (row,) = cost_table(schemes).rows
+    assert row[1] == pytest.approx(0.0225)
+    (row,) = scheme_table(schemes).rows
+    assert row[4] == 3
 
 
 @pytest.mark.parametrize("seeds", [1, 3])
