@@ -225,7 +225,7 @@ def ordered_phases(phases: list[str]) -> list[str]:
 class RoundCurve:
     """A measure over the evaluated rounds [n].
 
-    rounds: played by then, the evaluated one included [n].
+    played: rounds of each seed by then, the evaluated one included [seeds, n].
     time_s: the end of each round [n], mean over seeds.
     values: of each seed [seeds, n].     mean: over the seeds.
     half: of its 95 % interval; None below `LEAST_SEEDS`.
@@ -233,13 +233,19 @@ class RoundCurve:
     runs: one a seed.
     """
 
-    rounds: np.ndarray
+    played: np.ndarray
     time_s: np.ndarray
     values: np.ndarray
     mean: np.ndarray
     half: np.ndarray | None
     devices_std: np.ndarray | None
     runs: tuple[FinishedRun, ...]
+
+    @property
+    def rounds(self) -> np.ndarray:
+        """Played by then [n]: of all seeds, or where they differ their mean."""
+        alike = (self.played == self.played[0]).all()
+        return self.played[0] if alike else self.played.mean(axis=0)
 
     @property
     def bits(self) -> np.ndarray:
@@ -253,7 +259,8 @@ class RoundCurve:
 
     @cached_property
     def _spent(self) -> np.ndarray:
-        return np.mean([spent_by(run, self.rounds - 1) for run in self.runs], axis=0)
+        of_seeds = zip(self.runs, self.played, strict=True)
+        return np.mean([spent_by(run, played - 1) for run, played in of_seeds], axis=0)
 
 
 def spent_by(run: FinishedRun, rounds: np.ndarray) -> np.ndarray:
@@ -272,21 +279,35 @@ def spent_by(run: FinishedRun, rounds: np.ndarray) -> np.ndarray:
     return spent[:, kept]
 
 
+def evaluated_by_time(run: FinishedRun) -> bool:
+    """Is `evaluate.every` a time, such as 60 s? Else it is a number of rounds."""
+    return isinstance((run.scenario.get("evaluate") or {}).get("every"), str)
+
+
 def round_curve(scheme: Scheme, column: str) -> RoundCurve | None:
-    """Mean over seeds at the rounds that all evaluated, with its interval; None without any."""
+    """Mean over seeds at the rounds that all evaluated, with its interval; None without any.
+
+    Where they are evaluated after times, these are other rounds with every seed: then it is the
+    mean over their first evaluations, their second ones, and so on.
+    """
     tables = [{name: run.rounds[name].to_numpy() for name in run.rounds} for run in scheme.runs]
-    known = [table["round"][~np.isnan(table[column])] for table in tables]
-    common = reduce(np.intersect1d, known)
-    if not len(common):
+    at = [np.flatnonzero(~np.isnan(table[column])) for table in tables]
+    if evaluated_by_time(scheme.first):
+        count = min(map(len, at))
+        at = [each[:count] for each in at]
+    else:
+        known = [table["round"][each] for table, each in zip(tables, at, strict=True)]
+        common = reduce(np.intersect1d, known)
+        at = [np.flatnonzero(np.isin(table["round"], common)) for table in tables]
+    if not len(at[0]):
         return None
-    at = [np.isin(table["round"], common) for table in tables]
 
     def of_seeds(value: Callable[[dict[str, np.ndarray]], np.ndarray]) -> np.ndarray:
         return np.stack([value(table)[kept] for table, kept in zip(tables, at, strict=True)])
 
     values, spread = of_seeds(lambda table: table[column]), f"{column}_std"
     return RoundCurve(
-        rounds=common + 1,  # files of a run count from 0
+        played=of_seeds(lambda table: table["round"]) + 1,  # files of a run count from 0
         time_s=of_seeds(lambda table: table["time_s"]).mean(axis=0),
         values=values,
         mean=values.mean(axis=0),

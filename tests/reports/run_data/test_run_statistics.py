@@ -101,6 +101,22 @@ def test_curve_over_seeds_uses_the_rounds_all_have(tmp_path, write_run):
     assert curve.half is None and curve.values.tolist() == [[0.1, 0.9], [0.3, 0.7]]
 
 
+def test_seeds_evaluated_after_times_have_a_curve_though_in_other_rounds(tmp_path, write_run):
+    """Every 40 ms, of rounds of 20 and of 30 ms; the slower one ends at 90 ms, with its third."""
+    given = {0: (0.02, (NAN, 0.5, NAN, 0.7, NAN, 0.9)), 1: (0.03, (NAN, 0.3, 0.6))}
+    folders = [
+        write_run(
+            tmp_path / str(seed), seed=seed, accuracy=accuracy, bits_up=10e6, bits_down=20e6,
+            latency_s=(latency_s,) * len(accuracy), extra="evaluate: {every: 40 ms}",
+        )
+        for seed, (latency_s, accuracy) in given.items()
+    ]  # fmt: skip
+    curve = stats.round_curve(load_schemes(folders)[0], "accuracy")
+    assert curve.rounds.tolist() == [2, 3.5] and curve.time_s.tolist() == approx([0.05, 0.085])
+    assert curve.mean.tolist() == approx([0.4, 0.65])
+    assert curve.bits.tolist() == approx([60e6, 105e6])  # 30 Mbit a round
+
+
 def test_the_spread_over_devices_stands_apart(scheme_of):
     curve = stats.round_curve(scheme_of(), "accuracy")
     assert (curve.devices_std.tolist(), curve.half) == ([0.1, 0.1], None)
