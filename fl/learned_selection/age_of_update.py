@@ -14,7 +14,7 @@ from fl.method_base.hyperparameter_declaration import param
 
 @dataclass(frozen=True)
 class AgeOfUpdate(LearningRule):
-    """The largest age A_k, or A_k r_k; A <- (A + 1) (1 - received)."""
+    """The largest age A_k, or (A_k + 1) r_k; A <- (A + 1) (1 - received), from 0 on."""
 
     about = "whose last update is the oldest, if asked also by its rate"
     source = "Yang et al., IEEE ICASSP 2020"
