@@ -16,7 +16,7 @@ LINK_COLOURS = {"uplink": "#0072B2", "downlink": "#9A9A9A"}
 
 
 def payload_and_energy(schemes: list[Scheme], style: FigureStyle) -> Figure:
-    """Bits by direction and joules by phase, means over rounds and seeds."""
+    """Bits by direction and joules by phase, means over rounds, then seeds."""
     rows = len(schemes)
     figure, (left, right) = two_panels(style, 1.3 + 0.42 * rows, 0.8 + 0.3 * rows, False)
     bits, joules = bits_per_round(schemes), joules_per_round(schemes)
@@ -33,7 +33,8 @@ def bits_per_round(schemes: list[Scheme]) -> dict[str, list[float]]:
     """Direction -> bits of all devices per round, for each scheme."""
     return {
         f"{way}link": [
-            sum(total(run, f"bits_{way}") for run in scheme.runs) / _rounds(scheme)
+            sum(total(run, f"bits_{way}") / len(run.rounds) for run in scheme.runs)
+            / len(scheme.runs)
             for scheme in schemes
         ]
         for way in ("up", "down")
@@ -43,21 +44,17 @@ def bits_per_round(schemes: list[Scheme]) -> dict[str, list[float]]:
 def joules_per_round(schemes: list[Scheme]) -> dict[str, list[float]]:
     """Phase -> joules of all devices per round, for each scheme."""
     spent = [
-        [run.spans.groupby("phase", sort=False)["energy_j"].sum() for run in scheme.runs]
+        [
+            run.spans.groupby("phase", sort=False)["energy_j"].sum() / len(run.rounds)
+            for run in scheme.runs
+        ]
         for scheme in schemes
     ]
-    phases = ordered_phases([phase for runs in spent for sums in runs for phase in sums.index])
+    phases = ordered_phases([phase for runs in spent for each in runs for phase in each.index])
     return {
-        phase: [
-            sum(float(sums.get(phase, 0.0)) for sums in runs) / _rounds(scheme)
-            for runs, scheme in zip(spent, schemes, strict=True)
-        ]
+        phase: [sum(float(each.get(phase, 0.0)) for each in runs) / len(runs) for runs in spent]
         for phase in phases
     }
-
-
-def _rounds(scheme: Scheme) -> int:
-    return sum(len(run.rounds) for run in scheme.runs)
 
 
 def payload_and_energy_table(schemes: list[Scheme]) -> Table:

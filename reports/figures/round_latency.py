@@ -16,7 +16,12 @@ from matplotlib.transforms import blended_transform_factory
 from edgesim.results.finished_run import FinishedRun
 from reports.figures.learning_curves import draw_interval
 from reports.run_data.job_outcomes import overlaps
-from reports.run_data.run_statistics import latencies_s, ordered_phases, round_curve
+from reports.run_data.run_statistics import (
+    latencies_s,
+    mean_latency_s,
+    ordered_phases,
+    round_curve,
+)
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.axes_and_legends import (
     legend,
@@ -51,13 +56,13 @@ def latency_by_round(schemes: list[Scheme], style: FigureStyle) -> Figure:
         look, value = styles[scheme.label], latencies_s(scheme) * 1e3
         ends = [value.min(), value.max()]
         left.plot(ends, [i, i], color=look.colour, lw=3, alpha=0.45, solid_capstyle="butt")
-        left.plot(value.mean(), i, **look.points, zorder=3)
+        left.plot(mean_latency_s(scheme) * 1e3, i, **look.points, zorder=3)
         curve = round_curve(scheme, "latency_s")
         if curve is not None:
             markers = staggered(i, len(schemes), len(curve.rounds)) | {"label": wrap(scheme.label)}
             right.plot(curve.rounds, curve.mean * 1e3, **look.line, **markers)
             draw_interval(right, curve.rounds, curve, 1e3, look.colour)
-    means = [f"{significant(4)(latencies_s(scheme).mean() * 1e3)} ms" for scheme in schemes]
+    means = [f"{significant(4)(mean_latency_s(scheme) * 1e3)} ms" for scheme in schemes]
     row_labels(left, [scheme.label for scheme in schemes], means)
     rows_from_above(left, len(schemes))
     limits = _thresholds_ms(schemes)
@@ -169,18 +174,16 @@ def with_rounds(schemes: list[Scheme]) -> list[Scheme]:
 
 @lru_cache(maxsize=32)  # the figure and its table ask for the same
 def phase_lengths_s(scheme: Scheme, who: str) -> dict[str, float]:
-    """Phase -> seconds per round, mean over rounds and seeds; the sum is the mean latency.
+    """Phase -> seconds per round, mean over rounds, then seeds; the sum is the mean latency.
 
     Args:
         scheme: its runs are taken together.
         who: SLOWEST, in every round the device whose last phase ends last; or MEAN, over the
             devices that took part.
     """
-    tables = [_by_phase(run, who) for run in scheme.runs]
-    rounds = sum(map(len, tables))
-    names = dict.fromkeys(name for table in tables for name in table)
-    sums = {name: [float(t[name].sum()) for t in tables if name in t] for name in names}
-    return {name: sum(values) / rounds for name, values in sums.items()}
+    means = [_by_phase(run, who).mean() for run in scheme.runs]
+    names = dict.fromkeys(name for each in means for name in each.index)
+    return {name: sum(float(each.get(name, 0.0)) for each in means) / len(means) for name in names}
 
 
 def _by_phase(run: FinishedRun, who: str) -> pd.DataFrame:

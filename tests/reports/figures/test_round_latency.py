@@ -90,6 +90,19 @@ def test_parts_of_real_runs_add_up_to_the_latency(real_runs):
             assert total == approx(stats.latencies_s(scheme).mean(), rel=1e-12)
 
 
+def test_seeds_with_other_numbers_of_rounds_count_alike(drawn, tmp_path, write_run):
+    """As in the tables: two rounds of 30 ms and four of 15 ms have a mean of 22.5."""
+    folders = [
+        write_run(tmp_path / str(k), seed=k, latency_s=each, accuracy=(0.5,) * len(each))
+        for k, each in enumerate([(0.03,) * 2, (0.015,) * 4])
+    ]
+    (scheme,) = load_schemes(folders)
+    for who in (latencies.SLOWEST, latencies.MEAN):
+        assert sum(latencies.phase_lengths_s(scheme, who).values()) == approx(0.0225)
+    left, _ = drawn(round_latency.latency_by_round, [scheme]).axes
+    assert left.lines[1].get_xdata()[0] == approx(22.5)
+
+
 def test_distribution_over_all_rounds_and_seeds(tmp_path, write_run):
     one = write_run(tmp_path / "0", seed=0, latency_s=(0.02, 0.04), accuracy=(0.1, 0.2))
     two = write_run(tmp_path / "1", seed=1, latency_s=(0.03, 0.01), accuracy=(0.1, 0.2))
