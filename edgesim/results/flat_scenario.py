@@ -17,6 +17,10 @@ NOT_CONFIG = frozenset(
     {"name", "scheme", "schemes", POSITION, "seed", "sweep", "report", "provenance"}
 )
 NONE = "none"
+GIVEN_BY_CARRIER = {
+    "network.bandwidth": "network.carrier.bandwidth",
+    "network.noise": "network.carrier.noise_figure",
+}
 
 FlatScenario = dict[str, str]
 
@@ -71,6 +75,16 @@ def differing_keys(flats: Sequence[FlatScenario]) -> list[str]:
     """Keys that not all have with the same value, in the order of the scenario."""
     keys = dict.fromkeys(key for flat in flats for key in flat)
     return [key for key in keys if len({flat.get(key) for flat in flats}) > 1]
+
+
+def chosen_keys(flats: Sequence[FlatScenario]) -> list[str]:
+    """`differing_keys` without those that a carrier gives: it has the key that was chosen."""
+    return [key for key in differing_keys(flats) if not _is_given(key, flats)]
+
+
+def _is_given(key: str, flats: Sequence[FlatScenario]) -> bool:
+    source = GIVEN_BY_CARRIER.get(key)
+    return source is not None and all(flat.get(source, NONE) != NONE for flat in flats)
 
 
 def unit_of(key: str) -> str:

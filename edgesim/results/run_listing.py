@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from edgesim.errors import ResultsError, counted
-from edgesim.results.flat_scenario import FlatScenario, differing_keys, flatten
+from edgesim.results.flat_scenario import FlatScenario, chosen_keys, flatten
 from edgesim.results.run_files import read_json, read_scenario
 from edgesim.results.run_search import find_runs
 from edgesim.results.summary_file import read_summary
@@ -148,7 +148,7 @@ def _with_keys(runs: Sequence[ListedRun]) -> list[ListedRun]:
     for run in runs:
         groups.setdefault((run.name, run.scheme), []).append(run)
     keys = {
-        name: [key for key in differing_keys([run.scenario for run in group]) if key != "rounds"]
+        name: [key for key in chosen_keys([run.scenario for run in group]) if key != "rounds"]
         for name, group in groups.items()
     }
     return [

@@ -20,6 +20,8 @@ from reports.run_data.swept_keys import (
     swept_key,
 )
 
+# the band of a downlink without its own is the cell's, and then changes along with it
+BANDS = ("network.bandwidth", "network.downlink.bandwidth")
 MOST_SERIES = 8  # lines that a figure still shows apart
 
 
@@ -115,8 +117,8 @@ def group_runs(
 def swept_keys(schemes: Sequence[Scheme], apart: bool = False) -> list[SweptKey]:
     """The numeric keys in which schemes of one label differ, in the order of the scenario.
 
-    Of keys that a sweep changed together only the first one is left, with the names of the
-    others, unless they are wanted ``apart``.
+    Of keys that a sweep changed together, or of the two `BANDS`, only the first one is left, with
+    the names of the others, unless they are wanted ``apart``.
     """
     keys = dict.fromkeys(key for scheme in schemes for key in scheme.numbers)
     names, made = short_names(keys), []
@@ -124,7 +126,7 @@ def swept_keys(schemes: Sequence[Scheme], apart: bool = False) -> list[SweptKey]
         texts = [scheme.values[key] for scheme in schemes if key in scheme.values]
         made.append(swept_key(key, texts, names[key]))
     found = [key for key in made if key is not None]
-    for group in () if apart or not schemes else schemes[0].linked:
+    for group in () if apart or not schemes else (*schemes[0].linked, BANDS):
         found = _merged(schemes, found, group)
     return found
 
@@ -134,7 +136,7 @@ def _merged(
 ) -> list[SweptKey]:
     """The keys with only the first of this group, where its value says those of the others."""
     together = sorted((key for key in keys if key.key in group), key=lambda k: group.index(k.key))
-    if not together:
+    if len(together) < 2:
         return keys
     first = together[0]
     tied = [key for key in tied_keys(schemes, keys, first) if key.key in group]

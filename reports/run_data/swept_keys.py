@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from edgesim.results.flat_scenario import (
     NONE,
     FlatScenario,
-    differing_keys,
+    chosen_keys,
     possible_units,
     usual_level,
 )
@@ -101,7 +101,7 @@ def distinguishing_keys(
     an axis along one of them would show the effect of the other, too. Numbers that make no axis,
     with those of the scenarios ``beside`` them, are words.
     """
-    keys, numbers = differing_keys(flats), numeric_differences(flats)
+    keys, numbers = chosen_keys(flats), numeric_differences(flats)
     numbers = [key for key in numbers if _makes_an_axis(key, (*flats, *beside))]
     words = [key for key in keys if key not in numbers]
     partial = [key for key in words if any(key not in flat for flat in flats)]
@@ -117,7 +117,7 @@ def distinguishing_keys(
 
 def numeric_differences(flats: Sequence[FlatScenario]) -> list[str]:
     """Keys of numbers in which these scenarios differ."""
-    keys = differing_keys(flats)
+    keys = chosen_keys(flats)
     return [key for key in keys if _is_numeric([flat.get(key) for flat in flats])]
 
 

@@ -68,6 +68,19 @@ def test_keys_that_a_sweep_links_are_one_axis(tmp_path, write_run, words):
     assert notes == []
 
 
+def test_the_band_is_an_axis_also_where_that_of_the_downlink_is_the_same(tmp_path, write_run):
+    """A downlink that is sent has the band of the cell, unless it is given one."""
+    for band in ("2 MHz", "4 MHz"):
+        both = f"{band}, downlink: {{mode: broadcast, bandwidth: {band}}}"
+        write_run(tmp_path / "runs" / band[0], bandwidth=both)
+    figures, notes = report_figures(load_schemes(find_runs([tmp_path / "runs"]).finished))
+    latency = next(each for each in figures if each.name == "latency-by-network-bandwidth")
+    (panel,) = latency.draw(SCREEN).axes
+    assert panel.get_xlabel() == "network bandwidth (MHz), with downlink bandwidth"
+    assert panel.lines[0].get_xdata().tolist() == [2, 4]
+    assert notes == []
+
+
 def test_linked_keys_stay_apart_where_other_runs_break_the_link(tmp_path, write_run):
     """The same band with another second value: the first key no longer says the second."""
     write_run(tmp_path / "runs" / "more", bandwidth="6 MHz", extra="evaluate: {every: 3}")

@@ -35,6 +35,25 @@ def test_of_keys_changed_together_both_are_named():
     assert distinguishing_keys(flats) == ([], ["rounds", BAND])
 
 
+@pytest.mark.parametrize(
+    ("given", "chosen"),
+    [
+        ({BAND: ("3.96 MHz", "8.64 MHz")}, {"network.carrier.bandwidth": ("5 MHz", "10 MHz")}),
+        (
+            {"network.noise": ("-169 dBm/Hz", "-167 dBm/Hz")},
+            {"network.carrier.noise_figure": ("5 dB", "7 dB")},
+        ),
+    ],
+)
+def test_what_a_carrier_gives_is_told_by_the_key_of_the_carrier(given, chosen):
+    """A carrier of 5 MHz at 30 kHz has 11 resource blocks, 3.96 MHz."""
+    ((key, values),), ((source, sources),) = given.items(), chosen.items()
+    flats = [{key: value, source: text} for value, text in zip(values, sources, strict=True)]
+    assert distinguishing_keys(flats) == ([], [source])
+    without_carrier = {key: values[0], source: "none"}
+    assert distinguishing_keys([*flats, without_carrier]) == ([], [key, source])
+
+
 def test_a_parameter_that_only_some_set_is_a_word():
     flats = [{NAME: "fedprox"}, {NAME: "fedprox", "learning.method.mu": "0.1"}]
     assert distinguishing_keys(flats) == (["learning.method.mu"], [])
