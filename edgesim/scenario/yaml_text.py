@@ -24,6 +24,8 @@ TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels; a scenario needs far fewer"
 MAX_DIGITS = 4000  # of a whole number that is read in full; Python's int() refuses more than 4300
 LARGE = "put long lists into a file and name it by {trace: file.csv}"
 NO_CHARACTER = "an escape that is no character; write the character itself"
+CLOSE = "close it, or quote a text that holds a bracket or a colon"
+COLON = "a key has a colon and a blank, also in the line before; quote a text that holds a colon"
 _PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's, 13 times faster, where it is
 _SURROGATE = re.compile("[\ud800-\udfff]")  # half a character of UTF-16
 _INTEGER = re.compile(r"([-+]?)0*([0-9]+)")
@@ -107,12 +109,7 @@ def read_text(text: str, source: str, numbered: bool = True) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = builder.line_place(mark.line) if mark else source
-        problem = f"not valid YAML ({_one_line(error.problem or 'unreadable')})"
-        problem = NO_CHARACTER if "character escape code" in problem else problem
-        problem = TOO_DEEP if "nesting depth" in problem else problem  # PyYAML from 6.0.4 on
-        line = text.split("\n")[mark.line :][:1] if mark else []
-        if "any token" in problem and re.match(r"\s*\t", "".join(line)):
-            problem = "a tab before the text; indent with blanks"
+        problem = _syntax_problem(error, text.split("\n"))
         raise ScenarioError(f"{place}: {problem}.") from None
     except (ValueError, OverflowError):  # from chr() of an escape beyond Unicode
         raise ScenarioError(f"{source}: {NO_CHARACTER}.") from None
@@ -120,6 +117,26 @@ def read_text(text: str, source: str, numbered: bool = True) -> Document:
         start = "edgesim init DIR makes one to start from"
         raise EmptyFileError(f"{source}: the file is empty; write a scenario: {start}.")
     return Document(builder.root, builder.places)
+
+
+def _syntax_problem(error: yaml.MarkedYAMLError, lines: list[str]) -> str:
+    """What is no YAML, with the bracket that is open: the parser stops at a later line."""
+    problem, start, end = str(error.problem), error.context_mark, error.problem_mark
+    if "character escape code" in problem:
+        return NO_CHARACTER
+    if "nesting depth" in problem:  # PyYAML from 6.0.4 on
+        return TOO_DEEP
+    stopped = "".join(lines[end.line : end.line + 1]) if end else ""
+    if "any token" in problem and re.match(r"\s*\t", stopped):
+        return "a tab before the text; indent with blanks"
+    if start and end and str(error.context).endswith(("flow mapping", "flow sequence")):
+        later = start.line < end.line
+        rest = stopped.strip() if later else stopped[end.column :]
+        bracket = "{" if error.context.endswith("mapping") else "["
+        of_line, before = f" of line {start.line + 1}" * later, shorten(rest) if rest else "the end"
+        return f"not valid YAML (the {bracket}{of_line} is not closed before {before}); {CLOSE}"
+    hint = f"; {COLON}" if "mapping values" in problem or "expected ':'" in problem else ""
+    return f"not valid YAML ({_one_line(problem)}){hint}"
 
 
 def scalar(text: str) -> str | int | float | bool | None:

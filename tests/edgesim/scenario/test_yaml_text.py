@@ -1,5 +1,7 @@
 """What YAML words mean."""
 
+import re
+
 import pytest
 import yaml
 
@@ -76,6 +78,26 @@ def test_aliases_are_written_out():
 def test_with_and_without_libyaml_the_same_line_is_named(monkeypatch, parser, text, line):
     monkeypatch.setattr(yaml_text, "_PARSER", parser)
     with pytest.raises(ScenarioError, match=rf"^x:{line}: not valid YAML"):
+        read_text(text, "x")
+
+
+@pytest.mark.parametrize("parser", [yaml.CSafeLoader, yaml.SafeLoader])
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a: 1\nb: {c: 2\nd: 3\n", 'x:3: .* (the { of line 2 is not closed before "d: 3"); close'),
+        ("a: {b: K [1], c: d}\n", 'x:1: .* (the { is not closed before "[1], c: d}"); close it'),
+        ("a: [1, 2\n", "x:2: .* (the [ of line 1 is not closed before the end); close it"),
+        ("a: 1\nb:5\nc: 3\n", "x:3: .*; a key has a colon and a blank, also in the line before"),
+        ("a: b: c\n", "x:1: .*; a key has a colon and a blank"),
+    ],
+)
+def test_what_is_no_yaml_is_named_where_it_began_and_with_the_cure(
+    monkeypatch, parser, text, sentence
+):
+    """The parser itself stops at the next key, and says that it did not find ',' or '}'."""
+    monkeypatch.setattr(yaml_text, "_PARSER", parser)
+    with pytest.raises(ScenarioError, match=re.escape(sentence).replace(r"\.\*", ".*")):
         read_text(text, "x")
 
 
