@@ -84,7 +84,9 @@ def unknown_key(key: str, infos: Sequence[KeyInfo] = ()) -> str:
     # a key at the top that stands in a section is misplaced: solver is no misspelt server
     cutoff = 0.9 if elsewhere and not parent else 0.6
     near = difflib.get_close_matches(word, siblings, n=1, cutoff=cutoff)
-    far = difflib.get_close_matches(key, known, n=1, cutoff=0.75)
+    # of a section with keys one is wanted, not the section, which is written already
+    others = [each for each in known if each != parent or not siblings]
+    far = difflib.get_close_matches(key, others, n=1, cutoff=0.75)
     if near or elsewhere or far:
         hint = f"did you mean {prefix + near[0] if near else (elsewhere or far)[0]}?"
     else:

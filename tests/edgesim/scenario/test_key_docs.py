@@ -73,6 +73,12 @@ def test_a_key_outside_its_section_is_found_there(key, meant):
         explain_key(key)
 
 
+def test_an_unknown_key_of_a_section_is_not_answered_by_the_section():
+    """budget.q is as near to budget as a word with one letter less."""
+    with pytest.raises(ScenarioError, match=r"\.q is unknown; allowed here: latency_threshold"):
+        explain_key("budget.q")
+
+
 @pytest.mark.parametrize(
     ("key", "default", "source"),
     [
