@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, JustifyMethod
+from rich.measure import Measurement
+from rich.table import Column, Table
 from rich.text import Text
 
 from edgesim.errors import visible
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from edgesim.scenario.key_docs import KeyInfo
 
 WIDE = 160  # columns of a table where the output is no terminal
+LONGEST = 10_000  # columns of a table that no terminal has
 MOST_KEYS = 4  # of a run in a list
 NARROW = 100  # columns of a terminal where the least important ones are left out
 
@@ -83,6 +85,20 @@ def table_of(title: str) -> Table:
     return Table(title=Text(title), box=None, pad_edge=False, padding=(0, 1, 0, 0))
 
 
+def print_table(table: Table, out: Console) -> None:
+    """A table with every number and word as a whole: lines are as long as these need."""
+    widths = (_whole_width(column, out) for column in table.columns)
+    out.width = max(out.width, sum(widths) + len(table.columns))
+    out.print(table)
+
+
+def _whole_width(column: Column, out: Console) -> int:
+    """Of the longest cell, or of the longest word where cells may be wrapped."""
+    options = out.options.update(max_width=LONGEST)
+    measured = [Measurement.get(out, options, cell) for cell in (column.header, *column.cells)]
+    return max(each.maximum if column.no_wrap else each.minimum for each in measured)
+
+
 def add_number_columns(table: Table, names: Sequence[str]) -> None:
     """Columns of numbers, with the unit in a second line of the head."""
     for name in names:
@@ -119,11 +135,10 @@ def print_listed(place: Path, runs: Sequence[ListedRun]) -> None:
     """
     out, table = console(), table_of("")
     table.title = None
-    for name in ("folder", "scheme", "seed", "keys that differ", "rounds"):
-        table.add_column(name, justify="right" if name == "rounds" else "left", overflow="fold")
-    table.add_column("accuracy", justify="right")
-    table.add_column("state", overflow="fold")
-    table.add_column("written")
+    for name in ("folder", "scheme", "seed", "keys that differ", "rounds", "accuracy", "state"):
+        justify: JustifyMethod = "right" if name in ("rounds", "accuracy") else "left"
+        table.add_column(name, justify=justify, overflow="fold", no_wrap=not out.is_terminal)
+    table.add_column("written", no_wrap=not out.is_terminal)
     for run in runs:
         folder = run.folder.relative_to(place) if run.folder != place else Path(".")
         cells = [
@@ -137,7 +152,8 @@ def print_listed(place: Path, runs: Sequence[ListedRun]) -> None:
             run.changed_at.strftime("%Y-%m-%d %H:%M"),
         ]
         table.add_row(*(Text(visible(cell)) for cell in cells))
-    out.print(table)
+    # a terminal folds what is long; a pipe gets one line each, for grep
+    out.print(table) if out.is_terminal else print_table(table, out)
 
 
 def _keys(keys: dict[str, str]) -> str:

@@ -15,6 +15,7 @@ from edgesim.cli.console import (
     number,
     print_entry,
     print_line,
+    print_table,
     table_of,
 )
 from edgesim.errors import counted
@@ -58,7 +59,7 @@ def print_feasibility(label: str, answer: Feasibility, most: int | None = None) 
     add_number_columns(table, ["device", *([GAIN] if gain else []), *names])
     for row in rows:
         table.add_row(*map(Text, _cells(row, stages, gain)))
-    out.print(table)
+    print_table(table, out)
     if len(answer.rows) > len(rows):
         out.print(f"and {counted(len(answer.rows) - len(rows), 'device')} more (--all shows them)")
     if answer.note and answer.note not in answer.warnings:

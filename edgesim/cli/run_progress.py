@@ -18,6 +18,7 @@ from edgesim.cli.console import (
     is_known,
     number,
     print_line,
+    print_table,
     table_of,
 )
 from edgesim.cli.options import print_error
@@ -117,7 +118,7 @@ def print_runs(
 ) -> None:
     """The summary table over schemes, the folder of each, and warnings not yet ``warned`` of."""
     if runs and not quiet:
-        console().print(_summary_table([run.summary for _, run in runs]))
+        print_table(_summary_table([run.summary for _, run in runs]), console())
     for label, run in runs:
         print_line(f"{label}: {run.folder}" if label else run.folder)
     warnings = (text for _, run in runs for text in run.summary.get("warnings", ()))

@@ -1,11 +1,13 @@
 """Lists wrap between words on a terminal, and are one line each elsewhere."""
 
 import io
+from datetime import datetime
 
 from rich.console import Console
 
 from edgesim.cli import console
 from edgesim.cli.options import print_error
+from edgesim.results.run_listing import ListedRun
 
 ROW = ("fedavg", "One global model: every device trains all of it, and the server averages.", "us")
 
@@ -35,3 +37,24 @@ def test_control_characters_are_printed_escaped(capsys):
     text = io.StringIO()
     console.print_line("\x07é\u200d\n\x1b]0;x", Console(file=text))
     assert text.getvalue() == "\\x07é\u200d\n\\x1b]0;x\n"
+
+
+def test_a_narrow_terminal_gets_whole_numbers_and_a_name_in_several_lines():
+    """46.64 ms that are printed as 46.… are no number; a line that is too long can be read."""
+    text = io.StringIO()
+    table = console.table_of("demo")
+    table.add_column("scheme")
+    console.add_number_columns(table, ["latency ms", "sent", "energy J"])
+    table.add_row("equal bandwidth", "46.64", "416 kbit", "0.07072")
+    console.print_table(table, Console(file=text, width=20, force_terminal=True, color_system=None))
+    lines = [line.split() for line in text.getvalue().splitlines()]
+    assert lines[-2:] == [["equal", "46.64", "416", "kbit", "0.07072"], ["bandwidth"]]
+
+
+def test_a_pipe_gets_the_names_of_folders_as_a_whole(monkeypatch, tmp_path):
+    name = "points/" + "long name " * 20 + "s0"
+    run = ListedRun(tmp_path / name, "joint", "finished", datetime(2026, 1, 1), "0", 2, 0.5)
+    text = io.StringIO()
+    monkeypatch.setattr(console, "console", lambda: Console(file=text, width=160))
+    console.print_listed(tmp_path, [run])
+    assert text.getvalue().splitlines()[1].startswith(f"{name} joint")
