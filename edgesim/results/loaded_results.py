@@ -17,14 +17,12 @@ from edgesim.results.flat_scenario import differing_keys, scheme_places, si_colu
 from edgesim.results.run_files import read_devices, read_scenario
 from edgesim.results.run_search import find_runs
 from edgesim.results.summary_file import COUNT_COLUMNS, read_summary, summary_row
-from edgesim.results.sweep_file import SWEEP_TABLE, point_folder, sweep_points
+from edgesim.results.sweep_file import DONE, SWEEP_TABLE, point_folder, point_status, sweep_points
 from edgesim.tables.event_tables import EventTables
 from edgesim.tables.table_reading import read_event_log
 
 if TYPE_CHECKING:
     import pandas as pd
-
-DONE, MISSING = "done", "missing"
 
 
 @dataclass(frozen=True)
@@ -241,12 +239,9 @@ def _resolved(folder: str | Path) -> Path:
 
 
 def _swept(sweep: Path, listed: dict[str, Any]) -> LoadedPoint:
-    """A point of sweep.json; it is done when its summary is there, whatever is listed."""
-    folder = point_folder(sweep, listed)
-    finished = (folder / "summary.json").is_file()
-    status = str(listed.get("status") or MISSING)
-    status = DONE if finished else MISSING if status == DONE else status
-    summary = read_summary(folder / "summary.json") if finished else {}
+    """A point of sweep.json."""
+    folder, status = point_folder(sweep, listed), point_status(sweep, listed)
+    summary = read_summary(folder / "summary.json") if status == DONE else {}
     label, seed = str(listed.get("label") or ""), int(listed.get("seed") or 0)
     return LoadedPoint(folder, label, seed, dict(listed.get("values") or {}), status, summary)
 

@@ -15,7 +15,7 @@ from edgesim.results.flat_scenario import FlatScenario, chosen_keys, flatten
 from edgesim.results.run_files import read_json, read_scenario
 from edgesim.results.run_search import find_runs
 from edgesim.results.summary_file import read_summary
-from edgesim.results.sweep_file import sweep_points
+from edgesim.results.sweep_file import DONE, point_status, sweep_points
 from fl.stored_files import DamagedFileError, read_sealed_arrays
 
 FINISHED, RUNNING, SWEEP = "finished", "running", "sweep"
@@ -117,11 +117,8 @@ def _listed_sweep(folder: Path) -> ListedRun:
         content, points = read_json(folder / "sweep.json"), sweep_points(folder)
     except ResultsError as error:
         return ListedRun(folder, SWEEP, f"damaged: {error}", _changed_at(folder))
-    counts = Counter(
-        FINISHED if (folder / each["folder"] / "summary.json").is_file() else each.get("status")
-        for each in points
-    )
-    done = counts.pop(FINISHED, 0) + counts.pop("done", 0)
+    counts = Counter(point_status(folder, each) for each in points)
+    done = counts.pop(DONE, 0)
     rest = ", ".join(f"{count} {status}" for status, count in counts.items())
     state = f"{done} of {counted(len(points), 'point')} done{f', {rest}' if rest else ''}"
     if _is_locked(folder / "lock"):

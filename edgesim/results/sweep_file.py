@@ -10,6 +10,7 @@ from edgesim.errors import ResultsError, shorten
 from edgesim.results.run_files import read_json
 
 MAX_LETTERS = 1000  # of a name
+DONE, MISSING = "done", "missing"
 SWEEP_TABLE = "sweep.parquet"  # of the points, beside sweep.json
 
 
@@ -33,6 +34,14 @@ def sweep_points(sweep: Path) -> list[dict[str, Any]]:
                     f"{what}; run the sweep again."
                 )
     return points
+
+
+def point_status(sweep: Path, listed: dict[str, Any]) -> str:
+    """A point of sweep.json is done when its summary is there, whatever is listed."""
+    if (point_folder(sweep, listed) / "summary.json").is_file():
+        return DONE
+    status = str(listed.get("status") or MISSING)
+    return MISSING if status == DONE else status
 
 
 def linked_keys(sweep: Path) -> list[tuple[str, ...]]:

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import re
+from shutil import rmtree
 
 import pytest
 from typer.testing import CliRunner
@@ -78,6 +79,9 @@ def test_a_sweep_is_one_line_and_its_points_are_listed_in_its_own_folder(swept):
     assert (line.state, line.seed) == ("2 of 3 points done, 1 failed", "1 seed")
     assert line.keys == {"network.bandwidth": "3 values"}
     assert len(list_runs(swept)) == 3
+    rmtree(swept / "points" / "5-0")  # which sweep.json still lists as done
+    (line,) = list_runs(swept.parent)
+    assert line.state == "1 of 3 points done, 1 missing, 1 failed"
 
 
 def test_the_command_prints_a_line_for_each_and_refuses_a_folder_for_other_kinds(swept, tmp_path):
