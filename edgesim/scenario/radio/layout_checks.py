@@ -28,7 +28,8 @@ def check_layout(layout: Layout, loss: PathLoss) -> None:
         return
     if not isinstance(loss, Tr38901PathLoss | LogDistancePathLoss):
         problem = f"is {layout.kind}, but path_loss model {loss.model} knows no positions"
-        raise ValueRefusedError(f"{problem}; write model: uma", keys=(*LAYOUT, "kind"))
+        advice = "write model: log-distance, or one of TR 38.901 such as uma"
+        raise ValueRefusedError(f"{problem}; {advice}", keys=(*LAYOUT, "kind"))
     if layout.sectors > 1 and getattr(loss, "antenna", None) is None:
         problem = f"is {layout.sectors}, but without path_loss.antenna all of a site are alike"
         advice = "write antenna: {kind: column} with a model of TR 38.901, or sectors: 1"

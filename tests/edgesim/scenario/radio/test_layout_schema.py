@@ -43,7 +43,10 @@ REFUSED = [
         "two sites at one point",
     ),
     ([HEX[0]], "without path_loss.antenna all of a site are alike"),
-    ([*CONSTANT, HEX[0], CELLS], "path_loss model constant knows no positions"),
+    (
+        [*CONSTANT, HEX[0], CELLS],
+        "path_loss model constant knows no positions; write model: log-distance, or one of TR",
+    ),
     ([*HEX, "devices.0.position={cells: 300 m}"], "has no place 300 m from every site"),
     ([*HEX, CELLS, "network.layout.isd=60 m"], "has no place 35 m from every site"),
     ([*HEX, "devices.0.position={cells: -1 m}"], "at least 0"),
