@@ -56,7 +56,8 @@ def staleness(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
             right.plot(np.arange(-1, len(shares) + 1), np.pad(shares, 1), **kind)
     right.set(xlabel="staleness (versions)", ylabel="share of used updates (%)")
     right.set_ylim(bottom=0)
-    right.margins(x=0.02)
+    most = max((line.get_xdata()[-1] for line in right.lines), default=1)
+    right.set_xlim(-0.55, most - 0.45)  # half a step beside the least and the largest one
     whole_numbers(right.xaxis)
     bars_legend(right, [line.get_label() for line in right.lines])
     return figure

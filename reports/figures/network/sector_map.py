@@ -54,11 +54,13 @@ def sector_map(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
     figure, (left, right) = panels_side_by_side(style, 2, (style.width_in, height), share_y=True)
     per_site = sites.sectors if sites is not None else 3
     dots: dict[str, Any] = {"s": max(4.0, min(20.0, 4000 / len(devices))), "lw": 0, "zorder": 2}
-    which = devices["sector"].to_numpy() % per_site
-    for i in range(per_site):
+    # of sites with one sector each neighbours are told apart, without a name
+    looks = per_site if per_site > 1 else len(SECTOR_COLOURS)
+    which = devices["sector"].to_numpy() % looks
+    for i in range(looks):
         look = {"color": SECTOR_COLOURS[i % 6], "marker": SECTOR_MARKERS[i % 6]}
-        here = devices[which == i]
-        left.scatter(here["x_m"], here["y_m"], label=f"sector {i + 1}", **look, **dots)
+        here, name = devices[which == i], f"sector {i + 1}" if per_site > 1 else None
+        left.scatter(here["x_m"], here["y_m"], label=name, **look, **dots)
     sinr = mean_sinr_db(run)
     value = -devices["path_gain_db"].to_numpy() if sinr is None else sinr
     shown = right.scatter(devices["x_m"], devices["y_m"], c=value, cmap="viridis", **dots)

@@ -57,6 +57,15 @@ def test_the_map_shows_sites_sectors_and_who_serves_whom(network, drawn):
     assert right.collections[0].get_array().tolist() == [100.0, 103.0]
 
 
+def test_sites_with_one_sector_each_are_told_apart_by_colour_without_a_legend(network, drawn):
+    """All devices were of one colour, which a legend called sector 1."""
+    path = network.first.folder / "scenario.yaml"
+    path.write_text(HEX.replace("sectors: 3", "sectors: 1"), encoding="utf-8")
+    figure = drawn(sector_map.sector_map, [network])
+    groups = [np.asarray(each.get_offsets()).tolist() for each in figure.axes[0].collections[:3]]
+    assert groups == [[], [[100.0, 0.0]], [[0.0, -120.0]]] and not figure.legends
+
+
 def test_a_link_over_the_edge_leads_to_the_image_of_the_site(network):
     """Site 1 stands at (500, 0) m; a device at the western edge is served by its image there."""
     sites, devices = sector_map.sites_of(network.first), network.first.devices
