@@ -39,6 +39,7 @@ TABLES = (
 )
 
 
+@pytest.mark.slow
 def test_a_run_that_was_interrupted_says_the_same_detours(tmp_path, monkeypatch):
     """They are counted from the first round on, not from where the run went on: every file has the
     same bytes.
@@ -107,6 +108,7 @@ def unknown(monkeypatch) -> None:
     monkeypatch.setattr(VmappedGradients, "__call__", refuse)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("trouble", "model", "reference", "reported"),
     [

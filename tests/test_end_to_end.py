@@ -53,6 +53,7 @@ def liu_28(setup, row) -> float:
     return t_cmp + (32 * (1 - rho) * n_u / rate if rho < 1 else 0.0)
 
 
+@pytest.mark.slow
 def test_promise_1_simulated_finish_is_liu_28(tiny):
     scenario = load(tiny)
     run, setup = simulate(scenario), set_up(scenario)
@@ -94,6 +95,7 @@ def test_every_method_runs_under_every_clock(tiny, name, clock):
         )
 
 
+@pytest.mark.slow
 def test_learning_learns(tiny):
     options = ["rounds=40", "learning.method.lr=0.3", "evaluate.every=10", "learning.model=mlp"]
     run = simulate(load(tiny, [*METHODS["fedavg"], *options]))
@@ -108,6 +110,7 @@ def test_the_last_round_is_always_evaluated(tiny):
     assert run.rounds.accuracy.notna().tolist() == [False, True, True]
 
 
+@pytest.mark.slow
 def test_rates_that_change_during_an_upload_move_the_latency_away_from_the_plan(tiny):
     fading = "network.channel.fading={kind: rayleigh, coherence: 5 ms}"
     latencies = simulate(load(tiny, [fading, "rounds=8", "evaluate.every=8"])).rounds.latency_s

@@ -108,6 +108,7 @@ def test_tiers_by_speed_learn(scenario, name):
         assert (run.device_rounds.version_out >= 0).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TAKES_STALE)
 def test_stale_updates_are_used(scenario, name):
     for clock in (STALE, SINGLE):

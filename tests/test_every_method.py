@@ -129,6 +129,7 @@ class TestMethod:
         assert (took_part.bits_up.eq(0) == (name == "local")).all()
 
 
+@pytest.mark.slow
 def test_one_scenario_has_every_method():
     schemes = [one for _, one in expand(ROOT / "scenarios" / "all-methods.yaml", [])]
     assert sorted(one.learning.method.name for one in schemes) == available()

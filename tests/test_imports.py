@@ -115,6 +115,7 @@ def circles(root: Path) -> dict[str, list[str]]:
     return {folder: path for folder, path in found.items() if path}
 
 
+@pytest.mark.slow
 def test_packages_import_in_one_direction():
     assert wrong_arrows(ROOT) == []
 
@@ -209,23 +210,27 @@ def copy(tmp_path):
     return plant
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("file", "line"), PLANTED.values(), ids=PLANTED)
 def test_a_planted_arrow_is_seen(copy, file, line):
     module = file.removesuffix(".py").replace("/", ".")
     assert [arrow.split(" -> ")[0] for arrow in wrong_arrows(copy(file, line))] == [module]
 
 
+@pytest.mark.slow
 def test_a_planted_circle_of_files_is_seen(copy):
     root = copy("solvers/problem.py", "def f():\n    from solvers import certificate")
     assert {"solvers.problem", "solvers.certificate"} <= set(circles(root)["files"])
 
 
+@pytest.mark.slow
 def test_a_planted_circle_of_folders_is_seen(copy):
     """No circle of files: the two that import each other's folder are four different files."""
     root = copy("edgesim/scenario/units.py", "from edgesim.network import grants")
     assert {"scenario", "network"} <= set(circles(root)["edgesim"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "statement",
     [

@@ -75,6 +75,7 @@ def test_the_tied_lstm_learns_to_count(at):
     assert run.rounds.accuracy.iloc[-1] > 0.8  # one class of eight: 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     [
@@ -91,12 +92,14 @@ def test_submodels_of_the_tied_lstm(at, method):
     assert run.device_rounds.bits_up.max() < whole.device_rounds.bits_up.min()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["resident", "pool", "batched"])
 def test_every_executor_trains_texts_in_the_same_way(at, how):
     one, other = (words(at, f"learning.executor={name}", rounds=1) for name in ("auto", how))
     assert one.rounds.loss.tolist() == other.rounds.loss.tolist()
 
 
+@pytest.mark.slow
 def test_a_run_of_texts_goes_on_with_the_same_bytes(at, tmp_path):
     words(at, rounds=1, out=tmp_path / "raised")
     words(at, rounds=2, out=tmp_path / "raised")
@@ -110,6 +113,7 @@ def test_a_model_for_one_label_is_one_sentence(at, model):
         words(at, f"learning.model={model}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     [

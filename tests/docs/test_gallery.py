@@ -55,6 +55,7 @@ SCHEMES = [colour for colour, _ in (*ROLE_COLOURS.values(), OTHER_COLOURS[0])]
 PHASES = [PHASE_COLOURS[phase] for phase in ("personal", "warm-up", "global", "train", "upload")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "colours"),
     [

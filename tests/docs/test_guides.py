@@ -83,6 +83,7 @@ def test_the_path_losses_of_the_guide(scenario, tmp_path):
     assert stopped.iloc[0] and 0 < stopped.sum() < 200
 
 
+@pytest.mark.slow
 def test_the_trace_of_the_guide(scenario):
     text = (GUIDES / "channel.md").read_text(encoding="utf-8")
     trace = re.search(r"```\n(time \[ms\].*?)```", text, re.DOTALL)[1]

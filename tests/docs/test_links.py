@@ -62,6 +62,7 @@ def test_named_files_exist(page):
     assert [name for name in names if not any((at / name).exists() for at in places)] == []
 
 
+@pytest.mark.slow
 def test_nothing_refers_to_what_is_not_shipped():
     """Pages under docs/papers have what matters; no other digest of a paper is shipped."""
     digests = re.compile(r"(?<!docs/papers/)(?<!papers/)\b(liu|fedlps|fedmap|spafl|baselines)\.md")

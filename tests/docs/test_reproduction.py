@@ -50,6 +50,7 @@ def test_the_warm_up_that_46_drops_is_what_everybody_is_late_by():
     assert run.rounds.latency_s.to_numpy() == pytest.approx(0.025 + 5 * 402_826 / 3e9, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_table_1():
     rows, found = lines("Table I: latency per round, ms"), runs("liu-table1.yaml")
     stated = re.findall(r"\d+\.\d\d", " ".join(cells[1] for cells in rows.values()))

@@ -58,6 +58,7 @@ def swept_bands(page: Path) -> list[list[str]]:
     return found + ([[axis.replace(" ", "") for axis in axes]] if axes else [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["guide/results.md", "use/sweeps.md"])
 def test_every_swept_band_of_the_page_prunes(page):
     bands = swept_bands(ROOT / "docs" / page)

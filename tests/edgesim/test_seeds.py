@@ -26,6 +26,7 @@ def test_a_name_gives_the_same_numbers_whatever_was_drawn_before():
     assert (seeds.stream("fading", round=3).random(5) == first).all()
 
 
+@pytest.mark.slow
 @given(NAMES, NAMES, st.integers(0, 3), st.integers(0, 3))
 def test_different_names_or_seeds_give_different_numbers(one, other, seed, other_seed):
     same = (one, seed) == (other, other_seed)
@@ -53,6 +54,7 @@ def test_streams_are_fixed_across_versions():
     assert Seeds(0).stream("fading", round=0).random() == 0.4251115802973634
 
 
+@pytest.mark.slow
 @given(
     st.integers(-(2**70), 2**70),
     st.text(LETTERS, max_size=8),

@@ -40,6 +40,7 @@ def test_other_errors_of_a_script_keep_their_traceback(tmp_path):
     assert refused.stderr.endswith("ZeroDivisionError: division by zero\n")
 
 
+@pytest.mark.slow
 def test_only_the_commands_of_reports_miss_a_hidden_reports(tmp_path):
     (tmp_path / "reports.py").write_text("print('ran')")
     assert python(tmp_path, "-c", "import edgesim").returncode == 0

@@ -105,6 +105,7 @@ def test_a_signal_while_modules_load(started, number, code, name):
     assert ended(process) == (code, sentence)
 
 
+@pytest.mark.slow
 def test_a_signal_that_is_ignored_stays_ignored(started):
     """nohup ignores SIGHUP; a script without job control ignores SIGINT of its background jobs."""
     process = started("list", "methods", ignored=(signal.SIGHUP, signal.SIGINT))
@@ -170,6 +171,7 @@ def test_a_report_that_is_stopped_leaves_nothing(started, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["endless.yaml", "r"]
 
 
+@pytest.mark.slow
 def test_what_a_stop_takes_away_is_no_error_of_the_block_that_used_it(monkeypatch):
     """The thread that ends the command deletes the folder while the main thread still draws into
     it: an error that follows must not be printed, nor decide the exit code.
@@ -196,6 +198,7 @@ def test_what_a_stop_takes_away_is_no_error_of_the_block_that_used_it(monkeypatc
     assert waiting.is_alive() and went_on == ["the error"]
 
 
+@pytest.mark.slow
 def test_a_command_ends_after_a_process_that_starts_has_what_it_reads(monkeypatch, capfd):
     """Else the process reads an empty pipe, and prints a traceback after the sentence."""
     order = []

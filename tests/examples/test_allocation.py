@@ -16,6 +16,7 @@ def example():
     return runpy.run_path(str(EXAMPLE))
 
 
+@pytest.mark.slow
 def test_exact_never_and_printed_somewhere_leaves_the_bounds(example):
     exact, printed = example["swept"]("kkt"), example["swept"]("printed")
     for ours, theirs in zip(exact, printed, strict=True):

@@ -74,6 +74,7 @@ def test_flops_are_those_that_torch_counts_in_the_real_step(name, shape, part, b
     assert cost.weights == trained.sum()
 
 
+@pytest.mark.slow
 def test_flops_where_the_first_trained_layer_is_a_residual_block():
     """Inside it, the second convolution passes a gradient on; the first and the shortcut do not."""
     architecture = build("resnet18", (3, 16, 16), 10)
@@ -85,6 +86,7 @@ def test_flops_where_the_first_trained_layer_is_a_residual_block():
     assert cost.flops == counted_by_torch(architecture, trained, torch.rand(2, 3, 16, 16))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:TF32")  # torch's, at the switch
 @pytest.mark.parametrize(("first", "layers"), [(0, 2), (2, 1)])
 def test_flops_of_the_lstm(first, layers):

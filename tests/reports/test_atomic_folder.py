@@ -69,6 +69,7 @@ def test_a_place_that_cannot_be_written(run):
         write_report([run], "/proc/report")
 
 
+@pytest.mark.slow
 def test_reports_that_end_at_the_same_time(tmp_path):
     """Each is there as a whole, one after the other, and nothing else is left."""
     out, count = tmp_path / "out", 8

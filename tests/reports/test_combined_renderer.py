@@ -42,6 +42,7 @@ def drawn():
     return {kind: (one[kind], each[kind]) for kind in each}
 
 
+@pytest.mark.slow
 def test_svg_is_the_same_byte_by_byte(drawn):
     one, each = drawn["svg"]
     assert one == each

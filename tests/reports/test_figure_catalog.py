@@ -14,6 +14,7 @@ from reports.run_data.scheme_grouping import load_schemes
 from reports.styling.figure_style import SCREEN
 
 
+@pytest.mark.slow
 def test_two_keys_that_end_alike_give_two_sets_of_figures(tmp_path, write_run):
     """They had one name: the figures of the second lay on those of the first."""
     for fast, slow in itertools.product((1, 2), (3, 4)):
@@ -81,6 +82,7 @@ def test_the_band_is_an_axis_also_where_that_of_the_downlink_is_the_same(tmp_pat
     assert notes == []
 
 
+@pytest.mark.slow
 def test_linked_keys_stay_apart_where_other_runs_break_the_link(tmp_path, write_run):
     """The same band with another second value: the first key no longer says the second."""
     write_run(tmp_path / "runs" / "more", bandwidth="6 MHz", extra="evaluate: {every: 3}")
@@ -92,6 +94,7 @@ def test_linked_keys_stay_apart_where_other_runs_break_the_link(tmp_path, write_
     assert [2, 3] in [line.get_xdata().tolist() for line in panel.lines]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "named"),
     [

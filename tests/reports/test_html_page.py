@@ -164,6 +164,7 @@ def test_real_runs_make_a_report(real_runs, tmp_path, only_figures):
         write_report([real_runs], tmp_path / "other", only_figures("cdf", "accuracy"))
 
 
+@pytest.mark.slow
 def test_tables_along_a_key_leave_out_those_that_change_with_it(tmp_path, write_run, only_figures):
     for every, count in itertools.product((1, 2), (3, 4)):
         extra = f"evaluate: {{every: {every}}}\ndevices: [{{count: {count}}}]"
@@ -175,6 +176,7 @@ def test_tables_along_a_key_leave_out_those_that_change_with_it(tmp_path, write_
     assert lines[2].startswith("| Scheme | count | 1 MHz | 2 MHz |") and len(lines) == 4 + 2
 
 
+@pytest.mark.slow
 def test_runs_of_different_versions_are_noted(tmp_path, write_run, only_figures):
     write_run(tmp_path / "runs" / "a")
     other = write_run(tmp_path / "runs" / "b", seed=1)

@@ -143,6 +143,7 @@ def test_a_style_ends_with_its_block_and_gives_every_line_its_looks(two_runs):
     assert dict(matplotlib.rcParams) == before
 
 
+@pytest.mark.slow
 def test_a_style_without_a_block_holds_for_good(two_runs):
     with matplotlib.rc_context():
         plot.style("ieee")

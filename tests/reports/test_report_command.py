@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from edgesim.cli.app import app
 
 
+@pytest.mark.slow
 def test_a_file_that_may_not_grow_stops_the_report_in_one_sentence(run, tmp_path):
     """What a full disk does, done by the system: no file may exceed 20 kB."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -32,6 +33,7 @@ def test_the_command_line_takes_the_style(run, tmp_path):
     assert CliRunner().invoke(app, ["report", str(run), "--style", "nature"]).exit_code == 2
 
 
+@pytest.mark.slow
 def test_characters_without_a_glyph_are_one_sentence(run, tmp_path):
     given = ["report", str(run), "figures=cdf", "schemes={joint: \u4e2d\u4e2d}"]
     result = CliRunner().invoke(app, [*given, "--out", str(tmp_path / "out")])

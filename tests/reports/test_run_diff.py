@@ -161,6 +161,7 @@ def test_folders_with_other_seeds_are_matched_without_them(real_runs, tmp_path):
     assert not same and "  key seed: 0 | 1" in lines
 
 
+@pytest.mark.slow
 def test_sweeps_are_matched_by_their_points(real_runs, tmp_path):
     """The folders' names do not matter: another version names them otherwise."""
     for place, prefix in (("a", "x"), ("b", "y")):

@@ -10,6 +10,7 @@ from solvers.deadline_feasibility import seconds_rounded_up
 from tests.solvers.random_problems import changed, problems
 
 
+@pytest.mark.slow
 @given(problems(), st.floats(1e-7, 0.5))
 def test_extra_time_is_enough_and_the_least(p, less):
     try:

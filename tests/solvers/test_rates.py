@@ -1,6 +1,7 @@
 """Rates where noise is a density: the inverse of the rate, and its limit."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
@@ -8,6 +9,7 @@ from pytest import approx
 from solvers import PruningProblem
 
 
+@pytest.mark.slow
 @given(st.floats(-6, 6), st.floats(-9, 0), st.floats(3, 12))
 def test_share_for_rate_inverts_rate_at(snr, share, rate_bps):
     snr, share = 10.0**snr, 10.0**share

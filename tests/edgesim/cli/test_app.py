@@ -53,6 +53,7 @@ def invoke(*arguments, code=0):
     return result
 
 
+@pytest.mark.slow
 def test_help_needs_no_heavy_library():
     heavy = "{'pydantic', 'numpy', 'simpy', 'yaml'}"
     seen = f"import sys, edgesim.cli.app; print({heavy} & set(sys.modules))"
@@ -83,6 +84,7 @@ def test_run_writes_the_default_folder_and_a_resolved_file_that_is_the_same_run(
     assert again.split() == [str(run.relative_to(folder))]
 
 
+@pytest.mark.slow
 def test_several_schemes_with_out_and_only(folder):
     assert (
         invoke("run", "two.yaml", "--out", "[red]", "--only", "one", "-q").stdout
@@ -117,6 +119,7 @@ def test_a_folder_of_another_run_is_refused(folder):
     assert (folder / "here" / "rounds.csv").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_check_prints_a_row_for_every_device_and_runs_nothing(folder):
     printed = invoke("check", "tiny.yaml").stdout
     assert "threshold 25 ms" in printed and "upload" in printed
@@ -166,6 +169,7 @@ def test_code_of_the_user_needs_permission(folder):
     assert "--allow-code" in sentence
 
 
+@pytest.mark.slow
 def test_explain(folder):
     one = invoke("explain", "budget.latency_threshold").stdout
     for fact in (

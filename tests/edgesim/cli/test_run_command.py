@@ -26,6 +26,7 @@ def test_several_schemes_by_only(folder, invoke):
     assert odd.stderr.endswith('no scheme "four"; it has one, two, three\n')
 
 
+@pytest.mark.slow
 def test_schemes_that_an_override_makes_equal_are_a_run_each(folder, invoke):
     """They share a digest; the second one was the run of the first, under its label."""
     invoke("run", "three.yaml", "rounds=1", "-q")
@@ -64,6 +65,7 @@ def test_runs_with_real_targets_show_a_loss_where_others_have_accuracies(folder,
     assert columns == [{"loss"}, {"accuracy", "0.8", "0.9"}]
 
 
+@pytest.mark.slow
 def test_every_scheme_with_every_seed(folder, invoke):
     shown = invoke("run", "three.yaml", "--only", "one", "--seeds", "1..2", "--out", "here").stdout
     assert {name: each["seed"] for name, each in summaries(folder / "here").items()} == {
@@ -77,6 +79,7 @@ def test_every_scheme_with_every_seed(folder, invoke):
     assert both.stderr == "command line: --seed and --seeds are both given; keep one\n"
 
 
+@pytest.mark.slow
 def test_a_run_is_made_with_other_seeds_beside_its_folder(folder, invoke):
     invoke("run", "tiny.yaml", "--out", "runs/mine", "-q")
     shown = invoke("run", "runs/mine", "--seeds", "0,1", "-q").stdout
@@ -91,6 +94,7 @@ def test_a_run_is_made_with_other_seeds_beside_its_folder(folder, invoke):
     assert not list(folder.glob("runs/*/s*/"))
 
 
+@pytest.mark.slow
 def test_a_point_stays_what_its_sweep_lists(folder, invoke):
     """It went on to 2 rounds, and stood among points of one round as one of them."""
     invoke("sweep", "tiny.yaml", "--seeds", "0-1", "--workers", "1", "--out", "swept", "-q")
@@ -106,6 +110,7 @@ def test_a_point_stays_what_its_sweep_lists(folder, invoke):
     assert summaries(folder)["copy"]["rounds"] == 2
 
 
+@pytest.mark.slow
 def test_a_folder_of_runs_is_none(folder, invoke):
     invoke("run", "tiny.yaml", "--seeds", "0,3", "-q", "--out", "two")
     odd = invoke("run", "two", "rounds=2", code=2)
@@ -131,6 +136,7 @@ def test_a_run_whose_traces_are_large_is_used_like_any_other(folder, invoke):
     assert summaries(folder)["here"]["rounds"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", ["here", "here/scenario.yaml"])
 def test_a_damaged_scenario_of_a_finished_run_is_not_used(folder, invoke, given):
     invoke("run", "tiny.yaml", "--out", "here", "-q")
@@ -153,6 +159,7 @@ def test_checksums_of_the_users_own_beside_a_scenario_are_not_those_of_a_run(fol
     assert "all 3 devices" in invoke("check", "mine/scenario.yaml").stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["check", "run", "sweep"])
 def test_a_sweep_and_a_folder_with_scenarios_are_called_what_they_are(folder, invoke, command):
     invoke("sweep", "tiny.yaml", "--seeds", "0-1", "--workers", "1", "--out", "swept", "-q")
@@ -177,6 +184,7 @@ def test_a_scenarios_folder_stands_for_its_file_and_is_no_run(folder, invoke):
     assert invoke("list", "runs", "mine", code=2).stderr.startswith("No runs found in mine;")
 
 
+@pytest.mark.slow
 def test_training_that_diverges_is_said_once_when_it_happens(folder, invoke):
     learning = "{dataset: digits, partition: {kind: iid}, samples_per_device: 20, model: mlp,"
     learning += " batch_size: 20, method: {name: fedprox, lr: 1e6, mu: 1, local_steps: 8}}"
@@ -190,6 +198,7 @@ def test_training_that_diverges_is_said_once_when_it_happens(folder, invoke):
     assert summaries(folder)["run"]["warnings"] == [said]
 
 
+@pytest.mark.slow
 def test_names_beside_a_run_end_in_their_seed(folder, invoke, monkeypatch):
     invoke("run", "tiny.yaml", "--seeds", "0", "--out", "here", "-q")
     monkeypatch.chdir(folder / "here" / "s0")

@@ -36,6 +36,7 @@ def test_jobs_are_sorted_by_device_and_then_by_dispatch():
     assert [each.number for each in in_device_order(flights[::-1])] == [1, 0, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "clock", ["asynchronous, max_staleness: 2", "buffered, buffer: 2, max_staleness: 0"]
 )

@@ -59,6 +59,7 @@ def test_overcommit_asks_more_than_the_method_needs(scenario):
     assert "cancelled" in set(others) <= {"cancelled", "failed"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("clock", "method"),
     [
@@ -74,6 +75,7 @@ def test_killed_at_versions_it_goes_on_with_the_same_bytes(scenario, tmp_path, c
     assert_resumed(scenario(clock, method), tmp_path, (0, 3), (*TABLES, "model.safetensors"))
 
 
+@pytest.mark.slow
 def test_without_learning_too(scenario, tmp_path):
     given = scenario("buffered", "fedavg", NOTHING, "rounds=12")
     assert_resumed(given, tmp_path, (5, 9), COUNTED)
@@ -90,6 +92,7 @@ BANDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("band", BANDS)
 def test_the_band_goes_on_as_it_was(scenario, tmp_path, band):
     """Uploads that are on the way share the band with others that are gone at the checkpoint."""
@@ -102,6 +105,7 @@ def test_the_band_goes_on_as_it_was(scenario, tmp_path, band):
 WINDOWS = (NOTHING, STILL, "devices.0.failure_rate=0 Hz", "rounds=9")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", ["fair", "edf"])
 def test_the_band_is_given_back_at_its_last_change(scenario, tmp_path, share):
     """Versions 1, 3 and 7 are made at 4, 8 and 16 ms, long after anybody began or ended to send."""
@@ -115,6 +119,7 @@ def test_the_band_is_given_back_at_its_last_change(scenario, tmp_path, share):
         assert changes_s[changes_s <= made_s].max() < made_s - 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", ["fixed", "fair", "edf"])
 @pytest.mark.parametrize("learns", [False, True])
 def test_a_stage_may_end_at_the_very_instant_of_a_version(scenario, tmp_path, share, learns):

@@ -48,6 +48,7 @@ def test_equal_devices_arrive_together_and_are_used_in_device_order(traced, buff
     assert run.staleness == (expected * 8)[: len(run.staleness)]
 
 
+@pytest.mark.slow
 def test_mean_staleness_of_a_device_follows_from_the_rates_of_the_others(traced):
     run = traced((1.0, 2.0 + 1e-6, 4.0 + 1e-5), buffered(3, 1), 350)
     used = run.jobs[run.jobs.version_out >= 0].groupby("device").staleness.mean()
@@ -108,6 +109,7 @@ def test_overcommit_closes_at_the_last_that_is_needed_and_pays_for_the_rest(trac
     assert cut.device.tolist() == [3, 3] and cut.energy_j.tolist() == [3.0, 3.0]
 
 
+@pytest.mark.slow
 def test_overcommit_is_as_long_as_the_order_statistic_of_exponential_times(traced):
     """E[10th of 13] = H13 - H3 against E[max of 10] = H10; of 13 jobs 3 are wasted."""
     rng = np.random.default_rng(1)
@@ -192,6 +194,7 @@ def test_a_job_that_starts_again_from_its_version_has_a_failure_of_its_own(trace
     assert busy.tolist() == pytest.approx([end_s] * 2, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_jobs_that_never_end_are_one_sentence(traced, monkeypatch):
     """The limit counts those of the slots, not of all devices, since the last arrival."""
     monkeypatch.setattr(server_loop, "MOST_IN_VAIN", 20)

@@ -75,6 +75,7 @@ def test_what_was_stored_comes_back_and_what_is_at_devices_stays():
     assert after.local == {0: "b", 1: "c"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clock", CLOCKS)
 def test_a_killed_run_goes_on_with_the_same_bytes(scenario, tmp_path, clock):
     given = scenario(CLOCKS[clock], TRAINED)
@@ -85,6 +86,7 @@ def test_a_killed_run_goes_on_with_the_same_bytes(scenario, tmp_path, clock):
     assert "WRONG" not in {check.outcome for check in checks}
 
 
+@pytest.mark.slow
 def test_versions_since_the_stored_state_are_void(scenario):
     """With save_every beyond the run every failure throws the model back to the initial one."""
     never = simulate(scenario(TRAINED, "server={up: 15 ms, repair: 1 ms, save_every: 100}"))

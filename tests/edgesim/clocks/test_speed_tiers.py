@@ -208,6 +208,7 @@ def test_in_a_selective_band_times_of_jobs_are_those_in_their_slots(uneven):
     )
 
 
+@pytest.mark.slow
 def test_a_run_makes_its_tiers_by_the_time_of_a_job(uneven):
     setup = set_up(uneven())
     assert setup.clock.tier_of == (0, 1, 0, 1)
@@ -224,6 +225,7 @@ def test_a_run_makes_its_tiers_by_the_time_of_a_job(uneven):
         assert one.rounds[column].tolist() == star.rounds[column].tolist(), column
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("clock", "method"),
     [("{mode: speed-tiers, speed_tiers: 2}", "fedavg"), ("{mode: tt-fed, window: 9 ms}", "fedavg"),

@@ -56,6 +56,7 @@ def test_busy_idle_and_absent_are_all_of_the_time(waiting, changes):
     assert (idle_s > 0.0).any() and idle.energy_j.sum() == pytest.approx(0.5 * idle_s.sum())
 
 
+@pytest.mark.slow
 def test_a_slow_tier_waits_until_its_slot_begins(waiting):
     """A device of tier m that needs T waits for m W - T in each of its turns."""
     run = simulate(waiting(*WAITING["tt-fed"], "rounds=60"))

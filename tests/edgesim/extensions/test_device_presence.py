@@ -36,6 +36,7 @@ def of(kind, *changes):
     return [f"devices.0.presence={KINDS[kind]}", *changes]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_killed_run_goes_on_with_the_same_bytes_and_is_verified(scenario, tmp_path, kind):
     given = scenario(*of(kind, BUFFERED, "devices.0.on_leave=resume"))
@@ -45,6 +46,7 @@ def test_a_killed_run_goes_on_with_the_same_bytes_and_is_verified(scenario, tmp_
     assert outcomes["presence"] == "ok" and "WRONG" not in outcomes.values()
 
 
+@pytest.mark.slow
 def test_a_checkpoint_holds_jobs_that_crash_and_are_repaired(scenario, tmp_path):
     crashes = ("devices.0.failure_rate=100 Hz", "devices.0.on_failure=restart")
     given = scenario(*of("onoff", BUFFERED, *crashes, "devices.0.repair=2 ms"))
@@ -52,6 +54,7 @@ def test_a_checkpoint_holds_jobs_that_crash_and_are_repaired(scenario, tmp_path)
     assert (whole.spans.phase == "repair").any()
 
 
+@pytest.mark.slow
 def test_more_rounds_continue_a_synchronous_run(scenario, tmp_path):
     longer = simulate(scenario(*of("onoff")), out=tmp_path / "longer")
     simulate(scenario(*of("onoff", "rounds=5")), out=tmp_path / "run")
@@ -59,6 +62,7 @@ def test_more_rounds_continue_a_synchronous_run(scenario, tmp_path):
     assert continued.presence.equals(longer.presence) and continued.spans.equals(longer.spans)
 
 
+@pytest.mark.slow
 def test_a_changed_interval_is_found(scenario, tmp_path):
     import pandas as pd
 

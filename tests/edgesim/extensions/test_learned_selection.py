@@ -76,6 +76,7 @@ def test_every_rule_under_every_clock_that_it_goes_with(scenario, name):
                 simulate(given)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNING_RULES)
 def test_a_killed_run_goes_on_with_the_same_bytes(scenario, tmp_path, name):
     clock = "buffered" if fits(name, "buffered") else "synchronous"
@@ -151,6 +152,7 @@ def test_who_cannot_begin_was_asked_all_the_same(scenario, name):
     assert name == "oort" or sorted(run.device_rounds.device) == list(range(6))
 
 
+@pytest.mark.slow
 def test_a_resolved_scenario_has_the_parameters_and_reads_back(scenario, tmp_path):
     given = scenario("learning.selection={name: energy-queues, energy_per_round_j: 0.001}")
     run = simulate(given, out=tmp_path / "run")

@@ -128,6 +128,7 @@ def test_bits_are_carried_at_the_measured_rates(run):
         assert spans.end_s["upload", k] == pytest.approx(end_s, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_code_over_time_resumes_and_is_kept_with_the_run(run):
     done = run("./radio.py:Steps", out=run.folder / "r")
     assert done.rounds.latency_s.nunique() > 1  # the losses changed between the rounds

@@ -74,6 +74,7 @@ def test_one_edge_is_the_cell_alone(scenario, on_leave):
     assert star.rounds.failed.sum() > 0 or on_leave != "lost"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on_leave", ["lost", "resume"])
 def test_a_run_that_is_killed_at_any_round_equals_the_whole_run(scenario, tmp_path, on_leave):
     """Jobs keep their numbers, time is kept, and the presence is drawn again."""

@@ -103,6 +103,7 @@ def is_max_min(rates, paths, capacity, tolerance=1e-9):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(PATHS, CAPACITIES)
 def test_rates_carry_their_certificate(paths, capacities):

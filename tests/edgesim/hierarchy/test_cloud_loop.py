@@ -39,6 +39,7 @@ def test_one_edge_without_backhaul_is_the_cell_alone(scenario, changes):
     assert star.rounds.time_s.iloc[-1] > 0.0 and (tiers.rounds.backhaul_bits_up > 0).all()
 
 
+@pytest.mark.slow
 def test_rounds_of_one_edge_between_two_exchanges_are_rounds(scenario):
     star = simulate(scenario("rounds=6", "evaluate.every=3"))
     tiers = simulate(scenario(ONE, "rounds=2", "tiers.local_rounds=3"))
@@ -52,6 +53,7 @@ def test_rounds_of_one_edge_between_two_exchanges_are_rounds(scenario):
     assert tiers.device_rounds.edge_round.tolist() == [0, 1, 2] * 8
 
 
+@pytest.mark.slow
 def test_an_exchange_after_every_round_is_the_star(scenario):
     """With the same batches by device and weights by samples the mean of means is the mean."""
     uneven = "tiers.members=[0, 0, 0, 1]"

@@ -146,6 +146,7 @@ def test_an_exchange_after_every_round_is_the_layout(sites, changes):
     assert tiers.device_rounds.edge.nunique() == 2 and tiers.rounds.loss.notna().all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["events", "full", "{refresh: 5 ms}"])
 def test_a_run_that_is_killed_at_any_round_equals_the_whole_run(sites, tmp_path, mode):
     """Also verified: every edge plans its sectors again, with the interference of the others."""
@@ -212,6 +213,7 @@ def test_nearest_and_strongest_differ_where_a_wall_of_shadow_stands(sites):
     assert strongest.edge_of.tolist() == coupling.gain.argmax(axis=1).tolist()
 
 
+@pytest.mark.slow
 def test_price_counts_with_the_interference_of_all_others(sites):
     """Its costs are those of the plans, and it ends where no move or swap lowers their sum."""
     crowd = (
@@ -273,6 +275,7 @@ def test_what_does_not_go_together_is_one_sentence(sites, changes, sentence):
     assert "\n" not in str(refusal.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", ["now", "quantile"])
 def test_each_device_keeps_its_own_band_below_a_cloud(sites, rate):
     """Delays differ from device to device, and devices of the second site are numbers 3 to 5."""

@@ -35,6 +35,7 @@ METHODS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     ["fedavg", "liu", *(pytest.param(n, marks=pytest.mark.slow) for n in list(METHODS)[2:])],
@@ -82,6 +83,7 @@ FADES = (
 )
 
 
+@pytest.mark.slow
 def test_every_edge_says_what_its_plans_promise(scenario, tmp_path):
     files = ("upload_forecasts.parquet", "summary.json")
     run = assert_resumed(scenario(TIERS, *FADES), tmp_path, [0], files)
@@ -99,6 +101,7 @@ def test_one_edge_promises_what_the_cell_alone_does(scenario):
     assert edge.upload_forecasts[alone.upload_forecasts.columns].equals(alone.upload_forecasts)
 
 
+@pytest.mark.slow
 def test_a_rule_of_selection_remembers_at_its_edge(scenario, tmp_path):
     given = scenario(TIERS, "learning.selection=power-of-choice", "learning.method.participants=1")
     run = assert_resumed(given, tmp_path, [0], ("device_rounds.parquet", "model.safetensors"))
@@ -106,6 +109,7 @@ def test_a_rule_of_selection_remembers_at_its_edge(scenario, tmp_path):
     assert len(per_round) == 12 and (per_round == 1).all()
 
 
+@pytest.mark.slow
 def test_a_run_ends_by_time_or_jobs(scenario, tmp_path):
     whole = simulate(scenario(TIERS))
     ends = whole.rounds.time_s.tolist()
@@ -117,6 +121,7 @@ def test_a_run_ends_by_time_or_jobs(scenario, tmp_path):
     assert simulate(by_jobs, out=tmp_path / "run").rounds.time_s.tolist() == ends[:2]
 
 
+@pytest.mark.slow
 def test_a_finished_run_can_be_made_longer(scenario, tmp_path):
     simulate(scenario(TIERS, "rounds=2"), out=tmp_path / "run")
     simulate(scenario(TIERS, "rounds=3"), out=tmp_path / "run")
@@ -125,6 +130,7 @@ def test_a_finished_run_can_be_made_longer(scenario, tmp_path):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_a_run_is_verified_and_plans_are_made_again(scenario, tmp_path):
     pruned = "learning.method={name: pruning-only, lr: 0.05}", "allocation.solver=kkt"
     given = scenario(*pruned, TIERS, "budget.latency_threshold=18 ms")
@@ -141,6 +147,7 @@ def test_a_run_is_verified_and_plans_are_made_again(scenario, tmp_path):
     assert FAILED in outcomes
 
 
+@pytest.mark.slow
 def test_the_tables_of_a_folder_are_those_of_the_run(scenario, tmp_path):
     run = simulate(scenario(TIERS), out=tmp_path / "run")
     assert (tmp_path / "run" / "backhaul.csv").read_text() == csv_text(run.log.columns("backhaul"))

@@ -100,6 +100,7 @@ def rho_of(run):
     return run.device_rounds[run.device_rounds["round"] == 0].rho.tolist()
 
 
+@pytest.mark.slow
 def test_hierarchical_pruning_of_one_edge_without_backhaul_is_pruning_only(scenario):
     """Our reconstruction of Liu, Wang, Deng and Nallanathan: T_th is that of the cloud's round."""
     tight = "budget.latency_threshold=9 ms"

@@ -90,6 +90,7 @@ def test_time_that_is_counted_with_is_not_wasted(monkeypatch):
     assert 49.5e-3 < budget_s[-1] < 50e-3 and run.summary["rho_mean"] < 0.295
 
 
+@pytest.mark.slow
 def test_sectors_are_stretched_each_by_what_it_needs(monkeypatch):
     """Three sectors, of which one would need 0.15 s if it counted with the time of T_th only."""
     network = ["network.fidelity=network", "network.layout={kind: hex, rings: 0}", "seed=1"]

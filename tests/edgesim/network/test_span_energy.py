@@ -68,6 +68,7 @@ def test_a_round_by_hand(engine):
     assert played.log.table("rounds").energy_j[0] == pytest.approx(0.08 + 0.002)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(
     seed=st.integers(0, 1000),

@@ -13,6 +13,7 @@ from edgesim.seeds import Seeds
 MANY, DAY = 5_000, 86400.0
 
 
+@pytest.mark.slow
 def test_the_share_follows_the_sine_and_its_mean_over_a_day_is_p0():
     cycle = DayCycle(0.5, 0.3, DAY, session_s=600.0)
     timeline = day_and_night(cycle, np.zeros(MANY), Seeds(0), "test")

@@ -13,6 +13,7 @@ from edgesim.presence.sessions import on_off
 from edgesim.seeds import Seeds
 
 
+@pytest.mark.slow
 def test_of_two_devices_zero_one_or_two_are_there_alike_often():
     """Beta(1, 1): P(0, 1, 2 on) = 1 / 3 each; correlated by 1 / 3."""
     timeline = beta_blocks(1.0, 1.0, 60.0, 2, Seeds(0), "group", "own")

@@ -33,6 +33,7 @@ def test_whole_files_are_read(folder):
     assert read_summed(folder / "rounds.csv", 100) == b"round\n0\n"
 
 
+@pytest.mark.slow
 def test_any_flipped_bit_of_a_file_or_of_the_sums_is_noticed(folder):
     for name in ("rounds.csv", "spans.parquet", "SHA256SUMS"):
         whole = (folder / name).read_bytes()

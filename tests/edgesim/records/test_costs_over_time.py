@@ -1,6 +1,7 @@
 """Bits and joules by the time of each version, by hand and against one version at a time."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
@@ -28,6 +29,7 @@ def test_spans_that_versions_part_count_by_their_time():
     assert spent[1].tolist() == [0.5, 1.5 + 6 + 1, 3.5 + 6 + 2]
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(st.integers(0, 9), st.integers(0, 40), st.integers(0, 20), st.integers(0, 8)),

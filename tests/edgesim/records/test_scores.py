@@ -85,6 +85,7 @@ class Stopped(Exception):
     pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last", [2, 3, 4])
 def test_a_run_that_was_stopped_ends_with_the_same_bytes(scenario, density, tmp_path, last):
     def stop(event):

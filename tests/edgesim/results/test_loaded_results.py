@@ -29,6 +29,7 @@ def test_a_run_read_back_has_the_tables_of_the_run_itself(tiny_scenario, tmp_pat
     assert pd.isna(point["final_accuracy"]) and "time_to_0.8_s" in loaded.points
 
 
+@pytest.mark.slow
 def test_several_runs_are_stacked_by_seed_and_by_the_keys_in_which_they_differ(four_runs):
     loaded = edgesim.load_run(four_runs)
     assert loaded.keys == [BAND] and loaded.units == {BAND: "Hz"}
@@ -61,6 +62,7 @@ def test_noise_in_one_column_is_power_or_density_and_else_stays_as_written(
     assert len(loaded.rounds.groupby("network.noise")) == 2
 
 
+@pytest.mark.slow
 def test_schemes_of_several_runs_come_in_the_order_of_their_file(tiny_scenario, tmp_path):
     path = tmp_path / "two.yaml"
     path.write_text(tiny_scenario.read_text() + "schemes: {wide: {}, narrow: {rounds: 2}}\n")
@@ -75,6 +77,7 @@ def test_schemes_of_several_runs_come_in_the_order_of_their_file(tiny_scenario, 
     assert edgesim.load_run(tmp_path / "runs").points["scheme"].tolist() == ["narrow", "wide"]
 
 
+@pytest.mark.slow
 def test_runs_of_a_scheme_stay_together_where_only_some_know_their_place(tiny_scenario, tmp_path):
     """Of wide, which is the first of its file, the run of seed 0 is older; files do not mix."""
     path = tmp_path / "two.yaml"
@@ -90,6 +93,7 @@ def test_runs_of_a_scheme_stay_together_where_only_some_know_their_place(tiny_sc
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_runs_that_differ_in_their_targets_only_are_one_run_with_all_of_them(
     tiny_scenario, tmp_path
 ):

@@ -70,6 +70,7 @@ def test_more_rounds_end_with_the_bytes_of_a_run_that_had_them_from_the_start(
     assert again.rounds.equals(whole.rounds)  # read back from the checkpoint
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_more_than_once(tiny, tmp_path):
     for rounds in (1, 3, 5, 6):
         simulate(load(tiny, [*BANDIT, f"rounds={rounds}"]), out=tmp_path / "raised")
@@ -77,6 +78,7 @@ def test_a_run_goes_on_more_than_once(tiny, tmp_path):
     assert files_of(tmp_path / "raised") == files_of(tmp_path / "six")
 
 
+@pytest.mark.slow
 def test_a_continuation_that_is_interrupted_resumes_and_was_not_finished_meanwhile(tiny, tmp_path):
     changes = [*NOTHING_LEARNED, "rounds=3"]
     out = tmp_path / "out"
@@ -134,6 +136,7 @@ def test_a_parameter_that_follows_from_the_rounds_is_written_and_makes_another_r
     assert files_of(out) == before
 
 
+@pytest.mark.slow
 def test_a_parameter_that_stays_as_for_fewer_rounds_is_a_warning(tiny, tmp_path):
     """The resolved scenario has moving_rounds, so that a run of its folder keeps it."""
     common, out, seen = ["network.channel.fading=none", "allocation.solver=equal"], tmp_path, []
@@ -174,6 +177,7 @@ def test_a_run_that_cannot_train_stays_finished(tiny, tmp_path, monkeypatch):
     assert (tmp_path / "out" / "summary.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["liu", "fedlps", "refl"])
 def test_the_resolved_scenario_holds_what_its_method_used_and_gives_the_same_bytes(
     tiny, tmp_path, name

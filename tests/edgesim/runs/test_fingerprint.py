@@ -125,6 +125,7 @@ def test_a_new_import_is_followed(copy, digest_of):
     assert fingerprint.code_files(resolve("liu"))["fl.new"] == copy / "fl" / "new.py"
 
 
+@pytest.mark.slow
 def test_the_digest_belongs_to_the_key_of_the_training_cache(tmp_path, monkeypatch):
     (tmp_path / "two.yaml").write_text(SCENARIO)
     before = fingerprint.training_digest(set_up(load(tmp_path / "two.yaml")))

@@ -14,6 +14,7 @@ FEDAVG = ("learning.model=mlp", "learning.method={name: fedavg}")
 LOSSES = "time [s],device 0 [dB],device 1 [dB],device 2 [dB],device 3 [dB]\n0,95,96,97,98\n"
 
 
+@pytest.mark.slow
 def test_a_small_file_is_copied_however_large_the_data_set_is_elsewhere(
     tiny, tmp_path, monkeypatch
 ):
@@ -78,6 +79,7 @@ def test_a_file_that_is_not_copied_may_have_any_name(tiny, tmp_path):
     assert run.summary["rounds"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["data.npz", "mine/data.npz", "scenario.yaml"])
 def test_a_copy_that_was_changed_since_is_refused(tiny, tmp_path, name):
     """Another run took changed data or a changed scenario for those of the finished run."""

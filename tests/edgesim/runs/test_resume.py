@@ -67,6 +67,7 @@ def rounds_done(state: Path) -> int:
     return json.loads(json.loads(head[8 : 8 + size])["__metadata__"]["facts"])["g"] + 1
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_not_computed_again(tiny, tmp_path):
     out = tmp_path / "out"
     first = simulate(load(tiny), out=out)
@@ -114,6 +115,7 @@ def test_other_data_is_another_run(tiny, tmp_path):
         simulate(scenario, data=folders[1], out=tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_a_finished_folder_that_lost_a_file_gets_it_back(tiny, tmp_path, bytes_of):
     out = tmp_path / "out"
     simulate(load(tiny), out=out)
@@ -124,6 +126,7 @@ def test_a_finished_folder_that_lost_a_file_gets_it_back(tiny, tmp_path, bytes_o
     assert bytes_of(out) == before
 
 
+@pytest.mark.slow
 def test_a_damaged_file_of_a_finished_run_is_written_again_and_summary_says_so(
     tiny, tmp_path, bytes_of
 ):
@@ -143,6 +146,7 @@ def test_a_damaged_file_of_a_finished_run_is_written_again_and_summary_says_so(
     assert after == before
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_goes_on_from_the_one_before_to_the_same_bytes(
     tiny, tmp_path, bytes_of
 ):
@@ -170,6 +174,7 @@ def test_a_damaged_checkpoint_goes_on_from_the_one_before_to_the_same_bytes(
         assert after == before
 
 
+@pytest.mark.slow
 def test_a_damaged_array_with_a_file_of_its_own_goes_on_to_the_same_bytes(
     tiny, tmp_path, bytes_of, monkeypatch
 ):
@@ -201,6 +206,7 @@ def test_a_run_that_is_killed_while_it_is_mended_has_no_digests_of_before(few, t
     assert damaged_files(out) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["column", "state"])
 def test_a_whole_checkpoint_of_another_version_is_refused(tiny, tmp_path, monkeypatch, what):
     """It lacks a column, or something of the state, that this version reads."""
@@ -218,6 +224,7 @@ def test_a_whole_checkpoint_of_another_version_is_refused(tiny, tmp_path, monkey
         simulate(load(tiny), out=tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_fresh_keeps_a_finished_run_until_the_new_one_can_begin(tiny, tmp_path, bytes_of):
     out = tmp_path / "out"
     simulate(load(tiny), out=out)

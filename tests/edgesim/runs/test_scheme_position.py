@@ -33,6 +33,7 @@ def placed(folder):
     }
 
 
+@pytest.mark.slow
 def test_finished_runs_have_the_places_of_the_file_as_it_is_now(of_file, tmp_path):
     """b stayed 1, which c has by now, so that it stood before c."""
 
@@ -61,6 +62,7 @@ def test_a_run_of_before_places_were_kept_gets_one(of_file, tmp_path):
     assert damaged_files(tmp_path / "runs" / "b") == []
 
 
+@pytest.mark.slow
 def test_points_that_a_sweep_finds_finished_have_them_too(of_file, tmp_path):
     def sweep(schemes):
         plan = plan_sweep(of_file(schemes))
@@ -75,6 +77,7 @@ def test_points_that_a_sweep_finds_finished_have_them_too(of_file, tmp_path):
     assert sweep("b: {rounds: 2}, a: {}") == ["b", "a"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label", [None, "a"])
 def test_finished_runs_have_the_section_report_of_the_file_as_it_is_now(of_file, tmp_path, label):
     """A report split one scheme in two where the section was added after some of its seeds."""

@@ -273,6 +273,7 @@ def test_ratios_are_among_the_levels(tmp_path):
     assert (run.device_rounds.status == "arrived").all()
 
 
+@pytest.mark.slow
 def test_the_solvers_that_are_listed_are_those_that_runs_accept(tmp_path):
     listed = [name for name, *_ in catalog("solvers")]
     assert set(solvers.METHODS) - set(listed) == {"printed"}

@@ -31,6 +31,7 @@ def test_evaluations_follow_the_multiples_of_a_time(scenario):
     assert 1 < passed.sum() < 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [[], [BUFFERED], [TRAINED]], ids=["arrays", "buffered", "trained"])
 def test_a_run_ends_with_the_version_in_which_a_time_has_passed(scenario, tmp_path, more):
     every = "evaluate={every: 100}"
@@ -63,6 +64,7 @@ def test_a_run_ends_with_the_version_that_reaches_a_number_of_jobs(scenario, tmp
     assert BUFFERED in more or len(run.rounds) == 3
 
 
+@pytest.mark.slow
 def test_a_run_that_was_ended_by_a_time_has_no_more_rounds_where_rounds_are_raised(
     scenario, tmp_path
 ):

@@ -29,6 +29,7 @@ def test_only_regular_files_are_read(tmp_path, kind):
     assert f"the file cannot be read ({expected}" in refused(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_file_of_a_million_lines_is_refused_at_once(tmp_path):
     (tmp_path / "trace.csv").write_text("3 GHz\n" * 1_000_000)
     assert f"a trace has at most {MAX_TRACE_VALUES} values" in refused(tmp_path)

@@ -121,6 +121,7 @@ def test_a_full_disk_is_one_sentence(tmp_path, limit, code, long_sweep):
         assert not list((tmp_path / "s").rglob("summary.json"))
 
 
+@pytest.mark.slow
 def test_processes_are_gone_when_a_backend_is_closed():
     backend = LocalWorkers(1)
     worker = backend._spawn()

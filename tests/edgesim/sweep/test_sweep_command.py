@@ -70,6 +70,7 @@ def test_a_dry_run_lists_the_points_and_an_estimate_and_writes_nothing(folder, s
     assert not (folder / "s").exists() and not (folder / "runs").exists()
 
 
+@pytest.mark.slow
 def test_finished_points_are_never_run_again_and_changed_ones_are_new(folder, sweep):
     printed = sweep("tiny.yaml", "rounds=1,2", "--workers", 1, "--out", "s").stdout
     assert "[2/2] fedavg, rounds=2, seed 0: done" in printed and "2 of 2 points done" in printed
@@ -98,6 +99,7 @@ def test_finished_points_are_never_run_again_and_changed_ones_are_new(folder, sw
     assert "2 runs of earlier sweeps lie in s/points too" in printed
 
 
+@pytest.mark.slow
 def test_what_finished_points_warn_of_stands_at_the_end(folder, sweep):
     """Of two devices one computes with 1 MHz, and not in 25 ms, in one of two points."""
     clocks = "devices.0.cpu.frequency=[1 MHz, 3 GHz],3 GHz"
@@ -109,6 +111,7 @@ def test_what_finished_points_warn_of_stands_at_the_end(folder, sweep):
     assert again[-1] == warning
 
 
+@pytest.mark.slow
 def test_a_failing_point_is_listed_and_does_not_stop_the_others(folder, sweep):
     (folder / "mine.py").write_text(FAILS_LATER)
     command = [
@@ -138,6 +141,7 @@ def test_a_failing_point_is_listed_and_does_not_stop_the_others(folder, sweep):
     )
 
 
+@pytest.mark.slow
 def test_infeasible_points_are_recorded_and_the_others_run(folder, sweep):
     liu = ["learning.method={name: liu}", "allocation.solver=kkt"]
     result = sweep(
@@ -163,6 +167,7 @@ def test_a_lock_that_the_command_before_removes_meanwhile_is_taken_anew(folder, 
     held.close()
 
 
+@pytest.mark.slow
 def test_values_of_thousands_of_letters_are_written_and_read_back(folder, sweep):
     clocks = [f"[{', '.join([f'{ghz} GHz'] * 200)}]" for ghz in (2, 3)]
     axis = f"devices.0.cpu.frequency={','.join(clocks)}"
@@ -171,6 +176,7 @@ def test_values_of_thousands_of_letters_are_written_and_read_back(folder, sweep)
     assert not (folder / "s" / "lock").exists()
 
 
+@pytest.mark.slow
 def test_a_whole_number_above_64_bits_is_a_column_of_floats(folder, sweep):
     key = "devices.0.cpu.cycles_per_weight"
     sweep("tiny.yaml", "rounds=1", f"{key}=5,{10**20}", "--workers", 1, "--out", "s", "-q")
@@ -189,6 +195,7 @@ def test_the_lock_goes_even_where_the_table_cannot_be_written(folder, monkeypatc
     assert not (folder / "s" / "lock").exists()
 
 
+@pytest.mark.slow
 def test_the_table_of_an_earlier_sweep_goes_when_points_are_added(folder, sweep):
     """Else that of an interrupted sweep would differ from its points."""
     sweep("tiny.yaml", "rounds=1,2", "--workers", 1, "--out", "s", "-q")
@@ -206,6 +213,7 @@ def test_a_folder_that_cannot_be_used_is_one_sentence(folder, out, sweep):
     assert [path.name for path in (folder / "full").iterdir()] == ["letter.txt"]
 
 
+@pytest.mark.slow
 def test_a_report_finds_the_runs_of_a_sweep(folder, sweep):
     sweep("tiny.yaml", "budget.latency_threshold=20ms,25ms", "--workers", 1, "--out", "s", "-q")
     found = find_runs([folder / "s"])
@@ -213,6 +221,7 @@ def test_a_report_finds_the_runs_of_a_sweep(folder, sweep):
     assert {read_run(run).threshold_s for run in found.finished} == {0.02, 0.025}
 
 
+@pytest.mark.slow
 def test_what_is_learned_is_the_same_with_and_without_reuse_and_is_trained_once(folder, sweep):
     learning = (
         "learning={dataset: digits, partition: {kind: iid}, model: mlp, batch_size: 20, "
@@ -230,6 +239,7 @@ def test_what_is_learned_is_the_same_with_and_without_reuse_and_is_trained_once(
     assert not (folder / "with" / "shared").exists()
 
 
+@pytest.mark.slow
 def test_tensorboard_scalars_of_every_round(folder, sweep):
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

@@ -11,6 +11,7 @@ from edgesim.sweep.sweep_plan import plan_sweep
 from fl.methods.liu import Liu
 
 
+@pytest.mark.slow
 def test_every_combination_of_values_schemes_and_seeds(folder):
     planned = plan_sweep(
         Path("two.yaml"), ["budget.latency_threshold=20ms,25ms", "rounds=2"], "0-1"
@@ -35,6 +36,7 @@ def test_a_point_is_what_run_would_run(folder):
     assert (point.scenario.digest(), point.seed) == (alone.digest(), 7)
 
 
+@pytest.mark.slow
 def test_a_hash_tells_content_and_nothing_else(folder):
     def ids(*texts, file="tiny.yaml", seeds=None):
         return {p.id for p in plan_sweep(Path(file), texts, seeds).points}

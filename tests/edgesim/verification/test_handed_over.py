@@ -1,5 +1,7 @@
 """Shares of devices that were handed over, against the bands that granted them."""
 
+import pytest
+
 import edgesim
 from edgesim.tables.table_reading import read_event_log
 from edgesim.verification.check_result import FAILED, PASSED
@@ -26,6 +28,7 @@ allocation: {solver: equal}
 """
 
 
+@pytest.mark.slow
 def test_a_share_counts_in_the_sector_that_granted_it(tmp_path):
     (tmp_path / "walks.csv").write_text(WALKS)
     (tmp_path / "two-sites.yaml").write_text(TWO_SITES)

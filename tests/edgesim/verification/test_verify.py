@@ -33,6 +33,7 @@ def seal_again(folder, name):
     (folder / SUMS).write_text("\n".join(changed) + "\n")
 
 
+@pytest.mark.slow
 def test_a_whole_run_passes_every_check(static_run):
     assert set(outcomes(static_run).values()) == {PASSED}
     result = invoke(static_run)
@@ -45,6 +46,7 @@ def test_a_whole_run_passes_every_check(static_run):
     assert re.search(r"^  files +ok \d+ digests$", result.stdout, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_the_end_counts_runs_and_the_advice_is_given_once(static_run, tmp_path):
     """Two runs with code of the user's own, of which two checks cannot be made for one reason."""
     for name in ("a", "b", "c"):

@@ -107,6 +107,7 @@ def test_a_missing_file_is_named_with_what_to_do(mnist):
     refused(root, "train-images-idx3-ubyte is missing.*EDGESIM_DATA")
 
 
+@pytest.mark.slow
 def test_a_gz_unpacks_no_further_than_its_trailer_says(tmp_path):
     """64 MB of zeros behind a first member of eight bytes; the trailer is that of eight bytes."""
     path = tmp_path / "x.gz"

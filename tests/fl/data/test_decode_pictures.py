@@ -90,6 +90,7 @@ def test_what_is_missing_is_named_with_the_archive_and_the_command(tmp_path):
         locate("cinic10", tmp_path)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_decoded_is_one_sentence_and_no_data_set(
     tiny, tmp_path, monkeypatch, capsys
 ):

@@ -37,6 +37,7 @@ def feature(name, kind, is_target):
     return {"index": "0", "name": name, "data_type": kind, **asked}
 
 
+@pytest.mark.slow
 def test_a_data_set_in_the_cache(openml_cache):
     about = {"id": "7", "name": "tiny", "version": "1", "format": "ARFF", "status": "active"}
     about |= {"url": "https://www.openml.org/data/v1/download/9/tiny.arff", "description": "tiny"}
@@ -64,6 +65,7 @@ def test_a_data_set_in_the_cache(openml_cache):
     assert np.allclose(x_train, [[0, 1], [0.2, 0]]) and np.allclose(x_test, [[1, 0.4]])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:A network error")
 def test_without_files_and_without_a_network(openml_cache):
     sentence = r"mnist_784 is not here and cannot be fetched .*urlopen error.*EDGESIM_DATA"

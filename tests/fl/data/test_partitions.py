@@ -28,6 +28,7 @@ KINDS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     st.lists(st.integers(12, 40), min_size=CLASSES, max_size=CLASSES),

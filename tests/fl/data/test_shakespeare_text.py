@@ -85,6 +85,7 @@ def test_text_is_not_fetched(monkeypatch):
 REAL = Path(os.environ.get("EDGESIM_DATA", ""))
 
 
+@pytest.mark.slow
 @pytest.mark.needs_data
 def test_the_real_play():
     if not (REAL / "shakespeare").is_dir():

@@ -33,6 +33,7 @@ def same(a: State, b: State) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_one_pass_for_all_gives_the_numbers_of_one_by_one(bench):
     method, state = bench.play("fedavg", local_steps=20, lr=0.1)
     together = evaluate(bench.task, method, state)
@@ -277,6 +278,7 @@ def test_texts_are_codes():
     assert scores.loss == pytest.approx(each_loss.view(2, 3).mean(1).tolist(), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_state_goes_to_a_file_and_back(bench, tmp_path):
     _, state = bench.play("liu", rho=0.5, **PARTIAL)
     state = State(state.g, state.w, state.local, {"scores": torch.arange(3.0)})

@@ -108,6 +108,7 @@ def test_an_error_in_a_thread_is_raised(monkeypatch):
         evaluate(task, Models(task, [0] * 5), None, 2)
 
 
+@pytest.mark.slow
 def test_a_run_is_evaluated_by_the_threads_that_train(tmp_path):
     (tmp_path / "four.yaml").write_text(CELL)
     scenario = load(tmp_path / "four.yaml")

@@ -41,6 +41,7 @@ def trained(task):
     return method, state
 
 
+@pytest.mark.slow
 def test_held_out_samples_are_scored_with_the_model_of_their_device(held_out):
     method, state = trained(held_out)
     scores, data = evaluate(held_out, method, state), held_out.data

@@ -231,6 +231,7 @@ def test_texts_can_be_stacked():
     assert executor.fallbacks.lines() == []
 
 
+@pytest.mark.slow
 def test_batch_norm_and_padding_do_not_go_together():
     task = task_of("spafl-conv4", shape=(3, 28, 28), sizes=(6, 5), batch=4)
     executor = Batched(task)

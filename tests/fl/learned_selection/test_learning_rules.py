@@ -194,6 +194,7 @@ def test_energy_queues_take_turns():
     assert rule.choose({"queue_j": [9.0, 9.0]}, now, spend, 2, stream()).tolist() == [1]
 
 
+@pytest.mark.slow
 def test_energy_queues_keep_the_mean_within_the_budget():
     rule = EnergyQueues(energy_per_round_j=0.4, utility_weight=5.0)
     energy_j, memory, used = np.array([1.0, 2.0, 0.3]), rule.start(3), np.zeros(3)

@@ -99,6 +99,7 @@ def test_a_pruned_neuron_in_front_of_relu_moves_by_the_penalty_alone():
     assert torch.equal(done.w[:2], w[:2])
 
 
+@pytest.mark.slow
 def test_with_thresholds_at_0_the_weights_take_ordinary_sgd_steps_bit_for_bit(bench):
     settings = {"lr": 0.05, "momentum": 0.9, "local_epochs": 2}
     method, fedavg = bench.method("spafl", **settings), bench.method("fedavg", **settings)
@@ -115,6 +116,7 @@ def test_with_thresholds_at_0_the_weights_take_ordinary_sgd_steps_bit_for_bit(be
     assert (done.w[size:] == 0).all()
 
 
+@pytest.mark.slow
 def test_invariants_of_every_step(bench):
     """Large steps, so that clamping is needed and rows die."""
     method = bench.method("spafl", lr=2.0, threshold_penalty=0.01, local_epochs=3)
@@ -212,6 +214,7 @@ def test_the_means_are_computed_once_a_step(neurons):
     assert len(asked) == 4 + 1
 
 
+@pytest.mark.slow
 def test_a_phase_can_be_trained_again_from_elsewhere(bench):
     """What its hooks remember of one w says nothing about another."""
     method = bench.method("spafl", threshold_penalty=0.05, **QUICK)

@@ -66,6 +66,7 @@ def test_none_all_and_scores_that_are_no_numbers():
     assert torch.equal(largest(score, ALL, 2), bits("010100"))
 
 
+@pytest.mark.slow
 @given(arrays(np.float32, st.integers(1, 40), elements=st.integers(0, 5)), st.data())
 def test_largest_agrees_with_a_stable_sort(score, data):
     keep = data.draw(st.integers(0, len(score)))

@@ -114,6 +114,7 @@ def test_an_entropy_coded_mask_is_planned_with_its_bound(bench):
     assert charged > 0.75 * d.bits_prunable[0]
 
 
+@pytest.mark.slow
 def test_costs_are_known_without_torch():
     code = """
 import sys, numpy as np

@@ -42,6 +42,7 @@ def test_the_pull_of_ditto_doubles_with_the_distance(tiny_bench):
     assert moved[1].item() == pytest.approx(-2.0, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_global_model_of_ditto_is_that_of_fedavg(bench):
     size = bench.task.layout.size
     _, fedavg = bench.play("fedavg", rounds=3, local_steps=3, lr=LR)

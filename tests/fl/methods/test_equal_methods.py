@@ -54,6 +54,7 @@ def test_the_pruning_of_liu_without_a_personal_part_is_pruning_only(bench):
     assert same(a, b)
 
 
+@pytest.mark.slow
 def test_methods_differ_where_they_should(bench):
     states = [
         bench.play(n, rho=r, **p)[1]

@@ -69,6 +69,7 @@ def test_a_batch_costs_a_forward_pass_for_each_weight_and_one_more(linear):
     assert (warmup.work.flops, warmup.work.weight_steps) == (2 * 12.0, 2 * 1.5 * 2)
 
 
+@pytest.mark.slow
 def test_received_weights_are_pruned_and_executors_agree(bench):
     method = bench.method("liu", importance="exact", rho=0.7)
     state = method.start()

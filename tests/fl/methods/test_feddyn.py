@@ -12,6 +12,7 @@ from tests.fl.conftest import view_of
 EXACT = {"local_steps": 60, "lr": 0.25}  # the local optimum to the last digits of float32
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "alpha, first", [(1.0, [-0.25, -0.375, -0.4375]), (0.1, [-0.058651, -0.087977, -0.113862])]
 )
@@ -25,6 +26,7 @@ def test_the_first_rounds_by_hand(quadratics, alpha, first):
     assert reached == pytest.approx(first, abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha, rounds, steps", [(1.0, 12, 60), (0.1, 120, 5)])
 def test_the_linear_terms_become_the_gradients_at_the_optimum(quadratics, alpha, rounds, steps):
     """The limit is -0.5 for every alpha, also where five local steps stop short of the minimum."""

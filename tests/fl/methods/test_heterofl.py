@@ -131,6 +131,7 @@ def test_absent_classes_have_no_loss_and_no_say(bench):
     assert moved.tolist() == owned.tolist()
 
 
+@pytest.mark.slow
 def test_heterofl_at_full_width_without_its_extras_is_fedavg_to_the_byte(bench):
     _, plain = bench.play("fedavg", rounds=2, lr=LR)
     for name, params in (

@@ -14,6 +14,7 @@ from tests.fl.conftest import view_of
 from tests.fl.two_neurons import QUICK, ROWS, TAU, bench_of, flat, part_of_round, returned
 
 
+@pytest.mark.slow
 def test_one_device_without_the_importance_update_is_local(tiny_bench):
     rng = np.random.default_rng(3)
     layers = Linear(4, 6, "features"), Relu(), Linear(6, 2)
@@ -40,6 +41,7 @@ def test_local_ignores_the_others(bench):
     assert type(method) is Local
 
 
+@pytest.mark.slow
 def test_frozen_weights_stay_and_thresholds_move(bench):
     method, state = bench.play("spafl", rounds=2, frozen_weights=True, **QUICK)
     size, start = bench.task.layout.size, method.start().w

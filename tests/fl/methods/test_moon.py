@@ -42,6 +42,7 @@ def test_without_the_term_it_is_fedavg_on_the_model_with_the_head_to_the_byte(be
     assert torch.equal(state.w, fedavg.w) and not state.local
 
 
+@pytest.mark.slow
 def test_the_first_round_has_no_previous_model_and_the_second_has(bench, headed):
     """l = log 2 at every step of the first round, as both cosines are the same."""
     _, fedavg = headed.play("fedavg", rounds=1, **PLAIN)

@@ -67,6 +67,7 @@ def test_per_fedavg_differs_from_fedavg_but_for_an_inner_step_of_nothing(bench, 
     assert not torch.equal(state.w, fedavg.w)
 
 
+@pytest.mark.slow
 def test_devices_of_per_fedavg_use_what_they_tune(bench):
     method, state = bench.play("per-fedavg", local_steps=3, lr=LR, inner_lr=0.05, tuning_epochs=2)
     model = method.personalise(state, 1)

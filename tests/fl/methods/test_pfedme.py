@@ -35,6 +35,7 @@ def test_theta_goes_on_from_one_local_round_to_the_next(quadratics):
     assert after.w[0].item() == pytest.approx(w - 0.075 * (w - theta), abs=1e-7)
 
 
+@pytest.mark.slow
 def test_the_server_goes_a_share_of_the_way(quadratics):
     one, half = (
         play(start).w[0].item()

@@ -30,6 +30,7 @@ def test_both_rounds_of_each_device_beside_fedavg(quadratics):
             assert alone == pytest.approx([y, -y], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_limit_is_the_optimum_that_fedavg_misses(quadratics):
     """Curvatures 1 and 3, centres 1 and -1: the sum is least at -0.5."""
     expected = {

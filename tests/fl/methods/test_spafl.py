@@ -40,6 +40,7 @@ def test_the_mean_of_the_thresholds_whatever_the_order(neurons):
     assert torch.equal(after.w[:6], state.w[:6])
 
 
+@pytest.mark.slow
 def test_where_nobody_arrives_thresholds_stay_and_their_change_is_0(bench):
     method = bench.method("spafl", **QUICK)
     state = bench.round(method, method.start())
@@ -48,6 +49,7 @@ def test_where_nobody_arrives_thresholds_stay_and_their_change_is_0(bench):
     assert torch.equal(after.w, state.w) and after.memo["change"].abs().sum() == 0 and after.g == 2
 
 
+@pytest.mark.slow
 def test_who_does_not_take_part_is_left_alone(bench):
     method = bench.method("spafl", **QUICK)
     first = part_of_round(bench, method, method.start(), [0, 1])
@@ -113,6 +115,7 @@ def test_the_first_round_moves_no_weights(bench):
     assert torch.equal(method.received(method.start(), 0), method.start().w)
 
 
+@pytest.mark.slow
 def test_since_last_remembers_what_a_device_received(bench):
     method = bench.method("spafl", delta="since_last", **QUICK)
     states = [method.start()]
@@ -131,6 +134,7 @@ def test_since_last_remembers_what_a_device_received(bench):
     assert "change" not in states[3].memo
 
 
+@pytest.mark.slow
 def test_few_threshold_bits_round_what_is_sent(bench):
     method, state = bench.play("spafl", rounds=1, threshold_bits=6, **QUICK)
     steps = method.rows.thresholds(state.w) * 63
@@ -159,6 +163,7 @@ def test_parameters_without_effect_are_refused(name, given):
         check(resolve(name), given)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", ["sent", "since_last"])
 def test_a_resumed_run_goes_on_as_it_would_have(bench, delta):
     method = bench.method("spafl", delta=delta, **QUICK)

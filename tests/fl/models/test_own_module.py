@@ -104,6 +104,7 @@ def test_products_that_torch_leaves_out_are_counted_too(product, flops):
     assert counter.total == flops
 
 
+@pytest.mark.slow
 def test_an_own_module_does_not_import_the_compiler_of_torch():
     """It takes longer than all else that a run of one round imports."""
     code = (

@@ -140,6 +140,7 @@ def test_the_tied_lstm_is_torchs_and_its_gradient_is_the_sum_of_both_uses():
     assert not any(torch.allclose(mine, part, atol=1e-6) for part in both)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "shape"), [("vit", (3, 8, 8)), ("reddit-lstm", (6,))])
 def test_gradients_are_differences(name, shape):
     """100 random coordinates, in double precision."""

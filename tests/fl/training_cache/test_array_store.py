@@ -3,6 +3,7 @@
 import threading
 
 import numpy as np
+import pytest
 
 from fl.training_cache.array_store import ArrayStore
 
@@ -16,6 +17,7 @@ def test_a_full_store_takes_nothing_more(tmp_path):
     assert store.get("two") is None
 
 
+@pytest.mark.slow
 def test_who_comes_second_waits_for_what_the_first_makes(tmp_path):
     first, second, seen = ArrayStore(tmp_path), ArrayStore(tmp_path), []
 

@@ -125,6 +125,7 @@ def test_every_method_runs_again_without_training_and_with_the_same_bytes(cell, 
     assert '"passes_made": 0' in (tmp_path / "again" / "timing.json").read_text()
 
 
+@pytest.mark.slow
 def test_a_method_that_reads_the_rate_is_not_reused_under_another_rate(cell, tmp_path):
     assert played(setup_of(cell(), tmp_path, ReadsTheRate))[1] == (2, 0)
     assert played(setup_of(cell(), tmp_path, ReadsTheRate))[1] == (0, 2)
@@ -225,6 +226,7 @@ def test_code_of_the_users_own_and_counted_rounds_are_not_shared(cell, tmp_path)
     )
 
 
+@pytest.mark.slow
 def test_a_damaged_or_lost_store_is_trained_again(cell, tmp_path):
     first, _ = played(setup_of(cell(), tmp_path / "s"))
     for path in (tmp_path / "s").rglob("*.safetensors"):

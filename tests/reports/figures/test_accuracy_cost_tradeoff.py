@@ -37,6 +37,7 @@ def test_what_rounding_alone_makes_cheaper_is_not_on_the_front():
     assert front([0.025000000000000012, 0.02499999999999993], [0.72, 0.69]) == [0]
 
 
+@pytest.mark.slow
 @given(POINTS)
 def test_front_is_what_nothing_dominates(points):
     def dominated(a):
@@ -79,6 +80,7 @@ def test_a_target_that_some_seeds_miss_counts_those_that_reach_it(three_seeds):
     assert rows[0][:4] == (0.8, "joint", 3, 3)
 
 
+@pytest.mark.slow
 def test_the_figure_says_how_many_seeds_a_mean_is_of(drawn, tmp_path, write_run):
     """0.8 is reached with the seeds 0 and 2 of three, 0.3 with every one."""
     given = {"targets": ("0.3", "0.8"), "latency_s": (0.01, 0.02)}
@@ -113,6 +115,7 @@ def eight_targets(tmp_path, write_run):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_targets_that_as_many_seeds_missed_are_named_together(drawn, eight_targets):
     """a reaches 0.3 with all and 0.35 to 0.9 with two seeds; b 0.6, 0.7 with two, more with one."""
     names = drawn(tradeoffs.target_costs, eight_targets).axes[0].get_yticklabels()
@@ -122,6 +125,7 @@ def test_targets_that_as_many_seeds_missed_are_named_together(drawn, eight_targe
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", style.STYLES)
 def test_names_beside_many_targets_leave_room_for_the_panels(eight_targets, name):
     with style.styled(style.STYLES[name]):
@@ -132,6 +136,7 @@ def test_names_beside_many_targets_leave_room_for_the_panels(eight_targets, name
     assert widest < 0.45 * figure.bbox.width
 
 
+@pytest.mark.slow
 def test_every_target_has_a_name_and_a_marker_of_its_own(drawn, eight_targets):
     shown = drawn(tradeoffs.target_costs, eight_targets).legends[0]
     assert [text.get_text() for text in shown.get_texts()] == [
@@ -142,6 +147,7 @@ def test_every_target_has_a_name_and_a_marker_of_its_own(drawn, eight_targets):
     assert [row[0] for row in rows[::2]] == ["30", "35", "35.4", "50", "60", "70", "80", "90"]
 
 
+@pytest.mark.slow
 def test_the_points_of_a_sweep_are_named_by_their_values(drawn, tmp_path, write_run):
     bands = {"10 MHz": (0.01, 0.5), "20 MHz": (0.02, 0.7)}
     schemes = load_schemes(
@@ -160,6 +166,7 @@ def test_nothing_reached_is_no_figure(scheme_of):
     assert tradeoffs.target_costs([scheme_of(accuracy=(0.1,) * 4)], style.SCREEN) is None
 
 
+@pytest.mark.slow
 def test_pareto_draws_every_scheme_and_fills_those_on_the_front(tmp_path, write_run):
     given = {"a": (0.01, 0.5), "b": (0.02, 0.4), "c": (0.03, 0.9)}
     folders = [
@@ -187,6 +194,7 @@ def test_pareto_draws_every_scheme_and_fills_those_on_the_front(tmp_path, write_
     assert stairs.get_xydata().tolist() == corners
 
 
+@pytest.mark.slow
 def test_of_points_in_one_place_each_can_be_seen(drawn, scheme_of):
     """Three schemes of 25 ms and 90 %: the one drawn last hides none of the two before."""
     schemes = [scheme_of(scheme=name) for name in "abc"]

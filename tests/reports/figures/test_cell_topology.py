@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 from pytest import approx
 
 from edgesim import load, simulate
@@ -51,6 +52,7 @@ def test_every_device_is_joined_to_the_base_station(scheme_of):
     assert circles.get_array()[1] == 100.0  # Mbit/s
 
 
+@pytest.mark.slow
 def test_devices_of_a_hierarchy_are_joined_to_their_edge_servers(tmp_path):
     changes = [
         "rounds=1",

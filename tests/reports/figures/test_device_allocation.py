@@ -15,6 +15,7 @@ def test_devices_show_ratio_and_share(drawn, two_schemes):
     assert share.lines[0].get_ydata().tolist() == approx([40, 60])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("look", [style.SCREEN, style.IEEE])
 def test_marks_without_a_line_have_each_their_own_marker(write_sweep, look):
     found = load_schemes(find_runs([write_sweep(thresholds=("15 ms",), seeds=(0,))]).finished)

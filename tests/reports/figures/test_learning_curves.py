@@ -32,6 +32,7 @@ def test_accuracy_over_bits_and_joules(drawn, two_schemes):
     assert joules.lines[0].get_xydata().tolist() == [approx([1.0, 50]), approx([2.0, 90])]
 
 
+@pytest.mark.slow
 def test_spending_over_decades_is_logarithmic_with_plain_numbers(drawn, write_run, tmp_path):
     folders = [
         write_run(tmp_path / name, scheme=name, bits_up=bits)

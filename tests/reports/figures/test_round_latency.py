@@ -83,6 +83,7 @@ def test_rounds_in_which_nobody_did_anything_are_waiting(scheme_of):
     assert latencies.latency_by_phase([scheme], style.SCREEN) is None
 
 
+@pytest.mark.slow
 def test_parts_of_real_runs_add_up_to_the_latency(real_runs):
     for scheme in load_schemes(sorted(real_runs.iterdir())):
         for who in (latencies.SLOWEST, latencies.MEAN):

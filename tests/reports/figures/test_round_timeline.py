@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
@@ -62,6 +63,7 @@ def test_a_long_round_gets_its_own_axis(tmp_path, write_run, two_schemes):
     assert not timeline.shares_axis(two_schemes + slow)
 
 
+@pytest.mark.slow
 def test_in_grey_a_dark_bar_does_not_swallow_the_threshold(tmp_path, write_run):
     schemes = load_schemes([write_run(tmp_path / "late", latency_s=(0.05,) * 4)])
     with style.styled(style.IEEE):

@@ -14,6 +14,7 @@ from reports.run_data.scheme_grouping import load_schemes, swept_keys
 from reports.styling import figure_style as style
 
 
+@pytest.mark.slow
 def test_lines_are_means_with_the_interval_of_the_t_table(swept_schemes):
     band, threshold = swept_keys(swept_schemes)
     lines, fixed = swept.sweep_lines(swept_schemes, [band, threshold], band, ACCURACY)
@@ -28,6 +29,7 @@ def test_lines_are_means_with_the_interval_of_the_t_table(swept_schemes):
     assert {y.n for line in lines for y in line.y} == {2}
 
 
+@pytest.mark.slow
 def test_three_seeds_have_the_interval_of_the_t_table(write_sweep):
     schemes = schemes_of(write_sweep(thresholds=("15 ms",), seeds=(0, 1, 2)))
     (band,) = swept_keys(schemes)
@@ -51,6 +53,7 @@ def test_too_many_lines_leave_the_middle_of_the_other_key(write_sweep):
     assert all(math.isnan(y.half) for y in lines[0].y)
 
 
+@pytest.mark.slow
 def test_of_three_keys_only_as_many_are_fixed_as_needed(tmp_path, write_run):
     """3 x 3 lines are too many: the first other key is held at its middle, the second is not."""
     for i, (noise, threshold, band) in enumerate(

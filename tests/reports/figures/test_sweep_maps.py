@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pytest
 from matplotlib import rcParams
 from matplotlib.figure import Figure
 from pytest import approx
@@ -24,6 +25,7 @@ def test_heat_map_cells_are_means_over_seeds_and_blank_without_runs(swept_scheme
     assert other == approx(np.array([[0.105, 0.205, 0.405], [0.105, 0.205, math.nan]]), nan_ok=True)
 
 
+@pytest.mark.slow
 def test_one_axis_has_no_map(write_sweep):
     schemes = load_schemes(find_runs([write_sweep(thresholds=("15 ms",))]).finished)
     assert sweep_maps.sweep_maps(schemes, swept_keys(schemes), ACCURACY) == []

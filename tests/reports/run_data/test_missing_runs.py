@@ -12,6 +12,7 @@ from reports.run_data.missing_runs import listed_folders, missing_runs, supersed
 from reports.run_data.scheme_grouping import load_schemes
 
 
+@pytest.mark.slow
 def test_missing_points_are_said_with_their_reason(write_sweep, tmp_path):
     sweep = write_sweep(seeds=(0,))
     listed = json.loads((sweep / "sweep.json").read_text())
@@ -33,6 +34,7 @@ def test_missing_points_are_said_with_their_reason(write_sweep, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_not_missing_whatever_the_file_says(write_sweep):
     sweep = write_sweep(seeds=(0,))
     text = (sweep / "sweep.json").read_text().replace('"done"', '"missing"')
@@ -40,6 +42,7 @@ def test_a_finished_run_is_not_missing_whatever_the_file_says(write_sweep):
     assert missing_runs(find_runs([sweep])) == []
 
 
+@pytest.mark.slow
 def test_points_of_an_earlier_sweep_are_reported_unless_a_listed_one_is_the_same(
     write_sweep, write_run, tmp_path, monkeypatch
 ):

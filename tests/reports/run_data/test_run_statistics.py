@@ -46,6 +46,7 @@ def test_real_targets_have_a_final_loss_without_an_accuracy(scheme_of):
     assert LOSS.of(scheme.first) == approx(0.2)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.one_of(st.just(NAN), st.floats(0, 1)), min_size=1, max_size=12),
     st.floats(0, 1),

@@ -27,6 +27,7 @@ def test_the_targets_are_those_of_any_run_and_read_of_every_run(tmp_path, write_
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_runs_that_differ_in_their_targets_only_are_one_run_with_all_of_them(tmp_path, write_run):
     targets = {"a": ("0.8",), "b": ("0.5", "0.8"), "c": ("0.3",)}
     given = [
@@ -75,6 +76,7 @@ def test_schemes_of_one_label_are_told_apart_by_what_differs(tmp_path, write_run
     assert "joint (other)" in [scheme.label for scheme in load_schemes([one, three])]
 
 
+@pytest.mark.slow
 def test_schemes_come_in_the_order_of_their_file_and_of_older_runs_by_label(tmp_path, write_run):
     extra = {
         "z": "scheme_position: 0",
@@ -88,6 +90,7 @@ def test_schemes_come_in_the_order_of_their_file_and_of_older_runs_by_label(tmp_
     assert swept == ["a", "b", "m", "z"]
 
 
+@pytest.mark.slow
 def test_schemes_of_two_files_do_not_mix(tmp_path, write_run):
     """Each file has z before a: by place alone both z came first."""
     folders = [
@@ -131,6 +134,7 @@ def test_schemes_come_in_the_order_of_the_paper_where_the_scenario_names_them(tm
     assert [scheme.role for scheme in schemes] == [*LIU_SCHEMES, None]
 
 
+@pytest.mark.slow
 def test_seeds_that_are_older_than_the_section_report_are_of_the_same_schemes(tmp_path, write_run):
     asked = "report: {beside: liu, schemes: {z: proposed}, untuned: One step for all.}"
     folders = [
@@ -160,6 +164,7 @@ def test_labels_series_and_axes(swept_schemes):
     ]
 
 
+@pytest.mark.slow
 def test_schemes_come_in_the_order_of_their_numbers(write_sweep):
     folders = find_runs(
         [write_sweep(bands=("100 MHz", "20 MHz", "3 MHz"), thresholds=("15 ms",))]
@@ -168,6 +173,7 @@ def test_schemes_come_in_the_order_of_their_numbers(write_sweep):
     assert numbers == ["3 MHz", "20 MHz", "100 MHz"] * 2
 
 
+@pytest.mark.slow
 def test_numbers_are_ordered_whatever_their_units(write_sweep):
     folders = find_runs(
         [write_sweep(bands=("1 GHz", "500 MHz"), thresholds=("1 s", "15 ms"), seeds=(0,))]

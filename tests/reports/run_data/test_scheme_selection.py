@@ -24,6 +24,7 @@ def linked_sweep(tmp_path, write_run):
     return load_schemes(folders, [folder.resolve() for folder in folders], linked)
 
 
+@pytest.mark.slow
 def test_a_slice_keeps_the_keys_that_the_sweep_changed_together(linked_sweep):
     whole = {figure.name for figure in report_figures(linked_sweep)[0] if "-by-" in figure.name}
     schemes = sliced_schemes(linked_sweep, {"devices.0.count": "3"})
@@ -49,6 +50,7 @@ def test_transmit_powers_are_levels_in_names_and_slices(tmp_path, write_run, ask
     assert kept.values["devices.0.tx_power"] == "13 dBm"
 
 
+@pytest.mark.slow
 def test_a_slice_keeps_the_order_of_the_sweep(linked_sweep):
     schemes = sliced_schemes(linked_sweep, {"count": "3", "bandwidth": "2 MHz"})
     assert [scheme.label for scheme in schemes] == ["z", "a"]

@@ -1,9 +1,12 @@
 """Colours, markers and dashes of schemes."""
 
+import pytest
+
 from reports.run_data.scheme_grouping import load_schemes
 from reports.styling import colours_and_markers as colours
 
 
+@pytest.mark.slow
 def test_looks_are_fixed_per_scheme_and_all_different(tmp_path, write_run, two_schemes):
     own = [
         write_run(tmp_path / str(i), scheme=f"own {i}", method="./x.py:X", solver="kkt")
@@ -19,6 +22,7 @@ def test_looks_are_fixed_per_scheme_and_all_different(tmp_path, write_run, two_s
     assert both["a"] == pruning["a"] and both["c"].colour == "#E69F00"
 
 
+@pytest.mark.slow
 def test_in_grey_every_line_has_its_own_dashes(tmp_path, write_run):
     folders = [write_run(tmp_path / str(i), scheme=f"own {i}", method="./x.py:X") for i in range(8)]
     schemes = load_schemes(folders)

@@ -31,6 +31,7 @@ def test_a_legend_does_not_cover_the_letter_of_its_panel(two_schemes, draw, name
         assert legend.y1 <= box.y0 and box.y1 <= figure.bbox.y1
 
 
+@pytest.mark.slow
 def test_panels_apart_have_the_scale_of_colours_that_they_shared(swept_schemes):
     with styled(SCREEN):
         keys = swept_keys(swept_schemes)
@@ -51,6 +52,7 @@ def test_lines_that_another_panel_named_have_a_legend_apart(two_schemes):
     assert shown[0] == "joint" and shown[-1] == "threshold 25 ms" and len(shown) == 3
 
 
+@pytest.mark.slow
 def test_each_panel_apart_has_the_scale_of_its_own_colours_or_none():
     def three_panels(_):
         figure = Figure(layout="constrained")
@@ -69,6 +71,7 @@ def test_each_panel_apart_has_the_scale_of_its_own_colours_or_none():
     ]
 
 
+@pytest.mark.slow
 def test_texts_beside_points_are_placed_in_the_panel_that_is_taken_apart():
     """Texts of two points lie over each other in half a column, and do not in a whole one."""
 

@@ -15,6 +15,7 @@ def sentences(schemes):
     return [text.replace("\u00a0", " ") for text in findings.rankings(schemes)]
 
 
+@pytest.mark.slow
 def test_orders(schemes_of):
     """Three seeds with the same values: their intervals have no width."""
     schemes = schemes_of(seeds=3, **THREE)
@@ -25,6 +26,7 @@ def test_orders(schemes_of):
     ]
 
 
+@pytest.mark.slow
 def test_equal_numbers_have_no_order(schemes_of):
     """Seeds without a spread: the intervals have no width, and lie in one place."""
     given = {"joint": (0.025, 0.5, 5e6), "fedavg": (0.025, 0.5 + 1e-16, 5e6)}
@@ -36,6 +38,7 @@ def test_equal_numbers_have_no_order(schemes_of):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [1, 2])
 def test_fewer_than_three_seeds_have_values_and_no_order(schemes_of, seeds):
     """The scheme of the paper comes first, then the others by label."""
@@ -69,6 +72,7 @@ def test_one_scheme_has_its_values_and_no_rank(schemes_of, seeds):
     assert accuracy.startswith("Final test accuracy (mean over devices): joint 90.0")
 
 
+@pytest.mark.slow
 def test_schemes_that_are_not_tuned_are_not_ranked(schemes_of):
     """Three seeds each, which else have an order and their best."""
     given = {"fedavg": (0.1, 0.5, 5e6), "joint": (0.025, 0.9, 5e6)}
@@ -83,6 +87,7 @@ def test_schemes_that_are_not_tuned_are_not_ranked(schemes_of):
     assert "highest first: joint" in findings.rankings(undone)[1] and scheme_table(undone).best()
 
 
+@pytest.mark.slow
 def test_training_that_diverged_is_said_with_its_seeds(tmp_path, write_run):
     accuracy = (0.5, 0.75)
     runs = [
@@ -128,6 +133,7 @@ def test_overview(schemes_of):
     )
 
 
+@pytest.mark.slow
 def test_schemes_whose_intervals_overlap_have_no_order(schemes_of):
     """Seeds 0, 1, 2 of joint: 0.7, 0.75, 0.8; t(2) s / sqrt(3) is 0.124, so 0.65 is not told apart.
 

@@ -34,6 +34,7 @@ def cell(table, row, name):
     return table.rows[row][[column.name for column in table.columns].index(name)]
 
 
+@pytest.mark.slow
 def test_rungs_stand_in_their_order_with_every_scheme(played):
     schemes = [
         *(played("cell", "a", (0.02,)), played("cell", "b", (0.03,))),
@@ -60,6 +61,7 @@ def test_accuracy_at_a_time_is_the_last_one_measured(played):
     assert ladder.accuracy_at(run, times[0]) != ladder.accuracy_at(run, times[0])  # nan
 
 
+@pytest.mark.slow
 def test_an_order_that_is_turned_round_is_named(played):
     schemes = [
         *(played("paper", "a", (0.010, 0.011, 0.012)), played("paper", "b", (0.02, 0.021, 0.022))),
@@ -70,6 +72,7 @@ def test_an_order_that_is_turned_round_is_named(played):
     assert "interval over 3 seeds" in results.caption
 
 
+@pytest.mark.slow
 def test_what_the_seeds_do_not_decide_is_no_order(played):
     """The paired differences are -1, 1 and 4 ms: mean 1.33 ms, interval +- 6.25 ms."""
     a = played("paper", "a", (0.011, 0.011, 0.011))

@@ -31,6 +31,7 @@ def texts(schemes):
     return [claim.text.replace("\u00a0", " ") for claim in compare_with_liu(schemes)]
 
 
+@pytest.mark.slow
 def test_everything_as_in_the_paper_over_three_seeds(schemes_of):
     schemes = schemes_of(seeds=3, **AS_IN_THE_PAPER)
     assert verdicts(schemes) == [AS_REPORTED] * 7
@@ -43,6 +44,7 @@ def test_everything_as_in_the_paper_over_three_seeds(schemes_of):
     assert "5 against 10 Mbit per round, +50.00 ± 0.00 % over 3 common seeds" in last
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [1, 2])
 def test_below_three_seeds_there_is_no_verdict(schemes_of, seeds):
     schemes = schemes_of(seeds=seeds, **AS_IN_THE_PAPER)
@@ -50,6 +52,7 @@ def test_below_three_seeds_there_is_no_verdict(schemes_of, seeds):
     assert all("three are needed" in text for text in texts(schemes))
 
 
+@pytest.mark.slow
 def test_on_other_data_there_is_no_verdict_but_latency_needs_only_the_model(schemes_of):
     schemes = schemes_of(
         seeds=3, learning={"model": "liu-cnn", "dataset": "none"}, **AS_IN_THE_PAPER
@@ -58,17 +61,20 @@ def test_on_other_data_there_is_no_verdict_but_latency_needs_only_the_model(sche
     assert "no verdict: the paper has no liu-cnn on none" in texts(schemes)[3]
 
 
+@pytest.mark.slow
 def test_on_another_model_there_is_no_verdict_at_all(schemes_of):
     digits = {"model": "digits-cnn", "dataset": "digits"}
     schemes = schemes_of(seeds=3, learning=digits, **AS_IN_THE_PAPER)
     assert verdicts(schemes) == [SIDE_BY_SIDE] * 7
 
 
+@pytest.mark.slow
 def test_nothing_is_compared_unless_the_scenario_asks(schemes_of):
     schemes = schemes_of(seeds=3, beside=None, **AS_IN_THE_PAPER)
     assert [scheme.role for scheme in schemes] == [None] * 4 and compare_with_liu(schemes) == []
 
 
+@pytest.mark.slow
 def test_what_differs_and_what_the_seeds_do_not_decide(schemes_of):
     schemes = schemes_of(
         seeds=3,
@@ -82,6 +88,7 @@ def test_what_differs_and_what_the_seeds_do_not_decide(schemes_of):
     assert "-1.00 ± 4.97 points over 3 common seeds" in texts(schemes)[2]
 
 
+@pytest.mark.slow
 def test_plans_that_fill_the_threshold_are_not_shorter(schemes_of):
     schemes = schemes_of(seeds=3, joint=(0.025, 0.9, 5e6), equal=(0.025, 0.898, 5e6))
     # equally long, and 0.2 points are less than the half that counts
@@ -112,6 +119,7 @@ def test_no_claim_across_scenarios_or_without_accuracy(tmp_path, write_run):
     assert len(findings.rankings(load_schemes([one, other]))) == 1
 
 
+@pytest.mark.slow
 def test_only_schemes_at_the_same_values_are_held_against_each_other(tmp_path, write_run):
     asked = "report: {beside: liu, schemes: {kkt: proposed, equal: equal-resource}}"
     for solver in ("kkt", "equal"):

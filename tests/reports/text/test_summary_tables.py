@@ -5,6 +5,7 @@ import io
 import json
 from dataclasses import replace
 
+import pytest
 from pytest import approx
 
 from reports.run_data.scheme_grouping import load_schemes
@@ -43,6 +44,7 @@ def test_cost_table_by_hand(scheme_of):
     )
 
 
+@pytest.mark.slow
 def test_promised_and_realised_late_shares_stand_side_by_side(write_run, tmp_path):
     """One of four rounds is late; two seeds promised 4 % and 6 %."""
     promises = ({}, {"promised_late_share": 0.04, "pruning_per_late_share": -3.0})
@@ -98,6 +100,7 @@ def test_captions_say_how_many_seeds_the_intervals_have(schemes_of):
     assert alone.endswith("Over 1 seed: too few for an interval.")
 
 
+@pytest.mark.slow
 def test_the_interval_to_a_target_is_over_the_seeds_that_reached_it(schemes_of):
     """0.7, 0.76, 0.82, 0.88: two of them reach 0.8."""
     schemes = schemes_of(seeds=4, step=0.06, beside="", joint=(0.025, 0.7, 5e6))

@@ -3,6 +3,7 @@
 import csv
 import io
 
+import pytest
 from pytest import approx
 
 from reports.run_data.given_runs import schemes_of
@@ -23,6 +24,7 @@ def test_the_key_with_the_most_values_goes_across(swept_schemes):
     assert values == approx([0.205, 0.305, 0.505])
 
 
+@pytest.mark.slow
 def test_latex_has_the_interval_over_three_seeds_and_the_best_in_bold(write_sweep):
     schemes = schemes_of(
         write_sweep(thresholds=("15 ms",), bands=("10 MHz", "20 MHz"), seeds=(0, 1, 2))
@@ -45,6 +47,7 @@ def test_keys_that_only_change_together_have_no_table(tmp_path, write_run):
     assert sweep_pivots(schemes, swept_keys(schemes)) == []
 
 
+@pytest.mark.slow
 def test_values_in_units_that_do_not_go_together_have_rows_of_their_own(tmp_path, write_run):
     for noise, gain in (("-110 dBm", 0.0), ("-174 dBm/Hz", 0.2)):
         for band in (10, 20):
@@ -63,6 +66,7 @@ def test_values_in_units_that_do_not_go_together_have_rows_of_their_own(tmp_path
     ]
 
 
+@pytest.mark.slow
 def test_none_beside_numbers_has_a_column(tmp_path, write_run):
     for i, limit in enumerate(("none", "15 ms", "20 ms")):
         write_run(

@@ -59,6 +59,7 @@ def test_proportional_fairness_by_hand():
     assert two.share[0] / two.share[1] == approx(np.sqrt(2.0), rel=1e-11)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=10)
 @given(problems(), st.sampled_from([0.3, 1.0, 3.0, 30.0]))
 def test_every_answer_is_certified_and_satisfies_its_condition(p, alpha):

@@ -82,6 +82,7 @@ def same(method, a, b, order=slice(None)):
         assert b.rho == approx(a.rho[order], rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_the_order_of_devices_does_not_matter(method):
     @settings(max_examples=60)
@@ -94,6 +95,7 @@ def test_the_order_of_devices_does_not_matter(method):
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_units_do_not_matter(method):
     @settings(max_examples=60)
@@ -117,6 +119,7 @@ def test_more_band_prunes_nobody_more(method):
     check()
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(problems("levels"), st.floats(1, 4))
 def test_more_band_never_raises_the_sum_of_levels(p, factor):

@@ -91,6 +91,7 @@ def test_never_better_than_any_ratio_and_as_near_as_it_says(count, gap):
     )  # the price of the band alone proves less
 
 
+@pytest.mark.slow
 def test_nothing_is_printed(capfd):
     """HiGHS writes a line of its debugging on this one; what was printed before stays, and so does
     what comes after.

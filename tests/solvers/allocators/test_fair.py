@@ -53,6 +53,7 @@ def test_ties_are_broken_by_the_sum():
     assert a.rho[1:].sum() == approx(pair.objective) and a.rho[1:].max() <= 1 / 3 + 1e-15
 
 
+@pytest.mark.slow
 def test_nobody_at_the_top_and_nobody_to_move():
     """One device that sends nothing: no band raises or lowers its rho, which rounding puts above
     the floor or not.

@@ -87,6 +87,7 @@ def test_the_reference_is_certified_on_nearly_all(method):
     assert refused <= 1
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @pytest.mark.parametrize("method", (*METHODS, "proportional"))
 @given(p=problems(), random=st.randoms())
@@ -115,6 +116,7 @@ def test_permuted_devices_get_permuted_answers(method, p, random):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @pytest.mark.parametrize("method", (*METHODS, "proportional"))
 @given(p=problems(), bits=st.floats(-9, 9), seconds=st.floats(-9, 9))
@@ -131,6 +133,7 @@ def test_units_do_not_matter(method, p, bits, seconds):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @pytest.mark.parametrize("method", METHODS)
 @given(p=problems(), factor=st.floats(1, 4))

@@ -22,6 +22,7 @@ def stretched(p, factor=1.01):
     return p
 
 
+@pytest.mark.slow
 @given(problems())
 def test_every_answer_is_certified_and_in_the_band(p):
     p = stretched(p, 1.0)
@@ -38,6 +39,7 @@ def test_every_answer_is_certified_and_in_the_band(p):
     assert p.finish_s(a.share, a.rho)[inner] == approx(p.slack_s[inner], rel=1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(problems(most=8))
 def test_kkt_agrees_with_convex(p):
@@ -52,6 +54,7 @@ def test_kkt_agrees_with_convex(p):
     )  # the last digits of rho
 
 
+@pytest.mark.slow
 def test_convex_is_certified_on_all_of_these_and_agrees():
     for seed in range(48):
         p = stretched(instance(seed, 1 + seed % 12, seed % 2, seed % 3 == 0, seed % 4 < 2))
@@ -60,6 +63,7 @@ def test_convex_is_certified_on_all_of_these_and_agrees():
         )
 
 
+@pytest.mark.slow
 @given(problems(), st.randoms())
 def test_permuted_devices_get_permuted_answers(p, random):
     p = stretched(p)
@@ -72,6 +76,7 @@ def test_permuted_devices_get_permuted_answers(p, random):
     assert b.rho == approx(a.rho[order], abs=1e-9) and b.share == approx(a.share[order], abs=1e-9)
 
 
+@pytest.mark.slow
 @given(problems(), st.floats(-9, 9), st.floats(-9, 9), st.floats(-6, 6))
 def test_units_do_not_matter(p, bits, seconds, weight):
     bits, seconds, weight = 10.0**bits, 10.0**seconds, 10.0**weight
@@ -87,6 +92,7 @@ def test_units_do_not_matter(p, bits, seconds, weight):
     assert b.multiplier == approx(weight * a.multiplier, rel=1e-8)
 
 
+@pytest.mark.slow
 @given(problems(), st.floats(1, 4))
 def test_more_band_prunes_nobody_more(p, factor):
     """G = 0 devices that tie could trade places, but random slopes do not tie."""
@@ -95,6 +101,7 @@ def test_more_band_prunes_nobody_more(p, factor):
     assert (wider.rho <= allocate(p).rho + 1e-8).all()
 
 
+@pytest.mark.slow
 @given(problems())
 def test_nobody_can_gain_by_handing_over_band(p):
     """Optimality without any formula: moving a little band between two devices raises the
@@ -134,6 +141,7 @@ def test_lower_bounds_hold():
     assert a.rho[1] == approx(1 - 20e-3 * b * 6e7 / (b * 6e7 * 4e-3 + 1e6))
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 9))
 def test_without_computation_it_is_a_knapsack(seed, count):

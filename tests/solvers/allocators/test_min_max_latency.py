@@ -59,6 +59,7 @@ def test_latency_needs_to_know_what_was_before():
         allocate(problem(slack_s=[A, np.inf]), "latency")
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(problems())
 def test_latency_is_certified_and_all_who_send_are_back_together(p):

@@ -47,6 +47,7 @@ def difference(change, alpha):
     return (more - less) / (2.0 * STEP)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 2.0, 5.0])
 def test_against_central_differences(noise, alpha):

@@ -91,6 +91,7 @@ def test_a_device_held_at_rho_max_gives_band_back():
     assert a.rho[0] == 0.7 and nu[0] == approx(a.multiplier * 0.3e6 / 4e7 / (20e-3 - 1.2e-3) ** 2)
 
 
+@pytest.mark.slow
 def test_convex_has_the_slopes_of_kkt():
     """Its rho of those who are full is 1e-12, not 0; with the whole band for one device its price
     may be any less.

@@ -64,6 +64,7 @@ uploads = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(uploads)
 def test_it_is_late_by_the_worst_of_all_intervals(drawn):

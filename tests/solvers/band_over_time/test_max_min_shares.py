@@ -28,6 +28,7 @@ def test_without_caps_shares_are_the_weights():
 positive = st.floats(1e-3, 1.0)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.lists(st.tuples(positive, positive), min_size=1, max_size=9))
 def test_a_larger_level_would_not_fit_and_a_smaller_one_leaves_band(drawn):

@@ -98,6 +98,7 @@ def test_no_answer_is_none():
     assert list(statement.answers(values | {"cost": np.array([1.0, np.inf])})) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["convex", "convex-fair"])
 def test_threads_do_not_mix_up_their_problems(method):
     """Four threads and one model of three devices: the numbers of each must stay its own."""

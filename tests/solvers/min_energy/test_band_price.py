@@ -8,6 +8,7 @@ from solvers.min_energy import band_price as energy_price
 from tests.solvers.min_energy.energy_cells import cell, instance
 
 
+@pytest.mark.slow
 def test_without_a_step_together_there_is_the_search_one_by_one(monkeypatch):
     """The same answers by the slower search alone."""
     problems = [instance(seed, 6, bool(seed % 2), (0.3, 0.95)[seed % 3 == 0]) for seed in range(24)]
@@ -20,6 +21,7 @@ def test_without_a_step_together_there_is_the_search_one_by_one(monkeypatch):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("density", [False, True])
 def test_most_problems_are_solved_together(density, monkeypatch):
     """Without a turn of the slower search, which takes some five times as long."""

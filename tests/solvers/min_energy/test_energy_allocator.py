@@ -71,6 +71,7 @@ def test_a_quarter_of_the_time_on_the_air(method, density):
     assert a.objective == approx(kappa * cycles * 1e18 + 0.25 * 0.12 * 0.5, rel=1e-8)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(problems(), st.floats(0.05, 1.0))
 def test_a_share_on_the_air_is_a_lower_mean_power(p, air_share):
@@ -102,6 +103,7 @@ def test_who_sends_nothing_computes_slowly():
     assert a.objective == approx(1e-28 * 4e8 * 8e8**2 + 0.15)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(problems())
 def test_every_answer_is_certified_and_in_time(p):
@@ -192,6 +194,7 @@ def test_permuted_devices_get_permuted_answers(p, random):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(problems(), st.floats(-6, 6), st.floats(-6, 6), st.floats(-6, 6))
 def test_units_do_not_matter(p, bits, seconds, joules):

@@ -57,6 +57,7 @@ def test_two_devices_on_their_kinks():
     assert found.certificate.residual <= 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 @given(
     snr=st.floats(1e-3, 1e5),

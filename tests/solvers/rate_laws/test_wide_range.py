@@ -59,6 +59,7 @@ def allocated(problem, method="kkt"):
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 @settings(max_examples=60)
 @given(data=st.data())
@@ -70,6 +71,7 @@ def test_every_answer_is_certified(law, data):
         assert (found.share >= 0.0).all() and found.share.sum() <= 1.0 + 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 @settings(max_examples=40)
 @given(data=st.data(), part=st.floats(1e-9, 1.0))
@@ -116,6 +118,7 @@ def test_the_other_methods_over_the_same_range(method, data):
         assert found.share.sum() <= 1.0 + 1e-12
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(
     snr=st.lists(st.floats(-3.0, 4.0), min_size=2, max_size=4),

@@ -75,6 +75,7 @@ def test_enumeration_finds_nothing_better(p, blocks):
     assert a.share * blocks == approx(np.rint(a.share * blocks)) and a.share.sum() <= 1 + 1e-12
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(problems(most=12), st.integers(10, 60))
 def test_milp_finds_nothing_better(p, blocks):
@@ -176,6 +177,7 @@ def test_the_certificate_sees_a_wrong_answer(spoilt, part):
     assert getattr(proof, part) > 1e-3 and proof.residual > 1e-3
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 8), st.booleans())
 def test_any_convex_costs_against_enumeration(seed, count, blocks, ties):
     rng = np.random.default_rng(seed)

@@ -13,6 +13,7 @@ from solvers.resource_blocks.min_max_blocks import check_least_max
 from tests.solvers.allocators.two_and_more_devices import instance, problem, splits, stretched
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(4, 9), st.booleans(), st.booleans()
@@ -47,6 +48,7 @@ def test_fair_blocks_against_enumeration(seed, count, blocks, density, caps):
     assert (a.share * blocks == np.round(a.share * blocks)).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(4, 9), st.booleans())
 def test_latency_blocks_against_enumeration(seed, count, blocks, density):

@@ -140,6 +140,7 @@ def test_nobody_waits_for_hours_where_another_has_no_connection_now(two, clock, 
     assert run.rounds["time_s"].iloc[2] == pytest.approx(3.0, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clock", CLOCKS)
 def test_a_resumed_run_gives_the_bytes_of_the_whole_one(two, clock, tmp_path):
     given = two(CLOCKS[clock], WEAK, ALL, "rounds=6")

@@ -74,6 +74,7 @@ def away_s(k, ends_s, busy, fleet, there):
     return math.fsum(away)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("faults", FAULTS)
 @pytest.mark.parametrize("clock", CLOCKS)
 def test_the_times_of_a_device_are_the_time_of_the_run(traced, clock, faults):

@@ -162,6 +162,7 @@ def test_a_throttled_device_sends_the_steps_of_the_cycles_that_it_has_made(scena
     assert seen[0] < math.floor(row.compute_s * 5e6 / 50560)
 
 
+@pytest.mark.slow
 def test_nothing_changes_where_nobody_is_late(scenario, tmp_path):
     """x = 1, byte for byte."""
     for partial in ("none", "cut"):
@@ -182,6 +183,7 @@ def test_without_fading_it_trains_what_is_planned(scenario, threshold):
     assert cut.device_rounds.status.tolist() == planned.device_rounds.status.tolist()
 
 
+@pytest.mark.slow
 def test_fading_can_make_it_late_and_a_killed_run_goes_on_with_the_same_bytes(scenario, tmp_path):
     given = scenario(FADING, "rounds=6")
 

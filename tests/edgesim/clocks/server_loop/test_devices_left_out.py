@@ -42,6 +42,7 @@ def six(tmp_path):
     return lambda *changes: load(path, [*changes])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clock", CLOCKS.values(), ids=CLOCKS)
 @pytest.mark.parametrize("unable", UNABLE.values(), ids=UNABLE)
 def test_another_device_is_asked_at_once(six, unable, clock):
@@ -63,12 +64,14 @@ def test_a_version_of_nobody_ends_at_the_threshold(six):
     assert run.rounds.infeasible.tolist() == [6, 6, 6]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unable", UNABLE.values(), ids=UNABLE)
 def test_a_resumed_run_gives_the_bytes_of_the_whole_one(six, unable, tmp_path):
     given = six(CLOCKS["buffered"], "rounds=12", *unable)
     assert_resumed(given, tmp_path, (2, 7), ("rounds.csv", "device_rounds.parquet"))
 
 
+@pytest.mark.slow
 def test_who_can_take_part_later_is_asked_again_for_the_same_version(six):
     """The battery of device 1 is charged while device 0 computes: versions had one update."""
     battery = "devices.1.battery={capacity: 2 J, start: 0.001, charging: {power: 100 W}}"

@@ -87,6 +87,7 @@ def test_joules_and_seconds_are_conserved(scenario, clock, changes):
         assert not off["energy_j"].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", CRASHES.values(), ids=CRASHES)
 @pytest.mark.parametrize("clock", CLOCKS)
 def test_a_resumed_run_gives_the_bytes_of_the_whole_one(scenario, clock, changes, tmp_path):
@@ -111,6 +112,7 @@ def test_a_device_that_dies_at_work_has_failed(scenario):
     assert set(rows[(rows["round"] == 0) & (rows["status"] == "infeasible")]["device"]) == {0, 1, 3}
 
 
+@pytest.mark.slow
 def test_a_finished_run_on_such_devices_is_verified(scenario, tmp_path):
     from edgesim.verification.verify import check_run
 

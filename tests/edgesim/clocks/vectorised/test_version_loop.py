@@ -75,6 +75,7 @@ def processes(monkeypatch):
     return lambda: monkeypatch.setattr(edgesim.runs.play_rounds, "needs_processes", always)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_the_tables_are_those_of_processes(scenario, processes, tmp_path, monkeypatch, case):
     given = scenario(*CASES[case])
@@ -88,6 +89,7 @@ def test_the_tables_are_those_of_processes(scenario, processes, tmp_path, monkey
         assert column.read_bytes() == process.read_bytes(), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ONE_BY_ONE)
 def test_jobs_that_are_handed_on_one_by_one_are_those_of_processes(
     scenario, processes, tmp_path, monkeypatch, case
@@ -140,6 +142,7 @@ def test_bits_at_the_server_are_those_received_and_those_discarded(scenario):
     assert spans.bits[spans.phase == "upload"].sum() == pytest.approx(run.rounds.bits_up.sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["buffered", "window", "promises"])
 def test_killed_with_jobs_at_work_it_goes_on_with_the_same_bytes(
     scenario, tmp_path, monkeypatch, case

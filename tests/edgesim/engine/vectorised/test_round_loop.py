@@ -131,6 +131,7 @@ def test_lockstep_and_processes_write_the_same_bytes(path, changes, monkeypatch)
     assert [str(name) for name in crowd if crowd[name] != single[name]] == []
 
 
+@pytest.mark.slow
 def test_the_cases_meet_what_they_are_meant_for(path):
     """The comparison above would hold for rounds in which nothing happens, too."""
     run = {name: simulate(load(path, changes)) for name, changes in CASES.items()}
@@ -155,6 +156,7 @@ def test_the_cases_meet_what_they_are_meant_for(path):
     assert lasts.max() > 3 * 1.3e-3  # several blocks of fading
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_resumes_to_the_same_bytes(path, tmp_path, monkeypatch):
     scenario = load(path, [FADING])
 

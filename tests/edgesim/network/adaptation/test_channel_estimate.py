@@ -162,6 +162,7 @@ def test_plans_of_a_downlink_know_its_channel():
     assert rayleigh == pytest.approx(0.0512933 * channel.path_gain, rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("errors", ["expected", "drawn"])
 def test_runs_with_estimates_say_how_often_blocks_were_sent(errors):
     """Wrong schemes cost repetitions: more than the 1.0 to 1.1 of a channel that is known."""
@@ -173,6 +174,7 @@ def test_runs_with_estimates_say_how_often_blocks_were_sent(errors):
     assert "transmissions" not in known.device_rounds
 
 
+@pytest.mark.slow
 def test_a_block_lost_after_all_repetitions_waits_for_a_status():
     """One transmission at the 10 % point: a tenth of the uploads ends 20 ms later."""
     once = RepeatedSchemes(*schemes("64qam"), Harq(most=1))

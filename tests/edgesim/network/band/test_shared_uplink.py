@@ -103,6 +103,7 @@ uploads = st.lists(
 )
 
 
+@pytest.mark.slow
 def test_tags_end_uploads_when_a_plain_integration_does():
     """1,000 random cases to 1e-9; the last end of a busy period is its start + all that was sent,
     whatever the weights.
@@ -134,6 +135,7 @@ def integrated(begin, bits, weight):
     return ends
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(uploads)
 def test_tags_are_the_shares_that_are_set_at_each_change_also_with_interruptions(drawn):

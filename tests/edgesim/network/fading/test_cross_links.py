@@ -102,6 +102,7 @@ def test_interfering_links_have_the_k_factors_of_now(by_place):
             assert (power == pytest.approx(1.0, rel=1e-6)) is not fades
 
 
+@pytest.mark.slow
 def test_a_run_with_all_links_fading_plans_the_same_and_flows_differently():
     """Plans count with mean gains over the links of others."""
     own, both = (simulate(load(FILE, [*SMALL, *more])) for more in ([], [ALL]))

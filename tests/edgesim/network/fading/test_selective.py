@@ -50,6 +50,7 @@ def test_half_of_the_correlation_is_left_after_2_84_mhz_at_97_ns(tau, df_hz):
     assert abs((now[:, 1] * now[:, 0].conj()).mean()) == pytest.approx(0.5, abs=0.02)
 
 
+@pytest.mark.slow
 def test_the_mean_over_the_band_varies_as_that_of_4_42_fades():
     """x = 2 pi 18.36 MHz 97 ns = 11.1898, x atan x = 16.5795, ln(1 + x^2) / 2 = 2.4190: a part of
     2 / 125.21 x 14.1605 = 0.22619 of the variance of one is left."""

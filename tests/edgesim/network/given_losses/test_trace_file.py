@@ -105,6 +105,7 @@ def test_the_last_line_may_hold_for_ever():
     assert losses([0.0]).next_change_s(0.0) == math.inf
 
 
+@pytest.mark.slow
 @given(
     steps=st.lists(st.floats(1e-3, 10.0), min_size=1, max_size=6),
     start_s=st.floats(0.0, 1e4),

@@ -23,6 +23,7 @@ def work_s(chain, seconds):
     return done
 
 
+@pytest.mark.slow
 def test_mean_and_standard_deviation_of_the_work_of_ten_seconds():
     """lambda .2, mu .5, s .4: mean .828571 f t, standard deviation .134146 f t."""
     assert load().mean_share == pytest.approx(0.828571, abs=5e-7)

@@ -255,6 +255,7 @@ def test_a_snapshot_goes_on_to_the_last_bit():
     assert whole.snapshot() == again.snapshot()
 
 
+@pytest.mark.slow
 @given(
     period_s=st.integers(1, 300).map(lambda n: n / 10),
     from_s=st.integers(0, 300).map(lambda n: n / 10),

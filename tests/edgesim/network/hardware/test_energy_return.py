@@ -64,6 +64,7 @@ def test_at_that_instant_it_is_enough_to_the_last_bit():
         assert state.at(enough_again_s(state, 20.1)).battery_j >= 20.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "idle_power_w, alive, needed_j, again_s",
     [

@@ -184,6 +184,7 @@ def test_over_all_places_of_an_interfering_sector_no_device_has_less_than_with_t
     assert (np.mean(each, axis=0)[:2] >= mean[:2] * (1 - 1e-12)).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(SEEDS, st.data())
 def test_one_interferer_more_speeds_nobody_up(network, seed, data):

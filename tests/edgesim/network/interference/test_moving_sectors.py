@@ -76,6 +76,7 @@ def rate_bps(time_s, site_m):
     return 1e6 * math.log2(1.0 + 1e-3 * 10 ** (-loss_db / 10.0) / (1e-20 * 1e6))
 
 
+@pytest.mark.slow
 def test_an_upload_goes_on_in_the_new_sector(network):
     """Handed over at 14.32 s for 50 ms; the bits are the sum of rate x time on both sides."""
     run = simulate(network(TEXT))
@@ -103,6 +104,7 @@ def test_an_upload_goes_on_in_the_new_sector(network):
     assert row["sinr_db"] == pytest.approx(ratio_db(row["bits_up"], air_s), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_device_receives_while_it_is_handed_over(network):
     """Also where the downlink takes no time: 50 ms of 300 mW."""
     spans = simulate(network(TEXT, "devices.0.receive_power=300 mW")).spans
@@ -123,6 +125,7 @@ def computing_until(network, time_s, *changes):
     return run.device_rounds.iloc[0], run.spans.set_index("phase")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("begins_s", "parts"), [(14.3, 2), (14.33, 1), (16.3, 1), (16.33, 0)])
 def test_an_upload_that_begins_during_the_interruption_waits_for_its_end(network, begins_s, parts):
     """Nothing is sent between 14.32 s and 16.32 s; before it, a part of the bits."""
@@ -135,6 +138,7 @@ def test_an_upload_that_begins_during_the_interruption_waits_for_its_end(network
     assert row["upload_s"] == pytest.approx(row["finish_s"] - begins_s)
 
 
+@pytest.mark.slow
 def test_a_download_that_begins_during_the_interruption_waits_for_its_end(network):
     """Round 1 begins at 15 s, when a device that stands at the first site has ended round 0."""
     two = TEXT.replace(
@@ -152,6 +156,7 @@ def test_a_download_that_begins_during_the_interruption_waits_for_its_end(networ
     )
 
 
+@pytest.mark.slow
 def test_who_waits_for_a_band_after_a_handover_draws_idle_power(network):
     """The other device has the whole band of the new sector until it is done.
 
@@ -173,6 +178,7 @@ def test_who_waits_for_a_band_after_a_handover_draws_idle_power(network):
     assert row["sinr_db"] == pytest.approx(ratio_db(row["bits_up"], on_air_s), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_without_handovers_the_link_fails(network):
     """Signal over that of the other site below -8 dB from 314.33 m on: 15.72 s, and lost at 16.72.
 

@@ -96,6 +96,7 @@ def _asked(played):
     return method.demand(None, view, view.idle), view
 
 
+@pytest.mark.slow
 def test_the_interference_of_a_plan_is_that_of_its_grants(network):
     """With power control it depends on the shares, which depend on it."""
     power = PowerControl(10**-11.5, 0.8)
@@ -111,6 +112,7 @@ def test_the_interference_of_a_plan_is_that_of_its_grants(network):
     assert plan.density == pytest.approx(couplings.interference(sent), rel=1e-7, abs=0.0)
 
 
+@pytest.mark.slow
 def test_plans_for_loads_expect_less_than_full_interference(network):
     """q / (R T) of every device, with the bits that the plan leaves it."""
     couplings = network.gains(9)
@@ -129,6 +131,7 @@ def test_plans_for_loads_expect_less_than_full_interference(network):
     assert plans[1].density == pytest.approx(couplings.interference(power), rel=1e-6, abs=0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", ["now", "quantile"])
 def test_plans_that_still_change_in_their_last_turn_say_so(rate, network, monkeypatch):
     """Loads go half the way in a turn: after 3 the plan is off, after 20 by no more than gains are.
@@ -146,6 +149,7 @@ def test_plans_that_still_change_in_their_last_turn_say_so(rate, network, monkey
     assert sentence.startswith("the plans of 2 rounds, first of round 0, have not settled: ")
 
 
+@pytest.mark.slow
 def test_a_plan_of_a_sector_that_has_not_settled_says_so(monkeypatch):
     """Gains of the instant that follow the share, in one sector without interference."""
     scenario = load(SCENARIOS / "handovers.yaml", ONE_SECTOR, label="handed over")
@@ -172,6 +176,7 @@ def test_an_unsettled_plan_has_the_interference_that_it_was_made_with(network, m
     assert plan.density.tolist() == used[-1].tolist()
 
 
+@pytest.mark.slow
 def test_a_round_of_fading_is_planned_for_its_quantile(network):
     """Rayleigh blocks of 20 ms: hardly anybody is late, with the interference of everybody."""
     played = network.play(

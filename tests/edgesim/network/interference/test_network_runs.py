@@ -49,6 +49,7 @@ def seven(tmp_path):
     return lambda *changes: load(tmp_path / "seven.yaml", [*changes])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
@@ -75,6 +76,7 @@ def test_a_run_that_is_interrupted_at_any_round_equals_the_whole_run(changes, se
         assert planned.outcome == "ok" and "rounds planned again" in planned.detail
 
 
+@pytest.mark.slow
 def test_plans_that_have_not_settled_are_a_warning_also_of_a_resumed_run(
     seven, tmp_path, monkeypatch
 ):
@@ -86,6 +88,7 @@ def test_plans_that_have_not_settled_are_a_warning_also_of_a_resumed_run(
     assert_resumed(scenario, tmp_path, range(2), ("summary.json",))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["ideal", "broadcast", "unicast"])
 def test_one_site_that_disturbs_nobody_is_the_cell(mode, seven):
     """One omnidirectional site of a layout, and the single cell: the same devices and tables."""
@@ -131,6 +134,7 @@ def test_the_ratio_in_the_tables_is_that_of_the_powers(seven, loss_db):
     assert run.device_rounds["sinr_db"].to_numpy() == pytest.approx(28.9037, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_blocks_of_a_network_are_sent_as_often_as_those_of_the_cell(seven):
     """Where blocks are lost by estimates; those of devices that nobody disturbs, and of others."""
     cell = simulate(seven(*NEAR, FADING, ESTIMATED, LONGER, "rounds=1", "network.layout=single"))
@@ -141,6 +145,7 @@ def test_blocks_of_a_network_are_sent_as_often_as_those_of_the_cell(seven):
     assert network.between(1.0, 4.0).all() and network.nunique() > 4
 
 
+@pytest.mark.slow
 def test_fewer_cells_or_no_interference_never_slow_a_round(seven):
     """The same plan, with interference of all, of those who send, and of nobody."""
     full, events, none = (

@@ -89,6 +89,7 @@ def test_offsets_are_whole_blocks_of_a_stream_of_each_sector():
     assert few.tolist() != grid_of(list(range(5)), [1.0] * 5, 51, seed=8)[1].offset.tolist()
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.integers(0, 10**6), st.integers(1, 60), st.booleans())
 def test_no_block_is_held_twice_in_a_sector_whatever_happens(seed, blocks, reclaim):

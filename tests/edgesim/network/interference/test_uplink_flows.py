@@ -219,6 +219,7 @@ def test_bits_are_the_integral_of_the_rate_and_shares_fit_the_band(
         assert used.max() <= 1.0 + 1e-12
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.integers(0, 10**6), st.integers(2, 4), st.integers(1, 3))
 def test_fewer_interferers_and_more_power_never_slow_a_device(seed, sectors, each):

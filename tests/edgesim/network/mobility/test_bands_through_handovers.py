@@ -30,6 +30,7 @@ def random_walks(seed, count, sectors):
     return at
 
 
+@pytest.mark.slow
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from(["fixed", "reclaim"]),

@@ -32,6 +32,7 @@ def test_positions_stay_uniform_and_inside(area):
         assert start == pytest.approx(200 / 3, rel=0.01)
 
 
+@pytest.mark.slow
 def test_velocities_have_the_mean_the_spread_and_the_memory():
     """E|v|^2 = m^2 + 2 s^2; correlation a^n about the mean after n steps, away from walls."""
     walk = motion(6000, WIDE)

@@ -137,6 +137,7 @@ def test_a_plan_takes_the_place_of_its_instant(on_a_line):
     assert cell.view(0).rate_bps[0] == pytest.approx(1e6 * math.log2(1.0 + snr), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_where_its_devices_are(walking, tmp_path):
     """Bytes of the tables: the legs are drawn again from the first one."""
     few = "allocation.rate=now"
@@ -159,6 +160,7 @@ def test_gauss_markov_moves_and_going_far_in_a_round_is_told(walking):
     assert (gains[0][:3] != gains[1][:3]).all() and gains[0][3] == gains[1][3]
 
 
+@pytest.mark.slow
 def test_a_trace_that_ends_before_the_run_is_one_sentence_with_the_line(on_a_line):
     with pytest.raises(ScenarioError, match=r"line.csv, which ends at 100 s for device 0, before"):
         simulate(on_a_line("rounds=2000"))

@@ -33,6 +33,7 @@ def test_what_carries_nothing_stays_out_of_it():
     assert AndersonMixing()(np.array([0.0, 1.0]), np.array([2.0, 0.0])).tolist() == [2.0, 0.0]
 
 
+@pytest.mark.slow
 def test_plans_of_three_sectors_that_swing_settle():
     """The shares of round 4 went round three sectors for ever, and its gains were 33 % off."""
     changes = [*NOTHING, "rounds=5"]

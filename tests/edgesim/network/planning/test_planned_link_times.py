@@ -107,6 +107,7 @@ def test_who_is_cut_off_sends_until_the_threshold(still):
     assert done.finish_s.tolist() == pytest.approx([0.3] * 6, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", ["now", "quantile"])
 def test_a_plan_of_one_cell_that_still_changes_in_its_last_turn_says_so(still, rate, monkeypatch):
     """The gain depends on the share, and the share on the gain: equal shares are not enough."""
@@ -117,6 +118,7 @@ def test_a_plan_of_one_cell_that_still_changes_in_its_last_turn_says_so(still, r
     assert sentence.startswith("the plans of 1 round, first of round 0, have not settled: ")
 
 
+@pytest.mark.slow
 def test_turns_that_are_mixed_end_where_plain_ones_do(still, monkeypatch):
     moves = "network.channel.fading.speed=30 km/h", "allocation.rate=now"
     plain = simulate(still(*moves)).device_rounds

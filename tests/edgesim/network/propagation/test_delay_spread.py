@@ -63,6 +63,7 @@ def test_delays_are_a_function_of_the_place():
     assert delay_spreads_s(fields, 3.5, place_m, sight, ~indoor)[0] != both[0]
 
 
+@pytest.mark.slow
 def test_devices_have_their_own_and_are_planned_with_them():
     """With a long delay spread a device sees more fades in its band, and has a better quantile."""
     scenario = load(FILE, [*CELL, "rounds=4", "devices.0.count=5"])

@@ -24,6 +24,7 @@ def at(places, seed, model="umi", indoor_share=0.0, high_loss_share=0.5, **more)
     return ls.SitePropagation(model, 10.0, 3.5, Seeds(seed), around, **more).at(places)
 
 
+@pytest.mark.slow
 def test_line_of_sight_has_its_probability_and_stays_over_metres():
     """UMi at 100 m: 0.2310; after 5 m 10.6 % have another state, after 1 m 4.8 %.
 

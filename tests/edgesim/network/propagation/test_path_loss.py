@@ -37,6 +37,7 @@ def test_a_distance_lies_in_some_direction_and_heights_count():
     assert -10 * np.log10(setup.channel.path_gain) == pytest.approx(np.full(3, loss), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_devices_file_has_places_and_links(tmp_path):
     run = simulate(load(FILE, ["rounds=2"], label="quantile"), out=tmp_path / "run")
     devices = pd.read_csv(run.folder / "devices.csv")

@@ -9,6 +9,7 @@ from edgesim.network.propagation.site_fields import FieldsOfSite
 from edgesim.seeds import Seeds
 
 
+@pytest.mark.slow
 def test_devices_50_m_apart_share_exp_minus_1_of_their_shadow():
     """Shadowing of UMa without line of sight, 4,000 seeds: 0.368."""
     places = np.array([[300.0, 40.0], [350.0, 40.0]])

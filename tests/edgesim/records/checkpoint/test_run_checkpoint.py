@@ -114,6 +114,7 @@ def test_a_damaged_checkpoint_is_said_not_used(folder):
         again(folder).open()
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_of_the_last_state_is_noticed(folder):
     """Resumed from the state before it, with a warning; both damaged: refused."""
     folder.save(0, 0.1, ARRAYS, {}, ROWS)
@@ -133,6 +134,7 @@ def test_every_flipped_bit_of_the_last_state_is_noticed(folder):
         again(folder).open()
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_of_the_log_is_noticed(folder):
     """Rows of the last round: the state before it does; rows of an earlier one: refused."""
     folder.save(0, 0.1, ARRAYS, {}, ROWS)

@@ -45,6 +45,7 @@ def ended(device, first, pattern):
     return SimpleNamespace(job=SimpleNamespace(device=device), result=lambda: trained)
 
 
+@pytest.mark.slow
 def test_the_whole_model_without_regularisers_is_fedavg_bit_for_bit(bench):
     ours = bench.method("fedlps", lr=LR, ratio="capability", **PLAIN)  # s = z = 1
     theirs = bench.method("fedavg", lr=LR, weighting="samples")

@@ -84,6 +84,7 @@ def test_work_and_bits_of_a_round(mnist_sized, z):
     assert demand.bits_down == 698_880
 
 
+@pytest.mark.slow
 def test_the_cost_of_a_round_is_known_without_torch():
     """`edgesim check` answers at once because of this."""
     done = subprocess.run(

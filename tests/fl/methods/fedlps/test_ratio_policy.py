@@ -51,6 +51,7 @@ def test_only_devices_of_the_round_learn(bench):
     assert method.measures(after)["never trained"] == never
 
 
+@pytest.mark.slow
 def test_what_a_bandit_learns_from_a_round(bench):
     """The reward (15) of two devices: the accuracy gained since the initial model by time over the
     round's mean.

@@ -25,6 +25,7 @@ def lenet():
     return LearningTask(build("lenet5-caffe", (1, 28, 28), 10), data, 1, Seeds(0))
 
 
+@pytest.mark.slow
 def test_full_budgets_are_fedavg_to_the_byte(bench):
     play = Play(bench.task, budgets=np.ones(4))
     state = play.rounds(2)
@@ -50,6 +51,7 @@ def test_a_weight_that_nobody_holds_keeps_its_bits(task, train_mask):
     assert (after.w[:P][held] != state.w[:P][held]).float().mean() > 0.1  # not those of dead units
 
 
+@pytest.mark.slow
 def test_bits_of_a_model_round_on_lenet(lenet):
     """Section 5: 32 gamma d each way, and the mask down; gamma d is rounded down."""
     play = Play(lenet, budgets=[1 / 4, 1 / 4])
@@ -72,6 +74,7 @@ def test_bits_of_a_model_round_on_lenet(lenet):
     assert play.updates(state, [0])[0].job.payload.bits_down == 2 * 13_776_000
 
 
+@pytest.mark.slow
 def test_server_rates(task):
     """(2): with all four devices sampled every holder is; with two of four a weight of one holder
     moves twice.
@@ -94,6 +97,7 @@ def test_server_rates(task):
     assert torch.isfinite(expected.round(state, [0, 1]).w).all()
 
 
+@pytest.mark.slow
 def test_sizes_drawn_per_step(task):
     """FjORD style: nested parts of the device's own submodel; the mean of the sizes is charged."""
     own, every = Play(task, averaging="fjord"), Play(task, averaging="fjord", train_mask="sample")

@@ -68,6 +68,7 @@ def test_ties_go_to_the_larger_weight_then_to_the_lower_index():
     assert weights(5).largest(p, w, 0.6).tolist() == [False, True, False, True, True]
 
 
+@pytest.mark.slow
 def test_topk_that_no_layer_loses():
     """And the general order is the quick one."""
     grain, loose = PerWeight(LENET, least=2), PerWeight(LENET)

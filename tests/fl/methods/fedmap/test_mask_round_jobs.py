@@ -80,6 +80,7 @@ def test_the_posterior_counts_what_arrives(task):
     assert torch.equal(dropping.round(after, [1]).memo["alpha"], 2 + added)
 
 
+@pytest.mark.slow
 def test_a_stored_state_goes_on_to_the_byte(task):
     """Beliefs, budgets and who holds x are all that a mask round and a model round need."""
     play = Play(task)
@@ -96,6 +97,7 @@ def test_a_stored_state_goes_on_to_the_byte(task):
     assert play.method.weights() == {"total": P, "global": P, "personal": 0}
 
 
+@pytest.mark.slow
 def test_a_weight_that_helps_becomes_likelier(tiny_bench):
     """Two classes, y = 0, x = (1, 1): the weights 5 and -5 of class 0 pull their logits apart,
     zeros do not move.
@@ -204,6 +206,7 @@ def test_late_devices_hold_x_and_are_not_counted(task):
     assert torch.equal(play.method.aggregate(model, play.view(2), []).w, model.w)
 
 
+@pytest.mark.slow
 def test_no_result_depends_on_who_trains_beside(task):
     play = Play(task)
     for state in (play.method.start(), play.rounds(2)):

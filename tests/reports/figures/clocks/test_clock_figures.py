@@ -48,6 +48,7 @@ def test_every_fate_has_its_mark_at_the_end_of_the_job(overlapping, drawn):
     assert named[5:] == ["cancelled", "unfinished"]
 
 
+@pytest.mark.slow
 def test_staleness_of_used_updates_and_jobs_by_fate(overlapping, two_schemes, drawn):
     assert staleness.staleness_shares(overlapping).tolist() == [0.5, 0.5]
     counts = staleness.outcomes_per_run([overlapping])
@@ -101,6 +102,7 @@ def test_ordinary_runs_keep_their_timeline(two_schemes):
     assert figures["accuracy"].title == "Accuracy over simulated time and over rounds"
 
 
+@pytest.mark.slow
 def test_jobs_of_rounds_are_named_by_round_and_device(overlapping, two_schemes, drawn):
     figure = drawn(job_timeline.job_timeline, [overlapping, two_schemes[1]])
     FigureCanvasAgg(figure).draw()

@@ -46,5 +46,6 @@ def test_codes_beyond_the_classes_are_one_sentence(text):
             call(text(3))
 
 
+@pytest.mark.slow
 def test_codes_of_the_classes_are_known(text):
     assert np.isfinite(simulate(text(2)).rounds.loss).all() and feasibility(text(2)).feasible

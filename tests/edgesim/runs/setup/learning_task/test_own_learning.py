@@ -139,6 +139,7 @@ def test_a_stacked_executor_says_that_it_trained_the_module_by_itself(own):
     assert "module of the user's own" in run.summary["training"]["detours"][0]
 
 
+@pytest.mark.slow
 def test_content_decides_the_fingerprint(own, tmp_path):
     def prints(**options):
         setup = set_up(own(), **options)

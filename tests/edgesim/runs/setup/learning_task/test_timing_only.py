@@ -95,6 +95,7 @@ print(sorted({{"torch", "sklearn", "networkx", "cvxpy"}} & set(sys.modules)))
     assert (summary["final_accuracy"], summary["devices"]) == (None, 11)
 
 
+@pytest.mark.slow
 def test_every_model_has_the_shape_of_its_natural_data(path):
     assert NATURAL.keys() == MODELS.keys()
     for name, (shape, classes) in NATURAL.items():
