@@ -35,6 +35,7 @@ from reports.figures.learning_curves import (
 )
 from reports.report_options import file_beside, options_from, read_options, said_where_written
 from reports.run_data.given_runs import GivenRuns, schemes_of
+from reports.run_data.run_statistics import thresholds_s
 from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.scheme_selection import named_schemes, sliced_schemes
 from reports.styling.axes_and_legends import threshold_label
@@ -180,7 +181,7 @@ def latency(runs: GivenRuns, ax: Axes | None = None, x: str = "rounds") -> Axes:
     """
     schemes = schemes_of(runs)
     axes = _curves(schemes, ax, x, LATENCY)
-    for limit_s in sorted({s.threshold_s for s in schemes if s.threshold_s is not None}):
+    for limit_s in thresholds_s(schemes):
         label = threshold_label(limit_s * 1e3)
         if label not in axes.get_legend_handles_labels()[1]:  # of an earlier call
             axes.axhline(limit_s * 1e3, **THRESHOLD_LINE, label=label)

@@ -21,6 +21,7 @@ from reports.run_data.run_statistics import (
     mean_latency_s,
     ordered_phases,
     round_curve,
+    thresholds_s,
 )
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.axes_and_legends import (
@@ -84,7 +85,7 @@ def latency_by_round(schemes: list[Scheme], style: FigureStyle) -> Figure:
 
 
 def _thresholds_ms(schemes: list[Scheme]) -> list[float]:
-    return sorted({s.threshold_s * 1e3 for s in schemes if s.threshold_s is not None})
+    return [limit_s * 1e3 for limit_s in thresholds_s(schemes)]
 
 
 def _spans_decades(schemes: list[Scheme]) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from edgesim.records.costs_over_time import UNCLOSED, spent_by_versions
 from edgesim.records.summary import to_target
 from edgesim.results.finished_run import FinishedRun
+from reports.run_data.job_outcomes import overlaps
 from reports.run_data.scheme_grouping import Scheme
 
 if TYPE_CHECKING:
@@ -194,14 +195,23 @@ class ThresholdGap:
 
 
 def threshold_gap(scheme: Scheme) -> ThresholdGap | None:
-    """None without a threshold. Within 2e-6 (relative) counts as on the threshold."""
+    """None without one for rounds: where jobs overlap it is for each job, from its dispatch on.
+
+    Within 2e-6 (relative) counts as on the threshold.
+    """
     limit = scheme.threshold_s
-    if limit is None:
+    if limit is None or overlaps(scheme.first):
         return None
     value = latencies_s(scheme)
     above, below = (value > limit * (1 + SLACK)).mean(), (value < limit * (1 - SLACK)).mean()
     spread = mean_latency_s(scheme), float(value.min()), float(value.max())
     return ThresholdGap(limit, *spread, float(above), float(below))
+
+
+def thresholds_s(schemes: Sequence[Scheme]) -> list[float]:
+    """Those that rounds of the schemes have, each once, s; see `threshold_gap`."""
+    gaps = [gap for scheme in schemes if (gap := threshold_gap(scheme)) is not None]
+    return sorted({gap.threshold_s for gap in gaps})
 
 
 def per_device(scheme: Scheme, column: str) -> pd.DataFrame:

@@ -103,15 +103,16 @@ def divergence_notes(schemes: list[Scheme]) -> list[str]:
 
 def threshold_notes(schemes: list[Scheme]) -> list[str]:
     """How the latencies lie to the threshold, of every scheme that has one."""
-    gaps = [(scheme, threshold_gap(scheme)) for scheme in schemes]
-    return [
-        f"{scheme.label}: {_gap_text(gap)}{_stretched_text(scheme)}"
-        for scheme, gap in gaps
-        if gap is not None
-    ]
+    said = [(scheme, _gap_text(scheme) + _stretched_text(scheme)) for scheme in schemes]
+    return [f"{scheme.label}:{text}" for scheme, text in said if text]
 
 
-def _gap_text(gap: ThresholdGap) -> str:
+def _gap_text(scheme: Scheme) -> str:
+    gap = threshold_gap(scheme)
+    return "" if gap is None else f" {_sentence(gap)}"
+
+
+def _sentence(gap: ThresholdGap) -> str:
     limit, mean = milliseconds(gap.threshold_s), milliseconds(gap.mean_s)
     if gap.above:
         who = "all rounds" if gap.above == 1 else f"{percent(gap.above)} of the rounds"

@@ -23,6 +23,12 @@ def test_latency_has_every_round_and_the_threshold(drawn, two_schemes):
     assert "threshold 25 ms" in [text.get_text() for text in left.texts]
 
 
+def test_versions_of_overlapping_jobs_have_no_line_of_the_threshold(drawn, overlapping):
+    overlapping.first.summary["latency_threshold_s"] = 2.0  # of a job, from its dispatch on
+    left, right = drawn(round_latency.latency_by_round, [overlapping]).axes
+    assert (len(left.lines), len(right.lines)) == (2, 1)
+
+
 @pytest.mark.parametrize("name", style.STYLES)
 @pytest.mark.parametrize("limits_ms", [[24, 30], [24, 26, 28, 30, 34, 38], [24, 150], [90, 95]])
 def test_names_of_thresholds_do_not_touch(name, limits_ms):

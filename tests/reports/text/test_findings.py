@@ -115,6 +115,15 @@ def test_leaving_the_threshold_is_said_by_how_much(tmp_path, write_run):
     ]
 
 
+def test_versions_of_overlapping_jobs_are_not_held_against_the_threshold(overlapping):
+    """It counts from the dispatch of each job; a version is made whenever enough have arrived."""
+    overlapping.first.summary["latency_threshold_s"] = 2.0
+    assert findings.threshold_notes([overlapping]) == []
+    overlapping.first.summary["stretched_rounds"] = 2
+    (note,) = findings.threshold_notes([overlapping])
+    assert note.startswith("clocked: In 2 rounds it was not feasible")
+
+
 def test_meeting_the_threshold_is_said(scheme_of):
     exact = findings.threshold_notes([scheme_of()])
     assert "every round takes" in exact[0]
