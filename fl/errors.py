@@ -7,9 +7,13 @@ from difflib import get_close_matches
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """The end of a sentence about a name that is not known: the nearest one, if there is any."""
-    near = get_close_matches(str(name), list(known), n=1)
-    return f'; did you mean "{near[0]}"?' if near else ""
+    """The end of a sentence about a name that is not known: the nearest one, if there is any.
+
+    Capitals do not count: MLP is mlp.
+    """
+    in_small_letters = {each.lower(): each for each in known}
+    near = get_close_matches(str(name).lower(), in_small_letters, n=1)
+    return f'; did you mean "{in_small_letters[near[0]]}"?' if near else ""
 
 
 class LearningError(ValueError):

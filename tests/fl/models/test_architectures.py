@@ -217,8 +217,9 @@ def test_a_model_that_does_not_fit_says_so():
         match="vgg11 does not fit images of 1x28x28: nothing is left behind a pool layer",
     ):
         build("vgg11", MNIST, 10)
-    with pytest.raises(ModelError, match=r'no model "liu_cnn".*did you mean "liu-cnn"'):
-        build("liu_cnn", MNIST, 10)
+    for wrong, right in (("liu_cnn", "liu-cnn"), ("MLP", "mlp")):
+        with pytest.raises(ModelError, match=rf'no model "{wrong}".*did you mean "{right}"'):
+            build(wrong, MNIST, 10)
 
 
 def test_an_lstm_on_images_and_a_cnn_on_text():
