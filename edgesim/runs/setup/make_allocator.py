@@ -13,6 +13,7 @@ from edgesim.extensions.entry_points import find_function, more_names
 from edgesim.network.planning.planner import Allocator
 from edgesim.scenario.allocation.allocation_schema import AllocationSection
 from edgesim.scenario.loader import Scenario
+from fl.errors import did_you_mean
 from solvers import PruningProblem, allocate
 
 SOLVER = ("allocation", "solver")
@@ -40,7 +41,8 @@ def make_allocator(scenario: Scenario, allow_code: bool) -> Allocator:
         raise ScenarioKeyError(SOLVER, problem)
     if name not in RUN_SOLVERS:
         allowed = f"{', '.join(RUN_SOLVERS)} or ./file.py:function{more_names('solvers')}"
-        raise ScenarioKeyError(SOLVER, f"is {name}; allowed are {allowed}")
+        problem = f"is {name}; allowed are {allowed}{did_you_mean(name, RUN_SOLVERS)}"
+        raise ScenarioKeyError(SOLVER, problem)
     if scenario.budget.latency_threshold_s is None and name not in solvers.WITHOUT_DEADLINE:
         free = ", ".join(sorted(solvers.WITHOUT_DEADLINE))
         problem = f"is {name}, which needs budget.latency_threshold; give one, or use one of {free}"

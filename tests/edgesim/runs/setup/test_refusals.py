@@ -37,6 +37,11 @@ def test_devices_out_of_reach_are_named(tiny):
         simulate(odd)
 
 
+def test_an_unknown_solver_is_answered_by_the_nearest_one(tiny):
+    with pytest.raises(ScenarioError, match=r'is KKKT; allowed are kkt, .*; did you mean "kkt"\?'):
+        simulate(load(tiny, ["allocation.solver=KKKT"]))
+
+
 AT_THE_SITE = "devices.0.position={list: [[0 m, 1 m], [0 m, 2 m], [0 m, 0 m], [0 m, 3 m]]}"
 WALK = "device,time_s,x_m,y_m\n0,0,0,-2\n0,0.5,0,2\n1,0,0,3\n2,0,0,3\n3,0,0,3\n"
 
