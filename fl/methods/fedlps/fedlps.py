@@ -58,8 +58,8 @@ class FedLPS(FedLPSParameters):
         Time in (15) is relative to the first finish times that the server sees (``time_scale``); a
         late device earns nothing. The bandit knows the initial model's accuracy on a device's data,
         at no cost.
-        ``accounting.mask_overhead`` charges the pattern, 1 bit per unit. The scores' own few FLOPs
-        are free.
+        ``accounting.mask_overhead`` charges the pattern, J bit or J H2(share of the units that are
+        kept). The scores' own few FLOPs are free.
     """
 
     source: ClassVar[str] = "Xue et al., arXiv 2412.07216, Algorithms 1, 2"
@@ -78,12 +78,17 @@ class FedLPS(FedLPSParameters):
 
     # --- which weights ---------------------------------------------------------------------------
 
+    @cached_property
+    def owners(self) -> Array:
+        """The unit of each weight, int [P]; -1: of none."""
+        return owners(self.task.layout)
+
     def extra(self) -> tuple[Slot, ...]:
         return self.patterns.slots()
 
     def prunable(self) -> Array:
         extra = self.layout.size - self.task.layout.size
-        return np.pad(owners(self.task.layout) >= 0, (0, extra))
+        return np.pad(self.owners >= 0, (0, extra))
 
     def kept(self, state: State | None, view: View, k: int) -> Array:
         return self.patterns.first_units(self.ratios.share(state, view, k))
@@ -108,10 +113,11 @@ class FedLPS(FedLPSParameters):
         return (replace(stage, work=replace(stage.work, flops=(stage.work.flops + flops) / 2)),)
 
     def submodel_payload(self, kept: Array) -> Payload:
-        """All weights down; up the kept ones, and 1 bit per unit where the pattern is charged."""
-        bits = self.task.accounting
+        """All weights down; up the kept ones, and the pattern of units where that is charged."""
+        bits, count = self.task.accounting, self.patterns.unit_count
         up = bits.weight_bits(int((kept & self.shared).sum()))
-        pattern = bits.mask_bits_bound(self.patterns.unit_count)
+        units = np.bincount(self.owners[kept[: len(self.owners)] & (self.owners >= 0)])
+        pattern = bits.mask_bits(count, np.count_nonzero(units) / count)
         return Payload(bits_down=bits.weight_bits(self.shared_count), bits_up=up + pattern)
 
     # --- how a device trains ---------------------------------------------------------------------

@@ -84,6 +84,16 @@ def test_work_and_bits_of_a_round(mnist_sized, z):
     assert demand.bits_down == 698_880
 
 
+@pytest.mark.parametrize(("z", "entropy"), [(1, 0.0), (0.5, 80.0), (0.25, 63.26864724)])
+def test_the_pattern_at_its_entropy(mnist_sized, z, entropy):
+    """80 units: all, 40, and 2 + 5 + 12 = 19 of them, 19 log2(80 / 19) + 61 log2(80 / 61) bit."""
+    task = mnist_sized.task
+    coded = Bench(replace(task, accounting=replace(task.accounting, mask_overhead="entropy")))
+    method = coded.method("fedlps", ratio="capability", local_steps=30)
+    (job,) = jobs(method, method.start(), sized(view_of(coded.task), [z] * 5), [2])
+    assert job.payload.bits_up == pytest.approx(LEVELS[z][1] + entropy, rel=1e-12)
+
+
 @pytest.mark.slow
 def test_the_cost_of_a_round_is_known_without_torch():
     """`edgesim check` answers at once because of this."""
