@@ -112,10 +112,16 @@ def draw_curves(
     set_scales(panel, style, x="log" if wide else "linear")
     if shown is ACCURACY:
         within_percent(panel)
-    elif panel.get_yscale() == "linear":  # below zero is nothing but an interval of few seeds
+    elif panel.get_yscale() == "linear" and not _any_negative(panel):
+        # below zero is nothing but an interval of few seeds
         panel.set_ylim(bottom=max(0.0, panel.get_ylim()[0]), auto=None)
     if against == "rounds" and panel.get_xscale() == "linear":
         whole_numbers(panel.xaxis)
+
+
+def _any_negative(panel: Axes) -> bool:
+    """Has a line values below zero, as a loss or metric of the user's own may?"""
+    return any((np.asarray(line.get_ydata()) < 0).any() for line in panel.lines)
 
 
 def draw_interval(panel: Axes, x: np.ndarray, curve: RoundCurve, scale: float, colour: str) -> None:

@@ -82,3 +82,13 @@ def test_an_interval_of_losses_is_cut_at_zero(drawn, write_run, tmp_path):
     )
     low, high = losses.axes[0].get_ylim()
     assert low == 0 and high > 0.95
+
+
+@pytest.mark.parametrize("values", [(-3.0, -1.0), (-3.0, 1.0)])
+def test_a_loss_of_ones_own_may_lie_below_zero(drawn, scheme_of, values):
+    scheme = scheme_of(loss=(NAN, values[0], NAN, values[1]))
+    losses = drawn(
+        lambda s, style: curves.learning_curves(s, curves.LOSS, ["rounds"], style), [scheme]
+    )
+    low, high = losses.axes[0].get_ylim()
+    assert low < -3 and high > values[1]
