@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -64,12 +65,13 @@ def report(
             read_options,
             said_where_written,
         )
+        from reports.run_data.metrics import metrics_in
 
         if keys:
             typer.echo(explain_options())
             return
         file = options or file_beside(dirs[0])
-        read = read_options(file, changes)
+        read = read_options(file, changes, partial(metrics_in, dirs))
         with said_where_written(file, changes), _missing_glyphs(), _progress() as progress:
             page = write_report(dirs, out or default_folder(dirs), read, progress)
         typer.echo(f"report: {page}")

@@ -15,6 +15,11 @@ FIGURES = (
 )
 
 
+def metric_figure(column: str) -> str:
+    """The name of the figure of a metric of the user's own, whose column this is."""
+    return f"{column}_metric" if column in FIGURES else column
+
+
 class Words(Reader[tuple[str, ...]]):
     """A list of words, also written as one text with commas.
 
@@ -41,7 +46,10 @@ class Words(Reader[tuple[str, ...]]):
 
 
 class FigureNames(Words):
-    """Names of figures, checked before any run is read; which swept keys there are the runs say."""
+    """Names of figures; which swept keys and metrics of the user's own there are the runs say.
+
+    A metric has a name of Python, so that such names are left to `report_options`.
+    """
 
     allowed = "a list of figures, such as [accuracy, latency]"
 
@@ -49,7 +57,8 @@ class FigureNames(Words):
         names = super().read(given)
         for name in names:
             metric, of_sweep, _ = name.partition("-by-")
-            Word(METRICS if of_sweep else FIGURES).read(metric)
+            if of_sweep or not name.isidentifier():
+                Word(METRICS if of_sweep else FIGURES).read(metric)
         return names
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from reports.figures.learning_curves import (
 )
 from reports.report_options import file_beside, options_from, read_options, said_where_written
 from reports.run_data.given_runs import GivenRuns, schemes_of
+from reports.run_data.metrics import metrics_in, own_metrics
 from reports.run_data.run_statistics import thresholds_s
 from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.scheme_selection import named_schemes, sliced_schemes
@@ -100,11 +102,12 @@ def report(
     if not dirs:
         raise ResultsError("No runs are given; give a folder, or many.")
     folder = Path(out) if out is not None else default_folder(dirs)
+    metrics = partial(metrics_in, dirs)
     if options is not None:
-        return write_report(dirs, folder, options_from(dict(options)))
+        return write_report(dirs, folder, options_from(dict(options), metrics))
     file = file_beside(dirs[0])
     with said_where_written(file):
-        return write_report(dirs, folder, read_options(file))
+        return write_report(dirs, folder, read_options(file, metrics=metrics))
 
 
 def figure(runs: GivenRuns, name: str, options: Mapping[str, Any] | None = None) -> Figure:
@@ -119,8 +122,9 @@ def figure(runs: GivenRuns, name: str, options: Mapping[str, Any] | None = None)
         ScenarioError: an option is wrong, or no report has a figure of this name.
         ResultsError: nothing finished there, these results lack the figure, or nothing to draw.
     """
-    chosen = options_from({**(options or {}), "figures": [name]})
-    schemes = named_schemes(sliced_schemes(schemes_of(runs), chosen.slice), chosen.schemes)
+    every = schemes_of(runs)
+    chosen = options_from({**(options or {}), "figures": [name]}, partial(own_metrics, every))
+    schemes = named_schemes(sliced_schemes(every, chosen.slice), chosen.schemes)
     with styled(file_style(chosen)):
         drawn = report_figures(schemes, chosen)[0][0].draw(file_style(chosen))
         if drawn is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +16,15 @@ from edgesim.scenario.fields import Word
 from edgesim.scenario.overrides import parse_override
 from edgesim.scenario.section import Section, ValueRefusedError, key, reader_of, refuse
 from edgesim.scenario.yaml_text import EmptyFileError, read_file
-from reports.option_readers import Columns, DisplayNames, FigureNames, KeyValues, Words
+from reports.option_readers import (
+    FIGURES,
+    Columns,
+    DisplayNames,
+    FigureNames,
+    KeyValues,
+    Words,
+    metric_figure,
+)
 from reports.run_data.scheme_selection import AbsentNameError
 
 FILE_NAME = "report.yaml"
@@ -39,7 +47,7 @@ class ReportOptions(Section):
         "which figures, by their names in the report; default: all", "[accuracy, latency]", ()
     )
     x: Annotated[tuple[str, ...], Words(*AXES)] = key(
-        "the axes of the figures accuracy and loss, a panel each; default: time, rounds",
+        "the axes of the figures accuracy, loss and metrics, a panel each; default: time, rounds",
         "[time]",
         (),
     )
@@ -76,17 +84,23 @@ class ReportOptions(Section):
 KEYS = {field.alias or name: field for name, field in ReportOptions.model_fields.items()}
 
 
-def read_options(path: Path | None = None, overrides: Sequence[str] = ()) -> ReportOptions:
+OwnMetrics = Callable[[], Collection[str]]
+
+
+def read_options(
+    path: Path | None = None, overrides: Sequence[str] = (), metrics: OwnMetrics = tuple
+) -> ReportOptions:
     """The options of a file, changed by ``key=value`` texts; the defaults where it is empty.
+
+    Args:
+        path: of the file, if there is one.
+        overrides: these texts.
+        metrics: looks up the runs' own metrics, for a figure that may be of one.
 
     Raises:
         ScenarioError: the first thing that is wrong, in one sentence with its place.
     """
-    document = _written(path, overrides)
-    try:
-        return ReportOptions.model_validate(document.tree)
-    except ValidationError as problem:
-        raise _first_error(problem, document) from None
+    return _validated(_written(path, overrides), metrics)
 
 
 def _written(path: Path | None, overrides: Sequence[str]) -> Document:
@@ -115,16 +129,27 @@ def said_where_written(path: Path | None, overrides: Sequence[str] = ()) -> Iter
         raise
 
 
-def options_from(given: dict[str, Any]) -> ReportOptions:
-    """The options as keyword arguments of a Python function.
+def options_from(given: dict[str, Any], metrics: OwnMetrics = tuple) -> ReportOptions:
+    """The options as keyword arguments of a Python function; metrics: see `read_options`.
 
     Raises:
         ScenarioError: see `read_options`.
     """
+    return _validated(Document(given, {(): "options"}), metrics)
+
+
+def _validated(document: Document, metrics: OwnMetrics) -> ReportOptions:
     try:
-        return ReportOptions.model_validate(given)
+        options = ReportOptions.model_validate(document.tree)
     except ValidationError as problem:
-        raise _first_error(problem, Document(given, {(): "options"})) from None
+        raise _first_error(problem, document) from None
+    for name in options.figures:
+        if name.isidentifier() and name not in FIGURES:
+            try:
+                Word((*FIGURES, *map(metric_figure, metrics()))).read(name)
+            except ValueRefusedError as refused:
+                raise document.error(("figures",), refused.problem, refused.shown) from None
+    return options
 
 
 def _first_error(problem: ValidationError, document: Document) -> ScenarioError:

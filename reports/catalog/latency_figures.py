@@ -20,7 +20,7 @@ def latency_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> lis
             "Latency per round",
             _latency_caption(few) + shown,
             partial(round_latency.latency_by_round, few),
-            partial(learning_curves.curve_table, schemes, "latency", "latency_s"),
+            partial(learning_curves.curve_table, schemes, "latency", "latency_s", "Latency (s)"),
         ),
         ReportFigure(
             TIME,

@@ -1,4 +1,4 @@
-"""Figures of accuracy and loss."""
+"""Figures of accuracy, loss and the metrics of the user's own."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from functools import partial
 
 from reports.catalog.report_figure import LEARNING, ReportFigure, seeds_text
 from reports.figures import learning_curves
+from reports.option_readers import metric_figure
 from reports.report_options import ReportOptions
 from reports.run_data.job_outcomes import any_overlaps
+from reports.run_data.metrics import own_metrics
 from reports.run_data.scheme_grouping import Scheme
 
 AXIS_NAMES = {"time": "simulated time", "rounds": "rounds", "bits": "bits", "energy": "joules"}
@@ -51,6 +53,22 @@ def learning_figures(
             f"Test loss, mean over devices{seeds_text(few)}.{shown}",
             partial(learning_curves.learning_curves, few, learning_curves.LOSS, against),
             partial(learning_curves.curve_table, schemes, "loss", "loss"),
+        ),
+        *(
+            ReportFigure(
+                LEARNING,
+                name := metric_figure(column),
+                f"Metric {column} {over}",
+                f"The metric {column} of the scenario, mean over devices{seeds_text(few)}.{shown}",
+                partial(
+                    learning_curves.learning_curves,
+                    few,
+                    learning_curves.own_metric(column),
+                    against,
+                ),
+                partial(learning_curves.curve_table, schemes, name, column, column),
+            )
+            for column in own_metrics(schemes)
         ),
     ]
 

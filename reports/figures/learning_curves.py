@@ -1,4 +1,4 @@
-"""Accuracy and loss over the run: against time, rounds, bits and joules."""
+"""Accuracy, loss and metrics over the run: against time, rounds, bits and joules."""
 
 from __future__ import annotations
 
@@ -53,6 +53,11 @@ class Ordinate(NamedTuple):
 ACCURACY = Ordinate("accuracy", 100.0, "test accuracy (%)")
 LOSS = Ordinate("loss", 1.0, "test loss")
 LATENCY = Ordinate("latency_s", 1e3, "latency per round (ms)")
+
+
+def own_metric(column: str) -> Ordinate:
+    """A metric of the user's own, whose unit nobody knows, under its own name."""
+    return Ordinate(column, 1.0, column)
 
 
 def learning_curves(
@@ -137,7 +142,7 @@ def draw_interval(panel: Axes, x: np.ndarray, curve: RoundCurve, scale: float, c
             draw_seeds(panel, x[every], values[every] * scale, colour)
 
 
-def curve_table(schemes: list[Scheme], name: str, column: str) -> Table:
+def curve_table(schemes: list[Scheme], name: str, column: str, heading: str | None = None) -> Table:
     """One line per scheme and evaluated round: sums by then, the mean, its spread over what."""
     columns = (
         SCHEME,
@@ -145,7 +150,7 @@ def curve_table(schemes: list[Scheme], name: str, column: str) -> Table:
         Column("time_s", "Time (s)", significant(5)),
         Column("bits", "Bits (Mbit)", significant(4, 1e-6)),
         Column("energy_j", "Energy (J)", significant(4)),
-        Column(column, column.replace("_s", " (s)").capitalize(), significant(4)),
+        Column(column, heading or column.capitalize(), significant(4)),
         Column("ci95", "± 95 %", significant(3), half_of=column),
         Column("std_devices", "± devices", significant(3)),
         Column("seeds", "Seeds"),

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from reports.figures.learning_curves import ABSCISSAS, ACCURACY, LATENCY, LOSS
-from reports.run_data.metrics import METRICS
+from reports.figures.learning_curves import ABSCISSAS, ACCURACY, LATENCY, LOSS, own_metric
+from reports.run_data.metrics import METRICS, own_metrics
 from reports.run_data.run_statistics import RoundCurve, estimate, round_curve
 from reports.run_data.scheme_grouping import MOST_SERIES, Scheme
 from reports.run_data.swept_keys import SweptKey
@@ -41,7 +41,7 @@ def as_script_text(data: dict[str, Any]) -> str:
 
 def _curves(schemes: list[Scheme]) -> dict[str, Any] | None:
     looks, quantities = scheme_styles(schemes), []
-    for shown in (ACCURACY, LOSS, LATENCY):
+    for shown in (ACCURACY, LOSS, LATENCY, *map(own_metric, own_metrics(schemes))):
         lines = []
         for scheme in schemes[:MOST_LINES]:
             curve = round_curve(scheme, shown.column)

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from edgesim.errors import ResultsError
+from edgesim.records.table_files import SCHEMAS
 from edgesim.results.finished_run import FinishedRun
+from edgesim.results.run_search import find_runs
+from edgesim.tables.table_reading import read_table
 from reports.run_data import run_statistics
+from reports.run_data.scheme_grouping import Scheme
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RHO = "\N{GREEK SMALL LETTER RHO}"
 
@@ -55,3 +65,21 @@ PRUNING = Metric("rho", "rho", f"mean pruning ratio {RHO}", 1.0, run_statistics.
 LATENCY = Metric("latency", "latency_s", "mean latency per round (ms)", 1e3, _mean_latency_s, "min")
 ENERGY = Metric("energy", "energy_j", "energy per round (J)", 1.0, _energy_per_round_j, "min")
 METRICS = (ACCURACY, LOSS, PRUNING, LATENCY, ENERGY)
+
+
+def own_metrics(schemes: Sequence[Scheme]) -> list[str]:
+    """The columns of `learning.metric` that the schemes' tables of rounds have, each once."""
+    return _beyond_the_schema(run.rounds for scheme in schemes for run in scheme.runs)
+
+
+def metrics_in(folders: Sequence[Path]) -> list[str]:
+    """`own_metrics` of the finished runs in some folders; none where these cannot be read."""
+    try:
+        return _beyond_the_schema(read_table(run, "rounds") for run in find_runs(folders).finished)
+    except ResultsError:  # comes again when the runs are read as a whole
+        return []
+
+
+def _beyond_the_schema(tables: Iterable[pd.DataFrame]) -> list[str]:
+    columns = dict.fromkeys(name for table in tables for name in table)
+    return [name for name in columns if name not in SCHEMAS["rounds"]]

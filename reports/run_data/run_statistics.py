@@ -53,7 +53,9 @@ def evaluated(run: FinishedRun) -> pd.DataFrame:
 
 
 def final(run: FinishedRun, column: str) -> float:
-    """The column in the last round that has it; nan where none was evaluated."""
+    """The column in the last round that has it; nan where none has."""
+    if column not in run.rounds:  # of a metric that only other runs have
+        return math.nan
     known = run.rounds[column].dropna()
     return float(known.iloc[-1]) if len(known) else math.nan
 
@@ -301,6 +303,8 @@ def round_curve(scheme: Scheme, column: str) -> RoundCurve | None:
     mean over their first evaluations, their second ones, and so on.
     """
     tables = [{name: run.rounds[name].to_numpy() for name in run.rounds} for run in scheme.runs]
+    if not all(column in table for table in tables):
+        return None
     at = [np.flatnonzero(~np.isnan(table[column])) for table in tables]
     if evaluated_by_time(scheme.first):
         count = min(map(len, at))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from edgesim.results.finished_run import FinishedRun
 from reports.run_data import run_statistics as stats
 from reports.run_data.job_outcomes import any_wasted, wasted
-from reports.run_data.metrics import ACCURACY, LATENCY, RHO
+from reports.run_data.metrics import ACCURACY, LATENCY, RHO, own_metrics
 from reports.run_data.scheme_grouping import Scheme, target_accuracies, untuned_notes
 from reports.styling.table_formats import DASH, SCHEME, TARGET, Column, Table, decimals, significant
 from reports.text.number_text import interval_text, seed_counts
@@ -26,8 +27,9 @@ Cells = tuple[tuple[Column, Callable[[Scheme], Any]], ...]
 
 
 def scheme_table(schemes: list[Scheme]) -> Table:
-    """One line per scheme: what it is, its accuracy, its pruning, its allocations' certificates."""
+    """One line per scheme: what it is, its accuracy and metric, its pruning, its certificates."""
     points, residual = decimals(1, 100), Column("certificate_worst", "Worst residual", _residual)
+    metrics = own_metrics(schemes)
     accuracy = Column("final_accuracy", "Final accuracy (%)", points, best="max")
     cells: Cells = (
         (SCHEME, lambda s: s.label),
@@ -46,16 +48,25 @@ def scheme_table(schemes: list[Scheme]) -> Table:
             Column("final_accuracy_std_devices", "Std over devices (points)", points),
             lambda s: stats.seed_mean(s, lambda run: stats.final(run, "accuracy_std")),
         ),
+        *(cell for name in metrics for cell in _final_metric(name)),
         *_estimated(Column("rho_mean", f"Mean {RHO}", decimals(3)), stats.rho_mean),
         (residual, lambda s: float(np.max([stats.worst_residual(run) for run in s.runs]))),
     )
     caption = (
         "Schemes. Accuracy: mean over devices of each device's own model on its own test data, "
-        "and its standard deviation over devices. Residual: the worst of the allocations' "
+        "and its standard deviation over devices. "
+        + "".join(f"{name}: mean over devices in the last evaluated round. " for name in metrics)
+        + "Residual: the worst of the allocations' "
         f"certificates (relative). {interval_text(seed_counts(schemes))}"
     )
     caption = " ".join([caption, *untuned_notes(schemes)])
     return _by_scheme("schemes", caption, schemes, cells)
+
+
+def _final_metric(name: str) -> Cells:
+    """A metric of the user's own; whether more or less of it is better nobody knows."""
+    column = Column(f"final_{name}", f"Final {name}", significant(4))
+    return _estimated(column, partial(stats.final, column=name))
 
 
 def _by_scheme(name: str, caption: str, schemes: list[Scheme], cells: Cells) -> Table:

@@ -13,6 +13,8 @@ from reports.report_options import options_from
 from reports.run_data.scheme_grouping import load_schemes
 from reports.styling.figure_style import SCREEN
 
+NAN = float("nan")
+
 
 @pytest.mark.slow
 def test_two_keys_that_end_alike_give_two_sets_of_figures(tmp_path, write_run):
@@ -159,3 +161,20 @@ def test_captions_say_what_bars_and_dots_are(tmp_path, write_run, finals, pareto
     assert f"the best accuracy for a price{pareto and ', '}{pareto}." in captions["pareto"]
     said = f"over the seeds that did{target and ', '}{target}; where not all did"
     assert said in captions["to-target"]
+
+
+@pytest.mark.slow
+def test_a_metric_has_its_name_unless_another_figure_has_it(tmp_path, write_run):
+    runs = [
+        write_run(tmp_path / name, scheme=name, **{name: (NAN, 0.2, NAN, 0.4)})
+        for name in ("top3", "latency")
+    ]
+    figures = {figure.name: figure for figure in report_figures(load_schemes(runs))[0]}
+    assert figures["top3"].sentence == "Metric top3 over simulated time and over rounds."
+    assert [row[5] for row in figures["top3"].table().rows] == [0.2, 0.4]  # one scheme has it
+    assert [row[5] for row in figures["latency_metric"].table().rows] == [0.2, 0.4]
+    assert figures["latency"].table().columns[5].title == "Latency (s)"
+    for name in ("top3", "latency_metric"):
+        assert plot.figure(runs, name).axes[0].get_ylabel() == name.removesuffix("_metric")
+    with pytest.raises(ScenarioError, match='figures is "top_3"; did you mean top3'):
+        plot.figure(runs, "top_3")

@@ -2,10 +2,62 @@
 
 import resource
 
+import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import reports.plot as plot
+from edgesim import load, simulate
 from edgesim.cli.app import app
+
+OWN_METRIC = """
+name: own
+rounds: 3
+network: {bandwidth: 1 MHz, noise: -110 dBm, channel: {path_loss: {model: constant, loss: 100 dB}}}
+devices: [{count: 2, tx_power: 28 dBm, cpu: {frequency: 3 GHz, cycles_per_weight: 5}}]
+allocation: {solver: equal}
+learning: {dataset: none.npz, partition: {kind: iid}, model: mlp, batch_size: 10,
+           method: {name: fedavg, lr: 0.1, local_steps: 1}, metric: "./metric.py:top3"}
+"""
+TOP3 = """
+def top3(outputs, y):
+    return (outputs.topk(3).indices == y[:, None]).any(1).float()
+"""
+
+
+@pytest.mark.slow
+def test_a_metric_of_the_users_own_has_its_figure_and_its_last_value(tmp_path):
+    (tmp_path / "own.yaml").write_text(OWN_METRIC)
+    (tmp_path / "metric.py").write_text(TOP3)
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(90, 4)), np.arange(90) % 5
+    data = {"x_train": x[:40], "y_train": y[:40], "x_test": x[40:], "y_test": y[40:]}
+    runs, out = tmp_path / "runs", tmp_path / "out"
+    for seed in range(3):
+        scenario = load(tmp_path / "own.yaml", ["evaluate.every=2"])
+        simulate(scenario, data=data, allow_code=True, seed=seed, out=runs / str(seed))
+    done = CliRunner().invoke(app, ["report", str(runs), "figures=top3", "--out", str(out)])
+    assert done.exit_code == 0, done.stderr
+    tables = [
+        pd.read_csv(runs / str(seed) / "rounds.csv").dropna(subset="top3") for seed in (0, 1, 2)
+    ]
+    assert all(list(table["round"]) == [1, 2] and 0 < table.top3.min() <= 1 for table in tables)
+    drawn = pd.read_csv(out / "figures" / "top3.csv")
+    values = np.array([table.top3 for table in tables])
+    assert list(drawn.rounds) == [2, 3] and list(drawn.seeds) == [3, 3]
+    np.testing.assert_allclose(drawn.top3, values.mean(0))
+    np.testing.assert_allclose(drawn.ci95, 4.30265 * values.std(0, ddof=1) / 3**0.5, rtol=1e-5)
+    schemes = pd.read_csv(out / "tables" / "schemes.csv")
+    assert schemes.final_top3[0] == pytest.approx(values[:, -1].mean())
+    page = plot.report(runs, {"figures": ["top3"], "style": "ieee"}, tmp_path / "again")
+    assert (page.parent / "figures" / "top3.csv").read_bytes() == (
+        out / "figures" / "top3.csv"
+    ).read_bytes()
+    seconds, rounds = plot.figure(runs, "top3").axes
+    np.testing.assert_allclose(seconds.lines[0].get_xydata(), drawn[["time_s", "top3"]])
+    np.testing.assert_allclose(rounds.lines[0].get_ydata(), drawn.top3)
+    assert seconds.get_ylabel() == "top3"
 
 
 @pytest.mark.slow

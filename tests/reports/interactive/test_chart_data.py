@@ -19,6 +19,13 @@ def test_curves_have_every_axis_and_percent(two_schemes):
     assert joint["bits"] == approx([60, 120]) and joint["energy"] == approx([1, 2])
 
 
+def test_a_metric_of_the_users_own_is_the_last_quantity(scheme_of):
+    data = charts.chart_data([scheme_of(), scheme_of(scheme="b", top3=(0.2, 0.3, 0.4, 0.5))], [])
+    own = data["curves"]["quantities"][-1]
+    assert own["title"] == "top3" and [line["label"] for line in own["lines"]] == ["b"]
+    assert own["lines"][0]["y"] == approx([0.2, 0.3, 0.4, 0.5])
+
+
 def test_points_of_a_sweep_have_their_keys_and_means(swept_schemes):
     found = charts.chart_data(swept_schemes, swept_keys(swept_schemes))["sweep"]
     first = found["points"][0]

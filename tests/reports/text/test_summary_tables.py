@@ -12,6 +12,8 @@ from reports.run_data.scheme_grouping import load_schemes
 from reports.styling.table_formats import DASH
 from reports.text import summary_tables as tables
 
+NAN = float("nan")
+
 
 def rows_of(table):
     return list(csv.DictReader(io.StringIO(table.csv())))
@@ -25,6 +27,20 @@ def test_scheme_table_by_hand(scheme_of):
     ) == approx(0.1)
     assert row["final_accuracy_ci95"] == ""
     assert float(row["rho_mean"]) == 0.5 and float(row["certificate_worst"]) == 1e-12
+
+
+@pytest.mark.slow
+def test_a_metric_of_the_users_own_has_its_last_value(write_run, tmp_path):
+    """0.2, 0.4 and 0.6 at the end: t(2, 0.975) is 4.303, and the standard deviation 0.2."""
+    runs = [
+        write_run(tmp_path / str(seed), seed=seed, top3=(NAN, 0.1, NAN, 0.2 * (seed + 1)))
+        for seed in range(3)
+    ]
+    table = tables.scheme_table(load_schemes([*runs, write_run(tmp_path / "b", scheme="b")]))
+    joint, b = sorted(rows_of(table), key=lambda row: row["scheme"] == "b")
+    assert float(joint["final_top3"]) == approx(0.4) and b["final_top3"] == ""
+    assert float(joint["final_top3_ci95"]) == approx(4.30265 * 0.2 / 3**0.5, rel=1e-5)
+    assert "top3: mean over devices in the last evaluated round." in table.caption
 
 
 def test_cost_table_by_hand(scheme_of):
