@@ -8,6 +8,7 @@ from reports.catalog.report_figure import TIME, ReportFigure, seeds_text
 from reports.figures import learning_curves, round_latency, round_timeline
 from reports.figures.clocks import job_timeline
 from reports.run_data.job_outcomes import any_overlaps
+from reports.run_data.run_statistics import thresholds_s
 from reports.run_data.scheme_grouping import Scheme
 
 
@@ -26,8 +27,7 @@ def latency_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> lis
             TIME,
             "cdf",
             "Distribution of the latency",
-            "Share of the rounds of all seeds that took at most so long; dashed: the latency "
-            f"threshold.{shown}",
+            f"Share of the rounds of all seeds that took at most so long{_dashed(few)}.{shown}",
             partial(round_latency.latency_cdf, few),
             partial(round_latency.cdf_table, schemes),
         ),
@@ -71,9 +71,14 @@ def _latency_caption(schemes: list[Scheme]) -> str:
     several = any(len(scheme.runs) > 1 for scheme in schemes)
     return (
         "Simulated time that each global round took: mean (marker) and range over all rounds, and "
-        "round by round; dashed: the latency threshold. Markers are staggered, so that equal "
-        "lines show all of theirs." + (f" Curves: mean over seeds{seeds_text(schemes)}." * several)
+        f"round by round{_dashed(schemes)}. Markers are staggered, so that equal lines show all of "
+        "theirs." + (f" Curves: mean over seeds{seeds_text(schemes)}." * several)
     )
+
+
+def _dashed(schemes: list[Scheme]) -> str:
+    """The words about the lines of thresholds, where there are some."""
+    return "; dashed: the latency threshold" if thresholds_s(schemes) else ""
 
 
 def _timeline_caption(schemes: list[Scheme]) -> str:

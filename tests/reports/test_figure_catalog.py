@@ -178,3 +178,16 @@ def test_a_metric_has_its_name_unless_another_figure_has_it(tmp_path, write_run)
         assert plot.figure(runs, name).axes[0].get_ylabel() == name.removesuffix("_metric")
     with pytest.raises(ScenarioError, match='figures is "top_3"; did you mean top3'):
         plot.figure(runs, "top_3")
+
+
+@pytest.mark.slow
+def test_captions_name_the_threshold_where_it_has_a_line(scheme_of, overlapping):
+    overlapping.first.summary["latency_threshold_s"] = 0.75  # of a job
+    for scheme, dashed in (
+        (scheme_of(scheme="with"), True),
+        (scheme_of(scheme="without", threshold_s=None), False),
+        (overlapping, False),
+    ):
+        figures = {figure.name: figure for figure in report_figures([scheme])[0]}
+        for name in ("latency", "cdf"):
+            assert ("; dashed: the latency threshold." in figures[name].caption) == dashed
