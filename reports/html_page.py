@@ -15,15 +15,14 @@ from edgesim.results.flat_scenario import versions
 from edgesim.results.run_search import find_runs
 from reports.atomic_folder import replaced_folder
 from reports.report_options import ReportOptions
+from reports.run_data.given_runs import found_schemes
 from reports.run_data.missing_runs import (
     MissingRun,
-    keys_linked_by,
-    listed_folders,
     missing_runs,
     nothing_finished,
     superseded_runs,
 )
-from reports.run_data.scheme_grouping import Scheme, load_schemes, swept_keys
+from reports.run_data.scheme_grouping import Scheme, swept_keys
 from reports.run_data.scheme_selection import axis_along, named_schemes, sliced_schemes
 from reports.styling.table_formats import Table
 from reports.text.difference_table import difference_table
@@ -66,7 +65,7 @@ def write_report(
     lacking = missing_runs(found)
     if not found.finished:
         raise ResultsError(nothing_finished(dirs, lacking))
-    every = load_schemes(found.finished, listed_folders(found), keys_linked_by(found))
+    every = found_schemes(found)
     lacking += superseded_runs(found, {run.folder for s in every for run in s.runs})
     schemes = named_schemes(sliced_schemes(every, options.slice), options.schemes)
     from reports.figure_catalog import missing_figures, report_figures

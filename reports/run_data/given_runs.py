@@ -10,10 +10,11 @@ from typing import Any
 
 from edgesim.errors import ResultsError
 from edgesim.results.finished_run import FinishedRun
-from edgesim.results.run_search import find_runs
+from edgesim.results.run_search import RunFolders, find_runs
 from edgesim.scenario.yaml_text import read_text
 from reports.run_data.missing_runs import (
     keys_linked_by,
+    keys_swept_by,
     listed_folders,
     missing_runs,
     nothing_finished,
@@ -57,7 +58,13 @@ def schemes_of(runs: GivenRuns) -> list[Scheme]:
     found = find_runs(places)
     if not found.finished:
         raise ResultsError(nothing_finished(places, missing_runs(found)))
-    return load_schemes(found.finished, listed_folders(found), keys_linked_by(found))
+    return found_schemes(found)
+
+
+def found_schemes(found: RunFolders) -> list[Scheme]:
+    """The schemes of the finished runs that were found, with what sweeps say of them."""
+    listed, linked = listed_folders(found), keys_linked_by(found)
+    return load_schemes(found.finished, listed, linked, keys_swept_by(found))
 
 
 def _is_single(runs: GivenRuns) -> bool:

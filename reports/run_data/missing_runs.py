@@ -6,12 +6,19 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from edgesim.results.run_search import RunFolders
 from edgesim.results.sweep_file import linked_keys, point_folder, point_name, sweep_points
 
 DONE, UNFINISHED = "done", "unfinished"
+
+
+class ListedBy(NamedTuple):
+    """The sweep that lists a run, and the keys that it varied."""
+
+    sweep: Path
+    keys: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,16 @@ def keys_linked_by(found: RunFolders) -> list[tuple[str, ...]]:
     """Keys that the sweeps changed together."""
     groups = [group for sweep in found.sweeps for group in linked_keys(sweep)]
     return list(dict.fromkeys(groups))
+
+
+def keys_swept_by(found: RunFolders) -> dict[Path, ListedBy]:
+    """Resolved folder of a point -> the last sweep that lists it."""
+    sweeps: dict[Path, ListedBy] = {}
+    for sweep in found.sweeps:
+        points = sweep_points(sweep)
+        keys = frozenset(key for point in points for key in point.get("values") or {})
+        sweeps |= {point_folder(sweep, point): ListedBy(sweep, keys) for point in points}
+    return sweeps
 
 
 def nothing_finished(places: Sequence[Path], lacking: Sequence[MissingRun]) -> str:

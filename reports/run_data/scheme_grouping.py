@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from edgesim.results.equal_runs import flat_without_targets, one_per_seed
 from edgesim.results.finished_run import FinishedRun, read_run
 from edgesim.results.flat_scenario import NONE, FlatScenario, flatten
+from reports.run_data.missing_runs import ListedBy
 from reports.run_data.scheme_order import GroupKey, in_order, role_of_runs
 from reports.run_data.swept_keys import (
     SweptKey,
@@ -22,6 +23,7 @@ from reports.run_data.swept_keys import (
 
 # the band of a downlink without its own is the cell's, and then changes along with it
 BANDS = ("network.bandwidth", "network.downlink.bandwidth")
+NO_SWEEPS: Mapping[Path, ListedBy] = {}
 MOST_SERIES = 8  # lines that a figure still shows apart
 
 
@@ -35,6 +37,7 @@ class Scheme:
     numbers: the numeric keys that tell it from others of its label -> text.
     point: these numbers as words, "bandwidth 10 MHz".
     linked: groups of keys that its sweep changed together.
+    listed_by: its sweep; None where there is none.
     """
 
     label: str
@@ -45,6 +48,7 @@ class Scheme:
     numbers: FlatScenario = field(default_factory=dict)
     point: str = ""
     linked: tuple[tuple[str, ...], ...] = ()
+    listed_by: ListedBy | None = None
 
     @property
     def first(self) -> FinishedRun:
@@ -75,6 +79,7 @@ def load_schemes(
     folders: Sequence[Path],
     listed: Collection[Path] = (),
     linked: Sequence[tuple[str, ...]] = (),
+    swept: Mapping[Path, ListedBy] = NO_SWEEPS,
 ) -> list[Scheme]:
     """Read the runs and group them by scenario.
 
@@ -85,17 +90,19 @@ def load_schemes(
         listed: resolved folders that a sweep lists, in its order; of runs with the same scheme
             and seed, others give way to them.
         linked: groups of keys that a sweep changed together.
+        swept: resolved folder -> the sweep that lists it.
 
     Raises:
         ResultsError: two runs of one scheme and seed.
     """
-    return group_runs([read_run(folder) for folder in folders], listed, linked)
+    return group_runs([read_run(folder) for folder in folders], listed, linked, swept)
 
 
 def group_runs(
     runs: Sequence[FinishedRun],
     listed: Collection[Path] = (),
     linked: Sequence[tuple[str, ...]] = (),
+    swept: Mapping[Path, ListedBy] = NO_SWEEPS,
 ) -> list[Scheme]:
     """`load_schemes` of runs that are read already."""
     groups: dict[GroupKey, list[FinishedRun]] = {}
@@ -104,10 +111,11 @@ def group_runs(
         groups.setdefault((*_kind(run), scenario), []).append(run)
     places = {folder: i for i, folder in enumerate(listed)}
     ordered = [_without_superseded(group, places) for group in in_order(groups, places)]
-    named = _labels([group[0] for group in ordered])
+    sweeps = [swept.get(group[0].folder.resolve()) for group in ordered]
+    named = _labels([group[0] for group in ordered], sweeps)
     schemes = [
-        replace(_scheme(group, *name), linked=tuple(linked))
-        for group, name in zip(ordered, named, strict=True)
+        replace(_scheme(group, *name), linked=tuple(linked), listed_by=sweep)
+        for group, name, sweep in zip(ordered, named, sweeps, strict=True)
     ]
     keys = swept_keys(schemes)
     series = list(dict.fromkeys((scheme.role, scheme.series) for scheme in schemes))
@@ -226,13 +234,17 @@ def _place(scheme: Scheme, keys: Sequence[SweptKey]) -> tuple:
     return tuple(math.inf if number is None else number for number in numbers)
 
 
-def _labels(firsts: Sequence[FinishedRun]) -> list[tuple[str, str, FlatScenario, str]]:
+def _labels(
+    firsts: Sequence[FinishedRun], sweeps: Sequence[ListedBy | None]
+) -> list[tuple[str, str, FlatScenario, str]]:
     """(label, series, numbers, point): the runs' own labels, where needed with what differs."""
     flats = [flat_without_targets(run.scenario) for run in firsts]
     kinds = [_kind(run) for run in firsts]
     keys = {
         kind: distinguishing_keys(
-            [flat for flat, own in zip(flats, kinds, strict=True) if own == kind], flats
+            [flat for flat, own in zip(flats, kinds, strict=True) if own == kind],
+            flats,
+            _varied(kind[0], {by for by, own in zip(sweeps, kinds, strict=True) if own == kind}),
         )
         for kind in dict.fromkeys(kinds)
     }
@@ -250,3 +262,11 @@ def _labels(firsts: Sequence[FinishedRun]) -> list[tuple[str, str, FlatScenario,
         known = {key: flat[key] for key in numbers if key in flat}
         labels.append((label, series, known, ", ".join(point)))
     return labels
+
+
+def _varied(label: str, sweeps: set[ListedBy | None]) -> list[str]:
+    """The keys that the one sweep of a scheme's runs varied; none where they are of several."""
+    by, *more = sweeps
+    if more or by is None:
+        return []
+    return [key.removeprefix(f"schemes.{label}.") for key in by.keys]

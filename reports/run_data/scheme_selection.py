@@ -91,7 +91,8 @@ def sliced_schemes(schemes: list[Scheme], at: Mapping[str, str]) -> list[Scheme]
         return schemes
     # named anew, as what they have in common no longer tells them apart
     runs = [run for scheme in schemes for run in scheme.runs]
-    return group_runs(runs, [run.folder.resolve() for run in runs], schemes[0].linked)
+    swept = {run.folder.resolve(): s.listed_by for s in schemes for run in s.runs if s.listed_by}
+    return group_runs(runs, [run.folder.resolve() for run in runs], schemes[0].linked, swept)
 
 
 def find_key(option: str, name: str, keys: Sequence[SweptKey]) -> SweptKey:

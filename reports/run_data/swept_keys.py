@@ -92,16 +92,23 @@ def _largest(units: set[str], si_unit: str) -> str:
 
 
 def distinguishing_keys(
-    flats: Sequence[FlatScenario], beside: Sequence[FlatScenario] = ()
+    flats: Sequence[FlatScenario],
+    beside: Sequence[FlatScenario] = (),
+    swept: Collection[str] = (),
 ) -> tuple[list[str], list[str]]:
     """The keys that tell scenarios apart: (those of words, those of numbers).
 
     A key that follows from the words before it, such as the parameters of a method from its name,
     distinguishes nothing and is left out. Of two numbers that were changed together both stay:
     an axis along one of them would show the effect of the other, too. Numbers that make no axis,
-    with those of the scenarios ``beside`` them, are words.
+    with those of the scenarios ``beside`` them, are words. Where all scenarios are of one sweep,
+    the keys that it did not vary follow from those ``swept``.
     """
-    keys, numbers = chosen_keys(flats), numeric_differences(flats)
+    keys = chosen_keys(flats)
+    varied = [key for key in keys if any(f"{key}.".startswith(f"{one}.") for one in swept)]
+    if _groups(flats, varied) == _groups(flats, keys):
+        keys = varied
+    numbers = [key for key in numeric_differences(flats) if key in keys]
     numbers = [key for key in numbers if _makes_an_axis(key, (*flats, *beside))]
     words = [key for key in keys if key not in numbers]
     partial = [key for key in words if any(key not in flat for flat in flats)]

@@ -1,10 +1,12 @@
 """Points of a sweep chosen for a report."""
 
 import itertools
+import json
 
 import pytest
 
 from reports.figure_catalog import report_figures
+from reports.run_data.given_runs import schemes_of
 from reports.run_data.scheme_grouping import load_schemes, swept_keys
 from reports.run_data.scheme_selection import sliced_schemes
 from reports.text.sweep_tables import sweep_pivots
@@ -54,3 +56,28 @@ def test_transmit_powers_are_levels_in_names_and_slices(tmp_path, write_run, ask
 def test_a_slice_keeps_the_order_of_the_sweep(linked_sweep):
     schemes = sliced_schemes(linked_sweep, {"count": "3", "bandwidth": "2 MHz"})
     assert [scheme.label for scheme in schemes] == ["z", "a"]
+
+
+def test_what_follows_from_the_keys_of_one_sweep_distinguishes_nothing(tmp_path, write_run):
+    """A default that follows from `rounds`, here `every`; a run beside the sweep has its own."""
+    folders = [
+        write_run(
+            tmp_path / f"{count}{rounds}",
+            extra=f"rounds: {rounds}\nevaluate: {{every: {rounds}}}\ndevices: [{{count: {count}}}]",
+        )
+        for count in (3, 6)
+        for rounds in (2, 4)
+    ]
+    values = {"devices.0.count": "", "schemes.joint.rounds": ""}
+    points = [{"folder": each.name, "values": values, "seed": 0} for each in folders]
+    listing = tmp_path / "sweep.json"
+    listing.write_text(json.dumps({"linked": [], "points": points}), encoding="utf-8")
+    schemes = schemes_of(tmp_path)
+    assert [key.title for key in swept_keys(schemes)] == ["rounds", "count"]
+    assert [s.label for s in sliced_schemes(schemes, {"count": "3"})] == [
+        "joint (rounds 2)",
+        "joint (rounds 4)",
+    ]
+    listing.write_text(json.dumps({"linked": [], "points": points[1:]}), encoding="utf-8")
+    with_another = swept_keys(schemes_of(tmp_path))
+    assert [key.key for key in with_another] == ["rounds", "evaluate.every", "devices.0.count"]
