@@ -21,6 +21,7 @@ from reports.styling.figure_style import INK, FigureStyle
 from reports.styling.table_formats import significant
 
 MOST_MAPS = 6
+UPWARDS = 24  # letters in a line of the title of an axis that runs upwards
 PANEL = 0.72  # of the figure's width for each column: what axes and colours leave to the cells
 
 
@@ -63,9 +64,12 @@ def sweep_map_figure(
     columns = min(len(maps), 2) if style.wide else 1
     rows = math.ceil(len(maps) / columns)
     width = style.width_in if columns > 1 else min(style.width_in, 4.6)
-    tall = 0.26 * len(maps[0].y) + 1.0
-    # the title of the colours runs upwards and must fit
-    title = 0.6 * style.text_pt / 72 * len(metric.title) + 0.3
+    across, up = wrap(keys[0].title), wrap(keys[1].title, UPWARDS)
+    # the titles of rows and of colours run upwards and must fit
+    letter_in = 0.6 * style.text_pt / 72
+    tall = max(0.26 * len(maps[0].y) + 1.0, letter_in * max(map(len, up.splitlines())))
+    tall += 0.25 * across.count("\n")
+    title = letter_in * len(metric.title) + 0.3
     figure = Figure(figsize=(width, max(rows * tall + 0.3, title)), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     values = np.concatenate([each.grid.ravel() for each in maps]) * metric.scale
@@ -74,7 +78,7 @@ def sweep_map_figure(
     for panel, (label, grid, x, y) in zip(panels, maps, strict=False):
         grid = grid * metric.scale
         image = panel.imshow(grid, cmap="cividis", aspect="auto", origin="lower", **limits)
-        panel.set(xlabel=keys[0].title, ylabel=keys[1].title)
+        panel.set(xlabel=across, ylabel=up)
         panel.set_title(wrap(label))
         panel.set_xticks(range(len(x)), [f"{value:g}" for value in x])
         panel.set_yticks(range(len(y)), [f"{value:g}" for value in y])

@@ -1,17 +1,23 @@
 """Maps over two keys of a sweep."""
 
+import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from matplotlib import rcParams
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 from pytest import approx
 
 from edgesim.results.run_search import find_runs
+from reports.figure_files import lay_out
 from reports.figures import sweep_maps
 from reports.run_data.metrics import ACCURACY
 from reports.run_data.scheme_grouping import load_schemes, swept_keys
+from reports.styling.figure_style import STYLES, styled
 
 
 def test_heat_map_cells_are_means_over_seeds_and_blank_without_runs(swept_schemes):
@@ -46,3 +52,23 @@ def test_numbers_are_written_where_they_fit_into_the_cells(monkeypatch):
         sweep_maps._write_cells(panel, np.full((2, 3), 20.0), 10.0, cell_in)
         written[cell_in] = len(panel.texts)
     assert written == {0.32: 0, 0.35: 6}
+
+
+@pytest.mark.parametrize("style", list(STYLES.values()), ids=STYLES)
+@pytest.mark.parametrize("tied", [(), ("downlink bandwidth", "moving rounds")])
+def test_titles_of_three_rows_stay_inside_the_image(swept_schemes, style, tied):
+    across, up = swept_keys(swept_schemes)
+    up = replace(up, name="latency thresholds", tied=tied)
+    across = replace(across, tied=tied)
+    schemes = [
+        replace(each, series=f"{each.series} {i}") for i in range(3) for each in swept_schemes
+    ]
+    with styled(style):
+        figure = sweep_maps.sweep_map_figure(schemes, [across, up], ACCURACY, style)
+        FigureCanvasAgg(figure)
+        lay_out(figure)
+        panels = figure.axes[:6]
+        titles = [axis.label.get_window_extent() for p in panels for axis in (p.xaxis, p.yaxis)]
+        inside = Bbox.union([figure.bbox, *titles])
+        assert inside.bounds == approx(figure.bbox.bounds, abs=1)
+        assert not any(one.overlaps(other) for one, other in itertools.combinations(titles, 2))
