@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib import rcParams
 from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from reports.figures.sweep_curves import series_label
@@ -74,10 +75,11 @@ def sweep_map_figure(
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     values = np.concatenate([each.grid.ravel() for each in maps]) * metric.scale
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
-    limits: dict[str, Any] = {"vmin": low, "vmax": high}
+    # one object: limits that are equal are widened for all panels at once
+    norm = Normalize(low, high)
     for panel, (label, grid, x, y) in zip(panels, maps, strict=False):
         grid = grid * metric.scale
-        image = panel.imshow(grid, cmap="cividis", aspect="auto", origin="lower", **limits)
+        image = panel.imshow(grid, cmap="cividis", aspect="auto", origin="lower", norm=norm)
         panel.set(xlabel=across, ylabel=up)
         panel.set_title(wrap(label))
         panel.set_xticks(range(len(x)), [f"{value:g}" for value in x])

@@ -17,7 +17,7 @@ from reports.figure_files import lay_out
 from reports.figures import sweep_maps
 from reports.run_data.metrics import ACCURACY
 from reports.run_data.scheme_grouping import load_schemes, swept_keys
-from reports.styling.figure_style import STYLES, styled
+from reports.styling.figure_style import SCREEN, STYLES, styled
 
 
 def test_heat_map_cells_are_means_over_seeds_and_blank_without_runs(swept_schemes):
@@ -72,3 +72,11 @@ def test_titles_of_three_rows_stay_inside_the_image(swept_schemes, style, tied):
         inside = Bbox.union([figure.bbox, *titles])
         assert inside.bounds == approx(figure.bbox.bounds, abs=1)
         assert not any(one.overlaps(other) for one, other in itertools.combinations(titles, 2))
+
+
+def test_equal_values_have_one_colour_in_all_panels(swept_schemes):
+    equal = replace(ACCURACY, of=lambda run: 0.5)
+    figure = sweep_maps.sweep_map_figure(swept_schemes, swept_keys(swept_schemes), equal, SCREEN)
+    FigureCanvasAgg(figure).draw()
+    one, other = (panel.images[0] for panel in figure.axes[:2])
+    assert one.to_rgba(50.0) == other.to_rgba(50.0)
