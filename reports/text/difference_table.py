@@ -6,6 +6,7 @@ import textwrap
 
 from edgesim.results.flat_scenario import differing_keys
 from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.swept_keys import describe, short_names
 from reports.styling.table_formats import SCHEME, Column, Table
 
 DIFFERENCES = (
@@ -40,16 +41,42 @@ def _differences_by_value(schemes: list[Scheme], keys: list[str]) -> Table:
         Column("value", "Value", _shortened, number=False, wide=0.25),
         Column("schemes", "Schemes", number=False, wide=0.35),
     )
-    rows = []
+    names, rows = _group_names(schemes), []
     for key in keys:
-        found: dict[str | None, list[str]] = {}
+        found: dict[str | None, list[Scheme]] = {}
         for scheme in schemes:
-            found.setdefault(scheme.values.get(key), []).append(scheme.label)
+            found.setdefault(scheme.values.get(key), []).append(scheme)
         most = max(found, key=lambda value: len(found[value]))
         many = len(found[most]) > max(2, len(schemes) // 2)
-        rest = {most: ["all others"]} if many and found.pop(most) else {}
-        rows += [(key, value, ", ".join(labels)) for value, labels in (found | rest).items()]
+        rest = [(key, most, "all others")] if many and found.pop(most) else []
+        rows += [(key, value, _called(group, names)) for value, group in found.items()] + rest
     return Table("differences", DIFFERENCES, columns, tuple(rows))
+
+
+def _group_names(schemes: list[Scheme]) -> dict[frozenset[Scheme], str]:
+    """What points of a sweep are called together: "liu", "all at rounds 2", "liu (rounds 2)"."""
+    keys = list(dict.fromkeys(key for scheme in schemes for key in scheme.numbers))
+    short = short_names(keys)
+    groups: dict[str, list[Scheme]] = {}
+    for scheme in schemes:
+        groups.setdefault(scheme.series, []).append(scheme)
+        for text in describe(scheme.values, keys, short):
+            groups.setdefault(f"all at {text}", []).append(scheme)
+            groups.setdefault(f"{scheme.series} ({text})", []).append(scheme)
+    return {frozenset(group): name for name, group in reversed(groups.items()) if len(group) > 1}
+
+
+def _called(group: list[Scheme], names: dict[frozenset[Scheme], str]) -> str:
+    """The names of some schemes: of all together, else of those of each series, else labels."""
+    if name := names.get(frozenset(group)):
+        return name
+    series: dict[str, list[Scheme]] = {}
+    for scheme in group:
+        series.setdefault(scheme.series, []).append(scheme)
+    return ", ".join(
+        names.get(frozenset(own)) or ", ".join(scheme.label for scheme in own)
+        for own in series.values()
+    )
 
 
 def _shortened(text: str) -> str:

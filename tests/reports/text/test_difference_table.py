@@ -30,3 +30,21 @@ def test_many_keys_have_a_line_for_each_value(two_schemes):
     few = difference_table([schemes[0], with_keys(one, "C", key0="1")])
     assert ("key1", None, "C") in few.rows  # C does not have it
     assert r"\begin{tabular}{lp{0.25\linewidth}p{0.35\linewidth}}" in table.latex()
+
+
+def test_points_of_a_sweep_are_named_together(swept_schemes):
+    """Two methods at two thresholds and three bands: a line named up to six long labels."""
+    rows = difference_table(swept_schemes).rows
+    assert {who for key, _, who in rows if key == "network.bandwidth"} == {
+        "all at bandwidth 10 MHz", "all at bandwidth 20 MHz", "all at bandwidth 40 MHz"
+    }  # fmt: skip
+    assert ("learning.method.name", "fedavg", "fedavg") in rows
+    for places, name in (
+        ((6, 7), "fedavg (bandwidth 10 MHz)"),
+        ((0, 4), f"{swept_schemes[0].label}, {swept_schemes[4].label}"),
+    ):
+        changed = [
+            replace(each, values=each.values | {"x": str(i in places)})
+            for i, each in enumerate(swept_schemes)
+        ]
+        assert ("x", "True", name) in difference_table(changed).rows
