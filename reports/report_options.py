@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import ValidationError
 
-from edgesim.errors import ScenarioError
+from edgesim.errors import ResultsError, ScenarioError
 from edgesim.scenario.document import Document
 from edgesim.scenario.fields import Word
 from edgesim.scenario.overrides import parse_override
@@ -143,12 +143,18 @@ def _validated(document: Document, metrics: OwnMetrics) -> ReportOptions:
         options = ReportOptions.model_validate(document.tree)
     except ValidationError as problem:
         raise _first_error(problem, document) from None
-    for name in options.figures:
-        if name.isidentifier() and name not in FIGURES:
-            try:
-                Word((*FIGURES, *map(metric_figure, metrics()))).read(name)
-            except ValueRefusedError as refused:
-                raise document.error(("figures",), refused.problem, refused.shown) from None
+    further = [name for name in options.figures if name.isidentifier() and name not in FIGURES]
+    try:
+        own, unreadable = list(map(metric_figure, metrics() if further else ())), False
+    except ResultsError:  # comes again when the runs are read as a whole
+        own, unreadable = [], True
+    for name in further:
+        try:
+            Word((*FIGURES, *own)).read(name)
+        except ValueRefusedError as refused:
+            if unreadable and "did you mean" not in refused.problem:
+                continue  # it may be a metric's
+            raise document.error(("figures",), refused.problem, refused.shown) from None
     return options
 
 

@@ -153,7 +153,10 @@ def print_listed(place: Path, runs: Sequence[ListedRun]) -> None:
         ]
         table.add_row(*(Text(visible(cell)) for cell in cells))
     # a terminal folds what is long; a pipe gets one line each, for grep
-    out.print(table) if out.is_terminal else print_table(table, out)
+    if out.is_terminal:
+        out.print(table)
+    else:
+        print_table(table, out)
 
 
 def _keys(keys: dict[str, str]) -> str:

@@ -110,7 +110,7 @@ class ServerLoop:
         self.trainer, self.log, self.observer = trainer, log, observer
         log.attach(env)
         self.desk = Desk(env, len(cell.fleet))
-        self.plan = RoundPlan((), budget_s=cell.budget_s)  # see RoundPlan.after
+        self.plan = RoundPlan((), budget_s=cell.budget_s)  # those since the version before
         self.view: View | None = None  # the last of the present version
 
     def versions(self, rounds: range, state: State) -> Events:

@@ -130,7 +130,8 @@ def chosen_scenario(
         source: the file.
         sweep: folder in which the overlay will lie.
         of_schemes: are the choices those of the file's schemes? Else of the file itself.
-        changes: key -> value as text, of the command line, for all points alike.
+        changes: key -> value as text, of the command line or the sweep of the base, for all points
+            of the file or of a scheme alike.
 
     Raises:
         ResultsError: a scheme is of the command line alone or was replaced there, the command line
@@ -151,7 +152,7 @@ def chosen_scenario(
     blocks = {"schemes", *(f"schemes.{choice.label}" for choice in choices)}
     for key in (*changes, *(key for choice in choices for key in choice.best.values)):
         if key in blocks:
-            problem = f"the command line replaced {key}, which no file over {source} can"
+            problem = f"the sweep replaced {key}, which no file over {source} can"
             cure = "write it there and sweep again, which runs no point twice"
             raise ResultsError(f"{problem}; {cure}.")
     choices = [_with_changes(choice, changes) for choice in choices]

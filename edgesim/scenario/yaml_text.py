@@ -25,7 +25,10 @@ MAX_DIGITS = 4000  # of a whole number that is read in full; Python's int() refu
 LARGE = "put long lists into a file and name it by {trace: file.csv}"
 NO_CHARACTER = "an escape that is no character; write the character itself"
 CLOSE = "close it, or quote a text that holds a bracket or a colon"
-COLON = "a key has a colon and a blank, also in the line before; quote a text that holds a colon"
+COLON = (
+    "a key has a colon and a blank, also in the line before, and begins in the column of the keys "
+    "beside it; quote a text that holds a colon"
+)
 _PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's, 13 times faster, where it is
 _SURROGATE = re.compile("[\ud800-\udfff]")  # half a character of UTF-16
 _INTEGER = re.compile(r"([-+]?)0*([0-9]+)")

@@ -19,6 +19,7 @@ from edgesim.sweep.swept_axes import (
     axes_of_schemes,
     gather,
     hidden_but_for_one,
+    sweep_block,
     varies,
 )
 from edgesim.sweep.values import SweepAxis, SweptValue, axis_from_text
@@ -36,8 +37,8 @@ class SweepPlan:
         axes: key -> the values that points have, as texts, of the keys that vary.
         linked: the keys of each axis that changes several together.
         points: in the order in which they are listed.
-        changes: key -> its one value as text, of the command line, or of the sweep of a file that
-            changes no other one; None: it removes the key.
+        changes: key -> its one value as text, of the command line, or of the sweep of the
+            base; None: it removes the key.
         notes: what the user should know before the sweep starts.
     """
 
@@ -92,8 +93,8 @@ def plan_sweep(
         labels = ", ".join(dict.fromkeys(point.label for point in points))
         notes.append(f"{METHOD_KEY} chooses among the schemes of {path}: {labels}")
     given = {key for text in texts for key in axis_from_text(text).keys}
-    if base_of(path) == path:  # else the sweep of the file goes with all that it lays over its base
-        given.update(key for axis in every for key in axis.keys)
+    # what a file over a base sweeps goes with all that it lays over it
+    given |= _swept_in(read_with_base(base_of(path))[0])
     common = _single_values(axes, given)
     of_schemes = {label: _single_values(each, given) for label, each in own.items()}
     hidden = {key: text for key, text in common.items() if key in {*chain(*of_schemes.values())}}
@@ -105,6 +106,13 @@ def plan_sweep(
     return SweepPlan(
         points[0].scenario.name, path, shown, list(dict.fromkeys(linked)), points, changes, notes
     )
+
+
+def _swept_in(document: Document) -> set[str]:
+    """The keys of the sweep blocks of a file and of its schemes."""
+    labels = [None, *(document.tree.get("schemes") or {})]
+    names = (name for label in labels for name in sweep_block(document, label).tree)
+    return {key for name in names for key in name.split(":")}
 
 
 def _single_values(axes: Sequence[SweepAxis], keys: Container[str]) -> dict[str, str | None]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgesim.errors import ResultsError
 from edgesim.records.table_files import SCHEMAS
 from edgesim.results.finished_run import FinishedRun
 from edgesim.results.run_search import find_runs
@@ -73,11 +72,8 @@ def own_metrics(schemes: Sequence[Scheme]) -> list[str]:
 
 
 def metrics_in(folders: Sequence[Path]) -> list[str]:
-    """`own_metrics` of the finished runs in some folders; none where these cannot be read."""
-    try:
-        return _beyond_the_schema(read_table(run, "rounds") for run in find_runs(folders).finished)
-    except ResultsError:  # comes again when the runs are read as a whole
-        return []
+    """`own_metrics` of the finished runs in some folders."""
+    return _beyond_the_schema(read_table(run, "rounds") for run in find_runs(folders).finished)
 
 
 def _beyond_the_schema(tables: Iterable[pd.DataFrame]) -> list[str]:

@@ -14,6 +14,7 @@ import numpy as np
 from edgesim.records.costs_over_time import UNCLOSED, spent_by_versions
 from edgesim.records.summary import to_target
 from edgesim.results.finished_run import FinishedRun
+from edgesim.scenario.units import parse
 from reports.run_data.job_outcomes import overlaps
 from reports.run_data.scheme_grouping import Scheme
 
@@ -291,28 +292,37 @@ def spent_by(run: FinishedRun, rounds: np.ndarray) -> np.ndarray:
     return spent[:, kept]
 
 
-def evaluated_by_time(run: FinishedRun) -> bool:
-    """Is `evaluate.every` a time, such as 60 s? Else it is a number of rounds."""
-    return isinstance((run.scenario.get("evaluate") or {}).get("every"), str)
+def _moments(run: FinishedRun) -> np.ndarray:
+    """By which evaluations of several seeds belong together, a number for each round.
+
+    The round itself, or where `evaluate.every` is a time, how many of it have passed.
+    """
+    every = (run.scenario.get("evaluate") or {}).get("every")
+    if isinstance(every, str):
+        return np.floor(run.rounds["time_s"].to_numpy() / parse(every, "s"))
+    return run.rounds["round"].to_numpy()
 
 
 def round_curve(scheme: Scheme, column: str) -> RoundCurve | None:
     """Mean over seeds at the rounds that all evaluated, with its interval; None without any.
 
     Where they are evaluated after times, these are other rounds with every seed: then it is the
-    mean over their first evaluations, their second ones, and so on.
+    mean over what they evaluated first after a time that all have evaluated after.
     """
     tables = [{name: run.rounds[name].to_numpy() for name in run.rounds} for run in scheme.runs]
     if not all(column in table for table in tables):
         return None
     at = [np.flatnonzero(~np.isnan(table[column])) for table in tables]
-    if evaluated_by_time(scheme.first):
-        count = min(map(len, at))
-        at = [each[:count] for each in at]
-    else:
-        known = [table["round"][each] for table, each in zip(tables, at, strict=True)]
-        common = reduce(np.intersect1d, known)
-        at = [np.flatnonzero(np.isin(table["round"], common)) for table in tables]
+    if len(at) > 1:
+        found = [
+            np.unique(_moments(run)[each], return_index=True)
+            for run, each in zip(scheme.runs, at, strict=True)
+        ]
+        common = reduce(np.intersect1d, [moments for moments, _ in found])
+        at = [
+            each[first[np.isin(moments, common)]]
+            for each, (moments, first) in zip(at, found, strict=True)
+        ]
     if not len(at[0]):
         return None
 

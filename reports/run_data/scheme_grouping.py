@@ -150,7 +150,7 @@ def _merged(
     tied = [key for key in tied_keys(schemes, keys, first) if key.key in group]
     if len(tied) < len(together) - 1:
         return keys
-    axis = replace(first, tied=tuple(key.name for key in tied))
+    axis = replace(first, tied=(*first.tied, *(key.name for key in tied)))
     return [axis if key is first else key for key in keys if key not in tied]
 
 

@@ -68,7 +68,6 @@ def is_slow(name):
     return name.startswith(kinds) or name.endswith(ends)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=[pytest.mark.slow] if is_slow(name) else []) for name in CASES],

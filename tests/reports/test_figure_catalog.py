@@ -10,7 +10,7 @@ from edgesim.results.run_search import find_runs
 from reports.figure_catalog import report_figures
 from reports.html_page import write_report
 from reports.report_options import options_from
-from reports.run_data.scheme_grouping import load_schemes
+from reports.run_data.scheme_grouping import load_schemes, swept_keys
 from reports.styling.figure_style import SCREEN
 
 NAN = float("nan")
@@ -69,6 +69,17 @@ def test_keys_that_a_sweep_links_are_one_axis(tmp_path, write_run, words):
     assert panel.get_xlabel() == "bandwidth (MHz), with every"
     assert panel.lines[0].get_xdata().tolist() == [3.2, 6]
     assert notes == []
+
+
+def test_a_key_that_was_changed_with_both_bands_is_named_too(tmp_path, write_run):
+    for i, band in enumerate(("2 MHz", "4 MHz", "8 MHz")):
+        both = f"{band}, downlink: {{mode: broadcast, bandwidth: {band}}}"
+        limit = f"budget: {{latency_threshold: {10 * (i + 1)} ms}}"
+        write_run(tmp_path / str(i), bandwidth=both, extra=limit)
+    folders = sorted(tmp_path.iterdir())
+    linked = [("network.bandwidth", "budget.latency_threshold")]
+    (axis,) = swept_keys(load_schemes(folders, linked=linked))
+    assert axis.tied == ("latency threshold", "downlink bandwidth")
 
 
 def test_the_band_is_an_axis_also_where_that_of_the_downlink_is_the_same(tmp_path, write_run):

@@ -100,3 +100,13 @@ def test_a_cut_table_is_one_sentence_and_writes_nothing(run, tmp_path, name):
     result = CliRunner().invoke(app, ["report", str(run), "--out", str(tmp_path / "out")])
     assert result.exit_code == 2 and len(result.stderr.splitlines()) == 1, result.output
     assert str(run) in result.stderr and not (tmp_path / "out").exists()
+
+
+def test_a_damaged_run_is_named_also_beside_a_figure_of_a_metric(write_run, tmp_path):
+    folder = write_run(tmp_path / "runs")
+    with (folder / "rounds.csv").open("a") as table:
+        table.write("1\n")
+    result = CliRunner().invoke(app, ["report", str(folder), "figures=top3"])
+    assert result.exit_code == 2 and "rounds.csv is damaged" in result.output
+    result = CliRunner().invoke(app, ["report", str(tmp_path / "nowhere"), "figures=top3"])
+    assert result.exit_code == 2 and "nowhere is not a folder" in result.output

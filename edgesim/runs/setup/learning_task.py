@@ -7,7 +7,7 @@ from typing import Any
 from edgesim.errors import ScenarioKeyError
 from edgesim.extensions.entry_points import find_object
 from edgesim.extensions.user_code import code_path, guarded, lines_in, load_object, user_files
-from edgesim.records.table_files import ROUNDS
+from edgesim.records.table_files import SCHEMAS
 from edgesim.runs.setup.data_source import DataSource, divide_data
 from edgesim.scenario.loader import Scenario
 from edgesim.scenario.schema import ScenarioKeys
@@ -21,6 +21,7 @@ from fl.task import LearningTask
 MODEL = ("learning", "model")
 # Columns that `edgesim.load_run` and others may put beside those of a run; other keys have dots.
 KEYS = frozenset(str(field.alias) for field in ScenarioKeys.model_fields.values())
+OF_SEVERAL_RUNS = ("bits", "ci95", "seeds", "std_devices")  # beside a metric in tables of a report
 
 
 def find_model(scenario: Scenario, given: Any, allow_code: bool) -> Any | None:
@@ -136,8 +137,8 @@ def find_objective(scenario: Scenario, labels: bool, allow_code: bool) -> Object
         return Objective(loss, name == CROSS_ENTROPY, labels)
     metric = _measure(scenario, "metric", learning.metric, labels, allow_code)
     column = learning.metric.rpartition(":")[2].replace("-", "_")
-    if column in {*ROUNDS, *KEYS}:
-        has = "has" if column in ROUNDS else "of several runs has"
+    if column in {*SCHEMAS["rounds"], *KEYS, *OF_SEVERAL_RUNS}:
+        has = "has" if column in SCHEMAS["rounds"] else "of several runs has"
         problem = f"is {learning.metric}, but the table rounds {has} a column {column}; rename it"
         raise ScenarioKeyError(("learning", "metric"), problem)
     return Objective(loss, name == CROSS_ENTROPY, labels, metric, column)

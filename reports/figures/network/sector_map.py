@@ -54,7 +54,7 @@ def sector_map(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
     figure, (left, right) = panels_side_by_side(style, 2, (style.width_in, height), share_y=True)
     per_site = sites.sectors if sites is not None else 3
     dots: dict[str, Any] = {"s": max(4.0, min(20.0, 4000 / len(devices))), "lw": 0, "zorder": 2}
-    # of sites with one sector each neighbours are told apart, without a name
+    # sites with one sector each have six looks in turn, without a name
     looks = per_site if per_site > 1 else len(SECTOR_COLOURS)
     which = devices["sector"].to_numpy() % looks
     for i in range(looks):

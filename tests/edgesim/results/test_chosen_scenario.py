@@ -122,8 +122,9 @@ def test_what_the_files_own_sweep_gives_one_value_is_written(methods, tmp_path):
     for point in plan.points:
         assert point.scenario.rounds == found[point.label].rounds
         assert found[point.label].network.bandwidth_hz == 3e6
-    (tmp_path / "over.yaml").write_text(f"base: tiny.yaml\n{swept}")
-    assert plan_sweep(tmp_path / "over.yaml").changes == {}  # what a tuning changes goes with it
+    (tmp_path / "over.yaml").write_text("base: tiny.yaml\nsweep: {evaluate.every: 2}\n")
+    # what a tuning changes goes with it, what its base sweeps does not
+    assert plan_sweep(tmp_path / "over.yaml").changes == plan.changes
 
 
 @pytest.mark.parametrize("key", ["schemes", "schemes.a"])
@@ -131,9 +132,9 @@ def test_a_scheme_that_the_command_line_replaced_is_refused(methods, tmp_path, k
     """The file that was written had the scheme of the base."""
     methods({"a": {LR: "0.2"}}, "schemes: {a: {rounds: 3}}\n")
     about = [Choice("a", (Candidate({LR: "0.2"}, 0.5, 1),))], tmp_path / "tiny.yaml", tmp_path
-    with pytest.raises(ResultsError, match=f"the command line replaced {key}, which no file over"):
+    with pytest.raises(ResultsError, match=f"the sweep replaced {key}, which no file over"):
         chosen_scenario(*about, True, {key: "{rounds: 9}"})
-    with pytest.raises(ResultsError, match=f"the command line replaced {key}, which no file over"):
+    with pytest.raises(ResultsError, match=f"the sweep replaced {key}, which no file over"):
         methods({"a": {key: "{rounds: 9}"}}, "schemes: {a: {rounds: 3}}\n")  # one of several
     chosen_scenario(*about, True, {"schemes.b": "{rounds: 9}"})  # of another one
 

@@ -90,6 +90,7 @@ def test_with_and_without_libyaml_the_same_line_is_named(monkeypatch, parser, te
         ("a: [1, 2\n", "x:2: .* (the [ of line 1 is not closed before the end); close it"),
         ("a: 1\nb:5\nc: 3\n", "x:3: .*; a key has a colon and a blank, also in the line before"),
         ("a: b: c\n", "x:1: .*; a key has a colon and a blank"),
+        ("a: 1\n b: 2\n", "x:2: .*, and begins in the column of the keys beside it; quote"),
     ],
 )
 def test_what_is_no_yaml_is_named_where_it_began_and_with_the_cure(

@@ -118,6 +118,24 @@ def test_seeds_evaluated_after_times_have_a_curve_though_in_other_rounds(tmp_pat
     assert curve.bits.tolist() == approx([60e6, 105e6])  # 30 Mbit a round
 
 
+def test_seeds_are_compared_after_the_same_times(tmp_path, write_run):
+    """Every 60 s. One's first round passes two of them; the other's measure is nan once."""
+    given = {
+        0: ((150.0, 30.0, 60.0, 60.0), (0.2, 0.3, 0.4, 0.5)),
+        1: ((60.0,) * 5, (0.1, 0.2, 0.3, NAN, 0.5)),
+    }
+    folders = [
+        write_run(
+            tmp_path / str(seed), seed=seed, accuracy=accuracy, latency_s=latency_s,
+            extra="evaluate: {every: 60 s}",
+        )
+        for seed, (latency_s, accuracy) in given.items()
+    ]  # fmt: skip
+    curve = stats.round_curve(load_schemes(folders)[0], "accuracy")
+    assert curve.time_s.tolist() == approx([135.0, 180.0, 300.0])
+    assert curve.values.tolist() == [[0.2, 0.3, 0.5], [0.2, 0.3, 0.5]]
+
+
 def test_the_spread_over_devices_stands_apart(scheme_of):
     curve = stats.round_curve(scheme_of(), "accuracy")
     assert (curve.devices_std.tolist(), curve.half) == ([0.1, 0.1], None)

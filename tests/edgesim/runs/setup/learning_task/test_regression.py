@@ -42,7 +42,7 @@ def count(outputs, y):
 def seed(outputs, y):
     return y.mean(1)
 
-scheme = loss = rounds = seed
+scheme = loss = rounds = bits = dispatched = seed
 
 def as_array(outputs, y):
     return y.square().mean(1).numpy()
@@ -161,6 +161,8 @@ def test_a_metric_beside_labels_changes_nothing_else(real):
         (["learning.loss=./my.py:count"], False, "gives values without a gradient; compute"),
         (["learning.metric=./my.py:seed"], False, "has a column seed; rename it"),
         (["learning.metric=./my.py:scheme"], False, "has a column scheme; rename it"),
+        (["learning.metric=./my.py:bits"], False, "of several runs has a column bits; rename"),
+        (["learning.metric=./my.py:dispatched"], False, "rounds has a column dispatched; rename"),
         (["learning.metric=./my.py:rounds"], False, "of several runs has a column rounds; rename"),
         (["learning.metric=./my.py:loss"], False, "has a column loss; rename it"),
         (["learning.loss=./my.py:as_array"], False, "loss gives ndarray for a batch of 10; give a"),
