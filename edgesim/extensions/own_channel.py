@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from edgesim.errors import ScenarioKeyError
-from edgesim.extensions.entry_points import find_function, more_names
+from edgesim.extensions.own_path_loss import PATH_LOSS, OwnPathLoss
 from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet
 from edgesim.network.given_losses.trace_file import (
@@ -16,7 +16,6 @@ from edgesim.network.given_losses.trace_file import (
 from edgesim.network.given_losses.varying_channel import (
     LossProcess,
     OwnLosses,
-    checked_losses,
     make_varying_channel,
 )
 from edgesim.network.interference.make_network import make_sector_channel
@@ -24,17 +23,15 @@ from edgesim.network.make_channel import make_channel
 from edgesim.network.mobility.movement import Movement
 from edgesim.network.mobility.moving_channel import make_moving_channel
 from edgesim.scenario.loader import Scenario
-from edgesim.scenario.radio.own_loss_schema import CodePathLoss, TracePathLoss
+from edgesim.scenario.radio.own_loss_schema import TracePathLoss
 from fl.contracts import Streams
-
-PATH_LOSS = ("network", "channel", "path_loss")
 
 
 def find_channel(
     scenario: Scenario,
     fleet: Fleet,
     streams: Streams,
-    allow_code: bool,
+    own: OwnPathLoss | None = None,
     movement: Movement | None = None,
 ) -> Channel:
     """The channel of a scenario's ``network`` section.
@@ -43,15 +40,15 @@ def find_channel(
         scenario: the checked scenario.
         fleet: the devices.
         streams: random streams of the run.
-        allow_code: the path loss may be code of the user's own.
+        own: its path loss by code; None: it has another.
         movement: where the devices are over time; None: nobody moves.
 
     Raises:
         ScenarioKeyError: a file or code cannot be used, with its key.
     """
-    loss = scenario.network.channel.path_loss
-    if scenario.network.layout.kind != "single":
-        return make_sector_channel(scenario.network, fleet, streams, movement)
+    network, loss = scenario.network, scenario.network.channel.path_loss
+    if network.layout.kind != "single":
+        return make_sector_channel(network, fleet, streams, movement, own)
     if isinstance(loss, TracePathLoss):
         try:
             process = traced_losses(scenario, loss, fleet)
@@ -60,25 +57,11 @@ def find_channel(
             raise ScenarioKeyError((*PATH_LOSS, "file"), problem) from error
         return varying_channel(scenario, fleet, streams, process, loss.file)
     if movement is not None:
-        return make_moving_channel(scenario.network, fleet, streams, movement)
-    if not isinstance(loss, CodePathLoss):
-        return make_channel(scenario.network, fleet, streams)
-    key = (*PATH_LOSS, "code")
-    arguments = "the devices and the random streams"
-    make = find_function("channels", scenario, loss.code, key, allow_code, arguments)
-    if make is None:
-        allowed = f"./file.py:function{more_names('channels')}"
-        raise ScenarioKeyError(key, f"is {loss.code}; allowed is {allowed}")
-    given = make(fleet, streams)
-    missing = [name for name in ("loss_db", "next_change_s") if not hasattr(given, name)]
-    if len(missing) == 1:
-        problem = f"is {loss.code}, which gave {type(given).__name__} without {missing[0]}(time_s)"
-        raise ScenarioKeyError(key, problem)
-    if not missing:
-        own_losses = OwnLosses(given, len(fleet), key, loss.code)
-        return varying_channel(scenario, fleet, streams, own_losses, loss.code)
-    losses_db = checked_losses(given, len(fleet), key, f"{loss.code}, which")
-    return make_channel(scenario.network, fleet, streams, losses_db)
+        return make_moving_channel(network, fleet, streams, movement, own)
+    losses = own.losses(fleet) if own else None
+    if isinstance(losses, OwnLosses):
+        return varying_channel(scenario, fleet, streams, losses, losses.name)
+    return make_channel(network, fleet, streams, losses)
 
 
 def varying_channel(

@@ -21,6 +21,7 @@ from edgesim.network.interference.sector_channel import SectorChannel, ServingSi
 from edgesim.network.layout.coupling import make_coupling
 from edgesim.network.make_channel import radio_options, receiver_loss
 from edgesim.network.planning.planner import Allocator
+from edgesim.network.propagation.path_loss import LossesByPlace
 from edgesim.network.subnetwork import PartChannel, SharedAir
 from edgesim.scenario.cells.interference_schema import NONE
 from edgesim.scenario.loader import Scenario
@@ -38,11 +39,18 @@ class LayoutSites:
         scenario: the checked scenario.
         streams: random streams of the run.
         fleet: all devices.
+        own: path losses by code of the user's own; None: by the scenario's model.
     """
 
-    def __init__(self, scenario: Scenario, streams: Streams, fleet: Fleet) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        streams: Streams,
+        fleet: Fleet,
+        own: LossesByPlace | None = None,
+    ) -> None:
         self.scenario, self.streams, self.fleet = scenario, streams, fleet
-        self.coupling = make_coupling(scenario.network, fleet, streams)
+        self.coupling = make_coupling(scenario.network, fleet, streams, own)
         self.sites = self.coupling.sites
         self.position_m = np.stack([fleet.x_m, fleet.y_m], axis=1)
         self.links = self.coupling.at(self.position_m)

@@ -15,6 +15,7 @@ from edgesim.hierarchy.layout_sites import LayoutSites
 from edgesim.hierarchy.own_sites import OwnSites
 from edgesim.network.device import Fleet, capability_by_round
 from edgesim.network.planning.planner import Allocator
+from edgesim.network.propagation.path_loss import LossesByPlace
 from edgesim.network.subnetwork import SharedAir
 from edgesim.scenario.hierarchy.tiers_schema import (
     TiersSection,
@@ -70,6 +71,7 @@ def make_hierarchy(
     fleet: Fleet,
     method: Method,
     allocator: Allocator,
+    own: LossesByPlace | None = None,
 ) -> Hierarchy:
     """Associate the devices of a scenario with its edges, and divide radio and data among them.
 
@@ -80,6 +82,7 @@ def make_hierarchy(
         fleet: all devices.
         method: of all devices and their data.
         allocator: the solver, by which the association ``price`` judges.
+        own: path losses by code of the user's own; None: by the scenario's model.
 
     Raises:
         InfeasibleScenarioError: the backhaul alone takes the latency threshold.
@@ -87,9 +90,9 @@ def make_hierarchy(
     layout = scenario.network.layout
     sites: OwnSites | LayoutSites
     if isinstance(layout, SingleLayout):
-        sites = OwnSites(scenario, tiers, streams, fleet)
+        sites = OwnSites(scenario, tiers, streams, fleet, own)
     else:
-        sites = LayoutSites(scenario, streams, fleet)
+        sites = LayoutSites(scenario, streams, fleet, own)
     edge_of = _associate(tiers, association_of(tiers, layout), sites, method, allocator)
     graph = backhaul_graph(tiers, edge_count(tiers, layout))
     backhaul = Backhaul(graph, tiers.backhaul.forwarding == "cut-through")

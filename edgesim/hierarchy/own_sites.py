@@ -20,6 +20,7 @@ from edgesim.network.planned_gains import make_planned_gains
 from edgesim.network.planning.planner import Allocator
 from edgesim.network.propagation.large_scale import LargeScale
 from edgesim.network.propagation.path_loss import (
+    LossesByPlace,
     large_scale_of,
     links_of,
     path_gains,
@@ -40,13 +41,19 @@ class OwnSites:
         tiers: its section.
         streams: random streams of the run.
         fleet: all devices.
+        own: path losses by code of the user's own; None: by the scenario's model.
     """
 
     def __init__(
-        self, scenario: Scenario, tiers: TiersSection, streams: Streams, fleet: Fleet
+        self,
+        scenario: Scenario,
+        tiers: TiersSection,
+        streams: Streams,
+        fleet: Fleet,
+        own: LossesByPlace | None = None,
     ) -> None:
         edges = range(len(tiers.edges))
-        self.sites = [OwnSite(scenario, tiers, e, streams, fleet) for e in edges]
+        self.sites = [OwnSite(scenario, tiers, e, streams, fleet, own) for e in edges]
 
     @property
     def distance_m(self) -> Array:
@@ -88,7 +95,13 @@ class OwnSite:
     """An edge and its links to all devices."""
 
     def __init__(
-        self, scenario: Scenario, tiers: TiersSection, e: int, streams: Streams, fleet: Fleet
+        self,
+        scenario: Scenario,
+        tiers: TiersSection,
+        e: int,
+        streams: Streams,
+        fleet: Fleet,
+        own: LossesByPlace | None = None,
     ) -> None:
         edge = tiers.edges[e]
         self.number, self.scenario, self.streams = e, scenario, streams
@@ -102,13 +115,13 @@ class OwnSite:
             x_m, y_m = fleet.x_m - edge.position_m[0], fleet.y_m - edge.position_m[1]
             self.fleet = replace(fleet, x_m=x_m, y_m=y_m, distance_m=np.hypot(x_m, y_m))
         self.radio = EdgeStreams(streams, e)
-        self.links = self._large_scale(tiers)
+        self.links = self._large_scale(tiers, own)
 
-    def _large_scale(self, tiers: TiersSection) -> LargeScale:
+    def _large_scale(self, tiers: TiersSection, own: LossesByPlace | None) -> LargeScale:
         """Path loss and shadowing towards all devices; surroundings are those of the device."""
         loss, fleet = self.network.channel.path_loss, self.fleet
         if not isinstance(loss, Tr38901PathLoss):
-            return large_scale_of(self.network, fleet, self.radio)
+            return large_scale_of(self.network, fleet, self.radio, own and own(fleet, self.number))
         origins_m = np.array([edge.position_m or (0.0, 0.0) for edge in tiers.edges])
         sites = tr38901_sites(self.network, loss, fleet.height_m, self.streams, origins_m)
         return links_of(sites[self.number], loss, fleet)

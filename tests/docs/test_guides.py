@@ -6,6 +6,7 @@ import re
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from edgesim import load, simulate
@@ -69,7 +70,7 @@ def test_the_selection_rule_of_the_guide(scenario):
 
 @pytest.mark.slow
 def test_the_path_losses_of_the_guide(scenario, tmp_path):
-    free_space, bus, formula = blocks("channel.md")
+    free_space, ray_traced, bus, formula = blocks("channel.md")
     exec(formula, {})
     counted = "learning={dataset: none, model: mlp, batch_size: 20, method: {name: fedavg}}"
     place = "devices.0.distance={uniform: [20 m, 200 m]}"
@@ -81,6 +82,13 @@ def test_the_path_losses_of_the_guide(scenario, tmp_path):
     stops = simulate(scenario("radio.py", code, *changes), allow_code=True).rounds
     stopped = stops.latency_s > 1.5 * stops.latency_s.min()
     assert stopped.iloc[0] and 0 < stopped.sum() < 200
+    layout = "network.layout={kind: sites, position: {list: [[0 m, 0 m], [300 m, 0 m]]}}"
+    place = "devices.0.position={disc: 9 m}"
+    changes = counted, layout, "network.noise=-174 dBm/Hz", "network.channel=./radio.py:ray_traced"
+    near = scenario("radio.py", ray_traced, *changes, place)
+    np.save(near.folder / "losses.npy", np.where(np.eye(10, 2), 90.0, 100.0))
+    sectors = simulate(near, allow_code=True).device_rounds.sector[:10]
+    assert sectors.tolist() == [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]
 
 
 @pytest.mark.slow

@@ -31,6 +31,7 @@ from edgesim.network.mobility.movement import Movement
 from edgesim.network.mobility.moving_channel import default_refresh_s
 from edgesim.network.mobility.serving_sectors import LossRule, ServingSectors
 from edgesim.network.planned_gains import make_planned_gains
+from edgesim.network.propagation.path_loss import LossesByPlace
 from edgesim.scenario.allocation.allocation_schema import AllocationSection
 from edgesim.scenario.cells.handover_schema import HandoverSection
 from edgesim.scenario.cells.interference_schema import LOAD, MEASURED, NONE, RESOLVED, Interference
@@ -39,7 +40,11 @@ from fl.contracts import Array, Streams
 
 
 def make_sector_channel(
-    network: NetworkSection, fleet: Fleet, streams: Streams, movement: Movement | None = None
+    network: NetworkSection,
+    fleet: Fleet,
+    streams: Streams,
+    movement: Movement | None = None,
+    own: LossesByPlace | None = None,
 ) -> SectorChannel:
     """The channel of devices to the sectors of a scenario's layout.
 
@@ -48,8 +53,9 @@ def make_sector_channel(
         fleet: the devices, with their places.
         streams: random streams of the run.
         movement: where the devices are over time; None: nobody moves.
+        own: path losses by code of the user's own; None: by the section's model.
     """
-    coupling = make_coupling(network, fleet, streams)
+    coupling = make_coupling(network, fleet, streams, own)
     links = coupling.at(np.stack([fleet.x_m, fleet.y_m], axis=1))
     moving = None if movement is None else _moving(network, coupling, movement)
     return served_by(network, coupling.sites, links, links.serving, streams, moving)

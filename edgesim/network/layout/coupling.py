@@ -8,7 +8,7 @@ is a pure function of (seed, device, position): a device that moves asks again a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +18,7 @@ from edgesim.network.device import Fleet
 from edgesim.network.layout.sites import Sites, make_sites
 from edgesim.network.propagation.large_scale import LargeScale, outside
 from edgesim.network.propagation.path_loss import (
+    LossesByPlace,
     linear,
     log_distance_db,
     sector_gain_db,
@@ -113,20 +114,24 @@ class Coupling:
         return SectorLinks(coupling, sight, k_factor, distance_m, notes, delay_s)
 
 
-def make_coupling(network: NetworkSection, fleet: Fleet, streams: Streams) -> Coupling:
+def make_coupling(
+    network: NetworkSection, fleet: Fleet, streams: Streams, own: LossesByPlace | None = None
+) -> Coupling:
     """The coupling gains of a scenario's ``network`` section, of one cell too.
 
     Args:
-        network: the section; its path loss is of TR 38.901 or log-distance.
+        network: the section; its path loss is of TR 38.901, log-distance or code.
         fleet: the devices.
         streams: random streams of the run.
+        own: path losses by code of the user's own; None: by the section's model.
 
     Raises:
         ValueError: another path loss, which is no function of position.
     """
     sites, loss = make_sites(network), network.channel.path_loss
-    if isinstance(loss, LogDistancePathLoss):
-        of_sites = [_log_distance(network, loss, fleet, streams, i) for i in range(len(sites))]
+    losses = own if own or not isinstance(loss, LogDistancePathLoss) else _log_distance(loss)
+    if losses is not None:
+        of_sites = [_by_losses(network, losses, fleet, streams, i) for i in range(len(sites))]
         return Coupling(sites, tuple(of_sites), lambda *_: 0.0, np.zeros(len(fleet)))
     if not isinstance(loss, Tr38901PathLoss):
         raise ValueError(f"path_loss model {loss.model} is no function of position")
@@ -143,8 +148,13 @@ def make_coupling(network: NetworkSection, fleet: Fleet, streams: Streams) -> Co
     return Coupling(sites, tuple(site.at for site in found), gain_db, drop_m, beyond_scope)
 
 
-def _log_distance(
-    network: NetworkSection, loss: LogDistancePathLoss, fleet: Fleet, streams: Streams, site: int
+def _log_distance(loss: LogDistancePathLoss) -> LossesByPlace:
+    reference = (loss.reference_loss_db, loss.reference_distance_m, loss.exponent)
+    return lambda placed, _: log_distance_db(placed.distance_m, *reference)
+
+
+def _by_losses(
+    network: NetworkSection, losses_db: LossesByPlace, fleet: Fleet, streams: Streams, site: int
 ) -> LinksOfSite:
     """Links whose shadowing is drawn once per device and site."""
     normal = streams.stream("shadowing", device=site or None).standard_normal(len(fleet))
@@ -154,10 +164,14 @@ def _log_distance(
     shadowing_db = -float(network.channel.shadowing_db or 0.0) * normal
     k_db = network.channel.fading.k_db
     k_factor = 0.0 if k_db is None else float(linear(k_db))
+    home_m = np.stack([fleet.x_m, fleet.y_m], axis=1)
 
     def links(offset_m: Array, devices: Array, _: Array) -> LargeScale:
-        reference = (loss.reference_loss_db, loss.reference_distance_m, loss.exponent)
-        loss_db = log_distance_db(np.hypot(*offset_m.T), *reference)
+        place_m = home_m.copy()
+        place_m[devices] = offset_m
+        x_m, y_m = place_m.T
+        placed = replace(fleet, x_m=x_m, y_m=y_m, distance_m=np.hypot(x_m, y_m))
+        loss_db = losses_db(placed, site)[devices]
         outdoor = np.zeros(len(devices), dtype=bool)
         k_factors = np.full(len(devices), k_factor)
         return LargeScale(outdoor, outdoor, loss_db, shadowing_db[devices], k_factors)

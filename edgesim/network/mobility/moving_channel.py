@@ -18,7 +18,7 @@ from edgesim.network.device import Fleet
 from edgesim.network.make_channel import channel_options, mean_gains
 from edgesim.network.mobility.movement import Movement
 from edgesim.network.propagation.large_scale import LargeScale
-from edgesim.network.propagation.path_loss import large_scale_of
+from edgesim.network.propagation.path_loss import LossesByPlace, large_scale_of
 from edgesim.network.propagation.site_fields import LOS, NLOS, O2I, STATISTICS
 from edgesim.scenario.network_schema import NetworkSection
 from edgesim.scenario.radio.channel_schema import Tr38901PathLoss
@@ -89,7 +89,11 @@ class MovingChannel(Channel):
 
 
 def make_moving_channel(
-    network: NetworkSection, fleet: Fleet, streams: Streams, movement: Movement
+    network: NetworkSection,
+    fleet: Fleet,
+    streams: Streams,
+    movement: Movement,
+    own: LossesByPlace | None = None,
 ) -> MovingChannel:
     """The channel of a scenario's ``network`` section, of devices that move.
 
@@ -98,10 +102,12 @@ def make_moving_channel(
         fleet: the devices.
         streams: random streams of the run.
         movement: where they are over time.
+        own: path losses by code of the user's own; None: by the section's model.
     """
 
     def links_at(time_s: float) -> LargeScale:
-        return large_scale_of(network, movement.placed(fleet, time_s), streams)
+        placed = movement.placed(fleet, time_s)
+        return large_scale_of(network, placed, streams, own and own(placed, 0))
 
     options = channel_options(network, links_at(0.0), streams)
     options.pop("path_gain")

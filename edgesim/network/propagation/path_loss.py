@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,9 @@ from edgesim.scenario.radio.channel_schema import (
     Tr38901PathLoss,
 )
 from fl.contracts import Array, Streams
+
+# (devices, placed from a base station; number of that) -> path losses [K], dB: code of one's own
+LossesByPlace = Callable[[Fleet, int], Array]
 
 
 def linear(decibel: Any) -> Any:

@@ -125,7 +125,8 @@ class DeviceRows(Sequence[dict]):
         rho_min, rho_max = demand.rho_min[i], demand.rho_max[i]
         unpruned_s, least_s = parts_s(rho_min, fair_bps), parts_s(rho_max, rate_bps)
         # A device whose computation alone takes too long is bound by what no pruning shortens.
-        too_slow = sum(least_s.values()) - least_s["uplink"] >= view.budget_s
+        others_s = sum(s for name, s in least_s.items() if name != "uplink")  # that may be inf
+        too_slow = others_s >= view.budget_s
         bound_by_s = least_s if too_slow else unpruned_s
         grant, planned_s = None, math.nan
         if granted is not None:

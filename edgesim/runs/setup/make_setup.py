@@ -11,6 +11,7 @@ from edgesim.clocks.clock_choice import check_clock
 from edgesim.errors import RunError, ScenarioKeyError
 from edgesim.extensions.device_presence import check_absences, find_absences
 from edgesim.extensions.own_channel import find_channel
+from edgesim.extensions.own_path_loss import find_path_loss
 from edgesim.extensions.selection_rule import check_selection, find_selection
 from edgesim.hierarchy.make_hierarchy import check_method_of_tiers, make_hierarchy
 from edgesim.network.device import draw_fleet
@@ -74,13 +75,13 @@ def set_up(
     check_clock(scenario, method)
     allocator = make_allocator(scenario, allow_code)
     hardware = draw_hardware(scenario.devices, fleet, seeds)
-    hierarchy = None
+    own, hierarchy = find_path_loss(scenario, seeds, allow_code), None
     if scenario.tiers is None:
-        channel = find_channel(scenario, fleet, seeds, allow_code, movement)
+        channel = find_channel(scenario, fleet, seeds, own, movement)
     else:
         check_method_of_tiers(scenario.learning.method.name, method)
         _check_devices_of_tiers(hardware, movement)
-        hierarchy = make_hierarchy(scenario, scenario.tiers, seeds, fleet, method, allocator)
+        hierarchy = make_hierarchy(scenario, scenario.tiers, seeds, fleet, method, allocator, own)
         channel = hierarchy.edges[0].channel  # not used: every edge has its own
     check_absences(scenario, hardware)
     return Setup(

@@ -64,13 +64,17 @@ def _check_place(each: DeviceClass, network: NetworkSection, path: KeyPath) -> N
                 problem = f"is not read with path_loss model {model}"
                 advice = "remove it, or write model: log-distance"
                 raise ValueRefusedError(f"{problem}; {advice}", keys=(*path, name))
-    elif not any(by_distance) and model != "code" and not (in_cells or traced):
-        problem = f"is missing; path_loss model {model} needs it, such as 100 m"
-        raise ValueRefusedError(problem, keys=(*path, "distance"))
+    elif not any(by_distance) and not (in_cells or traced):
+        if network.layout.kind == "sites":
+            problem = "is missing; network.layout sites needs it, such as {disc: 250 m}"
+            raise ValueRefusedError(problem, keys=(*path, "position"))
+        if model != "code":
+            problem = f"is missing; path_loss model {model} needs it, such as 100 m"
+            raise ValueRefusedError(problem, keys=(*path, "distance"))
     elif all(by_distance):
         problem = "stands beside distance; keep one of the two"
         raise ValueRefusedError(problem, keys=(*path, "position"))
-    if each.height_m is not None and model not in TR38901:
+    if each.height_m is not None and model not in (*TR38901, "code"):
         problem = f"is not read with path_loss model {model}; remove it"
         raise ValueRefusedError(problem, keys=(*path, "height"))
     points = each.position.points_m if each.position else ()
@@ -85,7 +89,7 @@ def _check_mobility(each: DeviceClass, model: str, path: KeyPath) -> None:
     """Who moves needs a path loss by place, and an area or a trace."""
     mobility, area = each.mobility, each.position
     assert mobility is not None  # the caller asks for classes that move
-    if model not in (*TR38901, "log-distance"):
+    if model in ("constant", "trace"):
         problem = f"is not read with path_loss model {model}; remove it, or write model: uma"
         raise ValueRefusedError(problem, keys=(*path, "mobility"))
     if mobility.trace is not None:

@@ -45,7 +45,7 @@ class DeviceClass(Section):
         f"{OURS}: they stand still",
     )
     height_m: Annotated[Draw | None, per_device("m", high=1000.0)] = key(
-        "height h_UT of the device above ground; read by path_loss models of TR 38.901",
+        "height h_UT of the device above ground; read by path_loss models of TR 38.901 and code",
         "1.5 m",
         None,
         "not set: 1.5 m, inh 1 m, 3GPP TR 38.901, Tables 7.2-1 to 7.2-3",

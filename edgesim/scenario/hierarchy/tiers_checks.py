@@ -48,15 +48,13 @@ def check_tiers(tiers: TiersSection, scenario: Any) -> None:
         problem = f"has {counted(len(tiers.members), 'value')}, but the devices are {devices}"
         raise ValueRefusedError(f"{problem}; write one per device", keys=("tiers", "members"))
     model = scenario.network.channel.path_loss.model
-    if model in ("trace", "code"):
+    if model == "trace":
         problem = f"is {model}, which says nothing of several edges; write another model, or no "
         keys = ("network", "channel", "path_loss", "model")
         raise ValueRefusedError(f"{problem}tiers", keys=keys)
+    if association_of(tiers, layout) == "nearest":
+        _check_places(scenario, model)
     if model == "constant":
-        if association_of(tiers, layout) == "nearest":
-            problem = "is nearest, but with path_loss model constant nobody has a place; write "
-            problem += "association: strongest, balanced, price or list"
-            raise ValueRefusedError(problem, keys=("tiers", "association"))
         for e, edge in enumerate(tiers.edges):
             if edge.position_m is not None:
                 problem = "is not read with path_loss model constant; remove it"
@@ -71,6 +69,19 @@ def check_tiers(tiers: TiersSection, scenario: Any) -> None:
         problem = f"is {scenario.clock.mode}, but the edges of tiers know rounds only; write "
         problem += "synchronous or deadline"
         raise ValueRefusedError(problem, keys=("clock", "mode"))
+
+
+def _check_places(scenario: Any, model: str) -> None:
+    """Who belongs to the nearest edge stands somewhere."""
+    if model == "constant":
+        homeless = "with path_loss model constant nobody has a place"
+    else:
+        placed = [bool(each.distance_m or each.position) for each in scenario.devices]
+        if all(placed):
+            return
+        homeless = f"devices.{placed.index(False)} has no place"
+    problem = f"is nearest, but {homeless}; write association: strongest, balanced, price or list"
+    raise ValueRefusedError(problem, keys=("tiers", "association"))
 
 
 def _check_links(links: Sequence[LinkSection], edges: int) -> None:

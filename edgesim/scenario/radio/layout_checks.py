@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from edgesim.scenario.document import KeyPath
 from edgesim.scenario.per_device_values import Noise
-from edgesim.scenario.radio.channel_schema import LogDistancePathLoss, PathLoss, Tr38901PathLoss
+from edgesim.scenario.radio.channel_schema import PathLoss
 from edgesim.scenario.radio.layout_schema import (
     HexLayout,
     Layout,
@@ -26,9 +26,9 @@ def check_layout(layout: Layout, loss: PathLoss) -> None:
     """
     if isinstance(layout, SingleLayout):
         return
-    if not isinstance(loss, Tr38901PathLoss | LogDistancePathLoss):
+    if loss.model in ("constant", "trace"):
         problem = f"is {layout.kind}, but path_loss model {loss.model} knows no positions"
-        advice = "write model: log-distance, or one of TR 38.901 such as uma"
+        advice = "write model: log-distance, or one of TR 38.901 such as uma, or code"
         raise ValueRefusedError(f"{problem}; {advice}", keys=(*LAYOUT, "kind"))
     if layout.sectors > 1 and getattr(loss, "antenna", None) is None:
         problem = f"is {layout.sectors}, but without path_loss.antenna all of a site are alike"

@@ -20,8 +20,9 @@ SHORT_KEYS = {  # of the short form {trace: rates.csv}: the key in full
 class CodePathLoss(Section):
     model: Literal["code"] = key("code: a function of your own, or of an installed package", "code")
     code: Annotated[str, Word(looks="./file.py:function")] = key(
-        "called with the devices and the random streams; gives the path loss of every device in "
-        "dB, or an object with loss_db(time_s) and next_change_s(time_s)",
+        "called with the devices and the random streams, for each base station; gives the path "
+        "loss of every device in dB, or, of one station, an object with loss_db(time_s) and "
+        "next_change_s(time_s)",
         "./radio.py:free_space",
     )
 
