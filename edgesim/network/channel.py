@@ -15,8 +15,8 @@ import numpy as np
 from edgesim.network.adaptation.channel_estimate import ChannelEstimate
 from edgesim.network.adaptation.power_control import PowerControl
 from edgesim.network.adaptation.single_scheme import SingleScheme
+from edgesim.network.fading.block_rate import efficiency_at
 from edgesim.network.fading.processes import Fading
-from edgesim.network.fading.rate_distribution import efficiency_at
 from edgesim.network.fading.selective import SelectiveFading, effective_snr
 from edgesim.network.propagation.large_scale import LargeScale
 from edgesim.network.tdd_service import ALWAYS, AirTimes, TddService

@@ -21,8 +21,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from edgesim.network.channel import Channel
+from edgesim.network.fading.block_rate import snr_at
 from edgesim.network.fading.power_distribution import power_quantile
-from edgesim.network.fading.rate_distribution import RateDistribution, snr_at
+from edgesim.network.fading.rate_distribution import RateDistribution
 from edgesim.network.fading.selective import SelectiveFading
 from edgesim.network.fading.weakest_gain import weakest_mean_rate_gain, weakest_quantile
 from edgesim.scenario.allocation.allocation_schema import AllocationSection

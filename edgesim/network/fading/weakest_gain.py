@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy  # its parts are loaded on first use
 
+from edgesim.network.fading.block_rate import efficiency_at, snr_at
 from edgesim.network.fading.power_distribution import RAYLEIGH, power_below, power_quantile
-from edgesim.network.fading.rate_distribution import efficiency_at, snr_at
 from fl.contracts import Array
 from solvers.rates import EfficiencyLaw
 

@@ -4,13 +4,8 @@ import numpy as np
 import pytest
 
 from edgesim.network.adaptation.link_adaptation import make_law, schemes
-from edgesim.network.fading.rate_distribution import (
-    LOGITS,
-    MANY,
-    RateDistribution,
-    block_rate,
-    logit_at,
-)
+from edgesim.network.fading.block_rate import LOGITS, MANY, block_rate
+from edgesim.network.fading.rate_distribution import RateDistribution, logit_at
 from edgesim.scenario.radio.adaptation_schema import AdaptationSection
 from solvers.rate_laws.efficiency_laws import HullLaw
 
