@@ -123,7 +123,7 @@ def test_late_devices_keep_their_personal_part(tiny):
     scenario = load(tiny, options)
     assert (simulate(scenario).device_rounds.status == "late").all()
     setup = set_up(scenario)
-    from edgesim.runs.run import run_rounds
+    from edgesim.runs.prepared_run import run_rounds
 
     states = []
     keep_state = type("Keep", (), {"save": lambda self, *a: states.append(a)})()

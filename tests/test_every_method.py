@@ -14,7 +14,7 @@ import pytest
 from edgesim import load, simulate
 from edgesim.records.checkpoint.run_checkpoint import RunFolder
 from edgesim.runs.fingerprint import result_digest
-from edgesim.runs.run import run_rounds
+from edgesim.runs.prepared_run import run_rounds
 from edgesim.runs.setup import set_up
 from edgesim.scenario.base_file import base_of
 from edgesim.scenario.loader import expand

@@ -24,7 +24,7 @@ from edgesim.cli.options import (
 from edgesim.errors import COMMAND_LINE, InfeasibleScenarioError, ScenarioError
 
 if TYPE_CHECKING:
-    from edgesim.runs.run import PreparedRun
+    from edgesim.runs.prepared_run import PreparedRun
     from edgesim.scenario.loader import Scenario
 
     Schemes = list[tuple[str | None, Scenario]]  # by label

@@ -8,7 +8,7 @@ import pytest
 
 from edgesim.records.checkpoint.run_checkpoint import OPTIONAL, RUN_FILES
 from edgesim.results.finished_run import read_run
-from edgesim.runs import run as run_module
+from edgesim.runs import prepared_run as run_module
 from edgesim.runs.run import simulate
 from edgesim.runs.setup import set_up
 from edgesim.scenario.loader import load

@@ -171,7 +171,7 @@ def test_a_run_that_cannot_train_stays_finished(tiny, tmp_path, monkeypatch):
 
     simulate(load(tiny, NOTHING_LEARNED), out=tmp_path / "out")
     monkeypatch.setattr("edgesim.runs.continuation.check_before_training", refuse)
-    monkeypatch.setattr("edgesim.runs.run.check_before_training", refuse)
+    monkeypatch.setattr("edgesim.runs.prepared_run.check_before_training", refuse)
     with pytest.raises(ScenarioError, match="no images"):
         simulate(load(tiny, [*NOTHING_LEARNED, "rounds=5"]), out=tmp_path / "out")
     assert (tmp_path / "out" / "summary.json").exists()

@@ -7,7 +7,7 @@ import pytest
 
 from edgesim import load, simulate
 from edgesim.runs.fingerprint import training_digest
-from edgesim.runs.run import run_rounds, share_training
+from edgesim.runs.prepared_run import run_rounds, share_training
 from edgesim.runs.setup import set_up
 from fl.methods import available
 from fl.methods.fedavg import FedAvg
