@@ -24,7 +24,7 @@ from edgesim.cli.console import (
 from edgesim.cli.options import print_error
 
 if TYPE_CHECKING:
-    from edgesim.runs.finished_run import Run
+    from edgesim.runs.simulated_run import Run
 
 PLAIN_LINES = 10  # progress lines of a scheme where the output is no terminal
 MEASURES = "accuracy", "loss"

@@ -25,7 +25,6 @@ from edgesim.runs.continuation import continuable, without_unscheduled_scores
 from edgesim.runs.error_sentences import user_errors
 from edgesim.runs.feasibility.round_0 import Feasibility
 from edgesim.runs.fingerprint import result_digest, training_digest
-from edgesim.runs.finished_run import Run
 from edgesim.runs.play_rounds import new_log, play, restore
 from edgesim.runs.round_observer import Progress, Recorder
 from edgesim.runs.scheme_position import refuse_other_label, renew_scheme_position
@@ -37,6 +36,7 @@ from edgesim.runs.setup.training_and_evaluation import (
     method_hooks,
     torch_on_one_thread,
 )
+from edgesim.runs.simulated_run import Run
 from fl.training_cache.array_store import ArrayStore
 from fl.training_cache.cache import TrainingCache
 

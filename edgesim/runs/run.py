@@ -10,12 +10,12 @@ from edgesim.errors import RunError
 from edgesim.runs.error_sentences import user_errors
 from edgesim.runs.feasibility.feasibility_of_run import feasibility_of_run
 from edgesim.runs.feasibility.round_0 import Feasibility
-from edgesim.runs.finished_run import Run
 from edgesim.runs.own_files import refuse_changed_copies, refuse_names_of_run_files
 from edgesim.runs.prepared_run import PreparedRun
 from edgesim.runs.round_observer import Progress
 from edgesim.runs.setup.checks_before_training import check_own_data
 from edgesim.runs.setup.make_setup import set_up
+from edgesim.runs.simulated_run import Run
 from edgesim.scenario.loader import Scenario, load
 
 

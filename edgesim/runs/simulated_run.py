@@ -1,4 +1,4 @@
-"""A finished run in memory: its summary, its tables, its figures."""
+"""A run that was simulated, in memory: its summary, its tables, its figures."""
 
 from __future__ import annotations
 
