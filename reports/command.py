@@ -65,7 +65,7 @@ def report(
             read_options,
             said_where_written,
         )
-        from reports.run_data.metrics import metrics_in
+        from reports.run_data.statistics.metrics import metrics_in
 
         if keys:
             typer.echo(explain_options())

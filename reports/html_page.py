@@ -29,8 +29,9 @@ from reports.text.difference_table import difference_table
 from reports.text.findings import divergence_notes, overview, rankings, threshold_notes
 from reports.text.ladder_tables import ladder_tables
 from reports.text.liu_comparison import compare_with_liu
-from reports.text.summary_tables import cost_table, scheme_table, target_table
+from reports.text.summary_tables import cost_table, scheme_table
 from reports.text.sweep_tables import sweep_pivots
+from reports.text.target_table import target_table
 
 if TYPE_CHECKING:
     from reports.figure_files import PageFigure

@@ -36,10 +36,10 @@ from reports.figures.learning_curves import (
 )
 from reports.report_options import file_beside, options_from, read_options, said_where_written
 from reports.run_data.given_runs import GivenRuns, schemes_of
-from reports.run_data.metrics import metrics_in, own_metrics
-from reports.run_data.run_statistics import thresholds_s
 from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.scheme_selection import named_schemes, sliced_schemes
+from reports.run_data.statistics.metrics import metrics_in, own_metrics
+from reports.run_data.statistics.round_latencies import thresholds_s
 from reports.styling.axes_and_legends import threshold_label
 from reports.styling.colours_and_markers import SeriesStyle, series_cycle
 from reports.styling.figure_style import SCREEN, STYLES, THRESHOLD_LINE, settings, styled

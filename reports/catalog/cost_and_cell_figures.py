@@ -14,9 +14,9 @@ from reports.figures import (
     shadow_prices,
 )
 from reports.figures.network import sector_map, sinr_and_throughput
-from reports.run_data.metrics import RHO
-from reports.run_data.run_statistics import target_estimate
 from reports.run_data.scheme_grouping import Scheme, target_accuracies
+from reports.run_data.statistics.metrics import RHO
+from reports.run_data.statistics.seed_intervals import target_estimate
 from reports.run_data.swept_keys import short_names
 
 

@@ -8,8 +8,8 @@ from reports.catalog.report_figure import TIME, ReportFigure, seeds_text
 from reports.figures import learning_curves, round_latency, round_timeline
 from reports.figures.clocks import job_timeline
 from reports.run_data.job_outcomes import any_overlaps
-from reports.run_data.run_statistics import thresholds_s
 from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.statistics.round_latencies import thresholds_s
 
 
 def latency_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[ReportFigure]:

@@ -9,8 +9,8 @@ from reports.figures import learning_curves
 from reports.option_readers import metric_figure
 from reports.report_options import ReportOptions
 from reports.run_data.job_outcomes import any_overlaps
-from reports.run_data.metrics import own_metrics
 from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.statistics.metrics import own_metrics
 
 AXIS_NAMES = {"time": "simulated time", "rounds": "rounds", "bits": "bits", "energy": "joules"}
 

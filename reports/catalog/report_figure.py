@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from reports.run_data.run_statistics import LEAST_SEEDS
 from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.statistics.seed_intervals import LEAST_SEEDS
 from reports.styling.figure_style import FigureStyle
 from reports.styling.table_formats import Table
 

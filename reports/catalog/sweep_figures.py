@@ -8,9 +8,9 @@ from functools import partial
 from reports.catalog.report_figure import SWEEP, ReportFigure, seeds_text, shown_text
 from reports.figures import sweep_curves, sweep_maps
 from reports.report_options import ReportOptions
-from reports.run_data.metrics import ACCURACY, LATENCY, METRICS, Metric
 from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.scheme_selection import axis_along, find_key
+from reports.run_data.statistics.metrics import ACCURACY, LATENCY, METRICS, Metric
 from reports.run_data.swept_keys import SweptKey, numeric_differences
 
 METRIC_TITLES = {"accuracy": "Final accuracy", "loss": "Final loss", "rho": "Pruning ratio"}

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from edgesim.errors import counted
-from reports.run_data.metrics import ACCURACY, ENERGY, LATENCY, Metric
-from reports.run_data.run_statistics import Estimate, estimate, target_estimate
 from reports.run_data.scheme_grouping import Scheme, target_accuracies
+from reports.run_data.statistics.metrics import ACCURACY, ENERGY, LATENCY, Metric
+from reports.run_data.statistics.seed_intervals import Estimate, estimate, target_estimate
 from reports.styling.axes_and_legends import (
     LARGER,
     draw_seeds,

@@ -9,9 +9,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from reports.run_data.metrics import RHO
-from reports.run_data.run_statistics import per_device
 from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.statistics.metrics import RHO
 from reports.styling.axes_and_legends import legend, staggered, whole_numbers, wrap
 from reports.styling.colours_and_markers import scheme_styles, with_own_markers
 from reports.styling.figure_style import FigureStyle
@@ -44,6 +43,13 @@ def device_allocation(schemes: list[Scheme], style: FigureStyle) -> Figure:
     whole_numbers(panels[1].xaxis, 20)
     legend(figure, panels[0], style)
     return figure
+
+
+def per_device(scheme: Scheme, column: str) -> pd.DataFrame:
+    """Mean, min and max [K, 3] of a column over the rounds in which a device took part."""
+    tables = [run.device_rounds for run in scheme.runs]
+    parts = [each.loc[each["status"] != "infeasible", ["device", column]] for each in tables]
+    return pd.concat(parts).groupby("device")[column].agg(["mean", "min", "max"])
 
 
 def _draw_bars(panel: Axes, table: pd.DataFrame, offset: float, kind: dict[str, Any]) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from reports.run_data.run_statistics import RoundCurve, round_curve
 from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.statistics.round_curves import RoundCurve, round_curve
 from reports.styling.axes_and_legends import (
     draw_seeds,
     legend,

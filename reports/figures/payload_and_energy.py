@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from reports.run_data.run_statistics import ordered_phases, total
 from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.statistics.round_latencies import ordered_phases
+from reports.run_data.statistics.run_totals import total
 from reports.styling.axes_and_legends import two_panels
 from reports.styling.colours_and_markers import hatches, phase_colours
 from reports.styling.figure_style import FigureStyle

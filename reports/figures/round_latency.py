@@ -16,14 +16,14 @@ from matplotlib.transforms import blended_transform_factory
 from edgesim.results.finished_run import FinishedRun
 from reports.figures.learning_curves import draw_interval
 from reports.run_data.job_outcomes import overlaps
-from reports.run_data.run_statistics import (
+from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.statistics.round_curves import round_curve
+from reports.run_data.statistics.round_latencies import (
     latencies_s,
     mean_latency_s,
     ordered_phases,
-    round_curve,
     thresholds_s,
 )
-from reports.run_data.scheme_grouping import Scheme
 from reports.styling.axes_and_legends import (
     legend,
     one_panel,

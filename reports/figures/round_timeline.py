@@ -16,8 +16,8 @@ from matplotlib.patches import Patch
 from matplotlib.patheffects import AbstractPathEffect, Normal, Stroke
 
 from edgesim.results.finished_run import FinishedRun
-from reports.run_data.run_statistics import ordered_phases
 from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.statistics.round_latencies import ordered_phases
 from reports.styling.axes_and_legends import threshold_handles, wrap
 from reports.styling.colours_and_markers import hatches, phase_colours
 from reports.styling.figure_style import INK, THRESHOLD, THRESHOLD_LINE, FigureStyle

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.figure import Figure
 
-from reports.run_data.metrics import RHO
 from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.statistics.metrics import RHO
 from reports.styling.axes_and_legends import legend, staggered, two_panels, whole_numbers, wrap
 from reports.styling.colours_and_markers import scheme_styles
 from reports.styling.figure_style import FigureStyle

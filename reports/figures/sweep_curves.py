@@ -10,9 +10,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from edgesim.scenario.units import parse
-from reports.run_data.metrics import ACCURACY, LATENCY, Metric
-from reports.run_data.run_statistics import Estimate, estimate
 from reports.run_data.scheme_grouping import MOST_SERIES, Scheme, at_middle_value
+from reports.run_data.statistics.metrics import ACCURACY, LATENCY, Metric
+from reports.run_data.statistics.seed_intervals import Estimate, estimate
 from reports.run_data.swept_keys import SweptKey
 from reports.styling.axes_and_legends import (
     draw_seeds,

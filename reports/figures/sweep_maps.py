@@ -13,9 +13,9 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from reports.figures.sweep_curves import series_label
-from reports.run_data.metrics import Metric
-from reports.run_data.run_statistics import estimate
 from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.statistics.metrics import Metric
+from reports.run_data.statistics.seed_intervals import estimate
 from reports.run_data.swept_keys import SweptKey
 from reports.styling.axes_and_legends import wrap
 from reports.styling.figure_style import INK, FigureStyle

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from reports.figures.learning_curves import ABSCISSAS, ACCURACY, LATENCY, LOSS, own_metric
-from reports.run_data.metrics import METRICS, own_metrics
-from reports.run_data.run_statistics import RoundCurve, estimate, round_curve
 from reports.run_data.scheme_grouping import MOST_SERIES, Scheme
+from reports.run_data.statistics.metrics import METRICS, own_metrics
+from reports.run_data.statistics.round_curves import RoundCurve, round_curve
+from reports.run_data.statistics.seed_intervals import estimate
 from reports.run_data.swept_keys import SweptKey
 from reports.styling.colours_and_markers import scheme_styles, series_styles
 

@@ -11,15 +11,10 @@ import numpy as np
 
 from edgesim.results.finished_run import FinishedRun
 from edgesim.scenario.radio.fidelity import RUNGS
-from reports.run_data.metrics import ENERGY, LATENCY, RHO
-from reports.run_data.run_statistics import (
-    LEAST_SEEDS,
-    evaluated,
-    half_width,
-    rho_mean,
-    share_of_selected,
-)
 from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.statistics.metrics import ENERGY, LATENCY, RHO
+from reports.run_data.statistics.run_totals import evaluated, rho_mean, share_of_selected
+from reports.run_data.statistics.seed_intervals import LEAST_SEEDS, half_width
 
 KEY = "network.fidelity"
 EQUAL = 1e-9  # relative; less is rounding, no order

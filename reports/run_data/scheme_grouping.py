@@ -12,14 +12,9 @@ from edgesim.results.equal_runs import flat_without_targets, one_per_seed
 from edgesim.results.finished_run import FinishedRun, read_run
 from edgesim.results.flat_scenario import NONE, FlatScenario, flatten
 from reports.run_data.missing_runs import ListedBy
+from reports.run_data.scheme_labels import scheme_and_scenario, scheme_labels
 from reports.run_data.scheme_order import GroupKey, in_order, role_of_runs
-from reports.run_data.swept_keys import (
-    SweptKey,
-    describe,
-    distinguishing_keys,
-    short_names,
-    swept_key,
-)
+from reports.run_data.swept_keys import SweptKey, short_names, swept_key
 
 # the band of a downlink without its own is the cell's, and then changes along with it
 BANDS = ("network.bandwidth", "network.downlink.bandwidth")
@@ -108,11 +103,11 @@ def group_runs(
     groups: dict[GroupKey, list[FinishedRun]] = {}
     for run in runs:
         scenario = json.dumps(sorted(flat_without_targets(run.scenario).items()))
-        groups.setdefault((*_kind(run), scenario), []).append(run)
+        groups.setdefault((*scheme_and_scenario(run), scenario), []).append(run)
     places = {folder: i for i, folder in enumerate(listed)}
     ordered = [_without_superseded(group, places) for group in in_order(groups, places)]
     sweeps = [swept.get(group[0].folder.resolve()) for group in ordered]
-    named = _labels([group[0] for group in ordered], sweeps)
+    named = scheme_labels([group[0] for group in ordered], sweeps)
     schemes = [
         replace(_scheme(group, *name), linked=tuple(linked), listed_by=sweep)
         for group, name, sweep in zip(ordered, named, sweeps, strict=True)
@@ -209,10 +204,6 @@ def target_accuracies(schemes: Sequence[Scheme]) -> list[float]:
     return sorted({float(target) for run in runs for target in run.summary["targets"]})
 
 
-def _kind(run: FinishedRun) -> tuple[str, str]:
-    return str(run.summary["scheme"]), str(run.summary["scenario"])
-
-
 def _without_superseded(group: list[FinishedRun], listed: Collection[Path]) -> list[FinishedRun]:
     """Without the runs that a listed one of the same seed replaces."""
     is_listed = {run: run.folder.resolve() in listed for run in group}
@@ -232,41 +223,3 @@ def _place(scheme: Scheme, keys: Sequence[SweptKey]) -> tuple:
     """Within a series by its numbers, schemes without one last; the rest stays as it is."""
     numbers = [key.of(scheme.values) if key.key in scheme.numbers else None for key in keys]
     return tuple(math.inf if number is None else number for number in numbers)
-
-
-def _labels(
-    firsts: Sequence[FinishedRun], sweeps: Sequence[ListedBy | None]
-) -> list[tuple[str, str, FlatScenario, str]]:
-    """(label, series, numbers, point): the runs' own labels, where needed with what differs."""
-    flats = [flat_without_targets(run.scenario) for run in firsts]
-    kinds = [_kind(run) for run in firsts]
-    keys = {
-        kind: distinguishing_keys(
-            [flat for flat, own in zip(flats, kinds, strict=True) if own == kind],
-            flats,
-            _varied(kind[0], {by for by, own in zip(sweeps, kinds, strict=True) if own == kind}),
-        )
-        for kind in dict.fromkeys(kinds)
-    }
-    names = short_names(
-        dict.fromkeys(key for words, numbers in keys.values() for key in (*words, *numbers))
-    )
-    labels = []
-    for flat, (scheme, scenario) in zip(flats, kinds, strict=True):
-        words, numbers = keys[scheme, scenario]
-        several = len({kind for kind in keys if kind[0] == scheme}) > 1
-        parts = [scenario] * several + describe(flat, words, names)
-        series = f"{scheme} ({', '.join(parts)})" if parts else scheme
-        point = describe(flat, numbers, names)
-        label = f"{scheme} ({', '.join([*parts, *point])})" if parts or point else scheme
-        known = {key: flat[key] for key in numbers if key in flat}
-        labels.append((label, series, known, ", ".join(point)))
-    return labels
-
-
-def _varied(label: str, sweeps: set[ListedBy | None]) -> list[str]:
-    """The keys that the one sweep of a scheme's runs varied; none where they are of several."""
-    by, *more = sweeps
-    if more or by is None:
-        return []
-    return [key.removeprefix(f"schemes.{label}.") for key in by.keys]

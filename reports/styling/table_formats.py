@@ -9,30 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from reports.run_data.metrics import RHO
-from reports.run_data.run_statistics import ROUNDING, overlap
+from reports.run_data.statistics.seed_intervals import ROUNDING, overlap
+from reports.styling.latex_text import DASH, latex_bold, latex_row, latex_text, one_line
 
-DASH, THIN = "\N{EN DASH}", "\N{THIN SPACE}"
-LATEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "±": r"$\pm$",
-    DASH: "--",
-    RHO: r"$\rho$",
-    "Σ": r"$\Sigma$",
-    "·": r"$\cdot$",
-    "\u2009": r"\,",
-}
+THIN = "\N{THIN SPACE}"
 
 
 @dataclass(frozen=True)
@@ -168,9 +148,10 @@ class Table:
         kept = [i for i, c in enumerate(self.columns) if c.printed and not c.half_of]
         best = self.best()
         align = "".join(self.columns[i].alignment for i in kept)
+        texts = [[(i, latex_text(cells[i])) for i in kept] for cells in self.cells()]
         rows = [
-            [_bold(_tex(cells[i])) if (r, i) in best else _tex(cells[i]) for i in kept]
-            for r, cells in enumerate(self.cells())
+            [latex_bold(text) if (r, i) in best else text for i, text in row]
+            for r, row in enumerate(texts)
         ]
         lines = [
             f"% {' '.join(self.caption.split())}",
@@ -178,9 +159,9 @@ class Table:
             * bool(best),
             rf"\begin{{tabular}}{{{align}}}",
             r"\toprule",
-            _latex_row([_tex(self.columns[i].title) for i in kept]),
+            latex_row([latex_text(self.columns[i].title) for i in kept]),
             r"\midrule",
-            *map(_latex_row, rows),
+            *map(latex_row, rows),
             r"\bottomrule",
             r"\end{tabular}",
         ]
@@ -188,33 +169,13 @@ class Table:
 
 
 def _markdown(text: str) -> str:
-    return _one_line(text).replace("|", "\\|")
-
-
-def _tex(text: str) -> str:
-    return "".join(LATEX.get(char, char) for char in _one_line(text))
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.splitlines())  # split() would take the thin spaces, too
+    return one_line(text).replace("|", "\\|")
 
 
 def _like(mean: str, half: float) -> str:
     """Half an interval with as many decimals as the mean before it."""
     places = len(mean.partition(".")[2])
     return f"{half:,.{places}f}".replace(",", THIN)
-
-
-def _bold(cell: str) -> str:
-    """The mean in bold, the interval as it is."""
-    mean, sign, half = cell.partition(" $\\pm$ ")
-    return rf"\textbf{{{mean}}}{sign}{half}"
-
-
-def _latex_row(cells: list[str]) -> str:
-    # the end of the row before it would take these: \\[length], \\*
-    guard = "{}" if cells[0].lstrip().startswith(("[", "*")) else ""
-    return guard + " & ".join(cells) + r" \\"
 
 
 def _is_empty(value: Any) -> bool:

@@ -7,17 +7,15 @@ from collections.abc import Callable
 import numpy as np
 
 from edgesim.errors import counted
-from reports.run_data.metrics import ACCURACY, LATENCY, Metric
-from reports.run_data.run_statistics import (
+from reports.run_data.scheme_grouping import Scheme, untuned_notes
+from reports.run_data.statistics.metrics import ACCURACY, LATENCY, Metric
+from reports.run_data.statistics.round_latencies import ThresholdGap, mean_latency_s, threshold_gap
+from reports.run_data.statistics.seed_intervals import (
     LEAST_SEEDS,
-    ThresholdGap,
     are_told_apart,
     estimate,
     final_accuracy,
-    mean_latency_s,
-    threshold_gap,
 )
-from reports.run_data.scheme_grouping import Scheme, untuned_notes
 from reports.text.number_text import (
     SPACE,
     accuracy_text,

@@ -18,9 +18,10 @@ from reports.run_data.ladder import (
     quantities,
     reversed_pairs,
 )
-from reports.run_data.metrics import ENERGY, LATENCY, RHO
-from reports.run_data.run_statistics import estimate, rho_mean, seed_mean, share_of_selected
 from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.statistics.metrics import ENERGY, LATENCY, RHO
+from reports.run_data.statistics.run_totals import rho_mean, share_of_selected
+from reports.run_data.statistics.seed_intervals import estimate, seed_mean
 from reports.styling.table_formats import Column, Table, decimals, significant
 from reports.text.number_text import interval_text, seed_counts
 

@@ -12,17 +12,16 @@ import numpy as np
 from edgesim.errors import counted
 from edgesim.results.finished_run import FinishedRun
 from reports.run_data import liu_reported_results as liu
-from reports.run_data.metrics import ACCURACY, LATENCY
-from reports.run_data.run_statistics import (
+from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.statistics.metrics import ACCURACY, LATENCY
+from reports.run_data.statistics.round_latencies import mean_latency_s
+from reports.run_data.statistics.run_totals import rho_mean, total
+from reports.run_data.statistics.seed_intervals import (
     LEAST_SEEDS,
     final_accuracy,
     half_width,
-    mean_latency_s,
-    rho_mean,
     seed_mean,
-    total,
 )
-from reports.run_data.scheme_grouping import Scheme
 from reports.text.number_text import SPACE, is_known, milliseconds, percent
 
 MORE_TIME = 0.01  # relative; less counts as equally long

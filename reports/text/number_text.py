@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from reports.run_data.metrics import ACCURACY
-from reports.run_data.run_statistics import LEAST_SEEDS, estimate
 from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.statistics.metrics import ACCURACY
+from reports.run_data.statistics.seed_intervals import LEAST_SEEDS, estimate
 
 SPACE = "\N{NO-BREAK SPACE}"
 MOST_LISTED = 8

@@ -1,4 +1,4 @@
-"""Tables of a report: schemes, costs and target accuracies."""
+"""Tables of a report with a line per scheme: what each is, and its costs."""
 
 from __future__ import annotations
 
@@ -10,19 +10,25 @@ from typing import Any
 import numpy as np
 
 from edgesim.results.finished_run import FinishedRun
-from reports.run_data import run_statistics as stats
 from reports.run_data.job_outcomes import any_wasted, wasted
-from reports.run_data.metrics import ACCURACY, LATENCY, RHO, own_metrics
-from reports.run_data.scheme_grouping import Scheme, target_accuracies, untuned_notes
-from reports.styling.table_formats import DASH, SCHEME, TARGET, Column, Table, decimals, significant
+from reports.run_data.scheme_grouping import Scheme, untuned_notes
+from reports.run_data.statistics.metrics import ACCURACY, LATENCY, RHO, own_metrics
+from reports.run_data.statistics.round_latencies import latencies_s
+from reports.run_data.statistics.run_totals import (
+    final,
+    rho_mean,
+    share_of_selected,
+    total,
+    worst_residual,
+)
+from reports.run_data.statistics.seed_intervals import (
+    can_be_ranked,
+    estimate,
+    seed_mean,
+)
+from reports.styling.table_formats import DASH, SCHEME, Column, Table, decimals, significant
 from reports.text.number_text import interval_text, seed_counts
 
-TARGET_COSTS = (
-    ("rounds", "Rounds", significant(4)),
-    ("time_s", "Time (s)", significant(4)),
-    ("bits", "Bits (Mbit)", significant(4, 1e-6)),
-    ("energy_j", "Energy (J)", significant(4)),
-)
 Cells = tuple[tuple[Column, Callable[[Scheme], Any]], ...]
 
 
@@ -46,11 +52,11 @@ def scheme_table(schemes: list[Scheme]) -> Table:
         *_estimated(accuracy, ACCURACY.of),
         (
             Column("final_accuracy_std_devices", "Std over devices (points)", points),
-            lambda s: stats.seed_mean(s, lambda run: stats.final(run, "accuracy_std")),
+            lambda s: seed_mean(s, lambda run: final(run, "accuracy_std")),
         ),
         *(cell for name in metrics for cell in _final_metric(name)),
-        *_estimated(Column("rho_mean", f"Mean {RHO}", decimals(3)), stats.rho_mean),
-        (residual, lambda s: float(np.max([stats.worst_residual(run) for run in s.runs]))),
+        *_estimated(Column("rho_mean", f"Mean {RHO}", decimals(3)), rho_mean),
+        (residual, lambda s: float(np.max([worst_residual(run) for run in s.runs]))),
     )
     caption = (
         "Schemes. Accuracy: mean over devices of each device's own model on its own test data, "
@@ -66,11 +72,11 @@ def scheme_table(schemes: list[Scheme]) -> Table:
 def _final_metric(name: str) -> Cells:
     """A metric of the user's own; whether more or less of it is better nobody knows."""
     column = Column(f"final_{name}", f"Final {name}", significant(4))
-    return _estimated(column, partial(stats.final, column=name))
+    return _estimated(column, partial(final, column=name))
 
 
 def _by_scheme(name: str, caption: str, schemes: list[Scheme], cells: Cells) -> Table:
-    ranked = stats.can_be_ranked(schemes)
+    ranked = can_be_ranked(schemes)
     columns = tuple(column if ranked else replace(column, best="") for column, _ in cells)
     rows = tuple(tuple(value(scheme) for _, value in cells) for scheme in schemes)
     return Table(name, caption, columns, rows)
@@ -94,8 +100,8 @@ def _estimated(column: Column, value: Callable[[FinishedRun], float]) -> Cells:
     """The mean over seeds, and half of its 95 % interval."""
     half = Column(f"{column.name}_ci95", "± 95 %", column.show, half_of=column.name)
     return (
-        (column, lambda s: stats.estimate(s, value).mean),
-        (half, lambda s: stats.estimate(s, value).half),
+        (column, lambda s: estimate(s, value).mean),
+        (half, lambda s: estimate(s, value).half),
     )
 
 
@@ -108,11 +114,11 @@ def cost_table(schemes: list[Scheme]) -> Table:
         *_estimated(Column("mean_latency_s", "Mean latency (ms)", time, best="min"), LATENCY.of),
         (
             Column("std_latency_s", "Std over rounds (ms)", _spread_ms),
-            lambda s: float(stats.latencies_s(s).std()),
+            lambda s: float(latencies_s(s).std()),
         ),
         (
             Column("max_latency_s", "Longest (ms)", time),
-            lambda s: float(stats.latencies_s(s).max()),
+            lambda s: float(latencies_s(s).max()),
         ),
         (
             Column("latency_threshold_s", "Threshold (ms)", time, printed=False),
@@ -160,7 +166,7 @@ def _waste(schemes: list[Scheme]) -> Cells:
 
 
 def _mean_waste(*columns: str) -> Callable[[Scheme], float]:
-    return lambda s: stats.seed_mean(s, lambda run: sum(wasted(run, name) for name in columns))
+    return lambda s: seed_mean(s, lambda run: sum(wasted(run, name) for name in columns))
 
 
 def _promises(schemes: list[Scheme], share: Callable[[float], str]) -> Cells:
@@ -192,52 +198,8 @@ def _spread_ms(seconds: float) -> str:
 
 
 def _mean_share(column: str) -> Callable[[Scheme], float]:
-    return lambda s: stats.seed_mean(s, lambda run: stats.share_of_selected(run, column))
+    return lambda s: seed_mean(s, lambda run: share_of_selected(run, column))
 
 
 def _total(column: str) -> Callable[[FinishedRun], float]:
-    return lambda run: stats.total(run, column)
-
-
-def target_table(schemes: list[Scheme]) -> Table | None:
-    """Rounds, time, bits and joules to each target accuracy; None without targets or accuracies."""
-    targets = target_accuracies(schemes)
-    runs = [run for scheme in schemes for run in scheme.runs]
-    if not targets or not any(len(stats.evaluated(run)) for run in runs):
-        return None
-    columns = [
-        TARGET,
-        SCHEME,
-        Column("reached", "Reached", number=False),
-    ]
-    rows = tuple(_target_row(scheme, target) for target in targets for scheme in schemes)
-    reached = [
-        found.n
-        for target in targets
-        for scheme in schemes
-        if (found := stats.target_estimate(scheme, target, "time_s")).n
-    ]
-    # a mean over the lucky seeds is not better than one over all
-    everywhere = {row[2] for row in rows} <= {"yes", "not reached"}
-    best = "min" if everywhere and stats.can_be_ranked(schemes) else ""
-    for name, title, show in TARGET_COSTS:
-        columns += [
-            Column(name, title, show, best=best),
-            Column(f"{name}_ci95", "± 95 %", show, half_of=name),
-        ]
-    caption = (
-        "To a target accuracy: rounds played up to the first evaluated one whose mean accuracy "
-        "reaches it, and what had been spent by then (bits: up and down). With several seeds: "
-        f"means over those that reached it. {interval_text(reached or seed_counts(schemes))}"
-    )
-    caption = " ".join([caption, *untuned_notes(schemes)])
-    return Table("targets", caption, tuple(columns), rows, grouped_by=TARGET.name)
-
-
-def _target_row(scheme: Scheme, target: float) -> tuple[Any, ...]:
-    costs = [stats.target_estimate(scheme, target, name) for name, _, _ in TARGET_COSTS]
-    reached, seeds = costs[0].n, len(scheme.runs)
-    if not reached:
-        return target, scheme.label, "not reached", *[None] * (2 * len(costs))
-    text = "yes" if reached == seeds else f"{reached} of {seeds} seeds"
-    return target, scheme.label, text, *(x for cost in costs for x in (cost.mean, cost.half))
+    return lambda run: total(run, column)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from edgesim.results.flat_scenario import NONE
-from reports.run_data.metrics import METRICS, Metric
-from reports.run_data.run_statistics import Estimate, can_be_ranked, estimate
 from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.statistics.metrics import METRICS, Metric
+from reports.run_data.statistics.seed_intervals import Estimate, can_be_ranked, estimate
 from reports.run_data.swept_keys import SweptKey
 from reports.styling.table_formats import Column, Table, decimals, significant
 from reports.text.number_text import interval_text, seed_counts

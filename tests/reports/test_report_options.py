@@ -21,7 +21,7 @@ from reports.report_options import (
     options_from,
     read_options,
 )
-from reports.run_data import metrics
+from reports.run_data.statistics import metrics
 from reports.run_data.scheme_grouping import load_schemes
 
 ROOT = Path(__file__).parents[2]

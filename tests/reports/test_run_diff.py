@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 from edgesim.cli.app import app
 from edgesim.errors import ResultsError
-from reports.run_diff import compare, compare_runs, compare_tables, named_runs
+from reports.run_diff import compare, compare_runs, named_runs
+from reports.table_diff import compare_tables
 
 
 def invoke(*arguments):

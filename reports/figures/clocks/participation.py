@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from reports.run_data.job_outcomes import jain_of, used_updates
-from reports.run_data.run_statistics import seed_mean
 from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.statistics.seed_intervals import seed_mean
 from reports.styling.axes_and_legends import legend, staggered, whole_numbers, wrap
 from reports.styling.colours_and_markers import scheme_styles, with_own_markers
 from reports.styling.figure_style import INK, FigureStyle

@@ -15,6 +15,13 @@ def test_devices_show_ratio_and_share(drawn, two_schemes):
     assert share.lines[0].get_ydata().tolist() == approx([40, 60])
 
 
+def test_rounds_in_which_a_device_took_no_part_do_not_count(scheme_of):
+    scheme = scheme_of(rho=(0.0, 0.6))
+    rows = scheme.first.device_rounds
+    rows.loc[rows["device"] == 0, "status"] = "infeasible"
+    assert device_allocation.per_device(scheme, "rho").index.tolist() == [1]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("look", [style.SCREEN, style.IEEE])
 def test_marks_without_a_line_have_each_their_own_marker(write_sweep, look):

@@ -3,9 +3,9 @@
 from pytest import approx
 
 from reports.figures import payload_and_energy
-from reports.run_data.metrics import ENERGY
-from reports.run_data.run_statistics import seed_mean
 from reports.run_data.scheme_grouping import load_schemes
+from reports.run_data.statistics.metrics import ENERGY
+from reports.run_data.statistics.seed_intervals import seed_mean
 
 
 def test_costs_per_round(drawn, two_schemes):

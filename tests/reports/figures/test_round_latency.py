@@ -8,8 +8,8 @@ from pytest import approx
 
 from reports.figures import round_latency
 from reports.figures import round_latency as latencies
-from reports.run_data import run_statistics as stats
 from reports.run_data.scheme_grouping import load_schemes
+from reports.run_data.statistics.round_latencies import latencies_s
 from reports.styling import figure_style as style
 
 
@@ -94,7 +94,7 @@ def test_parts_of_real_runs_add_up_to_the_latency(real_runs):
     for scheme in load_schemes(sorted(real_runs.iterdir())):
         for who in (latencies.SLOWEST, latencies.MEAN):
             total = sum(latencies.phase_lengths_s(scheme, who).values())
-            assert total == approx(stats.latencies_s(scheme).mean(), rel=1e-12)
+            assert total == approx(latencies_s(scheme).mean(), rel=1e-12)
 
 
 def test_seeds_with_other_numbers_of_rounds_count_alike(drawn, tmp_path, write_run):

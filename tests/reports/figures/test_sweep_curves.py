@@ -9,8 +9,8 @@ from pytest import approx
 from edgesim.results.run_search import find_runs
 from reports.figures import sweep_curves as swept
 from reports.run_data.given_runs import schemes_of
-from reports.run_data.metrics import ACCURACY, LATENCY
 from reports.run_data.scheme_grouping import load_schemes, swept_keys
+from reports.run_data.statistics.metrics import ACCURACY, LATENCY
 from reports.styling import figure_style as style
 
 

@@ -15,8 +15,8 @@ from pytest import approx
 from edgesim.results.run_search import find_runs
 from reports.figure_files import lay_out
 from reports.figures import sweep_maps
-from reports.run_data.metrics import ACCURACY
 from reports.run_data.scheme_grouping import load_schemes, swept_keys
+from reports.run_data.statistics.metrics import ACCURACY
 from reports.styling.figure_style import SCREEN, STYLES, styled
 
 

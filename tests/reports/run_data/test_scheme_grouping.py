@@ -13,7 +13,7 @@ from reports.run_data.scheme_grouping import (
     swept_keys,
     target_accuracies,
 )
-from reports.text.summary_tables import target_table
+from reports.text.target_table import target_table
 
 
 def test_the_targets_are_those_of_any_run_and_read_of_every_run(tmp_path, write_run):

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from reports.figure_files import lay_out
 from reports.figures import payload_and_energy, round_latency
 from reports.figures.sweep_maps import sweep_map_figure
-from reports.run_data.metrics import ACCURACY
 from reports.run_data.scheme_grouping import swept_keys
+from reports.run_data.statistics.metrics import ACCURACY
 from reports.styling.figure_style import SCREEN, STYLES, styled
 from reports.styling.panel_arrangement import letter_panels, panels_apart
 from reports.styling.point_labels import PointLabel, label_points

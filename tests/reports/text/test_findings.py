@@ -6,7 +6,8 @@ import pytest
 
 from reports.run_data.scheme_grouping import load_schemes
 from reports.text import findings
-from reports.text.summary_tables import cost_table, scheme_table, target_table
+from reports.text.summary_tables import cost_table, scheme_table
+from reports.text.target_table import target_table
 
 THREE = {"joint": (0.025, 0.9, 5e6), "fedavg": (0.1, 0.5, 5e6), "personal": (0.055, 0.95, 5e6)}
 

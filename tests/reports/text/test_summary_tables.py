@@ -9,8 +9,8 @@ import pytest
 from pytest import approx
 
 from reports.run_data.scheme_grouping import load_schemes
-from reports.styling.table_formats import DASH
 from reports.text import summary_tables as tables
+from reports.text.target_table import target_table
 
 NAN = float("nan")
 
@@ -82,54 +82,14 @@ def test_promised_and_realised_late_shares_stand_side_by_side(write_run, tmp_pat
     assert "Promised" in table.caption and "Promised" not in tables.cost_table([now]).caption
 
 
-def test_target_table_says_what_was_not_reached(scheme_of):
-    table = tables.target_table([scheme_of(latency_s=(0.02, 0.02, 0.02, 0.04))])
-    first, second = rows_of(table)
-    assert (first["reached"], first["rounds"], first["bits"], first["energy_j"]) == (
-        "yes",
-        "4.0",
-        "120000000.0",
-        "2.0",
-    )
-    assert float(first["time_s"]) == approx(0.1)
-    assert (second["reached"], second["time_s"], second["bits"]) == ("not reached", "", "")
-    assert table.cells()[1] == ["95", "joint", "not reached", *[DASH] * 8]
-
-
-def test_targets_over_seeds_count_who_reached(tmp_path, write_run):
-    one = write_run(tmp_path / "0", seed=0, accuracy=(0.1, 0.5, 0.8, 0.9))
-    two = write_run(tmp_path / "1", seed=1, accuracy=(0.1, 0.5, 0.6, 0.7))
-    row = rows_of(tables.target_table(load_schemes([one, two])))[0]
-    assert (row["reached"], row["rounds"]) == ("1 of 2 seeds", "3.0")
-
-
 def test_captions_say_how_many_seeds_the_intervals_have(schemes_of):
     """The latency of all seeds is the same, so that its interval is zero."""
     three = schemes_of(seeds=3, beside="", joint=(0.025, 0.9, 5e6))
     said = "95 % interval over 3 seeds (Student t), none where all agree."
-    every = (tables.scheme_table, tables.cost_table, tables.target_table)
+    every = (tables.scheme_table, tables.cost_table, target_table)
     assert all(table(three).caption.endswith(said) for table in every)
     assert tables.cost_table(three).latex().count(r"$\pm$") == 0
     one = replace(three[0], label="one", runs=three[0].runs[:1])
     mixed, alone = (tables.cost_table(schemes).caption for schemes in ([*three, one], [one]))
     assert "over 1 to 3 seeds (Student t, three seeds or more)" in mixed
     assert alone.endswith("Over 1 seed: too few for an interval.")
-
-
-@pytest.mark.slow
-def test_the_interval_to_a_target_is_over_the_seeds_that_reached_it(schemes_of):
-    """0.7, 0.76, 0.82, 0.88: two of them reach 0.8."""
-    schemes = schemes_of(seeds=4, step=0.06, beside="", joint=(0.025, 0.7, 5e6))
-    assert tables.target_table(schemes).caption.endswith("Over 2 seeds: too few for an interval.")
-
-
-def test_no_targets_no_table(scheme_of):
-    assert tables.target_table([scheme_of(targets=())]) is None
-
-
-def test_runs_without_accuracies_have_no_table_of_targets(scheme_of):
-    """Real targets, or counts only: nothing says that a target was not reached."""
-    never = {"accuracy": (float("nan"),) * 4}
-    plain, other = scheme_of(**never), scheme_of(scheme="other", **never)
-    assert tables.target_table([plain, other]) is None
-    assert tables.target_table([plain, scheme_of(scheme="third")]) is not None

@@ -11,8 +11,8 @@ from edgesim.records.table_files import SCHEMAS
 from edgesim.results.finished_run import FinishedRun
 from edgesim.results.run_search import find_runs
 from edgesim.tables.table_reading import read_table
-from reports.run_data import run_statistics
 from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.statistics.run_totals import final, rho_mean, total
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,11 +43,11 @@ class Metric:
 
 
 def _final_accuracy(run: FinishedRun) -> float:
-    return run_statistics.final(run, "accuracy")
+    return final(run, "accuracy")
 
 
 def _final_loss(run: FinishedRun) -> float:
-    return run_statistics.final(run, "loss")
+    return final(run, "loss")
 
 
 def _mean_latency_s(run: FinishedRun) -> float:
@@ -55,12 +55,12 @@ def _mean_latency_s(run: FinishedRun) -> float:
 
 
 def _energy_per_round_j(run: FinishedRun) -> float:
-    return run_statistics.total(run, "energy_j") / len(run.rounds)
+    return total(run, "energy_j") / len(run.rounds)
 
 
 ACCURACY = Metric("accuracy", "accuracy", "final test accuracy (%)", 100.0, _final_accuracy, "max")
 LOSS = Metric("loss", "loss", "final test loss", 1.0, _final_loss, "min")
-PRUNING = Metric("rho", "rho", f"mean pruning ratio {RHO}", 1.0, run_statistics.rho_mean)
+PRUNING = Metric("rho", "rho", f"mean pruning ratio {RHO}", 1.0, rho_mean)
 LATENCY = Metric("latency", "latency_s", "mean latency per round (ms)", 1e3, _mean_latency_s, "min")
 ENERGY = Metric("energy", "energy_j", "energy per round (J)", 1.0, _energy_per_round_j, "min")
 METRICS = (ACCURACY, LOSS, PRUNING, LATENCY, ENERGY)

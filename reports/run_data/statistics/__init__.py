@@ -1,0 +1,1 @@
+"""Numbers of runs, of schemes over their seeds, and of their rounds."""
