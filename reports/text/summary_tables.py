@@ -27,7 +27,7 @@ from reports.run_data.statistics.seed_intervals import (
     seed_mean,
 )
 from reports.styling.table_formats import DASH, SCHEME, Column, Table, decimals, significant
-from reports.text.number_text import interval_text, seed_counts
+from reports.text.number_text import interval_text, range_text, seed_counts
 
 Cells = tuple[tuple[Column, Callable[[Scheme], Any]], ...]
 
@@ -109,6 +109,9 @@ def cost_table(schemes: list[Scheme]) -> Table:
     """One line per scheme: latency and its threshold, late and left-out devices, bits, joules."""
     time, bits, joules = significant(4, 1e3), significant(4, 1e-6), significant(4)
     share = decimals(1, 100)
+    rounds = [len(run.rounds) for scheme in schemes for run in scheme.runs]
+    # a sum over fewer rounds is less for no merit
+    least = "min" if len(set(rounds)) == 1 else ""
     cells: Cells = (
         (SCHEME, lambda s: s.label),
         *_estimated(Column("mean_latency_s", "Mean latency (ms)", time, best="min"), LATENCY.of),
@@ -130,14 +133,14 @@ def cost_table(schemes: list[Scheme]) -> Table:
             Column("infeasible_share", "Infeasible (%)", share, printed=False),
             _mean_share("infeasible"),
         ),
-        *_estimated(Column("bits_up", "Up (Mbit)", bits, best="min"), _total("bits_up")),
-        *_estimated(Column("bits_down", "Down (Mbit)", bits, best="min"), _total("bits_down")),
-        *_estimated(Column("energy_j", "Energy (J)", joules, best="min"), _total("energy_j")),
+        *_estimated(Column("bits_up", "Up (Mbit)", bits, best=least), _total("bits_up")),
+        *_estimated(Column("bits_down", "Down (Mbit)", bits, best=least), _total("bits_down")),
+        *_estimated(Column("energy_j", "Energy (J)", joules, best=least), _total("energy_j")),
         *(waste := _waste(schemes)),
     )
     caption = (
         "Latency per round, and costs. Late and infeasible: share of the selected device-rounds. "
-        "Bits and joules: sums over all devices and rounds. "
+        f"Bits and joules: sums over all devices and rounds.{_no_comparison(rounds)} "
         f"{interval_text(seed_counts(schemes))}"
     )
     if waste:
@@ -151,6 +154,13 @@ def cost_table(schemes: list[Scheme]) -> Table:
             "by how much one per cent more of it for every device changes the sum of the ratios."
         )
     return _by_scheme("costs", caption, schemes, cells)
+
+
+def _no_comparison(rounds: list[int]) -> str:
+    """Why sums over the runs' rounds are not compared, where these differ in number."""
+    if len(set(rounds)) == 1:
+        return ""
+    return f" The runs have {range_text(rounds)} rounds, so that these sums rank nobody."
 
 
 def _waste(schemes: list[Scheme]) -> Cells:
