@@ -17,7 +17,13 @@ FIGURES = (
 
 def metric_figure(column: str) -> str:
     """The name of the figure of a metric of the user's own, whose column this is."""
-    return f"{column}_metric" if column in FIGURES else column
+    return f"{column}_metric" if column in (*FIGURES, *METRICS) else column
+
+
+def shown_by(figure: str) -> tuple[str, tuple[str, ...]]:
+    """What a figure of this name shows, METRIC of METRIC-by-KEY, and the names there are for it."""
+    shown, of_sweep, _ = figure.partition("-by-")
+    return shown, METRICS if of_sweep else FIGURES
 
 
 class Words(Reader[tuple[str, ...]]):
@@ -56,9 +62,9 @@ class FigureNames(Words):
     def read(self, given: object) -> tuple[str, ...]:
         names = super().read(given)
         for name in names:
-            metric, of_sweep, _ = name.partition("-by-")
-            if of_sweep or not name.isidentifier():
-                Word(METRICS if of_sweep else FIGURES).read(metric)
+            metric, known = shown_by(name)
+            if not metric.isidentifier():
+                Word(known).read(metric)
         return names
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -26,26 +25,19 @@ from matplotlib.figure import Figure
 from edgesim.errors import ResultsError
 from reports.figure_catalog import missing_figures, report_figures
 from reports.figure_files import file_style, lay_out
-from reports.figures.learning_curves import (
-    ABSCISSAS,
-    ACCURACY,
-    LATENCY,
-    LOSS,
-    Ordinate,
-    draw_curves,
-)
+from reports.figures.curves_on_axes import curves_on_axes, with_legend
+from reports.figures.learning_curves import ACCURACY, LATENCY, LOSS, own_metric
 from reports.report_options import file_beside, options_from, read_options, said_where_written
 from reports.run_data.given_runs import GivenRuns, schemes_of
-from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.scheme_selection import named_schemes, sliced_schemes
 from reports.run_data.statistics.metrics import metrics_in, own_metrics
 from reports.run_data.statistics.round_latencies import thresholds_s
 from reports.styling.axes_and_legends import threshold_label
-from reports.styling.colours_and_markers import SeriesStyle, series_cycle
-from reports.styling.figure_style import SCREEN, STYLES, THRESHOLD_LINE, settings, styled
+from reports.styling.colours_and_markers import series_cycle
+from reports.styling.figure_style import STYLES, THRESHOLD_LINE, settings, styled
 from reports.styling.panel_arrangement import letter_panels
 
-__all__ = ["accuracy", "figure", "latency", "loss", "report", "style"]
+__all__ = ["accuracy", "figure", "latency", "loss", "metric", "report", "style"]
 
 
 def style(name: str = "screen") -> AbstractContextManager[object]:
@@ -149,7 +141,7 @@ def accuracy(runs: GivenRuns, ax: Axes | None = None, x: str = "time") -> Axes:
     Raises:
         ResultsError: nothing finished there, or an unknown x.
     """
-    return _curves(runs, ax, x, ACCURACY)
+    return curves_on_axes(runs, ax, x, ACCURACY)
 
 
 def loss(runs: GivenRuns, ax: Axes | None = None, x: str = "time") -> Axes:
@@ -166,7 +158,30 @@ def loss(runs: GivenRuns, ax: Axes | None = None, x: str = "time") -> Axes:
     Raises:
         ResultsError: nothing finished there, or an unknown x.
     """
-    return _curves(runs, ax, x, LOSS)
+    return curves_on_axes(runs, ax, x, LOSS)
+
+
+def metric(runs: GivenRuns, name: str, ax: Axes | None = None, x: str = "time") -> Axes:
+    """A metric of the scenario's own (`learning.metric`), mean over devices and seeds.
+
+    Args:
+        runs: a folder (of a run, of runs, of a sweep), a run of `edgesim.simulate`, or several.
+        name: its column in the table of rounds, such as "top3".
+        ax: where to draw; None: new axes.
+        x: "time" (simulated s), "rounds", "bits" (up and down, Mbit) or "energy" (J).
+
+    Returns:
+        The axes, with titles and a label for each line; schemes without the metric have none.
+
+    Raises:
+        ResultsError: nothing finished there, no run has the metric, or an unknown x.
+    """
+    schemes = schemes_of(runs)
+    known = own_metrics(schemes)
+    if name not in known:
+        there = ", ".join(known) or "no learning.metric"
+        raise ResultsError(f'The metric "{name}" is unknown; these runs have {there}.')
+    return curves_on_axes(schemes, ax, x, own_metric(name))
 
 
 def latency(runs: GivenRuns, ax: Axes | None = None, x: str = "rounds") -> Axes:
@@ -184,49 +199,10 @@ def latency(runs: GivenRuns, ax: Axes | None = None, x: str = "rounds") -> Axes:
         ResultsError: nothing finished there, or an unknown x.
     """
     schemes = schemes_of(runs)
-    axes = _curves(schemes, ax, x, LATENCY)
+    axes = curves_on_axes(schemes, ax, x, LATENCY)
     for limit_s in thresholds_s(schemes):
         label = threshold_label(limit_s * 1e3)
         if label not in axes.get_legend_handles_labels()[1]:  # of an earlier call
             axes.axhline(limit_s * 1e3, **THRESHOLD_LINE, label=label)
     axes.set_ylim(bottom=0, auto=None)  # the next call may need more room above
-    return _with_legend(axes)
-
-
-def _curves(runs: GivenRuns, ax: Axes | None, x: str, shown: Ordinate) -> Axes:
-    if x not in ABSCISSAS:
-        raise ResultsError(f'The axis "{x}" is unknown; there are {", ".join(ABSCISSAS)}.')
-    is_grouped = isinstance(runs, list) and runs and all(isinstance(each, Scheme) for each in runs)
-    schemes = runs if is_grouped else schemes_of(runs)
-    axes = ax if ax is not None else _new_axes()
-    draw_curves(axes, schemes, _cycled(schemes, axes), shown, x, SCREEN)
-    return _with_legend(axes)
-
-
-def _with_legend(axes: Axes) -> Axes:
-    """The axes with the names of their lines, where there are several."""
-    if len(axes.get_legend_handles_labels()[1]) > 1:
-        for text in axes.legend().get_texts():
-            text.set_parse_math(False)  # as a name may be any text, half of a formula too
-    return axes
-
-
-def _new_axes() -> Axes:
-    from matplotlib import pyplot
-
-    return pyplot.subplots(layout="constrained")[1]
-
-
-def _cycled(schemes: list[Scheme], axes: Axes) -> dict[str, SeriesStyle]:
-    """Label -> style, from matplotlib's property cycle: that of `style`, or the user's own.
-
-    Colours that the axes already have come last.
-    """
-    drawn = {line.get_color() for line in axes.lines}
-    every = list(matplotlib.rcParams["axes.prop_cycle"])
-    every.sort(key=lambda one: one.get("color") in drawn)
-    looks = {}
-    for scheme, one in zip(schemes, cycle(every), strict=False):
-        colour, marker = one.get("color", "C0"), one.get("marker", "")
-        looks[scheme.label] = SeriesStyle(colour, marker, one.get("linestyle", "-"))
-    return looks
+    return with_legend(axes)

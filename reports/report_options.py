@@ -17,13 +17,13 @@ from edgesim.scenario.overrides import parse_override
 from edgesim.scenario.section import Section, ValueRefusedError, key, reader_of, refuse
 from edgesim.scenario.yaml_text import EmptyFileError, read_file
 from reports.option_readers import (
-    FIGURES,
     Columns,
     DisplayNames,
     FigureNames,
     KeyValues,
     Words,
     metric_figure,
+    shown_by,
 )
 from reports.run_data.scheme_selection import AbsentNameError
 
@@ -143,14 +143,15 @@ def _validated(document: Document, metrics: OwnMetrics) -> ReportOptions:
         options = ReportOptions.model_validate(document.tree)
     except ValidationError as problem:
         raise _first_error(problem, document) from None
-    further = [name for name in options.figures if name.isidentifier() and name not in FIGURES]
+    shown = map(shown_by, options.figures)
+    further = [(name, known) for name, known in shown if name not in known]
     try:
         own, unreadable = list(map(metric_figure, metrics() if further else ())), False
     except ResultsError:  # comes again when the runs are read as a whole
         own, unreadable = [], True
-    for name in further:
+    for name, known in further:
         try:
-            Word((*FIGURES, *own)).read(name)
+            Word((*known, *own)).read(name)
         except ValueRefusedError as refused:
             if unreadable and "did you mean" not in refused.problem:
                 continue  # it may be a metric's

@@ -10,24 +10,30 @@ from reports.figures import sweep_curves, sweep_maps
 from reports.report_options import ReportOptions
 from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.scheme_selection import axis_along, find_key
-from reports.run_data.statistics.metrics import ACCURACY, LATENCY, METRICS, Metric
+from reports.run_data.statistics.metrics import ACCURACY, LATENCY, Metric, all_metrics
 from reports.run_data.swept_keys import SweptKey, numeric_differences
 
-METRIC_TITLES = {"accuracy": "Final accuracy", "loss": "Final loss", "rho": "Pruning ratio"}
+METRIC_TITLES = {
+    "accuracy": "Final accuracy",
+    "loss": "Final loss",
+    "rho": "Pruning ratio",
+    "latency": "Latency",
+    "energy": "Energy",
+}
 
 
 def sweep_figures(
     schemes: list[Scheme], keys: Sequence[SweptKey], options: ReportOptions
 ) -> tuple[list[ReportFigure], list[str]]:
     """The figures along each swept key and over two, and why there is none along a key."""
-    figures, notes = [], []
+    figures, notes, metrics = [], [], all_metrics(schemes)
     axes: Sequence[SweptKey] = keys
     if options.along:
         along, keys = axis_along(schemes, keys, options.along)
         axes = [along]
     family = find_key("family", options.family, keys) if options.family else None
     for key in axes:
-        for metric in METRICS:
+        for metric in metrics:
             lines, chosen = sweep_curves.sweep_lines(schemes, keys, key, metric, family)
             if not any(len(line.x) > 1 for line in lines):
                 continue
@@ -72,4 +78,4 @@ def _no_axis(schemes: list[Scheme], key: SweptKey) -> str:
 
 
 def _metric_title(metric: Metric) -> str:
-    return METRIC_TITLES.get(metric.name, metric.name.capitalize())
+    return METRIC_TITLES.get(metric.name, metric.heading)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from edgesim.scenario.units import parse
 from reports.run_data.scheme_grouping import MOST_SERIES, Scheme, at_middle_value
-from reports.run_data.statistics.metrics import ACCURACY, LATENCY, Metric
+from reports.run_data.statistics.metrics import ACCURACY, LATENCY, METRICS, Metric
 from reports.run_data.statistics.seed_intervals import Estimate, estimate
 from reports.run_data.swept_keys import SweptKey
 from reports.styling.axes_and_legends import (
@@ -30,7 +30,7 @@ from reports.styling.colours_and_markers import (
     series_styles,
 )
 from reports.styling.figure_style import THRESHOLD_LINE, FigureStyle
-from reports.styling.table_formats import Column, Table, decimals
+from reports.styling.table_formats import Column, Table, decimals, significant
 
 LATENCY_KEY = "budget.latency_threshold"
 
@@ -162,7 +162,7 @@ def _styles(schemes: list[Scheme], lines: list[SweepLine], style: FigureStyle) -
 
 def sweep_table(schemes: list[Scheme], keys: Sequence[SweptKey], metric: Metric) -> Table:
     """One line per scheme: its swept values, the mean over seeds with its 95 % interval, and n."""
-    show = decimals(2, metric.scale)
+    show = decimals(2, metric.scale) if metric in METRICS else significant(4)
     columns = (
         Column("scheme", "Scheme", number=False),
         *(Column(key.column, key.title, lambda value: f"{value:g}") for key in keys),

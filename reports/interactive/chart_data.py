@@ -11,7 +11,7 @@ import numpy as np
 
 from reports.figures.learning_curves import ABSCISSAS, ACCURACY, LATENCY, LOSS, own_metric
 from reports.run_data.scheme_grouping import MOST_SERIES, Scheme
-from reports.run_data.statistics.metrics import METRICS, own_metrics
+from reports.run_data.statistics.metrics import all_metrics, own_metrics
 from reports.run_data.statistics.round_curves import RoundCurve, round_curve
 from reports.run_data.statistics.seed_intervals import estimate
 from reports.run_data.swept_keys import SweptKey
@@ -72,17 +72,17 @@ def _line(curve: RoundCurve, scale: float) -> dict[str, Any]:
 
 
 def _sweep(schemes: list[Scheme], keys: Sequence[SweptKey]) -> dict[str, Any]:
-    points = []
+    points, metrics = [], all_metrics(schemes)
     for scheme in schemes:
         values: list[list[float | None]] = []
-        for metric in METRICS:
+        for metric in metrics:
             found = estimate(scheme, metric.of)
             values.append(_rounded(np.array([found.mean, found.half]) * metric.scale))
         at = [key.of(scheme.values) for key in keys]
         points.append({"series": scheme.series, "at": at, "values": values})
     return {
         "keys": [{"title": key.title, "unit": key.unit, "name": key.name} for key in keys],
-        "metrics": [metric.title for metric in METRICS],
+        "metrics": [metric.title for metric in metrics],
         "colours": {name: look.colour for name, look in series_styles(schemes).items()},
         "points": points,
     }

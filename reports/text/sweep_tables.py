@@ -8,7 +8,7 @@ from typing import Any
 
 from edgesim.results.flat_scenario import NONE
 from reports.run_data.scheme_grouping import Scheme
-from reports.run_data.statistics.metrics import METRICS, Metric
+from reports.run_data.statistics.metrics import Metric, all_metrics
 from reports.run_data.statistics.seed_intervals import Estimate, can_be_ranked, estimate
 from reports.run_data.swept_keys import SweptKey
 from reports.styling.table_formats import Column, Table, decimals, significant
@@ -37,7 +37,7 @@ def sweep_pivots(
     down = [key for key in keys if key is not across]
     tables = [
         _pivot(schemes, across, numbers[across.key], down, metric)
-        for metric in METRICS
+        for metric in all_metrics(schemes)
         if any(estimate(scheme, metric.of).n for scheme in schemes)
     ]
     return [table for table in tables if table is not None]

@@ -3,15 +3,18 @@
 import itertools
 
 import pytest
+from pytest import approx
 
 import reports.plot as plot
 from edgesim.errors import ResultsError, ScenarioError
 from edgesim.results.run_search import find_runs
 from reports.figure_catalog import report_figures
 from reports.html_page import write_report
+from reports.interactive.chart_data import chart_data
 from reports.report_options import options_from
 from reports.run_data.scheme_grouping import load_schemes, swept_keys
 from reports.styling.figure_style import SCREEN
+from reports.text.sweep_tables import sweep_pivots
 
 NAN = float("nan")
 
@@ -189,6 +192,38 @@ def test_a_metric_has_its_name_unless_another_figure_has_it(tmp_path, write_run)
         assert plot.figure(runs, name).axes[0].get_ylabel() == name.removesuffix("_metric")
     with pytest.raises(ScenarioError, match='figures is "top_3"; did you mean top3'):
         plot.figure(runs, "top_3")
+
+
+@pytest.mark.slow
+def test_a_metric_of_a_sweep_stands_against_its_keys(tmp_path, write_run):
+    """Last values 0.2 and 0.4 at 10 and 20 MHz; joules per round keep their name beside a metric's.
+
+    One without it has no point.
+    """
+    runs = [
+        write_run(
+            tmp_path / f"{band}-{seed}", bandwidth=f"{band} MHz", seed=seed,
+            **{} if band == 40 else {"energy": (NAN, band / 50, NAN, band / 50)},
+        )
+        for band in (10, 20, 40)
+        for seed in range(3)
+    ]  # fmt: skip
+    schemes = load_schemes(runs)
+    figures = {figure.name: figure for figure in report_figures(schemes)[0]}
+    own = figures["energy_metric-by-bandwidth"]
+    assert own.sentence == "Final energy against bandwidth."
+    assert [row[2] for row in own.table().rows][:2] == approx([0.2, 0.4])
+    assert figures["energy-by-bandwidth"].table().rows[0][2] == 0.5
+    (panel,) = plot.figure(runs, "energy_metric-by-bandwidth").axes
+    assert panel.lines[0].get_xydata().tolist() == [approx([10, 0.2]), approx([20, 0.4])]
+    assert panel.get_ylabel() == "final energy"
+    with pytest.raises(ScenarioError, match='figures is "energi"; did you mean energy'):
+        plot.figure(runs, "energi-by-bandwidth")
+    (pivot,) = (t for t in sweep_pivots(schemes, swept_keys(schemes)) if "_metric" in t.name)
+    assert pivot.name == "energy_metric-by-bandwidth" and not pivot.best()
+    assert pivot.rows[0][1::2] == approx((0.2, 0.4, NAN), nan_ok=True)
+    data = chart_data(schemes, swept_keys(schemes))["sweep"]
+    assert (data["metrics"][-1], data["points"][1]["values"][-1][0]) == ("final energy", 0.4)
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ import reports.plot as plot
 from edgesim import plugin_modules
 from edgesim.errors import ResultsError, ScenarioError
 
+NAN = float("nan")
 NASTY_NAME = r"Proposed_1 $\rho$ & 100 % ä"
 
 
@@ -76,6 +77,18 @@ def test_the_axis_is_rounds_megabits_or_joules(two_runs, ax, x, expected):
     line = plot.loss(two_runs / "a", ax=ax, x=x).get_lines()[0]
     assert line.get_xdata().tolist() == approx(expected)
     assert line.get_ydata().tolist() == approx([0.5, 0.1])
+
+
+def test_a_metric_of_the_scenarios_own_is_a_curve(two_runs, write_run, tmp_path, ax):
+    """Of those that have it; a run of the same call without it has no line."""
+    own = write_run(tmp_path / "own", scheme="own", top3=(NAN, -0.2, NAN, 0.4))
+    plot.metric([own, two_runs / "a"], "top3", ax=ax, x="rounds")
+    (line,) = ax.get_lines()
+    assert line.get_label() == "own" and ax.get_ylabel() == "top3"
+    assert line.get_xydata().tolist() == [approx([2, -0.2]), approx([4, 0.4])]
+    with pytest.raises(ResultsError) as error:
+        plot.metric(own, "top5")
+    assert str(error.value) == 'The metric "top5" is unknown; these runs have top3.'
 
 
 def test_latency_has_the_threshold(two_runs, ax):
@@ -157,6 +170,7 @@ def test_a_style_without_a_block_holds_for_good(two_runs):
     [
         (lambda runs: plot.style("nature"), 'style "nature" is unknown'),
         (lambda runs: plot.accuracy(runs, x="miles"), 'axis "miles" is unknown'),
+        (lambda runs: plot.metric(runs, "top3"), "these runs have no learning.metric"),
         (lambda runs: plot.accuracy({"one": runs}), r'name "one" is given to several'),
         (lambda runs: plot.accuracy(3), "int is no run"),
         (lambda runs: plot.accuracy([]), "No runs are given; give a folder"),

@@ -1,9 +1,10 @@
-"""The numbers of a run that sweeps show: accuracy, loss, pruning ratio, latency, energy."""
+"""The numbers of a run that sweeps show: accuracy, loss, ratio, latency, energy, own metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from edgesim.records.table_files import SCHEMAS
 from edgesim.results.finished_run import FinishedRun
 from edgesim.results.run_search import find_runs
 from edgesim.tables.table_reading import read_table
+from reports.option_readers import metric_figure
 from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.statistics.run_totals import final, rho_mean, total
 
@@ -64,6 +66,15 @@ PRUNING = Metric("rho", "rho", f"mean pruning ratio {RHO}", 1.0, rho_mean)
 LATENCY = Metric("latency", "latency_s", "mean latency per round (ms)", 1e3, _mean_latency_s, "min")
 ENERGY = Metric("energy", "energy_j", "energy per round (J)", 1.0, _energy_per_round_j, "min")
 METRICS = (ACCURACY, LOSS, PRUNING, LATENCY, ENERGY)
+
+
+def all_metrics(schemes: Sequence[Scheme]) -> tuple[Metric, ...]:
+    """`METRICS`, and the last values of the `own_metrics`; which is better nobody knows."""
+    own = (
+        Metric(metric_figure(column), column, f"final {column}", 1.0, partial(final, column=column))
+        for column in own_metrics(schemes)
+    )
+    return (*METRICS, *own)
 
 
 def own_metrics(schemes: Sequence[Scheme]) -> list[str]:

@@ -1,0 +1,65 @@
+"""Curves on axes of the user's own, in whatever style matplotlib is set to."""
+
+from __future__ import annotations
+
+from itertools import cycle
+
+import matplotlib
+from matplotlib.axes import Axes
+
+from edgesim.errors import ResultsError
+from reports.figures.learning_curves import ABSCISSAS, Ordinate, draw_curves
+from reports.run_data.given_runs import GivenRuns, schemes_of
+from reports.run_data.scheme_grouping import Scheme
+from reports.styling.colours_and_markers import SeriesStyle
+from reports.styling.figure_style import SCREEN
+
+
+def curves_on_axes(runs: GivenRuns, ax: Axes | None, x: str, shown: Ordinate) -> Axes:
+    """One line per scheme in the looks of matplotlib's property cycle.
+
+    Args:
+        runs: as `reports.run_data.given_runs.schemes_of` takes them, or its schemes.
+        ax: where to draw; None: new axes.
+        x: a name in `ABSCISSAS`.
+        shown: what the lines show.
+
+    Raises:
+        ResultsError: nothing finished there, or an unknown x.
+    """
+    if x not in ABSCISSAS:
+        raise ResultsError(f'The axis "{x}" is unknown; there are {", ".join(ABSCISSAS)}.')
+    is_grouped = isinstance(runs, list) and runs and all(isinstance(each, Scheme) for each in runs)
+    schemes = runs if is_grouped else schemes_of(runs)
+    axes = ax if ax is not None else _new_axes()
+    draw_curves(axes, schemes, _cycled(schemes, axes), shown, x, SCREEN)
+    return with_legend(axes)
+
+
+def with_legend(axes: Axes) -> Axes:
+    """The axes with the names of their lines, where there are several."""
+    if len(axes.get_legend_handles_labels()[1]) > 1:
+        for text in axes.legend().get_texts():
+            text.set_parse_math(False)  # as a name may be any text, half of a formula too
+    return axes
+
+
+def _new_axes() -> Axes:
+    from matplotlib import pyplot
+
+    return pyplot.subplots(layout="constrained")[1]
+
+
+def _cycled(schemes: list[Scheme], axes: Axes) -> dict[str, SeriesStyle]:
+    """Label -> style, from matplotlib's property cycle: that of `style`, or the user's own.
+
+    Colours that the axes already have come last.
+    """
+    drawn = {line.get_color() for line in axes.lines}
+    every = list(matplotlib.rcParams["axes.prop_cycle"])
+    every.sort(key=lambda one: one.get("color") in drawn)
+    looks = {}
+    for scheme, one in zip(schemes, cycle(every), strict=False):
+        colour, marker = one.get("color", "C0"), one.get("marker", "")
+        looks[scheme.label] = SeriesStyle(colour, marker, one.get("linestyle", "-"))
+    return looks
