@@ -43,11 +43,12 @@ ABSCISSAS = {
 
 
 class Ordinate(NamedTuple):
-    """What a curve shows: a column of rounds, a factor, and the title."""
+    """What a curve shows: a column of rounds, a factor, the title, and whether zero bounds it."""
 
     column: str
     scale: float
     title: str
+    may_be_negative: bool = False
 
 
 ACCURACY = Ordinate("accuracy", 100.0, "test accuracy (%)")
@@ -56,8 +57,8 @@ LATENCY = Ordinate("latency_s", 1e3, "latency per round (ms)")
 
 
 def own_metric(column: str) -> Ordinate:
-    """A metric of the user's own, whose unit nobody knows, under its own name."""
-    return Ordinate(column, 1.0, column)
+    """A metric of the user's own, whose unit and sign nobody knows, under its own name."""
+    return Ordinate(column, 1.0, column, may_be_negative=True)
 
 
 def learning_curves(
@@ -117,7 +118,7 @@ def draw_curves(
     set_scales(panel, style, x="log" if wide else "linear")
     if shown is ACCURACY:
         within_percent(panel)
-    elif panel.get_yscale() == "linear" and not _any_negative(panel):
+    elif panel.get_yscale() == "linear" and not (shown.may_be_negative or _any_negative(panel)):
         # below zero is nothing but an interval of few seeds
         panel.set_ylim(bottom=max(0.0, panel.get_ylim()[0]), auto=None)
     if against == "rounds" and panel.get_xscale() == "linear":
@@ -125,7 +126,7 @@ def draw_curves(
 
 
 def _any_negative(panel: Axes) -> bool:
-    """Has a line values below zero, as a loss or metric of the user's own may?"""
+    """Has a line values below zero, as a loss of the user's own may?"""
     return any((np.asarray(line.get_ydata()) < 0).any() for line in panel.lines)
 
 

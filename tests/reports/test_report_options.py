@@ -21,8 +21,8 @@ from reports.report_options import (
     options_from,
     read_options,
 )
-from reports.run_data.statistics import metrics
 from reports.run_data.scheme_grouping import load_schemes
+from reports.run_data.statistics import metrics
 
 ROOT = Path(__file__).parents[2]
 

@@ -70,18 +70,24 @@ def test_an_axis_takes_the_scale_that_is_asked_for(two_schemes):
     assert (panel.get_xscale(), panel.get_yscale()) == ("log", "log")
 
 
-def test_an_interval_of_losses_is_cut_at_zero(drawn, write_run, tmp_path):
-    """Losses 0.1, 0.1 and 0.9 at the end: their interval begins below zero."""
+def test_an_interval_of_losses_is_cut_at_zero_and_one_of_a_metric_is_not(
+    drawn, write_run, tmp_path
+):
+    """0.1, 0.1 and 0.9 at the end: a mean of 0.37 with an interval of 1.15 to both sides."""
     runs = [
-        write_run(tmp_path / str(seed), seed=seed, latency_s=(0.01,) * 2, accuracy=(0.05, final))
+        write_run(
+            tmp_path / str(seed), seed=seed, latency_s=(0.01,) * 2, accuracy=(0.05, final),
+            gain=(0.95, 1 - final),
+        )
         for seed, final in enumerate((0.9, 0.9, 0.1))
-    ]
-    losses = drawn(
-        lambda s, style: curves.learning_curves(s, curves.LOSS, ["rounds"], style),
-        load_schemes(runs),
-    )
-    low, high = losses.axes[0].get_ylim()
-    assert low == 0 and high > 0.95
+    ]  # fmt: skip
+    schemes = load_schemes(runs)
+    for shown, least in ((curves.LOSS, 0.0), (curves.own_metric("gain"), -0.78)):
+        figure = drawn(
+            lambda s, style, y=shown: curves.learning_curves(s, y, ["rounds"], style), schemes
+        )
+        low, high = figure.axes[0].get_ylim()
+        assert high > 0.95 and (low == 0 if least == 0 else low < least)
 
 
 @pytest.mark.parametrize("values", [(-3.0, -1.0), (-3.0, 1.0)])
