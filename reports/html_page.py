@@ -25,6 +25,7 @@ from reports.run_data.missing_runs import (
 from reports.run_data.scheme_grouping import Scheme, swept_keys
 from reports.run_data.scheme_selection import axis_along, named_schemes, sliced_schemes
 from reports.styling.table_formats import Table
+from reports.styling.unbroken_units import unbroken
 from reports.text.difference_table import difference_table
 from reports.text.findings import divergence_notes, overview, rankings, threshold_notes
 from reports.text.ladder_tables import ladder_tables
@@ -139,6 +140,7 @@ def _render(
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["unbroken"] = unbroken
     scenarios = dict.fromkeys(str(scheme.first.summary["scenario"]) for scheme in schemes)
     return environment.get_template("page.html.j2").render(
         title=", ".join(scenarios),

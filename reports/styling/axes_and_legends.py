@@ -19,8 +19,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from reports.styling.figure_style import THRESHOLD_LINE, FigureStyle
+from reports.styling.unbroken_units import unbroken
 
 LARGER = 0.6  # of a marker that looks out from behind others
+JOINT = "\0"  # within a label that is broken into lines; no label has one
 
 
 def panels_side_by_side(
@@ -70,8 +72,11 @@ def staggered(i: int, lines: int, points: int) -> dict[str, Any]:
 
 
 def wrap(label: str, most: int = 34) -> str:
-    """A label in lines of so many characters, by default those that fit a legend or a title."""
-    lines = textwrap.fill(label, most)
+    """A label in lines of so many characters, by default those that fit a legend or a title.
+
+    A number and its unit stay in one line.
+    """
+    lines = textwrap.fill(unbroken(label, JOINT), most).replace(JOINT, " ")
     # matplotlib leaves labels that begin with an underscore out of legends
     return f"\N{ZERO WIDTH SPACE}{lines}" if lines.startswith("_") else lines
 
@@ -127,7 +132,7 @@ def _arrangements(labels: list[str], room: float) -> Iterator[tuple[int, list[st
     longest = max(len(line) for label in labels for line in label.splitlines())
     yield max(1, min(len(labels), int(room / (longest + 7)))), labels
     texts = [re.sub(r"(?<=\S)-\n", "-", label).replace("\n", " ") for label in labels]
-    word = max(len(word) for text in texts for word in text.split() or [""])
+    word = max(len(word) for text in texts for word in unbroken(text, JOINT).split() or [""])
     for columns in range(1, len(labels) + 1):
         most = int(room / columns) - 7
         if most >= max(word, 12):

@@ -147,7 +147,7 @@ def test_a_sweep_has_its_figures_and_says_at_which_values_the_others_are(
     options = only_figures("accuracy-map", "rho-by-latency-threshold", "accuracy")
     html = write_report([swept_folder], tmp_path / "out", options).read_text(encoding="utf-8")
     assert "dots: the values of two seeds" in html and "(Student t) over" not in html
-    assert "Shown: bandwidth 20 MHz, latency threshold 15 ms; the data has all." in html
+    assert "Shown: bandwidth 20\xa0MHz, latency threshold 15\xa0ms; the data has all." in html
     assert (tmp_path / "out" / "figures" / "accuracy-map.pdf").is_file()
     assert (
         len((tmp_path / "out" / "figures" / "accuracy.csv").read_text().splitlines()) == 1 + 12 * 2

@@ -36,6 +36,16 @@ def test_a_label_that_begins_with_an_underscore_stands_in_the_legend(name, serif
     assert [text.strip("\N{ZERO WIDTH SPACE}") for text in shown] == ["_base", "new_one"]
 
 
+@pytest.mark.parametrize("most", range(16, 50))
+def test_a_number_stays_in_one_line_with_its_unit(most):
+    """At some width a line ends behind every blank of the label."""
+    quantities = ["10 MHz", "25 ms", "-110 dBm/Hz", "5 kbyte/s", "80 %", "3 µs"]
+    label = f"liu (rate 5 kbyte/s, {', '.join(quantities)}), 2 of 3 seeds, 20 sections"
+    lines = wrap(label, most).splitlines()
+    assert " ".join(lines) == label and max(map(len, lines)) <= most
+    assert all(any(quantity in line for line in lines) for quantity in quantities)
+
+
 @pytest.mark.parametrize(("name", "columns", "lines"), [("screen", 1, 1), ("ieee", 2, 3)])
 def test_long_labels_are_wrapped_for_the_lowest_legend(name, columns, lines):
     """Of a sweep of two keys: in one column of two lines each it was taller than its panel."""
