@@ -54,10 +54,10 @@ def sector_map(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
     figure, (left, right) = panels_side_by_side(style, 2, (style.width_in, height), share_y=True)
     per_site = sites.sectors if sites is not None else 3
     dots: dict[str, Any] = {"s": max(4.0, min(20.0, 4000 / len(devices))), "lw": 0, "zorder": 2}
-    # sites with one sector each have six looks in turn, without a name
-    looks = per_site if per_site > 1 else len(SECTOR_COLOURS)
-    which = devices["sector"].to_numpy() % looks
-    for i in range(looks):
+    which = devices["sector"].to_numpy()
+    # sites with one sector each have six looks, without a name
+    which = which % per_site if per_site > 1 or sites is None else looks_of_sites(sites)[which]
+    for i in range(per_site if per_site > 1 else len(SECTOR_COLOURS)):
         look = {"color": SECTOR_COLOURS[i % 6], "marker": SECTOR_MARKERS[i % 6]}
         here, name = devices[which == i], f"sector {i + 1}" if per_site > 1 else None
         left.scatter(here["x_m"], here["y_m"], label=name, **look, **dots)
@@ -79,6 +79,19 @@ def sector_map(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
         left.add_collection(lines, autolim=False)
     legend(figure, left, style)
     return figure
+
+
+def looks_of_sites(sites: Sites) -> np.ndarray:
+    """A look for every site [I], int: that whose sites so far are furthest, a new one first."""
+    looks = np.zeros(len(sites), dtype=int)
+    for site, place in enumerate(sites.position_m):
+        away = np.hypot(*(sites.position_m[:site] - place).T)
+        least = [
+            away[looks[:site] == look].min(initial=math.inf) for look in range(len(SECTOR_COLOURS))
+        ]
+        # to a millimetre, so that rounding decides nothing
+        looks[site] = np.argmax(np.round(least, 3))
+    return looks
 
 
 def draw_sites(panel: Axes, sites: Sites) -> None:

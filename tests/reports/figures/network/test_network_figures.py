@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
+from edgesim.network.layout.sites import hexagonal_sites
 from reports.figure_catalog import report_figures
 from reports.figures.network import sector_map
 from reports.figures.network import sinr_and_throughput as sinr
@@ -64,6 +65,19 @@ def test_sites_with_one_sector_each_are_told_apart_by_colour_without_a_legend(ne
     figure = drawn(sector_map.sector_map, [network])
     groups = [np.asarray(each.get_offsets()).tolist() for each in figure.axes[0].collections[:3]]
     assert groups == [[], [[100.0, 0.0]], [[0.0, -120.0]]] and not figure.legends
+    network.first.devices["sector"] = [0, 6]  # the first site and its sixth neighbour
+    left, *_ = drawn(sector_map.sector_map, [network]).axes
+    assert [len(each.get_offsets()) for each in left.collections[:6]] == [1, 0, 0, 1, 0, 0]
+
+
+@pytest.mark.parametrize("rings", [1, 2, 4])
+def test_neighbouring_sites_with_one_sector_each_have_different_looks(rings):
+    """The sixth neighbour of the first site had its colour. The next ones are sqrt(3) D away."""
+    sites = hexagonal_sites(rings, 500.0, sectors=1)
+    looks = sector_map.looks_of_sites(sites)
+    apart = np.hypot(*(sites.position_m[:, None] - sites.position_m).transpose(2, 0, 1))
+    alike = (looks[:, None] == looks) & (apart > 0)
+    assert len(set(looks)) == 6 and apart[alike].min() > 500.0 * 1.7
 
 
 def test_a_link_over_the_edge_leads_to_the_image_of_the_site(network):
