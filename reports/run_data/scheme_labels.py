@@ -8,7 +8,7 @@ from edgesim.results.equal_runs import flat_without_targets
 from edgesim.results.finished_run import FinishedRun
 from edgesim.results.flat_scenario import FlatScenario
 from reports.run_data.missing_runs import ListedBy
-from reports.run_data.swept_keys import describe, distinguishing_keys, short_names
+from reports.run_data.swept_keys import describe, distinguishing_keys, following_keys, short_names
 
 
 def scheme_and_scenario(run: FinishedRun) -> tuple[str, str]:
@@ -22,14 +22,11 @@ def scheme_labels(
     """(label, series, numbers, point): the runs' own labels, where needed with what differs."""
     flats = [flat_without_targets(run.scenario) for run in firsts]
     kinds = [scheme_and_scenario(run) for run in firsts]
-    keys = {
-        kind: distinguishing_keys(
-            [flat for flat, own in zip(flats, kinds, strict=True) if own == kind],
-            flats,
-            _varied(kind[0], {by for by, own in zip(sweeps, kinds, strict=True) if own == kind}),
-        )
-        for kind in dict.fromkeys(kinds)
-    }
+    keys = {}
+    for kind in dict.fromkeys(kinds):
+        own = [i for i, each in enumerate(kinds) if each == kind]
+        of_kind, by = [flats[i] for i in own], [sweeps[i] for i in own]
+        keys[kind] = distinguishing_keys(of_kind, flats, _following(kind[0], of_kind, by))
     names = short_names(
         dict.fromkeys(key for words, numbers in keys.values() for key in (*words, *numbers))
     )
@@ -46,9 +43,18 @@ def scheme_labels(
     return labels
 
 
-def _varied(label: str, sweeps: set[ListedBy | None]) -> list[str]:
-    """The keys that the one sweep of a scheme's runs varied; none where they are of several."""
-    by, *more = sweeps
-    if more or by is None:
-        return []
-    return [key.removeprefix(f"schemes.{label}.") for key in by.keys]
+def _following(
+    label: str, flats: Sequence[FlatScenario], sweeps: Sequence[ListedBy | None]
+) -> set[str]:
+    """The keys that in every sweep of a scheme's runs follow from those that it varied.
+
+    None where a run is in no sweep: what it was given, and what follows, nobody knows.
+    """
+    found = []
+    for by in dict.fromkeys(sweeps):
+        if by is None:
+            return set()
+        varied = [key.removeprefix(f"schemes.{label}.") for key in by.keys]
+        own = [flat for flat, sweep in zip(flats, sweeps, strict=True) if sweep == by]
+        found.append(following_keys(own, varied))
+    return set.intersection(*found)

@@ -94,20 +94,20 @@ def _largest(units: set[str], si_unit: str) -> str:
 def distinguishing_keys(
     flats: Sequence[FlatScenario],
     beside: Sequence[FlatScenario] = (),
-    swept: Collection[str] = (),
+    following: Collection[str] = (),
 ) -> tuple[list[str], list[str]]:
     """The keys that tell scenarios apart: (those of words, those of numbers).
 
     A key that follows from the words before it, such as the parameters of a method from its name,
     distinguishes nothing and is left out. Of two numbers that were changed together both stay:
     an axis along one of them would show the effect of the other, too. Numbers that make no axis,
-    with those of the scenarios ``beside`` them, are words. Where all scenarios are of one sweep,
-    the keys that it did not vary follow from those ``swept``.
+    with those of the scenarios ``beside`` them, are words. Keys that are ``following`` from others
+    are left out where these suffice.
     """
     keys = chosen_keys(flats)
-    varied = [key for key in keys if any(f"{key}.".startswith(f"{one}.") for one in swept)]
-    if _groups(flats, varied) == _groups(flats, keys):
-        keys = varied
+    others = [key for key in keys if key not in following]
+    if _groups(flats, others) == _groups(flats, keys):
+        keys = others
     numbers = [key for key in numeric_differences(flats) if key in keys]
     numbers = [key for key in numbers if _makes_an_axis(key, (*flats, *beside))]
     words = [key for key in keys if key not in numbers]
@@ -120,6 +120,13 @@ def distinguishing_keys(
     return chosen, [
         key for key in numbers if _groups(flats, [*chosen, key]) > _groups(flats, chosen)
     ]
+
+
+def following_keys(flats: Sequence[FlatScenario], swept: Collection[str]) -> set[str]:
+    """The keys in which scenarios of one sweep differ, and that follow from those it varied."""
+    keys = chosen_keys(flats)
+    varied = [key for key in keys if any(f"{key}.".startswith(f"{one}.") for one in swept)]
+    return set(keys).difference(varied) if _groups(flats, varied) == _groups(flats, keys) else set()
 
 
 def numeric_differences(flats: Sequence[FlatScenario]) -> list[str]:

@@ -58,6 +58,36 @@ def test_a_slice_keeps_the_order_of_the_sweep(linked_sweep):
     assert [scheme.label for scheme in schemes] == ["z", "a"]
 
 
+def _listed(sweep, points):
+    """A sweep.json with these points."""
+    text = json.dumps({"linked": [], "points": points})
+    (sweep / "sweep.json").write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("factor", "labels"),
+    [
+        # in both sweeps `every` is half of `rounds`
+        (2, ["joint (rounds 2)", "joint (rounds 4)", "joint (rounds 8)", "joint (rounds 16)"]),
+        # in the second it is 1 whatever the rounds: it was given, and does not follow
+        (0, ["joint (rounds 2, every 1)", "joint (rounds 4, every 2)",
+             "joint (rounds 8, every 1)", "joint (rounds 16, every 1)"]),
+    ],
+)  # fmt: skip
+def test_what_follows_in_each_of_several_sweeps_distinguishes_nothing(
+    tmp_path, write_run, factor, labels
+):
+    for name, given, share in (("first", (2, 4), 2), ("second", (8, 16), factor)):
+        for rounds in given:
+            every = rounds // share if share else 1
+            extra = f"rounds: {rounds}\nevaluate: {{every: {every}}}"
+            write_run(tmp_path / name / str(rounds), extra=extra)
+        points = [{"folder": str(r), "values": {"rounds": str(r)}, "seed": 0} for r in given]
+        _listed(tmp_path / name, points)
+    schemes = schemes_of([tmp_path / "first", tmp_path / "second"])
+    assert [scheme.label for scheme in schemes] == labels
+
+
 def test_what_follows_from_the_keys_of_one_sweep_distinguishes_nothing(tmp_path, write_run):
     """A default that follows from `rounds`, here `every`; a run beside the sweep has its own."""
     folders = [
@@ -70,14 +100,13 @@ def test_what_follows_from_the_keys_of_one_sweep_distinguishes_nothing(tmp_path,
     ]
     values = {"devices.0.count": "", "schemes.joint.rounds": ""}
     points = [{"folder": each.name, "values": values, "seed": 0} for each in folders]
-    listing = tmp_path / "sweep.json"
-    listing.write_text(json.dumps({"linked": [], "points": points}), encoding="utf-8")
+    _listed(tmp_path, points)
     schemes = schemes_of(tmp_path)
     assert [key.title for key in swept_keys(schemes)] == ["rounds", "count"]
     assert [s.label for s in sliced_schemes(schemes, {"count": "3"})] == [
         "joint (rounds 2)",
         "joint (rounds 4)",
     ]
-    listing.write_text(json.dumps({"linked": [], "points": points[1:]}), encoding="utf-8")
+    _listed(tmp_path, points[1:])
     with_another = swept_keys(schemes_of(tmp_path))
     assert [key.key for key in with_another] == ["rounds", "evaluate.every", "devices.0.count"]
